@@ -1,0 +1,68 @@
+"""Bayesian nonparametric image segmentation with a generalized Swendsen-Wang sampler.
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from spinseg.inference.bonds import DataDriven as DataDriven
+    from spinseg.inference.chains import Chains as Chains
+    from spinseg.inference.chains import SamplingInterrupted as SamplingInterrupted
+    from spinseg.inference.sampler import sample as sample
+    from spinseg.model.graph import SiteGraph as SiteGraph
+    from spinseg.model.likelihoods import DiagonalGaussian as DiagonalGaussian
+    from spinseg.model.likelihoods import DirichletMultinomial as DirichletMultinomial
+    from spinseg.model.likelihoods import Flat as Flat
+    from spinseg.model.likelihoods import Gaussian as Gaussian
+    from spinseg.model.likelihoods import PoissonGamma as PoissonGamma
+    from spinseg.model.likelihoods import Product as Product
+    from spinseg.model.priors import DirichletProcess as DirichletProcess
+    from spinseg.model.priors import ExchangeablePrior as ExchangeablePrior
+    from spinseg.model.priors import FiniteDirichlet as FiniteDirichlet
+    from spinseg.model.priors import MixtureOfFiniteMixtures as MixtureOfFiniteMixtures
+    from spinseg.model.priors import PitmanYor as PitmanYor
+    from spinseg.model.priors import Potts as Potts
+    from spinseg.model.priors import TabulatedPrior as TabulatedPrior
+    from spinseg.model.target import Model as Model
+
+_HOMES = {
+    "model.graph": ("SiteGraph",),
+    "model.likelihoods": (
+        "DirichletMultinomial",
+        "Gaussian",
+        "DiagonalGaussian",
+        "PoissonGamma",
+        "Product",
+        "Flat",
+    ),
+    "model.priors": (
+        "Potts",
+        "FiniteDirichlet",
+        "DirichletProcess",
+        "PitmanYor",
+        "MixtureOfFiniteMixtures",
+        "TabulatedPrior",
+        "ExchangeablePrior",
+    ),
+    "model.target": ("Model",),
+    "inference.bonds": ("DataDriven",),
+    "inference.chains": ("Chains", "SamplingInterrupted"),
+    "inference.sampler": ("sample",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = ["__version__", *_HOME_OF]
+
+
+def __getattr__(name: str) -> object:
+    """The public name, from the module where it lives."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'spinseg' has no attribute {name!r}")
+    return getattr(import_module(f"spinseg.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

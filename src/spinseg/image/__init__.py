@@ -1,0 +1,1 @@
+"""From pictures to graphs of sites."""

@@ -1,0 +1,51 @@
+"""Bond strengths: they are what tells Gibbs, Swendsen-Wang and the generalised sampler apart."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg._checks import finite_array, number, one_of, refuse
+from spinseg.model.likelihoods import DISTANCES
+from spinseg.model.target import Model
+
+PAPER_LAM = 10.0
+MIXED_LAMS = (0.0, 1.0, 3.0, 10.0, 20.0)
+
+
+@dataclass(frozen=True)
+class DataDriven:
+    """delta_ij = lam * exp(-tau * d(y_i, y_j)), the paper's data-driven bonds.
+
+    `distance` is "hellinger", "chi-square" or "euclidean"; the first two need histograms.
+    """
+
+    lam: float
+    tau: float
+    distance: str = "hellinger"
+
+    def __post_init__(self) -> None:
+        number("lam", self.lam, at_least=0)
+        number("tau", self.tau, at_least=0)
+        one_of("distance", self.distance, DISTANCES)
+
+
+Lam = float | ArrayLike | DataDriven | None
+
+
+def bond_strengths(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(strength, lams): a sweep draws lambda from `lams` and bonds an edge with probability 1 - exp(-lambda strength).
+
+    strength = max(beta, 0) * delta / lambda: a negative coupling never bonds.
+    """
+    attraction = np.maximum(model.beta, 0.0)
+    if lam is None:
+        return attraction, np.array([PAPER_LAM] if moves == "gsw" else MIXED_LAMS)
+    if isinstance(lam, DataDriven):
+        return attraction * np.exp(-lam.tau * model.likelihood.distances(model.graph.edges, lam.distance)), np.array([float(lam.lam)])
+    if np.ndim(lam) == 0:
+        return attraction, np.array([number("lam", lam, at_least=0)])
+    per_edge = finite_array("lam", lam, (model.graph.n_edges,))
+    if (per_edge < 0).any():
+        refuse("lam", "not be negative", per_edge[per_edge < 0][0])
+    return attraction * per_edge, np.ones(1)

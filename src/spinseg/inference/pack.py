@@ -1,0 +1,166 @@
+"""From a model to the arrays of the compiled sampler: the one place that fixes their types and layout."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from spinseg.inference import _kernels
+from spinseg.inference._kernels import State, Target
+from spinseg.model.likelihoods import DenseTerm, HistogramTerm
+from spinseg.model.priors import ExchangeablePrior
+from spinseg.model.target import Model
+
+MAX_TABLE = 2**25  # entries of all tables of lgamma together, 256 MB; bins beyond that are evaluated directly
+
+
+class Histograms(NamedTuple):
+    """The histogram part of a Target."""
+
+    row: NDArray[np.uint64]
+    bin: NDArray[np.uint32]
+    bin_count: NDArray[np.int32]
+    table: NDArray[np.float64]
+    table_start: NDArray[np.int64]
+    bin_law: NDArray[np.float64]
+
+
+class Blocks(NamedTuple):
+    """The part of a Target with dense statistics."""
+
+    block: NDArray[np.int64]
+    parameter: NDArray[np.float64]
+    statistic: NDArray[np.float64]
+
+
+def pack(model: Model, strength: NDArray[np.float64], max_table: int = MAX_TABLE) -> Target:
+    """The model as a Target; `strength` is the bond strength of each edge per unit of lambda."""
+    graph, n_sites = model.graph, model.graph.n_sites
+    owner = np.repeat(np.arange(n_sites), np.diff(graph.start))
+    before = np.bincount(owner[graph.neighbours < owner], minlength=n_sites)
+    terms = model.likelihood.terms()
+    histograms = _pack_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, max_table)
+    blocks = _pack_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites)
+    if isinstance(model.prior, ExchangeablePrior):  # log g is added outside the compiled code
+        log_v, log_w = np.zeros(n_sites + 1), np.zeros(n_sites + 1)
+    else:
+        log_v, log_w = model.prior.tables(n_sites)
+    return Target(
+        start=graph.start.astype(np.uint64),
+        upper=(graph.start[:-1] + before).astype(np.uint64),
+        neighbour=graph.neighbours.astype(np.uint32),
+        beta=model.beta[graph.edge_of],
+        strength=np.ascontiguousarray(strength[graph.edge_of], dtype=np.float64),
+        **histograms._asdict(),
+        **blocks._asdict(),
+        log_v=np.append(log_v, -np.inf),  # n_sites + 1 clusters are weighed, never founded
+        log_w=np.ascontiguousarray(log_w, dtype=np.float64),
+    )
+
+
+def _pack_histograms(terms: list[HistogramTerm], n_sites: int, max_table: int) -> Histograms:
+    """All histogram terms side by side, with the tables of as many bins as fit, small ones first."""
+    counts = sparse.csr_array((n_sites, 0), dtype=np.int32)
+    law = np.empty((0, 4))
+    if terms:
+        counts = sparse.hstack([term.counts for term in terms], format="csr")
+        parts = [[t.prior, np.full(t.prior.size, t.weight), t.sign, gammaln(t.prior)] for t in terms]
+        law = np.hstack(parts).T.copy()
+    counts.sort_indices()
+    highest = np.asarray(counts.sum(axis=0, dtype=np.int64)).reshape(-1)
+    order = np.argsort(highest, kind="stable")
+    order = order[np.cumsum(highest[order] + 1) <= max_table][::-1]  # the largest first, so that little padding is needed
+    ends = np.cumsum(highest[order] + 1)
+    start = np.full(highest.size, -1, np.int64)
+    start[order] = ends - highest[order] - 1
+    # The sampler reads, and discards, entries up to one bin's highest count beyond the end of its table.
+    length = int((start[order] + 2 * highest[order] + 1).max(initial=0))
+    table = np.zeros(length)
+    for d in order:
+        pi, weight, sign, base = law[d]
+        table[start[d] : start[d] + highest[d] + 1] = sign * (gammaln(pi + weight * np.arange(highest[d] + 1)) - base)
+    return Histograms(
+        row=counts.indptr.astype(np.uint64),
+        bin=counts.indices.astype(np.uint32),
+        bin_count=counts.data.astype(np.int32),
+        table=table,
+        table_start=start,
+        bin_law=law,
+    )
+
+
+def _pack_blocks(terms: list[DenseTerm], n_sites: int) -> Blocks:
+    """All dense terms side by side."""
+    rows, statistic, parameter = [], 0, 0
+    for term in terms:
+        rows.append((_kernels.FAMILIES.index(term.family), term.channels, statistic, parameter))
+        statistic += term.statistics.shape[1]
+        parameter += term.parameters.size
+    return Blocks(
+        block=np.array(rows, dtype=np.int64).reshape(-1, 4),
+        parameter=np.concatenate([np.empty(0), *(term.parameters for term in terms)]),
+        statistic=np.ascontiguousarray(np.hstack([np.empty((n_sites, 0)), *(term.statistics for term in terms)])),
+    )
+
+
+def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -> State:
+    """A chain at a partition numbered 0..k-1, before its first sweep."""
+    n_sites, n_bins, n_statistics = labels.size, target.bin_law.shape[0], target.statistic.shape[1]
+    k = int(labels.max()) + 1
+    widest = int(target.block[:, 1].max(initial=0))
+    state = State(
+        label=labels.astype(np.uint32),
+        **_cluster_tables(n_bins, n_statistics, _roomy(k)),
+        spin=np.zeros(n_sites, np.uint32),
+        member=np.zeros(n_sites, np.uint32),
+        first=np.zeros(n_sites + 1, np.uint32),
+        pool_bin=np.zeros(n_bins + 1, np.uint32),
+        pool_count=np.zeros(n_bins, np.int32),
+        pooled=np.zeros(n_bins, np.int32),
+        pool_total=np.zeros(n_statistics),
+        joined=np.zeros(n_statistics),
+        work=np.zeros(widest * (widest + 1) // 2),
+        number=np.zeros(4, np.int64),
+        real=np.zeros(2),
+    )
+    state.number[_kernels.N_CLUSTERS] = k
+    state.real[_kernels.LOG_POSTERIOR] = log_posterior
+    _kernels.rebuild(target, state)
+    return state
+
+
+def _roomy(n_clusters: int) -> int:
+    """A capacity for n_clusters, with room to grow: a multiple of 4, but no power of two, which caches do not like."""
+    return 4 * (n_clusters // 2 + 3)
+
+
+def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> dict[str, NDArray]:
+    """The fields of State that have an entry for each slot, all zero."""
+    return {
+        "slot_of": np.zeros(capacity, np.uint32),
+        "id_of": np.zeros(capacity, np.uint32),
+        "size": np.zeros(capacity, np.int32),
+        "count": np.zeros((n_bins, capacity), np.int32),
+        "value": np.zeros((n_bins, capacity)),
+        "total": np.zeros((capacity, n_statistics)),
+        "dense_value": np.zeros(capacity),
+        "gain": np.zeros(capacity),
+        "held": np.zeros(capacity),
+        "rank": np.zeros(capacity, np.int32),
+    }
+
+
+def resized(state: State) -> State:
+    """The same chain with tables that fit its number of clusters: larger when they are full, smaller when most is unused."""
+    k = int(state.number[_kernels.N_CLUSTERS])
+    fields = _cluster_tables(state.count.shape[0], state.total.shape[1], _roomy(k))
+    capacity = fields["size"].size
+    for name in ("size", "dense_value", "count", "value"):
+        fields[name][..., :k] = getattr(state, name)[..., :k]
+    fields["total"][:k] = state.total[:k]
+    # Ids are numbered anew by slot, since those in use may lie beyond a smaller capacity.
+    fields["slot_of"][:] = fields["id_of"][:] = np.arange(capacity, dtype=np.uint32)
+    label = state.slot_of[state.label]
+    return state._replace(label=label, **fields)

@@ -1,0 +1,230 @@
+"""Draw partitions from the posterior."""
+
+import functools
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg._checks import one_of, refuse, whole
+from spinseg.inference import _kernels, exchangeable
+from spinseg.inference._kernels import DONE, FULL, N_CLUSTERS, STOP, Record, Target
+from spinseg.inference.bonds import Lam, bond_strengths
+from spinseg.inference.chains import Chains, SamplingInterrupted
+from spinseg.inference.pack import new_state, pack, resized
+from spinseg.inference.progress import Progress, Report, reporting
+from spinseg.inference.starts import starting_labels
+from spinseg.model.priors import ExchangeablePrior
+from spinseg.model.target import Model
+
+MOVES = ("auto", "gsw")
+CHUNK_SECONDS = 0.05  # how long the compiled code runs before it looks up for progress
+MAX_DRAW_BYTES = 8 * 2**30
+
+
+def sample(
+    model: Model,
+    sweeps: int = 1000,
+    chains: int = 4,
+    moves: str = "auto",
+    lam: Lam = None,
+    init: str | ArrayLike | Sequence[str] = "one",
+    burn_in: int = 0,
+    thin: int = 1,
+    rng: int | np.random.Generator | None = None,
+    *,
+    workers: int | None = None,
+    progress: bool | Report | None = None,
+) -> Chains:
+    """Chains that leave the posterior of `model` invariant.
+
+    Parameters
+    ----------
+    model : Model
+    sweeps, chains : int
+        Sweeps of each chain, and the number of chains.
+    moves : {"auto", "gsw"}
+        "gsw" is the paper's generalised Swendsen-Wang sampler and nothing else. "auto" draws its lambda afresh from
+        {0, 1, 3, 10, 20} before each sweep.
+    lam : float, (n_edges,) array, DataDriven or None
+        Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
+    init : "one", "singletons", labels, or one of these for each chain
+        Where chains start.
+    burn_in, thin : int
+        Keep the labels of every `thin`-th sweep after the first `burn_in`. Traces cover every sweep.
+    rng : int, Generator or None
+        Seed. The same seed gives the same draws, whatever the number of workers.
+    workers : int, optional
+        Threads; by default one for each chain, up to the number of processors.
+    progress : bool or callable, optional
+        True shows a bar on standard error; a callable is called with a `Progress`.
+
+    Raises
+    ------
+    SamplingInterrupted
+        On Ctrl-C; a KeyboardInterrupt whose `chains` holds the sweeps finished so far.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
+    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 40, 50]), ss.DirichletProcess(1.0), beta=0.5)
+    >>> chains = ss.sample(model, sweeps=200, chains=2, rng=0)
+    >>> chains.best_labels
+    array([0, 0, 1, 1], dtype=int32)
+    """
+    sweeps, chains = whole("sweeps", sweeps, at_least=1), whole("chains", chains, at_least=1)
+    burn_in, thin = whole("burn_in", burn_in, at_least=0), whole("thin", thin, at_least=1)
+    workers = whole("workers", workers or min(chains, os.cpu_count() or 1), at_least=1)
+    if burn_in > sweeps:
+        refuse("burn_in", f"be at most sweeps, {sweeps}", burn_in)
+    one_of("moves", moves, MOVES)
+    if not isinstance(model, Model):
+        refuse("model", "be a Model", model)
+    strength, lams = bond_strengths(model, lam, moves)
+    if moves == "gsw" and model.prior.min_size > 1 and lams.max() * strength.max(initial=0.0) == 0.0:
+        refuse("lam", f"bond some sites where min_size > 1, as no single site can found a cluster of {model.prior.min_size}", lam)
+    n_draws = (sweeps - burn_in) // thin
+    if 4 * chains * n_draws * model.graph.n_sites > MAX_DRAW_BYTES:
+        refuse("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)
+    target = pack(model, strength)
+    records = _records(chains, sweeps, n_draws, model.graph.n_sites)
+    starts, streams = _starts(model, init, chains), _generator(rng).spawn(chains)
+    runners = [
+        Chain(model, target, starts[c], Record(*(array[c] for array in records)), lams, burn_in, thin, streams[c])
+        for c in range(chains)
+    ]
+    return _run_all(runners, records, sweeps, workers, progress)
+
+
+def _generator(rng: int | np.random.Generator | None) -> np.random.Generator:
+    """`rng` as a Generator."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        refuse("rng", "be a whole number of at least 0, a Generator or None", rng)
+
+
+def _starts(model: Model, init: str | ArrayLike | Sequence[str], chains: int) -> list[NDArray[np.int32]]:
+    """Starting labels of each chain."""
+    each = np.ndim(init) == 2 or (isinstance(init, (list, tuple)) and any(not np.isscalar(i) or isinstance(i, str) for i in init))
+    if not each:
+        return [starting_labels(model, init)] * chains
+    inits: list[Any] = list(init)  # type: ignore[arg-type]
+    if len(inits) != chains:
+        refuse("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
+    return [starting_labels(model, one) for one in inits]
+
+
+def _records(chains: int, sweeps: int, n_draws: int, n_sites: int) -> Record:
+    """Room for all that is kept, with a leading axis for the chains."""
+    return Record(
+        log_posterior=np.empty((chains, sweeps)),
+        n_clusters=np.empty((chains, sweeps), np.int32),
+        draw=np.empty((chains, n_draws, n_sites), np.int32),
+        best=np.empty((chains, n_sites), np.int32),
+        best_log_posterior=np.empty((chains, 1)),
+    )
+
+
+class Chain:
+    """One chain: its state, its generator and what is kept of it."""
+
+    def __init__(
+        self,
+        model: Model,
+        target: Target,
+        labels: NDArray[np.int32],
+        record: Record,
+        lams: NDArray[np.float64],
+        burn_in: int,
+        thin: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.target, self.record, self.lams, self.rng = target, record, lams, rng
+        self.burn_in, self.thin = burn_in, thin
+        self.state = new_state(target, labels, model.log_posterior(labels))
+        self.record.best[:] = labels
+        self.record.best_log_posterior[0] = self.log_posterior
+        self.done = 0
+        self.run: Callable[..., Any] = _kernels.run
+        if isinstance(model.prior, ExchangeablePrior):
+            self.run = functools.partial(exchangeable.run, model.prior.log_g)
+
+    def advance(self, sweeps: int) -> None:
+        """Go on to `sweeps` sweeps, or until told to stop."""
+        chunk = 1
+        status = DONE
+        while self.done < sweeps and status in (DONE, FULL):
+            began, before = time.perf_counter(), self.done
+            until = min(self.done + chunk, sweeps)
+            status, self.done = self.run(
+                self.target, self.state, self.record, self.done, until, self.burn_in, self.thin, self.lams, 1.0, self.rng
+            )
+            k, capacity = self.n_clusters, self.state.size.size
+            if status == FULL or capacity > 64 + 8 * k:
+                self.state = resized(self.state)
+            per_sweep = (time.perf_counter() - began) / max(self.done - before, 1)
+            chunk = min(max(int(CHUNK_SECONDS / max(per_sweep, 1e-9)), 1), 2 * chunk)
+
+    def stop(self) -> None:
+        """Make `advance` return soon."""
+        self.state.number[STOP] = 1
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters now."""
+        return int(self.state.number[N_CLUSTERS])
+
+    @property
+    def log_posterior(self) -> float:
+        """Log posterior now."""
+        return float(self.state.real[_kernels.LOG_POSTERIOR])
+
+
+def _run_all(
+    runners: list[Chain], records: Record, sweeps: int, workers: int, progress: bool | Report | None
+) -> Chains:
+    """Advance all chains in threads; on any interruption stop them, and on Ctrl-C keep what is finished."""
+    began = time.perf_counter()
+    with reporting(progress) as report, ThreadPoolExecutor(workers) as pool:
+        futures: list[Future[None]] = [pool.submit(chain.advance, sweeps) for chain in runners]
+        try:
+            waiting: set[Future[None]] = set(futures)
+            while waiting:
+                finished, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
+                slowest = min(runners, key=lambda chain: chain.done)
+                total = sum(chain.done for chain in runners)
+                report(Progress(total, sweeps * len(runners), slowest.n_clusters, slowest.log_posterior))
+                for future in finished:
+                    future.result()
+        except BaseException as error:
+            for future, chain in zip(futures, runners, strict=True):
+                future.cancel()
+                chain.stop()
+            wait(futures)
+            if isinstance(error, KeyboardInterrupt):
+                raise SamplingInterrupted(_collect(runners, records, time.perf_counter() - began)) from None
+            raise
+    return _collect(runners, records, time.perf_counter() - began)
+
+
+def _collect(runners: list[Chain], records: Record, seconds: float) -> Chains:
+    """What is kept of the sweeps that every chain has finished."""
+    sweeps = min(chain.done for chain in runners)
+    burn_in, thin = runners[0].burn_in, runners[0].thin
+    best = int(np.argmax(records.best_log_posterior))
+    return Chains(
+        labels=records.draw[:, : max(sweeps - burn_in, 0) // thin],
+        log_posterior=records.log_posterior[:, :sweeps],
+        n_clusters=records.n_clusters[:, :sweeps],
+        best_labels=records.best[best],
+        best_log_posterior=float(records.best_log_posterior[best, 0]),
+        seconds=seconds,
+        burn_in=burn_in,
+        thin=thin,
+    )

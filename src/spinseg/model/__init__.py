@@ -1,0 +1,1 @@
+"""The posterior: graph x couplings x likelihood x prior."""

@@ -1,0 +1,78 @@
+"""The graph of sites."""
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg._checks import refuse, whole
+
+
+class SiteGraph:
+    """Sites 0..n_sites-1 and the undirected edges between them.
+
+    The edges are kept in the order given, since couplings are numbers per edge, and as compressed rows: the neighbours of
+    site i are `neighbours[start[i]:start[i + 1]]`, in increasing order, reached over the edges
+    `edge_of[start[i]:start[i + 1]]`.
+
+    Parameters
+    ----------
+    n_sites : int
+    edges : (E, 2) array of int
+        Pairs of different sites, each pair once.
+
+    Examples
+    --------
+    >>> SiteGraph(3, [[0, 1], [2, 1]]).neighbours
+    array([1, 0, 2, 1], dtype=int32)
+    """
+
+    n_sites: int
+    edges: NDArray[np.int32]
+    start: NDArray[np.int64]
+    neighbours: NDArray[np.int32]
+    edge_of: NDArray[np.int32]
+
+    def __init__(self, n_sites: int, edges: ArrayLike) -> None:
+        self.n_sites = whole("n_sites", n_sites, at_least=1)
+        self.edges = _checked_edges(edges, self.n_sites)
+        ends = np.concatenate([self.edges, self.edges[:, ::-1]])
+        ids = np.tile(np.arange(len(self.edges), dtype=np.int32), 2)
+        rows = sparse.coo_array((ids, (ends[:, 0], ends[:, 1])), shape=(self.n_sites, self.n_sites)).tocsr()
+        if rows.nnz < len(ends):  # the conversion adds duplicates up
+            refuse("edges", "hold each pair of sites once", _first_duplicate(self.edges))
+        rows.sort_indices()
+        self.start = rows.indptr.astype(np.int64)
+        self.neighbours = rows.indices.astype(np.int32)
+        self.edge_of = rows.data
+
+    def __repr__(self) -> str:
+        return f"SiteGraph(n_sites={self.n_sites}, n_edges={self.n_edges})"
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return len(self.edges)
+
+
+def _checked_edges(edges: ArrayLike, n_sites: int) -> NDArray[np.int32]:
+    """`edges` as (E, 2) int32, refused where they are not pairs of different sites."""
+    array = np.asarray(edges)
+    if array.size == 0:
+        array = np.empty((0, 2), np.int32)
+    if array.ndim != 2 or array.shape[1] != 2:
+        refuse("edges", "have shape (n_edges, 2)", array.shape)
+    if array.dtype.kind not in "iu":
+        refuse("edges", "be whole numbers", array.dtype.name)
+    outside = ((array < 0) | (array >= n_sites)).any(axis=1)
+    if outside.any():
+        refuse("edges", f"join sites 0..{n_sites - 1}", array[outside][0])
+    loops = array[:, 0] == array[:, 1]
+    if loops.any():
+        refuse("edges", "join two different sites", array[loops][0])
+    return array.astype(np.int32)
+
+
+def _first_duplicate(edges: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The first edge that was given before."""
+    _, first = np.unique(np.sort(edges, axis=1), axis=0, return_index=True)
+    return edges[np.setdiff1d(np.arange(len(edges)), first)[0]]

@@ -1,0 +1,108 @@
+"""The oracle: on a handful of sites all partitions can be listed, so that samplers can be compared with exact answers."""
+
+from functools import cache
+
+import numpy as np
+from numba import njit
+from scipy.stats import chisquare
+
+import spinseg as ss
+from spinseg.inference import _kernels
+from spinseg.inference.bonds import bond_strengths
+from spinseg.inference.pack import new_state, pack
+
+# Six sites: a ring with two chords.
+EDGES = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 0], [0, 3], [1, 4]])
+POSITIVE = np.array([0.7, 0.3, 0.5, 0.9, 0.2, 0.6, 0.4, 0.35])
+MIXED = POSITIVE * np.array([1, -1, 1, -2, 1, 1, -1, 1])
+
+
+def graph(n_sites: int) -> tuple[ss.SiteGraph, np.ndarray]:
+    """The graph on its first n_sites sites, and which of EDGES it keeps."""
+    kept = (EDGES < n_sites).all(axis=1)
+    return ss.SiteGraph(n_sites, EDGES[kept]), kept
+
+
+@cache
+def partitions(n_sites: int) -> np.ndarray:
+    """All partitions, one a row, numbered by first appearance."""
+    rows = [[0]]
+    for _ in range(n_sites - 1):
+        rows = [row + [label] for row in rows for label in range(max(row) + 2)]
+    return np.array(rows, dtype=np.int32)
+
+
+def code(labels: np.ndarray) -> np.ndarray:
+    """A number for each partition, increasing along `partitions`."""
+    return labels @ (np.int64(16) ** np.arange(labels.shape[-1])[::-1])
+
+
+def log_probabilities(model: ss.Model) -> np.ndarray:
+    """Exact log probability of each of `partitions`."""
+    log_p = np.array([model.log_posterior(row) for row in partitions(model.graph.n_sites)])
+    return log_p - np.logaddexp.reduce(log_p)
+
+
+def frequencies(labels: np.ndarray) -> np.ndarray:
+    """How often each of `partitions` occurs among the rows of `labels`."""
+    all_codes = code(partitions(labels.shape[-1]))
+    index = np.searchsorted(all_codes, code(labels))
+    assert (all_codes[index] == code(labels)).all()
+    return np.bincount(index, minlength=all_codes.size)
+
+
+def p_value(counts: np.ndarray, probabilities: np.ndarray) -> float:
+    """Chi-square p-value of independent counts; a partition of probability zero must not occur."""
+    if counts[probabilities == 0].any():
+        return 0.0
+    expected = counts.sum() * probabilities
+    order = np.argsort(expected)
+    rare = order[np.cumsum(expected[order]) < 8]
+    common = np.setdiff1d(order, rare)
+    observed, wanted = counts[common].astype(float), expected[common]
+    if expected[rare].sum() > 0:
+        observed, wanted = np.append(observed, counts[rare].sum()), np.append(wanted, expected[rare].sum())
+    if observed.size == 1:
+        return 1.0
+    return float(chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue)
+
+
+@cache
+def sweeper(kernels=_kernels):
+    """A compiled function that starts at each row of `starts`, does one sweep, and writes the partition to `out`."""
+    rebuild, begin_sweep, sweep, renumber = kernels.rebuild, kernels.begin_sweep, kernels.sweep, kernels.renumber
+
+    @njit
+    def sweep_each(target, state, starts, out, lams, inv_temperature, rng):
+        for r in range(starts.shape[0]):
+            state.size[:] = 0
+            state.dense_value[:] = 0
+            state.count[:] = 0
+            state.value[:] = 0
+            state.total[:] = 0
+            state.number[:] = 0
+            for i in range(starts.shape[1]):
+                state.label[i] = starts[r, i]
+                state.number[0] = max(state.number[0], starts[r, i] + 1)
+            rebuild(target, state)
+            begin_sweep(target, state, lams, rng)
+            sweep(target, state, inv_temperature, rng)
+            renumber(state.label, state.rank, out[r])
+
+    return sweep_each
+
+
+def swept(model, lam, n_draws, seed, *, kernels=_kernels, temperature=1.0, moves="gsw", max_table=2**20):
+    """(p-value, frequencies) after one sweep from independent exact draws of the posterior at a temperature."""
+    rng = np.random.default_rng(seed)
+    log_p = log_probabilities(model) / temperature
+    probabilities = np.exp(log_p - np.logaddexp.reduce(log_p))
+    rows = partitions(model.graph.n_sites)
+    starts = rows[rng.choice(len(rows), n_draws, p=probabilities)]
+    strength, lams = bond_strengths(model, lam, moves)
+    target = pack(model, strength, max_table)
+    state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
+    out = np.empty_like(starts)
+    sweeper(kernels)(target, state, starts, out, lams, 1.0 / temperature, rng)
+    counts = frequencies(out)
+    return p_value(counts, probabilities), counts
