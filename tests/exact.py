@@ -19,7 +19,7 @@ MIXED = POSITIVE * np.array([1, -1, 1, -2, 1, 1, -1, 1])
 
 def graph(n_sites: int) -> tuple[ss.SiteGraph, np.ndarray]:
     """The graph on its first n_sites sites, and which of EDGES it keeps."""
-    kept = (EDGES < n_sites).all(axis=1)
+    kept = (n_sites > EDGES).all(axis=1)
     return ss.SiteGraph(n_sites, EDGES[kept]), kept
 
 
@@ -28,7 +28,7 @@ def partitions(n_sites: int) -> np.ndarray:
     """All partitions, one a row, numbered by first appearance."""
     rows = [[0]]
     for _ in range(n_sites - 1):
-        rows = [row + [label] for row in rows for label in range(max(row) + 2)]
+        rows = [[*row, label] for row in rows for label in range(max(row) + 2)]
     return np.array(rows, dtype=np.int32)
 
 
@@ -77,7 +77,7 @@ def sweeper(kernels=_kernels):
         for r in range(starts.shape[0]):
             state.size[:] = 0
             state.dense_value[:] = 0
-            state.count[:] = 0
+            state.counts[:] = 0
             state.value[:] = 0
             state.total[:] = 0
             state.number[:] = 0

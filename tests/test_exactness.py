@@ -3,13 +3,13 @@
 import itertools
 import math
 
-import exact
 import numpy as np
 import pytest
-import zoo
 from scipy.stats import kstest
 
+import exact
 import spinseg as ss
+import zoo
 
 N_SITES = 5
 LAMS = [0.0, 0.5, 1.0, 3.0, 10.0, "data-driven"]

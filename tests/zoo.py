@@ -7,7 +7,7 @@ import numpy as np
 import spinseg as ss
 
 
-def likelihoods(n_sites: int, seed: int = 0) -> dict[str, ss.model.likelihoods.Likelihood]:
+def likelihoods(n_sites: int, seed: int = 0) -> dict[str, ss.Likelihood]:
     """One likelihood of every family, and products."""
     rng = np.random.default_rng(seed)
     counts = rng.poisson(1.5, (n_sites, 4))
@@ -29,7 +29,7 @@ def likelihoods(n_sites: int, seed: int = 0) -> dict[str, ss.model.likelihoods.L
     }
 
 
-def priors(**limits: int) -> dict[str, ss.model.priors.PartitionPrior]:
+def priors(**limits: int) -> dict[str, ss.PartitionPrior]:
     """One prior of every class that has tables, with the same size limits."""
     return {
         "potts": ss.Potts(4, **limits),

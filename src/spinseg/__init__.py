@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from spinseg.inference.chains import Chains as Chains
     from spinseg.inference.chains import SamplingInterrupted as SamplingInterrupted
     from spinseg.inference.sampler import sample as sample
+    from spinseg.model.gaussians import DiagonalGaussian as DiagonalGaussian
+    from spinseg.model.gaussians import Gaussian as Gaussian
     from spinseg.model.graph import SiteGraph as SiteGraph
-    from spinseg.model.likelihoods import DiagonalGaussian as DiagonalGaussian
     from spinseg.model.likelihoods import DirichletMultinomial as DirichletMultinomial
     from spinseg.model.likelihoods import Flat as Flat
-    from spinseg.model.likelihoods import Gaussian as Gaussian
+    from spinseg.model.likelihoods import Likelihood as Likelihood
     from spinseg.model.likelihoods import PoissonGamma as PoissonGamma
     from spinseg.model.likelihoods import Product as Product
     from spinseg.model.priors import DirichletProcess as DirichletProcess
     from spinseg.model.priors import ExchangeablePrior as ExchangeablePrior
     from spinseg.model.priors import FiniteDirichlet as FiniteDirichlet
     from spinseg.model.priors import MixtureOfFiniteMixtures as MixtureOfFiniteMixtures
+    from spinseg.model.priors import PartitionPrior as PartitionPrior
     from spinseg.model.priors import PitmanYor as PitmanYor
     from spinseg.model.priors import Potts as Potts
     from spinseg.model.priors import TabulatedPrior as TabulatedPrior
@@ -33,12 +35,12 @@ _HOMES = {
     "model.graph": ("SiteGraph",),
     "model.likelihoods": (
         "DirichletMultinomial",
-        "Gaussian",
-        "DiagonalGaussian",
         "PoissonGamma",
         "Product",
         "Flat",
+        "Likelihood",
     ),
+    "model.gaussians": ("Gaussian", "DiagonalGaussian"),
     "model.priors": (
         "Potts",
         "FiniteDirichlet",
@@ -47,6 +49,7 @@ _HOMES = {
         "MixtureOfFiniteMixtures",
         "TabulatedPrior",
         "ExchangeablePrior",
+        "PartitionPrior",
     ),
     "model.target": ("Model",),
     "inference.bonds": ("DataDriven",),

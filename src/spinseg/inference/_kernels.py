@@ -12,7 +12,6 @@ Arrays that are used as indices are unsigned: Numba then leaves out the test for
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,26 +27,24 @@ LOG_POSTERIOR, LAM = range(2)
 # What a sweep or a run answers: it is finished; no empty slot is left, enlarge the tables and call again; told to stop.
 DONE, FULL, STOPPED = range(3)
 
-# exp(-46) = 1e-20: beside a term of 1 it is lost in double precision, so the exponential need not be taken.
-NEGLIGIBLE = -46.0
 
-
-def jit(function: Callable[..., Any], **more: Any) -> Callable[..., Any]:
+def jit(function: Any, **more: Any) -> Any:
     """`function` compiled to run without the interpreter lock, cached on disk where a folder can be written.
 
     `_nrt=False` leaves out Numba's reference counts: they would take more than half of a sweep, and nothing needs
     them where compiled code makes no array. The option is not documented, so where it is gone we do without.
     """
-    for options in ({"_nrt": False, "cache": True}, {"_nrt": False}, {"cache": True}):
+    more |= {"nogil": True, "error_model": "numpy"}
+    for options in ({"_nrt": False, "cache": True}, {"_nrt": False}, {"cache": True}, {}):
         try:
-            return njit(nogil=True, error_model="numpy", **options, **more)(function)
+            return njit(**(more | options))(function)
         except (KeyError, RuntimeError, TypeError):  # an unknown option, or no cache folder that can be written
-            continue
-    return njit(nogil=True, error_model="numpy", **more)(function)
+            if not options:
+                raise
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As `jit`, and copied into its callers: to pass two tuples of arrays in a call takes as long as a short function."""
+def inlined(function: Any) -> Any:
+    """As `jit`, and copied into its callers: to pass two tuples of arrays takes as long as a short function."""
     return jit(function, inline="always")
 
 
@@ -79,8 +76,8 @@ class State(NamedTuple):
     slot_of: np.ndarray  # (capacity,) uint32; id -> slot
     id_of: np.ndarray  # (capacity,) uint32; slot -> id; a permutation, the ids at k and beyond are free
     size: np.ndarray  # (capacity,) int32; sites in each slot
-    count: np.ndarray  # (D, capacity) int32; summed counts, 0 in empty slots
-    value: np.ndarray  # (D, capacity) float64; the bin's table at `count`
+    counts: np.ndarray  # (D, capacity) int32; summed counts, 0 in empty slots
+    value: np.ndarray  # (D, capacity) float64; the bin's table at `counts`
     total: np.ndarray  # (capacity, S) float64; summed statistics
     dense_value: np.ndarray  # (capacity,) float64; log marginal of the blocks at `total`
     gain: np.ndarray  # (capacity,) float64; log posterior with the spin-cluster in that slot
@@ -126,7 +123,9 @@ def diagonal_gaussian(d, stat, par):
     """Normal-inverse-gamma; stat = N, sum x (d), sum x^2 (d), x less its prior mean; par = kappa, shape, rate (d)."""
     n, kappa, shape = stat[0], par[0], par[1]
     kappa_n, shape_n = kappa + n, shape + 0.5 * n
-    log_p = math.lgamma(shape_n) - math.lgamma(shape) + 0.5 * math.log(kappa / kappa_n) - 0.5 * n * math.log(2 * math.pi)
+    log_p = (
+        math.lgamma(shape_n) - math.lgamma(shape) + 0.5 * math.log(kappa / kappa_n) - 0.5 * n * math.log(2 * math.pi)
+    )
     log_p *= d
     for c in range(d):
         scatter = stat[1 + d + c] - stat[1 + c] * stat[1 + c] / kappa_n
@@ -136,7 +135,7 @@ def diagonal_gaussian(d, stat, par):
 
 @jit
 def gaussian(d, stat, par, work):
-    """Normal-inverse-Wishart on whitened x; stat = N, sum x (d), lower rows of sum x x'; par = kappa, dof, log |scale|."""
+    """Normal-inverse-Wishart, whitened x; stat = N, sum x (d), lower rows of sum xx'; par = kappa, dof, log |scale|."""
     n, kappa, dof = stat[0], par[0], par[1]
     kappa_n, dof_n = kappa + n, dof + n
     log_p = 0.5 * d * math.log(kappa / kappa_n) - 0.5 * n * (d * math.log(math.pi) + par[2])
@@ -218,8 +217,8 @@ def shift(target, state, slot, n_members, n_bins, sign):
     state.size[slot] += sign * n_members
     for t in range(n_bins):
         d = state.pool_bin[t]
-        state.count[d, slot] += sign * state.pool_count[t]
-        state.value[d, slot] = bin_value(target, d, state.count[d, slot])
+        state.counts[d, slot] += sign * state.pool_count[t]
+        state.value[d, slot] = bin_value(target, d, state.counts[d, slot])
     if target.block.shape[0] > 0:
         for s in range(state.pool_total.size):  # an emptied cluster keeps no rounding error
             state.total[slot, s] = state.total[slot, s] + sign * state.pool_total[s] if state.size[slot] > 0 else 0.0
@@ -237,8 +236,8 @@ def drop_slot(state, slot):
     state.id_of[slot], state.id_of[last] = moved, gone
     state.slot_of[moved], state.slot_of[gone] = slot, last
     state.size[slot], state.size[last] = state.size[last], 0
-    for d in range(state.count.shape[0]):
-        state.count[d, slot], state.count[d, last] = state.count[d, last], 0
+    for d in range(state.counts.shape[0]):
+        state.counts[d, slot], state.counts[d, last] = state.counts[d, last], 0
         state.value[d, slot], state.value[d, last] = state.value[d, last], 0.0
     for s in range(state.total.shape[1]):
         state.total[slot, s], state.total[last, s] = state.total[last, s], 0.0
@@ -255,12 +254,12 @@ def rebuild(target, state):
         slot = state.label[i]
         state.size[slot] += 1
         for e in range(target.row[i], target.row[i + 1]):
-            state.count[target.bin[e], slot] += target.bin_count[e]
+            state.counts[target.bin[e], slot] += target.bin_count[e]
         for s in range(target.statistic.shape[1]):
             state.total[slot, s] += target.statistic[i, s]
     for slot in range(state.number[N_CLUSTERS]):
-        for d in range(state.count.shape[0]):
-            state.value[d, slot] = bin_value(target, d, state.count[d, slot])
+        for d in range(state.counts.shape[0]):
+            state.value[d, slot] = bin_value(target, d, state.counts[d, slot])
         state.dense_value[slot] = dense_log_marginal(target, state.total[slot], state.work)
 
 
@@ -280,9 +279,9 @@ def root(parent, i):
 def draw_bonds(target, state, lam, rng):
     """Bond neighbours of one cluster with probability 1 - exp(-lambda strength); leaves a forest of parents in `spin`.
 
-    Laid end to end, the edges are a line of length sum(lambda strength). The points of a unit Poisson process on it hit an edge with
-    just that probability, independently of the others; so one exponential gap leads to the next bond, and after it
-    a new gap starts at the end of the edge. The parent of a site is never after it.
+    Laid end to end, the edges are a line of length sum(lambda strength). The points of a unit Poisson process on it
+    hit an edge with just that probability, independently of the others; so one exponential gap leads to the next
+    bond, and after it a new gap starts at the end of the edge. The parent of a site is never after it.
     """
     parent, label = state.spin, state.label
     for i in range(parent.size):
@@ -328,7 +327,7 @@ def list_spin_clusters(spin, member, first):
 @inlined
 def weigh_likelihood(target, state, old, n_bins, n_slots):
     """gain[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j the sites of slot j without C."""
-    gain, table, count, value = state.gain, target.table, state.count, state.value
+    gain, table, count, value = state.gain, target.table, state.counts, state.value
     tabulated = True
     for quad in range((n_slots + 3) // 4):  # four slots at a time keep their sums in registers: a fifth faster
         j0 = np.uint64(4 * quad)
@@ -402,27 +401,36 @@ def weigh(target, state, group, old, n_bins):
 
 @inlined
 def choose(state, n_slots, inv_temperature, rng):
-    """A slot drawn with probability proportional to exp(gain / temperature - lambda held)."""
-    weight, slot, lam = state.held, state.rank, state.real[LAM]
-    top = -np.inf
+    """A slot drawn with probability proportional to exp(gain / temperature - lambda held).
+
+    The weights, as shares of the largest, are laid end to end, the largest first, and a point of that line is drawn.
+    Mostly it falls into the first part even if all others were as large as the second: then no other exponential is
+    needed.
+    """
+    weight, lam = state.held, state.real[LAM]
+    top, second, best = -np.inf, -np.inf, 0
+    for j in range(n_slots):  # selections, not branches to mispredict
+        w = inv_temperature * state.gain[j] - lam * weight[j]
+        weight[j] = w
+        lesser = w if w < top else top
+        second = lesser if lesser > second else second
+        best = j if w > top else best
+        top = w if w > top else top
+    point = 1.0 - rng.random()  # in (0, 1]
+    if point * (1.0 + (n_slots - 1) * math.exp(second - top)) <= 1.0:
+        return best
+    weight[best] = -np.inf
+    others = 0.0
     for j in range(n_slots):
-        weight[j] = inv_temperature * state.gain[j] - lam * weight[j]
-        top = max(top, weight[j])
-    total, n = 0.0, 0
+        others += math.exp(weight[j] - top)
+        weight[j] = others
+    left = min(point * (1.0 + others) - 1.0, others)
+    if left <= 0.0:
+        return best
+    chosen = 0
     for j in range(n_slots):
-        if weight[j] - top > NEGLIGIBLE:
-            weight[n] = math.exp(weight[j] - top)
-            total += weight[n]
-            slot[n] = j
-            n += 1
-    if n == 1:
-        return slot[0]
-    left = rng.random() * total
-    c = 0
-    while c < n - 1 and left >= weight[c]:
-        left -= weight[c]
-        c += 1
-    return slot[c]
+        chosen += weight[j] < left
+    return chosen
 
 
 @inlined

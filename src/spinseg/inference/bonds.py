@@ -42,7 +42,9 @@ def bond_strengths(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float
     if lam is None:
         return attraction, np.array([PAPER_LAM] if moves == "gsw" else MIXED_LAMS)
     if isinstance(lam, DataDriven):
-        return attraction * np.exp(-lam.tau * model.likelihood.distances(model.graph.edges, lam.distance)), np.array([float(lam.lam)])
+        return attraction * np.exp(-lam.tau * model.likelihood.distances(model.graph.edges, lam.distance)), np.array(
+            [float(lam.lam)]
+        )
     if np.ndim(lam) == 0:
         return attraction, np.array([number("lam", lam, at_least=0)])
     per_edge = finite_array("lam", lam, (model.graph.n_edges,))

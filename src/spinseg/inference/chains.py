@@ -17,8 +17,8 @@ class Chains:
     log_posterior, n_clusters : (chain, sweep)
         Traces over every sweep, burn-in included.
     best_labels : (site,) int32
-        The best partition that any chain visited, and `best_log_posterior` its value. It lies below the mode: search for that
-        with `maximize`.
+        The best partition that any chain visited, and `best_log_posterior` its value. It lies well below the mode,
+        as the typical set does.
     seconds : float
         Wall time of the sampling.
     burn_in, thin : int

@@ -71,7 +71,7 @@ def _pack_histograms(terms: list[HistogramTerm], n_sites: int, max_table: int) -
     counts.sort_indices()
     highest = np.asarray(counts.sum(axis=0, dtype=np.int64)).reshape(-1)
     order = np.argsort(highest, kind="stable")
-    order = order[np.cumsum(highest[order] + 1) <= max_table][::-1]  # the largest first, so that little padding is needed
+    order = order[np.cumsum(highest[order] + 1) <= max_table][::-1]  # largest first: little padding
     ends = np.cumsum(highest[order] + 1)
     start = np.full(highest.size, -1, np.int64)
     start[order] = ends - highest[order] - 1
@@ -142,7 +142,7 @@ def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> dict[str, 
         "slot_of": np.zeros(capacity, np.uint32),
         "id_of": np.zeros(capacity, np.uint32),
         "size": np.zeros(capacity, np.int32),
-        "count": np.zeros((n_bins, capacity), np.int32),
+        "counts": np.zeros((n_bins, capacity), np.int32),
         "value": np.zeros((n_bins, capacity)),
         "total": np.zeros((capacity, n_statistics)),
         "dense_value": np.zeros(capacity),
@@ -153,11 +153,11 @@ def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> dict[str, 
 
 
 def resized(state: State) -> State:
-    """The same chain with tables that fit its number of clusters: larger when they are full, smaller when most is unused."""
+    """The same chain with tables that fit its number of clusters: larger if they are full, smaller if mostly unused."""
     k = int(state.number[_kernels.N_CLUSTERS])
-    fields = _cluster_tables(state.count.shape[0], state.total.shape[1], _roomy(k))
+    fields = _cluster_tables(state.counts.shape[0], state.total.shape[1], _roomy(k))
     capacity = fields["size"].size
-    for name in ("size", "dense_value", "count", "value"):
+    for name in ("size", "dense_value", "counts", "value"):
         fields[name][..., :k] = getattr(state, name)[..., :k]
     fields["total"][:k] = state.total[:k]
     # Ids are numbered anew by slot, since those in use may lie beyond a smaller capacity.

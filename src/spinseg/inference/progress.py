@@ -18,7 +18,7 @@ Report = Callable[[Progress], None]
 
 
 @contextmanager
-def reporting(progress: bool | Report | None) -> Iterator[Report]:
+def reporting(progress: bool | Report | None, total: int) -> Iterator[Report]:
     """A function to call with a Progress: the caller's own, a bar on standard error for True, or nothing."""
     if callable(progress):
         yield progress
@@ -34,9 +34,9 @@ def reporting(progress: bool | Report | None) -> Iterator[Report]:
             TimeRemainingColumn(),
         )
         with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("sampling", total=None, n_clusters=0, log_posterior=0.0)
+            task = bar.add_task("sampling", total=total, n_clusters=0, log_posterior=0.0)
             yield lambda at: bar.update(
-                task, completed=at.done, total=at.total, n_clusters=at.n_clusters, log_posterior=at.log_posterior
+                task, completed=at.done, n_clusters=at.n_clusters, log_posterior=at.log_posterior
             )
     else:
         yield lambda at: None

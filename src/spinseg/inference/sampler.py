@@ -87,7 +87,11 @@ def sample(
         refuse("model", "be a Model", model)
     strength, lams = bond_strengths(model, lam, moves)
     if moves == "gsw" and model.prior.min_size > 1 and lams.max() * strength.max(initial=0.0) == 0.0:
-        refuse("lam", f"bond some sites where min_size > 1, as no single site can found a cluster of {model.prior.min_size}", lam)
+        refuse(
+            "lam",
+            f"bond some sites where min_size > 1, as no single site can found a cluster of {model.prior.min_size}",
+            lam,
+        )
     n_draws = (sweeps - burn_in) // thin
     if 4 * chains * n_draws * model.graph.n_sites > MAX_DRAW_BYTES:
         refuse("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)
@@ -111,10 +115,13 @@ def _generator(rng: int | np.random.Generator | None) -> np.random.Generator:
 
 def _starts(model: Model, init: str | ArrayLike | Sequence[str], chains: int) -> list[NDArray[np.int32]]:
     """Starting labels of each chain."""
-    each = np.ndim(init) == 2 or (isinstance(init, (list, tuple)) and any(not np.isscalar(i) or isinstance(i, str) for i in init))
-    if not each:
+    if isinstance(init, np.ndarray):
+        inits = list(init) if init.ndim == 2 else None
+    else:
+        listed = isinstance(init, (list, tuple)) and any(isinstance(i, str) or np.ndim(i) > 0 for i in init)
+        inits = list(init) if listed else None  # type: ignore[arg-type]
+    if inits is None:
         return [starting_labels(model, init)] * chains
-    inits: list[Any] = list(init)  # type: ignore[arg-type]
     if len(inits) != chains:
         refuse("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
     return [starting_labels(model, one) for one in inits]
@@ -163,7 +170,16 @@ class Chain:
             began, before = time.perf_counter(), self.done
             until = min(self.done + chunk, sweeps)
             status, self.done = self.run(
-                self.target, self.state, self.record, self.done, until, self.burn_in, self.thin, self.lams, 1.0, self.rng
+                self.target,
+                self.state,
+                self.record,
+                self.done,
+                until,
+                self.burn_in,
+                self.thin,
+                self.lams,
+                1.0,
+                self.rng,
             )
             k, capacity = self.n_clusters, self.state.size.size
             if status == FULL or capacity > 64 + 8 * k:
@@ -191,7 +207,7 @@ def _run_all(
 ) -> Chains:
     """Advance all chains in threads; on any interruption stop them, and on Ctrl-C keep what is finished."""
     began = time.perf_counter()
-    with reporting(progress) as report, ThreadPoolExecutor(workers) as pool:
+    with reporting(progress, sweeps * len(runners)) as report, ThreadPoolExecutor(workers) as pool:
         futures: list[Future[None]] = [pool.submit(chain.advance, sweeps) for chain in runners]
         try:
             waiting: set[Future[None]] = set(futures)

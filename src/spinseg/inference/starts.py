@@ -14,8 +14,8 @@ STARTS = ("one", "singletons")
 def starting_labels(model: Model, init: str | ArrayLike) -> NDArray[np.int32]:
     """The partition at which chains start, legal under the prior.
 
-    "one" is one cluster and "singletons" a cluster for each site where the prior allows them, else the fewest and the most
-    blocks of about equal size that it allows.
+    "one" is one cluster and "singletons" a cluster for each site where the prior allows them, else the fewest and the
+    most blocks of about equal size that it allows.
     """
     n_sites = model.graph.n_sites
     if not isinstance(init, str):

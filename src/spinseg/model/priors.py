@@ -1,9 +1,9 @@
 """Priors on partitions: one short class each.
 
-Every prior of product form is two tables, log g(m_1..m_k) = log_v[k] + sum_j log_w[m_j] (model page, section 2), and the
-compiled sampler reads nothing else. `log_v[0]` and `log_w[0]` are 0 and never used for a partition. Constants that do not depend on
-the partition are left out; `log_normalizer` gives them back. Sizes outside min_size..max_size get log_w = -inf: a truncated
-prior is the same prior, restricted and renormalised.
+Every prior of product form is two tables, log g(m_1..m_k) = log_v[k] + sum_j log_w[m_j], and the compiled sampler reads
+nothing else. `log_v[0]` and `log_w[0]` belong to no partition. Constants that do not depend on the partition are left
+out; `log_normalizer` gives them back. Sizes outside min_size..max_size get log_w = -inf: a truncated prior is the same
+prior, restricted and renormalised.
 """
 
 import math
@@ -48,7 +48,7 @@ class PartitionPrior(ABC):
         return float(log_v[m.size] + log_w[m].sum())
 
     def log_normalizer(self, n_sites: int) -> float | None:
-        """Log of the sum of exp(log_g) over all partitions, for the prior without size limits; None where it is not known."""
+        """Log of the sum of exp(log_g) over all partitions, without size limits; None where it is not known."""
         return None
 
 
@@ -64,7 +64,10 @@ def _rising(a: float, n_sites: int) -> Table:
 
 
 class Potts(PartitionPrior):
-    """The Potts model with at most K labels: log_v[k] = log K!/(K - k)!, log_w = 0 (the paper's K/(K - k)! is a misprint)."""
+    """The Potts model with at most K labels: log_v[k] = log K!/(K - k)!, log_w = 0.
+
+    (The paper prints K/(K - k)!, which does not give the Potts model back.)
+    """
 
     def __init__(self, n_labels: int, *, min_size: int = 1, max_size: int | None = None) -> None:
         super().__init__(min_size=min_size, max_size=max_size)
@@ -107,8 +110,8 @@ class DirichletProcess(PartitionPrior):
         self.concentration = number("concentration", concentration, above=0)
 
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
-        sizes = np.arange(n_sites + 1)
-        return sizes * math.log(self.concentration), np.where(sizes > 0, gammaln(np.maximum(sizes, 1)), 0.0)
+        sizes = np.arange(n_sites + 1, dtype=np.float64)
+        return sizes * math.log(self.concentration), gammaln(np.maximum(sizes, 1.0))
 
     def log_normalizer(self, n_sites: int) -> float:
         """lgamma(alpha + n) - lgamma(alpha)."""
@@ -116,10 +119,11 @@ class DirichletProcess(PartitionPrior):
 
 
 class PitmanYor(PartitionPrior):
-    """Two-parameter Poisson-Dirichlet: log_v[k] = sum_{i<k} log(alpha + i theta), log_w[m] = lgamma(m - theta) - lgamma(1 - theta).
+    """Two-parameter Poisson-Dirichlet with concentration alpha and discount theta.
 
-    Either 0 <= theta < 1 and alpha > -theta, or theta < 0 and alpha = -L theta for a whole L >= 1: then at most L
-    clusters, and the prior is the finite Dirichlet with K = L, a = -theta. theta = 0 is the Dirichlet process.
+    log_v[k] = sum_{i=1}^{k-1} log(alpha + i theta), log_w[m] = lgamma(m - theta) - lgamma(1 - theta). Either
+    0 <= theta < 1 and alpha > -theta, or theta < 0 and alpha = -L theta for a whole L >= 1: then at most L clusters,
+    and the prior is the finite Dirichlet with K = L, a = -theta. theta = 0 is the Dirichlet process.
     """
 
     def __init__(
@@ -155,10 +159,10 @@ class PitmanYor(PartitionPrior):
 
 
 class MixtureOfFiniteMixtures(PartitionPrior):
-    """A finite Dirichlet(gamma) whose number of labels K is random (Miller & Harrison 2018, doi:10.1080/01621459.2016.1255636).
+    """A finite Dirichlet(gamma) whose number of labels K is random.
 
-    log_v[k] = log V_n(k), V_n(k) = sum_K K!/(K - k)! p(K) / (gamma K)(gamma K + 1)..(gamma K + n - 1), and
-    log_w[m] = lgamma(gamma + m) - lgamma(gamma).
+    Miller & Harrison 2018, doi:10.1080/01621459.2016.1255636. log_w[m] = lgamma(gamma + m) - lgamma(gamma) and
+    log_v[k] = log V_n(k), V_n(k) = sum_K K!/(K - k)! p(K) / [(gamma K)(gamma K + 1)..(gamma K + n - 1)].
 
     Parameters
     ----------
@@ -213,7 +217,7 @@ class MixtureOfFiniteMixtures(PartitionPrior):
 
 
 class TabulatedPrior(PartitionPrior):
-    """Any prior of product form, from its tables: arrays indexed by k and by m (entry 0 unused), or functions of them."""
+    """Any prior of product form, from its tables: arrays indexed by k and by m (entry 0 unused), or functions."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ class Model:
             _check_possible(prior, self._tables[0], graph.n_sites)
 
     def log_posterior(self, labels: ArrayLike) -> float:
-        """Unnormalised log posterior of the partition that puts equal labels together; -inf where the prior forbids it."""
+        """Unnormalised log posterior of the partition with equal labels together; -inf where the prior forbids it."""
         z = _checks.labels("labels", labels, self.graph.n_sites)
         log_g = self.log_prior_of_sizes(np.bincount(z))
         if log_g == -np.inf:
@@ -89,5 +89,9 @@ def _check_possible(prior: PartitionPrior, log_v: Table, n_sites: int) -> None:
     if not ((allowed >= fewest) & (allowed <= most)).any():
         n_labels = getattr(prior, "n_labels", None)
         if n_labels is not None and prior.max_size is not None:
-            refuse("max_size", f"satisfy max_size * n_labels >= n_sites, {n_labels} labels, {n_sites} sites", prior.max_size)
+            refuse(
+                "max_size",
+                f"satisfy max_size * n_labels >= n_sites, {n_labels} labels, {n_sites} sites",
+                prior.max_size,
+            )
         refuse("prior", f"allow some partition of {n_sites} sites into {fewest}..{most} clusters", type(prior).__name__)

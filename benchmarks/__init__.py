@@ -1,0 +1,1 @@
+"""Slow studies: speed against the limit of the hardware, against peers, and scaling."""

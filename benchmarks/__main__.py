@@ -1,0 +1,25 @@
+"""Run one study: `python -m benchmarks NAME [--json]`."""
+
+import argparse
+import importlib
+import json
+
+STUDIES = ("engine", "scaling")
+
+
+def main() -> None:
+    """Parse, run, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("study", choices=STUDIES)
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    arguments = parser.parse_args()
+    figures = importlib.import_module(f"benchmarks.{arguments.study}").study()
+    if arguments.json:
+        print(json.dumps(figures, indent=2))
+    else:
+        for name, value in figures.items():
+            print(f"{name:42s} {value:.4g}" if isinstance(value, float) else f"{name:42s} {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""How far is one sweep from the limit of the hardware?
+
+The limit is taken as a bare compiled loop that does nothing but as many random reads of the same table, and draws as
+many random numbers, as the sweep needs. A sweep needs, for every spin-cluster, one read for each of its bins and each
+destination (the table of lgamma at the joint count), one for each bin in its own cluster (at the count without it) and
+two of log_w for each destination; and a random number for each spin-cluster and for each bond.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sparse
+from numba import njit
+from numpy.typing import NDArray
+
+import spinseg as ss
+from benchmarks import plain
+from benchmarks.problems import superpixels
+from spinseg.inference import _kernels
+from spinseg.inference.bonds import bond_strengths
+from spinseg.inference.pack import new_state, pack
+
+LAM = 10.0
+SWEEPS = 100
+
+
+@njit(nogil=True, error_model="numpy")
+def read(table: Any, index: Any) -> float:  # pragma: no cover
+    """Read the table at every index."""
+    total = 0.0
+    for i in range(index.size):
+        total += table[np.uint64(index[i])]
+    return total
+
+
+@njit(nogil=True)
+def draw(n: int, rng: Any) -> float:  # pragma: no cover
+    """Draw n uniform numbers."""
+    total = 0.0
+    for _ in range(n):
+        total += rng.random()
+    return total
+
+
+def timed(function: Callable[[], object]) -> float:
+    """Seconds of one call."""
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began
+
+
+def needs(target: Any, spin: NDArray[np.uint32], n_clusters: int) -> tuple[int, int]:
+    """Table reads and random numbers that the sweep with these spin-clusters needs."""
+    n_sites, p = spin.size, int(spin.max()) + 1
+    histograms = sparse.csr_array((target.bin_count, target.bin.astype(np.int64), target.row.astype(np.int64)))
+    members = sparse.csr_array((np.ones(n_sites), (spin, np.arange(n_sites))), shape=(p, n_sites))
+    bins = (members @ histograms).nnz
+    destinations = n_clusters + 1
+    bonds = -np.expm1(-LAM * target.strength).sum() / 2
+    return bins * destinations + bins + 2 * p * destinations, p + round(bonds)
+
+
+def study() -> dict[str, Any]:
+    """Milliseconds a sweep, what it needs, and the ratio to a bare loop that does just that."""
+    model = superpixels()
+    start = ss.sample(model, sweeps=500, chains=1, rng=1).labels[0, -1]
+    strength, lams = bond_strengths(model, LAM, "gsw")
+    target = pack(model, strength)
+    state = new_state(target, start, model.log_posterior(start))
+    n_sites = model.graph.n_sites
+    record = _kernels.Record(
+        np.empty(SWEEPS),
+        np.empty(SWEEPS, np.int32),
+        np.empty((0, n_sites), np.int32),
+        np.empty(n_sites, np.int32),
+        np.full(1, np.inf),
+    )
+    rng = np.random.default_rng(2)
+
+    def sweeps() -> None:
+        _kernels.run(target, state, record, 0, SWEEPS, SWEEPS, 1, lams, 1.0, rng)
+
+    sweeps()
+    reads, numbers, clusters = [], [], []
+    for _ in range(50):
+        _kernels.run(target, state, record, 0, 1, SWEEPS, 1, lams, 1.0, rng)
+        clusters.append(int(state.number[_kernels.N_CLUSTERS]))
+        r, n = needs(target, state.spin, clusters[-1])
+        reads.append(r)
+        numbers.append(n)
+    n_reads, n_numbers = round(np.mean(reads)), round(np.mean(numbers))
+    index = rng.integers(0, target.table.size, n_reads, dtype=np.int32)
+    read(target.table, index), draw(1, rng)
+    tasks = (sweeps, lambda: read(target.table, index), lambda: draw(n_numbers, rng))
+    best = np.full(3, np.inf)
+    for _ in range(30):  # turn about, so that a busy machine slows all of them alike; each with warm caches
+        best = np.minimum(best, [min(timed(task) for _ in range(3)) for task in tasks])
+    sweep_s, read_s, draw_s = best / [SWEEPS, 1, 1]
+    plain_s = min(timed(lambda: plain.sweep(model, start, LAM, rng)) for _ in range(2))
+    return {
+        "sites": n_sites,
+        "mean occupied bins": float(np.diff(target.row.astype(np.int64)).mean() - 1),  # less the total
+        "mean degree": 2 * model.graph.n_edges / n_sites,
+        "mean clusters": float(np.mean(clusters)),
+        "milliseconds a sweep": 1e3 * sweep_s,
+        "table reads a sweep": n_reads,
+        "random numbers a sweep": n_numbers,
+        "milliseconds of the bare loop": 1e3 * (read_s + draw_s),
+        "ratio to the bare loop": sweep_s / (read_s + draw_s),
+        "milliseconds of a plain NumPy sweep": 1e3 * plain_s,
+        "ratio of plain NumPy to spinseg": plain_s / sweep_s,
+    }

@@ -1,0 +1,48 @@
+"""Synthetic problems with the size and sparsity of real ones."""
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+from scipy.spatial import Delaunay
+
+import spinseg as ss
+from spinseg.image.adjacency import grid_graph
+
+
+def superpixels(n_sites: int = 1000, mean_degree: float = 5.5, n_clusters: int = 10, seed: int = 0) -> ss.Model:
+    """The paper's model on a region-adjacency-like graph, sites in reading order, about 9 of 120 bins each."""
+    rng = np.random.default_rng(seed)
+    rows = int(np.sqrt(n_sites))
+    points = rng.random((n_sites, 2))
+    points = points[np.lexsort((points[:, 0], np.floor(points[:, 1] * rows)))]
+    corners = Delaunay(points).simplices
+    pairs = np.sort(np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]]), axis=1)
+    edges = np.unique(pairs, axis=0)
+    edges = edges[np.sort(rng.permutation(len(edges))[: round(mean_degree * n_sites / 2)])]
+    centres = rng.random((n_clusters, 2))
+    truth = ((points[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    palette = rng.dirichlet(np.full(120, 0.022), n_clusters)
+    counts = np.array(
+        [rng.multinomial(60, 0.97 * palette[z] + 0.03 * rng.dirichlet(np.full(120, 0.02))) for z in truth]
+    )
+    likelihood = ss.DirichletMultinomial(counts, concentration=50.0, count_weight=0.1)
+    return ss.Model(ss.SiteGraph(n_sites, edges), likelihood, ss.DirichletProcess(3.0), beta=0.02)
+
+
+def grid(side: int, n_clusters: int = 10, seed: int = 0) -> tuple[ss.Model, NDArray[np.int32]]:
+    """Pixels as sites, in patches of ten kinds: one of 12 words of its kind for each, or any word; and the kinds."""
+    rng = np.random.default_rng(seed)
+    y, x = np.divmod(np.arange(side * side), side)
+    truth, nearest = np.zeros(side * side, np.int32), np.full(side * side, np.inf)
+    for c, (a, b) in enumerate(rng.random((n_clusters, 2)) * side):
+        distance = (y - a) ** 2 + (x - b) ** 2
+        truth[distance < nearest] = c
+        nearest = np.minimum(nearest, distance)
+    words = 12 * truth + rng.integers(0, 12, side * side)
+    anything = rng.random(side * side) < 0.1
+    words[anything] = rng.integers(0, 120, anything.sum())
+    start = np.arange(side * side + 1)
+    counts = sparse.csr_array((np.ones(side * side, np.int32), words, start), shape=(side * side, 120))
+    return ss.Model(
+        grid_graph((side, side)), ss.DirichletMultinomial(counts), ss.DirichletProcess(3.0), beta=0.5
+    ), truth

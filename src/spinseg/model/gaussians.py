@@ -1,0 +1,168 @@
+"""Normal likelihoods with conjugate priors."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, multigammaln
+
+from spinseg._checks import finite_array, number, one_of, refuse
+from spinseg.model.likelihoods import (
+    DenseTerm,
+    Floats,
+    HistogramTerm,
+    Likelihood,
+    edge_lengths,
+    per_channel,
+    rows,
+    site_weights,
+)
+
+
+def _spread(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Weighted mean and variance of each channel; a channel that does not vary gets variance 1."""
+    total = max(weights.sum(), np.finfo(float).tiny)
+    mean = weights @ values / total
+    variance = weights @ (values - mean) ** 2 / total
+    return mean, np.where(variance > 0, variance, 1.0)
+
+
+class DiagonalGaussian(Likelihood):
+    """Independent channels, each normal with a normal-inverse-gamma prior.
+
+    precision ~ Gamma(shape, rate), mean | precision ~ N(mean, 1 / (kappa precision)). With N observations, kappa_n =
+    kappa + N, shape_n = shape + N / 2 and rate_n = rate + (sum x^2 - (sum x)^2 / kappa_n) / 2, x less the prior mean,
+
+        log p(y_A) = lgamma(shape_n) - lgamma(shape) + shape log rate - shape_n log rate_n
+                     + log(kappa / kappa_n) / 2 - N log(2 pi) / 2
+
+    Parameters
+    ----------
+    values : (n_sites, channels) array
+    mean, rate : float or (channels,) array, optional
+        By default the mean over sites, and the rate at which the prior guess of a cluster's variance, rate / shape,
+        is a tenth of the variance over sites.
+    kappa, shape : float
+    weights : (n_sites,) array, optional
+        How many observations a site counts for; any number >= 0, by default 1.
+    squares : (n_sites, channels) array, optional
+        Mean square of the observations in a site, where they vary within it; by default values ** 2.
+    """
+
+    def __init__(
+        self,
+        values: ArrayLike,
+        mean: ArrayLike | None = None,
+        kappa: float = 0.1,
+        shape: float = 2.0,
+        rate: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        squares: ArrayLike | None = None,
+    ) -> None:
+        x = rows("values", values)
+        self.n_sites, channels = x.shape
+        self.kappa, self.shape = number("kappa", kappa, above=0), number("shape", shape, above=0)
+        w = site_weights("weights", weights, self.n_sites)
+        centre, variance = _spread(x, w)
+        self.mean = per_channel("mean", centre if mean is None else mean, channels)
+        self.rate = per_channel("rate", 0.1 * self.shape * variance if rate is None else rate, channels, positive=True)
+        self.values = x - self.mean
+        second = self.values**2
+        if squares is not None:
+            within = finite_array("squares", squares, x.shape) - x**2
+            if (within < -1e-9 * (1 + x**2)).any():
+                refuse("squares", "be at least values ** 2", within.min())
+            second = second + np.maximum(within, 0.0)
+        self.statistics = np.hstack([w[:, None], w[:, None] * self.values, w[:, None] * second])
+
+    def log_marginal(self, sites: ArrayLike) -> float:
+        """log p(y_A) of a set of sites, given as indices or as a mask."""
+        total = self.statistics[np.asarray(sites)].sum(axis=0)
+        n, (first, second) = total[0], np.split(total[1:], 2)
+        kappa_n, shape_n = self.kappa + n, self.shape + n / 2
+        rate_n = self.rate + np.maximum(second - first**2 / kappa_n, 0.0) / 2
+        log_p = gammaln(shape_n) - gammaln(self.shape) + self.shape * np.log(self.rate) - shape_n * np.log(rate_n)
+        return float((log_p + 0.5 * math.log(self.kappa / kappa_n) - 0.5 * n * math.log(2 * math.pi)).sum())
+
+    def terms(self) -> list[HistogramTerm | DenseTerm]:
+        """N, sum x, sum x^2."""
+        parameters = np.concatenate([[self.kappa, self.shape], self.rate])
+        return [DenseTerm("diagonal_gaussian", self.rate.size, self.statistics, parameters)]
+
+    def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
+        """Euclidean distance of the values."""
+        one_of("distance", distance, ("euclidean",))
+        return edge_lengths(self.values, edges)
+
+
+class Gaussian(Likelihood):
+    """Normal with full covariance and a normal-inverse-Wishart prior.
+
+    covariance ~ inverse Wishart(dof, scale), mean | covariance ~ N(mean, covariance / kappa). With N observations in d
+    channels, kappa_n = kappa + N, dof_n = dof + N and scale_n = scale + sum x x' - (sum x)(sum x)' / kappa_n, x less
+    the prior mean,
+
+        log p(y_A) = lgamma_d(dof_n / 2) - lgamma_d(dof / 2)
+                     + (dof log |scale| - dof_n log |scale_n| + d log(kappa / kappa_n) - N d log pi) / 2
+
+    Parameters
+    ----------
+    values : (n_sites, channels) array
+    mean : (channels,) array, optional
+        By default the mean over sites.
+    kappa : float
+    dof : float, optional
+        By default channels + 2.
+    scale : (channels, channels) array, optional
+        Positive definite. By default diagonal, with a tenth of the variance over sites as the guess of a cluster's.
+    weights : (n_sites,) array, optional
+        How many observations a site counts for; any number >= 0, by default 1.
+    """
+
+    def __init__(
+        self,
+        values: ArrayLike,
+        mean: ArrayLike | None = None,
+        kappa: float = 0.1,
+        dof: float | None = None,
+        scale: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        x = rows("values", values)
+        self.n_sites, d = x.shape
+        self.kappa = number("kappa", kappa, above=0)
+        self.dof = number("dof", d + 2 if dof is None else dof, above=d - 1)
+        w = site_weights("weights", weights, self.n_sites)
+        centre, variance = _spread(x, w)
+        self.mean = per_channel("mean", centre if mean is None else mean, d)
+        default = np.diag(0.1 * max(self.dof - d - 1, 1.0) * variance)
+        self.scale = finite_array("scale", default if scale is None else np.atleast_2d(np.asarray(scale)), (d, d))
+        if not np.allclose(self.scale, self.scale.T) or np.linalg.eigvalsh(self.scale)[0] <= 0:
+            refuse("scale", "be symmetric and positive definite", self.scale)
+        self.values = x - self.mean
+        self.weights = w
+
+    def log_marginal(self, sites: ArrayLike) -> float:
+        """log p(y_A) of a set of sites, given as indices or as a mask."""
+        x, w = self.values[np.asarray(sites)], self.weights[np.asarray(sites)]
+        n, first, d = w.sum(), w @ x, x.shape[1]
+        kappa_n, dof_n = self.kappa + n, self.dof + n
+        scale_n = self.scale + (w * x.T) @ x - np.outer(first, first) / kappa_n
+        log_det, log_det_n = np.linalg.slogdet(self.scale)[1], np.linalg.slogdet(scale_n)[1]
+        log_p = multigammaln(dof_n / 2, d) - multigammaln(self.dof / 2, d)
+        log_p += 0.5 * (self.dof * log_det - dof_n * log_det_n)
+        return float(log_p + 0.5 * d * math.log(self.kappa / kappa_n) - 0.5 * n * d * math.log(math.pi))
+
+    def terms(self) -> list[HistogramTerm | DenseTerm]:
+        """N, sum x and the lower rows of sum x x', with x whitened so that the scale is the unit matrix."""
+        factor = np.linalg.cholesky(self.scale)
+        x = np.linalg.solve(factor, self.values.T).T
+        lower = np.tril_indices(x.shape[1])
+        weighted = self.weights[:, None] * np.hstack([np.ones((len(x), 1)), x, x[:, lower[0]] * x[:, lower[1]]])
+        parameters = np.array([self.kappa, self.dof, 2 * np.log(np.diag(factor)).sum()])
+        return [DenseTerm("gaussian", x.shape[1], weighted, parameters)]
+
+    def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
+        """Euclidean distance of the values."""
+        one_of("distance", distance, ("euclidean",))
+        return edge_lengths(self.values, edges)

@@ -1,0 +1,66 @@
+"""The shape of the package: which room may import which, and what starting up costs."""
+
+import ast
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "spinseg"
+# The data flow, left to right. A graph is the noun that images and models share.
+ORDER = ["_checks", "model.graph", "image", "model", "inference", "segment", "evaluation", "paper", "app", "cli"]
+
+
+def room(module: str) -> int:
+    """Place of a module in ORDER."""
+    fits = [i for i, name in enumerate(ORDER) if module == name or module.startswith(name + ".")]
+    return min(fits)
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of the package that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "spinseg":
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name for name in names if (SOURCE / (name.replace(".", "/")[8:] + ".py")).exists()} or {
+                node.module
+            }
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("spinseg.")}
+    return {name.removeprefix("spinseg").removeprefix(".") for name in found} - {"", "__version__"}
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCE.rglob("*.py") if p.name != "__init__.py"], ids=lambda p: p.stem)
+def test_a_module_imports_only_from_what_stands_left_of_it(path):
+    module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    for imported in imports(path):
+        assert room(imported) <= room(module), f"{module} imports {imported}"
+
+
+def test_the_kernels_import_nothing_from_the_package():
+    assert imports(SOURCE / "inference" / "_kernels.py") == set()
+
+
+@pytest.mark.parametrize("command", [["-c", "import spinseg"], ["-m", "spinseg", "--help"]], ids=["import", "help"])
+def test_starting_up_costs_less_than_a_second_of_cpu(command):
+    subprocess.run([sys.executable, *command], check=True, capture_output=True)  # warm the caches
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *command], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime) < 1.0
+
+
+def test_the_first_sampling_call_with_a_warm_cache_adds_less_than_two_seconds():
+    script = (
+        "import time, spinseg as ss, spinseg.inference.sampler\n"
+        "model = ss.Model(ss.SiteGraph(2, [[0, 1]]), ss.PoissonGamma([1, 2]), ss.DirichletProcess(1.0), 0.1)\n"
+        "began = time.process_time(); ss.sample(model, sweeps=2, rng=0); print(time.process_time() - began)"
+    )
+    seconds = [
+        float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
+        for _ in range(2)
+    ]
+    assert seconds[-1] < 2.0

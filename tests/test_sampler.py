@@ -1,0 +1,279 @@
+"""The sampler beyond exactness: bookkeeping, reproducibility, starts, interruption, what is kept."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spinseg as ss
+import zoo
+from spinseg.image.adjacency import grid_graph
+from spinseg.inference import _kernels
+from spinseg.inference import sampler as sampler_module
+from spinseg.inference.bonds import bond_strengths
+from spinseg.inference.pack import new_state, pack
+from spinseg.inference.starts import starting_labels
+
+ROOT = Path(__file__).parents[1]
+
+
+def lattice_model(name="product", prior=None, side=12, seed=1, signs=True) -> ss.Model:
+    """A model on a lattice with couplings of either sign."""
+    graph = grid_graph((side, side))
+    beta = np.random.default_rng(seed).normal(0.2, 0.4 if signs else 0.0, graph.n_edges)
+    return ss.Model(graph, zoo.likelihoods(side * side, seed)[name], prior or ss.DirichletProcess(2.0), beta)
+
+
+def new_chain(model, init, sweeps, seed=3) -> sampler_module.Chain:
+    """A chain before its first sweep."""
+    strength, lams = bond_strengths(model, None, "auto")
+    record = _kernels.Record(*(array[0] for array in sampler_module._records(1, sweeps, 0, model.graph.n_sites)))
+    start = starting_labels(model, init)
+    return sampler_module.Chain(
+        model, pack(model, strength), start, record, lams, sweeps, 1, np.random.default_rng(seed)
+    )
+
+
+@pytest.mark.parametrize("init", ["one", "singletons"])
+@pytest.mark.parametrize("name", zoo.likelihoods(4))
+def test_bookkeeping_after_1000_sweeps_equals_recomputation(name, init):
+    model = lattice_model(name)
+    chain = new_chain(model, init, 1000)
+    chain.advance(1000)
+    state, k = chain.state, chain.n_clusters
+    fresh = new_state(chain.target, state.slot_of[state.label].astype(np.int32), 0.0)
+    np.testing.assert_array_equal(state.size[:k], fresh.size[:k])
+    assert not state.size[k:].any() and not state.counts[:, k:].any() and not state.value[:, k:].any()
+    np.testing.assert_array_equal(state.counts[:, :k], fresh.counts[:, :k])
+    np.testing.assert_array_equal(state.value[:, :k], fresh.value[:, :k])
+    np.testing.assert_allclose(state.total[:k], fresh.total[:k], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(state.dense_value[:k], fresh.dense_value[:k], rtol=1e-9, atol=1e-8)
+    assert sorted(state.id_of) == list(range(state.size.size))
+    np.testing.assert_array_equal(state.slot_of[state.id_of], np.arange(state.size.size))
+    assert chain.log_posterior == pytest.approx(model.log_posterior(state.label), abs=1e-7)
+    assert chain.record.best_log_posterior[0] == pytest.approx(model.log_posterior(chain.record.best), abs=1e-7)
+
+
+def test_traces_draws_and_best_agree_with_the_model():
+    model = lattice_model("histogram")
+    chains = ss.sample(model, sweeps=60, chains=3, burn_in=11, thin=7, rng=4)
+    assert chains.labels.shape == (3, 7, 144) and chains.labels.dtype == np.int32
+    assert chains.log_posterior.shape == chains.n_clusters.shape == (3, 60)
+    assert (chains.n_chains, chains.n_sweeps, chains.burn_in, chains.thin) == (3, 60, 11, 7)
+    for c in range(3):
+        for draw, labels in enumerate(chains.labels[c]):
+            t = 11 + 7 * (draw + 1) - 1
+            assert chains.log_posterior[c, t] == pytest.approx(model.log_posterior(labels), abs=1e-8)
+            assert chains.n_clusters[c, t] == labels.max() + 1
+            first = [labels.tolist().index(k) for k in range(labels.max() + 1)]
+            assert first == sorted(first)
+    assert chains.best_log_posterior == max(chains.log_posterior.max(), model.log_posterior(np.zeros(144, int)))
+    assert chains.best_log_posterior == pytest.approx(model.log_posterior(chains.best_labels), abs=1e-8)
+
+
+@pytest.mark.parametrize("moves", ["gsw", "auto"])
+def test_same_seed_same_labels_whatever_the_workers_and_the_chunks(moves, monkeypatch):
+    model = lattice_model("two histograms", signs=False)
+    one = ss.sample(model, sweeps=80, chains=4, moves=moves, init="singletons", rng=5, workers=1)
+    monkeypatch.setattr(sampler_module, "CHUNK_SECONDS", 1e-9)
+    four = ss.sample(model, sweeps=80, chains=4, moves=moves, init="singletons", rng=5, workers=4)
+    np.testing.assert_array_equal(one.labels, four.labels)
+    np.testing.assert_array_equal(one.log_posterior, four.log_posterior)
+    assert not np.array_equal(one.labels[0], one.labels[1])
+    other = ss.sample(model, sweeps=80, chains=4, moves=moves, init="singletons", rng=6)
+    assert not np.array_equal(one.labels, other.labels)
+
+
+def test_global_random_state_is_left_alone():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    ss.sample(lattice_model("poisson"), sweeps=5, chains=2)
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+SMALL_RUN = textwrap.dedent(
+    """
+    import sys
+    sys.path.insert(0, {tests!r})
+    import json, numpy as np, zoo, spinseg as ss
+    from test_sampler import lattice_model
+    out = {{}}
+    for name in zoo.likelihoods(4):
+        for prior in (ss.DirichletProcess(2.0), ss.Potts(5, min_size=2)):
+            chains = ss.sample(lattice_model(name, prior, side=4), sweeps=12, chains=2, lam=3.0, init="singletons", rng=9)
+            out[name + type(prior).__name__] = [chains.labels.tolist(), chains.log_posterior.tolist()]
+    print(json.dumps(out))
+    """
+).format(tests=str(Path(__file__).parent))
+
+
+def small_run(**environment: str) -> dict:
+    """SMALL_RUN in a fresh interpreter."""
+    run = subprocess.run(
+        [sys.executable, "-c", SMALL_RUN],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_compiled_equals_interpreted_and_no_index_is_out_of_bounds(tmp_path):
+    compiled = small_run()
+    interpreted = small_run(NUMBA_DISABLE_JIT="1")
+    checked = small_run(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
+    assert compiled.keys() == interpreted.keys() == checked.keys()
+    for name in compiled:
+        assert compiled[name][0] == interpreted[name][0] == checked[name][0], name
+        np.testing.assert_allclose(compiled[name][1], interpreted[name][1], rtol=1e-12)
+
+
+def test_one_compiled_signature_serves_every_model():
+    for name in zoo.likelihoods(4):
+        for prior in [*zoo.priors().values(), *zoo.priors(min_size=2).values()]:
+            ss.sample(lattice_model(name, prior, side=3), sweeps=2, chains=1, rng=0)
+    assert len(_kernels.run.signatures) == 1
+    assert len(_kernels.rebuild.signatures) == 1
+
+
+@pytest.mark.parametrize("limits", zoo.LIMITS[:3], ids=str)
+def test_an_exchangeable_prior_walks_with_its_tabulated_form(limits):
+    def log_g(sizes):
+        return len(sizes) * math.log(2.0) + sum(map(math.lgamma, sizes))
+
+    tabulated = lattice_model("product", ss.DirichletProcess(2.0, **limits), side=5)
+    general = lattice_model("product", ss.ExchangeablePrior(log_g, **limits), side=5)
+    a, b = (ss.sample(m, sweeps=25, chains=2, moves="gsw", lam=3.0, rng=10) for m in (tabulated, general))
+    np.testing.assert_array_equal(a.labels, b.labels)
+    np.testing.assert_allclose(a.log_posterior, b.log_posterior, atol=1e-8)
+
+
+def test_an_exchangeable_prior_that_no_table_can_express():
+    """P proportional to exp(-(largest - smallest)), compared with enumeration."""
+    import exact
+
+    graph, kept = exact.graph(4)
+    prior = ss.ExchangeablePrior(lambda sizes: -float(sizes[0] - sizes[-1]))
+    model = ss.Model(graph, zoo.likelihoods(4)["histogram"], prior, exact.MIXED[kept])
+    chains = ss.sample(model, sweeps=12, chains=600, moves="gsw", lam=2.0, burn_in=11, rng=11)
+    assert exact.p_value(exact.frequencies(chains.labels[:, 0]), np.exp(exact.log_probabilities(model))) > 1e-4
+
+
+def test_chains_grow_and_shrink_their_tables():
+    model = ss.Model(grid_graph((20, 20)), ss.PoissonGamma(np.arange(400)), ss.DirichletProcess(1e4), beta=0.0)
+    many = ss.sample(model, sweeps=5, chains=1, moves="gsw", rng=1)
+    assert many.n_clusters[0, -1] > 100  # from one cluster: the tables were full on the way
+    assert many.log_posterior[0, -1] == pytest.approx(model.log_posterior(many.labels[0, -1]), abs=1e-7)
+    chain = new_chain(lattice_model("histogram", ss.DirichletProcess(1e-3), side=20), "singletons", 100)
+    before = chain.state.size.size
+    chain.advance(100)
+    assert chain.n_clusters < 20 and chain.state.size.size < before / 4
+
+
+@pytest.mark.parametrize("limits", [{}, {"min_size": 3}, {"max_size": 20}, {"min_size": 5, "max_size": 30}], ids=str)
+@pytest.mark.parametrize("init", ["one", "singletons"])
+def test_starts_are_legal_and_as_coarse_or_fine_as_can_be(init, limits):
+    model = lattice_model(prior=ss.DirichletProcess(1.0, **limits))
+    sizes = np.bincount(starting_labels(model, init))
+    lowest, highest = limits.get("min_size", 1), limits.get("max_size", 144)
+    assert sizes.min() >= lowest and sizes.max() <= highest
+    assert sizes.size == (-(-144 // highest) if init == "one" else 144 // lowest)
+
+
+def test_chains_may_have_starts_of_their_own():
+    model = lattice_model("poisson")
+    starts = ["one", "singletons", np.arange(144) // 12]
+    chains = ss.sample(model, sweeps=1, chains=3, init=starts, lam=0.0, rng=0)
+    assert chains.n_clusters[0, 0] < chains.n_clusters[1, 0]
+    labels = ss.sample(model, sweeps=3, chains=2, init=[i % 2 for i in range(144)], rng=0)
+    assert labels.n_chains == 2
+
+
+def test_ctrl_c_keeps_what_is_finished():
+    model = lattice_model("gaussian", side=30)
+    threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(ss.SamplingInterrupted) as caught:
+        ss.sample(model, sweeps=10_000_000, chains=2, burn_in=9_999_999, rng=0)
+    chains = caught.value.chains
+    assert 0 < chains.n_sweeps < 10_000_000 and chains.labels.shape[1] == 0
+    assert chains.best_log_posterior == pytest.approx(model.log_posterior(chains.best_labels), abs=1e-6)
+
+
+def test_an_error_in_the_prior_stops_all_chains_and_comes_through():
+    def log_g(sizes):
+        if len(sizes) > 1:
+            raise RuntimeError("my prior is broken")
+        return 0.0
+
+    with pytest.raises(RuntimeError, match="my prior is broken"):
+        ss.sample(lattice_model("poisson", ss.ExchangeablePrior(log_g), side=4), sweeps=100, chains=3, rng=0)
+
+
+def test_progress_is_reported_and_the_bar_goes_to_standard_error(capfd):
+    seen = []
+    model = lattice_model("poisson")
+    ss.sample(model, sweeps=50, chains=2, rng=0, progress=seen.append)
+    assert seen[-1].done == seen[-1].total == 100
+    assert seen[-1].n_clusters > 0 and math.isfinite(seen[-1].log_posterior)
+    ss.sample(model, sweeps=50, chains=1, rng=0, progress=True)
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sweeps": 0}, r"sweeps must be a whole number of at least 1; received 0"),
+        ({"chains": 1.5}, r"chains must be a whole number of at least 1; received 1.5"),
+        ({"thin": 0}, r"thin must be a whole number of at least 1; received 0"),
+        ({"burn_in": 20}, r"burn_in must be at most sweeps, 10; received 20"),
+        ({"moves": "gibbs"}, r"moves must be one of 'auto', 'gsw'; received 'gibbs'"),
+        ({"lam": -1.0}, r"lam must be a finite number of at least 0; received -1.0"),
+        ({"lam": math.nan}, r"lam must be a finite number of at least 0; received nan"),
+        ({"lam": [1.0, 2.0]}, r"lam must have shape \(24\); received \(2,\)"),
+        ({"lam": np.full(24, -0.5)}, r"lam must not be negative; received .*-0.5"),
+        ({"lam": ss.DataDriven(1.0, 1.0, "hellinger")}, r"distance must be one of 'euclidean'; received 'hellinger'"),
+        ({"init": "two"}, r"init must be one of 'one', 'singletons', 'labels of the sites'; received 'two'"),
+        ({"init": np.zeros(3, int)}, r"init must have one entry per site, shape \(16,\); received \(3,\)"),
+        ({"init": np.zeros(16)}, r"init must be whole numbers; received 'float64'"),
+        ({"init": ["one", "one", "one"]}, r"init must be one start, or one for each of 2 chains; received '3 starts'"),
+        ({"rng": -1}, r"rng must be a whole number of at least 0, a Generator or None; received -1"),
+        ({"rng": "seed"}, r"rng must be a whole number of at least 0, a Generator or None; received 'seed'"),
+        ({"sweeps": 10**9}, r"thin must keep the draws below 8 GB"),
+    ],
+)
+def test_bad_settings_are_refused_with_the_rule(settings, message):
+    with pytest.raises(ValueError, match=message):
+        ss.sample(lattice_model("poisson", side=4), **{"sweeps": 10, "chains": 2, **settings})
+
+
+def test_bad_bond_rules_are_refused():
+    with pytest.raises(ValueError, match=r"tau must be a finite number of at least 0; received -1"):
+        ss.DataDriven(1.0, -1)
+    with pytest.raises(
+        ValueError, match=r"distance must be one of 'hellinger', 'chi-square', 'euclidean'; received 'l1'"
+    ):
+        ss.DataDriven(1.0, 1.0, "l1")
+
+
+def test_a_start_that_the_prior_forbids_is_refused():
+    model = lattice_model("poisson", ss.DirichletProcess(1.0, min_size=3), side=4)
+    with pytest.raises(ValueError, match=r"init must be a partition that the prior allows"):
+        ss.sample(model, init=np.arange(16) // 2)
+
+
+@pytest.mark.parametrize(
+    "lam", [0.0, np.zeros(24), ss.DataDriven(0.0, 1.0, "euclidean")], ids=["number", "edges", "rule"]
+)
+def test_single_site_gibbs_cannot_found_clusters_above_one_site(lam):
+    model = lattice_model("poisson", ss.DirichletProcess(1.0, min_size=2), side=4)
+    with pytest.raises(ValueError, match=r"lam must bond some sites where min_size > 1"):
+        ss.sample(model, moves="gsw", lam=lam)
