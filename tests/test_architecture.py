@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "spinseg"
 # The data flow, left to right. A graph is the noun that images and models share.
-ORDER = ["_checks", "model.graph", "image", "model", "inference", "segment", "evaluation", "paper", "app", "cli"]
+ORDER = ["_checks", "model.graph", "image", "model", "inference", "segment", "evaluation", "paper", "app", "cli", "__main__"]
 
 
 def room(module: str) -> int:

@@ -21,7 +21,7 @@ FAULTS = {
     "edges inside the spin-cluster count": ("outside = state.spin[j] != spin", "outside = True"),
     "a bond is too likely": ("gap >= lam * target.strength[h]", "gap >= 2.0 * lam * target.strength[h]"),
     "bonds join different clusters": ("if label[i] == label[j]:", "if True:"),
-    "an illegal rest is allowed": ("if rest > 0 and target.log_w[rest] == -np.inf:", "if False:"),
+    "a new cluster may have a forbidden size": ("log_v[k_rest + 1] + log_w[group.size]", "log_v[k_rest + 1]"),
     "a pooled count is lost": (
         "for q in range(group.size):\n            for e in",
         "for q in range(1):\n            for e in",
@@ -44,7 +44,7 @@ def broken(fault: str) -> types.ModuleType:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_fault_is_caught(fault):
     graph, kept = exact.graph(6)
-    prior = ss.PitmanYor(0.8, 0.4, min_size=2) if "illegal" in fault else ss.PitmanYor(0.8, 0.4)
+    prior = ss.PitmanYor(0.8, 0.4, min_size=2) if "forbidden" in fault else ss.PitmanYor(0.8, 0.4)
     model = ss.Model(graph, zoo.likelihoods(6)["histogram"], prior, exact.MIXED[kept])
     assert exact.swept(model, 3.0, 200_000, 6)[0] > 1e-4
     assert exact.swept(model, 3.0, 200_000, 6, kernels=broken(fault))[0] < 1e-6

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.spatial import Delaunay
 from scipy.special import digamma
 
 import exact
@@ -104,8 +105,10 @@ def test_tables_given_as_arrays_and_as_functions_agree():
 def test_prior_simulation_gives_the_exact_mean_number_of_clusters(alpha):
     """Model page, 6C: 7.58, 18.24 and 27.50 clusters on 1,099 sites without couplings."""
     n_sites = 1099
-    ring = np.stack([np.arange(n_sites), (np.arange(n_sites) + 1) % n_sites], axis=1)
-    model = ss.Model(ss.SiteGraph(n_sites, ring), ss.Flat(), ss.DirichletProcess(alpha), beta=0.0)
+    corners = Delaunay(np.random.default_rng(0).random((n_sites, 2))).simplices  # like a region adjacency graph
+    pairs = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
+    graph = ss.SiteGraph(n_sites, np.unique(np.sort(pairs, axis=1), axis=0))
+    model = ss.Model(graph, ss.Flat(), ss.DirichletProcess(alpha), beta=0.0)
     chains = ss.sample(model, sweeps=1500, chains=8, moves="gsw", burn_in=100, thin=1400, rng=8)
     means = chains.n_clusters[:, 100:].mean(axis=1)
     wanted = alpha * (digamma(alpha + n_sites) - digamma(alpha))

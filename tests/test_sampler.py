@@ -233,6 +233,7 @@ def test_progress_is_reported_and_the_bar_goes_to_standard_error(capfd):
     [
         ({"sweeps": 0}, r"sweeps must be a whole number of at least 1; received 0"),
         ({"chains": 1.5}, r"chains must be a whole number of at least 1; received 1.5"),
+        ({"workers": 0}, r"workers must be a whole number of at least 1; received 0"),
         ({"thin": 0}, r"thin must be a whole number of at least 1; received 0"),
         ({"burn_in": 20}, r"burn_in must be at most sweeps, 10; received 20"),
         ({"moves": "gibbs"}, r"moves must be one of 'auto', 'gsw'; received 'gibbs'"),

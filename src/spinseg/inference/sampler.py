@@ -79,7 +79,7 @@ def sample(
     """
     sweeps, chains = whole("sweeps", sweeps, at_least=1), whole("chains", chains, at_least=1)
     burn_in, thin = whole("burn_in", burn_in, at_least=0), whole("thin", thin, at_least=1)
-    workers = whole("workers", workers or min(chains, os.cpu_count() or 1), at_least=1)
+    workers = whole("workers", min(chains, os.cpu_count() or 1) if workers is None else workers, at_least=1)
     if burn_in > sweeps:
         refuse("burn_in", f"be at most sweeps, {sweeps}", burn_in)
     one_of("moves", moves, MOVES)

@@ -6,6 +6,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._checks import refuse, whole
 
+MAX_SITES = 2**31 - 1  # sites are numbered in 32 bits
+
 
 class SiteGraph:
     """Sites 0..n_sites-1 and the undirected edges between them.
@@ -34,6 +36,8 @@ class SiteGraph:
 
     def __init__(self, n_sites: int, edges: ArrayLike) -> None:
         self.n_sites = whole("n_sites", n_sites, at_least=1)
+        if self.n_sites >= MAX_SITES:
+            refuse("n_sites", f"be below {MAX_SITES}", n_sites)
         self.edges = _checked_edges(edges, self.n_sites)
         ends = np.concatenate([self.edges, self.edges[:, ::-1]])
         ids = np.tile(np.arange(len(self.edges), dtype=np.int32), 2)
