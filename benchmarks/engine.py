@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 
 import spinseg as ss
 from benchmarks import plain
-from benchmarks.problems import superpixels
+from benchmarks.problems import chain_at, superpixels
 from spinseg.inference import _kernels
-from spinseg.inference.bonds import bond_strengths
-from spinseg.inference.pack import new_state, pack
 
 LAM = 10.0
 SWEEPS = 100
@@ -66,28 +64,19 @@ def study() -> dict[str, Any]:
     """Milliseconds a sweep, what it needs, and the ratio to a bare loop that does just that."""
     model = superpixels()
     start = ss.sample(model, sweeps=500, chains=1, rng=1).labels[0, -1]
-    strength, lams = bond_strengths(model, LAM, "gsw")
-    target = pack(model, strength)
-    state = new_state(target, start, model.log_posterior(start))
-    n_sites = model.graph.n_sites
-    record = _kernels.Record(
-        np.empty(SWEEPS),
-        np.empty(SWEEPS, np.int32),
-        np.empty((0, n_sites), np.int32),
-        np.empty(n_sites, np.int32),
-        np.full(1, np.inf),
-    )
-    rng = np.random.default_rng(2)
+    chain = chain_at(model, start, LAM, SWEEPS)
+    target, n_sites, rng = chain.target, model.graph.n_sites, chain.rng
 
     def sweeps() -> None:
-        _kernels.run(target, state, record, 0, SWEEPS, SWEEPS, 1, lams, 1.0, rng)
+        _kernels.run(target, chain.state, chain.record, 0, SWEEPS, SWEEPS, 1, chain.lams, 1.0, rng)
 
     sweeps()
     reads, numbers, clusters = [], [], []
     for _ in range(50):
-        _kernels.run(target, state, record, 0, 1, SWEEPS, 1, lams, 1.0, rng)
-        clusters.append(int(state.number[_kernels.N_CLUSTERS]))
-        r, n = needs(target, state.spin, clusters[-1])
+        chain.done = 0
+        chain.advance(1)
+        clusters.append(chain.n_clusters)
+        r, n = needs(target, chain.state.spin, clusters[-1])
         reads.append(r)
         numbers.append(n)
     n_reads, n_numbers = round(np.mean(reads)), round(np.mean(numbers))

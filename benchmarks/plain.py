@@ -29,8 +29,8 @@ def sweep(model: ss.Model, labels: NDArray[np.int32], lam: float, rng: np.random
         kept, z_rest = np.unique(z[~inside], return_inverse=True)
         z[~inside] = z_rest
         k = kept.size
-        members = np.zeros((k + 1, n_sites))
-        members[z[~inside], np.flatnonzero(~inside)] = 1
+        rest = np.flatnonzero(~inside)
+        members = sparse.csr_array((np.ones(rest.size), (z[rest], rest)), shape=(k + 1, n_sites))
         n, sizes, own = members @ counts, members.sum(axis=1), counts[inside].sum(axis=0)
         weight = log_marginals(n + own) - log_marginals(n)
         weight[:k] += gammaln(sizes[:k] + inside.sum()) - gammaln(sizes[:k])

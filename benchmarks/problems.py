@@ -7,6 +7,10 @@ from scipy.spatial import Delaunay
 
 import spinseg as ss
 from spinseg.image.adjacency import grid_graph
+from spinseg.inference._kernels import Record
+from spinseg.inference.bonds import bond_strengths
+from spinseg.inference.pack import new_records, pack
+from spinseg.inference.sampler import Chain
 
 
 def superpixels(n_sites: int = 1000, mean_degree: float = 5.5, n_clusters: int = 10, seed: int = 0) -> ss.Model:
@@ -43,6 +47,14 @@ def grid(side: int, n_clusters: int = 10, seed: int = 0) -> tuple[ss.Model, NDAr
     words[anything] = rng.integers(0, 120, anything.sum())
     start = np.arange(side * side + 1)
     counts = sparse.csr_array((np.ones(side * side, np.int32), words, start), shape=(side * side, 120))
-    return ss.Model(
-        grid_graph((side, side)), ss.DirichletMultinomial(counts), ss.DirichletProcess(3.0), beta=0.5
-    ), truth
+    # A weight and a prior that keep all ten, and no more, on 1,024 sites as on a million.
+    likelihood, prior = ss.DirichletMultinomial(counts, count_weight=3.0), ss.FiniteDirichlet(n_clusters)
+    return ss.Model(grid_graph((side, side)), likelihood, prior, beta=0.5), truth
+
+
+def chain_at(model: ss.Model, labels: NDArray[np.int32], lam: float, sweeps: int) -> Chain:
+    """A chain at a partition, with room for some sweeps and no draws; set `done` to 0 to run them again."""
+    strength, lams = bond_strengths(model, lam, "gsw")
+    record = Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
+    rng = np.random.default_rng(2)
+    return Chain(model, pack(model, strength), labels, record, lams, sweeps, 1, rng)

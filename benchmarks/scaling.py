@@ -7,12 +7,7 @@ import sys
 import time
 from typing import Any
 
-import numpy as np
-
-from benchmarks.problems import grid
-from spinseg.inference import _kernels
-from spinseg.inference.bonds import bond_strengths
-from spinseg.inference.pack import new_state, pack
+from benchmarks.problems import chain_at, grid
 
 SIDES = (32, 100, 316, 1000)
 SITE_SWEEPS = 2_000_000  # how much work to time at each size
@@ -37,21 +32,15 @@ def measure(side: int) -> dict[str, float]:
 def _sweeps(side: int, repeats: int) -> tuple[list[float], int, int]:
     """Seconds a sweep in several runs, bytes of the sampler's arrays, and the number of clusters at the end."""
     model, truth = grid(side)
-    strength, lams = bond_strengths(model, 1.0, "gsw")
-    target = pack(model, strength)
-    state = new_state(target, truth, 0.0)
-    n_sites = side * side
-    sweeps = max(SITE_SWEEPS // n_sites, 1)
-    draws, best = np.empty((0, n_sites), np.int32), np.empty(n_sites, np.int32)
-    record = _kernels.Record(np.empty(sweeps), np.empty(sweeps, np.int32), draws, best, np.full(1, np.inf))
-    rng = np.random.default_rng(0)
+    sweeps = max(SITE_SWEEPS // side**2, 1)
+    chain = chain_at(model, truth, 1.0, sweeps)
     times = []
     for _ in range(repeats + 1):
+        chain.done = 0
         began = time.perf_counter()
-        status, done = _kernels.run(target, state, record, 0, sweeps, sweeps, 1, lams, 1.0, rng)
+        chain.advance(sweeps)
         times.append((time.perf_counter() - began) / sweeps)
-        assert (status, done) == (_kernels.DONE, sweeps)
-    return times[1:], sum(array.nbytes for array in (*target, *state)), int(state.number[_kernels.N_CLUSTERS])
+    return times[1:], sum(array.nbytes for array in (*chain.target, *chain.state)), chain.n_clusters
 
 
 def study() -> dict[str, Any]:

@@ -19,7 +19,7 @@ from spinseg.image.adjacency import grid_graph
 from spinseg.inference import _kernels
 from spinseg.inference import sampler as sampler_module
 from spinseg.inference.bonds import bond_strengths
-from spinseg.inference.pack import new_state, pack
+from spinseg.inference.pack import new_records, new_state, pack
 from spinseg.inference.starts import starting_labels
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +35,7 @@ def lattice_model(name="product", prior=None, side=12, seed=1, signs=True) -> ss
 def new_chain(model, init, sweeps, seed=3) -> sampler_module.Chain:
     """A chain before its first sweep."""
     strength, lams = bond_strengths(model, None, "auto")
-    record = _kernels.Record(*(array[0] for array in sampler_module._records(1, sweeps, 0, model.graph.n_sites)))
+    record = _kernels.Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
     start = starting_labels(model, init)
     return sampler_module.Chain(
         model, pack(model, strength), start, record, lams, sweeps, 1, np.random.default_rng(seed)

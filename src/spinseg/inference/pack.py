@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from spinseg.inference import _kernels
-from spinseg.inference._kernels import State, Target
+from spinseg.inference._kernels import Record, State, Target
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm
 from spinseg.model.priors import ExchangeablePrior
 from spinseg.model.target import Model
@@ -164,3 +164,14 @@ def resized(state: State) -> State:
     fields["slot_of"][:] = fields["id_of"][:] = np.arange(capacity, dtype=np.uint32)
     label = state.slot_of[state.label]
     return state._replace(label=label, **fields)
+
+
+def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int) -> Record:
+    """Room for all that is kept, with a leading axis for the chains."""
+    return Record(
+        log_posterior=np.empty((chains, sweeps)),
+        n_clusters=np.empty((chains, sweeps), np.int32),
+        draw=np.empty((chains, n_draws, n_sites), np.int32),
+        best=np.empty((chains, n_sites), np.int32),
+        best_log_posterior=np.empty((chains, 1)),
+    )

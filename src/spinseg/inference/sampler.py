@@ -15,7 +15,7 @@ from spinseg.inference import _kernels, exchangeable
 from spinseg.inference._kernels import DONE, FULL, N_CLUSTERS, STOP, Record, Target
 from spinseg.inference.bonds import Lam, bond_strengths
 from spinseg.inference.chains import Chains, SamplingInterrupted
-from spinseg.inference.pack import new_state, pack, resized
+from spinseg.inference.pack import new_records, new_state, pack, resized
 from spinseg.inference.progress import Progress, Report, reporting
 from spinseg.inference.starts import starting_labels
 from spinseg.model.priors import ExchangeablePrior
@@ -96,7 +96,7 @@ def sample(
     if 4 * chains * n_draws * model.graph.n_sites > MAX_DRAW_BYTES:
         refuse("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)
     target = pack(model, strength)
-    records = _records(chains, sweeps, n_draws, model.graph.n_sites)
+    records = new_records(chains, sweeps, n_draws, model.graph.n_sites)
     starts, streams = _starts(model, init, chains), _generator(rng).spawn(chains)
     runners = [
         Chain(model, target, starts[c], Record(*(array[c] for array in records)), lams, burn_in, thin, streams[c])
@@ -125,17 +125,6 @@ def _starts(model: Model, init: str | ArrayLike | Sequence[str], chains: int) ->
     if len(inits) != chains:
         refuse("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
     return [starting_labels(model, one) for one in inits]
-
-
-def _records(chains: int, sweeps: int, n_draws: int, n_sites: int) -> Record:
-    """Room for all that is kept, with a leading axis for the chains."""
-    return Record(
-        log_posterior=np.empty((chains, sweeps)),
-        n_clusters=np.empty((chains, sweeps), np.int32),
-        draw=np.empty((chains, n_draws, n_sites), np.int32),
-        best=np.empty((chains, n_sites), np.int32),
-        best_log_posterior=np.empty((chains, 1)),
-    )
 
 
 class Chain:
