@@ -68,7 +68,7 @@ def study() -> dict[str, Any]:
     target, n_sites, rng = chain.target, model.graph.n_sites, chain.rng
 
     def sweeps() -> None:
-        _kernels.run(target, chain.state, chain.record, 0, SWEEPS, SWEEPS, 1, chain.lams, 1.0, rng)
+        _kernels.run(target, chain.state, chain.record, chain.plan, 0, SWEEPS, rng)
 
     sweeps()
     reads, numbers, clusters = [], [], []

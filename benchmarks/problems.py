@@ -7,7 +7,7 @@ from scipy.spatial import Delaunay
 
 import spinseg as ss
 from spinseg.image.adjacency import grid_graph
-from spinseg.inference._kernels import Record
+from spinseg.inference._kernels import Plan, Record
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.pack import new_records, pack
 from spinseg.inference.sampler import Chain
@@ -57,4 +57,5 @@ def chain_at(model: ss.Model, labels: NDArray[np.int32], lam: float, sweeps: int
     strength, lams = bond_strengths(model, lam, "gsw")
     record = Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
     rng = np.random.default_rng(2)
-    return Chain(model, pack(model, strength), labels, record, lams, sweeps, 1, rng)
+    plan = Plan(lams, 0, 1.0, sweeps, 1)
+    return Chain(model, pack(model, strength), plan, labels, model.log_posterior(labels), record, rng)

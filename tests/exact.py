@@ -8,6 +8,7 @@ from scipy.stats import chisquare
 
 import spinseg as ss
 from spinseg.inference import _kernels
+from spinseg.inference._kernels import ATTEMPTS_LEFT, N_CLUSTERS
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.pack import new_state, pack
 
@@ -68,12 +69,13 @@ def p_value(counts: np.ndarray, probabilities: np.ndarray) -> float:
 
 
 @cache
-def sweeper(kernels=_kernels):
-    """A compiled function that starts at each row of `starts`, does one sweep, and writes the partition to `out`."""
-    rebuild, begin_sweep, sweep, renumber = kernels.rebuild, kernels.begin_sweep, kernels.sweep, kernels.renumber
+def iterator(kernels, sweeping: bool, splitting: bool):
+    """A compiled function that starts at each row of `starts`, does one iteration, and writes the partition to `out`."""
+    rebuild, begin_sweep, sweep = kernels.rebuild, kernels.begin_sweep, kernels.sweep
+    renumber, split_merge = kernels.renumber, kernels.split_merge
 
     @njit
-    def sweep_each(target, state, starts, out, lams, inv_temperature, rng):
+    def iterate_each(target, state, starts, out, plan, rng):
         for r in range(starts.shape[0]):
             state.size[:] = 0
             state.dense_value[:] = 0
@@ -83,26 +85,37 @@ def sweeper(kernels=_kernels):
             state.number[:] = 0
             for i in range(starts.shape[1]):
                 state.label[i] = starts[r, i]
-                state.number[0] = max(state.number[0], starts[r, i] + 1)
+                state.number[N_CLUSTERS] = max(state.number[N_CLUSTERS], starts[r, i] + 1)
             rebuild(target, state)
-            begin_sweep(target, state, lams, rng)
-            sweep(target, state, inv_temperature, rng)
+            if sweeping and plan.lams.size > 0:
+                begin_sweep(target, state, plan.lams, rng)
+                sweep(target, state, plan.inv_temperature, rng)
+            if splitting:
+                state.number[ATTEMPTS_LEFT] = plan.attempts
+                split_merge(target, state, plan.inv_temperature, rng)
             renumber(state.label, state.rank, out[r])
 
-    return sweep_each
+    return iterate_each
 
 
-def swept(model, lam, n_draws, seed, *, kernels=_kernels, temperature=1.0, moves="gsw", max_table=2**20):
-    """(p-value, frequencies) after one sweep from independent exact draws of the posterior at a temperature."""
+def iterated(model, lam, n_draws, seed, *, kernels=_kernels, temperature=1.0, moves="gsw", attempts=0, max_table=2**20):
+    """(p-value, frequencies) after one iteration from independent exact draws of the posterior at a temperature.
+
+    An iteration is a sweep, left out where lam is "none", and some attempts to split or merge.
+    """
     rng = np.random.default_rng(seed)
     log_p = log_probabilities(model) / temperature
     probabilities = np.exp(log_p - np.logaddexp.reduce(log_p))
     rows = partitions(model.graph.n_sites)
     starts = rows[rng.choice(len(rows), n_draws, p=probabilities)]
-    strength, lams = bond_strengths(model, lam, moves)
+    sweeping = not isinstance(lam, str)
+    strength, lams = bond_strengths(model, lam if sweeping else None, moves)
+    lams = lams if sweeping else np.empty(0)
     target = pack(model, strength, max_table)
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
-    sweeper(kernels)(target, state, starts, out, lams, 1.0 / temperature, rng)
+    plan = _kernels.Plan(lams, attempts, 1.0 / temperature, 0, 1)
+    parts = (sweeping, attempts > 0) if kernels is not _kernels else (True, True)  # the whole is compiled once
+    iterator(kernels, *parts)(target, state, starts, out, plan, rng)
     counts = frequencies(out)
     return p_value(counts, probabilities), counts

@@ -12,22 +12,31 @@ from spinseg.inference import _kernels
 
 SOURCE = Path(_kernels.__file__).read_text()
 
-# What goes wrong: (the line as it is, the line with the fault).
-FAULTS = {
-    "the bonds are not taken off the couplings": ("state.gain[j] - lam * weight[j]", "state.gain[j]"),
-    "log_v is left out": ("gain[new] + log_v[k_rest + 1] + log_w", "gain[new] + log_v[k_rest] + log_w"),
+# What goes wrong: (the line as it is, the line with the fault). First in the sweep, then in splitting and merging.
+SWEEP_FAULTS = {
+    "the bonds are not taken off the couplings": ("gain[j] - lam * weight[j]", "gain[j]"),
     "the size of the spin-cluster is ignored": ("log_w[np.uint64(m + group.size)]", "log_w[np.uint64(m + 1)]"),
-    "its own cluster is weighed as if it had not left": ("count[d, old] - state.pool_count[t])", "count[d, old])"),
-    "edges inside the spin-cluster count": ("outside = state.spin[j] != spin", "outside = True"),
-    "a bond is too likely": ("gap >= lam * target.strength[h]", "gap >= 2.0 * lam * target.strength[h]"),
-    "bonds join different clusters": ("if label[i] == label[j]:", "if True:"),
     "a new cluster may have a forbidden size": ("log_v[k_rest + 1] + log_w[group.size]", "log_v[k_rest + 1]"),
-    "a pooled count is lost": (
-        "for q in range(group.size):\n            for e in",
-        "for q in range(1):\n            for e in",
-    ),
-    "a moved slot keeps its old id": ("state.id_of[slot], state.id_of[last] = moved, gone", "pass"),
+    "its own cluster is weighed as if it had not left": ("counts[d, old] - pool_count[t])", "counts[d, old])"),
+    "edges inside the spin-cluster count": ("outside = spin[j] != mine", "outside = True"),
+    "a moved slot keeps its old id": ("id_of[slot], id_of[last] = moved, gone", "pass"),
 }
+SPLIT_FAULTS = {
+    "the proposal of a split is not corrected": (
+        "return slot, change, log_q + log_selection(k, m_a, m_b)",
+        "return slot, change, log_selection(k, m_a, m_b)",
+    ),
+    "edges between merged clusters are forgotten": (
+        "change += beta[h] * (label",
+        "change += 0.0 * (label",
+    ),
+    "the proposal of a merge is not corrected": (
+        "floor < log_q_of_merged(target, state, a, b, floor, inv_temperature, rng)",
+        "True",
+    ),
+    "a merge forgets log_v": ("log_w[m_b] + log_v[k - 1] - log_v[k]", "log_w[m_b]"),
+}
+FAULTS = SWEEP_FAULTS | SPLIT_FAULTS
 
 
 def broken(fault: str) -> types.ModuleType:
@@ -46,5 +55,6 @@ def test_the_fault_is_caught(fault):
     graph, kept = exact.graph(6)
     prior = ss.PitmanYor(0.8, 0.4, min_size=2) if "forbidden" in fault else ss.PitmanYor(0.8, 0.4)
     model = ss.Model(graph, zoo.likelihoods(6)["histogram"], prior, exact.MIXED[kept])
-    assert exact.swept(model, 3.0, 200_000, 6)[0] > 1e-4
-    assert exact.swept(model, 3.0, 200_000, 6, kernels=broken(fault))[0] < 1e-6
+    lam, attempts = (3.0, 0) if fault in SWEEP_FAULTS else ("none", 2)
+    assert exact.iterated(model, lam, 200_000, 6, attempts=attempts)[0] > 1e-4
+    assert exact.iterated(model, lam, 200_000, 6, attempts=attempts, kernels=broken(fault))[0] < 1e-6

@@ -193,7 +193,7 @@ def test_distances():
             r"counts must be whole numbers of at least 0; received .*nan",
         ),
         (lambda: ss.DirichletMultinomial([[2**30, 2**30]]), r"counts must sum to less than 2\^31"),
-        (lambda: ss.DirichletMultinomial([["a", "b"]]), r"counts must be a table of numbers"),
+        (lambda: ss.DirichletMultinomial([["a", "b"]]), r"counts must be an array of numbers"),
         (
             lambda: ss.DirichletMultinomial([[1]], concentration=0),
             r"concentration must be a finite number above 0; received 0",

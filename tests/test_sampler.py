@@ -17,6 +17,7 @@ import spinseg as ss
 import zoo
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference import _kernels
+from spinseg.inference import pack as pack_module
 from spinseg.inference import sampler as sampler_module
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.pack import new_records, new_state, pack
@@ -37,8 +38,9 @@ def new_chain(model, init, sweeps, seed=3) -> sampler_module.Chain:
     strength, lams = bond_strengths(model, None, "auto")
     record = _kernels.Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
     start = starting_labels(model, init)
+    plan = _kernels.Plan(lams, 10, 1.0, sweeps, 1)
     return sampler_module.Chain(
-        model, pack(model, strength), start, record, lams, sweeps, 1, np.random.default_rng(seed)
+        model, pack(model, strength), plan, start, model.log_posterior(start), record, np.random.default_rng(seed)
     )
 
 
@@ -90,6 +92,14 @@ def test_same_seed_same_labels_whatever_the_workers_and_the_chunks(moves, monkey
     assert not np.array_equal(one.labels[0], one.labels[1])
     other = ss.sample(model, sweeps=80, chains=4, moves=moves, init="singletons", rng=6)
     assert not np.array_equal(one.labels, other.labels)
+
+
+def test_tables_that_are_full_all_the_time_change_nothing(monkeypatch):
+    model = lattice_model("product")
+    roomy = ss.sample(model, sweeps=40, chains=1, init="singletons", rng=5)
+    monkeypatch.setattr(pack_module, "_roomy", lambda k: 4 * ((k + 3) // 4 + 1))
+    tight = ss.sample(model, sweeps=40, chains=1, init="singletons", rng=5)
+    np.testing.assert_array_equal(roomy.labels, tight.labels)
 
 
 def test_global_random_state_is_left_alone():
@@ -157,14 +167,15 @@ def test_an_exchangeable_prior_walks_with_its_tabulated_form(limits):
     np.testing.assert_allclose(a.log_posterior, b.log_posterior, atol=1e-8)
 
 
-def test_an_exchangeable_prior_that_no_table_can_express():
+@pytest.mark.parametrize("moves", ["gsw", "auto"])
+def test_an_exchangeable_prior_that_no_table_can_express(moves):
     """P proportional to exp(-(largest - smallest)), compared with enumeration."""
     import exact
 
     graph, kept = exact.graph(4)
     prior = ss.ExchangeablePrior(lambda sizes: -float(sizes[0] - sizes[-1]))
     model = ss.Model(graph, zoo.likelihoods(4)["histogram"], prior, exact.MIXED[kept])
-    chains = ss.sample(model, sweeps=12, chains=600, moves="gsw", lam=2.0, burn_in=11, rng=11)
+    chains = ss.sample(model, sweeps=12, chains=600, moves=moves, lam=2.0, burn_in=11, rng=11)
     assert exact.p_value(exact.frequencies(chains.labels[:, 0]), np.exp(exact.log_probabilities(model))) > 1e-4
 
 
@@ -198,11 +209,13 @@ def test_chains_may_have_starts_of_their_own():
     assert labels.n_chains == 2
 
 
-def test_ctrl_c_keeps_what_is_finished():
+@pytest.mark.parametrize("workers", [1, 4])
+def test_ctrl_c_keeps_what_is_finished(workers):
     model = lattice_model("gaussian", side=30)
-    threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    ss.sample(model, sweeps=1, chains=1)  # compiled, before the clock runs
+    threading.Timer(3.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(ss.SamplingInterrupted) as caught:
-        ss.sample(model, sweeps=10_000_000, chains=2, burn_in=9_999_999, rng=0)
+        ss.sample(model, sweeps=10_000_000, chains=4, burn_in=9_999_999, rng=0, workers=workers)
     chains = caught.value.chains
     assert 0 < chains.n_sweeps < 10_000_000 and chains.labels.shape[1] == 0
     assert chains.best_log_posterior == pytest.approx(model.log_posterior(chains.best_labels), abs=1e-6)
@@ -263,6 +276,14 @@ def test_bad_bond_rules_are_refused():
         ValueError, match=r"distance must be one of 'hellinger', 'chi-square', 'euclidean'; received 'l1'"
     ):
         ss.DataDriven(1.0, 1.0, "l1")
+
+
+@pytest.mark.parametrize("lam", [None, 0.0])
+def test_auto_founds_clusters_of_several_sites_where_bonds_do_not(lam):
+    """With one edge, sweeps alone reach 2 of the 4 partitions into clusters of 2 or more; splits reach all."""
+    model = ss.Model(ss.SiteGraph(4, [[0, 1]]), ss.Flat(), ss.DirichletProcess(1.0, min_size=2), beta=1.0)
+    chains = ss.sample(model, sweeps=2000, chains=1, lam=lam, rng=0)
+    assert len(np.unique(chains.labels[0], axis=0)) == 4
 
 
 def test_a_start_that_the_prior_forbids_is_refused():

@@ -7,35 +7,38 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+LARGEST = 1e100  # numbers beyond it overflow in sums of squares
+
 
 def refuse(name: str, rule: str, value: object) -> NoReturn:
     """Raise the one kind of error that wrong input gets."""
+    if isinstance(value, np.generic):
+        value = value.item()
     text = np.array2string(value, threshold=6, edgeitems=2) if isinstance(value, np.ndarray) else repr(value)
     raise ValueError(f"{name} must {rule}; received {' '.join(text.split())[:200]}")
 
 
 def number(name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf) -> float:
     """`value` as a finite float, strictly above or at least a bound."""
-    bound = f" above {above:g}" if above > -math.inf else f" of at least {at_least:g}" if at_least > -math.inf else ""
-    rule = f"be a finite number{bound}"
-    if isinstance(value, (str, bytes, bool)) or np.ndim(value) != 0:
+    rule = "be a finite number"
+    rule += f" above {above + 0.0:g}" if above > -math.inf else ""
+    rule += f" of at least {at_least:g}" if at_least > -math.inf else ""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(name, rule, value)
-    try:
-        result = float(value)
-    except (TypeError, ValueError):
+    if not -LARGEST <= value <= LARGEST or value <= above or value < at_least:
         refuse(name, rule, value)
-    if not math.isfinite(result) or result <= above or result < at_least:
-        refuse(name, rule, value)
-    return result
+    return float(value)
 
 
-def whole(name: str, value: Any, *, at_least: int) -> int:
+def whole(name: str, value: Any, *, at_least: int, below: int = 2**63) -> int:
     """`value` as an int, at least a bound."""
     rule = f"be a whole number of at least {at_least}"
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(name, rule, value)
-    if value != value or math.isinf(value) or int(value) != value or value < at_least:
+    if not -LARGEST <= value <= LARGEST or int(value) != value or value < at_least:
         refuse(name, rule, value)
+    if value >= below:
+        refuse(name, f"be below {below}", value)
     return int(value)
 
 
@@ -45,28 +48,63 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> None:
         refuse(name, "be one of " + ", ".join(map(repr, choices)), value)
 
 
-def finite_array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
-    """`value` as float64 of the given shape (None: any length), without NaN or infinity."""
+def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
+    """`value` as an array of booleans, whole or floating numbers."""
     try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        array = np.asarray(value)
+    except (TypeError, ValueError):  # rows of different lengths
         refuse(name, "be an array of numbers", value)
+    if array.dtype.kind not in "biuf":
+        refuse(name, "be an array of numbers", value if array.ndim == 0 else array.dtype.name)
+    return array
+
+
+def whole_numbers(name: str, value: ArrayLike) -> NDArray[Any]:
+    """`value` as an array of an integer type."""
+    array = numbers(name, value)
+    if array.dtype.kind not in "iu":
+        refuse(name, "be whole numbers", array.dtype.name)
+    return array
+
+
+def finite_array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+    """A float64 copy of `value`, of the given shape (None: any length), without NaN, infinity or giants."""
+    array = numbers(name, value).astype(np.float64)
     if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape, strict=True)):
         wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"
         refuse(name, f"have shape {wanted}", array.shape)
-    if not np.isfinite(array).all():
-        refuse(name, "be finite", array[~np.isfinite(array)][0])
+    bad = ~(np.abs(array) <= LARGEST)
+    if bad.any():
+        value = array[bad][0]
+        refuse(name, f"be at most {LARGEST:g} in size" if np.isfinite(value) else "be finite", value)
     return array
+
+
+def per_item(name: str, value: ArrayLike, n_items: int) -> NDArray[np.float64]:
+    """One number for all items or one for each, as a vector."""
+    array = numbers(name, value)
+    return finite_array(name, np.full(n_items, array) if array.ndim == 0 else array, (n_items,))
 
 
 def labels(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int32]:
     """`value` as a partition of the sites: int32 labels numbered 0..k-1 by first appearance."""
-    array = np.asarray(value)
+    array = numbers(name, value)
     if array.shape != (n_sites,):
         refuse(name, f"have one entry per site, shape ({n_sites},)", array.shape)
-    if array.dtype.kind not in "iu":
-        refuse(name, "be whole numbers", array.dtype.name)
+    array = whole_numbers(name, array)
     _, first, inverse = np.unique(array, return_index=True, return_inverse=True)
     rank = np.empty(first.size, np.int32)
     rank[np.argsort(first)] = np.arange(first.size, dtype=np.int32)
     return rank[inverse]
+
+
+def site_set(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int64]:
+    """A set of sites, given as different indices or as a mask, as indices."""
+    array = numbers(name, value)
+    if array.dtype.kind == "b" and array.shape == (n_sites,):
+        return np.flatnonzero(array)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        refuse(name, f"be a list of sites or a mask of length {n_sites}", value)
+    if array.size and (array.min() < 0 or array.max() >= n_sites):
+        refuse(name, f"be sites 0..{n_sites - 1}", value)
+    return array.astype(np.int64)

@@ -21,7 +21,7 @@ FAMILIES = ("diagonal_gaussian", "gaussian", "poisson_gamma")
 DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
 
 # Entries of State.number and State.real.
-N_CLUSTERS, N_SPINS, CURSOR, STOP = range(4)
+N_CLUSTERS, N_SPINS, CURSOR, ATTEMPTS_LEFT, STOP, SPLITS_TRIED, SPLITS_MADE, MERGES_TRIED, MERGES_MADE = range(9)
 LOG_POSTERIOR, LAM = range(2)
 
 # What a sweep or a run answers: it is finished; no empty slot is left, enlarge the tables and call again; told to stop.
@@ -44,7 +44,7 @@ def jit(function: Any, **more: Any) -> Any:
 
 
 def inlined(function: Any) -> Any:
-    """As `jit`, and copied into its callers: to pass two tuples of arrays takes as long as a short function."""
+    """As `jit`, and copied into its caller: passing two tuples of arrays takes time, and so does compiling layers."""
     return jit(function, inline="always")
 
 
@@ -65,8 +65,9 @@ class Target(NamedTuple):
     block: np.ndarray  # (B, 4) int64; family, channels, first statistic, first parameter
     parameter: np.ndarray  # float64
     statistic: np.ndarray  # (n, S) float64
-    log_v: np.ndarray  # (n + 2,) float64
+    log_v: np.ndarray  # (n + 1,) float64
     log_w: np.ndarray  # (n + 1,) float64
+    guide: np.ndarray  # (n + 1,) float64; log_w with its -inf filled in, so that every split can be proposed
 
 
 class State(NamedTuple):
@@ -92,8 +93,18 @@ class State(NamedTuple):
     pool_total: np.ndarray  # (S,) float64; its summed statistics
     joined: np.ndarray  # (S,) float64; scratch
     work: np.ndarray  # float64; scratch, a triangle for the Cholesky factor
-    number: np.ndarray  # (4,) int64
+    number: np.ndarray  # (9,) int64
     real: np.ndarray  # (2,) float64
+
+
+class Plan(NamedTuple):
+    """What an iteration is, and which ones are kept."""
+
+    lams: np.ndarray  # float64; a sweep draws its lambda from these
+    attempts: int  # to split or merge after each sweep
+    inv_temperature: float
+    burn_in: int
+    thin: int
 
 
 class Record(NamedTuple):
@@ -110,11 +121,10 @@ class Record(NamedTuple):
 
 
 @jit
-def bin_value(target, d, c):
+def bin_value(table, table_start, law, d, c):
     """What bin d adds to a log marginal at count c: from its table or, where that was too large to keep, directly."""
-    if target.table_start[d] >= 0:
-        return target.table[np.uint64(target.table_start[d] + c)]
-    law = target.bin_law
+    if table_start[d] >= 0:
+        return table[np.uint64(table_start[d] + c)]
     return law[d, 2] * (math.lgamma(law[d, 0] + law[d, 1] * c) - law[d, 3])
 
 
@@ -165,12 +175,12 @@ def poisson_gamma(d, stat, par):
 
 
 @jit
-def dense_log_marginal(target, stat, work):
+def dense_log_marginal(block, parameter, stat, work):
     """Log marginal of all blocks at the summed statistics `stat`. A new family is one more branch."""
     log_p = 0.0
-    for b in range(target.block.shape[0]):
-        family, d = target.block[b, 0], target.block[b, 1]
-        part, par = stat[target.block[b, 2] :], target.parameter[target.block[b, 3] :]
+    for b in range(block.shape[0]):
+        family, d = block[b, 0], block[b, 1]
+        part, par = stat[block[b, 2] :], parameter[block[b, 3] :]
         if part[0] == 0.0:  # no observation
             continue
         if family == DIAGONAL_GAUSSIAN:
@@ -188,79 +198,103 @@ def dense_log_marginal(target, stat, work):
 @inlined
 def pool(target, state, group):
     """Sum the statistics of the sites `group`; the number of bins that they occupy."""
+    row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
+    pool_bin, pool_count, pooled, pool_total = state.pool_bin, state.pool_count, state.pooled, state.pool_total
     n_bins = 0
     if group.size == 1:
-        for e in range(target.row[group[0]], target.row[group[0] + 1]):
-            state.pool_bin[n_bins] = target.bin[e]
-            state.pool_count[n_bins] = target.bin_count[e]
+        for e in range(row[group[0]], row[group[0] + 1]):
+            pool_bin[n_bins] = bins[e]
+            pool_count[n_bins] = bin_count[e]
             n_bins += 1
     else:
         for q in range(group.size):
-            for e in range(target.row[group[q]], target.row[group[q] + 1]):
-                d = target.bin[e]
-                state.pool_bin[n_bins] = d  # stays only if the bin is new: no branch to mispredict
-                n_bins += state.pooled[d] == 0
-                state.pooled[d] += target.bin_count[e]
+            for e in range(row[group[q]], row[group[q] + 1]):
+                d = bins[e]
+                pool_bin[n_bins] = d  # stays only if the bin is new: no branch to mispredict
+                n_bins += pooled[d] == 0
+                pooled[d] += bin_count[e]
         for t in range(n_bins):
-            state.pool_count[t] = state.pooled[state.pool_bin[t]]
-            state.pooled[state.pool_bin[t]] = 0
-    for s in range(state.pool_total.size):
-        state.pool_total[s] = 0.0
+            pool_count[t] = pooled[pool_bin[t]]
+            pooled[pool_bin[t]] = 0
+    for s in range(pool_total.size):
+        pool_total[s] = 0.0
         for q in range(group.size):
-            state.pool_total[s] += target.statistic[group[q], s]
+            pool_total[s] += statistic[group[q], s]
     return n_bins
 
 
 @inlined
 def shift(target, state, slot, n_members, n_bins, sign):
     """Add the pooled sites to the statistics of `slot` (sign 1), or take them out (sign -1)."""
-    state.size[slot] += sign * n_members
+    table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
+    size, counts, value, total, pool_total = state.size, state.counts, state.value, state.total, state.pool_total
+    pool_bin, pool_count = state.pool_bin, state.pool_count
+    size[slot] += sign * n_members
     for t in range(n_bins):
-        d = state.pool_bin[t]
-        state.counts[d, slot] += sign * state.pool_count[t]
-        state.value[d, slot] = bin_value(target, d, state.counts[d, slot])
-    if target.block.shape[0] > 0:
-        for s in range(state.pool_total.size):  # an emptied cluster keeps no rounding error
-            state.total[slot, s] = state.total[slot, s] + sign * state.pool_total[s] if state.size[slot] > 0 else 0.0
-        state.dense_value[slot] = dense_log_marginal(target, state.total[slot], state.work)
+        d = pool_bin[t]
+        counts[d, slot] += sign * pool_count[t]
+        value[d, slot] = bin_value(table, table_start, law, d, counts[d, slot])
+    if block.shape[0] > 0:
+        for s in range(pool_total.size):  # an emptied cluster keeps no rounding error
+            total[slot, s] = total[slot, s] + sign * pool_total[s] if size[slot] > 0 else 0.0
+        state.dense_value[slot] = dense_log_marginal(block, target.parameter, total[slot], state.work)
+
+
+@jit
+def clear_slot(state, slot):
+    """Empty a slot."""
+    counts, value, total = state.counts, state.value, state.total
+    state.size[slot] = 0
+    state.dense_value[slot] = 0.0
+    for d in range(counts.shape[0]):
+        counts[d, slot] = 0
+        value[d, slot] = 0.0
+    for s in range(total.shape[1]):
+        total[slot, s] = 0.0
 
 
 @jit
 def drop_slot(state, slot):
     """Remove the empty `slot` by moving the last occupied one into its place."""
-    last = state.number[N_CLUSTERS] - 1
-    state.number[N_CLUSTERS] = last
+    number, id_of, slot_of = state.number, state.id_of, state.slot_of
+    size, counts, value, total, dense_value = state.size, state.counts, state.value, state.total, state.dense_value
+    last = number[N_CLUSTERS] - 1
+    number[N_CLUSTERS] = last
     if slot == last:
         return
-    gone, moved = state.id_of[slot], state.id_of[last]
-    state.id_of[slot], state.id_of[last] = moved, gone
-    state.slot_of[moved], state.slot_of[gone] = slot, last
-    state.size[slot], state.size[last] = state.size[last], 0
-    for d in range(state.counts.shape[0]):
-        state.counts[d, slot], state.counts[d, last] = state.counts[d, last], 0
-        state.value[d, slot], state.value[d, last] = state.value[d, last], 0.0
-    for s in range(state.total.shape[1]):
-        state.total[slot, s], state.total[last, s] = state.total[last, s], 0.0
-    state.dense_value[slot], state.dense_value[last] = state.dense_value[last], 0.0
+    gone, moved = id_of[slot], id_of[last]
+    id_of[slot], id_of[last] = moved, gone
+    slot_of[moved], slot_of[gone] = slot, last
+    size[slot] = size[last]
+    dense_value[slot] = dense_value[last]
+    for d in range(counts.shape[0]):
+        counts[d, slot] = counts[d, last]
+        value[d, slot] = value[d, last]
+    for s in range(total.shape[1]):
+        total[slot, s] = total[last, s]
+    clear_slot(state, last)
 
 
 @jit
 def rebuild(target, state):
     """Fill zeroed tables from `label`, which must use the ids 0..k-1 with k in `number`."""
-    for slot in range(state.size.size):
+    row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
+    table, table_start, law = target.table, target.table_start, target.bin_law
+    label, size, counts, value, total = state.label, state.size, state.counts, state.value, state.total
+    for slot in range(size.size):
         state.slot_of[slot] = slot
         state.id_of[slot] = slot
-    for i in range(state.label.size):
-        slot = state.label[i]
-        state.size[slot] += 1
-        for e in range(target.row[i], target.row[i + 1]):
-            state.counts[target.bin[e], slot] += target.bin_count[e]
-        for s in range(target.statistic.shape[1]):
-            state.total[slot, s] += target.statistic[i, s]
+    for i in range(label.size):
+        slot = label[i]
+        size[slot] += 1
+        for e in range(row[i], row[i + 1]):
+            counts[bins[e], slot] += bin_count[e]
+        for s in range(total.shape[1]):
+            total[slot, s] += statistic[i, s]
     for slot in range(state.number[N_CLUSTERS]):
-        for d in range(state.counts.shape[0]):
-            state.value[d, slot] = bin_value(target, d, state.counts[d, slot])
-        state.dense_value[slot] = dense_log_marginal(target, state.total[slot], state.work)
+        for d in range(counts.shape[0]):
+            value[d, slot] = bin_value(table, table_start, law, d, counts[d, slot])
+        state.dense_value[slot] = dense_log_marginal(target.block, target.parameter, total[slot], state.work)
 
 
 # --- One sweep of generalised Swendsen-Wang: bonds, spin-clusters; then for each one weigh, choose, move ---
@@ -276,26 +310,26 @@ def root(parent, i):
 
 
 @jit
-def draw_bonds(target, state, lam, rng):
-    """Bond neighbours of one cluster with probability 1 - exp(-lambda strength); leaves a forest of parents in `spin`.
+def draw_bonds(target, parent, label, lam, rng):
+    """Bond neighbours of one cluster with probability 1 - exp(-lambda strength); leaves a forest in `parent`.
 
     Laid end to end, the edges are a line of length sum(lambda strength). The points of a unit Poisson process on it
     hit an edge with just that probability, independently of the others; so one exponential gap leads to the next
     bond, and after it a new gap starts at the end of the edge. The parent of a site is never after it.
     """
-    parent, label = state.spin, state.label
+    start, upper, neighbour, strength = target.start, target.upper, target.neighbour, target.strength
     for i in range(parent.size):
         parent[i] = i
     if lam == 0.0:
         return
     gap = rng.standard_exponential()
     for i in range(parent.size):
-        for h in range(target.upper[i], target.start[i + 1]):
-            if gap >= lam * target.strength[h]:
-                gap -= lam * target.strength[h]
+        for h in range(upper[i], start[i + 1]):
+            if gap >= lam * strength[h]:
+                gap -= lam * strength[h]
                 continue
             gap = rng.standard_exponential()
-            j = target.neighbour[h]
+            j = neighbour[h]
             if label[i] == label[j]:
                 a, b = root(parent, i), root(parent, j)
                 parent[max(a, b)] = min(a, b)
@@ -327,41 +361,44 @@ def list_spin_clusters(spin, member, first):
 @inlined
 def weigh_likelihood(target, state, old, n_bins, n_slots):
     """gain[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j the sites of slot j without C."""
-    gain, table, count, value = state.gain, target.table, state.counts, state.value
+    table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
+    gain, counts, value, pool_bin, pool_count = state.gain, state.counts, state.value, state.pool_bin, state.pool_count
     tabulated = True
     for quad in range((n_slots + 3) // 4):  # four slots at a time keep their sums in registers: a fifth faster
         j0 = np.uint64(4 * quad)
         j1, j2, j3 = j0 + np.uint64(1), j0 + np.uint64(2), j0 + np.uint64(3)
         g0, g1, g2, g3 = 0.0, 0.0, 0.0, 0.0
         for t in range(n_bins):
-            d = state.pool_bin[t]
-            first = target.table_start[d] + state.pool_count[t]
-            if target.table_start[d] < 0:
+            d = pool_bin[t]
+            first = table_start[d] + pool_count[t]
+            if table_start[d] < 0:
                 tabulated = False
                 continue
-            g0 += table[np.uint64(first + count[d, j0])] - value[d, j0]
-            g1 += table[np.uint64(first + count[d, j1])] - value[d, j1]
-            g2 += table[np.uint64(first + count[d, j2])] - value[d, j2]
-            g3 += table[np.uint64(first + count[d, j3])] - value[d, j3]
+            g0 += table[np.uint64(first + counts[d, j0])] - value[d, j0]
+            g1 += table[np.uint64(first + counts[d, j1])] - value[d, j1]
+            g2 += table[np.uint64(first + counts[d, j2])] - value[d, j2]
+            g3 += table[np.uint64(first + counts[d, j3])] - value[d, j3]
         gain[j0], gain[j1], gain[j2], gain[j3] = g0, g1, g2, g3
     if not tabulated:
         for t in range(n_bins):
-            d = state.pool_bin[t]
-            if target.table_start[d] < 0:
+            d = pool_bin[t]
+            if table_start[d] < 0:
                 for j in range(n_slots):
-                    gain[j] += bin_value(target, d, count[d, j] + state.pool_count[t]) - value[d, j]
+                    gain[j] += bin_value(table, table_start, law, d, counts[d, j] + pool_count[t]) - value[d, j]
 
     gain[old] = 0.0  # there C was counted twice
     for t in range(n_bins):
-        d = state.pool_bin[t]
-        gain[old] += value[d, old] - bin_value(target, d, count[d, old] - state.pool_count[t])
+        d = pool_bin[t]
+        gain[old] += value[d, old] - bin_value(table, table_start, law, d, counts[d, old] - pool_count[t])
 
-    if target.block.shape[0] > 0:
+    if block.shape[0] > 0:
+        total, joined, pool_total = state.total, state.joined, state.pool_total
         for j in range(n_slots):
             sign = -1.0 if j == old else 1.0
-            for s in range(state.joined.size):
-                state.joined[s] = state.total[j, s] + sign * state.pool_total[s]
-            gain[j] += sign * (dense_log_marginal(target, state.joined, state.work) - state.dense_value[j])
+            for s in range(joined.size):
+                joined[s] = total[j, s] + sign * pool_total[s]
+            log_p = dense_log_marginal(block, target.parameter, joined, state.work)
+            gain[j] += sign * (log_p - state.dense_value[j])
 
 
 @inlined
@@ -371,31 +408,34 @@ def weigh(target, state, group, old, n_bins):
     They are the occupied slots and one for a new cluster: slot k, or `old` itself if the spin-cluster is all of it.
     gain[j] is the log posterior with the spin-cluster in slot j, less what is the same for all destinations.
     """
-    gain, held, log_v, log_w = state.gain, state.held, target.log_v, target.log_w
-    rest = state.size[old] - group.size
+    log_v, log_w = target.log_v, target.log_w
+    start, neighbour, beta, strength = target.start, target.neighbour, target.beta, target.strength
+    size, gain, held = state.size, state.gain, state.held
+    spin, slot_of, label = state.spin, state.slot_of, state.label
+    rest = size[old] - group.size
     k_rest = state.number[N_CLUSTERS] - (rest == 0)
     n_slots = k_rest + 1
     weigh_likelihood(target, state, old, n_bins, n_slots)
 
     new = k_rest if rest > 0 else old
     gain_new = gain[new] + log_v[k_rest + 1] + log_w[group.size]
-    state.size[old] = rest
+    size[old] = rest
     for j in range(n_slots):
-        m = state.size[j]
+        m = size[j]
         gain[j] += log_v[k_rest] + log_w[np.uint64(m + group.size)] - log_w[np.uint64(m)]
         held[j] = 0.0
-    state.size[old] = rest + group.size
+    size[old] = rest + group.size
     gain[new] = gain_new
 
-    spin = state.spin[group[0]]
+    mine = spin[group[0]]
     for q in range(group.size):
         i = group[q]
-        for h in range(target.start[i], target.start[i + 1]):
-            j = target.neighbour[h]
-            outside = state.spin[j] != spin  # a factor, not a branch to mispredict
-            slot = state.slot_of[state.label[j]]
-            gain[slot] += outside * target.beta[h]
-            held[slot] += outside * target.strength[h]
+        for h in range(start[i], start[i + 1]):
+            j = neighbour[h]
+            outside = spin[j] != mine  # a factor, not a branch to mispredict
+            slot = slot_of[label[j]]
+            gain[slot] += outside * beta[h]
+            held[slot] += outside * strength[h]
     return n_slots
 
 
@@ -407,10 +447,10 @@ def choose(state, n_slots, inv_temperature, rng):
     Mostly it falls into the first part even if all others were as large as the second: then no other exponential is
     needed.
     """
-    weight, lam = state.held, state.real[LAM]
+    gain, weight, lam = state.gain, state.held, state.real[LAM]
     top, second, best = -np.inf, -np.inf, 0
     for j in range(n_slots):  # selections, not branches to mispredict
-        w = inv_temperature * state.gain[j] - lam * weight[j]
+        w = inv_temperature * gain[j] - lam * weight[j]
         weight[j] = w
         lesser = w if w < top else top
         second = lesser if lesser > second else second
@@ -451,14 +491,15 @@ def propose(target, state, c):
 @inlined
 def move(target, state, c, old, new, n_bins):
     """Move the pooled spin-cluster c from slot `old` to slot `new`, where `new` = k founds a cluster."""
-    group = state.member[state.first[c] : state.first[c + 1]]
+    group, label, number = state.member[state.first[c] : state.first[c + 1]], state.label, state.number
     state.real[LOG_POSTERIOR] += state.gain[new] - state.gain[old]
     shift(target, state, old, group.size, n_bins, -1)
     shift(target, state, new, group.size, n_bins, 1)
+    cluster = state.id_of[new]
     for q in range(group.size):
-        state.label[group[q]] = state.id_of[new]
-    if new == state.number[N_CLUSTERS]:
-        state.number[N_CLUSTERS] += 1
+        label[group[q]] = cluster
+    if new == number[N_CLUSTERS]:
+        number[N_CLUSTERS] += 1
     if state.size[old] == 0:
         drop_slot(state, old)
 
@@ -466,32 +507,265 @@ def move(target, state, c, old, new, n_bins):
 @jit
 def begin_sweep(target, state, lams, rng):
     """Draw lambda, uniformly from `lams`, and the bonds; list the spin-clusters."""
+    number, spin = state.number, state.spin
     pick = int(rng.random() * lams.size) if lams.size > 1 else 0
     state.real[LAM] = lams[pick]
-    draw_bonds(target, state, lams[pick], rng)
-    state.number[N_SPINS] = list_spin_clusters(state.spin, state.member, state.first)
-    state.number[CURSOR] = 0
+    draw_bonds(target, spin, state.label, lams[pick], rng)
+    number[N_SPINS] = list_spin_clusters(spin, state.member, state.first)
+    number[CURSOR] = 0
 
 
 @jit
 def sweep(target, state, inv_temperature, rng):
     """Go on with the sweep, from the cursor to the last spin-cluster; DONE, FULL or STOPPED."""
-    for c in range(state.number[CURSOR], state.number[N_SPINS]):
-        state.number[CURSOR] = c
-        if state.number[N_CLUSTERS] + 1 >= state.size.size:
+    number, capacity = state.number, state.size.size
+    for c in range(number[CURSOR], number[N_SPINS]):
+        number[CURSOR] = c
+        if number[N_CLUSTERS] + 1 >= capacity:
             return FULL
-        if state.number[STOP] != 0:
+        if number[STOP] != 0:
             return STOPPED
         old, n_bins, n_slots = propose(target, state, c)
         if n_slots > 1:
             new = choose(state, n_slots, inv_temperature, rng)
             if new != old:
                 move(target, state, c, old, new, n_bins)
-    state.number[CURSOR] = state.number[N_SPINS]
+    number[CURSOR] = number[N_SPINS]
     return DONE
 
 
-# --- A run of sweeps and what is kept of it ---
+# --- Split and merge by sequential allocation (Dahl 2005), clusters picked uniformly ---
+# A split picks a cluster and two of its sites, a merge two clusters and a site of each. The two sites found A and B;
+# the others join one or the other in random order. The proposal is built in the empty slots k and k + 1.
+
+
+@jit
+def gather_sites(state, slot, n):
+    """Append the sites of `slot` to member[:n]; their number together."""
+    cluster = state.id_of[slot]
+    for i in range(state.label.size):
+        if state.label[i] == cluster:
+            state.member[n] = i
+            n += 1
+    return n
+
+
+@jit
+def shuffle(member, start, end, rng):
+    """Put member[start:end] into random order."""
+    for q in range(end - 1, start, -1):
+        r = start + int(rng.random() * (q + 1 - start))
+        member[q], member[r] = member[r], member[q]
+
+
+@inlined
+def log_predictive(target, state, slot, n_bins):
+    """log p(y_u | y_slot) of the pooled site u."""
+    table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
+    counts, value, pool_bin, pool_count = state.counts, state.value, state.pool_bin, state.pool_count
+    log_p = 0.0
+    for t in range(n_bins):
+        d = pool_bin[t]
+        log_p += bin_value(table, table_start, law, d, counts[d, slot] + pool_count[t]) - value[d, slot]
+    if block.shape[0] > 0:
+        total, joined, pool_total = state.total, state.joined, state.pool_total
+        for s in range(joined.size):
+            joined[s] = total[slot, s] + pool_total[s]
+        log_p += dense_log_marginal(block, target.parameter, joined, state.work) - state.dense_value[slot]
+    return log_p
+
+
+@jit
+def allocate(target, state, n_sites, forced, floor, inv_temperature, rng):
+    """Deal member[:n_sites] out to slots k and k + 1, founded by the first two; the log probability of the choices.
+
+    `forced` repeats the division between the clusters of the first two sites, and gives up when its log probability
+    is below `floor`. A site that was dealt has spin 1 or 2.
+    """
+    start, neighbour, beta, guide = target.start, target.neighbour, target.beta, target.guide
+    size, spin, member, label = state.size, state.spin, state.member, state.label
+    a = state.number[N_CLUSTERS]
+    label_a = label[member[0]]
+    log_q = 0.0
+    for i in range(spin.size):
+        spin[i] = 0
+    for q in range(n_sites):
+        u = member[q]
+        n_bins = pool(target, state, member[q : q + 1])
+        to_a = q == 0
+        if q > 1:
+            m_a, m_b = size[a], size[a + 1]
+            x = guide[m_a + 1] - guide[m_a] - guide[m_b + 1] + guide[m_b]
+            x += log_predictive(target, state, a, n_bins) - log_predictive(target, state, a + 1, n_bins)
+            for h in range(start[u], start[u + 1]):
+                side = spin[neighbour[h]]
+                x += beta[h] * ((side == 1) - 1.0 * (side == 2))
+            x = min(max(inv_temperature * x, -700.0), 700.0)  # exp(700) is still finite
+            to_a = label[u] == label_a if forced else rng.random() * (1.0 + math.exp(-x)) < 1.0
+            log_q -= math.log1p(math.exp(-x if to_a else x))
+            if forced and log_q < floor:
+                return log_q
+        spin[u] = 1 if to_a else 2
+        shift(target, state, a if to_a else a + 1, 1, n_bins, 1)
+    return log_q
+
+
+@jit
+def slot_log_marginal(state, slot):
+    """log p(y) of the sites of a slot, up to what does not depend on the partition."""
+    log_p = state.dense_value[slot]
+    for d in range(state.value.shape[0]):
+        log_p += state.value[d, slot]
+    return log_p
+
+
+@jit
+def log_selection(k_merged, m_a, m_b):
+    """Log of the probability of picking the split and its two sites, over that of picking the merge."""
+    m = m_a + m_b
+    return math.log(k_merged + 1.0) + math.log(m_a * 1.0 * m_b) - math.log(m * (m - 1.0))
+
+
+@inlined
+def propose_split(target, state, inv_temperature, rng):
+    """Build the split of a random cluster; its slot, the change of log posterior, the log ratio of proposing it."""
+    log_v, log_w, start, neighbour, beta = target.log_v, target.log_w, target.start, target.neighbour, target.beta
+    size, spin, member = state.size, state.spin, state.member
+    k = state.number[N_CLUSTERS]
+    slot = int(rng.random() * k)
+    m = size[slot]
+    if m < 2:
+        return -1, 0.0, 0.0
+    gather_sites(state, slot, 0)
+    shuffle(member, 0, m, rng)
+    log_q = allocate(target, state, m, False, 0.0, inv_temperature, rng)
+    m_a, m_b = size[k], size[k + 1]
+    change = slot_log_marginal(state, k) + slot_log_marginal(state, k + 1) - slot_log_marginal(state, slot)
+    change += log_w[m_a] + log_w[m_b] - log_w[m] + log_v[k + 1] - log_v[k]
+    for q in range(m):
+        u = member[q]
+        if spin[u] == 1:
+            for h in range(start[u], start[u + 1]):
+                change -= beta[h] * (spin[neighbour[h]] == 2)
+    return slot, change, log_q + log_selection(k, m_a, m_b)
+
+
+@inlined
+def finish_split(state, slot, change, accepted):
+    """Replace `slot` by the two clusters that were built, or forget them."""
+    number, spin, member, label = state.number, state.spin, state.member, state.label
+    k = number[N_CLUSTERS]
+    if not accepted:
+        clear_slot(state, k)
+        clear_slot(state, k + 1)
+        return
+    id_a, id_b = state.id_of[k], state.id_of[k + 1]
+    for q in range(state.size[slot]):
+        label[member[q]] = id_a if spin[member[q]] == 1 else id_b
+    number[N_CLUSTERS] = k + 2
+    number[SPLITS_MADE] += 1
+    state.real[LOG_POSTERIOR] += change
+    clear_slot(state, slot)
+    drop_slot(state, slot)
+
+
+@inlined
+def propose_merge(target, state, rng):
+    """Pick two clusters; their slots, the change of log posterior if they merge, and the log ratio of picking them."""
+    log_v, log_w, start, neighbour, beta = target.log_v, target.log_w, target.start, target.neighbour, target.beta
+    table, table_start, law = target.table, target.table_start, target.bin_law
+    counts, total, joined, label, size = state.counts, state.total, state.joined, state.label, state.size
+    k = state.number[N_CLUSTERS]
+    if k < 2:
+        return -1, -1, 0.0, 0.0
+    a, b = int(rng.random() * k), int(rng.random() * (k - 1))
+    b += b >= a
+    m_a, m_b = size[a], size[b]
+    change = -slot_log_marginal(state, a) - slot_log_marginal(state, b)
+    change += log_w[m_a + m_b] - log_w[m_a] - log_w[m_b] + log_v[k - 1] - log_v[k]
+    for d in range(counts.shape[0]):
+        change += bin_value(table, table_start, law, d, counts[d, a] + counts[d, b])
+    for s in range(joined.size):
+        joined[s] = total[a, s] + total[b, s]
+    change += dense_log_marginal(target.block, target.parameter, joined, state.work)
+    label_a, label_b = state.id_of[a], state.id_of[b]
+    for u in range(label.size):
+        if label[u] == label_a:
+            for h in range(start[u], start[u + 1]):
+                change += beta[h] * (label[neighbour[h]] == label_b)
+    return a, b, change, log_selection(k - 1, m_a, m_b)
+
+
+@inlined
+def log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
+    """Log probability that a split of their union deals out the clusters in slots a and b; a bound if below `floor`."""
+    member, k = state.member, state.number[N_CLUSTERS]
+    m_a = gather_sites(state, a, 0)
+    m = gather_sites(state, b, m_a)
+    shuffle(member, 0, m_a, rng)
+    r = m_a + int(rng.random() * (m - m_a))
+    member[1], member[r] = member[r], member[1]
+    shuffle(member, 2, m, rng)
+    log_q = allocate(target, state, m, True, floor, inv_temperature, rng)
+    clear_slot(state, k)
+    clear_slot(state, k + 1)
+    return log_q
+
+
+@inlined
+def finish_merge(target, state, a, b, change):
+    """Put the sites of slot b into slot a."""
+    table, table_start, law = target.table, target.table_start, target.bin_law
+    counts, value, total, label = state.counts, state.value, state.total, state.label
+    label_a, label_b = state.id_of[a], state.id_of[b]
+    for i in range(label.size):
+        if label[i] == label_b:
+            label[i] = label_a
+    state.size[a] += state.size[b]
+    for d in range(counts.shape[0]):
+        counts[d, a] += counts[d, b]
+        value[d, a] = bin_value(table, table_start, law, d, counts[d, a])
+    for s in range(total.shape[1]):
+        total[a, s] += total[b, s]
+    state.dense_value[a] = dense_log_marginal(target.block, target.parameter, total[a], state.work)
+    state.number[MERGES_MADE] += 1
+    state.real[LOG_POSTERIOR] += change
+    clear_slot(state, b)
+    drop_slot(state, b)
+
+
+@inlined
+def split_or_merge(target, state, inv_temperature, rng):
+    """Try one split or one merge, each with probability one half."""
+    log_u = math.log(1.0 - rng.random())
+    if rng.random() < 0.5:
+        state.number[SPLITS_TRIED] += 1
+        slot, change, against = propose_split(target, state, inv_temperature, rng)
+        if slot >= 0:
+            finish_split(state, slot, change, log_u < inv_temperature * change - against)
+    else:
+        state.number[MERGES_TRIED] += 1
+        a, b, change, ratio = propose_merge(target, state, rng)
+        # log q is at most 0, so most merges are rejected before it is computed, and the rest as soon as it is too low.
+        floor = log_u - inv_temperature * change - ratio
+        if a >= 0 and floor < 0.0 and floor < log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
+            finish_merge(target, state, a, b, change)
+
+
+@inlined
+def split_merge(target, state, inv_temperature, rng):
+    """Do the attempts that are left in this iteration; DONE, FULL or STOPPED."""
+    while state.number[ATTEMPTS_LEFT] > 0:
+        if state.number[N_CLUSTERS] + 3 >= state.size.size:
+            return FULL
+        if state.number[STOP] != 0:
+            return STOPPED
+        split_or_merge(target, state, inv_temperature, rng)
+        state.number[ATTEMPTS_LEFT] -= 1
+    return DONE
+
+
+# --- A run of iterations and what is kept of it ---
 
 
 @jit
@@ -508,26 +782,29 @@ def renumber(label, rank, out):
 
 
 @jit
-def keep(state, record, t, burn_in, thin):
+def keep(state, record, plan, t):
     """Note the traces of sweep t, the draw if it is one to keep, and the partition if it is the best so far."""
     record.log_posterior[t] = state.real[LOG_POSTERIOR]
     record.n_clusters[t] = state.number[N_CLUSTERS]
-    after = t + 1 - burn_in
-    if after > 0 and after % thin == 0:
-        renumber(state.label, state.rank, record.draw[after // thin - 1])
+    after = t + 1 - plan.burn_in
+    if after > 0 and after % plan.thin == 0:
+        renumber(state.label, state.rank, record.draw[after // plan.thin - 1])
     if state.real[LOG_POSTERIOR] > record.best_log_posterior[0]:
         record.best_log_posterior[0] = state.real[LOG_POSTERIOR]
         renumber(state.label, state.rank, record.best)
 
 
 @jit
-def run(target, state, record, done, until, burn_in, thin, lams, inv_temperature, rng):
-    """Do sweeps done..until-1, the first of which may have been left unfinished; the status and the sweeps done."""
+def run(target, state, record, plan, done, until, rng):
+    """Do iterations done..until-1, the first perhaps left unfinished before; the status and how many are done."""
     for t in range(done, until):
-        if state.number[CURSOR] == state.number[N_SPINS]:
-            begin_sweep(target, state, lams, rng)
-        status = sweep(target, state, inv_temperature, rng)
+        if state.number[CURSOR] == state.number[N_SPINS] and state.number[ATTEMPTS_LEFT] == 0:
+            begin_sweep(target, state, plan.lams, rng)
+            state.number[ATTEMPTS_LEFT] = plan.attempts
+        status = sweep(target, state, plan.inv_temperature, rng)
+        if status == DONE:
+            status = split_merge(target, state, plan.inv_temperature, rng)
         if status != DONE:
             return status, t
-        keep(state, record, t, burn_in, thin)
+        keep(state, record, plan, t)
     return DONE, until

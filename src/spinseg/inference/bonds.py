@@ -45,7 +45,7 @@ def bond_strengths(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float
         return attraction * np.exp(-lam.tau * model.likelihood.distances(model.graph.edges, lam.distance)), np.array(
             [float(lam.lam)]
         )
-    if np.ndim(lam) == 0:
+    if not isinstance(lam, (np.ndarray, list, tuple)):
         return attraction, np.array([number("lam", lam, at_least=0)])
     per_edge = finite_array("lam", lam, (model.graph.n_edges,))
     if (per_edge < 0).any():

@@ -17,8 +17,8 @@ class Chains:
     log_posterior, n_clusters : (chain, sweep)
         Traces over every sweep, burn-in included.
     best_labels : (site,) int32
-        The best partition that any chain visited, and `best_log_posterior` its value. It lies well below the mode,
-        as the typical set does.
+        The best partition that any chain visited, and `best_log_posterior` its value. It may lie well below the mode,
+        since the chain stays in the typical set.
     seconds : float
         Wall time of the sampling.
     burn_in, thin : int

@@ -1,12 +1,28 @@
 """Sweeps under a prior that is only known as log g(sizes): the compiled steps, with log g added in between."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.inference import _kernels
-from spinseg.inference._kernels import CURSOR, DONE, FULL, N_CLUSTERS, N_SPINS, STOP, STOPPED, Record, State, Target
+from spinseg.inference._kernels import (
+    ATTEMPTS_LEFT,
+    CURSOR,
+    DONE,
+    FULL,
+    MERGES_TRIED,
+    N_CLUSTERS,
+    N_SPINS,
+    SPLITS_TRIED,
+    STOP,
+    STOPPED,
+    Plan,
+    Record,
+    State,
+    Target,
+)
 
 LogG = Callable[[NDArray[np.int64]], float]
 
@@ -16,22 +32,22 @@ def run(
     target: Target,
     state: State,
     record: Record,
+    plan: Plan,
     done: int,
     until: int,
-    burn_in: int,
-    thin: int,
-    lams: NDArray[np.float64],
-    inv_temperature: float,
     rng: np.random.Generator,
 ) -> tuple[int, int]:
     """As the compiled `run`, for a target whose tables leave the prior out."""
     for t in range(done, until):
-        if state.number[CURSOR] == state.number[N_SPINS]:
-            _kernels.begin_sweep(target, state, lams, rng)
-        status = sweep(log_g, target, state, inv_temperature, rng)
+        if state.number[CURSOR] == state.number[N_SPINS] and state.number[ATTEMPTS_LEFT] == 0:
+            _kernels.begin_sweep(target, state, plan.lams, rng)
+            state.number[ATTEMPTS_LEFT] = plan.attempts
+        status = sweep(log_g, target, state, plan.inv_temperature, rng)
+        if status == DONE:
+            status = split_merge(log_g, target, state, plan.inv_temperature, rng)
         if status != DONE:
             return status, t
-        _kernels.keep(state, record, t, burn_in, thin)
+        _kernels.keep(state, record, plan, t)
     return DONE, until
 
 
@@ -65,3 +81,37 @@ def weigh_prior(log_g: LogG, state: State, n_members: int, old: int, n_slots: in
             known[m] = log_g(sizes[sizes > 0])
             sizes[j] -= n_members
         state.gain[j] += known[m]
+
+
+def split_merge(log_g: LogG, target: Target, state: State, inv_temperature: float, rng: np.random.Generator) -> int:
+    """As the compiled `split_merge`."""
+    while state.number[ATTEMPTS_LEFT] > 0:
+        if state.number[N_CLUSTERS] + 3 >= state.size.size:
+            return FULL
+        if state.number[STOP] != 0:
+            return STOPPED
+        split_or_merge(log_g, target, state, inv_temperature, rng)
+        state.number[ATTEMPTS_LEFT] -= 1
+    return DONE
+
+
+def split_or_merge(log_g: LogG, target: Target, state: State, inv_temperature: float, rng: np.random.Generator) -> None:
+    """As the compiled `split_or_merge`, with the change of log g added to that of the log posterior."""
+    log_u = math.log(1.0 - rng.random())
+    k = int(state.number[N_CLUSTERS])
+    sizes = state.size[:k].astype(np.int64)
+    if rng.random() < 0.5:
+        state.number[SPLITS_TRIED] += 1
+        slot, change, against = _kernels.propose_split(target, state, inv_temperature, rng)
+        if slot >= 0:
+            after = np.append(np.delete(sizes, slot), state.size[k : k + 2])
+            change += log_g(after) - log_g(sizes)
+            _kernels.finish_split(state, slot, change, log_u < inv_temperature * change - against)
+    else:
+        state.number[MERGES_TRIED] += 1
+        a, b, change, ratio = _kernels.propose_merge(target, state, rng)
+        if a >= 0:
+            change += log_g(np.append(np.delete(sizes, [a, b]), sizes[a] + sizes[b])) - log_g(sizes)
+            floor = log_u - inv_temperature * change - ratio
+            if floor < 0.0 and floor < _kernels.log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
+                _kernels.finish_merge(target, state, a, b, change)

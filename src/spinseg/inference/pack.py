@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from spinseg.inference import _kernels
 from spinseg.inference._kernels import Record, State, Target
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm
-from spinseg.model.priors import ExchangeablePrior
+from spinseg.model.special import log_rising
 from spinseg.model.target import Model
 
 MAX_TABLE = 2**25  # entries of all tables of lgamma together, 256 MB; bins beyond that are evaluated directly
@@ -43,10 +43,8 @@ def pack(model: Model, strength: NDArray[np.float64], max_table: int = MAX_TABLE
     terms = model.likelihood.terms()
     histograms = _pack_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, max_table)
     blocks = _pack_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites)
-    if isinstance(model.prior, ExchangeablePrior):  # log g is added outside the compiled code
-        log_v, log_w = np.zeros(n_sites + 1), np.zeros(n_sites + 1)
-    else:
-        log_v, log_w = model.prior.tables(n_sites)
+    nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
+    log_v, log_w = model.tables or (nothing, nothing)
     return Target(
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
@@ -55,9 +53,17 @@ def pack(model: Model, strength: NDArray[np.float64], max_table: int = MAX_TABLE
         strength=np.ascontiguousarray(strength[graph.edge_of], dtype=np.float64),
         **histograms._asdict(),
         **blocks._asdict(),
-        log_v=np.append(log_v, -np.inf),  # n_sites + 1 clusters are weighed, never founded
+        log_v=np.ascontiguousarray(log_v, dtype=np.float64),
         log_w=np.ascontiguousarray(log_w, dtype=np.float64),
+        guide=_filled(log_w),
     )
+
+
+def _filled(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log_w with -inf replaced by what lies between its finite neighbours."""
+    sizes = np.arange(log_w.size, dtype=np.float64)
+    finite = np.isfinite(log_w)
+    return np.interp(sizes, sizes[finite], log_w[finite])
 
 
 def _pack_histograms(terms: list[HistogramTerm], n_sites: int, max_table: int) -> Histograms:
@@ -68,7 +74,8 @@ def _pack_histograms(terms: list[HistogramTerm], n_sites: int, max_table: int) -
         counts = sparse.hstack([term.counts for term in terms], format="csr")
         parts = [[t.prior, np.full(t.prior.size, t.weight), t.sign, gammaln(t.prior)] for t in terms]
         law = np.hstack(parts).T.copy()
-    counts.sort_indices()
+    counts.sum_duplicates()
+    counts.eliminate_zeros()  # an entry of the sampler is a count of at least 1
     highest = np.asarray(counts.sum(axis=0, dtype=np.int64)).reshape(-1)
     order = np.argsort(highest, kind="stable")
     order = order[np.cumsum(highest[order] + 1) <= max_table][::-1]  # largest first: little padding
@@ -79,8 +86,8 @@ def _pack_histograms(terms: list[HistogramTerm], n_sites: int, max_table: int) -
     length = int((start[order] + 2 * highest[order] + 1).max(initial=0))
     table = np.zeros(length)
     for d in order:
-        pi, weight, sign, base = law[d]
-        table[start[d] : start[d] + highest[d] + 1] = sign * (gammaln(pi + weight * np.arange(highest[d] + 1)) - base)
+        pi, weight, sign, _ = law[d]
+        table[start[d] : start[d] + highest[d] + 1] = sign * log_rising(pi, weight * np.arange(highest[d] + 1))
     return Histograms(
         row=counts.indptr.astype(np.uint64),
         bin=counts.indices.astype(np.uint32),
@@ -122,7 +129,7 @@ def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -
         pool_total=np.zeros(n_statistics),
         joined=np.zeros(n_statistics),
         work=np.zeros(widest * (widest + 1) // 2),
-        number=np.zeros(4, np.int64),
+        number=np.zeros(9, np.int64),
         real=np.zeros(2),
     )
     state.number[_kernels.N_CLUSTERS] = k

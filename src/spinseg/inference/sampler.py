@@ -1,10 +1,12 @@
 """Draw partitions from the posterior."""
 
 import functools
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._checks import one_of, refuse, whole
 from spinseg.inference import _kernels, exchangeable
-from spinseg.inference._kernels import DONE, FULL, N_CLUSTERS, STOP, Record, Target
+from spinseg.inference._kernels import DONE, FULL, N_CLUSTERS, STOP, STOPPED, Plan, Record, Target
 from spinseg.inference.bonds import Lam, bond_strengths
 from spinseg.inference.chains import Chains, SamplingInterrupted
 from spinseg.inference.pack import new_records, new_state, pack, resized
@@ -22,7 +24,9 @@ from spinseg.model.priors import ExchangeablePrior
 from spinseg.model.target import Model
 
 MOVES = ("auto", "gsw")
+ATTEMPTS = {"auto": 10, "gsw": 0}  # to split or merge after each sweep
 CHUNK_SECONDS = 0.05  # how long the compiled code runs before it looks up for progress
+TURN_SECONDS = 0.5  # how long a chain goes on before another one has its turn
 MAX_DRAW_BYTES = 8 * 2**30
 
 
@@ -49,7 +53,8 @@ def sample(
         Sweeps of each chain, and the number of chains.
     moves : {"auto", "gsw"}
         "gsw" is the paper's generalised Swendsen-Wang sampler and nothing else. "auto" draws its lambda afresh from
-        {0, 1, 3, 10, 20} before each sweep.
+        {0, 1, 3, 10, 20} before each sweep, and tries ten splits and merges by sequential allocation after it: the
+        paper's sampler alone hardly ever changes the number of large clusters.
     lam : float, (n_edges,) array, DataDriven or None
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
     init : "one", "singletons", labels, or one of these for each chain
@@ -86,6 +91,8 @@ def sample(
     if not isinstance(model, Model):
         refuse("model", "be a Model", model)
     strength, lams = bond_strengths(model, lam, moves)
+    if not np.isfinite(lams.max() * strength.max(initial=0.0)):
+        refuse("lam", "keep lam * beta finite", lam)
     if moves == "gsw" and model.prior.min_size > 1 and lams.max() * strength.max(initial=0.0) == 0.0:
         refuse(
             "lam",
@@ -95,11 +102,15 @@ def sample(
     n_draws = (sweeps - burn_in) // thin
     if 4 * chains * n_draws * model.graph.n_sites > MAX_DRAW_BYTES:
         refuse("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)
+    if 12 * chains * sweeps > MAX_DRAW_BYTES:
+        refuse("sweeps", f"keep the traces below {MAX_DRAW_BYTES >> 30} GB", sweeps)
     target = pack(model, strength)
     records = new_records(chains, sweeps, n_draws, model.graph.n_sites)
     starts, streams = _starts(model, init, chains), _generator(rng).spawn(chains)
+    values = {id(start): model.log_posterior(start) for start in starts}
+    plan = Plan(lams, ATTEMPTS[moves], 1.0, burn_in, thin)
     runners = [
-        Chain(model, target, starts[c], Record(*(array[c] for array in records)), lams, burn_in, thin, streams[c])
+        Chain(model, target, plan, starts[c], values[id(starts[c])], Record(*(a[c] for a in records)), streams[c])
         for c in range(chains)
     ]
     return _run_all(runners, records, sweeps, workers, progress)
@@ -107,10 +118,15 @@ def sample(
 
 def _generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     """`rng` as a Generator."""
+    rule = "be a whole number of at least 0, a Generator or None"
+    if isinstance(rng, bool):
+        refuse("rng", rule, rng)
     try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        refuse("rng", "be a whole number of at least 0, a Generator or None", rng)
+        generator = np.random.default_rng(rng)
+        generator.bit_generator.seed_seq.spawn(0)  # type: ignore[attr-defined]
+        return generator
+    except (AttributeError, TypeError, ValueError):
+        refuse("rng", rule, rng)
 
 
 def _starts(model: Model, init: str | ArrayLike | Sequence[str], chains: int) -> list[NDArray[np.int32]]:
@@ -134,16 +150,14 @@ class Chain:
         self,
         model: Model,
         target: Target,
+        plan: Plan,
         labels: NDArray[np.int32],
+        log_posterior: float,
         record: Record,
-        lams: NDArray[np.float64],
-        burn_in: int,
-        thin: int,
         rng: np.random.Generator,
     ) -> None:
-        self.target, self.record, self.lams, self.rng = target, record, lams, rng
-        self.burn_in, self.thin = burn_in, thin
-        self.state = new_state(target, labels, model.log_posterior(labels))
+        self.target, self.plan, self.record, self.rng = target, plan, record, rng
+        self.state = new_state(target, labels, log_posterior)
         self.record.best[:] = labels
         self.record.best_log_posterior[0] = self.log_posterior
         self.done = 0
@@ -151,34 +165,28 @@ class Chain:
         if isinstance(model.prior, ExchangeablePrior):
             self.run = functools.partial(exchangeable.run, model.prior.log_g)
 
-    def advance(self, sweeps: int) -> None:
-        """Go on to `sweeps` sweeps, or until told to stop."""
-        chunk = 1
-        status = DONE
-        while self.done < sweeps and status in (DONE, FULL):
-            began, before = time.perf_counter(), self.done
+    def advance(self, sweeps: int, seconds: float = math.inf) -> None:
+        """Go on to `sweeps` sweeps, for about so many seconds, or until told to stop."""
+        began, chunk, status = time.perf_counter(), 1, DONE
+        while self.done < sweeps and status != STOPPED and time.perf_counter() - began < seconds:
+            before, clock = self.done, time.perf_counter()
             until = min(self.done + chunk, sweeps)
-            status, self.done = self.run(
-                self.target,
-                self.state,
-                self.record,
-                self.done,
-                until,
-                self.burn_in,
-                self.thin,
-                self.lams,
-                1.0,
-                self.rng,
-            )
-            k, capacity = self.n_clusters, self.state.size.size
-            if status == FULL or capacity > 64 + 8 * k:
+            status, self.done = self.run(self.target, self.state, self.record, self.plan, self.done, until, self.rng)
+            capacity = self.state.size.size
+            if status == FULL or capacity > 64 + 8 * self.n_clusters:
                 self.state = resized(self.state)
-            per_sweep = (time.perf_counter() - began) / max(self.done - before, 1)
+                assert status != FULL or self.state.size.size > capacity
+            per_sweep = (time.perf_counter() - clock) / max(self.done - before, 1)
             chunk = min(max(int(CHUNK_SECONDS / max(per_sweep, 1e-9)), 1), 2 * chunk)
 
     def stop(self) -> None:
         """Make `advance` return soon."""
         self.state.number[STOP] = 1
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to stop."""
+        return bool(self.state.number[STOP])
 
     @property
     def n_clusters(self) -> int:
@@ -196,10 +204,21 @@ def _run_all(
 ) -> Chains:
     """Advance all chains in threads; on any interruption stop them, and on Ctrl-C keep what is finished."""
     began = time.perf_counter()
+    queue: SimpleQueue[Chain] = SimpleQueue()
+    for chain in runners:
+        queue.put(chain)
+
+    def work() -> None:
+        """Advance chains in turn, so that all of them come forward however few the workers are."""
+        while (chain := _next(queue)) is not None:
+            chain.advance(sweeps, TURN_SECONDS)
+            if chain.done < sweeps and not chain.stopped:
+                queue.put(chain)
+
     with reporting(progress, sweeps * len(runners)) as report, ThreadPoolExecutor(workers) as pool:
-        futures: list[Future[None]] = [pool.submit(chain.advance, sweeps) for chain in runners]
+        waiting: set[Future[None]] = set()
         try:
-            waiting: set[Future[None]] = set(futures)
+            waiting |= {pool.submit(work) for _ in range(workers)}
             while waiting:
                 finished, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
                 slowest = min(runners, key=lambda chain: chain.done)
@@ -208,20 +227,27 @@ def _run_all(
                 for future in finished:
                     future.result()
         except BaseException as error:
-            for future, chain in zip(futures, runners, strict=True):
-                future.cancel()
+            for chain in runners:
                 chain.stop()
-            wait(futures)
+            wait(waiting)
             if isinstance(error, KeyboardInterrupt):
                 raise SamplingInterrupted(_collect(runners, records, time.perf_counter() - began)) from None
             raise
     return _collect(runners, records, time.perf_counter() - began)
 
 
+def _next(queue: "SimpleQueue[Chain]") -> Chain | None:
+    """The chain whose turn it is, None if all are finished or being advanced."""
+    try:
+        return queue.get_nowait()
+    except Empty:
+        return None
+
+
 def _collect(runners: list[Chain], records: Record, seconds: float) -> Chains:
     """What is kept of the sweeps that every chain has finished."""
     sweeps = min(chain.done for chain in runners)
-    burn_in, thin = runners[0].burn_in, runners[0].thin
+    burn_in, thin = runners[0].plan.burn_in, runners[0].plan.thin
     best = int(np.argmax(records.best_log_posterior))
     return Chains(
         labels=records.draw[:, : max(sweeps - burn_in, 0) // thin],

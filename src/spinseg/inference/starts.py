@@ -26,7 +26,10 @@ def starting_labels(model: Model, init: str | ArrayLike) -> NDArray[np.int32]:
     _checks.one_of("init", init, (*STARTS, "labels of the sites"))
     fewest = 1 if model.prior.max_size is None else -(-n_sites // model.prior.max_size)
     most = n_sites // model.prior.min_size
-    for k in range(fewest, most + 1) if init == "one" else range(most, fewest - 1, -1):
+    allowed = np.arange(fewest, most + 1)
+    if model.tables is not None:
+        allowed = allowed[model.tables[0][allowed] > -np.inf]
+    for k in allowed if init == "one" else allowed[::-1]:
         sizes = np.full(k, n_sites // k)
         sizes[: n_sites % k] += 1
         if model.log_prior_of_sizes(sizes) > -np.inf:
@@ -35,7 +38,7 @@ def starting_labels(model: Model, init: str | ArrayLike) -> NDArray[np.int32]:
 
 
 def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Blocks of these sizes along a walk through the graph, so that each holds together."""
+    """Blocks of these sizes along a walk through the graph, so that most of them hold together."""
     n_sites, edges = model.graph.n_sites, model.graph.edges
     order = np.arange(n_sites)
     if 1 < sizes.size < n_sites:

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, multigammaln
+from scipy.special import multigammaln
 
-from spinseg._checks import finite_array, number, one_of, refuse
+from spinseg._checks import finite_array, number, numbers, one_of, refuse, site_set
 from spinseg.model.likelihoods import (
     DenseTerm,
     Floats,
@@ -17,6 +17,7 @@ from spinseg.model.likelihoods import (
     rows,
     site_weights,
 )
+from spinseg.model.special import log_rising
 
 
 def _spread(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -24,7 +25,7 @@ def _spread(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     total = max(weights.sum(), np.finfo(float).tiny)
     mean = weights @ values / total
     variance = weights @ (values - mean) ** 2 / total
-    return mean, np.where(variance > 0, variance, 1.0)
+    return mean, np.where(variance > 1e-20 * mean**2, variance, 1.0)  # rounding makes a constant vary
 
 
 class DiagonalGaussian(Likelihood):
@@ -77,11 +78,11 @@ class DiagonalGaussian(Likelihood):
 
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""
-        total = self.statistics[np.asarray(sites)].sum(axis=0)
+        total = self.statistics[site_set("sites", sites, len(self.statistics))].sum(axis=0)
         n, (first, second) = total[0], np.split(total[1:], 2)
         kappa_n, shape_n = self.kappa + n, self.shape + n / 2
         rate_n = self.rate + np.maximum(second - first**2 / kappa_n, 0.0) / 2
-        log_p = gammaln(shape_n) - gammaln(self.shape) + self.shape * np.log(self.rate) - shape_n * np.log(rate_n)
+        log_p = log_rising(self.shape, n / 2) + self.shape * np.log(self.rate) - shape_n * np.log(rate_n)
         return float((log_p + 0.5 * math.log(self.kappa / kappa_n) - 0.5 * n * math.log(2 * math.pi)).sum())
 
     def terms(self) -> list[HistogramTerm | DenseTerm]:
@@ -136,7 +137,7 @@ class Gaussian(Likelihood):
         centre, variance = _spread(x, w)
         self.mean = per_channel("mean", centre if mean is None else mean, d)
         default = np.diag(0.1 * max(self.dof - d - 1, 1.0) * variance)
-        self.scale = finite_array("scale", default if scale is None else np.atleast_2d(np.asarray(scale)), (d, d))
+        self.scale = finite_array("scale", default if scale is None else np.atleast_2d(numbers("scale", scale)), (d, d))
         if not np.allclose(self.scale, self.scale.T) or np.linalg.eigvalsh(self.scale)[0] <= 0:
             refuse("scale", "be symmetric and positive definite", self.scale)
         self.values = x - self.mean
@@ -144,7 +145,8 @@ class Gaussian(Likelihood):
 
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""
-        x, w = self.values[np.asarray(sites)], self.weights[np.asarray(sites)]
+        chosen = site_set("sites", sites, len(self.values))
+        x, w = self.values[chosen], self.weights[chosen]
         n, first, d = w.sum(), w @ x, x.shape[1]
         kappa_n, dof_n = self.kappa + n, self.dof + n
         scale_n = self.scale + (w * x.T) @ x - np.outer(first, first) / kappa_n

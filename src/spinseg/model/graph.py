@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import refuse, whole
+from spinseg._checks import numbers, refuse, whole, whole_numbers
 
 MAX_SITES = 2**31 - 1  # sites are numbered in 32 bits
 
@@ -35,9 +35,7 @@ class SiteGraph:
     edge_of: NDArray[np.int32]
 
     def __init__(self, n_sites: int, edges: ArrayLike) -> None:
-        self.n_sites = whole("n_sites", n_sites, at_least=1)
-        if self.n_sites >= MAX_SITES:
-            refuse("n_sites", f"be below {MAX_SITES}", n_sites)
+        self.n_sites = whole("n_sites", n_sites, at_least=1, below=MAX_SITES)
         self.edges = _checked_edges(edges, self.n_sites)
         ends = np.concatenate([self.edges, self.edges[:, ::-1]])
         ids = np.tile(np.arange(len(self.edges), dtype=np.int32), 2)
@@ -60,13 +58,12 @@ class SiteGraph:
 
 def _checked_edges(edges: ArrayLike, n_sites: int) -> NDArray[np.int32]:
     """`edges` as (E, 2) int32, refused where they are not pairs of different sites."""
-    array = np.asarray(edges)
+    array = numbers("edges", edges)
     if array.size == 0:
         array = np.empty((0, 2), np.int32)
     if array.ndim != 2 or array.shape[1] != 2:
         refuse("edges", "have shape (n_edges, 2)", array.shape)
-    if array.dtype.kind not in "iu":
-        refuse("edges", "be whole numbers", array.dtype.name)
+    array = whole_numbers("edges", array)
     outside = ((array < 0) | (array >= n_sites)).any(axis=1)
     if outside.any():
         refuse("edges", f"join sites 0..{n_sites - 1}", array[outside][0])

@@ -14,7 +14,8 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from spinseg._checks import finite_array, number, one_of, refuse
+from spinseg._checks import finite_array, number, numbers, one_of, per_item, refuse, site_set
+from spinseg.model.special import log_rising
 
 Floats = NDArray[np.float64]
 DISTANCES = ("hellinger", "chi-square", "euclidean")
@@ -58,8 +59,11 @@ class Likelihood(ABC):
 
 def rows(name: str, values: ArrayLike) -> Floats:
     """`values` as (n_sites, channels) float64; a vector is one channel."""
-    array = np.asarray(values)
-    return finite_array(name, array[:, None] if array.ndim == 1 else array, (None, None))
+    array = numbers(name, values)
+    array = finite_array(name, array[:, None] if array.ndim == 1 else array, (None, None))
+    if array.shape[1] == 0:
+        refuse(name, "have at least one channel", array.shape)
+    return array
 
 
 def site_weights(name: str, values: ArrayLike | None, n_sites: int) -> Floats:
@@ -72,7 +76,7 @@ def site_weights(name: str, values: ArrayLike | None, n_sites: int) -> Floats:
 
 def per_channel(name: str, value: ArrayLike, channels: int, *, positive: bool = False) -> Floats:
     """One number for all channels or one for each, as a vector."""
-    vector = finite_array(name, np.broadcast_to(value, (channels,)) if np.ndim(value) == 0 else value, (channels,))
+    vector = per_item(name, value, channels)
     if positive and (vector <= 0).any():
         refuse(name, "be positive", vector[vector <= 0][0])
     return vector
@@ -126,20 +130,23 @@ class DirichletMultinomial(Likelihood):
         table = _count_table(counts)
         self.n_sites = table.shape[0]
         self.concentration = number("concentration", concentration, above=0)
+        if not 1e-9 <= self.concentration <= 1e9:  # beyond, the compiled lgamma has too few digits
+            refuse("concentration", "be from 1e-9 to 1e9", concentration)
         self.count_weight = number("count_weight", count_weight, above=0)
         sums = np.asarray(table.sum(axis=0), dtype=np.float64)
         used = np.flatnonzero(sums)
         weights = sums if base is None else finite_array("base", base, (table.shape[1],))
         if (weights[used] <= 0).any() or (weights < 0).any():
             refuse("base", "be positive in every bin that is used and nowhere negative", weights)
+        if used.size and weights[used].min() < 1e-9 * weights.sum():
+            refuse("base", "give every bin that is used at least 1e-9 of the whole", weights[used].min())
         self.counts = table[:, used]
         self.prior = self.concentration * weights[used] / max(weights.sum(), np.finfo(float).tiny)
 
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""
-        n = self.count_weight * self.counts[np.asarray(sites)].sum(axis=0)
-        total = gammaln(self.concentration) - gammaln(self.concentration + n.sum())
-        return float(total + (gammaln(self.prior + n) - gammaln(self.prior)).sum())
+        n = self.count_weight * self.counts[site_set("sites", sites, self.counts.shape[0])].sum(axis=0)
+        return float(log_rising(self.prior, n).sum() - log_rising(self.concentration, n.sum()))
 
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """The bins, and the total as one more bin, with a minus sign."""
@@ -165,10 +172,12 @@ class DirichletMultinomial(Likelihood):
 def _count_table(counts: Any) -> sparse.csr_array:
     """`counts` as (n_sites, D) int32 compressed rows without zeros, refused where they are not whole numbers >= 0."""
     if sparse.issparse(counts):
-        table = sparse.csr_array(counts)
+        if counts.ndim != 2 or counts.dtype.kind not in "biuf":
+            refuse("counts", "be a table of numbers of shape (n_sites, n_bins)", f"{counts.dtype} {counts.shape}")
+        table = sparse.csr_array(counts, copy=True)
     else:
-        dense = np.asarray(counts)
-        if dense.ndim != 2 or dense.dtype.kind not in "biuf":
+        dense = numbers("counts", counts)
+        if dense.ndim != 2:
             refuse("counts", "be a table of numbers of shape (n_sites, n_bins)", dense.shape)
         table = sparse.csr_array(dense)
     table.sum_duplicates()
@@ -223,9 +232,10 @@ class PoissonGamma(Likelihood):
 
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""
-        y, e = self.counts[np.asarray(sites)], self.exposure[np.asarray(sites)]
+        chosen = site_set("sites", sites, len(self.counts))
+        y, e = self.counts[chosen], self.exposure[chosen]
         total = y.sum(axis=0)
-        log_p = gammaln(self.shape + total) - gammaln(self.shape) + self.shape * np.log(self.rate)
+        log_p = log_rising(self.shape, total) + self.shape * np.log(self.rate)
         log_p -= (self.shape + total) * np.log(self.rate + e.sum())
         return float(log_p.sum() + (y * np.log(e)[:, None] - gammaln(y + 1)).sum())
 

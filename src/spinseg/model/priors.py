@@ -14,9 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
-from spinseg._checks import number, refuse, whole
+from spinseg._checks import number, numbers, refuse, whole, whole_numbers
+from spinseg.model.special import log_rising
 
 Table = NDArray[np.float64]
+
+# The series of MixtureOfFiniteMixtures: terms taken together, the most of them, and how late it may begin.
+SPARE_BLOCK, MAX_SPARE, LATEST_START = 64, 1_000_000, 4096
 
 
 class PartitionPrior(ABC):
@@ -34,7 +38,7 @@ class PartitionPrior(ABC):
 
     def tables(self, n_sites: int, *, truncated: bool = True) -> tuple[Table, Table]:
         """(log_v, log_w), each of length n_sites + 1; `truncated=False` ignores min_size and max_size."""
-        log_v, log_w = self._tables(n_sites)
+        log_v, log_w = self._tables(whole("n_sites", n_sites, at_least=1))
         if truncated:
             log_w[1 : self.min_size] = -np.inf
             if self.max_size is not None:
@@ -43,7 +47,7 @@ class PartitionPrior(ABC):
 
     def log_g(self, sizes: ArrayLike) -> float:
         """Unnormalised log probability of a partition with these cluster sizes."""
-        m = np.asarray(sizes, dtype=np.int64)
+        m = _checked_sizes(sizes)
         log_v, log_w = self.tables(int(m.sum()))
         return float(log_v[m.size] + log_w[m].sum())
 
@@ -52,15 +56,25 @@ class PartitionPrior(ABC):
         return None
 
 
+def _checked_sizes(sizes: ArrayLike) -> NDArray[np.int64]:
+    """Cluster sizes as int64."""
+    m = whole_numbers("sizes", sizes)
+    if m.ndim != 1 or m.size == 0 or m.min() < 1:
+        refuse("sizes", "be a list of sizes of at least 1", sizes)
+    return m.astype(np.int64)
+
+
+def _as_float(name: str, value: object) -> float:
+    """What a function of the caller's returned, as a float; infinity and NaN included."""
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        refuse(name, "be a number", value)
+    return float(value)
+
+
 def _falling(n_labels: int, n_sites: int) -> Table:
     """log K! - log (K - k)! for k = 0..n_sites; -inf beyond K labels."""
     k = np.arange(n_sites + 1)
-    return np.where(k <= n_labels, gammaln(n_labels + 1.0) - gammaln(np.maximum(n_labels - k, 0) + 1.0), -np.inf)
-
-
-def _rising(a: float, n_sites: int) -> Table:
-    """lgamma(a + m) - lgamma(a) for m = 0..n_sites."""
-    return gammaln(a + np.arange(n_sites + 1)) - gammaln(a)
+    return np.where(k <= n_labels, log_rising(np.maximum(n_labels - k, 0) + 1.0, k), -np.inf)
 
 
 class Potts(PartitionPrior):
@@ -95,11 +109,11 @@ class FiniteDirichlet(PartitionPrior):
         self.concentration = number("concentration", concentration, above=0)
 
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
-        return _falling(self.n_labels, n_sites), _rising(self.concentration, n_sites)
+        return _falling(self.n_labels, n_sites), log_rising(self.concentration, np.arange(n_sites + 1))
 
     def log_normalizer(self, n_sites: int) -> float:
         """lgamma(K a + n) - lgamma(K a)."""
-        return float(_rising(self.n_labels * self.concentration, n_sites)[-1])
+        return float(log_rising(self.n_labels * self.concentration, n_sites))
 
 
 class DirichletProcess(PartitionPrior):
@@ -115,7 +129,7 @@ class DirichletProcess(PartitionPrior):
 
     def log_normalizer(self, n_sites: int) -> float:
         """lgamma(alpha + n) - lgamma(alpha)."""
-        return float(_rising(self.concentration, n_sites)[-1])
+        return float(log_rising(self.concentration, n_sites))
 
 
 class PitmanYor(PartitionPrior):
@@ -150,12 +164,12 @@ class PitmanYor(PartitionPrior):
             steps = -self.discount * np.maximum(self.n_labels - i, 0)
         with np.errstate(divide="ignore"):
             log_v = np.concatenate([[0.0, 0.0], np.cumsum(np.log(steps))])
-        log_w = gammaln(np.maximum(np.arange(n_sites + 1), 1) - self.discount) - gammaln(1 - self.discount)
+        log_w = log_rising(1 - self.discount, np.maximum(np.arange(n_sites + 1) - 1, 0))
         return log_v[: n_sites + 1], log_w
 
     def log_normalizer(self, n_sites: int) -> float:
         """lgamma(alpha + n) - lgamma(alpha + 1)."""
-        return float(gammaln(self.concentration + n_sites) - gammaln(self.concentration + 1))
+        return float(log_rising(self.concentration + 1, n_sites - 1))
 
 
 class MixtureOfFiniteMixtures(PartitionPrior):
@@ -186,6 +200,8 @@ class MixtureOfFiniteMixtures(PartitionPrior):
         super().__init__(min_size=min_size, max_size=max_size)
         self.concentration = number("concentration", concentration, above=0)
         self.mean_labels = number("mean_labels", mean_labels, above=1)
+        if log_p_labels is not None and not callable(log_p_labels):
+            refuse("log_p_labels", "be a function of the numbers of labels", log_p_labels)
         self.log_p_labels = log_p_labels or self._poisson
 
     def _poisson(self, n_labels: NDArray[np.int64]) -> Table:
@@ -193,23 +209,28 @@ class MixtureOfFiniteMixtures(PartitionPrior):
         return (n_labels - 1) * math.log(rate) - rate - gammaln(n_labels)
 
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
-        log_v = np.full(n_sites + 1, -np.inf)
-        log_v[0] = 0.0
-        k = np.arange(1, n_sites + 1)
-        spare = 0  # labels without a site: the sum over K = k + spare, a block of terms at a time
-        while k.size:
-            n_labels = k[:, None] + np.arange(spare, spare + 64)
-            shares = self.concentration * n_labels
-            terms = gammaln(n_labels + 1.0) - gammaln(n_labels - k[:, None] + 1.0)
-            terms += gammaln(shares) - gammaln(shares + n_sites) + np.asarray(self.log_p_labels(n_labels))
-            so_far = np.logaddexp(log_v[k], logsumexp(terms, axis=1))
-            log_v[k] = so_far
-            falling = terms[:, -1] <= terms[:, -2]
-            k = k[~(falling & (terms[:, -1] < so_far - 45))]  # what is left out is beyond double precision
-            spare += 64
-            if spare > 1_000_000:
-                refuse("log_p_labels", "fall fast enough for its series to converge", self.log_p_labels)
-        return log_v, _rising(self.concentration, n_sites)
+        log_v = np.zeros(n_sites + 1)
+        for first in range(1, n_sites + 1, 4096):  # a block of k at a time keeps the terms small
+            k = np.arange(first, min(first + 4096, n_sites + 1))
+            log_v[k] = self._log_coefficients(k, n_sites)
+        return log_v, log_rising(self.concentration, np.arange(n_sites + 1))
+
+    def _log_coefficients(self, k: NDArray[np.int64], n_sites: int) -> Table:
+        """log V_n(k), the series over K = k + spare, spare = 0, 1, .., summed until the rest is beyond precision."""
+        log_v = np.full(k.size, -np.inf)
+        open_rows = np.arange(k.size)
+        for spare in range(0, MAX_SPARE, SPARE_BLOCK):
+            counts = k[open_rows, None]
+            n_labels = counts + np.arange(spare, spare + SPARE_BLOCK)
+            terms = np.asarray(self.log_p_labels(n_labels)) + log_rising(n_labels - counts + 1.0, counts)
+            terms = terms - log_rising(self.concentration * n_labels, n_sites)
+            log_v[open_rows] = np.logaddexp(log_v[open_rows], logsumexp(terms, axis=1))
+            falling = (terms[:, -1] <= terms[:, -2]) & (terms[:, -1] <= log_v[open_rows] - 45)
+            begun = (log_v[open_rows] > -np.inf) | (spare >= LATEST_START)
+            open_rows = open_rows[~(falling & begun)]
+            if not open_rows.size:
+                return log_v
+        refuse("log_p_labels", "fall fast enough for its series to converge", self.log_p_labels)
 
     def log_normalizer(self, n_sites: int) -> float:
         """0: V_n(k) is the normalised probability."""
@@ -236,9 +257,12 @@ class TabulatedPrior(PartitionPrior):
     @staticmethod
     def _table(name: str, source: ArrayLike | Callable[[int], float], n_sites: int) -> Table:
         if callable(source):
-            table = np.array([0.0] + [float(source(i)) for i in range(1, n_sites + 1)])
+            table = np.array([0.0] + [_as_float(f"{name}({i})", source(i)) for i in range(1, n_sites + 1)])
         else:
-            table = np.array(source, dtype=np.float64).ravel()[: n_sites + 1]
+            table = numbers(name, source).astype(np.float64)
+            if table.ndim != 1:
+                refuse(name, "be one row of numbers", table.shape)
+            table = table[: n_sites + 1]
             if table.size < n_sites + 1:
                 refuse(name, f"have at least n_sites + 1 = {n_sites + 1} entries", table.size)
             table[0] = 0.0
@@ -267,10 +291,10 @@ class ExchangeablePrior(PartitionPrior):
 
     def log_g(self, sizes: ArrayLike) -> float:
         """Unnormalised log probability of a partition with these cluster sizes."""
-        m = -np.sort(-np.asarray(sizes, dtype=np.int64))
+        m = -np.sort(-_checked_sizes(sizes))
         if m[-1] < self.min_size or (self.max_size is not None and m[0] > self.max_size):
             return -math.inf
-        value = float(self._log_g(m))
+        value = _as_float("log_g(sizes)", self._log_g(m))
         if math.isnan(value) or value == math.inf:
             refuse("log_g(sizes)", f"be a finite number or -inf at sizes {m.tolist()}", value)
         return value

@@ -24,6 +24,11 @@ class Model:
     beta : float or (n_edges,) array
         Couplings. A negative one is evidence that its two sites belong apart.
 
+    Attributes
+    ----------
+    tables : (log_v, log_w) or None
+        The prior's tables at n_sites; None for an ExchangeablePrior.
+
     Examples
     --------
     >>> import spinseg as ss
@@ -44,13 +49,12 @@ class Model:
         if likelihood.n_sites not in (None, graph.n_sites):
             refuse("likelihood", f"have the graph's {graph.n_sites} sites", likelihood.n_sites)
         self.graph, self.likelihood, self.prior = graph, likelihood, prior
-        couplings = np.broadcast_to(beta, (graph.n_edges,)) if np.ndim(beta) == 0 else beta
-        self.beta: NDArray[np.float64] = np.array(_checks.finite_array("beta", couplings, (graph.n_edges,)))
+        self.beta: NDArray[np.float64] = _checks.per_item("beta", beta, graph.n_edges)
         _check_sizes(prior, graph.n_sites)
-        self._tables: tuple[Table, Table] | None = None
+        self.tables: tuple[Table, Table] | None = None
         if not isinstance(prior, ExchangeablePrior):
-            self._tables = prior.tables(graph.n_sites)
-            _check_possible(prior, self._tables[0], graph.n_sites)
+            self.tables = prior.tables(graph.n_sites)
+            _check_possible(prior, self.tables[0], graph.n_sites)
 
     def log_posterior(self, labels: ArrayLike) -> float:
         """Unnormalised log posterior of the partition with equal labels together; -inf where the prior forbids it."""
@@ -66,9 +70,9 @@ class Model:
 
     def log_prior_of_sizes(self, sizes: NDArray[np.int64]) -> float:
         """log g of cluster sizes that add up to n_sites."""
-        if self._tables is None:
+        if self.tables is None:
             return self.prior.log_g(sizes)
-        log_v, log_w = self._tables
+        log_v, log_w = self.tables
         return float(log_v[sizes.size] + log_w[sizes].sum())
 
 

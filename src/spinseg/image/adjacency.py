@@ -1,0 +1,105 @@
+"""Which sites touch, along how much boundary and across what contrast."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg._checks import refuse
+from spinseg.model.graph import SiteGraph
+
+
+class RegionAdjacency(NamedTuple):
+    """The graph of touching sites, with what lies between them, one number per edge.
+
+    `boundary_length` counts the pairs of adjacent pixels with one in each site. `contrast` is the mean absolute
+    difference over those pairs and over channels; None where no image was given.
+    """
+
+    graph: SiteGraph
+    boundary_length: NDArray[np.int32]
+    contrast: NDArray[np.float32] | None
+
+
+def region_adjacency(sites: ArrayLike, contrast_of: ArrayLike | None = None) -> RegionAdjacency:
+    """Edges between the sites that have pixels beside each other along an axis, in increasing order.
+
+    Parameters
+    ----------
+    sites : array of int, any number of axes
+        The site of every pixel; -1 outside.
+    contrast_of : (*sites.shape) or (*sites.shape, n_channels) array, optional
+        What the contrast is measured in, taken as it is: `Picture.colours`, say.
+
+    Examples
+    --------
+    >>> touching = region_adjacency([[0, 0, 1], [2, 2, 1]], contrast_of=[[5, 5, 7], [9, 6, 6]])
+    >>> touching.graph.edges.tolist(), touching.boundary_length.tolist(), touching.contrast.tolist()
+    ([[0, 1], [0, 2], [1, 2]], [1, 2, 1], [2.0, 2.5, 0.0])
+    """
+    array, n_sites = checked_sites(sites)
+    lower, upper, pixels = pairs_across(array)
+    shape = (n_sites, n_sites)
+    lengths = sparse.coo_array((np.ones(lower.size, np.int32), (lower, upper)), shape=shape).tocsr()
+    lengths.sort_indices()
+    rows = np.repeat(np.arange(n_sites, dtype=np.int32), np.diff(lengths.indptr))
+    graph = SiteGraph(n_sites, np.stack([rows, lengths.indices], axis=1))
+    if contrast_of is None:
+        return RegionAdjacency(graph, lengths.data, None)
+    values = per_pixel("contrast_of", contrast_of, array.shape)
+    steps = np.abs(values[pixels[0]] - values[pixels[1]]).mean(axis=1)
+    sums = sparse.coo_array((steps, (lower, upper)), shape=shape).tocsr()  # the same entries: zeros are kept
+    sums.sort_indices()
+    return RegionAdjacency(graph, lengths.data, (sums.data / lengths.data).astype(np.float32))
+
+
+def grid_graph(shape: tuple[int, ...]) -> SiteGraph:
+    """Pixels (or voxels) as sites, in reading order, joined to those beside them along each axis.
+
+    Examples
+    --------
+    >>> grid_graph((2, 2)).edges.tolist()
+    [[0, 2], [1, 3], [0, 1], [2, 3]]
+    """
+    index = np.arange(np.prod(shape, dtype=np.int64), dtype=np.int32).reshape(shape)
+    pairs = []
+    for axis in range(index.ndim):
+        ends = np.moveaxis(index, axis, 0)
+        pairs.append(np.stack([ends[:-1].ravel(), ends[1:].ravel()], axis=1))
+    return SiteGraph(index.size, np.concatenate(pairs))
+
+
+def checked_sites(sites: ArrayLike) -> tuple[NDArray[np.int32], int]:
+    """The label image of sites as int32, and `n_sites`."""
+    array = np.asarray(sites)
+    if array.dtype.kind not in "iu":
+        refuse("sites", "be whole numbers", array.dtype.name)
+    if array.size == 0 or array.min() < -1 or array.max() < 0:
+        refuse("sites", "number pixels from 0, some of them, with -1 outside", array)
+    return array.astype(np.int32, copy=False), int(array.max()) + 1
+
+
+def per_pixel(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Values with or without a last axis of channels, as (n_pixels, n_channels)."""
+    array = np.asarray(values, dtype=np.float32)
+    if array.shape != shape and array.shape[:-1] != shape:
+        refuse(name, f"have the sites' shape {shape}, and one axis of channels or none", array.shape)
+    return array.reshape(int(np.prod(shape)), -1)
+
+
+def pairs_across(sites: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    """Pairs of adjacent pixels in different sites: their lower and upper site, and their places, (2, n_pairs)."""
+    flat = sites.ravel()
+    pixels = []
+    for axis in range(sites.ndim):
+        step = int(np.prod(sites.shape[axis + 1 :]))  # from a pixel to the next along the axis
+        head = (slice(None),) * axis
+        here, there = sites[(*head, slice(-1))], sites[(*head, slice(1, None))]
+        across = np.zeros(sites.shape, bool)
+        across[(*head, slice(-1))] = (here != there) & (here >= 0) & (there >= 0)
+        first = np.flatnonzero(across)
+        pixels.append(np.stack([first, first + step]))
+    places = np.concatenate(pixels, axis=1)
+    ends = flat[places]
+    return ends.min(axis=0), ends.max(axis=0), places

@@ -1,0 +1,207 @@
+"""What a caller passes as an image, in one standard form."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg._checks import refuse
+
+ChannelAxis = int | Literal["auto"] | None
+
+FULL = 65535  # the code of full intensity; 255 * 257, so that every 8-bit value has a 16-bit code of its own
+
+# Linear sRGB to CIE XYZ over the white point (D65, 2 degrees), as in skimage.color: its matrix and its white.
+_XYZ_OF_RGB = np.array(
+    [[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]]
+) / np.array([[0.95047], [1.0], [1.08883]])
+_LAB_OF_ROOTS = np.array([[0.0, 116.0, 0.0], [500.0, -500.0, 0.0], [0.0, 200.0, -200.0]])
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """An image in standard form, so that nothing downstream depends on the dtype or the value range it came in.
+
+    Intensities are held as 16-bit codes, 0 for none and 65535 for full: a uint8 picture, the same as uint16 and the
+    same as floats have the same codes, bit by bit.
+
+    Attributes
+    ----------
+    codes : (*shape, n_channels) array of uint16
+        Three channels are sRGB (a grey image has three equal ones); any other number are channels as such.
+    """
+
+    codes: NDArray[np.uint16]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns, or planes, rows and columns."""
+        return self.codes.shape[:-1]
+
+    @property
+    def n_channels(self) -> int:
+        """Three for grey and colour."""
+        return self.codes.shape[-1]
+
+    @cached_property
+    def values(self) -> NDArray[np.float32]:
+        """Intensities from 0 to 1, (*shape, n_channels)."""
+        return _intensities()[self.codes]
+
+    @cached_property
+    def colours(self) -> NDArray[np.float32]:
+        """What distances between pixels are measured in: CIELAB of three channels.
+
+        Any other number of channels is scaled by 100 / sqrt(n_channels): from nothing to full in all of them is then a
+        distance of 100, as it is from black to white.
+        """
+        if self.n_channels == 3:
+            return cielab(self.codes)
+        return self.values * np.float32(100 / np.sqrt(self.n_channels))
+
+    @cached_property
+    def rgb(self) -> NDArray[np.uint8]:
+        """What to show, (*shape, 3): sRGB, or the first three channels as red, green and blue."""
+        shown = np.zeros((*self.shape, 3), np.uint8)
+        shown[..., : self.n_channels] = (self.codes[..., :3].astype(np.uint32) + 128) // 257
+        return shown
+
+
+def as_picture(
+    image: "Picture | ArrayLike", *, channel_axis: ChannelAxis = "auto", mask: ArrayLike | None = None
+) -> Picture:
+    """The image in standard form; the array passed is never changed.
+
+    Parameters
+    ----------
+    image : Picture or array
+        (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C). Unsigned 8- and 16-bit numbers run to the largest of their kind.
+        Other numbers are taken as they are where they lie in 0..1, over 255 where they lie in 0..255 and pass 2, and
+        stretched from their smallest to their largest value otherwise: all channels alike, so that they keep their
+        proportions. One channel is grey, three are sRGB.
+    channel_axis : int, None or "auto"
+        Where the channels are; None for an image without. "auto" takes the last axis of a 4-D image and one of at most
+        4 in a 3-D image, which else is a volume; four channels are then RGBA, laid over white, for the colour
+        of a transparent pixel is arbitrary. Four channels on an axis named by its number are just channels.
+    mask : (*shape) array of bool, optional
+        Numbers outside have no say in the range, and may be NaN or infinite.
+
+    Examples
+    --------
+    >>> as_picture(np.zeros((4, 6), np.uint8)).codes.shape
+    (4, 6, 3)
+    """
+    if isinstance(image, Picture):
+        return image
+    try:
+        array = np.asarray(image)
+    except ValueError:  # rows of different lengths
+        refuse("image", "be an array of numbers", image)
+    if array.dtype.kind not in "buif":
+        refuse("image", "be an array of numbers", array.dtype.name)
+    array = _channels_last(array, channel_axis)
+    codes = _codes(array, checked_mask(mask, array.shape[:-1]))
+    if codes.shape[-1] == 4 and channel_axis == "auto":
+        codes = _over_white(codes)
+    if codes.shape[-1] == 1:
+        codes = np.repeat(codes, 3, axis=-1)
+    return Picture(np.ascontiguousarray(codes))
+
+
+def checked_mask(mask: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.bool_] | None:
+    """The mask as bool, refused where it does not fit the image or leaves nothing of it."""
+    if mask is None:
+        return None
+    array = np.asarray(mask)
+    if array.dtype.kind not in "biu":
+        refuse("mask", "be True inside and False outside", array.dtype.name)
+    if array.shape != shape:
+        refuse("mask", f"have the image's shape {shape}", array.shape)
+    inside = array != 0
+    if not inside.any():
+        refuse("mask", "leave some pixel inside", "all False")
+    return inside
+
+
+def cielab(codes: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """CIELAB (D65, 2 degrees) of sRGB codes, (*shape, 3): L from 0 to 100, a and b about -100 to 100.
+
+    skimage.color.rgb2lab in single precision, with a table for the power law of sRGB.
+    """
+    xyz = _mixed(_linear()[codes], _XYZ_OF_RGB)
+    roots = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + np.float32(16 / 116))
+    lab = _mixed(roots, _LAB_OF_ROOTS)
+    lab[..., 0] -= 16
+    return lab
+
+
+def _mixed(values: NDArray[np.float32], matrix: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Three channels times a matrix, element by element: a BLAS product may depend on where a pixel stands."""
+    first, second, third = np.moveaxis(values, -1, 0)
+    rows = matrix.astype(np.float32)
+    return np.stack([row[0] * first + row[1] * second + row[2] * third for row in rows], axis=-1)
+
+
+@lru_cache
+def _intensities() -> NDArray[np.float32]:
+    """Intensity of every code."""
+    return (np.arange(FULL + 1) / FULL).astype(np.float32)
+
+
+@lru_cache
+def _linear() -> NDArray[np.float32]:
+    """Linear intensity of every sRGB code (IEC 61966-2-1)."""
+    value = np.arange(FULL + 1) / FULL
+    return np.where(value > 0.04045, ((value + 0.055) / 1.055) ** 2.4, value / 12.92).astype(np.float32)
+
+
+def _channels_last(array: NDArray, channel_axis: ChannelAxis) -> NDArray:
+    """A view of the image as (*shape, n_channels), shape of two or three axes."""
+    given = array.shape
+    if channel_axis == "auto":
+        channel_axis = -1 if array.ndim == 4 or (array.ndim == 3 and array.shape[-1] <= 4) else None
+    if channel_axis is None:
+        array = array[..., None]
+    elif isinstance(channel_axis, (int, np.integer)) and -array.ndim <= channel_axis < array.ndim:
+        array = np.moveaxis(array, channel_axis, -1)
+    else:
+        refuse("channel_axis", f"be None, 'auto' or an axis of the image of {array.ndim} axes", channel_axis)
+    if array.ndim not in (3, 4):
+        refuse("image", "have two or three axes, and one of channels or none", given)
+    if array.size == 0:
+        refuse("image", "hold at least one pixel", given)
+    return array
+
+
+def _codes(array: NDArray, inside: NDArray[np.bool_] | None) -> NDArray[np.uint16]:
+    """16-bit codes of the intensities, (*shape, n_channels)."""
+    if array.dtype.kind == "u" and array.dtype.itemsize == 2:  # in any byte order
+        return array.astype(np.uint16)
+    if array.dtype == np.uint8:
+        return np.multiply(array, 257, dtype=np.uint16)
+    seen = array if inside is None else array[inside]
+    low, high = float(seen.min()), float(seen.max())
+    if not np.isfinite([low, high]).all():  # the least of numbers with a NaN among them is NaN
+        refuse("image", "hold finite numbers" + (" inside the mask" if inside is not None else ""), low + high)
+    low, high = _range(low, high)
+    scaled = (array - np.float64(low)) * (FULL / (high - low))
+    if inside is not None:
+        scaled = np.nan_to_num(scaled, copy=False).clip(0, FULL)
+    return np.rint(scaled).astype(np.uint16)
+
+
+def _range(low: float, high: float) -> tuple[float, float]:
+    """The values of none and full intensity, from the smallest and the largest in an image."""
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    if low >= 0 and 2 < high <= 255:  # up to 2: a picture in 0..1 that some filter made overshoot
+        return 0.0, 255.0
+    return (low, high) if high > low else (low - 1, low + 1)
+
+
+def _over_white(codes: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """Red, green and blue of RGBA seen against white: alpha * colour + (1 - alpha)."""
+    alpha = codes[..., 3:].astype(np.float64) / FULL
+    return np.rint(alpha * codes[..., :3] + (1 - alpha) * FULL).astype(np.uint16)
