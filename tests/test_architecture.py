@@ -76,7 +76,7 @@ def test_starting_up_costs_less_than_a_second_of_cpu(command):
 
 def test_the_first_sampling_call_with_a_warm_cache_adds_less_than_two_seconds():
     script = (
-        "import time, spinseg as ss\\n"
+        "import time, spinseg as ss\n"
         "model = ss.Model(ss.SiteGraph(2, [[0, 1]]), ss.PoissonGamma([1, 2]), ss.DirichletProcess(1.0), 0.1)\n"
         "began = time.process_time(); ss.sample(model, sweeps=2, rng=0); print(time.process_time() - began)"
     )

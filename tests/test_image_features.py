@@ -179,7 +179,7 @@ def test_foreign_files_are_refused_in_one_line(tmp_path, content):
             "image must have the codebook's 3 channels; received 2",
         ),
         (lambda: Codebook(np.zeros((0, 3))), "colours must hold at least one word; received (0, 3)"),
-        (lambda: Codebook([[np.nan, 0, 0]]), "colours must be finite; received np.float64(nan)"),
+        (lambda: Codebook([[np.nan, 0, 0]]), "colours must be finite; received nan"),
         (lambda: site_histograms([[0, 1]], [[0]], 2), "words must have the sites' shape (1, 1); received (1, 2)"),
         (lambda: site_histograms([[2]], [[0]], 2), "words must be whole numbers from 0 to 1; received [2]"),
         (lambda: site_histograms([[0.5]], [[0]], 2), "words must be whole numbers from 0 to 1; received [0.5]"),

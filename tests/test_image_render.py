@@ -105,8 +105,8 @@ def test_probability_picture_gets_lighter():
         (lambda: mean_colours(np.zeros((3, 3)), HALVES), "labels must have the image's shape (3, 3); received (4, 6)"),
         (lambda: boundaries([[0.5]]), "sites must be whole numbers; received 'float64'"),
         (lambda: label_colours(-1), "n must be a whole number of at least 0; received -1"),
-        (lambda: probability_picture([[0.5, 1.5]]), "probability must lie in 0..1; received np.float64(1.5)"),
-        (lambda: probability_picture([[np.nan]]), "probability must be finite; received np.float64(nan)"),
+        (lambda: probability_picture([[0.5, 1.5]]), "probability must lie in 0..1; received 1.5"),
+        (lambda: probability_picture([[np.nan]]), "probability must be finite; received nan"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(act, message):
