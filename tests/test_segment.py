@@ -50,8 +50,7 @@ def test_the_demo_says_where_to_look(tmp_path):
     assert str(tmp_path / "overlay.png") in run.stdout and (tmp_path / "overlay.png").exists()
 
 
-def test_wrong_usage_is_one_line_and_exit_code_2(tmp_path):
-    (tmp_path / "file").write_text("in the way")
+def test_wrong_usage_is_one_line_and_exit_code_2():
     command = [sys.executable, "-m", "spinseg", "demo", "--seed", "-1"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 2

@@ -25,7 +25,7 @@ def demo(
     from spinseg.segment import segment
 
     print("Segmenting coffee.png (Pikolo Espresso Bar, CC0).", file=sys.stderr)
-    print("The first run on a machine compiles the sampler, which takes about half a minute.", file=sys.stderr)
+    print("The first run on a machine compiles the sampler: please wait a little.", file=sys.stderr)
     segmentation = segment(coffee(), rng=seed, progress=True)
     segmentation.save(out)
     print(f"{segmentation.n_clusters} clusters on {segmentation.model.graph.n_sites} sites.")

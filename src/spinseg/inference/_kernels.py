@@ -31,8 +31,8 @@ DONE, FULL, STOPPED = range(3)
 def jit(function: Any, **more: Any) -> Any:
     """`function` compiled to run without the interpreter lock, cached on disk where a folder can be written.
 
-    `_nrt=False` leaves out Numba's reference counts: they would take more than half of a sweep, and nothing needs
-    them where compiled code makes no array. The option is not documented, so where it is gone we do without.
+    `_nrt=False` leaves out Numba's reference counts, which cost more than the work of many functions here; nothing
+    needs them where compiled code makes no array. The option is not documented, so where it is gone we do without.
     """
     more |= {"nogil": True, "error_model": "numpy"}
     for options in ({"_nrt": False, "cache": True}, {"_nrt": False}, {"cache": True}, {}):
@@ -364,7 +364,7 @@ def weigh_likelihood(target, state, old, n_bins, n_slots):
     table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
     gain, counts, value, pool_bin, pool_count = state.gain, state.counts, state.value, state.pool_bin, state.pool_count
     tabulated = True
-    for quad in range((n_slots + 3) // 4):  # four slots at a time keep their sums in registers: a fifth faster
+    for quad in range((n_slots + 3) // 4):  # four slots at a time keep their sums in registers
         j0 = np.uint64(4 * quad)
         j1, j2, j3 = j0 + np.uint64(1), j0 + np.uint64(2), j0 + np.uint64(3)
         g0, g1, g2, g3 = 0.0, 0.0, 0.0, 0.0

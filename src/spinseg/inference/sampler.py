@@ -91,14 +91,11 @@ def sample(
     if not isinstance(model, Model):
         refuse("model", "be a Model", model)
     strength, lams = bond_strengths(model, lam, moves)
-    if not np.isfinite(lams.max() * strength.max(initial=0.0)):
+    strongest = lams.max() * strength.max(initial=0.0)
+    if not np.isfinite(strongest):
         refuse("lam", "keep lam * beta finite", lam)
-    if moves == "gsw" and model.prior.min_size > 1 and lams.max() * strength.max(initial=0.0) == 0.0:
-        refuse(
-            "lam",
-            f"bond some sites where min_size > 1, as no single site can found a cluster of {model.prior.min_size}",
-            lam,
-        )
+    if moves == "gsw" and model.prior.min_size > 1 and strongest == 0.0:
+        refuse("lam", "bond some sites where min_size > 1, since a single site cannot found a cluster", lam)
     n_draws = (sweeps - burn_in) // thin
     if 4 * chains * n_draws * model.graph.n_sites > MAX_DRAW_BYTES:
         refuse("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)

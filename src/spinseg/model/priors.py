@@ -36,13 +36,12 @@ class PartitionPrior(ABC):
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
         """(log_v, log_w) of the prior without size limits, each of length n_sites + 1."""
 
-    def tables(self, n_sites: int, *, truncated: bool = True) -> tuple[Table, Table]:
-        """(log_v, log_w), each of length n_sites + 1; `truncated=False` ignores min_size and max_size."""
+    def tables(self, n_sites: int) -> tuple[Table, Table]:
+        """(log_v, log_w), each of length n_sites + 1; -inf for sizes outside min_size..max_size."""
         log_v, log_w = self._tables(whole("n_sites", n_sites, at_least=1))
-        if truncated:
-            log_w[1 : self.min_size] = -np.inf
-            if self.max_size is not None:
-                log_w[self.max_size + 1 :] = -np.inf
+        log_w[1 : self.min_size] = -np.inf
+        if self.max_size is not None:
+            log_w[self.max_size + 1 :] = -np.inf
         return log_v, log_w
 
     def log_g(self, sizes: ArrayLike) -> float:
