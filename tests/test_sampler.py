@@ -37,7 +37,7 @@ def new_chain(model, init, sweeps, seed=3) -> sampler_module.Chain:
     """A chain before its first sweep."""
     strength, lams = bond_strengths(model, None, "auto")
     record = _kernels.Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
-    start = starting_labels(model, init)
+    start = starting_labels(model, pack(model, model.beta), init)
     plan = _kernels.Plan(lams, 10, 1.0, sweeps, 1)
     return sampler_module.Chain(
         model, pack(model, strength), plan, start, model.log_posterior(start), record, np.random.default_rng(seed)
@@ -198,7 +198,7 @@ def test_chains_grow_and_shrink_their_tables():
 @pytest.mark.parametrize("init", ["one", "singletons"])
 def test_starts_are_legal_and_as_coarse_or_fine_as_can_be(init, limits):
     model = lattice_model(prior=ss.DirichletProcess(1.0, **limits))
-    sizes = np.bincount(starting_labels(model, init))
+    sizes = np.bincount(starting_labels(model, pack(model, model.beta), init))
     lowest, highest = limits.get("min_size", 1), limits.get("max_size", 144)
     assert sizes.min() >= lowest and sizes.max() <= highest
     assert sizes.size == (-(-144 // highest) if init == "one" else 144 // lowest)

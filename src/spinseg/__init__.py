@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from spinseg.image.features import Codebook as Codebook
     from spinseg.inference.bonds import DataDriven as DataDriven
     from spinseg.inference.chains import Chains as Chains
     from spinseg.inference.chains import SamplingInterrupted as SamplingInterrupted
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from spinseg.model.priors import Potts as Potts
     from spinseg.model.priors import TabulatedPrior as TabulatedPrior
     from spinseg.model.target import Model as Model
+    from spinseg.segment import segment as segment
+    from spinseg.segmentation import Segmentation as Segmentation
+    from spinseg.segmentation import SegmentationInterrupted as SegmentationInterrupted
 
 _HOMES = {
     "model.graph": ("SiteGraph",),
@@ -55,6 +59,9 @@ _HOMES = {
     "inference.bonds": ("DataDriven",),
     "inference.chains": ("Chains", "SamplingInterrupted"),
     "inference.sampler": ("sample",),
+    "image.features": ("Codebook",),
+    "segment": ("segment",),
+    "segmentation": ("Segmentation", "SegmentationInterrupted"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *_HOME_OF]
@@ -64,7 +71,9 @@ def __getattr__(name: str) -> object:
     """The public name, from the module where it lives."""
     if name not in _HOME_OF:
         raise AttributeError(f"module 'spinseg' has no attribute {name!r}")
-    return getattr(import_module(f"spinseg.{_HOME_OF[name]}"), name)
+    value = getattr(import_module(f"spinseg.{_HOME_OF[name]}"), name)
+    globals()[name] = value  # in place of the module `segment`, which importing it has put there
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,115 +1,168 @@
 """From a picture to its segmentation: the whole pipeline, top to bottom."""
 
 import os
-from dataclasses import dataclass, field
-from pathlib import Path
+import sys
+from types import ModuleType
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.features import Codebook, site_histograms
-from spinseg.image.pixels import Picture, as_picture
-from spinseg.image.render import overlay, paint_edges, probability_picture
+from spinseg.image.features import Codebook, site_sizes
+from spinseg.image.files import read_mask, read_picture
+from spinseg.image.pixels import ChannelAxis, Picture, as_picture
+from spinseg.image.render import paint_edges
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.bonds import Lam
-from spinseg.inference.chains import Chains
+from spinseg.inference.chains import SamplingInterrupted
 from spinseg.inference.estimates import separation_probability
 from spinseg.inference.progress import Report
-from spinseg.inference.sampler import sample
-from spinseg.model.likelihoods import DirichletMultinomial
-from spinseg.model.priors import DirichletProcess, PartitionPrior
-from spinseg.model.target import Model
-
-
-@dataclass(frozen=True, eq=False)
-class Segmentation:
-    """A segmentation and the posterior it came from.
-
-    Attributes
-    ----------
-    labels : int32, the image's shape
-        The best partition that the chains visited, 0..k-1; -1 outside the mask.
-    sites : int32, the image's shape
-        The superpixel of every pixel.
-    boundary_probability : float32, the image's shape
-        How often, over the draws, a pixel was separated from one beside it.
-    """
-
-    labels: NDArray[np.int32]
-    sites: NDArray[np.int32]
-    boundary_probability: NDArray[np.float32]
-    model: Model
-    chains: Chains
-    picture: Picture = field(repr=False)
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters of `labels`."""
-        return int(self.labels.max()) + 1
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write labels.tif, overlay.png and boundary_probability.png into a folder, each whole or not at all."""
-        from skimage.io import imsave
-
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, pixels in (
-            ("labels.tif", self.labels),
-            ("overlay.png", overlay(self.picture, self.labels)),
-            ("boundary_probability.png", probability_picture(self.boundary_probability)),
-        ):
-            partial = folder / f".partial-{os.getpid()}-{name}"
-            imsave(partial, pixels, check_contrast=False)
-            partial.replace(folder / name)
+from spinseg.inference.regions import regions_of, without_small
+from spinseg.inference.sampler import sample, seed_of
+from spinseg.model.priors import PartitionPrior
+from spinseg.picture_model import picture_model
+from spinseg.presets import SMALLEST_REGION, settings_of
+from spinseg.segmentation import Segmentation, SegmentationInterrupted
 
 
 def segment(
-    image: Picture | ArrayLike,
+    image: Picture | ArrayLike | str | os.PathLike[str],
+    preset: str = "photo",
     *,
-    prior: PartitionPrior | None = None,
-    beta: float = 0.02,
-    lam: Lam = None,
+    sites: str | ArrayLike | None = None,
     n_sites: int | None = None,
-    n_words: int = 120,
-    count_weight: float = 0.05,
-    phi: float = 50.0,
-    sweeps: int = 1000,
-    chains: int = 4,
-    mask: ArrayLike | None = None,
+    codebook: str | Codebook | None = None,
+    n_words: int | None = None,
+    count_weight: float | None = None,
+    phi: float | None = None,
+    prior: PartitionPrior | None = None,
+    beta: float | None = None,
+    regions: bool | None = None,
+    moves: str | None = None,
+    lam: Lam = None,
+    sweeps: int | None = None,
+    chains: int | None = None,
+    mask: ArrayLike | str | os.PathLike[str] | None = None,
+    channel_axis: ChannelAxis = "auto",
     rng: int | np.random.Generator | None = None,
+    workers: int | None = None,
     progress: bool | Report | None = None,
 ) -> Segmentation:
-    """The segmentation of a picture under the paper's model: superpixels, colour words, a Dirichlet process, couplings.
+    """The segmentation of a picture, with the posterior it comes from.
+
+    Every parameter but `image` may be left out; what is not given is the preset's.
 
     Parameters
     ----------
-    image : array
-        (H, W), (H, W, C) or a volume, of any number type.
+    image : array, Picture or path
+        (H, W), (H, W, C) or a volume, of any number type, or a file that holds one. It is never changed.
+    preset : {"photo", "paper"}
+        "photo" is the best that is known for photographs: sites that follow edges, couplings that carry the evidence of
+        a boundary, and a tempered likelihood of colour and place. "paper" has the settings of Xu, Caron & Doucet:
+        superpixels of 60 pixels, histograms of 120 colour words, a Dirichlet process of concentration 3, equal
+        couplings of 0.02, and their sampler.
+    sites : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image, optional
+        How sites are made, or the sites themselves (-1 outside).
+    n_sites : int, optional
+        About how many; by default one for 190 pixels ("photo") or for 60 ("paper").
+    codebook : {"general", "image"} or Codebook, optional
+        The colour words: those that come with the package, some fitted to this image, or your own.
+    n_words : int, optional
+        How many words the first two have.
+    count_weight : float, optional
+        How many observations a pixel counts for; neighbouring pixels are far from independent.
+    phi : float, optional
+        How many observations the base measure counts for.
     prior : PartitionPrior, optional
-        On the partition of the sites; by default a Dirichlet process of concentration 3.
-    beta, lam : float
-        Couplings between neighbouring sites, and bond strength of the sampler.
-    n_sites, n_words : int
-        About how many superpixels (by default one for 60 pixels), and how many colour words.
-    count_weight, phi : float
-        How much a pixel counts, and the concentration of the base measure.
-    sweeps, chains, rng, progress
+        On the partition of the sites.
+    beta : float, optional
+        One coupling for all pairs of touching sites, instead of the preset's.
+    regions : bool, optional
+        Whether each connected piece of a cluster becomes a cluster of its own, and pieces below 0.45 % of the picture
+        join a neighbour.
+    moves, lam, sweeps, chains, workers, progress
         As in `sample`. The first half of the sweeps is not drawn from.
-    mask : (H, W) array of bool, optional
-        Where to segment.
+    mask : array of bool or path, optional
+        Where to segment, in the image's shape.
+    channel_axis : int, None or "auto"
+        As in `as_picture`.
+    rng : int, Generator or None
+        Seed; the same seed gives the same segmentation. Where it is None, one is drawn and kept in `seed`.
+
+    Raises
+    ------
+    SegmentationInterrupted
+        On Ctrl-C while sampling; its `segmentation` is what the finished sweeps give.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> image = np.zeros((60, 90)); image[10:50, 20:60] = 1
+    >>> ss.segment(image, rng=0).n_clusters
+    2
     """
-    picture = as_picture(image, mask=mask)
-    sites = superpixels(picture, n_sites=n_sites, mask=mask)
-    words = Codebook.fit(picture, n_words, rng=0).words(picture)
-    counts = site_histograms(words, sites, n_words)
-    model = Model(
-        region_adjacency(sites).graph,
-        DirichletMultinomial(counts, phi, count_weight),
-        prior or DirichletProcess(3.0),
-        beta,
+    given: dict[str, Any] = {"sites": sites, "n_sites": n_sites, "codebook": codebook, "n_words": n_words}
+    given |= {"count_weight": count_weight, "phi": phi, "prior": prior, "beta": beta, "regions": regions}
+    given |= {"moves": moves, "lam": lam, "sweeps": sweeps, "chains": chains}
+    settings = settings_of(preset, {name: value for name, value in given.items() if value is not None})
+    seed = seed_of(rng)
+    inside = read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask
+    if isinstance(image, (str, os.PathLike)):
+        picture = read_picture(image, mask=inside)
+    else:
+        picture = as_picture(image, channel_axis=channel_axis, mask=inside)
+
+    site_image = superpixels(
+        picture, kind=settings.sites, n_sites=settings.n_sites, pixels_per_site=settings.pixels_per_site, mask=inside
     )
-    drawn = sample(model, sweeps, chains, lam=lam, burn_in=sweeps // 2, rng=rng, progress=progress)
-    labels = np.append(drawn.best_labels, np.int32(-1))[sites]  # site -1, the outside, takes the last
+    adjacency = region_adjacency(site_image)
+    model = picture_model(picture, site_image, adjacency, settings)
+    interrupted = False
+    try:
+        drawn = sample(
+            model,
+            settings.sweeps,
+            settings.chains,
+            settings.moves,
+            settings.lam,
+            settings.init,
+            burn_in=settings.sweeps // 2,
+            rng=seed,
+            workers=workers,
+            progress=progress,
+        )
+    except SamplingInterrupted as stop:
+        drawn, interrupted = stop.chains, True
+
+    partition = drawn.best_labels
+    if settings.regions:
+        smallest = SMALLEST_REGION * np.count_nonzero(site_image >= 0)
+        pieces = regions_of(partition, model.graph)
+        partition = without_small(pieces, adjacency, site_sizes(site_image), model.beta, smallest)
     apart = separation_probability(drawn.labels, model.graph.edges)
-    return Segmentation(labels, sites, paint_edges(sites, model.graph.edges, apart), model, drawn, picture)
+    segmentation = Segmentation(
+        labels=np.append(partition, np.int32(-1))[site_image],  # site -1, the outside, takes the last
+        sites=site_image,
+        boundary_probability=paint_edges(site_image, model.graph.edges, apart),
+        partition=partition,
+        model=model,
+        chains=drawn,
+        settings=settings,
+        seed=seed,
+        picture=picture,
+        source=os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
+        mask_source=os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else None,
+    )
+    if interrupted:
+        raise SegmentationInterrupted(segmentation)
+    return segmentation
+
+
+class _Door(ModuleType):
+    """This module, which can be called: the import system hides the function `spinseg.segment` behind it."""
+
+    __call__ = staticmethod(segment)
+
+
+sys.modules[__name__].__class__ = _Door

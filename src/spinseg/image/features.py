@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from zipfile import BadZipFile
 from zlib import error as DeflateError
 
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._checks import finite_array, refuse, whole
 from spinseg.image.adjacency import checked_sites, per_pixel
+from spinseg.image.files import write_whole
 from spinseg.image.pixels import ChannelAxis, Picture, as_picture, cielab
 
 RNG = int | np.random.Generator | None
@@ -104,14 +104,8 @@ class Codebook:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the codebook; under its name there is the whole of it or nothing."""
-        path = Path(path)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("wb") as file:
-                np.savez_compressed(file, format=np.array(FORMAT), colours=self.colours)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        content = {"format": np.array(FORMAT), "colours": self.colours}
+        write_whole(path, lambda file: np.savez_compressed(file, **content))  # type: ignore[arg-type]
 
     def words(self, image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.int32]:
         """The word of every pixel, in the image's shape.
@@ -163,6 +157,12 @@ def site_means(values: ArrayLike, sites: ArrayLike) -> NDArray[np.float64]:
     places = array.ravel() + 1  # what lies outside is summed in place 0
     sums = [np.bincount(places, channel, n_sites + 1)[1:] for channel in table.T]
     return np.stack(sums, axis=1) / np.maximum(site_sizes(array), 1)[:, None]
+
+
+def pixel_positions(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Where every pixel is, (*shape, n_axes), from 0 to 100 along the longest axis."""
+    places = np.meshgrid(*(np.arange(length, dtype=np.float32) for length in shape), indexing="ij")
+    return np.stack(places, axis=-1) * np.float32(100 / max(shape))
 
 
 def site_sizes(sites: ArrayLike) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._checks import finite_array, refuse, whole
-from spinseg.image.adjacency import checked_sites, pairs_across
+from spinseg.image.adjacency import checked_sites, edge_of_pairs, pairs_across
 from spinseg.image.features import site_means
 from spinseg.image.pixels import FULL, ChannelAxis, Picture, as_picture, cielab
 
@@ -93,11 +93,10 @@ def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.f
     >>> paint_edges([[0, 0, 1, 1]], np.array([[0, 1]]), np.array([0.5]))
     array([[0. , 0.5, 0.5, 0. ]], dtype=float32)
     """
-    array, n_sites = checked_sites(sites)
+    array, _ = checked_sites(sites)
     painted = np.zeros(array.size, np.float32)
     lower, upper, places = pairs_across(array)
-    keys = edges.astype(np.int64) @ [n_sites, 1]
-    found = np.searchsorted(keys, lower.astype(np.int64) * n_sites + upper)
+    found = edge_of_pairs(edges, lower, upper)
     for side in places:
         np.maximum.at(painted, side, values[found].astype(np.float32))
     return painted.reshape(array.shape)

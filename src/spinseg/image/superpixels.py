@@ -9,7 +9,7 @@ from scipy import ndimage
 from skimage.measure import label
 from skimage.segmentation import felzenszwalb, slic, watershed
 
-from spinseg._checks import number, one_of, refuse, whole
+from spinseg._checks import number, one_of, refuse, whole, whole_numbers
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.pixels import ChannelAxis, Picture, as_picture, checked_mask
@@ -22,10 +22,11 @@ SMALLEST = 0.25  # of the mean size: what is smaller is a fragment, not a site
 def superpixels(
     image: Picture | ArrayLike,
     *,
-    kind: str = "slic",
+    kind: str | ArrayLike = "slic",
     n_sites: int | None = None,
+    pixels_per_site: float = PIXELS_PER_SITE,
     mask: ArrayLike | None = None,
-    compactness: float = 10.0,
+    compactness: float | None = None,
     channel_axis: ChannelAxis = "auto",
 ) -> NDArray[np.int32]:
     """The site of every pixel, numbered 0..n-1 in reading order; -1 outside the mask. Every site is connected.
@@ -36,15 +37,18 @@ def superpixels(
     Parameters
     ----------
     image : Picture or array
-    kind : {"slic", "watershed", "felzenszwalb", "grid", "pixels"}
+    kind : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image
         SLIC [1]_; watershed of the colour gradient from one marker in each cell of a grid [2]_; Felzenszwalb and
-        Huttenlocher's graph-based sites [3]_ (not for volumes); rectangles; or every pixel a site.
+        Huttenlocher's graph-based sites [3]_ (not for volumes); rectangles; every pixel a site; or sites of your own,
+        taken as they are, with a negative number outside.
     n_sites : int, optional
-        About how many; one for 60 pixels by default. A flat image has no more for "felzenszwalb" than it has colours.
+        About how many; one for `pixels_per_site` by default. A flat image has no more for "felzenszwalb" than it has
+        colours.
     mask : (*shape) array of bool, optional
         Where sites are wanted.
     compactness : float
-        For "slic" and "watershed": how far a site prefers being round to following colours; 10 suits CIELAB.
+        For "slic" and "watershed": how far a site prefers being round to following colours; by default 10 for "slic",
+        which suits CIELAB, and 0 for "watershed".
     channel_axis : int, None or "auto"
         As in `as_picture`.
 
@@ -61,12 +65,17 @@ def superpixels(
     array([[0, 0, 1, 1],
            [0, 0, 1, 1]], dtype=int32)
     """
-    one_of("kind", kind, [*_KINDS, "pixels"])
-    compactness = number("compactness", compactness, above=0)
+    if isinstance(kind, str):
+        one_of("kind", kind, KINDS)
+    if compactness is None:
+        compactness = 10.0 if kind == "slic" else 0.0
+    compactness = number("compactness", compactness, **({"above": 0} if kind == "slic" else {"at_least": 0}))
     picture = as_picture(image, channel_axis=channel_axis, mask=mask)
     inside = checked_mask(mask, picture.shape)
+    if not isinstance(kind, str):
+        return _own_sites(kind, picture.shape, inside)
     n_inside = int(np.prod(picture.shape)) if inside is None else int(np.count_nonzero(inside))
-    wanted = max(1, round(n_inside / PIXELS_PER_SITE)) if n_sites is None else whole("n_sites", n_sites, at_least=1)
+    wanted = max(1, round(n_inside / pixels_per_site)) if n_sites is None else whole("n_sites", n_sites, at_least=1)
     if kind == "pixels":
         if n_sites is not None:
             refuse("n_sites", "be None where every pixel is a site", n_sites)
@@ -81,6 +90,19 @@ def superpixels(
     sites = np.full(picture.shape, -1)
     sites[box] = _without_fragments(pieces, colours, SMALLEST * n_inside / wanted)
     return _numbered(sites, inside)
+
+
+def _own_sites(sites: ArrayLike, shape: tuple[int, ...], inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+    """Sites that a caller brings, numbered anew."""
+    array = whole_numbers("sites", sites)
+    if array.shape != shape:
+        refuse("sites", f"have the image's shape {shape}", array.shape)
+    within = array >= 0 if inside is None else (array >= 0) & inside
+    if not within.any():
+        refuse("sites", "number some pixel inside from 0", array)
+    dense = np.full(shape, -1)
+    dense[within] = np.unique(array[within], return_inverse=True)[1].ravel()
+    return _numbered(dense, within)
 
 
 def _slic(colours: NDArray[np.float32], n_sites: int, compactness: float) -> NDArray:
@@ -145,6 +167,7 @@ _KINDS: dict[str, Callable[[NDArray[np.float32], int, float], NDArray]] = {
     "felzenszwalb": _felzenszwalb,
     "grid": _grid,
 }
+KINDS = (*_KINDS, "pixels")
 
 
 def _without_fragments(pieces: NDArray, colours: NDArray[np.float32], smallest: float) -> NDArray:

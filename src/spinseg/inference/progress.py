@@ -6,37 +6,58 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """How far sampling has come: sweeps of all chains together, and the state of the slowest chain."""
+    """How far sampling has come: sweeps of all chains together, and the state of the slowest chain.
+
+    While `compiling`, no sweep has begun: the sampler is being compiled for this machine.
+    """
 
     done: int
     total: int
     n_clusters: int
     log_posterior: float
+    compiling: bool = False
 
 
 Report = Callable[[Progress], None]
 
 
 @contextmanager
-def reporting(progress: bool | Report | None, total: int) -> Iterator[Report]:
+def reporting(progress: bool | Report | None, name: str = "") -> Iterator[Report]:
     """A function to call with a Progress: the caller's own, a bar on standard error for True, or nothing."""
     if callable(progress):
         yield progress
     elif progress:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
-
-        columns = (
-            TextColumn("sweep {task.completed:.0f}/{task.total:.0f}"),
-            BarColumn(),
-            TextColumn("{task.fields[n_clusters]} clusters, log posterior {task.fields[log_posterior]:.1f}"),
-            TimeRemainingColumn(),
-        )
-        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("sampling", total=total, n_clusters=0, log_posterior=0.0)
-            yield lambda at: bar.update(
-                task, completed=at.done, n_clusters=at.n_clusters, log_posterior=at.log_posterior
-            )
+        with _bar(name) as report:
+            yield report
     else:
         yield lambda at: None
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[Report]:
+    """A bar on standard error, gone when it is done; a line says so, once, where the sampler is being compiled."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn(f"{name}  " if name else "", markup=False),
+        TextColumn("sweep {task.completed:.0f}/{task.total:.0f}"),
+        BarColumn(),
+        TextColumn("{task.fields[n_clusters]} clusters, log posterior {task.fields[log_posterior]:.1f}"),
+        TimeRemainingColumn(),
+    )
+    said = False
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("sampling", total=0, n_clusters=0, log_posterior=0.0)
+
+        def report(at: Progress) -> None:
+            nonlocal said
+            if at.compiling and not said:
+                said = True
+                bar.console.print("Compiling the sampler for this machine, this once: it takes about half a minute.")
+            bar.update(
+                task, completed=at.done, total=at.total, n_clusters=at.n_clusters, log_posterior=at.log_posterior
+            )
+
+        yield report

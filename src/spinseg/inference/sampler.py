@@ -3,6 +3,7 @@
 import functools
 import math
 import os
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -27,6 +28,7 @@ MOVES = ("auto", "gsw")
 ATTEMPTS = {"auto": 10, "gsw": 0}  # to split or merge after each sweep
 CHUNK_SECONDS = 0.05  # how long the compiled code runs before it looks up for progress
 TURN_SECONDS = 0.5  # how long a chain goes on before another one has its turn
+LOADING_SECONDS = 1.5  # a sampler compiled before is loaded in less
 MAX_DRAW_BYTES = 8 * 2**30
 
 
@@ -57,7 +59,7 @@ def sample(
         paper's sampler alone hardly ever changes the number of large clusters.
     lam : float, (n_edges,) array, DataDriven or None
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
-    init : "one", "singletons", labels, or one of these for each chain
+    init : "one", "singletons", "greedy", labels, or one of these for each chain
         Where chains start.
     burn_in, thin : int
         Keep the labels of every `thin`-th sweep after the first `burn_in`. Traces cover every sweep.
@@ -103,7 +105,7 @@ def sample(
         refuse("sweeps", f"keep the traces below {MAX_DRAW_BYTES >> 30} GB", sweeps)
     target = pack(model, strength)
     records = new_records(chains, sweeps, n_draws, model.graph.n_sites)
-    starts, streams = _starts(model, init, chains), _generator(rng).spawn(chains)
+    starts, streams = _starts(model, target, init, chains), _generator(rng).spawn(chains)
     values = {id(start): model.log_posterior(start) for start in starts}
     plan = Plan(lams, ATTEMPTS[moves], 1.0, burn_in, thin)
     runners = [
@@ -126,7 +128,17 @@ def _generator(rng: int | np.random.Generator | None) -> np.random.Generator:
         refuse("rng", rule, rng)
 
 
-def _starts(model: Model, init: str | ArrayLike | Sequence[str], chains: int) -> list[NDArray[np.int32]]:
+def seed_of(rng: int | np.random.Generator | None) -> int:
+    """A whole number that repeats what `rng` begins: itself, one that a Generator draws, or a fresh one for None."""
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    _generator(rng)
+    return secrets.randbits(63) if rng is None else int(rng)
+
+
+def _starts(
+    model: Model, target: Target, init: str | ArrayLike | Sequence[str], chains: int
+) -> list[NDArray[np.int32]]:
     """Starting labels of each chain."""
     if isinstance(init, np.ndarray):
         inits = list(init) if init.ndim == 2 else None
@@ -134,10 +146,10 @@ def _starts(model: Model, init: str | ArrayLike | Sequence[str], chains: int) ->
         listed = isinstance(init, (list, tuple)) and any(isinstance(i, str) or np.ndim(i) > 0 for i in init)
         inits = list(init) if listed else None  # type: ignore[arg-type]
     if inits is None:
-        return [starting_labels(model, init)] * chains
+        return [starting_labels(model, target, init)] * chains
     if len(inits) != chains:
         refuse("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
-    return [starting_labels(model, one) for one in inits]
+    return [starting_labels(model, target, one) for one in inits]
 
 
 class Chain:
@@ -212,7 +224,7 @@ def _run_all(
             if chain.done < sweeps and not chain.stopped:
                 queue.put(chain)
 
-    with reporting(progress, sweeps * len(runners)) as report, ThreadPoolExecutor(workers) as pool:
+    with reporting(progress) as report, ThreadPoolExecutor(workers) as pool:
         waiting: set[Future[None]] = set()
         try:
             waiting |= {pool.submit(work) for _ in range(workers)}
@@ -220,7 +232,10 @@ def _run_all(
                 finished, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
                 slowest = min(runners, key=lambda chain: chain.done)
                 total = sum(chain.done for chain in runners)
-                report(Progress(total, sweeps * len(runners), slowest.n_clusters, slowest.log_posterior))
+                compiled = total > 0 or getattr(_kernels.run, "signatures", True)
+                compiling = not compiled and time.perf_counter() - began > LOADING_SECONDS
+                state = (slowest.n_clusters, slowest.log_posterior)
+                report(Progress(total, sweeps * len(runners), *state, compiling))
                 for future in finished:
                     future.result()
         except BaseException as error:

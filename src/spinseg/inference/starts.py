@@ -6,16 +6,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _checks
 from spinseg._checks import refuse
+from spinseg.inference._kernels import Target, agglomerate
 from spinseg.model.target import Model
 
-STARTS = ("one", "singletons")
+STARTS = ("one", "singletons", "greedy")
 
 
-def starting_labels(model: Model, init: str | ArrayLike) -> NDArray[np.int32]:
+def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.int32]:
     """The partition at which chains start, legal under the prior.
 
     "one" is one cluster and "singletons" a cluster for each site where the prior allows them, else the fewest and the
-    most blocks of about equal size that it allows.
+    most blocks of about equal size that it allows. "greedy" merges touching clusters, from singletons, as long as the
+    posterior gains; where that ends at sizes that the prior forbids, it is "one".
     """
     n_sites = model.graph.n_sites
     if not isinstance(init, str):
@@ -24,17 +26,53 @@ def starting_labels(model: Model, init: str | ArrayLike) -> NDArray[np.int32]:
             refuse("init", "be a partition that the prior allows", np.sort(np.bincount(labels)))
         return labels
     _checks.one_of("init", init, (*STARTS, "labels of the sites"))
+    if init == "greedy":
+        labels = greedy_labels(target)
+        if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
+            return labels
     fewest = 1 if model.prior.max_size is None else -(-n_sites // model.prior.max_size)
     most = n_sites // model.prior.min_size
     allowed = np.arange(fewest, most + 1)
     if model.tables is not None:
         allowed = allowed[model.tables[0][allowed] > -np.inf]
-    for k in allowed if init == "one" else allowed[::-1]:
+    for k in allowed[::-1] if init == "singletons" else allowed:
         sizes = np.full(k, n_sites // k)
         sizes[: n_sites % k] += 1
         if model.log_prior_of_sizes(sizes) > -np.inf:
             return _blocks(model, sizes)
     refuse("init", "be labels: no division into equal blocks is allowed by the prior", init)
+
+
+def greedy_labels(target: Target) -> NDArray[np.int32]:
+    """The partition that merging touching clusters, always the pair that gains most, ends at.
+
+    Under size limits it is guided by log_w with its gaps filled in.
+    """
+    n_sites, n_bins = target.upper.size, target.bin_law.shape[0]
+    start, row = target.start.astype(np.int64), target.row.astype(np.int64)
+    owner = np.repeat(np.arange(n_sites), np.diff(start))
+    once = owner < target.neighbour
+    counts = np.zeros((n_sites, n_bins), np.int32)
+    counts[np.repeat(np.arange(n_sites), np.diff(row)), target.bin] = target.bin_count
+    widest = int(target.block[:, 1].max(initial=0))
+    work = np.zeros(widest * (widest + 1) // 2)
+    label = np.arange(n_sites)
+    agglomerate(
+        (target.table, target.table_start, target.bin_law, target.block, target.parameter, work),
+        target.log_v,
+        target.guide,
+        label,
+        np.stack([owner[once], target.neighbour[once].astype(np.int64)], axis=1),
+        target.beta[once].copy(),
+        np.zeros(np.count_nonzero(once)),
+        counts,
+        target.statistic.copy(),
+        np.zeros(target.statistic.shape[1]),
+        np.zeros(n_sites),
+        np.ones(n_sites, np.int64),
+        np.full(n_sites, -1),
+    )
+    return _checks.labels("init", label, n_sites)
 
 
 def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:

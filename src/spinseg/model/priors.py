@@ -6,9 +6,11 @@ out; `log_normalizer` gives them back. Sizes outside min_size..max_size get log_
 prior, restricted and renormalised.
 """
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from types import NoneType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +33,17 @@ class PartitionPrior(ABC):
         self.max_size = None if max_size is None else whole("max_size", max_size, at_least=1)
         if self.max_size is not None and self.max_size < self.min_size:
             refuse("max_size", f"be at least min_size, {self.min_size}", max_size)
+
+    def __repr__(self) -> str:
+        """The call that makes the prior, without what has its default; functions and arrays by their names alone."""
+        chosen = []
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            value = getattr(self, name)
+            if not isinstance(value, (int, float, NoneType)):
+                chosen.append(f"{name}={name}")
+            elif value != parameter.default:
+                chosen.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(chosen)})"
 
     @abstractmethod
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
@@ -201,7 +214,7 @@ class MixtureOfFiniteMixtures(PartitionPrior):
         self.mean_labels = number("mean_labels", mean_labels, above=1)
         if log_p_labels is not None and not callable(log_p_labels):
             refuse("log_p_labels", "be a function of the numbers of labels", log_p_labels)
-        self.log_p_labels = log_p_labels or self._poisson
+        self.log_p_labels = log_p_labels
 
     def _poisson(self, n_labels: NDArray[np.int64]) -> Table:
         rate = self.mean_labels - 1
@@ -221,7 +234,9 @@ class MixtureOfFiniteMixtures(PartitionPrior):
         for spare in range(0, MAX_SPARE, SPARE_BLOCK):
             counts = k[open_rows, None]
             n_labels = counts + np.arange(spare, spare + SPARE_BLOCK)
-            terms = np.asarray(self.log_p_labels(n_labels)) + log_rising(n_labels - counts + 1.0, counts)
+            terms = np.asarray((self.log_p_labels or self._poisson)(n_labels)) + log_rising(
+                n_labels - counts + 1.0, counts
+            )
             terms = terms - log_rising(self.concentration * n_labels, n_sites)
             log_v[open_rows] = np.logaddexp(log_v[open_rows], logsumexp(terms, axis=1))
             falling = (terms[:, -1] <= terms[:, -2]) & (terms[:, -1] <= log_v[open_rows] - 45)

@@ -1,0 +1,193 @@
+"""What a segmentation is made of, and the files it is saved in."""
+
+import json
+import os
+import platform
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from spinseg._checks import refuse
+from spinseg.image.features import site_means
+from spinseg.image.files import write_labels_png, write_labels_tif, write_png, write_whole
+from spinseg.image.pixels import Picture
+from spinseg.image.render import label_colours, overlay
+from spinseg.inference.chains import Chains
+from spinseg.inference.estimates import separation_probability
+from spinseg.inference.regions import cohesion, regions_of
+from spinseg.model.target import Model
+from spinseg.presets import Settings
+from spinseg.report import report
+
+VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
+
+
+@dataclass(frozen=True, eq=False)
+class Segmentation:
+    """A segmentation and the posterior it came from.
+
+    Attributes
+    ----------
+    labels : int32, the image's shape
+        The cluster of every pixel, 0..k-1; -1 outside the mask.
+    sites : int32, the image's shape
+        The site of every pixel; -1 outside the mask.
+    boundary_probability : float32, the image's shape
+        How often, over the draws, a pixel was separated from one beside it.
+    partition : (n_sites,) int32
+        The cluster of every site: the best partition that the chains visited, made into regions where asked.
+    model, chains
+        The posterior, and what was drawn from it.
+    settings, seed
+        What to call `segment` with to repeat it.
+    source, mask_source : str or None
+        The files that image and mask were read from.
+    """
+
+    labels: NDArray[np.int32] = field(repr=False)
+    sites: NDArray[np.int32] = field(repr=False)
+    boundary_probability: NDArray[np.float32] = field(repr=False)
+    partition: NDArray[np.int32] = field(repr=False)
+    model: Model = field(repr=False)
+    chains: Chains = field(repr=False)
+    settings: Settings = field(repr=False)
+    seed: int
+    picture: Picture = field(repr=False)
+    source: str | None
+    mask_source: str | None
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters of `labels`."""
+        return int(self.partition.max()) + 1
+
+    @cached_property
+    def regions(self) -> list[dict[str, Any]]:
+        """The connected pieces of the clusters, largest first, one row each.
+
+        `area` in pixels, `share` of the picture, `colour` the mean in sRGB, `box` from the first row and column to
+        those after the last, `cluster`, `probability` how often two of its sites share a cluster, and `boundary` how
+        often, on average along its outline, there is a boundary.
+        """
+        graph = self.model.graph
+        region_of_site = regions_of(self.partition, graph)
+        image = np.append(region_of_site, np.int32(-1))[self.sites]
+        areas = np.bincount(image[image >= 0])
+        colours = np.rint(site_means(self.picture.rgb, image)).astype(int)
+        boxes = ndimage.find_objects(image + 1)
+        together = cohesion(self.chains.labels, region_of_site)
+        outlines = self._outlines(region_of_site)
+        first_site = np.unique(region_of_site, return_index=True)[1]
+        rows = [
+            {
+                "area": int(areas[r]),
+                "share": round(float(areas[r] / areas.sum()), 6),
+                "colour": "#{:02x}{:02x}{:02x}".format(*colours[r]),
+                "box": [int(side.start) for side in boxes[r]] + [int(side.stop) for side in boxes[r]],
+                "cluster": int(self.partition[first_site[r]]),
+                "probability": round(float(together[r]), 6),
+                "boundary": None if np.isnan(outlines[r]) else round(float(outlines[r]), 6),
+            }
+            for r in np.argsort(-areas, kind="stable")
+        ]
+        return [{"region": i, **row} for i, row in enumerate(rows)]
+
+    def _outlines(self, region_of_site: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Mean boundary probability along the outline of each region; NaN for one that touches no other."""
+        edges = self.model.graph.edges
+        apart = separation_probability(self.chains.labels, edges)
+        ends = region_of_site[edges]
+        across = ends[:, 0] != ends[:, 1]
+        n_regions = int(region_of_site.max()) + 1
+        sums = sum(np.bincount(ends[across, side], apart[across], n_regions) for side in (0, 1))
+        counts = sum(np.bincount(ends[across, side], minlength=n_regions) for side in (0, 1))
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the chains agree, in a sentence."""
+        return "todo"
+
+    @property
+    def repeat(self) -> str:
+        """The line of Python that gives the same segmentation."""
+        arguments = [repr(self.source) if self.source else "image"]
+        if self.settings.preset != "photo":
+            arguments.append(repr(self.settings.preset))
+        arguments += [f"{name}={_written(name, value)}" for name, value in self.settings.changes().items()]
+        if (self.labels < 0).any():
+            arguments.append(f"mask={self.mask_source!r}" if self.mask_source else "mask=mask")
+        return f"ss.segment({', '.join([*arguments, f'rng={self.seed}'])})"
+
+    def summary(self) -> dict[str, Any]:
+        """Everything but the pictures, in types that JSON knows."""
+        settings = vars(self.settings) | {"prior": self.settings.prior_for(self.model.graph.n_sites)}
+        counts = np.bincount(self.chains.n_clusters[:, self.chains.burn_in :].ravel())
+        return {
+            "source": self.source,
+            "shape": list(self.labels.shape),
+            "n_clusters": self.n_clusters,
+            "n_regions": len(self.regions),
+            "n_sites": self.model.graph.n_sites,
+            "log_posterior": self.chains.best_log_posterior,
+            "sweeps_done": self.chains.n_sweeps,
+            "n_clusters_posterior": {str(k): round(counts[k] / counts.sum(), 6) for k in np.flatnonzero(counts)},
+            "verdict": self.verdict,
+            "python": self.repeat,
+            "seed": self.seed,
+            "settings": {name: _plain(name, value) for name, value in settings.items()},
+            "versions": {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
+            "regions": self.regions,
+        }
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write labels.tif, labels.png, overlay.png, boundary_probability.png, report.html and result.json.
+
+        Each is there whole or not at all, and result.json comes last. labels.tif holds `labels`, in 16 bits where they
+        fit; labels.png holds them as indices into a palette, 255 outside the mask; boundary_probability.png runs from
+        0 to 255. Of a volume, all but labels.tif show the middle plane.
+        """
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            refuse("folder", "be a folder", str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        plane: Any = ... if self.labels.ndim == 2 else len(self.labels) // 2
+        picture, labels = Picture(self.picture.codes[plane]), self.labels[plane]
+        apart, found = self.boundary_probability[plane], self.summary()
+        write_labels_tif(folder / "labels.tif", self.labels)
+        write_labels_png(folder / "labels.png", labels, label_colours(self.n_clusters))
+        write_png(folder / "overlay.png", overlay(picture, labels))
+        write_png(folder / "boundary_probability.png", np.rint(255 * apart).astype(np.uint8))
+        page = report(found, picture, labels, apart, self.chains)
+        write_whole(folder / "report.html", lambda file: file.write(page.encode()))
+        text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+        write_whole(folder / "result.json", lambda file: file.write(text.encode()))
+
+
+class SegmentationInterrupted(KeyboardInterrupt):
+    """Ctrl-C while sampling; `segmentation` is what the sweeps finished by then give."""
+
+    def __init__(self, segmentation: Segmentation) -> None:
+        super().__init__(f"interrupted after {segmentation.chains.n_sweeps} sweeps")
+        self.segmentation = segmentation
+
+
+def _written(name: str, value: Any) -> str:
+    """A setting as Python; arrays and the like by their name."""
+    text = repr(value)
+    if isinstance(value, (str, int, float)):
+        return text
+    return f"ss.{text}" if text.startswith(type(value).__name__ + "(") and "=" in text else name
+
+
+def _plain(name: str, value: Any) -> str | int | float | bool | None:
+    """A setting as JSON knows it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, (str, int, float, bool, type(None))) else _written(name, value)
