@@ -1,57 +1,327 @@
-"""The pipeline from a picture to files."""
+"""The pipeline from a picture to a segmentation and its files."""
 
-import subprocess
-import sys
+import json
+import re
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from skimage.data import coffee
+from PIL import Image
 from skimage.io import imread
 
+import spinseg as ss
+from spinseg.image.adjacency import region_adjacency
+from spinseg.pictures import PICTURES
+from spinseg.presets import PAPER, PHOTO, PRESETS, prior_named, tempered_process
 from spinseg.segment import segment
+
+FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
 
 
 @pytest.fixture(scope="module")
 def picture():
-    return coffee()[100:200, 200:320]
+    with Image.open(PICTURES["coffee"].path) as image:
+        return np.asarray(image)[100:220, 200:360]
 
 
-def test_a_segmentation_has_the_shape_of_the_picture_and_repeats(picture):
+@pytest.fixture(scope="module")
+def found(picture):
+    return ss.segment(picture, rng=3)
+
+
+def test_the_door_can_be_called_by_either_name():
+    import spinseg.segment as module  # which takes the place of the function in the package, the first time
+
+    image = np.zeros((20, 20))
+    assert module(image, rng=0, sweeps=2).n_clusters == segment(image, rng=0, sweeps=2).n_clusters == 1
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_a_segmentation_has_the_shape_of_the_picture(picture, preset):
     before = picture.copy()
-    first = segment(picture, sweeps=60, chains=2, rng=3)
-    again = segment(picture / 255.0, sweeps=60, chains=2, rng=3)
+    found = ss.segment(picture, preset, sweeps=40, chains=2, rng=3)
     np.testing.assert_array_equal(picture, before)
-    np.testing.assert_array_equal(first.labels, again.labels)
-    assert first.labels.shape == first.sites.shape == first.boundary_probability.shape == picture.shape[:2]
-    assert first.labels.dtype == np.int32 and set(np.unique(first.labels)) == set(range(first.n_clusters))
-    assert first.boundary_probability.min() >= 0 and first.boundary_probability.max() <= 1
-    assert first.model.log_posterior(first.chains.best_labels) == pytest.approx(first.chains.best_log_posterior)
+    assert found.labels.shape == found.sites.shape == found.boundary_probability.shape == picture.shape[:2]
+    assert found.labels.dtype == np.int32 and set(np.unique(found.labels)) == set(range(found.n_clusters))
+    assert found.boundary_probability.min() >= 0 and found.boundary_probability.max() <= 1
+    assert found.model.log_posterior(found.chains.best_labels) == pytest.approx(found.chains.best_log_posterior)
+    np.testing.assert_array_equal(found.labels, found.partition[found.sites])
 
 
-def test_outside_the_mask_nothing_is_labelled(picture):
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_neither_number_type_nor_range_nor_place_of_channels_matter(picture, preset):
+    keywords = {"preset": preset, "sweeps": 20, "chains": 1, "rng": 1}
+    labels = ss.segment(picture, **keywords).labels
+    for same in (picture / 255.0, picture.astype(np.uint16) * 257, (picture / 255).astype(np.float32)):
+        np.testing.assert_array_equal(ss.segment(same, **keywords).labels, labels)
+    moved = np.moveaxis(picture, -1, 0)
+    np.testing.assert_array_equal(ss.segment(moved, channel_axis=0, **keywords).labels, labels)
+
+
+def test_a_seed_gives_the_same_again_and_none_draws_one(picture):
+    first = ss.segment(picture, sweeps=20, rng=None)
+    again = ss.segment(picture, sweeps=20, rng=first.seed, workers=1)
+    np.testing.assert_array_equal(first.chains.labels, again.chains.labels)
+    drawn = [ss.segment(picture, sweeps=20, rng=np.random.default_rng(5)).seed for _ in range(2)]
+    assert drawn[0] == drawn[1] != first.seed
+
+
+def test_photo_gives_regions_that_hold_together_and_none_too_small(found):
+    graph = found.model.graph
+    ends = found.partition[graph.edges]
+    for cluster in range(found.n_clusters):
+        inner = graph.edges[(ends == cluster).all(axis=1)]
+        sites = np.flatnonzero(found.partition == cluster)
+        reached = {int(sites[0])}
+        while grown := {int(j) for e in inner for j in e if set(e.tolist()) & reached} - reached:
+            reached |= grown
+        assert reached == set(sites.tolist())
+        assert np.count_nonzero(found.labels == cluster) >= 0.0045 * found.labels.size
+    pieces = ss.segment(found.picture, rng=3, regions=False)
+    assert pieces.model.log_posterior(pieces.partition) == pytest.approx(pieces.chains.best_log_posterior)
+
+
+def test_every_keyword_overrides_the_preset(picture):
+    words = ss.Codebook.fit(picture, 20, rng=0)
+    own = np.arange(picture.shape[0] * picture.shape[1]).reshape(picture.shape[:2]) // 400
+    for keywords in (
+        {"sites": "slic", "n_sites": 50},
+        {"sites": "grid", "n_words": 30},
+        {"sites": own, "codebook": words},
+        {"codebook": "image", "n_words": 17},
+        {"count_weight": 0.01, "phi": 1.0, "beta": 0.5},
+        {"prior": ss.PitmanYor(1.0, 0.3), "lam": 3.0},
+        {"moves": "gsw", "chains": 3, "sweeps": 7, "regions": False},
+    ):
+        keywords = {"sweeps": 6, "chains": 1} | keywords
+        found = ss.segment(picture, rng=0, **keywords)
+        assert found.settings.changes().keys() == keywords.keys() - {"n_words"} | ({"n_words"} & keywords.keys())
+        assert found.chains.n_chains == keywords["chains"] and found.chains.n_sweeps == keywords["sweeps"]
+    assert found.model.graph.n_sites > 50
+    np.testing.assert_array_equal(ss.segment(picture, sites=own, sweeps=4, rng=0).sites, own)
+
+
+def test_the_paper_preset_is_the_papers(picture):
+    found = ss.segment(picture, "paper", sweeps=5, rng=0)
+    n_sites = found.model.graph.n_sites
+    assert picture.shape[0] * picture.shape[1] / n_sites == pytest.approx(60, rel=0.2)
+    assert PAPER.n_words == 120 and PAPER.lam == 10 and PAPER.moves == "gsw"
+    assert found.model.prior.concentration == 3 and (found.model.beta == 0.02).all()
+    assert found.model.likelihood.concentration == 50
+    np.testing.assert_array_equal(found.partition, found.chains.best_labels)
+
+
+def test_outside_the_mask_nothing_is_labelled(picture, tmp_path):
     mask = np.zeros(picture.shape[:2], bool)
     mask[20:70, 30:90] = True
-    found = segment(picture, sweeps=20, chains=1, mask=mask, rng=0)
+    found = ss.segment(picture, sweeps=20, mask=mask, rng=0)
     assert ((found.labels == -1) == ~mask).all()
     assert not found.boundary_probability[~mask].any()
+    found.save(tmp_path)
+    np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), found.labels)
+    assert found.repeat.endswith("mask=mask, rng=0)")
 
 
-def test_saved_labels_read_back(picture, tmp_path):
-    found = segment(picture, sweeps=20, chains=1, rng=0)
+@pytest.mark.parametrize(
+    "image",
+    [np.zeros((1, 1)), np.ones((2, 2)), np.full((40, 50, 3), 7, np.uint8), np.zeros((3, 200))],
+    ids=["1x1", "2x2", "constant", "thin"],
+)
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_the_smallest_pictures_work(image, preset, tmp_path):
+    found = ss.segment(image, preset, sweeps=10, rng=0)
+    assert found.n_clusters == 1
+    found.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
+
+
+def test_more_sites_than_pixels_are_as_many_as_pixels():
+    image = np.random.default_rng(0).random((6, 7))
+    for kind in ("slic", "watershed", "grid"):
+        assert ss.segment(image, sites=kind, n_sites=1000, sweeps=5, rng=0).model.graph.n_sites <= 42
+    assert ss.segment(image, sites="pixels", sweeps=5, rng=0).model.graph.n_sites == 42
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_volumes_and_many_channels(preset, tmp_path):
+    rng = np.random.default_rng(0)
+    volume = rng.normal(0.3, 0.02, (12, 24, 30))
+    volume[:, 8:, 10:20] += 0.4
+    found = ss.segment(volume, preset, channel_axis=None, n_sites=60, sweeps=30, rng=0)
+    assert found.labels.shape == volume.shape
+    found.save(tmp_path)
+    np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), found.labels)
+    bands = np.concatenate([volume[0, ..., None]] * 6, axis=2)
+    many = ss.segment(bands, preset, channel_axis=-1, n_sites=60, sweeps=30, rng=0)
+    assert many.labels.shape == bands.shape[:2]
+
+
+@pytest.mark.parametrize(
+    "keywords, line",
+    [
+        ({"preset": "nice"}, "preset must be one of 'photo', 'paper'; received 'nice'"),
+        ({"mask": np.ones((3, 3), bool)}, r"mask must have the image's shape \(120, 160\); received \(3, 3\)"),
+        ({"mask": np.zeros((120, 160), bool)}, "mask must leave some pixel inside"),
+        ({"beta": "strong"}, "beta must be a finite number; received 'strong'"),
+        ({"prior": 3}, "prior must be a PartitionPrior; received 3"),
+        ({"sites": "hexagons"}, "sites must be one of"),
+        ({"sites": np.zeros((2, 2), int)}, "sites must have the image's shape"),
+        ({"n_sites": 0}, "n_sites must be a whole number of at least 1; received 0"),
+        ({"codebook": "mine"}, "codebook must be one of 'general', 'image'"),
+        ({"count_weight": -1}, "count_weight must be a finite number above 0"),
+        ({"regions": "yes"}, "regions must be True or False"),
+        ({"rng": -4}, "rng must be a whole number"),
+        ({"sweeps": 0}, "sweeps must be a whole number of at least 1"),
+    ],
+)
+def test_wrong_wishes_get_one_line(picture, keywords, line):
+    with pytest.raises(ValueError, match=line) as error:
+        ss.segment(picture, **keywords)
+    assert "\n" not in str(error.value)
+
+
+def test_ctrl_c_keeps_the_sweeps_that_are_finished(picture):
+    def stop(at):
+        if at.done > 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(ss.SegmentationInterrupted) as stopped:
+        ss.segment(picture, sweeps=1_000_000, regions=False, rng=0, progress=stop)
+    kept = stopped.value.segmentation
+    assert 0 < kept.chains.n_sweeps < 1_000_000
+    assert kept.model.log_posterior(kept.partition) == pytest.approx(kept.chains.best_log_posterior)
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_saved_files_are_complete_and_the_same_twice(picture, found, tmp_path):
+    found.save(tmp_path / "one")
+    ss.segment(picture, rng=3, workers=1).save(tmp_path / "two")
+    for folder in ("one", "two"):
+        assert sorted(path.name for path in (tmp_path / folder).iterdir()) == FILES
+    for name in FILES:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+    np.testing.assert_array_equal(imread(tmp_path / "one" / "labels.tif"), found.labels)
+    with Image.open(tmp_path / "one" / "labels.png") as image:
+        np.testing.assert_array_equal(np.asarray(image), found.labels)
+    probability = imread(tmp_path / "one" / "boundary_probability.png")
+    np.testing.assert_allclose(probability / 255, found.boundary_probability, atol=0.5 / 255 + 1e-6)
+
+
+def test_result_json_tells_all(found, tmp_path):
+    found.save(tmp_path)
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert told["n_clusters"] == found.n_clusters and told["seed"] == 3
+    assert sum(region["area"] for region in told["regions"]) == found.labels.size
+    assert {region["cluster"] for region in told["regions"]} == set(range(found.n_clusters))
+    assert told["settings"]["count_weight"] == PHOTO.count_weight
+    assert told["versions"].keys() >= {"python", "spinseg", "numpy", "numba"}
+    assert sum(told["n_clusters_posterior"].values()) == pytest.approx(1, abs=1e-4)
+    assert told["verdict"]
+
+
+def test_the_table_of_regions_is_right(found):
+    graph = found.model.graph
+    for region in found.regions:
+        top, left, bottom, right = region["box"]
+        inside = np.zeros(found.labels.shape, bool)
+        inside[top:bottom, left:right] = True
+        here = (found.labels == region["cluster"]) & inside
+        assert here.sum() == region["area"]  # with `regions`, a cluster is one region
+        mean = np.rint(found.picture.rgb[here].mean(axis=0)).astype(int)
+        assert region["colour"] == "#{:02x}{:02x}{:02x}".format(*mean)
+        sites = np.unique(found.sites[here])
+        draws = found.chains.labels.reshape(-1, graph.n_sites)[:, sites]
+        pairs = [(draw[:, None] == draw[None, :])[np.triu_indices(sites.size, 1)].mean() for draw in draws]
+        if sites.size > 1:
+            assert region["probability"] == pytest.approx(np.mean(pairs), abs=1e-6)
+        assert 0 <= region["boundary"] <= 1
+
+
+def test_the_line_of_python_repeats_the_run(picture, tmp_path):
+    Image.fromarray(picture).save(tmp_path / "a picture.png")
+    keywords = {"prior": ss.DirichletProcess(2.0, min_size=2), "sweeps": 20, "n_words": 60, "lam": 4.0}
+    found = ss.segment(tmp_path / "a picture.png", "paper", rng=11, **keywords)
+    again = eval(found.repeat, {"ss": ss})
+    np.testing.assert_array_equal(found.chains.labels, again.chains.labels)
+    np.testing.assert_array_equal(found.labels, again.labels)
+
+
+class Outline(HTMLParser):
+    """Counts of the elements of a page, and every address in it."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.counts, self.addresses = {}, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.addresses += [value for name, value in attributes if name in ("src", "href")]
+
+
+def test_the_report_stands_alone_and_shows_all(found, tmp_path):
+    found.save(tmp_path)
+    text = (tmp_path / "report.html").read_text()
+    page = Outline(text)
+    assert page.counts["img"] == 4 and page.counts["svg"] == 3
+    assert all(address.startswith("data:image/") for address in page.addresses)
+    assert not re.search(r"https?://|url\(|@import|<script", text)
+    assert page.counts["tr"] >= 1 + len(found.regions)
+    assert f"rng={found.seed})" in text and "nan" not in text.lower().split("base64")[0]
+
+
+def test_the_report_does_not_trust_a_name(picture, tmp_path):
+    name = "<script>alert(1)<&>.png".replace("/", "")
+    Image.fromarray(picture).save(tmp_path / name)
+    found = ss.segment(tmp_path / name, sweeps=4, rng=0)
     found.save(tmp_path / "out")
-    np.testing.assert_array_equal(imread(tmp_path / "out" / "labels.tif"), found.labels)
-    names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert names == ["boundary_probability.png", "labels.tif", "overlay.png"]
+    assert "<script>" not in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_the_demo_says_where_to_look(tmp_path):
-    command = [sys.executable, "-m", "spinseg", "demo", "--out", str(tmp_path)]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert str(tmp_path / "overlay.png") in run.stdout and (tmp_path / "overlay.png").exists()
+# ---- settings --------------------------------------------------------------------------------------------------------
 
 
-def test_wrong_usage_is_one_line_and_exit_code_2():
-    command = [sys.executable, "-m", "spinseg", "demo", "--seed", "-1"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 2
-    assert run.stderr.splitlines()[-1].startswith("spinseg: rng must be a whole number")
+def test_priors_by_name():
+    assert prior_named(None, "photo") is None
+    assert repr(prior_named("dp", "paper", concentration=2.0)) == "DirichletProcess(concentration=2.0)"
+    assert repr(prior_named(None, "paper", min_size=3)) == "DirichletProcess(concentration=3.0, min_size=3)"
+    assert repr(prior_named("py", "photo", discount=0.5)) == "PitmanYor(concentration=3.0, discount=0.5)"
+    assert repr(prior_named("potts", "photo", n_labels=4, max_size=9)) == "Potts(n_labels=4, max_size=9)"
+    assert repr(prior_named("finite", "photo", n_labels=4)) == "FiniteDirichlet(n_labels=4)"
+    assert repr(prior_named("mfm", "photo", n_labels=6)) == "MixtureOfFiniteMixtures(mean_labels=6.0)"
+    assert prior_named(None, "photo", min_size=2)(10).min_size == 2
+    for wrong in (
+        {"name": "potts"},
+        {"name": "dp", "discount": 0.1},
+        {"name": "potts", "n_labels": 3, "concentration": 1},
+    ):
+        with pytest.raises(ValueError, match="must be (given|left out) for the prior"):
+            prior_named(wrong.pop("name"), "photo", **wrong)
+
+
+def test_the_tempered_process_weighs_sizes_less():
+    log_v, log_w = tempered_process(50).tables(50)
+    assert log_v[3] == pytest.approx(-2.1) and log_w[5] == pytest.approx(0.1 * np.log(24))
+    assert tempered_process(1600).tables(1600)[1][5] == pytest.approx(0.05 * np.log(24))
+
+
+def test_larger_pictures_count_like_one_of_reference_size():
+    rng = np.random.default_rng(0)
+    small = (rng.random((40, 60, 3)) * 255).astype(np.uint8)
+    sites = np.arange(40 * 60).reshape(40, 60) // 120
+    from spinseg import picture_model
+
+    def weights(factor):
+        large = np.kron(small, np.ones((factor, factor, 1), np.uint8))
+        large_sites = np.kron(sites, np.ones((factor, factor), int)).astype(np.int32)
+        adjacency = region_adjacency(large_sites)
+        model = picture_model.picture_model(
+            ss.segment(large, sites=large_sites, sweeps=1, rng=0).picture, large_sites, adjacency, PHOTO
+        )
+        return sum(term.statistics[:, 0].sum() for term in model.likelihood.terms())
+
+    reference = picture_model.LARGEST_COUNTED
+    expected = [min(n, reference) for n in (40 * 60, 40 * 60 * 100)]
+    assert weights(10) / weights(1) == pytest.approx(expected[1] / expected[0])

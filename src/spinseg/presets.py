@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from spinseg._checks import number, one_of, refuse, whole
 from spinseg.image.features import Codebook
+from spinseg.image.superpixels import KINDS
 from spinseg.inference.bonds import Lam
 from spinseg.model.priors import (
     DirichletProcess,
@@ -77,6 +78,8 @@ class Settings:
     chains: int
 
     def __post_init__(self) -> None:
+        if isinstance(self.sites, str):
+            one_of("sites", self.sites, KINDS)
         if not isinstance(self.codebook, Codebook):
             one_of("codebook", self.codebook, ("general", "image"))
         whole("n_words", self.n_words, at_least=1)

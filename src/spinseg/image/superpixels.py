@@ -65,15 +65,13 @@ def superpixels(
     array([[0, 0, 1, 1],
            [0, 0, 1, 1]], dtype=int32)
     """
-    if isinstance(kind, str):
-        one_of("kind", kind, KINDS)
-    if compactness is None:
-        compactness = 10.0 if kind == "slic" else 0.0
-    compactness = number("compactness", compactness, **({"above": 0} if kind == "slic" else {"at_least": 0}))
     picture = as_picture(image, channel_axis=channel_axis, mask=mask)
     inside = checked_mask(mask, picture.shape)
     if not isinstance(kind, str):
         return _own_sites(kind, picture.shape, inside)
+    one_of("kind", kind, KINDS)
+    compactness = (10.0 if kind == "slic" else 0.0) if compactness is None else compactness
+    compactness = number("compactness", compactness, **({"above": 0} if kind == "slic" else {"at_least": 0}))
     n_inside = int(np.prod(picture.shape)) if inside is None else int(np.count_nonzero(inside))
     wanted = max(1, round(n_inside / pixels_per_site)) if n_sites is None else whole("n_sites", n_sites, at_least=1)
     if kind == "pixels":

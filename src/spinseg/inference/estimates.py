@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 
 from spinseg._checks import refuse, whole, whole_numbers
 from spinseg.model.graph import SiteGraph
@@ -126,6 +125,8 @@ def aligned(labels: ArrayLike, reference: ArrayLike) -> NDArray[np.int32]:
     >>> aligned([[0, 1, 1, 1], [0, 1, 2, 2]], [0, 0, 1, 1]).tolist()
     [[0, 1, 1, 1], [0, 2, 1, 1]]
     """
+    from scipy.optimize import linear_sum_assignment  # takes long to load, and segment() needs this file
+
     draws = flat_draws(labels)
     wanted = whole_numbers("reference", reference)
     if wanted.shape != draws.shape[1:]:

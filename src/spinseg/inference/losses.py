@@ -1,14 +1,16 @@
 """How far partitions lie apart: expected losses and credible balls."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import labels as checked_labels
+from spinseg import _checks
 from spinseg._checks import number, one_of, refuse
 from spinseg.inference.estimates import count_clusters, flat_draws
 
+Counts = NDArray[np.int64]
 METRICS = ("vi", "binder")
 SAME = 1e-9  # distances closer than this differ by rounding only
 
@@ -122,7 +124,7 @@ def credible_ball(labels: ArrayLike, centre: ArrayLike, *, level: float = 0.95, 
     if number("level", level, above=0) > 1:
         refuse("level", "be at most 1", level)
     draws = flat_draws(labels)
-    centre = checked_labels("centre", centre, draws.shape[1])
+    centre = _checks.labels("centre", centre, draws.shape[1])
     distance = _vi(draws, centre) if metric == "vi" else _binder(draws, centre, 1.0, 1.0)
     # A product such as 0.95 * 20 may come out just above the whole number that it is.
     radius = np.sort(distance)[int(np.ceil(level * len(draws) - SAME)) - 1]
@@ -132,7 +134,7 @@ def credible_ball(labels: ArrayLike, centre: ArrayLike, *, level: float = 0.95, 
     def farthest(among: NDArray[np.intp]) -> NDArray[np.int32]:
         """The different partitions at the largest distance among these draws."""
         far = among[distance[among] >= distance[among].max() - SAME]
-        return np.unique([checked_labels("labels", draws[d], draws.shape[1]) for d in far], axis=0)
+        return np.unique([_checks.labels("labels", draws[d], draws.shape[1]) for d in far], axis=0)
 
     return CredibleBall(
         centre=centre,
@@ -148,11 +150,11 @@ def credible_ball(labels: ArrayLike, centre: ArrayLike, *, level: float = 0.95, 
 def _vi(draws: NDArray[np.int32], candidate: ArrayLike) -> NDArray[np.float64]:
     """Variation of information between a partition and each draw."""
 
-    def f(counts: NDArray[np.int64]) -> float:
+    def f(counts: Counts) -> float:
         return float(counts @ np.log2(counts))
 
-    sizes = _contingency(draws, candidate)
-    return np.array([max(f(n_k) + f(m_j) - 2 * f(n_kj), 0.0) for n_k, m_j, n_kj in sizes]) / draws.shape[1]
+    tables = _contingency(draws, candidate)
+    return np.array([max(f(n_k) + f(m_j) - 2 * f(n_kj), 0.0) for n_k, m_j, n_kj in tables]) / draws.shape[1]
 
 
 def _binder(
@@ -160,7 +162,7 @@ def _binder(
 ) -> NDArray[np.float64]:
     """Binder's loss between a partition and each draw."""
 
-    def pairs(counts: NDArray[np.int64]) -> int:
+    def pairs(counts: Counts) -> int:
         return int(counts @ (counts - 1)) // 2
 
     losses = []
@@ -171,14 +173,11 @@ def _binder(
     return np.array(losses) / max(n_sites * (n_sites - 1) / 2, 1)  # one site alone has no pair
 
 
-def _contingency(
-    draws: NDArray[np.int32], candidate: ArrayLike
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+def _contingency(draws: NDArray[np.int32], candidate: ArrayLike) -> Iterator[tuple[Counts, Counts, Counts]]:
     """For each draw the sizes of the candidate's clusters, of the draw's, and of what they share where it is not 0."""
-    z = checked_labels("candidate", candidate, draws.shape[1])
-    sizes = []
+    z = _checks.labels("candidate", candidate, draws.shape[1]).astype(np.int64)
+    n_k = np.bincount(z)
     for draw in draws:
-        _, inverse, m_j = np.unique(draw, return_inverse=True, return_counts=True)
-        _, n_kj = np.unique(z.astype(np.int64) * m_j.size + inverse, return_counts=True)
-        sizes.append((np.bincount(z), m_j, n_kj))
-    return sizes
+        _, w, m_j = np.unique(draw, return_inverse=True, return_counts=True)
+        _, n_kj = np.unique(z * m_j.size + w, return_counts=True)
+        yield n_k, m_j, n_kj

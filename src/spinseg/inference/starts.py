@@ -10,6 +10,7 @@ from spinseg.inference._kernels import Target, agglomerate
 from spinseg.model.target import Model
 
 STARTS = ("one", "singletons", "greedy")
+MOST_GREEDY = 10_000  # sites: the time that merging takes grows with their square
 
 
 def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.int32]:
@@ -17,7 +18,7 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
 
     "one" is one cluster and "singletons" a cluster for each site where the prior allows them, else the fewest and the
     most blocks of about equal size that it allows. "greedy" merges touching clusters, from singletons, as long as the
-    posterior gains; where that ends at sizes that the prior forbids, it is "one".
+    posterior gains; where that ends at sizes that the prior forbids, or would take long, it is "one".
     """
     n_sites = model.graph.n_sites
     if not isinstance(init, str):
@@ -26,7 +27,7 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
             refuse("init", "be a partition that the prior allows", np.sort(np.bincount(labels)))
         return labels
     _checks.one_of("init", init, (*STARTS, "labels of the sites"))
-    if init == "greedy":
+    if init == "greedy" and n_sites <= MOST_GREEDY:
         labels = greedy_labels(target)
         if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
             return labels

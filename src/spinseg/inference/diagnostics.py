@@ -1,0 +1,273 @@
+"""Whether chains agree, judged by quantities that do not depend on how clusters are numbered."""
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg._checks import refuse
+from spinseg.inference.chains import Chains
+from spinseg.model.graph import SiteGraph
+
+# What each quantity is called in a sentence, and the decimals that it is shown with.
+QUANTITIES = {
+    "log_posterior": ("the log posterior", 1),
+    "n_clusters": ("the number of clusters", 1),
+    "entropy": ("the entropy of the cluster sizes", 2),
+    "edge_agreement": ("the share of edges within clusters", 3),
+}
+R_HAT_LIMIT = 1.05  # chains of partitions mix slowly; Vehtari et al. ask for 1.01
+ESS_PER_CHAIN = 100  # below it R-hat and ESS themselves are unreliable (Vehtari et al., section 4)
+FEWEST_DRAWS = 4  # each half of a chain needs a variance
+ROUNDING = 1e-9  # a running log posterior drifts by less than this share of itself
+NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What the chains say of one quantity; None where it cannot be computed.
+
+    Attributes
+    ----------
+    chain_means : one number per chain
+    sd : float or None
+        Standard deviation over all chains; 0 where the quantity never varied. None with fewer than 4 draws.
+    r_hat : float or None
+        Rank-normalised, split R-hat. 1 where the quantity never varied in any chain, infinite where each chain keeps a
+        value of its own. None for one chain or fewer than 4 draws.
+    ess_bulk, ess_tail : float or None
+        Effective draws of all chains together, for the bulk and for the 5% and 95% quantiles. The number of draws where
+        the quantity never varied. None with fewer than 4 draws.
+    ess_per_second : float or None
+        `ess_bulk` over the wall time of the sampling, burn-in included.
+    """
+
+    name: str
+    chain_means: tuple[float, ...]
+    sd: float | None
+    r_hat: float | None
+    ess_bulk: float | None
+    ess_tail: float | None
+    ess_per_second: float | None
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How well chains agree; printed, it is a table and a verdict.
+
+    Attributes
+    ----------
+    table : dict of name to Quantity
+        log_posterior, n_clusters, entropy, edge_agreement; as in `traces`.
+    verdict : str
+        A sentence or two in plain language.
+    agree : bool or None
+        None where it cannot be told.
+    """
+
+    table: dict[str, Quantity] = field(repr=False)
+    verdict: str
+    agree: bool | None
+
+    def __str__(self) -> str:
+        lines = [f"{'':<16}{'mean':>12}{'R-hat':>8}{'bulk ESS':>10}{'tail ESS':>10}{'ESS/s':>10}"]
+        for name, row in self.table.items():
+            mean = f"{np.mean(row.chain_means):.{QUANTITIES[name][1]}f}" if row.chain_means else "-"
+            cells = [(row.r_hat, 8, 2), (row.ess_bulk, 10, 0), (row.ess_tail, 10, 0), (row.ess_per_second, 10, 1)]
+            texts = [f"{'-' if x is None else format(x, f'.{decimals}f'):>{width}}" for x, width, decimals in cells]
+            lines.append(f"{name:<16}{mean:>12}{''.join(texts)}")
+        return "\n".join([*lines, self.verdict])
+
+
+def diagnose(chains: Chains, graph: SiteGraph) -> Diagnostics:
+    """Rank-normalised R-hat and effective sample sizes of label-invariant quantities, and a verdict in plain language.
+
+    Chains agree where every R-hat is at most 1.05. No such number can see a part of the posterior that no chain
+    visited: start chains from different places.
+
+    Parameters
+    ----------
+    chains : Chains
+    graph : SiteGraph
+        That of the model.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), https://doi.org/10.1214/20-BA1221
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
+    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 4, 5]), ss.DirichletProcess(1.0), beta=0.5)
+    >>> found = diagnose(ss.sample(model, sweeps=1000, chains=4, rng=0), graph)
+    >>> found.agree, found.verdict[:17]
+    (True, 'Four chains agree')
+    """
+    table = {name: _quantity(name, trace, chains.seconds) for name, trace in traces(chains, graph).items()}
+    verdict, agree = _verdict(list(table.values()), chains.n_chains, chains.labels.shape[1])
+    return Diagnostics(table, verdict, agree)
+
+
+def traces(chains: Chains, graph: SiteGraph) -> dict[str, NDArray[np.float64]]:
+    """Quantities that do not depend on labels, each of shape (chain, draw).
+
+    log_posterior and n_clusters of every sweep after the burn-in; of every draw the entropy of the cluster sizes, sum of
+    -(m / n) log2(m / n), and edge_agreement, the share of edges whose two ends share a cluster (1 without edges).
+
+    Parameters
+    ----------
+    chains : Chains
+    graph : SiteGraph
+        That of the model.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> graph = ss.SiteGraph(3, [[0, 1], [1, 2]])
+    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 30]), ss.DirichletProcess(1.0))
+    >>> {name: trace.shape for name, trace in traces(ss.sample(model, 20, chains=2, thin=5, rng=0), graph).items()}
+    {'log_posterior': (2, 20), 'n_clusters': (2, 20), 'entropy': (2, 4), 'edge_agreement': (2, 4)}
+    """
+    if chains.labels.shape[2] != graph.n_sites:
+        refuse("graph", f"have the {chains.labels.shape[2]} sites of the chains", graph.n_sites)
+    a, b = graph.edges.T
+    entropy, agreement = np.empty(chains.labels.shape[:2]), np.ones(chains.labels.shape[:2])
+    for place in np.ndindex(entropy.shape):
+        draw = chains.labels[place]
+        share = np.sort(np.bincount(draw)) / graph.n_sites  # sorted, so that equal sizes give equal entropies
+        entropy[place] = -share @ np.log2(share)
+        if graph.n_edges > 0:
+            agreement[place] = (draw[a] == draw[b]).mean()
+    return {
+        "log_posterior": chains.log_posterior[:, chains.burn_in :],
+        "n_clusters": chains.n_clusters[:, chains.burn_in :].astype(np.float64),
+        "entropy": entropy,
+        "edge_agreement": agreement,
+    }
+
+
+def to_arviz(chains: Chains, graph: SiteGraph) -> Any:
+    """The draws as an ArviZ DataTree; needs the extra `spinseg[diagnostics]`.
+
+    Group `posterior` holds n_clusters, entropy and edge_agreement of each draw, `sample_stats` its log posterior as
+    `lp`. The labels are a group of their own, `partition`: their numbers mean nothing from one draw to the next, and
+    summaries of them neither.
+
+    Parameters
+    ----------
+    chains : Chains
+    graph : SiteGraph
+        That of the model.
+
+    Raises
+    ------
+    ImportError
+        Where arviz-base or xarray is not installed.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> graph = ss.SiteGraph(2, [[0, 1]])
+    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2]), ss.DirichletProcess(1.0))
+    >>> to_arviz(ss.sample(model, sweeps=10, chains=2, rng=0), graph)["posterior"].sizes["draw"]  # doctest: +SKIP
+    10
+    """
+    try:
+        from_dict = import_module("arviz_base").from_dict
+    except ImportError:
+        raise ImportError('to_arviz needs ArviZ and xarray: pip install "spinseg[diagnostics]"') from None
+    found = traces(chains, graph)
+    drawn = slice(chains.thin - 1, None, chains.thin)  # the sweep of each draw, counted from the end of the burn-in
+    n_draws = chains.labels.shape[1]
+    return from_dict(
+        {
+            "posterior": {
+                "n_clusters": found["n_clusters"][:, drawn][:, :n_draws].astype(np.int32),
+                "entropy": found["entropy"],
+                "edge_agreement": found["edge_agreement"],
+            },
+            "sample_stats": {"lp": found["log_posterior"][:, drawn][:, :n_draws]},
+            "partition": {"labels": chains.labels},
+        },
+        dims={"labels": ["site"]},
+    )
+
+
+def _quantity(name: str, trace: NDArray[np.float64], seconds: float) -> Quantity:
+    """R-hat and effective sample sizes of one trace."""
+    if not np.isfinite(trace).all():
+        refuse(name, "be finite", trace[~np.isfinite(trace)][0])
+    n_chains, n_draws = trace.shape
+    means = tuple(trace.mean(axis=1).tolist()) if n_draws > 0 else ()
+    if n_draws < FEWEST_DRAWS:
+        return Quantity(name, means, None, None, None, None, None)
+    halves = np.concatenate([trace[:, : n_draws // 2], trace[:, -(n_draws // 2) :]])  # what R-hat compares
+    rounding = ROUNDING * max(np.abs(trace).max(), 1.0)
+    sd, r_hat, bulk, tail = 0.0, 1.0, float(trace.size), float(trace.size)
+    if np.ptp(halves) > rounding:
+        from arviz_stats.base import array_stats  # takes long to load
+
+        sd = float(trace.std())
+        with np.errstate(divide="ignore", invalid="ignore"):  # halves without variance
+            bulk = float(array_stats.ess(trace, method="bulk"))
+            tail = float(array_stats.ess(trace, method="tail", prob=0.05))
+            r_hat = float(array_stats.rhat(trace)) if n_chains > 1 else 1.0
+        if r_hat > 1e6 or (np.ptp(halves, axis=1) <= rounding).all():  # what varies within a half is rounding
+            r_hat = np.inf
+    per_second = bulk / seconds if seconds > 0 else None
+    return Quantity(name, means, sd, r_hat if n_chains > 1 else None, bulk, tail, per_second)
+
+
+def _verdict(rows: list[Quantity], n_chains: int, n_draws: int) -> tuple[str, bool | None]:
+    """What the table says, in plain language, and whether the chains agree."""
+    judged = [row for row in rows if row.ess_bulk is not None]
+    if not judged:
+        return (
+            f"Too few draws to judge: {n_draws} in each chain after the burn-in, 4 are the least. Sample longer.",
+            None,
+        )
+    chains = f"{NUMERALS[n_chains] if n_chains < len(NUMERALS) else n_chains} chains"
+    scarce = min(judged, key=_least_ess)
+    effective = f"{_least_ess(scarce):,.0f} effective draws of {_called(scarce)}"
+    missing = [_called(row) for row in rows if row.ess_bulk is None]
+    note = f" There are too few draws, {n_draws} in each chain, to judge {' and '.join(missing)}." if missing else ""
+    if n_chains == 1:
+        text = f"One chain: nothing to compare with, so it cannot be told whether it is stuck. It holds {effective}."
+        return text + " Sample two or more chains from different starts." + note, None
+    apart = sorted([row for row in judged if _r_hat(row) > R_HAT_LIMIT], key=_r_hat, reverse=True)
+    if apart:
+        means = ", ".join(f"{mean:.{QUANTITIES[apart[0].name][1]}f}" for mean in apart[0].chain_means)
+        text = f"The chains do not agree: R-hat of {_called(apart[0])} is {_shown(apart[0])} (chain means {means})"
+        text += "".join(f", that of {_called(row)} {_shown(row)}" for row in apart[1:])
+        return f"{text}; at most {R_HAT_LIMIT} is wanted. Sample longer, and do not trust the draws yet." + note, False
+    if all(row.sd == 0 for row in judged):
+        text = f"{chains} agree, but nothing in them ever varied: either the posterior is that sure, or all are stuck"
+        return f"{text} where they started. Start chains from different places to tell." + note, True
+    largest = f"R-hat is at most {max(map(_r_hat, judged)):.2f}"
+    if _least_ess(scarce) < ESS_PER_CHAIN * n_chains:
+        text = f"{chains} agree so far ({largest}), but on only {effective}, of {ESS_PER_CHAIN * n_chains} advised."
+        return text + " Sample longer." + note, True
+    return f"{chains} agree: {largest}, with {effective} and more of the others." + note, True
+
+
+def _called(row: Quantity) -> str:
+    """The quantity's name in a sentence."""
+    return QUANTITIES[row.name][0]
+
+
+def _r_hat(row: Quantity) -> float:
+    """R-hat as a number; rows without one are not asked."""
+    return row.r_hat or 1.0
+
+
+def _shown(row: Quantity) -> str:
+    """R-hat in a sentence."""
+    return "infinite" if row.r_hat == np.inf else f"{row.r_hat:.2f}"
+
+
+def _least_ess(row: Quantity) -> float:
+    """The smaller effective sample size; rows without one are not asked."""
+    return min(row.ess_bulk or 0.0, row.ess_tail or 0.0)
