@@ -3,8 +3,9 @@
 import argparse
 import importlib
 import json
+import os
 
-STUDIES = ("engine", "scaling")
+STUDIES = ("engine", "scaling", "segment", "calibration", "boundaries", "threshold", "accuracy")
 
 
 def main() -> None:
@@ -13,6 +14,8 @@ def main() -> None:
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     arguments = parser.parse_args()
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # so that all methods have one thread; before NumPy is loaded
     figures = importlib.import_module(f"benchmarks.{arguments.study}").study()
     if arguments.json:
         print(json.dumps(figures, indent=2))

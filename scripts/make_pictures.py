@@ -3,7 +3,7 @@
     python scripts/make_pictures.py
 
 writes src/spinseg/pictures/*.jpg, from scikit-image's coffee.png (Rachel Michetti, CC0), chelsea.png (Stefan van der
-Walt, CC0) and rocket.jpg (SpaceX, public domain), and docs/images/segmentations.jpg, what `segment` makes of them.
+Walt, CC0) and astronaut.png (NASA, public domain), and docs/images/segmentations.jpg, what `segment` makes of them.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from spinseg.image.render import mean_colours, overlay, probability_picture
 from spinseg.pictures import PICTURES
 from spinseg.segment import segment
 
-ORIGINALS = {"coffee": data.coffee, "cat": data.chelsea, "rocket": data.rocket}
+ORIGINALS = {"coffee": data.coffee, "cat": data.chelsea, "astronaut": data.astronaut}
 README_PICTURE = Path(__file__).parents[1] / "docs" / "images" / "segmentations.jpg"
 WIDTH, GAP = 400, 6
 

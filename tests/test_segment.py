@@ -12,7 +12,7 @@ from skimage.io import imread
 import spinseg as ss
 from spinseg.image.adjacency import region_adjacency
 from spinseg.pictures import PICTURES
-from spinseg.presets import PAPER, PHOTO, PRESETS, prior_named, tempered_process
+from spinseg.presets import PAPER, PHOTO, PRESETS, prior_named
 from spinseg.segment import segment
 
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
@@ -291,20 +291,20 @@ def test_priors_by_name():
     assert repr(prior_named("potts", "photo", n_labels=4, max_size=9)) == "Potts(n_labels=4, max_size=9)"
     assert repr(prior_named("finite", "photo", n_labels=4)) == "FiniteDirichlet(n_labels=4)"
     assert repr(prior_named("mfm", "photo", n_labels=6)) == "MixtureOfFiniteMixtures(mean_labels=6.0)"
-    assert prior_named(None, "photo", min_size=2)(10).min_size == 2
+    assert repr(prior_named(None, "photo", min_size=2)) == "TemperedProcess(min_size=2)"
     for wrong in (
         {"name": "potts"},
         {"name": "dp", "discount": 0.1},
         {"name": "potts", "n_labels": 3, "concentration": 1},
     ):
-        with pytest.raises(ValueError, match="must be (given|left out) for the prior"):
+        with pytest.raises(ValueError, match=r"must be (given|left out) for the prior"):
             prior_named(wrong.pop("name"), "photo", **wrong)
 
 
 def test_the_tempered_process_weighs_sizes_less():
-    log_v, log_w = tempered_process(50).tables(50)
-    assert log_v[3] == pytest.approx(-2.1) and log_w[5] == pytest.approx(0.1 * np.log(24))
-    assert tempered_process(1600).tables(1600)[1][5] == pytest.approx(0.05 * np.log(24))
+    log_v, log_w = ss.TemperedProcess(0.4).tables(50)
+    assert log_v[3] == pytest.approx(3 * np.log(0.4)) and log_w[5] == pytest.approx(0.1 * np.log(24))
+    assert ss.TemperedProcess().tables(1600)[1][5] == pytest.approx(0.05 * np.log(24))
 
 
 def test_larger_pictures_count_like_one_of_reference_size():

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spinseg.model.priors import PitmanYor as PitmanYor
     from spinseg.model.priors import Potts as Potts
     from spinseg.model.priors import TabulatedPrior as TabulatedPrior
+    from spinseg.model.priors import TemperedProcess as TemperedProcess
     from spinseg.model.target import Model as Model
     from spinseg.segment import segment as segment
     from spinseg.segmentation import Segmentation as Segmentation
@@ -52,6 +53,7 @@ _HOMES = {
         "PitmanYor",
         "MixtureOfFiniteMixtures",
         "TabulatedPrior",
+        "TemperedProcess",
         "ExchangeablePrior",
         "PartitionPrior",
     ),

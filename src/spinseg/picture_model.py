@@ -26,7 +26,7 @@ def picture_model(picture: Picture, sites: NDArray[np.int32], adjacency: RegionA
         log_odds = boundary_log_odds(picture, sites, adjacency, counts)
         strength = COUPLING.strength * min(1.0, LARGEST_COUNTED / n_pixels) ** 0.5  # a length, where that is an area
         beta = signed_couplings(log_odds, adjacency.boundary_length, strength, COUPLING.threshold)
-    return Model(adjacency.graph, likelihood, settings.prior_for(adjacency.graph.n_sites), beta)
+    return Model(adjacency.graph, likelihood, settings.prior, beta)
 
 
 def _codebook(picture: Picture, settings: Settings) -> Codebook:

@@ -19,6 +19,7 @@ from spinseg.image.files import write_labels_png, write_labels_tif, write_png, w
 from spinseg.image.pixels import Picture
 from spinseg.image.render import label_colours, overlay
 from spinseg.inference.chains import Chains
+from spinseg.inference.diagnostics import Diagnostics, diagnose
 from spinseg.inference.estimates import separation_probability
 from spinseg.inference.regions import cohesion, regions_of
 from spinseg.model.target import Model
@@ -109,10 +110,17 @@ class Segmentation:
         counts = sum(np.bincount(ends[across, side], minlength=n_regions) for side in (0, 1))
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """How well the chains agree."""
+        return diagnose(self.chains, self.model.graph)
+
     @property
     def verdict(self) -> str:
-        """Whether the chains agree, in a sentence."""
-        return "todo"
+        """Whether the chains agree, in plain language."""
+        if self.settings.init != "greedy" or self.chains.n_chains < 2:
+            return self.diagnostics.verdict
+        return f"{self.diagnostics.verdict} All of them started from one place, so other modes may have been missed."
 
     @property
     def repeat(self) -> str:
@@ -127,7 +135,6 @@ class Segmentation:
 
     def summary(self) -> dict[str, Any]:
         """Everything but the pictures, in types that JSON knows."""
-        settings = vars(self.settings) | {"prior": self.settings.prior_for(self.model.graph.n_sites)}
         counts = np.bincount(self.chains.n_clusters[:, self.chains.burn_in :].ravel())
         return {
             "source": self.source,
@@ -141,7 +148,7 @@ class Segmentation:
             "verdict": self.verdict,
             "python": self.repeat,
             "seed": self.seed,
-            "settings": {name: _plain(name, value) for name, value in settings.items()},
+            "settings": {name: _plain(name, value) for name, value in vars(self.settings).items()},
             "versions": {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
             "regions": self.regions,
         }
@@ -183,7 +190,7 @@ def _written(name: str, value: Any) -> str:
     text = repr(value)
     if isinstance(value, (str, int, float)):
         return text
-    return f"ss.{text}" if text.startswith(type(value).__name__ + "(") and "=" in text else name
+    return f"ss.{text}" if text.startswith(type(value).__name__ + "(") else name
 
 
 def _plain(name: str, value: Any) -> str | int | float | bool | None:

@@ -11,7 +11,7 @@ from spinseg.image.pixels import Picture
 
 # Log-odds of a boundary that people draw, from three cues: the constant and a weight for each. Fitted by
 # `python -m benchmarks boundaries` to the training photographs of BSDS300.
-LOG_ODDS = (-4.36, 0.06, 0.72, 3.59)
+LOG_ODDS = (-4.07, -0.05, 0.69, 3.85)
 REACH = 8.0  # CIELAB units within which a neighbour's histogram counts
 
 

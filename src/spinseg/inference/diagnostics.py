@@ -21,7 +21,7 @@ QUANTITIES = {
 R_HAT_LIMIT = 1.05  # chains of partitions mix slowly; Vehtari et al. ask for 1.01
 ESS_PER_CHAIN = 100  # below it R-hat and ESS themselves are unreliable (Vehtari et al., section 4)
 FEWEST_DRAWS = 4  # each half of a chain needs a variance
-ROUNDING = 1e-9  # a running log posterior drifts by less than this share of itself
+ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
 NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
 
@@ -72,12 +72,13 @@ class Diagnostics:
     agree: bool | None
 
     def __str__(self) -> str:
-        lines = [f"{'':<16}{'mean':>12}{'R-hat':>8}{'bulk ESS':>10}{'tail ESS':>10}{'ESS/s':>10}"]
+        lines = [f"{'':<16}{'mean':>12}{'sd':>9}{'R-hat':>8}{'bulk ESS':>10}{'tail ESS':>10}{'ESS/s':>10}"]
         for name, row in self.table.items():
-            mean = f"{np.mean(row.chain_means):.{QUANTITIES[name][1]}f}" if row.chain_means else "-"
-            cells = [(row.r_hat, 8, 2), (row.ess_bulk, 10, 0), (row.ess_tail, 10, 0), (row.ess_per_second, 10, 1)]
-            texts = [f"{'-' if x is None else format(x, f'.{decimals}f'):>{width}}" for x, width, decimals in cells]
-            lines.append(f"{name:<16}{mean:>12}{''.join(texts)}")
+            decimals = QUANTITIES[name][1]
+            mean = float(np.mean(row.chain_means)) if row.chain_means else None
+            cells = [(mean, 12, decimals), (row.sd, 9, decimals), (row.r_hat, 8, 2)]
+            cells += [(row.ess_bulk, 10, 0), (row.ess_tail, 10, 0), (row.ess_per_second, 10, 1)]
+            lines.append(f"{name:<16}" + "".join(f"{'-' if x is None else f'{x:.{d}f}':>{w}}" for x, w, d in cells))
         return "\n".join([*lines, self.verdict])
 
 
@@ -111,17 +112,17 @@ def diagnose(chains: Chains, graph: SiteGraph) -> Diagnostics:
     return Diagnostics(table, verdict, agree)
 
 
-def traces(chains: Chains, graph: SiteGraph) -> dict[str, NDArray[np.float64]]:
+def traces(chains: Chains, graph: SiteGraph | None = None) -> dict[str, NDArray[Any]]:
     """Quantities that do not depend on labels, each of shape (chain, draw).
 
-    log_posterior and n_clusters of every sweep after the burn-in; of every draw the entropy of the cluster sizes, sum of
-    -(m / n) log2(m / n), and edge_agreement, the share of edges whose two ends share a cluster (1 without edges).
+    log_posterior and n_clusters of every sweep after the burn-in; of every draw the entropy of the cluster sizes, sum
+    of -(m / n) log2(m / n), and edge_agreement, the share of edges whose two ends share a cluster (1 if none is there).
 
     Parameters
     ----------
     chains : Chains
-    graph : SiteGraph
-        That of the model.
+    graph : SiteGraph, optional
+        That of the model. Without it edge_agreement is left out.
 
     Examples
     --------
@@ -131,25 +132,34 @@ def traces(chains: Chains, graph: SiteGraph) -> dict[str, NDArray[np.float64]]:
     >>> {name: trace.shape for name, trace in traces(ss.sample(model, 20, chains=2, thin=5, rng=0), graph).items()}
     {'log_posterior': (2, 20), 'n_clusters': (2, 20), 'entropy': (2, 4), 'edge_agreement': (2, 4)}
     """
-    if chains.labels.shape[2] != graph.n_sites:
-        refuse("graph", f"have the {chains.labels.shape[2]} sites of the chains", graph.n_sites)
-    a, b = graph.edges.T
-    entropy, agreement = np.empty(chains.labels.shape[:2]), np.ones(chains.labels.shape[:2])
+    entropy = np.empty(chains.labels.shape[:2])
     for place in np.ndindex(entropy.shape):
-        draw = chains.labels[place]
-        share = np.sort(np.bincount(draw)) / graph.n_sites  # sorted, so that equal sizes give equal entropies
+        sizes = np.sort(np.unique(chains.labels[place], return_counts=True)[1])  # so equal sizes give equal entropies
+        share = sizes / sizes.sum()
         entropy[place] = -share @ np.log2(share)
-        if graph.n_edges > 0:
-            agreement[place] = (draw[a] == draw[b]).mean()
-    return {
+    found: dict[str, NDArray[Any]] = {
         "log_posterior": chains.log_posterior[:, chains.burn_in :],
-        "n_clusters": chains.n_clusters[:, chains.burn_in :].astype(np.float64),
+        "n_clusters": chains.n_clusters[:, chains.burn_in :],
         "entropy": entropy,
-        "edge_agreement": agreement,
     }
+    if graph is not None:
+        found["edge_agreement"] = _edge_agreement(chains.labels, graph)
+    return found
 
 
-def to_arviz(chains: Chains, graph: SiteGraph) -> Any:
+def _edge_agreement(labels: NDArray[np.int32], graph: SiteGraph) -> NDArray[np.float64]:
+    """The share of edges within clusters, of each draw."""
+    if labels.shape[-1] != graph.n_sites:
+        refuse("graph", f"have the {labels.shape[-1]} sites of the chains", graph.n_sites)
+    agreement = np.ones(labels.shape[:2])
+    if graph.n_edges > 0:
+        for place in np.ndindex(agreement.shape):  # one at a time: a table of draws x edges may not fit
+            ends = labels[place][graph.edges]
+            agreement[place] = (ends[:, 0] == ends[:, 1]).mean()
+    return agreement
+
+
+def to_arviz(chains: Chains, graph: SiteGraph | None = None) -> Any:
     """The draws as an ArviZ DataTree; needs the extra `spinseg[diagnostics]`.
 
     Group `posterior` holds n_clusters, entropy and edge_agreement of each draw, `sample_stats` its log posterior as
@@ -159,8 +169,8 @@ def to_arviz(chains: Chains, graph: SiteGraph) -> Any:
     Parameters
     ----------
     chains : Chains
-    graph : SiteGraph
-        That of the model.
+    graph : SiteGraph, optional
+        That of the model. Without it edge_agreement is left out.
 
     Raises
     ------
@@ -179,24 +189,18 @@ def to_arviz(chains: Chains, graph: SiteGraph) -> Any:
         from_dict = import_module("arviz_base").from_dict
     except ImportError:
         raise ImportError('to_arviz needs ArviZ and xarray: pip install "spinseg[diagnostics]"') from None
-    found = traces(chains, graph)
-    drawn = slice(chains.thin - 1, None, chains.thin)  # the sweep of each draw, counted from the end of the burn-in
-    n_draws = chains.labels.shape[1]
-    return from_dict(
-        {
-            "posterior": {
-                "n_clusters": found["n_clusters"][:, drawn][:, :n_draws].astype(np.int32),
-                "entropy": found["entropy"],
-                "edge_agreement": found["edge_agreement"],
-            },
-            "sample_stats": {"lp": found["log_posterior"][:, drawn][:, :n_draws]},
-            "partition": {"labels": chains.labels},
-        },
-        dims={"labels": ["site"]},
-    )
+    posterior, n_draws = traces(chains, graph), chains.labels.shape[1]
+    for name in ("log_posterior", "n_clusters"):  # of every sweep; a draw is the last of each `thin`
+        posterior[name] = posterior[name][:, chains.thin - 1 :: chains.thin][:, :n_draws]
+    groups = {
+        "sample_stats": {"lp": posterior.pop("log_posterior")},
+        "posterior": posterior,
+        "partition": {"labels": chains.labels},
+    }
+    return from_dict(groups, dims={"labels": ["site"]})
 
 
-def _quantity(name: str, trace: NDArray[np.float64], seconds: float) -> Quantity:
+def _quantity(name: str, trace: NDArray[Any], seconds: float) -> Quantity:
     """R-hat and effective sample sizes of one trace."""
     if not np.isfinite(trace).all():
         refuse(name, "be finite", trace[~np.isfinite(trace)][0])
@@ -204,10 +208,12 @@ def _quantity(name: str, trace: NDArray[np.float64], seconds: float) -> Quantity
     means = tuple(trace.mean(axis=1).tolist()) if n_draws > 0 else ()
     if n_draws < FEWEST_DRAWS:
         return Quantity(name, means, None, None, None, None, None)
+    # Equal partitions have log posteriors that differ by drift, which ranks and quantiles would take for a signal.
+    grain = ROUNDING * max(np.abs(trace).max(), 1.0)
+    trace = np.round(trace / grain) * grain
     halves = np.concatenate([trace[:, : n_draws // 2], trace[:, -(n_draws // 2) :]])  # what R-hat compares
-    rounding = ROUNDING * max(np.abs(trace).max(), 1.0)
     sd, r_hat, bulk, tail = 0.0, 1.0, float(trace.size), float(trace.size)
-    if np.ptp(halves) > rounding:
+    if np.ptp(halves) > 0:
         from arviz_stats.base import array_stats  # takes long to load
 
         sd = float(trace.std())
@@ -215,8 +221,7 @@ def _quantity(name: str, trace: NDArray[np.float64], seconds: float) -> Quantity
             bulk = float(array_stats.ess(trace, method="bulk"))
             tail = float(array_stats.ess(trace, method="tail", prob=0.05))
             r_hat = float(array_stats.rhat(trace)) if n_chains > 1 else 1.0
-        if r_hat > 1e6 or (np.ptp(halves, axis=1) <= rounding).all():  # what varies within a half is rounding
-            r_hat = np.inf
+        r_hat = np.inf if r_hat > 1e6 else r_hat  # a variance within halves that is rounding only
     per_second = bulk / seconds if seconds > 0 else None
     return Quantity(name, means, sd, r_hat if n_chains > 1 else None, bulk, tail, per_second)
 
@@ -225,21 +230,21 @@ def _verdict(rows: list[Quantity], n_chains: int, n_draws: int) -> tuple[str, bo
     """What the table says, in plain language, and whether the chains agree."""
     judged = [row for row in rows if row.ess_bulk is not None]
     if not judged:
-        return (
-            f"Too few draws to judge: {n_draws} in each chain after the burn-in, 4 are the least. Sample longer.",
-            None,
-        )
+        text = f"Too few draws to judge: {n_draws} in each chain after the burn-in, and {FEWEST_DRAWS} are the least."
+        return text + " Sample longer.", None
     chains = f"{NUMERALS[n_chains] if n_chains < len(NUMERALS) else n_chains} chains"
     scarce = min(judged, key=_least_ess)
-    effective = f"{_least_ess(scarce):,.0f} effective draws of {_called(scarce)}"
+    effective = f"{_least_ess(scarce):,.0f}, of {_called(scarce)}"
     missing = [_called(row) for row in rows if row.ess_bulk is None]
     note = f" There are too few draws, {n_draws} in each chain, to judge {' and '.join(missing)}." if missing else ""
     if n_chains == 1:
-        text = f"One chain: nothing to compare with, so it cannot be told whether it is stuck. It holds {effective}."
-        return text + " Sample two or more chains from different starts." + note, None
+        text = "One chain: nothing to compare with, so it cannot be told whether it is stuck."
+        text += f" Its fewest effective draws are {effective}. Sample two or more chains from different starts."
+        return text + note, None
     apart = sorted([row for row in judged if _r_hat(row) > R_HAT_LIMIT], key=_r_hat, reverse=True)
     if apart:
-        means = ", ".join(f"{mean:.{QUANTITIES[apart[0].name][1]}f}" for mean in apart[0].chain_means)
+        decimals = QUANTITIES[apart[0].name][1]
+        means = ", ".join(f"{round(mean, decimals) + 0.0:.{decimals}f}" for mean in apart[0].chain_means)  # no -0.0
         text = f"The chains do not agree: R-hat of {_called(apart[0])} is {_shown(apart[0])} (chain means {means})"
         text += "".join(f", that of {_called(row)} {_shown(row)}" for row in apart[1:])
         return f"{text}; at most {R_HAT_LIMIT} is wanted. Sample longer, and do not trust the draws yet." + note, False
@@ -248,9 +253,9 @@ def _verdict(rows: list[Quantity], n_chains: int, n_draws: int) -> tuple[str, bo
         return f"{text} where they started. Start chains from different places to tell." + note, True
     largest = f"R-hat is at most {max(map(_r_hat, judged)):.2f}"
     if _least_ess(scarce) < ESS_PER_CHAIN * n_chains:
-        text = f"{chains} agree so far ({largest}), but on only {effective}, of {ESS_PER_CHAIN * n_chains} advised."
-        return text + " Sample longer." + note, True
-    return f"{chains} agree: {largest}, with {effective} and more of the others." + note, True
+        text = f"{chains} agree so far ({largest}), but the fewest effective draws are {effective}"
+        return f"{text}, and {ESS_PER_CHAIN * n_chains} are advised. Sample longer." + note, True
+    return f"{chains} agree: {largest}, and the fewest effective draws are {effective}." + note, True
 
 
 def _called(row: Quantity) -> str:
@@ -265,7 +270,9 @@ def _r_hat(row: Quantity) -> float:
 
 def _shown(row: Quantity) -> str:
     """R-hat in a sentence."""
-    return "infinite" if row.r_hat == np.inf else f"{row.r_hat:.2f}"
+    if row.r_hat == np.inf:
+        return "infinite"
+    return f"{row.r_hat:.2f}" if _r_hat(row) > 1.1 else f"{row.r_hat:.3f}"  # 1.054 is not at most 1.05
 
 
 def _least_ess(row: Quantity) -> float:

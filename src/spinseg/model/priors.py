@@ -144,6 +144,33 @@ class DirichletProcess(PartitionPrior):
         return float(log_rising(self.concentration, n_sites))
 
 
+class TemperedProcess(PartitionPrior):
+    """A Dirichlet process whose size term counts for less: log_v[k] = k log alpha, log_w[m] = w lgamma(m).
+
+    w = `power` for up to `n_reference` sites, and less in proportion beyond. The plain process gains 140 nats from
+    joining two clusters of 200 sites, whatever they look like; where the likelihood is tempered, that would drown it.
+    """
+
+    def __init__(
+        self,
+        concentration: float = 0.5,
+        power: float = 0.1,
+        n_reference: int = 800,
+        *,
+        min_size: int = 1,
+        max_size: int | None = None,
+    ) -> None:
+        super().__init__(min_size=min_size, max_size=max_size)
+        self.concentration = number("concentration", concentration, above=0)
+        self.power = number("power", power, at_least=0)
+        self.n_reference = whole("n_reference", n_reference, at_least=1)
+
+    def _tables(self, n_sites: int) -> tuple[Table, Table]:
+        sizes = np.arange(n_sites + 1, dtype=np.float64)
+        weight = self.power * min(1.0, self.n_reference / n_sites)
+        return sizes * math.log(self.concentration), weight * gammaln(np.maximum(sizes, 1.0))
+
+
 class PitmanYor(PartitionPrior):
     """Two-parameter Poisson-Dirichlet with concentration alpha and discount theta.
 

@@ -15,5 +15,5 @@ _FOLDER = Path(__file__).parent
 PICTURES = {
     "coffee": BundledPicture(_FOLDER / "coffee.jpg", "a photograph by Rachel Michetti (CC0)"),
     "cat": BundledPicture(_FOLDER / "cat.jpg", "a photograph by Stefan van der Walt (CC0)"),
-    "rocket": BundledPicture(_FOLDER / "rocket.jpg", "a photograph by SpaceX (public domain)"),
+    "astronaut": BundledPicture(_FOLDER / "astronaut.jpg", "a photograph by NASA (public domain)"),
 }

@@ -46,6 +46,7 @@ def report(
         log_posterior=lines(chains.log_posterior, "log posterior over sweeps", shaded=chains.burn_in),
         n_clusters=lines(chains.n_clusters, "number of clusters over sweeps", shaded=chains.burn_in),
         posterior=bars(shares, "posterior of the number of clusters", "clusters") if shares else "",
+        before_regions=", before they are cut into regions" if found["settings"]["regions"] else "",
         regions=_regions(found["regions"]),
         python=escape(f"import spinseg as ss\n{found['python']}"),
         settings=_rows(found["settings"]),
@@ -112,6 +113,6 @@ def _regions(regions: list[dict[str, Any]]) -> str:
 def _rows(values: dict[str, Any]) -> str:
     """Names and values as rows of a table."""
     return "\n".join(
-        f"<tr><th>{escape(name)}</th><td>{escape('' if value is None else str(value))}</td></tr>"
+        f"<tr><th>{escape(name)}</th><td>{escape('automatic' if value is None else str(value))}</td></tr>"
         for name, value in values.items()
     )

@@ -1,0 +1,117 @@
+"""One photograph from array to labels, beside what else a user might call; every method on one thread."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from skimage import graph
+from skimage.segmentation import felzenszwalb, quickshift, slic
+
+import spinseg as ss
+from spinseg.image.adjacency import region_adjacency
+from spinseg.image.pixels import as_picture
+from spinseg.image.superpixels import superpixels
+from spinseg.inference.sampler import sample
+from spinseg.picture_model import picture_model
+from spinseg.pictures import PICTURES
+from spinseg.presets import PRESETS
+
+REPEATS = 5
+
+
+def photograph() -> NDArray[np.uint8]:
+    """A photograph of 481 x 321 pixels."""
+    with Image.open(PICTURES["coffee"].path) as image:
+        return np.asarray(image)[40:361, 60:541]
+
+
+def rag_merge(image: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """scikit-image's SLIC and hierarchical merging of mean colours, as in its gallery."""
+    labels = slic(image, compactness=30, n_segments=400, start_label=1)
+    rag = graph.rag_mean_color(image, labels)
+
+    def weight(rag: graph.RAG, src: int, dst: int, n: int) -> dict[str, float]:
+        return {"weight": float(np.linalg.norm(rag.nodes[dst]["mean color"] - rag.nodes[n]["mean color"]))}
+
+    def merge(rag: graph.RAG, src: int, dst: int) -> None:
+        rag.nodes[dst]["total color"] += rag.nodes[src]["total color"]
+        rag.nodes[dst]["pixel count"] += rag.nodes[src]["pixel count"]
+        rag.nodes[dst]["mean color"] = rag.nodes[dst]["total color"] / rag.nodes[dst]["pixel count"]
+
+    return graph.merge_hierarchical(
+        labels, rag, thresh=35, rag_copy=False, in_place_merge=True, merge_func=merge, weight_func=weight
+    )
+
+
+def mean_shift(image: NDArray[np.uint8]) -> NDArray | None:
+    """OpenCV's mean-shift filter with the paper's bandwidths; None without the extra [cv]."""
+    try:
+        import cv2
+    except ImportError:
+        return None
+    cv2.setNumThreads(1)
+    return cv2.pyrMeanShiftFiltering(image, 20, 15)
+
+
+def seconds(*calls: Callable[[], object]) -> list[float]:
+    """Least time of each call, the calls taking turns so that all meet the same machine."""
+    least = [np.inf] * len(calls)
+    for _ in range(REPEATS):
+        for i, call in enumerate(calls):
+            began = time.perf_counter()
+            call()
+            least[i] = min(least[i], time.perf_counter() - began)
+    return least
+
+
+def stages(image: NDArray[np.uint8], preset: str) -> dict[str, float]:
+    """Least time of each stage of `segment`, one chain."""
+    settings = PRESETS[preset]
+    least: dict[str, float] = {}
+    for _ in range(REPEATS):
+        clock = [time.perf_counter()]
+        picture = as_picture(image)
+        sites = superpixels(picture, kind=settings.sites, pixels_per_site=settings.pixels_per_site)
+        clock.append(time.perf_counter())
+        adjacency = region_adjacency(sites)
+        clock.append(time.perf_counter())
+        model = picture_model(picture, sites, adjacency, settings)
+        clock.append(time.perf_counter())
+        sample(model, settings.sweeps, 1, settings.moves, settings.lam, settings.init, settings.sweeps // 2, rng=0)
+        clock.append(time.perf_counter())
+        for name, taken in zip(("sites", "graph", "features", "sampling"), np.diff(clock), strict=True):
+            least[name] = min(least.get(name, np.inf), float(taken))
+    return least
+
+
+def study() -> dict[str, object]:
+    """Times as multiples of skimage's SLIC, and our own by stage."""
+    image = photograph()
+    for preset in PRESETS:  # load what is compiled
+        ss.segment(image, preset, chains=1, sweeps=2, workers=1, rng=0)
+    calls: dict[str, Callable[[], object]] = {
+        "skimage slic": lambda: slic(image, n_segments=image[..., 0].size // 60),
+        "spinseg photo": lambda: ss.segment(image, "photo", chains=1, workers=1, rng=0),
+        "spinseg paper": lambda: ss.segment(image, "paper", chains=1, workers=1, rng=0),
+        "skimage felzenszwalb": lambda: felzenszwalb(image, scale=600, sigma=0.8, min_size=800),
+        "skimage quickshift": lambda: quickshift(image, kernel_size=5, max_dist=10, ratio=1.0),
+        "skimage slic + merge_hierarchical": lambda: rag_merge(image),
+    }
+    if mean_shift(image) is not None:
+        calls["OpenCV mean shift"] = lambda: mean_shift(image)
+    taken = dict(zip(calls, seconds(*calls.values()), strict=True))
+    unit = taken["skimage slic"]
+    figures: dict[str, object] = {f"{name} / skimage slic": value / unit for name, value in taken.items()}
+    for preset in PRESETS:
+        parts = stages(image, preset)
+        figures |= {f"{preset}: {name} / skimage slic": value / unit for name, value in parts.items()}
+        before = sum(value for name, value in parts.items() if name != "sampling")
+        figures[f"{preset}: sites + features + graph / skimage slic"] = before / unit
+    figures["skimage slic, seconds"] = unit
+    figures["quickshift / spinseg photo"] = taken["skimage quickshift"] / taken["spinseg photo"]
+    figures["slic + merge_hierarchical / spinseg photo"] = (
+        taken["skimage slic + merge_hierarchical"] / taken["spinseg photo"]
+    )
+    return figures
