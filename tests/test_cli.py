@@ -194,9 +194,11 @@ def test_ctrl_c_saves_what_is_finished(photo, tmp_path, jobs):
     out = tmp_path / "out"
     spinseg("segment", copies[0], "--out", out, *FAST, check=0)  # done before
     run = started("segment", *copies, "--out", out, "--jobs", jobs, "--sweeps", 300_000)
-    time.sleep(5)
+    while not (out / "b").exists():
+        time.sleep(0.1)
+    time.sleep(4)  # until it samples
     run.send_signal(signal.SIGINT)
-    _, errors = run.communicate(timeout=60)
+    _, errors = run.communicate(timeout=120)
     assert run.returncode == 130 and "Traceback" not in errors, errors
     assert "interrupted; what is finished is saved" in errors
     assert json.loads((out / "a" / "result.json").read_text())["sweeps_done"] == 10

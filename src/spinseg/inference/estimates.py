@@ -1,7 +1,5 @@
 """Summaries of draws that do not depend on how clusters are numbered."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
@@ -94,7 +92,7 @@ def count_regions(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int64]:
     return np.array(counts).reshape(np.shape(labels)[:-1])
 
 
-def pmf(counts: ArrayLike | Sequence[int]) -> dict[int, float]:
+def pmf(counts: ArrayLike) -> dict[int, float]:
     """How often each whole number occurs, in increasing order.
 
     Examples
