@@ -8,7 +8,8 @@ from scipy.stats import chisquare
 
 import spinseg as ss
 from spinseg.inference import _kernels
-from spinseg.inference._kernels import ATTEMPTS_LEFT, N_CLUSTERS
+from spinseg.inference._kernels import N_CLUSTERS, REGROUPS_LEFT, SPLITS_LEFT
+from spinseg.inference.anchors import near_sites
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.pack import new_state, pack
 
@@ -69,10 +70,10 @@ def p_value(counts: np.ndarray, probabilities: np.ndarray) -> float:
 
 
 @cache
-def iterator(kernels, sweeping: bool, splitting: bool):
+def iterator(kernels, sweeping: bool, splitting: bool, regrouping: bool):
     """A compiled function that starts at each row of `starts`, does one iteration, and writes the partition to `out`."""
     rebuild, begin_sweep, sweep = kernels.rebuild, kernels.begin_sweep, kernels.sweep
-    renumber, split_merge = kernels.renumber, kernels.split_merge
+    renumber, split_merge, regroup = kernels.renumber, kernels.split_merge, kernels.regroup
 
     @njit
     def iterate_each(target, state, starts, out, plan, rng):
@@ -91,17 +92,22 @@ def iterator(kernels, sweeping: bool, splitting: bool):
                 begin_sweep(target, state, plan.lams, rng)
                 sweep(target, state, plan.inv_temperature, rng)
             if splitting:
-                state.number[ATTEMPTS_LEFT] = plan.attempts
+                state.number[SPLITS_LEFT] = plan.splits
                 split_merge(target, state, plan.inv_temperature, rng)
+            if regrouping:
+                state.number[REGROUPS_LEFT] = plan.regroups
+                regroup(target, state, plan.inv_temperature, rng)
             renumber(state.label, state.rank, out[r])
 
     return iterate_each
 
 
-def iterated(model, lam, n_draws, seed, *, kernels=_kernels, temperature=1.0, moves="gsw", attempts=0, max_table=2**20):
+def iterated(
+    model, lam, n_draws, seed, *, kernels=_kernels, temperature=1.0, moves="gsw", splits=0, regroups=0, max_table=2**20
+):
     """(p-value, frequencies) after one iteration from independent exact draws of the posterior at a temperature.
 
-    An iteration is a sweep, left out where lam is "none", and some attempts to split or merge.
+    An iteration is a sweep, left out where lam is "none", and some attempts to split or merge, and to regroup.
     """
     rng = np.random.default_rng(seed)
     log_p = log_probabilities(model) / temperature
@@ -111,11 +117,12 @@ def iterated(model, lam, n_draws, seed, *, kernels=_kernels, temperature=1.0, mo
     sweeping = not isinstance(lam, str)
     strength, lams = bond_strengths(model, lam if sweeping else None, moves)
     lams = lams if sweeping else np.empty(0)
-    target = pack(model, strength, max_table)
+    target = pack(model, strength, near_sites(model), max_table)
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
-    plan = _kernels.Plan(lams, attempts, 1.0 / temperature, 0, 1)
-    parts = (sweeping, attempts > 0) if kernels is not _kernels else (True, True)  # the whole is compiled once
+    plan = _kernels.Plan(lams, splits, regroups, 1.0 / temperature, 0, 1)
+    parts = (sweeping, splits > 0, regroups > 0)
+    parts = parts if kernels is not _kernels else (True, True, True)  # the whole is compiled once
     iterator(kernels, *parts)(target, state, starts, out, plan, rng)
     counts = frequencies(out)
     return p_value(counts, probabilities), counts

@@ -55,6 +55,6 @@ def test_the_fault_is_caught(fault):
     graph, kept = exact.graph(6)
     prior = ss.PitmanYor(0.8, 0.4, min_size=2) if "forbidden" in fault else ss.PitmanYor(0.8, 0.4)
     model = ss.Model(graph, zoo.likelihoods(6)["histogram"], prior, exact.MIXED[kept])
-    lam, attempts = (3.0, 0) if fault in SWEEP_FAULTS else ("none", 2)
-    assert exact.iterated(model, lam, 200_000, 6, attempts=attempts)[0] > 1e-4
-    assert exact.iterated(model, lam, 200_000, 6, attempts=attempts, kernels=broken(fault))[0] < 1e-6
+    lam, splits = (3.0, 0) if fault in SWEEP_FAULTS else ("none", 2)
+    assert exact.iterated(model, lam, 200_000, 6, splits=splits)[0] > 1e-4
+    assert exact.iterated(model, lam, 200_000, 6, splits=splits, kernels=broken(fault))[0] < 1e-6

@@ -38,7 +38,7 @@ def new_chain(model, init, sweeps, seed=3) -> sampler_module.Chain:
     strength, lams = bond_strengths(model, None, "auto")
     record = _kernels.Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
     start = starting_labels(model, pack(model, model.beta), init)
-    plan = _kernels.Plan(lams, 10, 1.0, sweeps, 1)
+    plan = _kernels.Plan(lams, 10, 3, 1.0, sweeps, 1)
     return sampler_module.Chain(
         model, pack(model, strength), plan, start, model.log_posterior(start), record, np.random.default_rng(seed)
     )

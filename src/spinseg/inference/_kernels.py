@@ -21,7 +21,8 @@ FAMILIES = ("diagonal_gaussian", "gaussian", "poisson_gamma")
 DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
 
 # Entries of State.number and State.real.
-N_CLUSTERS, N_SPINS, CURSOR, ATTEMPTS_LEFT, STOP, SPLITS_TRIED, SPLITS_MADE, MERGES_TRIED, MERGES_MADE = range(9)
+N_CLUSTERS, N_SPINS, CURSOR, SPLITS_LEFT, REGROUPS_LEFT, STOP = range(6)
+SPLITS_TRIED, SPLITS_MADE, MERGES_TRIED, MERGES_MADE, REGROUPS_TRIED, REGROUPS_MADE = range(6, 12)
 LOG_POSTERIOR, LAM = range(2)
 
 # What a sweep or a run answers: it is finished; no empty slot is left, enlarge the tables and call again; told to stop.
@@ -68,6 +69,7 @@ class Target(NamedTuple):
     log_v: np.ndarray  # (n + 1,) float64
     log_w: np.ndarray  # (n + 1,) float64
     guide: np.ndarray  # (n + 1,) float64; log_w with its -inf filled in, so that every split can be proposed
+    near: np.ndarray  # (n, any) uint32; sites that look like each one, for the anchors of regroupings
 
 
 class State(NamedTuple):
@@ -86,14 +88,14 @@ class State(NamedTuple):
     rank: np.ndarray  # (capacity,) int32; scratch
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in this sweep
     member: np.ndarray  # (n,) uint32; the sites, spin-cluster by spin-cluster
-    first: np.ndarray  # (n + 1,) uint32; spin-cluster c is member[first[c]..first[c+1]]
+    first: np.ndarray  # (n + 1,) uint32; spin-cluster c is member[first[c]..first[c+1]]; scratch between sweeps
     pool_bin: np.ndarray  # (D + 1,) uint32; occupied bins of the spin-cluster at hand
     pool_count: np.ndarray  # (D,) int32; their counts
     pooled: np.ndarray  # (D,) int32; all zero between calls
     pool_total: np.ndarray  # (S,) float64; its summed statistics
     joined: np.ndarray  # (S,) float64; scratch
     work: np.ndarray  # float64; scratch, a triangle for the Cholesky factor
-    number: np.ndarray  # (9,) int64
+    number: np.ndarray  # (12,) int64
     real: np.ndarray  # (2,) float64
 
 
@@ -101,7 +103,8 @@ class Plan(NamedTuple):
     """What an iteration is, and which ones are kept."""
 
     lams: np.ndarray  # float64; a sweep draws its lambda from these
-    attempts: int  # to split or merge after each sweep
+    splits: int  # attempts to split or merge after each sweep
+    regroups: int  # attempts to regroup two clusters into three, or back, after those
     inv_temperature: float
     burn_in: int
     thin: int
@@ -576,37 +579,47 @@ def log_predictive(target, state, slot, n_bins):
 
 
 @jit
-def allocate(target, state, n_sites, forced, floor, inv_temperature, rng):
-    """Deal member[:n_sites] out to slots k and k + 1, founded by the first two; the log probability of the choices.
+def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperature, rng):
+    """Deal member[:n_sites] out to the slots from `base`, founded by the first n_seeds; log probability of the choices.
 
-    `forced` repeats the division between the clusters of the first two sites, and gives up when its log probability
-    is below `floor`. A site that was dealt has spin 1 or 2.
+    `forced` repeats the division between the clusters of the seeds, and gives up when its log probability is below
+    `floor`. A site that was dealt to slot base + s has spin s + 1.
     """
     start, neighbour, beta, guide = target.start, target.neighbour, target.beta, target.guide
-    size, spin, member, label = state.size, state.spin, state.member, state.label
-    a = state.number[N_CLUSTERS]
-    label_a = label[member[0]]
+    size, spin, member, label, gain = state.size, state.spin, state.member, state.label, state.gain
     log_q = 0.0
     for i in range(spin.size):
         spin[i] = 0
     for q in range(n_sites):
         u = member[q]
         n_bins = pool(target, state, member[q : q + 1])
-        to_a = q == 0
-        if q > 1:
-            m_a, m_b = size[a], size[a + 1]
-            x = guide[m_a + 1] - guide[m_a] - guide[m_b + 1] + guide[m_b]
-            x += log_predictive(target, state, a, n_bins) - log_predictive(target, state, a + 1, n_bins)
+        side = q
+        if q >= n_seeds:
+            for s in range(n_seeds):
+                m = size[base + s]
+                gain[s] = guide[m + 1] - guide[m] + log_predictive(target, state, base + s, n_bins)
             for h in range(start[u], start[u + 1]):
-                side = spin[neighbour[h]]
-                x += beta[h] * ((side == 1) - 1.0 * (side == 2))
-            x = min(max(inv_temperature * x, -700.0), 700.0)  # exp(700) is still finite
-            to_a = label[u] == label_a if forced else rng.random() * (1.0 + math.exp(-x)) < 1.0
-            log_q -= math.log1p(math.exp(-x if to_a else x))
+                if spin[neighbour[h]] > 0:
+                    gain[spin[neighbour[h]] - 1] += beta[h]
+            top, total = -np.inf, 0.0
+            for s in range(n_seeds):
+                top = max(top, gain[s])
+            for s in range(n_seeds):
+                total += math.exp(inv_temperature * (gain[s] - top))
+            side = 0
+            if forced:
+                while label[member[side]] != label[u]:
+                    side += 1
+            else:
+                point = rng.random() * total - math.exp(inv_temperature * (gain[0] - top))
+                while point >= 0.0 and side < n_seeds - 1:
+                    side += 1
+                    point -= math.exp(inv_temperature * (gain[side] - top))
+            log_q += inv_temperature * (gain[side] - top) - math.log(total)
             if forced and log_q < floor:
                 return log_q
-        spin[u] = 1 if to_a else 2
-        shift(target, state, a if to_a else a + 1, 1, n_bins, 1)
+        spin[u] = side + 1
+        shift(target, state, base + side, 1, n_bins, 1)
     return log_q
 
 
@@ -638,7 +651,7 @@ def propose_split(target, state, inv_temperature, rng):
         return -1, 0.0, 0.0
     gather_sites(state, slot, 0)
     shuffle(member, 0, m, rng)
-    log_q = allocate(target, state, m, False, 0.0, inv_temperature, rng)
+    log_q = allocate(target, state, m, 2, k, False, 0.0, inv_temperature, rng)
     m_a, m_b = size[k], size[k + 1]
     change = slot_log_marginal(state, k) + slot_log_marginal(state, k + 1) - slot_log_marginal(state, slot)
     change += log_w[m_a] + log_w[m_b] - log_w[m] + log_v[k + 1] - log_v[k]
@@ -706,7 +719,7 @@ def log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
     r = m_a + int(rng.random() * (m - m_a))
     member[1], member[r] = member[r], member[1]
     shuffle(member, 2, m, rng)
-    log_q = allocate(target, state, m, True, floor, inv_temperature, rng)
+    log_q = allocate(target, state, m, 2, k, True, floor, inv_temperature, rng)
     clear_slot(state, k)
     clear_slot(state, k + 1)
     return log_q
@@ -755,13 +768,141 @@ def split_or_merge(target, state, inv_temperature, rng):
 @inlined
 def split_merge(target, state, inv_temperature, rng):
     """Do the attempts that are left in this iteration; DONE, FULL or STOPPED."""
-    while state.number[ATTEMPTS_LEFT] > 0:
+    while state.number[SPLITS_LEFT] > 0:
         if state.number[N_CLUSTERS] + 3 >= state.size.size:
             return FULL
         if state.number[STOP] != 0:
             return STOPPED
         split_or_merge(target, state, inv_temperature, rng)
-        state.number[ATTEMPTS_LEFT] -= 1
+        state.number[SPLITS_LEFT] -= 1
+    return DONE
+
+
+# --- Regroup two clusters into three, or three into two ---
+# Three sites are drawn without looking at the partition; the first two must lie in different clusters. If the third is
+# in one of these, all three found the new clusters of what they hold together, else the first two do. The division
+# is dealt out as in a split; the probability of dealing out the present one is that of the way back.
+
+
+@jit
+def draw_anchors(near, n, rng):
+    """Three sites: one anywhere, each other one anywhere with probability 0.3, else among those that look like it."""
+    a = int(rng.random() * n)
+    b, c = int(rng.random() * n), int(rng.random() * n)
+    if near.shape[1] > 0 and rng.random() < 0.7:
+        b = np.int64(near[a, int(rng.random() * near.shape[1])])
+    if near.shape[1] > 0 and rng.random() < 0.7:
+        c = np.int64(near[a, int(rng.random() * near.shape[1])])
+    return a, b, c
+
+
+@jit
+def order_from(member, seeds, n_seeds, n_sites, rng):
+    """Put the seeds first in member[:n_sites], and the others behind them in random order."""
+    for s in range(n_seeds):
+        for q in range(s, n_sites):
+            if member[q] == seeds[s]:
+                member[q] = member[s]
+                member[s] = seeds[s]
+                break
+    shuffle(member, n_seeds, n_sites, rng)
+
+
+@jit
+def group_value(state, log_w, slot):
+    """What one cluster adds to the log posterior, but for couplings."""
+    return slot_log_marginal(state, slot) + log_w[state.size[slot]]
+
+
+@jit
+def propose_regroup(target, state, inv_temperature, rng):
+    """Deal two clusters out as three, or three as two; (n_old, n_sites, anchors, change of log posterior, log q).
+
+    n_old = 0 where there is nothing to do. The new clusters are built in the empty slots from k; `first` notes the
+    slot of each site, counted from 1.
+    """
+    log_v, log_w, start, upper = target.log_v, target.log_w, target.start, target.upper
+    neighbour, beta = target.neighbour, target.beta
+    label, slot_of, spin, member, first = state.label, state.slot_of, state.spin, state.member, state.first
+    k = state.number[N_CLUSTERS]
+    anchors = draw_anchors(target.near, label.size, rng)
+    a, b, c = anchors
+    if label[a] == label[b] or a == c or b == c:
+        return 0, 0, anchors, 0.0, 0.0
+    n_old = 2 if label[c] == label[a] or label[c] == label[b] else 3
+    n_new = 5 - n_old
+    n_sites = gather_sites(state, slot_of[label[a]], 0)
+    n_sites = gather_sites(state, slot_of[label[b]], n_sites)
+    change = -group_value(state, log_w, slot_of[label[a]]) - group_value(state, log_w, slot_of[label[b]])
+    if n_old == 3:
+        n_sites = gather_sites(state, slot_of[label[c]], n_sites)
+        change -= group_value(state, log_w, slot_of[label[c]])
+    order_from(member, anchors, n_new, n_sites, rng)
+    log_q = allocate(target, state, n_sites, n_new, k, False, 0.0, inv_temperature, rng)
+    change += log_v[k - n_old + n_new] - log_v[k]
+    for s in range(n_new):
+        change += group_value(state, log_w, k + s)
+    for q in range(n_sites):
+        u = member[q]
+        first[u] = spin[u]
+        for h in range(upper[u], start[u + 1]):
+            j = neighbour[h]
+            if spin[j] > 0:
+                change += beta[h] * (1.0 * (spin[u] == spin[j]) - 1.0 * (label[u] == label[j]))
+    return n_old, n_sites, anchors, change, log_q
+
+
+@jit
+def log_q_of_groups(target, state, n_old, n_sites, anchors, floor, inv_temperature, rng):
+    """Log probability that the present clusters of the anchors are dealt out; a bound if below `floor`."""
+    base = state.number[N_CLUSTERS] + 3  # behind the new ones
+    order_from(state.member, anchors, n_old, n_sites, rng)
+    log_q = allocate(target, state, n_sites, n_old, base, True, floor, inv_temperature, rng)
+    for s in range(n_old):
+        clear_slot(state, base + s)
+    return log_q
+
+
+@jit
+def finish_regroup(state, n_old, n_sites, anchors, change, accepted):
+    """Replace the clusters of the anchors by those that were built, or forget these."""
+    number, label, member, first = state.number, state.label, state.member, state.first
+    k, n_new = number[N_CLUSTERS], 5 - n_old
+    if not accepted:
+        for s in range(n_new):
+            clear_slot(state, k + s)
+        return
+    a, b, c = anchors
+    id_a, id_b, id_c = label[a], label[b], label[c]
+    for q in range(n_sites):
+        label[member[q]] = state.id_of[k + first[member[q]] - 1]
+    number[N_CLUSTERS] = k + n_new
+    number[REGROUPS_MADE] += 1
+    state.real[LOG_POSTERIOR] += change
+    for s in range(n_old):
+        gone = state.slot_of[id_a if s == 0 else id_b if s == 1 else id_c]
+        clear_slot(state, gone)
+        drop_slot(state, gone)
+
+
+@jit
+def regroup(target, state, inv_temperature, rng):
+    """Do the attempts to regroup that are left in this iteration; DONE, FULL or STOPPED."""
+    while state.number[REGROUPS_LEFT] > 0:
+        if state.number[N_CLUSTERS] + 7 >= state.size.size:
+            return FULL
+        if state.number[STOP] != 0:
+            return STOPPED
+        state.number[REGROUPS_LEFT] -= 1
+        state.number[REGROUPS_TRIED] += 1
+        log_u = math.log(1.0 - rng.random())
+        n_old, n_sites, anchors, change, log_q = propose_regroup(target, state, inv_temperature, rng)
+        if n_old > 0:
+            floor = log_u - inv_temperature * change + log_q
+            accepted = floor < 0.0 and floor < log_q_of_groups(
+                target, state, n_old, n_sites, anchors, floor, inv_temperature, rng
+            )
+            finish_regroup(state, n_old, n_sites, anchors, change, accepted)
     return DONE
 
 
@@ -882,12 +1023,18 @@ def keep(state, record, plan, t):
 def run(target, state, record, plan, done, until, rng):
     """Do iterations done..until-1, the first perhaps left unfinished before; the status and how many are done."""
     for t in range(done, until):
-        if state.number[CURSOR] == state.number[N_SPINS] and state.number[ATTEMPTS_LEFT] == 0:
+        if (
+            state.number[CURSOR] == state.number[N_SPINS]
+            and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
+        ):
             begin_sweep(target, state, plan.lams, rng)
-            state.number[ATTEMPTS_LEFT] = plan.attempts
+            state.number[SPLITS_LEFT] = plan.splits
+            state.number[REGROUPS_LEFT] = plan.regroups
         status = sweep(target, state, plan.inv_temperature, rng)
         if status == DONE:
             status = split_merge(target, state, plan.inv_temperature, rng)
+        if status == DONE:
+            status = regroup(target, state, plan.inv_temperature, rng)
         if status != DONE:
             return status, t
         keep(state, record, plan, t)

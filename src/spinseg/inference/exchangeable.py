@@ -8,13 +8,15 @@ from numpy.typing import NDArray
 
 from spinseg.inference import _kernels
 from spinseg.inference._kernels import (
-    ATTEMPTS_LEFT,
     CURSOR,
     DONE,
     FULL,
     MERGES_TRIED,
     N_CLUSTERS,
     N_SPINS,
+    REGROUPS_LEFT,
+    REGROUPS_TRIED,
+    SPLITS_LEFT,
     SPLITS_TRIED,
     STOP,
     STOPPED,
@@ -39,12 +41,18 @@ def run(
 ) -> tuple[int, int]:
     """As the compiled `run`, for a target whose tables leave the prior out."""
     for t in range(done, until):
-        if state.number[CURSOR] == state.number[N_SPINS] and state.number[ATTEMPTS_LEFT] == 0:
+        if (
+            state.number[CURSOR] == state.number[N_SPINS]
+            and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
+        ):
             _kernels.begin_sweep(target, state, plan.lams, rng)
-            state.number[ATTEMPTS_LEFT] = plan.attempts
+            state.number[SPLITS_LEFT] = plan.splits
+            state.number[REGROUPS_LEFT] = plan.regroups
         status = sweep(log_g, target, state, plan.inv_temperature, rng)
         if status == DONE:
             status = split_merge(log_g, target, state, plan.inv_temperature, rng)
+        if status == DONE:
+            status = regroup(log_g, target, state, plan.inv_temperature, rng)
         if status != DONE:
             return status, t
         _kernels.keep(state, record, plan, t)
@@ -85,13 +93,13 @@ def weigh_prior(log_g: LogG, state: State, n_members: int, old: int, n_slots: in
 
 def split_merge(log_g: LogG, target: Target, state: State, inv_temperature: float, rng: np.random.Generator) -> int:
     """As the compiled `split_merge`."""
-    while state.number[ATTEMPTS_LEFT] > 0:
+    while state.number[SPLITS_LEFT] > 0:
         if state.number[N_CLUSTERS] + 3 >= state.size.size:
             return FULL
         if state.number[STOP] != 0:
             return STOPPED
         split_or_merge(log_g, target, state, inv_temperature, rng)
-        state.number[ATTEMPTS_LEFT] -= 1
+        state.number[SPLITS_LEFT] -= 1
     return DONE
 
 
@@ -115,3 +123,27 @@ def split_or_merge(log_g: LogG, target: Target, state: State, inv_temperature: f
             floor = log_u - inv_temperature * change - ratio
             if floor < 0.0 and floor < _kernels.log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
                 _kernels.finish_merge(target, state, a, b, change)
+
+
+def regroup(log_g: LogG, target: Target, state: State, inv_temperature: float, rng: np.random.Generator) -> int:
+    """As the compiled `regroup`, with the change of log g added to that of the log posterior."""
+    while state.number[REGROUPS_LEFT] > 0:
+        if state.number[N_CLUSTERS] + 7 >= state.size.size:
+            return FULL
+        if state.number[STOP] != 0:
+            return STOPPED
+        state.number[REGROUPS_LEFT] -= 1
+        state.number[REGROUPS_TRIED] += 1
+        log_u = math.log(1.0 - rng.random())
+        n_old, n_sites, anchors, change, log_q = _kernels.propose_regroup(target, state, inv_temperature, rng)
+        if n_old > 0:
+            k = int(state.number[N_CLUSTERS])
+            sizes = state.size[:k].astype(np.int64)
+            old = [int(state.slot_of[state.label[anchor]]) for anchor in anchors[:n_old]]
+            change += log_g(np.append(np.delete(sizes, old), state.size[k : k + 5 - n_old])) - log_g(sizes)
+            floor = log_u - inv_temperature * change + log_q
+            accepted = floor < 0.0 and floor < _kernels.log_q_of_groups(
+                target, state, n_old, n_sites, anchors, floor, inv_temperature, rng
+            )
+            _kernels.finish_regroup(state, n_old, n_sites, anchors, change, accepted)
+    return DONE

@@ -35,8 +35,13 @@ class Blocks(NamedTuple):
     statistic: NDArray[np.float64]
 
 
-def pack(model: Model, strength: NDArray[np.float64], max_table: int = MAX_TABLE) -> Target:
-    """The model as a Target; `strength` is the bond strength of each edge per unit of lambda."""
+def pack(
+    model: Model,
+    strength: NDArray[np.float64],
+    near: NDArray[np.uint32] | None = None,
+    max_table: int = MAX_TABLE,
+) -> Target:
+    """The model as a Target; `strength` is the bond strength of each edge per unit of lambda, `near` of anchors.py."""
     graph, n_sites = model.graph, model.graph.n_sites
     owner = np.repeat(np.arange(n_sites), np.diff(graph.start))
     before = np.bincount(owner[graph.neighbours < owner], minlength=n_sites)
@@ -56,6 +61,7 @@ def pack(model: Model, strength: NDArray[np.float64], max_table: int = MAX_TABLE
         log_v=np.ascontiguousarray(log_v, dtype=np.float64),
         log_w=np.ascontiguousarray(log_w, dtype=np.float64),
         guide=_filled(log_w),
+        near=np.empty((n_sites, 0), np.uint32) if near is None else near,
     )
 
 
@@ -129,7 +135,7 @@ def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -
         pool_total=np.zeros(n_statistics),
         joined=np.zeros(n_statistics),
         work=np.zeros(widest * (widest + 1) // 2),
-        number=np.zeros(9, np.int64),
+        number=np.zeros(12, np.int64),
         real=np.zeros(2),
     )
     state.number[_kernels.N_CLUSTERS] = k

@@ -1,34 +1,32 @@
 """Draw partitions from the posterior."""
 
-import functools
-import math
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from queue import Empty, SimpleQueue
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import one_of, refuse, whole
-from spinseg.inference import _kernels, exchangeable
-from spinseg.inference._kernels import DONE, FULL, N_CLUSTERS, STOP, STOPPED, Plan, Record, Target
+from spinseg._checks import finite_array, number, one_of, refuse, whole
+from spinseg.inference._kernels import Plan, Record, Target
+from spinseg.inference.anchors import near_sites
 from spinseg.inference.bonds import Lam, bond_strengths
-from spinseg.inference.chains import Chains, SamplingInterrupted
-from spinseg.inference.pack import new_records, new_state, pack, resized
-from spinseg.inference.progress import Progress, Report, reporting
+from spinseg.inference.chain import Arrays, Chain
+from spinseg.inference.chains import Chains, SamplingInterrupted, collect
+from spinseg.inference.checkpoint import fingerprint, read_chains, write_chains
+from spinseg.inference.concentration import ConcentrationUpdate
+from spinseg.inference.pack import new_records, pack
+from spinseg.inference.progress import Report
 from spinseg.inference.starts import starting_labels
-from spinseg.model.priors import ExchangeablePrior
+from spinseg.inference.tempering import Ladder
+from spinseg.inference.workers import run_all
 from spinseg.model.target import Model
 
 MOVES = ("auto", "gsw")
-ATTEMPTS = {"auto": 10, "gsw": 0}  # to split or merge after each sweep
-CHUNK_SECONDS = 0.05  # how long the compiled code runs before it looks up for progress
-TURN_SECONDS = 0.5  # how long a chain goes on before another one has its turn
-LOADING_SECONDS = 1.5  # a sampler compiled before is loaded in less
+ATTEMPTS = {"auto": (10, 3), "gsw": (0, 0)}  # to split or merge, and to regroup, after each sweep
 MAX_DRAW_BYTES = 8 * 2**30
 
 
@@ -43,6 +41,11 @@ def sample(
     thin: int = 1,
     rng: int | np.random.Generator | None = None,
     *,
+    temperatures: Sequence[float] | None = None,
+    concentration_prior: tuple[float, float] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 30.0,
+    resume_from: str | os.PathLike[str] | Chains | None = None,
     workers: int | None = None,
     progress: bool | Report | None = None,
 ) -> Chains:
@@ -55,8 +58,9 @@ def sample(
         Sweeps of each chain, and the number of chains.
     moves : {"auto", "gsw"}
         "gsw" is the paper's generalised Swendsen-Wang sampler and nothing else. "auto" draws its lambda afresh from
-        {0, 1, 3, 10, 20} before each sweep, and tries ten splits and merges by sequential allocation after it: the
-        paper's sampler alone hardly ever changes the number of large clusters.
+        {0, 1, 3, 10, 20} before each sweep, and tries ten splits or merges by sequential allocation after it, then
+        three regroupings of two clusters into three or back: the paper's sampler alone hardly ever changes the number
+        of large clusters.
     lam : float, (n_edges,) array, DataDriven or None
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
     init : "one", "singletons", "greedy", labels, or one of these for each chain
@@ -65,6 +69,17 @@ def sample(
         Keep the labels of every `thin`-th sweep after the first `burn_in`. Traces cover every sweep.
     rng : int, Generator or None
         Seed. The same seed gives the same draws, whatever the number of workers.
+    temperatures : sequence of float, optional
+        Parallel tempering: rising temperatures from 1, between which partitions are exchanged after each sweep. Every
+        chain then costs as much as there are temperatures; only the first is kept.
+    concentration_prior : (shape, rate), optional
+        Sample the concentration of a Dirichlet process or Pitman-Yor prior with the partition, under this gamma law.
+        `log_posterior` is then that of both together, with the prior of the sizes normalised.
+    checkpoint : path, optional
+        Write all that is finished to this file, at the start, about every `checkpoint_seconds` and at the end.
+    resume_from : path or Chains, optional
+        Go on, to `sweeps` sweeps in all, where a checkpoint or saved chains ended; the same as one uninterrupted run,
+        bit by bit. The model and what shapes its chains must be the same. `init` and `rng` have no say then.
     workers : int, optional
         Threads; by default one for each chain, up to the number of processors.
     progress : bool or callable, optional
@@ -103,16 +118,123 @@ def sample(
         refuse("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)
     if 12 * chains * sweeps > MAX_DRAW_BYTES:
         refuse("sweeps", f"keep the traces below {MAX_DRAW_BYTES >> 30} GB", sweeps)
-    target = pack(model, strength)
+    rungs = _rungs(temperatures)
+    if concentration_prior is not None and len(rungs) > 1:
+        refuse("concentration_prior", "be left out with temperatures", concentration_prior)
+    law = None if concentration_prior is None else _gamma(concentration_prior)
+    target = pack(model, strength, near_sites(model) if ATTEMPTS[moves][1] else None)
+    plan = Plan(lams, *ATTEMPTS[moves], 1.0, burn_in, thin)
+    how = {"plan": [lams.tolist(), *plan[1:]], "temperatures": rungs, "concentration_prior": law, "chains": chains}
+    about: dict[str, Any] = {"burn_in": burn_in, "thin": thin, "seconds": 0.0, "fingerprint": fingerprint(target, how)}
+    laid_down = None if resume_from is None else _to_resume(resume_from, about, sweeps)
+
     records = new_records(chains, sweeps, n_draws, model.graph.n_sites)
-    starts, streams = _starts(model, target, init, chains), _generator(rng).spawn(chains)
+    starts = _starts(model, target, init if laid_down is None else "one", chains)
     values = {id(start): model.log_posterior(start) for start in starts}
-    plan = Plan(lams, ATTEMPTS[moves], 1.0, burn_in, thin)
-    runners = [
-        Chain(model, target, plan, starts[c], values[id(starts[c])], Record(*(a[c] for a in records)), streams[c])
-        for c in range(chains)
-    ]
-    return _run_all(runners, records, sweeps, workers, progress)
+    streams = _generator(rng).spawn(chains)
+    runners: list[Chain | Ladder] = []
+    for c in range(chains):
+        record, start = Record(*(array[c] for array in records)), starts[c]
+        if len(rungs) > 1:
+            runners.append(_ladder(model, target, plan, rungs, start, values[id(start)], record, streams[c]))
+        elif law is not None:
+            runners.append(_with_concentration(model, target, plan, law, start, values[id(start)], record, streams[c]))
+        else:
+            runners.append(Chain(model, target, plan, start, values[id(start)], record, streams[c]))
+        if laid_down is not None:
+            runners[c].take_up(laid_down[c])
+
+    began = time.perf_counter() - about["seconds"]
+
+    def told() -> dict[str, Any]:
+        return {**about, "seconds": time.perf_counter() - began}
+
+    def write(kept: list[Arrays]) -> None:
+        if checkpoint is not None:
+            write_chains(checkpoint, told(), kept)
+
+    def finished() -> Chains:
+        kept = [runner.laid_down() for runner in runners]
+        write(kept)
+        return collect(told(), kept, records._asdict())
+
+    every = number("checkpoint_seconds", checkpoint_seconds, above=0)
+    try:
+        run_all(runners, sweeps, workers, progress, None if checkpoint is None else write, every)
+    except KeyboardInterrupt:
+        raise SamplingInterrupted(finished()) from None
+    return finished()
+
+
+def _rungs(temperatures: Sequence[float] | None) -> list[float]:
+    """Temperatures of a ladder, from 1 upwards."""
+    if temperatures is None:
+        return [1.0]
+    rungs = finite_array("temperatures", temperatures, (None,)).tolist()
+    if not rungs or rungs[0] != 1 or any(b <= a for a, b in pairwise(rungs)):
+        refuse("temperatures", "rise from 1", temperatures)
+    return rungs
+
+
+def _gamma(law: tuple[float, float]) -> tuple[float, float]:
+    """Shape and rate of a gamma law."""
+    if not isinstance(law, (tuple, list)) or len(law) != 2:
+        refuse("concentration_prior", "be (shape, rate)", law)
+    return number("shape", law[0], above=0), number("rate", law[1], above=0)
+
+
+def _to_resume(source: str | os.PathLike[str] | Chains, about: dict[str, Any], sweeps: int) -> list[Arrays]:
+    """The chains to go on with, refused where they are another model's; their seconds go into `about`."""
+    before, laid_down = (source._about, source._laid_down) if isinstance(source, Chains) else read_chains(source)
+    name = "Chains" if isinstance(source, Chains) else os.fspath(source)
+    if before["fingerprint"] != about["fingerprint"]:
+        refuse("resume_from", "hold chains of this model, sampled in this way", name)
+    longest = max(int(chain["done"]) for chain in laid_down)
+    if longest > sweeps:
+        refuse("sweeps", f"be at least the {longest} sweeps of resume_from", sweeps)
+    about["seconds"] = source.seconds if isinstance(source, Chains) else before["seconds"]
+    return laid_down
+
+
+def _ladder(
+    model: Model,
+    target: Target,
+    plan: Plan,
+    temperatures: list[float],
+    start: NDArray[np.int32],
+    value: float,
+    record: Record,
+    rng: np.random.Generator,
+) -> Ladder:
+    """A chain with hotter ones above it, of which no draws are kept."""
+    *streams, own = rng.spawn(len(temperatures) + 1)
+    rungs = []
+    for temperature, stream in zip(temperatures, streams, strict=True):
+        kept = record
+        rung_plan = plan._replace(inv_temperature=1 / temperature)
+        if temperature > 1:
+            traces = new_records(1, record.log_posterior.size, 0, start.size)
+            kept = Record(*(array[0] for array in traces))
+            rung_plan = rung_plan._replace(burn_in=record.log_posterior.size)
+        rungs.append(Chain(model, target, rung_plan, start, value, kept, stream))
+    return Ladder(rungs, own)
+
+
+def _with_concentration(
+    model: Model,
+    target: Target,
+    plan: Plan,
+    law: tuple[float, float],
+    start: NDArray[np.int32],
+    value: float,
+    record: Record,
+    rng: np.random.Generator,
+) -> Chain:
+    """A chain that samples the concentration of its prior, too."""
+    update = ConcentrationUpdate(model.prior, law, start.size, record.log_posterior.size)
+    own = target._replace(log_v=update.table())
+    k = int(start.max()) + 1
+    return Chain(model, own, plan, start, value + own.log_v[k] - target.log_v[k], record, rng, update)
 
 
 def _generator(rng: int | np.random.Generator | None) -> np.random.Generator:
@@ -150,124 +272,3 @@ def _starts(
     if len(inits) != chains:
         refuse("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
     return [starting_labels(model, target, one) for one in inits]
-
-
-class Chain:
-    """One chain: its state, its generator and what is kept of it."""
-
-    def __init__(
-        self,
-        model: Model,
-        target: Target,
-        plan: Plan,
-        labels: NDArray[np.int32],
-        log_posterior: float,
-        record: Record,
-        rng: np.random.Generator,
-    ) -> None:
-        self.target, self.plan, self.record, self.rng = target, plan, record, rng
-        self.state = new_state(target, labels, log_posterior)
-        self.record.best[:] = labels
-        self.record.best_log_posterior[0] = self.log_posterior
-        self.done = 0
-        self.run: Callable[..., Any] = _kernels.run
-        if isinstance(model.prior, ExchangeablePrior):
-            self.run = functools.partial(exchangeable.run, model.prior.log_g)
-
-    def advance(self, sweeps: int, seconds: float = math.inf) -> None:
-        """Go on to `sweeps` sweeps, for about so many seconds, or until told to stop."""
-        began, chunk, status = time.perf_counter(), 1, DONE
-        while self.done < sweeps and status != STOPPED and time.perf_counter() - began < seconds:
-            before, clock = self.done, time.perf_counter()
-            until = min(self.done + chunk, sweeps)
-            status, self.done = self.run(self.target, self.state, self.record, self.plan, self.done, until, self.rng)
-            capacity = self.state.size.size
-            if status == FULL or capacity > 64 + 8 * self.n_clusters:
-                self.state = resized(self.state)
-                assert status != FULL or self.state.size.size > capacity
-            per_sweep = (time.perf_counter() - clock) / max(self.done - before, 1)
-            chunk = min(max(int(CHUNK_SECONDS / max(per_sweep, 1e-9)), 1), 2 * chunk)
-
-    def stop(self) -> None:
-        """Make `advance` return soon."""
-        self.state.number[STOP] = 1
-
-    @property
-    def stopped(self) -> bool:
-        """Whether it was told to stop."""
-        return bool(self.state.number[STOP])
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters now."""
-        return int(self.state.number[N_CLUSTERS])
-
-    @property
-    def log_posterior(self) -> float:
-        """Log posterior now."""
-        return float(self.state.real[_kernels.LOG_POSTERIOR])
-
-
-def _run_all(
-    runners: list[Chain], records: Record, sweeps: int, workers: int, progress: bool | Report | None
-) -> Chains:
-    """Advance all chains in threads; on any interruption stop them, and on Ctrl-C keep what is finished."""
-    began = time.perf_counter()
-    queue: SimpleQueue[Chain] = SimpleQueue()
-    for chain in runners:
-        queue.put(chain)
-
-    def work() -> None:
-        """Advance chains in turn, so that all of them come forward however few the workers are."""
-        while (chain := _next(queue)) is not None:
-            chain.advance(sweeps, TURN_SECONDS)
-            if chain.done < sweeps and not chain.stopped:
-                queue.put(chain)
-
-    with reporting(progress) as report, ThreadPoolExecutor(workers) as pool:
-        waiting: set[Future[None]] = set()
-        try:
-            waiting |= {pool.submit(work) for _ in range(workers)}
-            while waiting:
-                finished, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
-                slowest = min(runners, key=lambda chain: chain.done)
-                total = sum(chain.done for chain in runners)
-                compiled = total > 0 or getattr(_kernels.run, "signatures", True)
-                compiling = not compiled and time.perf_counter() - began > LOADING_SECONDS
-                state = (slowest.n_clusters, slowest.log_posterior)
-                report(Progress(total, sweeps * len(runners), *state, compiling))
-                for future in finished:
-                    future.result()
-        except BaseException as error:
-            for chain in runners:
-                chain.stop()
-            wait(waiting)
-            if isinstance(error, KeyboardInterrupt):
-                raise SamplingInterrupted(_collect(runners, records, time.perf_counter() - began)) from None
-            raise
-    return _collect(runners, records, time.perf_counter() - began)
-
-
-def _next(queue: "SimpleQueue[Chain]") -> Chain | None:
-    """The chain whose turn it is, None if all are finished or being advanced."""
-    try:
-        return queue.get_nowait()
-    except Empty:
-        return None
-
-
-def _collect(runners: list[Chain], records: Record, seconds: float) -> Chains:
-    """What is kept of the sweeps that every chain has finished."""
-    sweeps = min(chain.done for chain in runners)
-    burn_in, thin = runners[0].plan.burn_in, runners[0].plan.thin
-    best = int(np.argmax(records.best_log_posterior))
-    return Chains(
-        labels=records.draw[:, : max(sweeps - burn_in, 0) // thin],
-        log_posterior=records.log_posterior[:, :sweeps],
-        n_clusters=records.n_clusters[:, :sweeps],
-        best_labels=records.best[best],
-        best_log_posterior=float(records.best_log_posterior[best, 0]),
-        seconds=seconds,
-        burn_in=burn_in,
-        thin=thin,
-    )
