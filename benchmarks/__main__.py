@@ -5,7 +5,7 @@ import importlib
 import json
 import os
 
-STUDIES = ("engine", "scaling", "segment", "calibration", "boundaries", "threshold", "accuracy")
+STUDIES = ("engine", "scaling", "segment", "calibration", "boundaries", "threshold", "accuracy", "mixing", "modes")
 
 
 def main() -> None:

@@ -45,33 +45,42 @@ def test_one_sweep_leaves_the_posterior_invariant(name):
     check_p_values(p_values)
 
 
+ITERATIONS = {  # bonds, attempts to split or merge, attempts to regroup
+    "splits and merges": ("none", 2, 0),
+    "regroupings": ("none", 0, 3),
+    "all of auto": (None, 2, 2),
+}
+
+
+@pytest.mark.parametrize("iteration", ITERATIONS)
 @pytest.mark.parametrize("name", zoo.likelihoods(N_SITES))
-def test_splits_and_merges_leave_the_posterior_invariant_alone_and_after_a_sweep(name):
+def test_other_moves_leave_the_posterior_invariant_alone_and_after_a_sweep(name, iteration):
     likelihood = zoo.likelihoods(N_SITES)[name]
     graph, kept = exact.graph(N_SITES)
+    lam, splits, regroups = ITERATIONS[iteration]
     p_values = {}
-    cases = itertools.product(zoo.LIMITS, zoo.priors(), ("none", None), SIGNS)
-    for seed, (limits, prior, lam, sign) in enumerate(cases):
+    cases = itertools.product(zoo.LIMITS, zoo.priors(), SIGNS)
+    for seed, (limits, prior, sign) in enumerate(cases):
         model = ss.Model(graph, likelihood, zoo.priors(**limits)[prior], SIGNS[sign][kept])
-        p, _ = exact.iterated(model, lam, 5000, seed, moves="auto", splits=2)
-        p_values[str(limits), prior, lam, sign] = p
-    assert len(p_values) == 4 * 7 * 2 * 2
+        p, _ = exact.iterated(model, lam, 5000, seed, moves="auto", splits=splits, regroups=regroups)
+        p_values[str(limits), prior, sign] = p
+    assert len(p_values) == 4 * 7 * 2
     check_p_values(p_values)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 3.0])
-@pytest.mark.parametrize(("lam", "splits"), [(0.0, 0), (3.0, 0), ("none", 2)])
-def test_tempered_moves_leave_the_tempered_posterior_invariant(lam, splits, temperature):
+@pytest.mark.parametrize(("lam", "splits", "regroups"), [(0.0, 0, 0), (3.0, 0, 0), ("none", 2, 0), ("none", 0, 3)])
+def test_tempered_moves_leave_the_tempered_posterior_invariant(lam, splits, regroups, temperature):
     graph, kept = exact.graph(6)
     model = ss.Model(graph, zoo.likelihoods(6)["product"], ss.DirichletProcess(1.3), exact.MIXED[kept])
-    assert exact.iterated(model, lam, 100_000, 1, temperature=temperature, splits=splits)[0] > 1e-4
+    assert exact.iterated(model, lam, 100_000, 1, temperature=temperature, splits=splits, regroups=regroups)[0] > 1e-4
 
 
 @pytest.mark.parametrize("limits", zoo.LIMITS, ids=str)
 def test_a_whole_iteration_of_auto_on_six_sites(limits):
     graph, kept = exact.graph(6)
     model = ss.Model(graph, zoo.likelihoods(6)["histogram"], ss.PitmanYor(0.8, 0.4, **limits), exact.MIXED[kept])
-    assert exact.iterated(model, None, 100_000, 2, moves="auto", splits=10)[0] > 1e-4
+    assert exact.iterated(model, None, 100_000, 2, moves="auto", splits=10, regroups=3)[0] > 1e-4
 
 
 def test_a_prior_with_holes_in_sizes_and_numbers_of_clusters():
@@ -79,8 +88,8 @@ def test_a_prior_with_holes_in_sizes_and_numbers_of_clusters():
     log_v = lambda k: 0.0 if k in (2, 3) else -math.inf  # noqa: E731
     log_w = lambda m: -math.inf if m == 2 else 0.3 * m  # noqa: E731
     model = ss.Model(graph, zoo.likelihoods(6)["poisson"], ss.TabulatedPrior(log_v, log_w), exact.MIXED[kept])
-    for lam, splits in ((0.0, 0), (3.0, 0), ("none", 3)):
-        assert exact.iterated(model, lam, 100_000, 3, splits=splits)[0] > 1e-4
+    for lam, splits, regroups in ((0.0, 0, 0), (3.0, 0, 0), ("none", 3, 0), ("none", 0, 3)):
+        assert exact.iterated(model, lam, 100_000, 3, splits=splits, regroups=regroups)[0] > 1e-4
 
 
 @pytest.mark.parametrize("max_table", [0, 12, 40])

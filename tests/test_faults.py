@@ -12,7 +12,7 @@ from spinseg.inference import _kernels
 
 SOURCE = Path(_kernels.__file__).read_text()
 
-# What goes wrong: (the line as it is, the line with the fault). First in the sweep, then in splitting and merging.
+# What goes wrong: (the line as it is, the line with the fault). In the sweep, in splits and merges, in regroupings.
 SWEEP_FAULTS = {
     "the bonds are not taken off the couplings": ("gain[j] - lam * weight[j]", "gain[j]"),
     "the size of the spin-cluster is ignored": ("log_w[np.uint64(m + group.size)]", "log_w[np.uint64(m + 1)]"),
@@ -36,7 +36,22 @@ SPLIT_FAULTS = {
     ),
     "a merge forgets log_v": ("log_w[m_b] + log_v[k - 1] - log_v[k]", "log_w[m_b]"),
 }
-FAULTS = SWEEP_FAULTS | SPLIT_FAULTS
+REGROUP_FAULTS = {
+    "the new division of a regrouping is not corrected": (
+        "floor = log_u - inv_temperature * change + log_q",
+        "floor = log_u - inv_temperature * change",
+    ),
+    "the way back of a regrouping is not corrected": (
+        "accepted = floor < 0.0 and floor < log_q_of_groups(",
+        "accepted = floor < 0.0 or floor < log_q_of_groups(",
+    ),
+    "a regrouping forgets log_v": ("change += log_v[k - n_old + n_new] - log_v[k]", "pass"),
+    "a regrouping forgets couplings": (
+        "change += beta[h] * (1.0 * (spin[u] == spin[j]) - 1.0 * (label[u] == label[j]))",
+        "pass",
+    ),
+}
+FAULTS = SWEEP_FAULTS | SPLIT_FAULTS | REGROUP_FAULTS
 
 
 def broken(fault: str) -> types.ModuleType:
@@ -55,6 +70,7 @@ def test_the_fault_is_caught(fault):
     graph, kept = exact.graph(6)
     prior = ss.PitmanYor(0.8, 0.4, min_size=2) if "forbidden" in fault else ss.PitmanYor(0.8, 0.4)
     model = ss.Model(graph, zoo.likelihoods(6)["histogram"], prior, exact.MIXED[kept])
-    lam, splits = (3.0, 0) if fault in SWEEP_FAULTS else ("none", 2)
-    assert exact.iterated(model, lam, 200_000, 6, splits=splits)[0] > 1e-4
-    assert exact.iterated(model, lam, 200_000, 6, splits=splits, kernels=broken(fault))[0] < 1e-6
+    lam = 3.0 if fault in SWEEP_FAULTS else "none"
+    attempts = {"splits": 2 * (fault in SPLIT_FAULTS), "regroups": 3 * (fault in REGROUP_FAULTS)}
+    assert exact.iterated(model, lam, 200_000, 6, **attempts)[0] > 1e-4
+    assert exact.iterated(model, lam, 200_000, 6, **attempts, kernels=broken(fault))[0] < 1e-6

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from spinseg.inference.bonds import DataDriven as DataDriven
     from spinseg.inference.chains import Chains as Chains
     from spinseg.inference.chains import SamplingInterrupted as SamplingInterrupted
+    from spinseg.inference.modes import Mode as Mode
+    from spinseg.inference.modes import maximize as maximize
     from spinseg.inference.sampler import sample as sample
     from spinseg.model.gaussians import DiagonalGaussian as DiagonalGaussian
     from spinseg.model.gaussians import Gaussian as Gaussian
@@ -60,6 +62,7 @@ _HOMES = {
     "model.target": ("Model",),
     "inference.bonds": ("DataDriven",),
     "inference.chains": ("Chains", "SamplingInterrupted"),
+    "inference.modes": ("Mode", "maximize"),
     "inference.sampler": ("sample",),
     "image.features": ("Codebook",),
     "segment": ("segment",),

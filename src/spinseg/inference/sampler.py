@@ -131,7 +131,7 @@ def sample(
     records = new_records(chains, sweeps, n_draws, model.graph.n_sites)
     starts = _starts(model, target, init if laid_down is None else "one", chains)
     values = {id(start): model.log_posterior(start) for start in starts}
-    streams = _generator(rng).spawn(chains)
+    streams = generator(rng).spawn(chains)
     runners: list[Chain | Ladder] = []
     for c in range(chains):
         record, start = Record(*(array[c] for array in records)), starts[c]
@@ -149,18 +149,24 @@ def sample(
     def told() -> dict[str, Any]:
         return {**about, "seconds": time.perf_counter() - began}
 
-    def write(kept: list[Arrays]) -> None:
-        if checkpoint is not None:
-            write_chains(checkpoint, told(), kept)
+    kept = [runner.laid_down() for runner in runners]
+
+    def lay_down(c: int) -> None:
+        kept[c] = runners[c].laid_down()
+
+    def write() -> None:
+        write_chains(checkpoint, told(), list(kept))  # type: ignore[arg-type]
 
     def finished() -> Chains:
-        kept = [runner.laid_down() for runner in runners]
-        write(kept)
+        for c in range(chains):
+            lay_down(c)
+        if checkpoint is not None:
+            write()
         return collect(told(), kept, records._asdict())
 
-    every = number("checkpoint_seconds", checkpoint_seconds, above=0)
+    keeping = () if checkpoint is None else (lay_down, write, number("checkpoint_seconds", checkpoint_seconds, above=0))
     try:
-        run_all(runners, sweeps, workers, progress, None if checkpoint is None else write, every)
+        run_all(runners, sweeps, workers, progress, *keeping)
     except KeyboardInterrupt:
         raise SamplingInterrupted(finished()) from None
     return finished()
@@ -237,7 +243,7 @@ def _with_concentration(
     return Chain(model, own, plan, start, value + own.log_v[k] - target.log_v[k], record, rng, update)
 
 
-def _generator(rng: int | np.random.Generator | None) -> np.random.Generator:
+def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     """`rng` as a Generator."""
     rule = "be a whole number of at least 0, a Generator or None"
     if isinstance(rng, bool):
@@ -254,7 +260,7 @@ def seed_of(rng: int | np.random.Generator | None) -> int:
     """A whole number that repeats what `rng` begins: itself, one that a Generator draws, or a fresh one for None."""
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
-    _generator(rng)
+    generator(rng)
     return secrets.randbits(63) if rng is None else int(rng)
 
 

@@ -44,36 +44,44 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
     refuse("init", "be labels: no division into equal blocks is allowed by the prior", init)
 
 
-def greedy_labels(target: Target) -> NDArray[np.int32]:
-    """The partition that merging touching clusters, always the pair that gains most, ends at.
+def greedy_labels(target: Target, labels: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+    """The partition that merging, always the pair of clusters that gains most, ends at.
 
-    Under size limits it is guided by log_w with its gaps filled in.
+    From singletons only clusters that touch are merged; from `labels` any two are. Under size limits it is guided by
+    log_w with its gaps filled in.
     """
-    n_sites, n_bins = target.upper.size, target.bin_law.shape[0]
+    n_sites = target.upper.size
     start, row = target.start.astype(np.int64), target.row.astype(np.int64)
     owner = np.repeat(np.arange(n_sites), np.diff(start))
     once = owner < target.neighbour
-    counts = np.zeros((n_sites, n_bins), np.int32)
-    counts[np.repeat(np.arange(n_sites), np.diff(row)), target.bin] = target.bin_count
+    unit = np.arange(n_sites) if labels is None else labels.astype(np.int64)
+    n_units = int(unit.max()) + 1
+    ends = np.sort(unit[np.stack([owner[once], target.neighbour[once].astype(np.int64)], axis=1)], axis=1)
+    between = sparse.coo_array((target.beta[once], (ends[:, 0], ends[:, 1])), shape=(n_units, n_units)).tocsr()
+    pairs = ends if labels is None else np.stack(np.triu_indices(n_units, 1), axis=1)
+    coupling = target.beta[once].copy() if labels is None else between.toarray()[pairs[:, 0], pairs[:, 1]]
+    counts = np.zeros((n_units, target.bin_law.shape[0]), np.int32)
+    np.add.at(counts, (unit[np.repeat(np.arange(n_sites), np.diff(row))], target.bin), target.bin_count)
+    total = np.zeros((n_units, target.statistic.shape[1]))
+    np.add.at(total, unit, target.statistic)
     widest = int(target.block[:, 1].max(initial=0))
     work = np.zeros(widest * (widest + 1) // 2)
-    label = np.arange(n_sites)
     agglomerate(
         (target.table, target.table_start, target.bin_law, target.block, target.parameter, work),
         target.log_v,
         target.guide,
-        label,
-        np.stack([owner[once], target.neighbour[once].astype(np.int64)], axis=1),
-        target.beta[once].copy(),
-        np.zeros(np.count_nonzero(once)),
+        unit,
+        np.ascontiguousarray(pairs, dtype=np.int64),
+        coupling,
+        np.zeros(len(pairs)),
         counts,
-        target.statistic.copy(),
-        np.zeros(target.statistic.shape[1]),
-        np.zeros(n_sites),
-        np.ones(n_sites, np.int64),
-        np.full(n_sites, -1),
+        total,
+        np.zeros(total.shape[1]),
+        np.zeros(n_units),
+        np.bincount(unit),
+        np.full(n_units, -1),
     )
-    return _checks.labels("init", label, n_sites)
+    return _checks.labels("init", unit, n_sites)
 
 
 def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:

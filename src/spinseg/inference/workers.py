@@ -7,7 +7,6 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from spinseg.inference import _kernels
-from spinseg.inference.chain import Arrays
 from spinseg.inference.progress import Progress, Report, reporting
 
 TURN_SECONDS = 0.5  # that a chain is advanced before the next one has its turn
@@ -39,35 +38,32 @@ class Runner(Protocol):
     def stop(self) -> None:
         """Make `advance` return soon."""
 
-    def laid_down(self) -> Arrays:
-        """Everything from which it can be taken up."""
-
 
 def run_all(
     runners: Sequence[Runner],
     sweeps: int,
     workers: int,
     progress: bool | Report | None,
-    checkpoint: Callable[[list[Arrays]], None] | None = None,
-    every: float = 0.0,
+    after_turn: Callable[[int], None] = lambda c: None,
+    checkpoint: Callable[[], None] = lambda: None,
+    every: float = 60.0,
 ) -> None:
-    """Advance all runners; on an interruption they are stopped first. Every so many seconds they are laid down.
+    """Advance all runners in turns; on an interruption they are stopped first.
 
-    A checkpoint takes at most a tenth of the time: where writing one is slow, they come less often.
+    `after_turn` is called with the number of a runner that rests, and `checkpoint` every so many seconds, less often
+    where it is slow: it takes at most a tenth of the time.
     """
     began = time.perf_counter()
     queue: SimpleQueue[int] = SimpleQueue()
     for c in range(len(runners)):
         queue.put(c)
-    kept = [runner.laid_down() for runner in runners] if checkpoint else []
     due = began
 
     def work() -> None:
         """Advance runners in turn, so that all of them come forward however few the workers are."""
         while (c := _next(queue)) is not None:
-            runners[c].advance(sweeps, min(TURN_SECONDS, every) if checkpoint else TURN_SECONDS)
-            if checkpoint:
-                kept[c] = runners[c].laid_down()
+            runners[c].advance(sweeps, min(TURN_SECONDS, every))
+            after_turn(c)
             if runners[c].done < sweeps and not runners[c].stopped:
                 queue.put(c)
 
@@ -76,9 +72,7 @@ def run_all(
         try:
             waiting |= {pool.submit(work) for _ in range(workers)}
             while waiting:
-                finished, waiting = wait(
-                    waiting, timeout=min(0.1, every) if checkpoint else 0.1, return_when=FIRST_EXCEPTION
-                )
+                finished, waiting = wait(waiting, min(0.1, every), return_when=FIRST_EXCEPTION)
                 slowest = min(runners, key=lambda runner: runner.done)
                 total = sum(runner.done for runner in runners)
                 compiled = total > 0 or getattr(_kernels.run, "signatures", True)
@@ -87,9 +81,8 @@ def run_all(
                 report(Progress(total, sweeps * len(runners), *state, compiling))
                 for future in finished:
                     future.result()
-                if checkpoint and time.perf_counter() >= due:
-                    clock = time.perf_counter()
-                    checkpoint(list(kept))
+                if (clock := time.perf_counter()) >= due:
+                    checkpoint()
                     due = time.perf_counter() + max(every, 10 * (time.perf_counter() - clock))
         except BaseException:
             for runner in runners:
