@@ -5,7 +5,19 @@ import importlib
 import json
 import os
 
-STUDIES = ("engine", "scaling", "segment", "calibration", "boundaries", "threshold", "accuracy", "mixing", "modes")
+STUDIES = (
+    "engine",
+    "scaling",
+    "segment",
+    "calibration",
+    "boundaries",
+    "threshold",
+    "accuracy",
+    "mixing",
+    "modes",
+    "min_size",
+    "kills",
+)
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Whether chains from opposite starts agree: the paper's sampler beside `auto`, at equal wall time.
 
-Ten training photographs of BSDS300 reduced to about 256 x 256 pixels, paper preset, count weights 0.05 and 0.1. Four chains,
-two from one cluster and two from singletons; each has ten times the time of 1,000 plain sweeps, the first third is
-dropped. Under ../shared/data or SPINSEG_DATA.
+Ten training photographs of BSDS300 reduced to about 56,000 pixels, paper preset, count weights 0.05 and 0.1. Four
+chains, two from one cluster and two from singletons; each has ten times the time of 1,000 plain sweeps, the first third
+is dropped. Under ../shared/data or SPINSEG_DATA.
 """
 
 import time

@@ -38,8 +38,8 @@ def study(n_images: int = 10) -> dict[str, object]:
         found, plain = np.array(row["found"]), np.array(row["plain"])
         wins += bool(found.min() >= plain.max() - 1e-6)
         figures[f"{row['image']} at {row['count weight']}"] = (
-            f"maximize {found.max():.1f}, worst seed {found.max() - found.min():.1f} below; plain GSW ({row['sweeps']} sweeps) "
-            f"{found.max() - plain.max():.1f} to {found.max() - plain.min():.1f} below"
+            f"maximize {found.max():.1f}, worst seed {found.max() - found.min():.1f} below; plain GSW "
+            f"({row['sweeps']} sweeps) {found.max() - plain.max():.1f} to {found.max() - plain.min():.1f} below"
         )
     figures["cases where the worst seed of maximize is at least the best of plain GSW"] = f"{wins} of {len(rows)}"
     return figures

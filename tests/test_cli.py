@@ -1,6 +1,7 @@
 """The command line: every picture of a call is done or has its line."""
 
 import json
+import multiprocessing
 import os
 import signal
 import struct
@@ -13,8 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spinseg.batch import folders_for
+from spinseg import batch, cli
+from spinseg.batch import folders_for, segment_file, segment_files
+from spinseg.image.superpixels import KINDS
 from spinseg.pictures import PICTURES
+from spinseg.presets import PRESETS, PRIOR_PARAMETERS
+from spinseg.segmentation import Segmentation
 
 FAST = ["--sweeps", "10", "--chains", "1"]
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
@@ -85,7 +90,7 @@ def test_good_pictures_are_done_whatever_the_bad_ones_do(album, photo, tmp_path)
     assert [image["source"] for image in told] == list(map(str, arguments))
     errors = {image["source"]: image["error"] for image in told}
     for path in bad:
-        assert errors[path] and "\n" not in errors[path]
+        assert path in errors[path] and "\n" not in errors[path]
         assert f"spinseg: {errors[path]}" in run.stderr.splitlines()
         assert not (tmp_path / os.path.basename(path).split(".")[0]).exists()
     for path in (*good, str(photo)):
@@ -95,6 +100,29 @@ def test_good_pictures_are_done_whatever_the_bad_ones_do(album, photo, tmp_path)
     shape = json.loads((tmp_path / "turned" / "result.json").read_text())["shape"]
     assert shape == [40, 30]  # upright
     assert "30000" in errors[bad[3]] and "pixels" in errors[bad[3]]
+
+
+def test_nothing_but_errors_goes_to_a_standard_error_that_is_no_terminal(album, photo, tmp_path):
+    missing = album[1][-2]
+    run = spinseg("segment", photo, missing, "--out", tmp_path, *FAST, check=2)
+    assert len(run.stderr.splitlines()) == 1 and missing in run.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals")
+def test_a_terminal_shows_a_bar(photo, tmp_path):
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "spinseg", "segment", str(photo), "--out", str(tmp_path), "--sweeps", "2000"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment) as run:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # the end of a terminal
+            pass
+    os.close(ours)
+    assert run.returncode == 0 and b"sweep" in shown and b"log posterior" in shown
 
 
 def test_the_same_seed_gives_the_same_files_for_any_number_of_jobs(photo, album, tmp_path):
@@ -109,11 +137,48 @@ def test_the_same_seed_gives_the_same_files_for_any_number_of_jobs(photo, album,
 def test_results_are_kept_unless_told_otherwise(photo, tmp_path):
     spinseg("segment", photo, "--out", tmp_path, "--seed", 1, *FAST, check=0)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    assert sorted(batch.FILES) == FILES == sorted(path.name for path in before)
     run = spinseg("segment", photo, "--out", tmp_path, "--seed", 2, *FAST, check=2)
     assert "--overwrite replaces it" in run.stderr
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
     spinseg("segment", photo, "--out", tmp_path, "--seed", 2, "--overwrite", *FAST, check=0)
     assert json.loads((tmp_path / photo.stem / "result.json").read_text())["seed"] == 2
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_any_file_of_a_result_is_kept(photo, tmp_path, name):
+    (tmp_path / name).write_text("kept")
+    outcome = segment_file(str(photo), str(tmp_path), {"sweeps": 2, "rng": 0})
+    assert outcome.error == f"{photo}: {tmp_path} holds {name} already, which is kept; --overwrite replaces it"
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "kept")]
+
+
+def test_an_interrupted_result_is_replaced(photo, tmp_path):
+    (tmp_path / "labels.tif").write_text("old")
+    (tmp_path / "result.json").write_text('{"interrupted": true}')
+    assert segment_file(str(photo), str(tmp_path), {"sweeps": 2, "rng": 0}).error is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
+    assert json.loads((tmp_path / "result.json").read_text())["sweeps_done"] == 2
+
+
+def test_an_old_result_does_not_stand_beside_new_labels(photo, tmp_path, monkeypatch):
+    (tmp_path / "result.json").write_text("old")
+    monkeypatch.setattr(Segmentation, "save", lambda self, folder: 1 / 0)
+    with pytest.raises(ZeroDivisionError):  # as if killed there
+        segment_file(str(photo), str(tmp_path), {"sweeps": 2, "rng": 0}, overwrite=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_the_users_stays(tmp_path):
+    (tmp_path / "missing").mkdir()
+    assert segment_file("missing.jpg", str(tmp_path / "missing"), {}).error
+    assert (tmp_path / "missing").is_dir()
+
+
+def test_a_file_in_the_place_of_a_folder_is_kept(photo, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    outcome = segment_file(str(photo), str(tmp_path / "file"), {}, overwrite=True)
+    assert "file must be a folder" in outcome.error and (tmp_path / "file").read_text() == "kept"
 
 
 def test_options_reach_the_model(photo, tmp_path):
@@ -155,7 +220,7 @@ def test_wrong_usage_is_exit_code_2(photo, tmp_path, options, line):
 def test_a_mask_must_fit(photo, tmp_path):
     Image.new("L", (9, 9), 255).save(tmp_path / "mask.png")
     run = spinseg("segment", photo, "--out", tmp_path / "out", "--mask", tmp_path / "mask.png", *FAST, check=2)
-    assert "mask must have the image's shape (90, 120); received (9, 9)" in run.stderr
+    assert f"{photo}: mask must have the image's shape (90, 120); received (9, 9)" in run.stderr
 
 
 def test_a_mask_leaves_the_rest_out(photo, tmp_path):
@@ -170,39 +235,116 @@ def test_a_mask_leaves_the_rest_out(photo, tmp_path):
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written(photo, tmp_path):
     tmp_path.chmod(0o500)
-    run = spinseg("segment", photo, "--out", tmp_path, *FAST, check=2)
-    assert "Permission denied" in run.stderr
-
-
-def test_out_may_not_be_a_file(photo, tmp_path):
-    (tmp_path / "out").write_text("kept")
     run = spinseg("segment", photo, "--out", tmp_path / "out", *FAST, check=2)
-    assert len(run.stderr.strip().splitlines()) == 1 and (tmp_path / "out").read_text() == "kept"
+    assert run.stderr == f"spinseg: out must be a folder that can be written; received '{tmp_path / 'out'}'\n"
+
+
+@pytest.mark.parametrize("out", ["file", "file/out", "link"])
+def test_out_must_be_a_folder(photo, tmp_path, out):
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "link").symlink_to("nowhere")
+    run = spinseg("segment", photo, photo, "--out", tmp_path / out, *FAST, check=2)
+    assert run.stderr == f"spinseg: out must be a folder that can be written; received '{tmp_path / out}'\n"
+    assert (tmp_path / "file").read_text() == "kept"
 
 
 def started(*arguments):
     command = [sys.executable, "-m", "spinseg", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=os.name == "posix"
+    )
+
+
+def after_ctrl_c(run, times=1):
+    """The pictures that a run tells of after Ctrl-C, which a terminal sends to all its processes."""
+    for _ in range(times):
+        os.killpg(run.pid, signal.SIGINT)
+        time.sleep(0.3)
+    output, errors = run.communicate(timeout=120)
+    assert run.returncode == 130 and "Traceback" not in errors, errors
+    assert errors.count("interrupted; what is finished is saved") == 1
+    return json.loads(output)["images"]
+
+
+def results(out):
+    return {path.parent.name: json.loads(path.read_text()) for path in out.glob("*/result.json")}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_saves_what_is_finished(photo, tmp_path, jobs):
-    copies = [tmp_path / f"{name}.jpg" for name in "ab"]
-    for copy in copies:
-        copy.write_bytes(photo.read_bytes())
-    out = tmp_path / "out"
-    spinseg("segment", copies[0], "--out", out, *FAST, check=0)  # done before
-    run = started("segment", *copies, "--out", out, "--jobs", jobs, "--sweeps", 300_000)
-    while not (out / "b").exists():
-        time.sleep(0.1)
+def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path):
+    empty = album[1][0]
+    run = started("segment", empty, photo, photo, "--out", tmp_path, "--json", "--sweeps", 200_000)
+    while empty not in run.stderr.readline():
+        pass
     time.sleep(4)  # until it samples
-    run.send_signal(signal.SIGINT)
-    _, errors = run.communicate(timeout=120)
-    assert run.returncode == 130 and "Traceback" not in errors, errors
-    assert "interrupted; what is finished is saved" in errors
-    assert json.loads((out / "a" / "result.json").read_text())["sweeps_done"] == 10
-    assert 0 < json.loads((out / "b" / "result.json").read_text())["sweeps_done"] < 300_000
+    told = after_ctrl_c(run)
+    assert [image["interrupted"] for image in told] == [False, True]
+    assert [path.name for path in tmp_path.iterdir()] == [photo.stem]
+    assert 0 < results(tmp_path)[photo.stem]["sweeps_done"] < 200_000
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_saves_what_several_jobs_have_finished(album, photo, tmp_path):
+    arguments = [photo, album[1][0], photo, photo]
+    run = started("segment", *arguments, "--out", tmp_path, "--json", "--jobs", 2, "--sweeps", 200_000)
+    while "1/4" not in run.stderr.readline():
+        pass
+    time.sleep(3)  # until the other process samples, too
+    told = after_ctrl_c(run, times=3)
+    assert [image["interrupted"] for image in told] == [True, False, True]
+    names = {photo.stem, f"{photo.stem}-2"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert all(result["interrupted"] and result["sweeps_done"] > 0 for result in results(tmp_path).values())
+
+
+def children(process):
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+        return file.read().split()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="Linux")
+def test_ctrl_c_while_processes_start(photo, tmp_path):
+    run = started("segment", photo, photo, photo, "--out", tmp_path, "--json", "--jobs", 2, "--sweeps", 200_000)
+    while len(children(run)) < 3:  # the third is Python's own
+        time.sleep(0.001)
+    told = after_ctrl_c(run)
+    assert told and all(image["interrupted"] and not image["error"] for image in told)
+    assert len(results(tmp_path)) == len(list(tmp_path.iterdir())) == len(told)
+
+
+@pytest.fixture
+def gallery(album, photo, tmp_path):
+    """Outcomes of a picture that is missing, one that takes long, and two that do not, by two processes."""
+    sources = ["missing.jpg", str(photo), *album[0][4:6]]
+    return segment_files(sources, tmp_path, {"sweeps": 20_000, "chains": 1, "rng": 0}, jobs=2)
+
+
+def test_every_outcome_comes_once_and_none_begins_after_ctrl_c(gallery, tmp_path):
+    found = []
+    with pytest.raises(KeyboardInterrupt):
+        for index, outcome in gallery:
+            found.append((index, outcome.interrupted))
+            signal.raise_signal(signal.SIGINT)
+    assert found == [(0, False), (1, True)]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert len(list(tmp_path.iterdir())) == 1 and not multiprocessing.active_children()
+
+
+def test_a_batch_that_nobody_listens_to_ends(gallery):
+    next(gallery)
+    gallery.close()
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_killed_process_is_one_line_and_the_rest_is_done(gallery):
+    found = dict([next(gallery)])
+    for process in multiprocessing.active_children():
+        process.kill()
+        process.join()
+    found |= gallery
+    assert found[1].error.startswith(f"{found[1].source}: its process ended with exit code -9")
+    assert found[2].summary and found[3].summary and len(found) == 4
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -224,9 +366,23 @@ def test_killed_in_the_middle_nothing_is_half_written(photo, tmp_path):
                 assert path.read_text().rstrip().endswith("</html>")
 
 
-def test_folders_have_names_of_their_own():
-    names = folders_for(["x/a.jpg", "y/a.png", "b.tar.gz", "x/a.jpg"], "out")
-    assert names == [os.path.join("out", name) for name in ("a", "a-2", "b.tar", "a-3")]
+@pytest.mark.parametrize(
+    "sources, names",
+    [
+        (["x/a.jpg", "y/a.png", "b.tar.gz", "x/a.jpg"], ["a", "a-2", "b.tar", "a-3"]),
+        (["a.jpg", "x/a.jpg", "a-2.jpg", "y/a-2.jpg"], ["a", "a-3", "a-2", "a-2-2"]),
+        (["a-2.jpg", "a.jpg", "x/a.jpg"], ["a-2", "a", "a-3"]),
+        (["a.jpg", "A.jpg", "A-2.jpg"], ["a", "A-3", "A-2"]),
+    ],
+)
+def test_folders_have_names_of_their_own(sources, names):
+    assert folders_for(sources, "out") == [os.path.join("out", name) for name in names]
+
+
+def test_choices_are_those_of_the_package():
+    assert [choice.value for choice in cli.Preset] == list(PRESETS)
+    assert [choice.value for choice in cli.Prior] == list(PRIOR_PARAMETERS)
+    assert [choice.value for choice in cli.Sites] == list(KINDS)
 
 
 def test_the_demo_says_where_to_look(tmp_path):
@@ -237,7 +393,19 @@ def test_the_demo_says_where_to_look(tmp_path):
 
 def test_the_first_run_says_that_it_compiles_and_later_ones_do_not(photo, tmp_path):
     cold = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    first, later = (
-        spinseg("segment", photo, "--out", tmp_path, "--overwrite", *FAST, check=0, env=cold).stderr for _ in range(2)
+    command = [sys.executable, "-m", "spinseg", "segment", str(photo), "--out", str(tmp_path), "--overwrite", *FAST]
+    with subprocess.Popen(command, env=cold, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as first:
+        assert "Compiling the sampler" in first.stderr.readline()
+        assert not list((tmp_path / "cache").rglob("*agglomerate*"))  # what comes first when it samples
+        assert first.stderr.read() == ""
+    assert first.returncode == 0
+    later = spinseg(*command[3:], check=0, env=cold)
+    assert later.stderr == ""
+
+
+def test_all_is_compiled_before_processes_start():
+    script = (
+        "from spinseg import batch; from spinseg.inference import _kernels; batch._compile(progress=False);"
+        "assert _kernels.run.signatures and _kernels.agglomerate.signatures"
     )
-    assert first.count("Compiling the sampler") == 1 and "Compiling" not in later
+    subprocess.run([sys.executable, "-c", script], check=True)

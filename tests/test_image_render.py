@@ -5,7 +5,7 @@ import pytest
 from skimage import data
 
 from spinseg.image.pixels import as_picture
-from spinseg.image.render import boundaries, label_colours, mean_colours, overlay, probability_picture
+from spinseg.image.render import DARK, LIGHT, boundaries, label_colours, mean_colours, overlay, probability_picture
 
 HALVES = np.repeat([[0, 0, 0, 1, 1, 1]], 4, axis=0)
 
@@ -30,6 +30,43 @@ def test_boundaries_show_on_dark_and_on_light_pictures(grey):
     lightness = drawn.mean(axis=-1)
     assert np.abs(lightness[:, 2:4] - grey).max(axis=1).min() > 80
     assert np.all(drawn[:, [0, 1, 4, 5]] == grey)
+
+
+@pytest.mark.parametrize("grey", [0, 128, 255])
+@pytest.mark.parametrize("falling", [False, True])
+def test_slanting_boundaries_show_too(grey, falling):
+    labels = np.tri(40, dtype=int)
+    labels = labels if falling else labels[:, ::-1]
+    drawn = overlay(np.full((40, 40), grey, np.uint8), labels)
+    for colour in (LIGHT, DARK):
+        assert np.count_nonzero((drawn == colour).all(axis=-1).any(axis=1)) >= 39
+
+
+@pytest.mark.parametrize(("longest", "wide"), [(6, 1), (650, 1), (1300, 2), (4000, 6)])
+def test_boundaries_are_as_wide_as_the_picture_asks_for(longest, wide):
+    labels = np.repeat([[0, 1]], longest // 2, axis=1) + np.zeros((20, 1), int)
+    drawn = overlay(np.full(labels.shape, 128, np.uint8), labels)[10]
+    middle = longest // 2
+    assert np.all(drawn[middle - wide : middle] == LIGHT) and np.all(drawn[middle : middle + wide] == DARK)
+    assert np.all(drawn[: middle - wide] == 128) and np.all(drawn[middle + wide :] == 128)
+
+
+def test_a_wide_boundary_goes_round_corners_as_a_disc_would():
+    labels = np.zeros((1950, 1950), np.int32)
+    labels[900:1000, 900:1000] = 1
+    light = (overlay(np.full(labels.shape, 128, np.uint8), labels) == LIGHT).all(axis=-1)
+    assert light[897:900, 900:1000].all() and not light[896].any()
+    corner = light[897:900, 897:900]  # pixels up to 3 along each axis from the corner of the square
+    assert corner[2, 2] and not corner[0, 0]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 6), (3, 4, 5)])
+def test_all_of_a_picture_may_be_outside(shape):
+    labels, image = np.full(shape, -1), np.full(shape, 0.2)
+    for picture in (image, as_picture(image, channel_axis=None)):
+        assert np.all(overlay(picture, labels, channel_axis=None) == 51 // 3 + 170)
+        assert np.all(mean_colours(picture, labels, channel_axis=None) == 255)
+    assert not boundaries(labels).any()
 
 
 def test_overlay_draws_on_boundaries_only_and_changes_no_input():
@@ -103,7 +140,9 @@ def test_probability_picture_gets_lighter():
     [
         (lambda: overlay(np.zeros((3, 3)), HALVES), "labels must have the image's shape (3, 3); received (4, 6)"),
         (lambda: mean_colours(np.zeros((3, 3)), HALVES), "labels must have the image's shape (3, 3); received (4, 6)"),
-        (lambda: boundaries([[0.5]]), "sites must be whole numbers; received 'float64'"),
+        (lambda: boundaries([[0.5]]), "labels must be whole numbers; received 'float64'"),
+        (lambda: boundaries([[0, -2]]), "labels must number pixels from 0, with -1 outside; received [[ 0 -2]]"),
+        (lambda: boundaries(np.zeros((0, 3), int)), "labels must number pixels from 0, with -1 outside; received []"),
         (lambda: label_colours(-1), "n must be a whole number of at least 0; received -1"),
         (lambda: probability_picture([[0.5, 1.5]]), "probability must lie in 0..1; received 1.5"),
         (lambda: probability_picture([[np.nan]]), "probability must be finite; received nan"),

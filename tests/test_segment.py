@@ -122,6 +122,39 @@ def test_outside_the_mask_nothing_is_labelled(picture, tmp_path):
     assert found.repeat.endswith("mask=mask, rng=0)")
 
 
+def test_the_line_of_python_names_what_it_needs(picture, tmp_path):
+    np.save(tmp_path / "x.npy", np.moveaxis(picture, -1, 0))
+    found = ss.segment(tmp_path / "x.npy", channel_axis=0, beta=np.float64(0.3), sweeps=2, rng=np.int64(4))
+    assert found.labels.shape == picture.shape[:2]
+    assert found.repeat.endswith("beta=0.3, sweeps=2, channel_axis=0, rng=4)")
+    own = np.where(np.arange(picture[..., 0].size).reshape(picture.shape[:2]) < 5000, -1, 3)
+    book = ss.Codebook.fit(picture, 9, rng=0)
+    found = ss.segment(picture, "paper", sites=own, codebook=book, lam=ss.DataDriven(5.0, 1.0), sweeps=1000, rng=4)
+    told = "ss.segment(image, 'paper', sites=sites, codebook=codebook, lam=ss.DataDriven(lam=5.0, tau=1.0, "
+    assert found.repeat == told + "distance='hellinger'), rng=4)"
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_what_lies_outside_the_mask_has_no_say(picture, preset):
+    inside = np.hypot(*np.ogrid[-60:60, -80:80]) < 50
+    noisy = picture.copy()
+    noisy[~inside] = np.random.default_rng(0).integers(0, 256, noisy[~inside].shape)
+    keywords = {"preset": preset, "codebook": "image", "mask": inside, "sweeps": 10, "rng": 0}
+    np.testing.assert_array_equal(ss.segment(picture, **keywords).labels, ss.segment(noisy, **keywords).labels)
+
+
+def test_a_large_picture_is_looked_at_at_a_smaller_size(picture):
+    large = np.kron(picture, np.ones((6, 6, 1), np.uint8))[:-3, :-5]
+    mask = np.zeros(large.shape[:2], bool)
+    mask[100:601, 50:903] = True
+    found = ss.segment(large, mask=mask, sweeps=20, rng=0)
+    small = ss.segment(picture, mask=mask[::6, ::6], sweeps=20, rng=0)
+    assert found.labels.shape == large.shape[:2] and ((found.labels >= 0) == mask).all()
+    assert found.model.graph.n_sites < large[..., 0].size / 190 / 2
+    assert 1 < found.n_clusters < 3 * small.n_clusters
+    assert found.boundary_probability.shape == large.shape[:2] and not found.boundary_probability[~mask].any()
+
+
 @pytest.mark.parametrize(
     "image",
     [np.zeros((1, 1)), np.ones((2, 2)), np.full((40, 50, 3), 7, np.uint8), np.zeros((3, 200))],
@@ -163,6 +196,8 @@ def test_volumes_and_many_channels(preset, tmp_path):
         ({"mask": np.ones((3, 3), bool)}, r"mask must have the image's shape \(120, 160\); received \(3, 3\)"),
         ({"mask": np.zeros((120, 160), bool)}, "mask must leave some pixel inside"),
         ({"beta": "strong"}, "beta must be a finite number; received 'strong'"),
+        ({"beta": np.ones(3)}, "beta must be a finite number; received"),
+        ({"mask": [[True], [True, False]]}, "mask must be True inside"),
         ({"prior": 3}, "prior must be a PartitionPrior; received 3"),
         ({"sites": "hexagons"}, "sites must be one of"),
         ({"sites": np.zeros((2, 2), int)}, "sites must have the image's shape"),
@@ -188,6 +223,7 @@ def test_ctrl_c_keeps_the_sweeps_that_are_finished(picture):
     with pytest.raises(ss.SegmentationInterrupted) as stopped:
         ss.segment(picture, sweeps=1_000_000, regions=False, rng=0, progress=stop)
     kept = stopped.value.segmentation
+    assert kept.interrupted and kept.summary()["interrupted"]
     assert 0 < kept.chains.n_sweeps < 1_000_000
     assert kept.model.log_posterior(kept.partition) == pytest.approx(kept.chains.best_log_posterior)
 

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from spinseg.inference.bonds import DataDriven as DataDriven
     from spinseg.inference.chains import Chains as Chains
     from spinseg.inference.chains import SamplingInterrupted as SamplingInterrupted
+    from spinseg.inference.diagnostics import Diagnostics as Diagnostics
+    from spinseg.inference.diagnostics import diagnose as diagnose
+    from spinseg.inference.estimates import co_clustering as co_clustering
+    from spinseg.inference.estimates import separation_probability as separation_probability
+    from spinseg.inference.losses import credible_ball as credible_ball
+    from spinseg.inference.minimum import minimum_binder as minimum_binder
+    from spinseg.inference.minimum import minimum_vi as minimum_vi
     from spinseg.inference.modes import Mode as Mode
     from spinseg.inference.modes import maximize as maximize
     from spinseg.inference.sampler import sample as sample
@@ -62,6 +69,10 @@ _HOMES = {
     "model.target": ("Model",),
     "inference.bonds": ("DataDriven",),
     "inference.chains": ("Chains", "SamplingInterrupted"),
+    "inference.diagnostics": ("Diagnostics", "diagnose"),
+    "inference.estimates": ("co_clustering", "separation_probability"),
+    "inference.losses": ("credible_ball",),
+    "inference.minimum": ("minimum_vi", "minimum_binder"),
     "inference.modes": ("Mode", "maximize"),
     "inference.sampler": ("sample",),
     "image.features": ("Codebook",),

@@ -25,7 +25,7 @@ def number(name: str, value: Any, *, above: float = -math.inf, at_least: float =
     rule += f" of at least {at_least:g}" if at_least > -math.inf else ""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(name, rule, value)
-    if not -LARGEST <= value <= LARGEST or value <= above or value < at_least:
+    if not -LARGEST <= float(value) <= LARGEST or value <= above or value < at_least:
         refuse(name, rule, value)
     return float(value)
 

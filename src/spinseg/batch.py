@@ -1,18 +1,22 @@
 """Many pictures in one call: each is done or has its line, whatever becomes of the others."""
 
+import json
 import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from itertools import count
+from multiprocessing import connection, resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spinseg._checks import whole
-from spinseg.inference.progress import Report, reporting
+from spinseg._checks import refuse, whole
+from spinseg.inference.progress import Progress, Report, compiling_notice, reporting
 from spinseg.inference.sampler import sample
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat
@@ -20,6 +24,9 @@ from spinseg.model.priors import DirichletProcess
 from spinseg.model.target import Model
 from spinseg.segment import segment
 from spinseg.segmentation import SegmentationInterrupted
+
+# What `Segmentation.save` writes.
+FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
 
 
 class Outcome(NamedTuple):
@@ -35,12 +42,17 @@ class Outcome(NamedTuple):
 
 def folders_for(sources: Sequence[str], out: str | os.PathLike[str]) -> list[str]:
     """A folder for each picture, called as it is without its ending; where a name comes again, it gets a number."""
-    taken: dict[str, int] = {}
+    names = [Path(source).stem or "image" for source in sources]
+    given = {name.casefold() for name in names}  # some file systems take a.jpg and A.jpg for one
+    numbers: dict[str, Iterator[int]] = {}
     folders = []
-    for source in sources:
-        name = Path(source).stem or "image"
-        taken[name] = taken.get(name, 0) + 1
-        folders.append(os.path.join(out, name if taken[name] == 1 else f"{name}-{taken[name]}"))
+    for name in names:
+        if name.casefold() in numbers:
+            numbered = (f"{name}-{number}" for number in numbers[name.casefold()])
+            name = next(other for other in numbered if other.casefold() not in given)
+        else:
+            numbers[name.casefold()] = count(2)
+        folders.append(os.path.join(out, name))
     return folders
 
 
@@ -51,21 +63,35 @@ def segment_file(
     began = time.perf_counter()
     interrupted = False
     try:
-        if not overwrite and os.path.exists(os.path.join(folder, "result.json")):
-            raise FileExistsError(f"{folder} holds a result already, which is kept; --overwrite replaces it")
-        os.makedirs(folder, exist_ok=True)
+        _check_folder(folder, overwrite)
         try:
             found = segment(source, **keywords, progress=progress)
         except SegmentationInterrupted as stop:
             found, interrupted = stop.segmentation, True
+        Path(folder, "result.json").unlink(missing_ok=True)  # killed in between, the old one would tell of new labels
         found.save(folder)
         seconds = time.perf_counter() - began
         return Outcome(source, folder, seconds, summary=found.summary(), interrupted=interrupted)
     except (ValueError, OSError, MemoryError) as error:
-        with suppress(OSError):
-            os.rmdir(folder)  # where it was made for nothing
-        line = " ".join(str(error).split()) or type(error).__name__
+        line = _line(source, str(error) or type(error).__name__)
         return Outcome(source, folder, time.perf_counter() - began, error=line)
+
+
+def _check_folder(folder: str, overwrite: bool) -> None:
+    """Refuse a folder that holds a result, unless it was interrupted or may be replaced."""
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        refuse(folder, "be a folder", "a file")
+    with suppress(OSError, ValueError):
+        found = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
+        overwrite |= isinstance(found, dict) and found.get("interrupted") is True
+    there = [name for name in FILES if os.path.lexists(os.path.join(folder, name))]
+    if there and not overwrite:
+        raise FileExistsError(f"{folder} holds {there[0]} already, which is kept; --overwrite replaces it")
+
+
+def _line(source: str, error: str) -> str:
+    """One line that names the picture."""
+    return " ".join((error if source in error else f"{source}: {error}").split())
 
 
 def segment_files(
@@ -76,61 +102,155 @@ def segment_files(
     jobs: int = 1,
     overwrite: bool = False,
     progress: bool = False,
-) -> Iterator[Outcome]:
-    """Segment pictures one after the other, or several at a time in processes of their own; outcomes as they come.
+) -> Iterator[tuple[int, Outcome]]:
+    """The place of each picture among `sources` and its outcome, as they come.
 
-    On Ctrl-C the outcome of a picture whose sampling was cut short comes, too, and then KeyboardInterrupt is raised.
+    Pictures are segmented one after the other, or several at a time in processes of their own. On Ctrl-C the outcome of
+    those whose sampling was cut short comes, too, and then KeyboardInterrupt is raised.
     """
     tasks = list(zip(sources, folders_for(sources, out), strict=True))
-    if min(whole("jobs", jobs, at_least=1), len(tasks)) > 1:
-        yield from _in_processes(tasks, keywords, jobs, overwrite, progress)
+    jobs = min(whole("jobs", jobs, at_least=1), len(tasks))
+    _check_out(Path(out))
+    if any(map(os.path.isfile, sources)):  # else there is only an error to tell
+        _compile(progress)
+    if jobs > 1:
+        yield from _in_processes(tasks, keywords | {"workers": 1}, jobs, overwrite, progress)
         return
-    for source, folder in tasks:
+    for index, (source, folder) in enumerate(tasks):
         with reporting(progress, Path(source).name) as report:
             outcome = segment_file(source, folder, keywords, overwrite, report)
-        yield outcome
+        yield index, outcome
         if outcome.interrupted:
             raise KeyboardInterrupt
 
 
+def _check_out(out: Path) -> None:
+    """Refuse a folder that cannot be written or made, without making it: there may be nothing to write."""
+    there = next((path for path in (out, *out.parents) if os.path.lexists(path)), out)
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        refuse("out", "be a folder that can be written", str(out))
+
+
+def _compile(progress: bool) -> None:
+    """Compile the sampler where it is not yet: else every process would for itself.
+
+    The greedy start comes second, because only sampling says that it compiles.
+    """
+    tiny = Model(SiteGraph(2, [[0, 1]]), Flat(), DirichletProcess(1.0))
+    notice = compiling_notice() if progress else None
+    for init in ("one", "greedy"):
+        sample(tiny, sweeps=1, chains=1, init=init, progress=notice)
+
+
 def _in_processes(
     tasks: list[tuple[str, str]], keywords: dict[str, Any], jobs: int, overwrite: bool, progress: bool
-) -> Iterator[Outcome]:
-    """Outcomes of tasks that `jobs` processes work on, each with one thread."""
-    tiny = Model(SiteGraph(2, [[0, 1]]), Flat(), DirichletProcess(1.0))
-    sample(tiny, sweeps=1, chains=1, progress=progress)  # else every process would compile the sampler for itself
-    context = multiprocessing.get_context("spawn")  # threads do not survive a fork
-    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context, initializer=_deaf) as pool:
-        waiting = [pool.submit(_in_process, *task, keywords | {"workers": 1}, overwrite) for task in tasks]
+) -> Iterator[tuple[int, Outcome]]:
+    """Outcomes of tasks that `jobs` processes work on; after Ctrl-C those that are under way are cut short.
+
+    No task waits in a process, so that one that is killed takes a single picture along.
+    """
+    waiting = deque(enumerate(tasks))
+    idle: list[_Worker] = []
+    busy: dict[Any, _Worker] = {}  # by their pipes
+    with _noting_ctrl_c() as noted:
         try:
-            for n_done, future in enumerate(as_completed(waiting), 1):
-                outcome = future.result()
-                if progress:
-                    print(f"{n_done}/{len(tasks)} {outcome.source}", file=sys.stderr)
-                yield outcome
-        except (KeyboardInterrupt, GeneratorExit):
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
-                with suppress(ProcessLookupError, TypeError):
-                    os.kill(process.pid, signal.SIGINT)  # type: ignore[arg-type]
-            for future in waiting:  # what was under way when it came
-                if future.done() or future.cancelled():
-                    continue
-                yield future.result()
-            raise
+            while busy or (waiting and not noted):
+                while waiting and len(busy) < jobs and not noted:
+                    idle = [worker for worker in idle if worker.process.is_alive()]
+                    worker = idle.pop() if idle else _Worker(keywords, overwrite)
+                    busy[worker.pipe] = worker
+                    worker.begin(*waiting.popleft())
+                for pipe in connection.wait(list(busy), timeout=0.1):
+                    worker = busy.pop(pipe)
+                    idle.append(worker)
+                    outcome = worker.outcome()
+                    if progress:
+                        n_done = len(tasks) - len(waiting) - len(busy)
+                        print(f"{n_done}/{len(tasks)} {outcome.source}", file=sys.stderr)
+                    yield worker.index, outcome
+                for worker in busy.values() if noted else ():
+                    worker.stop()
+            if noted:
+                raise KeyboardInterrupt
+        finally:
+            for worker in (*idle, *busy.values()):
+                worker.pipe.close()
+            for worker in (*idle, *busy.values()):
+                worker.process.join()
 
 
-def _deaf() -> None:
-    """Let a worker that waits ignore Ctrl-C, which the terminal sends to all."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+class _Worker:
+    """A process that segments one picture at a time, and the pipe to it: a message while it is at work means stop."""
+
+    def __init__(self, keywords: dict[str, Any], overwrite: bool) -> None:
+        context = multiprocessing.get_context("spawn")  # threads do not survive a fork
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs, keywords, overwrite))
+        with _ctrl_c_held():
+            self.process.start()
+        theirs.close()  # so that the pipe ends with the process
+
+    def begin(self, index: int, task: tuple[str, str]) -> None:
+        """Hand over a picture, to be asked for by `outcome`."""
+        self.index, self.task, self.began, self.stopped = index, task, time.perf_counter(), False
+        with suppress(OSError):  # it was killed: `outcome` finds out
+            self.pipe.send(task)
+
+    def stop(self) -> None:
+        """Cut the picture short, and the process after it."""
+        if not self.stopped:
+            self.stopped = True
+            with suppress(OSError):
+                self.pipe.send(None)
+
+    def outcome(self) -> Outcome:
+        """What became of the picture."""
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            code, seconds = self.process.exitcode, time.perf_counter() - self.began
+            error = f"its process ended with exit code {code}; perhaps the memory was not enough"
+            return Outcome(*self.task, seconds, error=_line(self.task[0], error))
 
 
-def _in_process(source: str, folder: str, keywords: dict[str, Any], overwrite: bool) -> Outcome:
-    """`segment_file` in a worker, which hears Ctrl-C meanwhile."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+def _work(pipe: Any, keywords: dict[str, Any], overwrite: bool) -> None:
+    """Segment pictures that come through a pipe, until it ends or None comes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all; what it means comes by the pipe
+
+    def heed(at: Progress) -> None:
+        if pipe.poll():
+            raise KeyboardInterrupt
+
+    with suppress(EOFError, OSError):  # the other end is gone
+        for source, folder in iter(pipe.recv, None):
+            pipe.send(segment_file(source, folder, keywords, overwrite, heed))
+
+
+@contextmanager
+def _noting_ctrl_c() -> Iterator[list[int]]:
+    """A list that is empty until Ctrl-C comes, which then breaks nothing off; only Python's own handler is replaced."""
+    noted: list[int] = []
+    own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not own or threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
     try:
-        return segment_file(source, folder, keywords, overwrite)
-    except KeyboardInterrupt:
-        return Outcome(source, folder, 0.0, error="interrupted", interrupted=True)
+        yield noted
     finally:
-        _deaf()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def _ctrl_c_held() -> Iterator[None]:
+    """Hold Ctrl-C back to the end, and for ever in processes that start meanwhile, before they can ignore it."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # which starts with the first process, and lets Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -61,7 +61,13 @@ def segment(
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="Concentration of the prior.")] = None,
     discount: Annotated[float | None, typer.Option(help="Discount of Pitman-Yor.")] = None,
-    labels: Annotated[int | None, typer.Option(help="Most labels (potts, finite), or their mean (mfm).")] = None,
+    labels: Annotated[
+        int | None,
+        typer.Option(
+            help="Most clusters (potts, finite), or their mean (mfm). The photo preset cuts clusters into regions, so "
+            "that there may be more labels."
+        ),
+    ] = None,
     min_size: Annotated[int | None, typer.Option(help="Fewest sites in a cluster.")] = None,
     max_size: Annotated[int | None, typer.Option(help="Most sites in a cluster.")] = None,
     beta: Annotated[float | None, typer.Option(help="One coupling for all touching sites.")] = None,
@@ -124,19 +130,20 @@ def _segment_all(
     quiet: bool = False,
 ) -> None:
     """Segment, print what became of each picture, and exit with the code that says it."""
-    from spinseg.batch import folders_for, segment_files
+    from spinseg.batch import segment_files
 
     outcomes, code = {}, 0
     try:
-        for outcome in segment_files(images, out, keywords, jobs=jobs, overwrite=overwrite, progress=not quiet):
-            outcomes[outcome.folder] = outcome
+        done = segment_files(images, out, keywords, jobs=jobs, overwrite=overwrite, progress=not quiet)
+        for index, outcome in done:
+            outcomes[index] = outcome
             if outcome.error is not None:
                 code = 2
                 print(f"spinseg: {outcome.error}", file=sys.stderr)
     except KeyboardInterrupt:
         code = 130
         print("spinseg: interrupted; what is finished is saved", file=sys.stderr)
-    ordered = [outcomes[folder] for folder in folders_for(images, out) if folder in outcomes]
+    ordered = [outcomes[index] for index in sorted(outcomes)]
     if as_json:
         print(json.dumps({"images": [_as_json(outcome) for outcome in ordered]}, ensure_ascii=False))
     elif not quiet:

@@ -1,6 +1,7 @@
 """The posterior of a picture: what its sites show, how they hold together, and the prior on their partitions."""
 
 import numpy as np
+import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg.image.adjacency import RegionAdjacency
@@ -10,32 +11,28 @@ from spinseg.image.pixels import Picture
 from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
 from spinseg.model.target import Model
-from spinseg.presets import COUPLING, LARGEST_COUNTED, RATES, SHARES, Settings
+from spinseg.presets import COUPLING, LARGEST_COUNTED, RATES, SHARES, SMALLEST_JUDGED, Settings
 
 
 def picture_model(picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, settings: Settings) -> Model:
     """The model of a picture under some settings."""
-    book = _codebook(picture, settings)
-    counts = site_histograms(book.words(picture), sites, len(book))
-    n_pixels = int(np.count_nonzero(sites >= 0))
-    likelihood: Likelihood = DirichletMultinomial(counts, settings.phi, settings.count_weight)
-    if settings.likelihood == "gaussian":
+    likelihood: Likelihood
+    if settings.likelihood == "words":
+        likelihood = DirichletMultinomial(_counts(picture, sites, settings), settings.phi, settings.count_weight)
+    else:
         likelihood = _gaussian(picture, sites, settings)
-    beta: ArrayLike = settings.beta
-    if settings.beta == "signed":
-        log_odds = boundary_log_odds(picture, sites, adjacency, counts)
-        strength = COUPLING.strength * min(1.0, LARGEST_COUNTED / n_pixels) ** 0.5  # a length, where that is an area
-        beta = signed_couplings(log_odds, adjacency.boundary_length, strength, COUPLING.threshold)
+    beta: ArrayLike = _couplings(picture, sites, adjacency, settings) if settings.beta == "signed" else settings.beta
     return Model(adjacency.graph, likelihood, settings.prior, beta)
 
 
-def _codebook(picture: Picture, settings: Settings) -> Codebook:
-    """The colour words that the settings ask for."""
-    if isinstance(settings.codebook, Codebook):
-        return settings.codebook
-    if settings.codebook == "general" and picture.n_channels == 3:
-        return Codebook.general(settings.n_words)
-    return Codebook.fit(picture, settings.n_words, rng=0)  # of other channels there is no general one
+def _counts(picture: Picture, sites: NDArray[np.int32], settings: Settings) -> sparse.csr_array:
+    """How often each site shows each colour word."""
+    book = settings.codebook
+    if book == "general" and picture.n_channels == 3:
+        book = Codebook.general(settings.n_words)
+    elif not isinstance(book, Codebook):  # of other channels there is no general one
+        book = Codebook.fit(picture, settings.n_words, rng=0)
+    return site_histograms(book.words(picture), sites, len(book))
 
 
 def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings) -> Likelihood:
@@ -56,3 +53,23 @@ def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings) ->
             )
         )
     return Product(*parts)
+
+
+def _couplings(
+    picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, settings: Settings
+) -> NDArray[np.float64]:
+    """Couplings that carry the evidence of a boundary.
+
+    Sites too small to judge by all attract: as much as it takes for one site to lose log n_sites by leaving its
+    neighbours, since else the many places that a stray site could be at outweigh any loss.
+    """
+    n_pixels = int(np.count_nonzero(sites >= 0))
+    strength = COUPLING.strength * min(1.0, LARGEST_COUNTED / n_pixels) ** 0.5  # a length, where that is an area
+    log_odds = boundary_log_odds(picture, sites, adjacency, _counts(picture, sites, settings))
+    length, n_sites = adjacency.boundary_length, adjacency.graph.n_sites
+    beta = signed_couplings(log_odds, length, strength, COUPLING.threshold)
+    if n_pixels >= SMALLEST_JUDGED * n_sites or not len(beta):
+        return beta
+    ends = adjacency.graph.edges
+    perimeter = np.bincount(ends.ravel(), length.repeat(2), n_sites)
+    return np.maximum(beta, np.log(n_sites) * length / perimeter[ends].min(axis=1))

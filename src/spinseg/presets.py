@@ -40,6 +40,7 @@ SMALLEST_REGION = 0.0045  # of the picture
 # Those photographs have 481 x 321 pixels. A larger picture shows the same things with more of them, so that each
 # counts for less.
 LARGEST_COUNTED = 481 * 321
+SMALLEST_JUDGED = 20  # pixels: the colours of smaller sites are noise, and seem to lie apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,7 @@ class Settings:
     sites: str | NDArray[np.integer]
     n_sites: int | None
     pixels_per_site: float
+    max_pixels: int | None
     codebook: str | Codebook
     n_words: int
     likelihood: str
@@ -74,15 +76,21 @@ class Settings:
         number("phi", self.phi, above=0)
         if not isinstance(self.prior, PartitionPrior):
             refuse("prior", "be a PartitionPrior", self.prior)
-        if self.beta != "signed":
+        if not isinstance(self.beta, str) or self.beta != "signed":
             number("beta", self.beta)
         if not isinstance(self.regions, (bool, np.bool_)):
             refuse("regions", "be True or False", self.regions)
 
     def changes(self) -> dict[str, Any]:
         """What differs from the preset, by name."""
-        usual = PRESETS[self.preset]
-        return {name: value for name, value in vars(self).items() if value is not getattr(usual, name)}
+        usual = vars(PRESETS[self.preset])
+        return {name: value for name, value in vars(self).items() if not _equal(value, usual[name])}
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two settings are the same number, text or thing."""
+    plain = (str, int, float, np.number)
+    return bool(a == b) if isinstance(a, plain) and isinstance(b, plain) else a is b
 
 
 PAPER = Settings(
@@ -90,6 +98,7 @@ PAPER = Settings(
     sites="slic",
     n_sites=None,
     pixels_per_site=60,
+    max_pixels=None,
     codebook="general",
     n_words=120,
     likelihood="words",
@@ -110,6 +119,7 @@ PHOTO = Settings(
     sites="watershed",
     n_sites=None,
     pixels_per_site=190,
+    max_pixels=300_000,
     codebook="general",
     n_words=120,
     likelihood="gaussian",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.files import read_mask, read_picture
-from spinseg.image.pixels import ChannelAxis, Picture, as_picture
+from spinseg.image.pixels import ChannelAxis, Picture, as_picture, checked_mask, working_copy
 from spinseg.image.render import paint_edges
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.bonds import Lam
@@ -65,7 +65,8 @@ def segment(
     sites : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image, optional
         How sites are made, or the sites themselves (-1 outside).
     n_sites : int, optional
-        About how many; by default one for 190 pixels ("photo") or for 60 ("paper").
+        About how many; by default one for 190 pixels ("photo") or for 60 ("paper"). "photo" looks at a picture of more
+        than 300,000 pixels at a smaller size, and its boundaries are as coarse as that.
     codebook : {"general", "image"} or Codebook, optional
         The colour words: those that come with the package, some fitted to this image, or your own.
     n_words : int, optional
@@ -109,15 +110,22 @@ def segment(
     seed = seed_of(rng)
     inside = read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask
     if isinstance(image, (str, os.PathLike)):
-        picture = read_picture(image, mask=inside)
+        picture = read_picture(image, channel_axis=channel_axis, mask=inside)
     else:
         picture = as_picture(image, channel_axis=channel_axis, mask=inside)
+    inside = checked_mask(inside, picture.shape)
 
-    site_image = superpixels(
-        picture, kind=settings.sites, n_sites=settings.n_sites, pixels_per_site=settings.pixels_per_site, mask=inside
+    made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
+    seen = working_copy(picture, inside, settings.max_pixels if made_here else None)
+    sites_seen = superpixels(
+        seen.picture,
+        kind=settings.sites,
+        n_sites=settings.n_sites,
+        pixels_per_site=settings.pixels_per_site,
+        mask=seen.inside,
     )
-    adjacency = region_adjacency(site_image)
-    model = picture_model(picture, site_image, adjacency, settings)
+    adjacency = region_adjacency(sites_seen)
+    model = picture_model(seen.picture, sites_seen, adjacency, settings)
     interrupted = False
     try:
         drawn = sample(
@@ -137,22 +145,26 @@ def segment(
 
     partition = drawn.best_labels
     if settings.regions:
-        smallest = SMALLEST_REGION * np.count_nonzero(site_image >= 0)
+        smallest = SMALLEST_REGION * np.count_nonzero(sites_seen >= 0)
         pieces = regions_of(partition, model.graph)
-        partition = without_small(pieces, adjacency, site_sizes(site_image), model.beta, smallest)
-    apart = separation_probability(drawn.labels, model.graph.edges)
+        partition = without_small(pieces, adjacency, site_sizes(sites_seen), model.beta, smallest)
+    separation = separation_probability(drawn.labels, model.graph.edges)
+    site_image = seen.whole(sites_seen, outside=-1)
     segmentation = Segmentation(
         labels=np.append(partition, np.int32(-1))[site_image],  # site -1, the outside, takes the last
         sites=site_image,
-        boundary_probability=paint_edges(site_image, model.graph.edges, apart),
+        boundary_probability=seen.whole(paint_edges(sites_seen, model.graph.edges, separation), outside=0),
         partition=partition,
+        separation=separation,
         model=model,
         chains=drawn,
         settings=settings,
         seed=seed,
         picture=picture,
+        channel_axis=channel_axis,
         source=os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
-        mask_source=os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else None,
+        mask=None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "an array",
+        interrupted=interrupted,
     )
     if interrupted:
         raise SegmentationInterrupted(segmentation)

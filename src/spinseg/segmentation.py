@@ -16,12 +16,13 @@ from scipy import ndimage
 from spinseg._checks import refuse
 from spinseg.image.features import site_means
 from spinseg.image.files import write_labels_png, write_labels_tif, write_png, write_whole
-from spinseg.image.pixels import Picture
+from spinseg.image.pixels import ChannelAxis, Picture
 from spinseg.image.render import label_colours, overlay
+from spinseg.inference.bonds import DataDriven
 from spinseg.inference.chains import Chains
 from spinseg.inference.diagnostics import Diagnostics, diagnose
-from spinseg.inference.estimates import separation_probability
 from spinseg.inference.regions import cohesion, regions_of
+from spinseg.model.priors import PartitionPrior
 from spinseg.model.target import Model
 from spinseg.presets import Settings
 from spinseg.report import report
@@ -47,21 +48,28 @@ class Segmentation:
         The posterior, and what was drawn from it.
     settings, seed
         What to call `segment` with to repeat it.
-    source, mask_source : str or None
-        The files that image and mask were read from.
+    separation : (n_edges,) float64
+        How often, over the draws, the two sites of each edge of the graph lay in different clusters.
+    source : str or None
+        The file that the picture was read from.
+    interrupted : bool
+        Whether sampling was cut short.
     """
 
     labels: NDArray[np.int32] = field(repr=False)
     sites: NDArray[np.int32] = field(repr=False)
     boundary_probability: NDArray[np.float32] = field(repr=False)
     partition: NDArray[np.int32] = field(repr=False)
+    separation: NDArray[np.float64] = field(repr=False)
     model: Model = field(repr=False)
     chains: Chains = field(repr=False)
     settings: Settings = field(repr=False)
     seed: int
     picture: Picture = field(repr=False)
+    channel_axis: ChannelAxis
     source: str | None
-    mask_source: str | None
+    mask: str | None
+    interrupted: bool = False
 
     @property
     def n_clusters(self) -> int:
@@ -82,6 +90,7 @@ class Segmentation:
         areas = np.bincount(image[image >= 0])
         colours = np.rint(site_means(self.picture.rgb, image)).astype(int)
         boxes = ndimage.find_objects(image + 1)
+        drawn = self.chains.labels.shape[1] > 0
         together = cohesion(self.chains.labels, region_of_site)
         outlines = self._outlines(region_of_site)
         first_site = np.unique(region_of_site, return_index=True)[1]
@@ -92,8 +101,8 @@ class Segmentation:
                 "colour": "#{:02x}{:02x}{:02x}".format(*colours[r]),
                 "box": [int(side.start) for side in boxes[r]] + [int(side.stop) for side in boxes[r]],
                 "cluster": int(self.partition[first_site[r]]),
-                "probability": round(float(together[r]), 6),
-                "boundary": None if np.isnan(outlines[r]) else round(float(outlines[r]), 6),
+                "probability": round(float(together[r]), 6) if drawn else None,
+                "boundary": round(float(outlines[r]), 6) if drawn and np.isfinite(outlines[r]) else None,
             }
             for r in np.argsort(-areas, kind="stable")
         ]
@@ -101,12 +110,10 @@ class Segmentation:
 
     def _outlines(self, region_of_site: NDArray[np.int32]) -> NDArray[np.float64]:
         """Mean boundary probability along the outline of each region; NaN for one that touches no other."""
-        edges = self.model.graph.edges
-        apart = separation_probability(self.chains.labels, edges)
-        ends = region_of_site[edges]
+        ends = region_of_site[self.model.graph.edges]
         across = ends[:, 0] != ends[:, 1]
         n_regions = int(region_of_site.max()) + 1
-        sums = sum(np.bincount(ends[across, side], apart[across], n_regions) for side in (0, 1))
+        sums = sum(np.bincount(ends[across, side], self.separation[across], n_regions) for side in (0, 1))
         counts = sum(np.bincount(ends[across, side], minlength=n_regions) for side in (0, 1))
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
@@ -124,13 +131,15 @@ class Segmentation:
 
     @property
     def repeat(self) -> str:
-        """The line of Python that gives the same segmentation."""
+        """The line of Python that gives the same segmentation, if it is not interrupted."""
         arguments = [repr(self.source) if self.source else "image"]
         if self.settings.preset != "photo":
             arguments.append(repr(self.settings.preset))
         arguments += [f"{name}={_written(name, value)}" for name, value in self.settings.changes().items()]
-        if (self.labels < 0).any():
-            arguments.append(f"mask={self.mask_source!r}" if self.mask_source else "mask=mask")
+        if self.channel_axis != "auto":
+            arguments.append(f"channel_axis={self.channel_axis}")
+        if self.mask is not None:
+            arguments.append("mask=mask" if self.mask == "an array" else f"mask={self.mask!r}")
         return f"ss.segment({', '.join([*arguments, f'rng={self.seed}'])})"
 
     def summary(self) -> dict[str, Any]:
@@ -145,6 +154,8 @@ class Segmentation:
             "log_posterior": self.chains.best_log_posterior,
             "sweeps_done": self.chains.n_sweeps,
             "n_clusters_posterior": {str(k): round(counts[k] / counts.sum(), 6) for k in np.flatnonzero(counts)},
+            "interrupted": self.interrupted,
+            "agree": self.diagnostics.agree,
             "verdict": self.verdict,
             "python": self.repeat,
             "seed": self.seed,
@@ -164,7 +175,10 @@ class Segmentation:
         if folder.exists() and not folder.is_dir():
             refuse("folder", "be a folder", str(folder))
         folder.mkdir(parents=True, exist_ok=True)
-        plane: Any = ... if self.labels.ndim == 2 else len(self.labels) // 2
+        plane: Any = ...
+        if self.labels.ndim == 3:  # of the fullest planes the middle one
+            full = np.count_nonzero(self.labels >= 0, axis=(1, 2))
+            plane = int(np.flatnonzero(full == full.max())[np.count_nonzero(full == full.max()) // 2])
         picture, labels = Picture(self.picture.codes[plane]), self.labels[plane]
         apart, found = self.boundary_probability[plane], self.summary()
         write_labels_tif(folder / "labels.tif", self.labels)
@@ -187,10 +201,11 @@ class SegmentationInterrupted(KeyboardInterrupt):
 
 def _written(name: str, value: Any) -> str:
     """A setting as Python; arrays and the like by their name."""
-    text = repr(value)
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, (str, int, float)):
-        return text
-    return f"ss.{text}" if text.startswith(type(value).__name__ + "(") else name
+        return repr(value)
+    return f"ss.{value!r}" if isinstance(value, (PartitionPrior, DataDriven)) else name
 
 
 def _plain(name: str, value: Any) -> str | int | float | bool | None:

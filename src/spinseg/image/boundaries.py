@@ -3,10 +3,9 @@
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from spinseg.image.adjacency import RegionAdjacency, edge_means
-from spinseg.image.features import site_means
+from spinseg.image.features import gradient, site_means
 from spinseg.image.pixels import Picture
 
 # Log-odds of a boundary that people draw, from three cues: the constant and a weight for each. Fitted by
@@ -36,9 +35,8 @@ def cues(
     edges = adjacency.graph.edges
     means = site_means(picture.colours, sites)
     difference = np.linalg.norm(means[edges[:, 0]] - means[edges[:, 1]], axis=1)
-    slopes = [ndimage.gaussian_gradient_magnitude(channel, 2.0) for channel in np.moveaxis(picture.colours, -1, 0)]
-    gradient = edge_means(sites, edges, np.sqrt(np.sum(np.square(slopes), axis=0)))
-    return np.stack([np.sqrt(difference), np.sqrt(gradient), _chi_square(counts, edges, difference)], axis=1)
+    slope = edge_means(sites, edges, gradient(picture.colours, 2.0))
+    return np.stack([np.sqrt(difference), np.sqrt(slope), _chi_square(counts, edges, difference)], axis=1)
 
 
 def _chi_square(
@@ -46,8 +44,8 @@ def _chi_square(
 ) -> NDArray[np.float64]:
     """1/2 sum_d (p_d - q_d)^2 / (p_d + q_d) of the two sites' shares of words.
 
-    A site's counts are taken together with its neighbours', each weighted by exp(-difference / REACH): sixty pixels
-    alone say little.
+    A site's counts are taken together with its neighbours', each weighted by exp(-difference / REACH): the pixels
+    of one site alone say little.
     """
     n_sites = counts.shape[0]
     weight = np.exp(-difference / REACH)

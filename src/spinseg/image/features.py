@@ -10,6 +10,7 @@ from zlib import error as DeflateError
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import gaussian_gradient_magnitude
 
 from spinseg._checks import finite_array, refuse, whole
 from spinseg.image.adjacency import checked_sites, per_pixel
@@ -163,6 +164,12 @@ def pixel_positions(shape: tuple[int, ...]) -> NDArray[np.float32]:
     """Where every pixel is, (*shape, n_axes), from 0 to 100 along the longest axis."""
     places = np.meshgrid(*(np.arange(length, dtype=np.float32) for length in shape), indexing="ij")
     return np.stack(places, axis=-1) * np.float32(100 / max(shape))
+
+
+def gradient(colours: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
+    """Length of the colour gradient at a scale in pixels, the root of the sum of squares over channels."""
+    slopes = [gaussian_gradient_magnitude(channel, scale) for channel in np.moveaxis(colours, -1, 0)]
+    return np.sqrt(np.sum(np.square(slopes), axis=0))
 
 
 def site_sizes(sites: ArrayLike) -> NDArray[np.int64]:

@@ -61,14 +61,14 @@ def read_image(path: FilePath) -> NDArray[Any]:
     return _read(path)[0]
 
 
-def read_picture(path: FilePath, *, mask: ArrayLike | None = None) -> Picture:
-    """The picture in a file in standard form, as `as_picture` of `read_image`; `mask` as there.
+def read_picture(path: FilePath, *, channel_axis: ChannelAxis = "auto", mask: ArrayLike | None = None) -> Picture:
+    """The picture in a file in standard form, as `as_picture` of `read_image`; `channel_axis` and `mask` as there.
 
     A TIFF says which of its axes are channels, and whether one is opacity: here five channels are not taken for a
     volume, nor red, green, blue and infrared for RGBA.
     """
-    array, channel_axis = _read(path)
-    return as_picture(array, channel_axis=channel_axis, mask=mask)
+    array, own_axis = _read(path)
+    return as_picture(array, channel_axis=own_axis if channel_axis == "auto" else channel_axis, mask=mask)
 
 
 def read_mask(path: FilePath) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -110,11 +110,68 @@ def as_picture(
     return Picture(np.ascontiguousarray(codes))
 
 
+class WorkingCopy(NamedTuple):
+    """A picture as it is analysed: what is outside the mask painted over, and large ones reduced by `step`."""
+
+    picture: Picture
+    inside: NDArray[np.bool_] | None
+    step: int
+    original_inside: NDArray[np.bool_] | None
+    shape: tuple[int, ...]
+
+    def whole(self, values: NDArray[Any], outside: float) -> NDArray[Any]:
+        """Values of the pixels of this copy for those of the original."""
+        for axis, length in enumerate(self.shape):
+            if self.step > 1:
+                values = np.repeat(values, self.step, axis=axis).take(np.arange(length), axis=axis)
+        if self.original_inside is None:
+            return values
+        return np.where(self.original_inside, values, np.asarray(outside, values.dtype))
+
+
+def working_copy(picture: Picture, inside: NDArray[np.bool_] | None, max_pixels: int | None) -> WorkingCopy:
+    """The picture to analyse, of at most `max_pixels` pixels.
+
+    Outside the mask every pixel gets the colour of the nearest inside, so that it has no say. Each pixel of a reduced
+    picture is the mean of a block of `step` pixels along each axis, and inside where any of them is.
+    """
+    from scipy.ndimage import distance_transform_edt
+
+    codes, kept = picture.codes, inside
+    if inside is not None:
+        nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
+        codes = codes[tuple(nearest)]
+    n_pixels, n_axes = int(np.prod(picture.shape)), len(picture.shape)
+    step = 1 if max_pixels is None else max(1, int(np.ceil((n_pixels / max_pixels) ** (1 / n_axes))))
+    if step > 1:
+        means = _blocks(codes, step, n_axes, np.add) / _block_sizes(picture.shape, step)[..., None]
+        codes = np.rint(means).astype(np.uint16)
+        kept = None if inside is None else _blocks(inside, step, n_axes, np.logical_or)
+    return WorkingCopy(Picture(codes), kept, step, inside, picture.shape)
+
+
+def _blocks(values: NDArray[Any], step: int, n_axes: int, summary: np.ufunc) -> NDArray[Any]:
+    """One value for each block of `step` along the first axes; the last blocks may be smaller."""
+    values = values if values.dtype == np.bool_ else values.astype(np.uint64)
+    for axis in range(n_axes):
+        values = summary.reduceat(values, np.arange(0, values.shape[axis], step), axis=axis)
+    return values
+
+
+def _block_sizes(shape: tuple[int, ...], step: int) -> NDArray[np.float32]:
+    """Number of pixels in each block."""
+    lengths = [np.diff(np.append(np.arange(0, length, step), length)) for length in shape]
+    return np.prod(np.meshgrid(*lengths, indexing="ij"), axis=0).astype(np.float32)
+
+
 def checked_mask(mask: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.bool_] | None:
     """The mask as bool, refused where it does not fit the image or leaves nothing of it."""
     if mask is None:
         return None
-    array = np.asarray(mask)
+    try:
+        array = np.asarray(mask)
+    except ValueError:  # rows of different lengths
+        refuse("mask", "be True inside and False outside", mask)
     if array.dtype.kind not in "biu":
         refuse("mask", "be True inside and False outside", array.dtype.name)
     if array.shape != shape:

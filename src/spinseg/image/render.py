@@ -5,12 +5,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import finite_array, refuse, whole
+from spinseg._checks import finite_array, refuse, whole, whole_numbers
 from spinseg.image.adjacency import checked_sites, edge_of_pairs, pairs_across
 from spinseg.image.features import site_means
 from spinseg.image.pixels import FULL, ChannelAxis, Picture, as_picture, cielab
 
 LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # the two sides of a boundary: one of them shows on any picture
+PIXELS_PER_WIDTH = 650  # of the longest side, for a pixel of width of each side of a boundary
 
 # Dark violet to pale yellow, even steps of lightness: nine colours of matplotlib's magma (CC0).
 _HEAT = np.array(
@@ -31,14 +32,16 @@ _HEAT = np.array(
 def overlay(image: Picture | ArrayLike, labels: ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.uint8]:
     """The image with the boundaries between labels drawn over it, (*shape, 3); what is outside (-1) is faded.
 
-    A boundary is two pixels wide, one light and one dark, so that it shows on light and on dark pictures.
+    A boundary is light on the side of the lower label and dark on the other, so that it shows on light and on dark
+    pictures. Each side is a pixel wide for every 650 of the longest side, and at least one, so that it shows on large
+    pictures as on small ones.
     """
     picture, array = _matched(image, labels, channel_axis)
     drawn = picture.rgb.copy()
     drawn[array < 0] = drawn[array < 0] // 3 + 170
-    before, after = _sides(array)
-    drawn[after] = DARK
-    drawn[before] = LIGHT
+    lower, upper = _sides(array, max(1, round(max(array.shape) / PIXELS_PER_WIDTH)))
+    drawn[upper] = DARK
+    drawn[lower] = LIGHT
     return drawn
 
 
@@ -50,8 +53,8 @@ def boundaries(labels: ArrayLike) -> NDArray[np.bool_]:
     >>> boundaries([[0, 0, 1, 1]])
     array([[False,  True,  True, False]])
     """
-    before, after = _sides(checked_sites(labels)[0])
-    return before | after
+    lower, upper = _sides(_labelled(labels), 1)
+    return lower | upper
 
 
 def mean_colours(
@@ -59,8 +62,11 @@ def mean_colours(
 ) -> NDArray[np.uint8]:
     """Every label painted in the mean of its colours, (*shape, 3); white outside."""
     picture, array = _matched(image, labels, channel_axis)
-    means = np.rint(site_means(picture.rgb, array)).astype(np.uint8)
-    return np.append(means, [[255, 255, 255]], axis=0).astype(np.uint8)[array]
+    painted = np.full((*array.shape, 3), 255, np.uint8)
+    if (array >= 0).any():
+        means = np.rint(site_means(picture.rgb, array)).astype(np.uint8)
+        painted[array >= 0] = means[array[array >= 0]]
+    return painted
 
 
 def label_colours(n: int) -> NDArray[np.uint8]:
@@ -106,23 +112,39 @@ def _matched(
     image: Picture | ArrayLike, labels: ArrayLike, channel_axis: ChannelAxis
 ) -> tuple[Picture, NDArray[np.int32]]:
     """The picture and the labels, refused where they differ in shape."""
-    array, _ = checked_sites(labels)
-    outside = array < 0
-    picture = as_picture(image, channel_axis=channel_axis, mask=None if not outside.any() else ~outside)
+    array = _labelled(labels)
+    inside = array >= 0
+    picture = as_picture(image, channel_axis=channel_axis, mask=inside if inside.any() and not inside.all() else None)
     if picture.shape != array.shape:
         refuse("labels", f"have the image's shape {picture.shape}", array.shape)
     return picture, array
 
 
-def _sides(labels: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Pixels whose next along some axis has another label, and pixels whose last one has."""
-    before, after = np.zeros(labels.shape, bool), np.zeros(labels.shape, bool)
-    for axis in range(labels.ndim):
-        head = (slice(None),) * axis
-        differ = labels[(*head, slice(-1))] != labels[(*head, slice(1, None))]
-        before[(*head, slice(-1))] |= differ
-        after[(*head, slice(1, None))] |= differ
-    return before, after
+def _labelled(labels: ArrayLike) -> NDArray[np.int32]:
+    """The label image as int32; unlike sites, all of it may be outside, as a plane of a volume may be."""
+    array = whole_numbers("labels", labels)
+    if array.size == 0 or array.min() < -1:
+        refuse("labels", "number pixels from 0, with -1 outside", array)
+    return array.astype(np.int32, copy=False)
+
+
+def _sides(labels: NDArray[np.int32], reach: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Pixels with a higher label within reach, and pixels with a lower one: the two sides of every boundary."""
+    return _within(labels, reach, np.maximum) > labels, _within(labels, reach, np.minimum) < labels
+
+
+def _within(labels: NDArray[np.int32], reach: int, choose: np.ufunc) -> NDArray[np.int32]:
+    """The highest or lowest label within reach of each pixel: diamonds and squares by turns, which is nearly a disc."""
+    for step in range(reach):
+        chosen = labels.copy()
+        for axis in range(labels.ndim):
+            source = labels if step % 2 == 0 else chosen.copy()  # what an axis brought spreads along the next: a square
+            head = (slice(None),) * axis
+            here, there = (*head, slice(-1)), (*head, slice(1, None))
+            choose(chosen[here], source[there], out=chosen[here])
+            choose(chosen[there], source[here], out=chosen[there])
+        labels = chosen
+    return labels
 
 
 @lru_cache

@@ -11,7 +11,7 @@ from skimage.segmentation import felzenszwalb, slic, watershed
 
 from spinseg._checks import number, one_of, refuse, whole, whole_numbers
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.features import site_means, site_sizes
+from spinseg.image.features import gradient, site_means, site_sizes
 from spinseg.image.pixels import ChannelAxis, Picture, as_picture, checked_mask
 
 PIXELS_PER_SITE = 60  # as in the paper
@@ -120,8 +120,7 @@ def _slic(colours: NDArray[np.float32], n_sites: int, compactness: float) -> NDA
 
 def _watershed(colours: NDArray[np.float32], n_sites: int, compactness: float) -> NDArray:
     """Watershed from the flattest pixel of each cell of a grid."""
-    slopes = [ndimage.gaussian_gradient_magnitude(channel, 1.0) for channel in np.moveaxis(colours, -1, 0)]
-    slope = np.sqrt(np.sum(np.square(slopes), axis=0))
+    slope = gradient(colours, 1.0)
     cells = _grid(colours, n_sites, compactness)
     n_cells = int(cells.max()) + 1
     markers = np.zeros(cells.shape, np.int32)

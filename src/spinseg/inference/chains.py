@@ -81,6 +81,12 @@ class Chains:
         """
         write_chains(path, {**self._about, "seconds": self.seconds}, self._laid_down)
 
+    def to_arviz(self) -> Any:
+        """The traces as ArviZ knows them, for its plots and summaries (extra [diagnostics])."""
+        from spinseg.inference.diagnostics import to_arviz
+
+        return to_arviz(self)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Chains":
         """The chains that `save`, or a checkpoint, wrote."""

@@ -98,7 +98,10 @@ def _xarray() -> Any:
     """xarray, with what it needs for NetCDF."""
     try:
         import h5netcdf  # noqa: F401
+        import h5py  # noqa: F401
         import xarray
     except ImportError:
-        raise ImportError('NetCDF needs xarray and h5netcdf: pip install "spinseg[diagnostics]"; or use .npz') from None
+        raise ImportError(
+            'NetCDF needs xarray, h5netcdf and h5py: pip install "spinseg[diagnostics]"; or use .npz'
+        ) from None
     return xarray

@@ -1,10 +1,10 @@
 """Summaries of draws that do not depend on how clusters are numbered."""
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._checks import refuse, whole, whole_numbers
+from spinseg.inference.regions import regions_of
 from spinseg.model.graph import SiteGraph
 
 
@@ -84,11 +84,7 @@ def count_regions(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int64]:
     draws, n_sites = flat_draws(labels), graph.n_sites
     if draws.shape[1] != n_sites:
         refuse("labels", f"have the graph's {n_sites} sites", draws.shape[1])
-    counts = []
-    for draw in draws:
-        a, b = graph.edges[draw[graph.edges[:, 0]] == draw[graph.edges[:, 1]]].T
-        within = sparse.coo_array((np.ones(a.size, np.int8), (a, b)), shape=(n_sites, n_sites))
-        counts.append(sparse.csgraph.connected_components(within, directed=False, return_labels=False))
+    counts = [int(regions_of(draw, graph).max()) + 1 for draw in draws]
     return np.array(counts).reshape(np.shape(labels)[:-1])
 
 

@@ -1,5 +1,6 @@
 """Progress of a long run, on standard error."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -33,13 +34,31 @@ def reporting(progress: bool | Report | None, name: str = "") -> Iterator[Report
         yield lambda at: None
 
 
+def compiling_notice() -> Report:
+    """A function to call with a Progress that says, once, that the sampler is being compiled, and nothing else."""
+    said = False
+
+    def report(at: Progress) -> None:
+        nonlocal said
+        if at.compiling and not said:
+            said = True
+            line = "Compiling the sampler for this machine, this once: it takes about half a minute."
+            print(line, file=sys.stderr, flush=True)
+
+    return report
+
+
 @contextmanager
 def _bar(name: str) -> Iterator[Report]:
-    """A bar on standard error, gone when it is done; a line says so, once, where the sampler is being compiled."""
+    """A bar on standard error, gone when it is done; where that is no terminal, only the notice of compiling."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
+    console, notice = Console(stderr=True), compiling_notice()
+    if not console.is_interactive and not console.is_jupyter:
+        yield notice
+        return
     columns = (
         TextColumn(f"{name}  " if name else "", markup=False),
         TextColumn("sweep {task.completed:.0f}/{task.total:.0f}"),
@@ -47,15 +66,11 @@ def _bar(name: str) -> Iterator[Report]:
         TextColumn("{task.fields[n_clusters]} clusters, log posterior {task.fields[log_posterior]:.1f}"),
         TimeRemainingColumn(),
     )
-    said = False
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("sampling", total=0, n_clusters=0, log_posterior=0.0)
 
         def report(at: Progress) -> None:
-            nonlocal said
-            if at.compiling and not said:
-                said = True
-                bar.console.print("Compiling the sampler for this machine, this once: it takes about half a minute.")
+            notice(at)  # while the bar is up, what is printed appears above it
             bar.update(
                 task, completed=at.done, total=at.total, n_clusters=at.n_clusters, log_posterior=at.log_posterior
             )

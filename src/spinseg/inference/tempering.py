@@ -33,7 +33,7 @@ class Ladder:
             until = self.done + 1
             for rung in self.rungs:
                 rung.advance(until)
-            if self.stopped:  # perhaps before all have come this far: the next call goes on with them
+            if any(rung.done < until for rung in self.rungs):  # told to stop: the next call goes on with them
                 return
             self._exchange()
 

@@ -1,0 +1,57 @@
+"""The mode search, against the best of all partitions."""
+
+import numpy as np
+import pytest
+
+import exact
+import spinseg as ss
+import zoo
+from spinseg.image.adjacency import grid_graph
+from spinseg.inference.pack import pack
+from spinseg.inference.starts import greedy_labels
+
+
+@pytest.mark.parametrize("name", zoo.likelihoods(4))
+@pytest.mark.parametrize("limits", zoo.LIMITS, ids=str)
+def test_on_six_sites_it_is_the_best_partition_there_is(name, limits):
+    graph, kept = exact.graph(6)
+    for prior in ("dirichlet process", "finite dirichlet"):
+        model = ss.Model(graph, zoo.likelihoods(6, 3)[name], zoo.priors(**limits)[prior], exact.MIXED[kept])
+        best = max(model.log_posterior(row) for row in exact.partitions(6))
+        found = ss.maximize(model, 2, sweeps=60, rng=0)
+        assert found.log_posterior == pytest.approx(best, abs=1e-9)
+        assert found.log_posterior == pytest.approx(model.log_posterior(found.labels), abs=1e-9)
+        assert found.runs.max() == found.log_posterior and 1 <= found.n_found <= 2
+
+
+def test_it_is_the_same_for_a_seed_and_any_number_of_workers():
+    graph = grid_graph((8, 8))
+    model = ss.Model(graph, zoo.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), 0.2)
+    one, other = (ss.maximize(model, 2, sweeps=60, rng=4, workers=workers) for workers in (1, 4))
+    np.testing.assert_array_equal(one.labels, other.labels)
+    np.testing.assert_array_equal(one.runs, other.runs)
+    visited = ss.sample(model, 500, 4, rng=0)
+    assert one.log_posterior >= visited.best_log_posterior - 1e-9
+
+
+def test_an_exchangeable_prior_can_be_searched():
+    graph, kept = exact.graph(6)
+    prior = ss.ExchangeablePrior(lambda sizes: -float(sizes[0] - sizes[-1]))
+    model = ss.Model(graph, zoo.likelihoods(6)["poisson"], prior, exact.MIXED[kept])
+    best = max(model.log_posterior(row) for row in exact.partitions(6))
+    assert ss.maximize(model, 1, sweeps=60, rng=0).log_posterior == pytest.approx(best)
+
+
+def test_greedy_merging_of_clusters_takes_any_two():
+    model = ss.Model(ss.SiteGraph(4, [[0, 1], [2, 3]]), ss.PoissonGamma([1, 1, 1, 90]), ss.DirichletProcess(0.5), 0.1)
+    labels = greedy_labels(pack(model, model.beta), np.array([0, 0, 1, 2], np.int32))
+    assert labels.tolist() == [0, 0, 0, 1]  # the sites 1 and 2 do not touch
+
+
+def test_wrong_wishes_are_refused():
+    model = ss.Model(ss.SiteGraph(2, [[0, 1]]), ss.Flat(), ss.DirichletProcess(1.0))
+    for wrong in ({"runs": 0}, {"sweeps": 0}, {"rng": -1}, {"workers": 0}):
+        with pytest.raises(ValueError, match="must be"):
+            ss.maximize(model, **wrong)
+    with pytest.raises(ValueError, match="model must be a Model"):
+        ss.maximize(3)
