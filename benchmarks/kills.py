@@ -12,7 +12,7 @@ import numpy as np
 import spinseg as ss
 from benchmarks.problems import superpixels
 
-KILLS, SWEEPS = 200, 40_000
+KILLS, SWEEPS = 200, 240_000
 
 
 def sampled(path: str, sweeps: int) -> str:

@@ -1,7 +1,7 @@
 """Whether a smallest size lowers the number of clusters: opposite starts under min_size 1, 3, 6 and 9.
 
-Four training photographs of BSDS300 as in `mixing`, count weight 0.05. Chains from one cluster and from as many blocks as
-the prior allows; the first half of the sweeps is dropped. Under ../shared/data or SPINSEG_DATA.
+Four training photographs of BSDS300 as in `mixing`, count weight 0.05. Chains from one cluster and from as many blocks
+as the prior allows; the first half of the sweeps is dropped. Under ../shared/data or SPINSEG_DATA.
 """
 
 from concurrent.futures import ProcessPoolExecutor

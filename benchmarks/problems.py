@@ -9,8 +9,8 @@ import spinseg as ss
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference._kernels import Plan, Record
 from spinseg.inference.bonds import bond_strengths
+from spinseg.inference.chain import Chain
 from spinseg.inference.pack import new_records, pack
-from spinseg.inference.sampler import Chain
 
 
 def superpixels(n_sites: int = 1000, mean_degree: float = 5.5, n_clusters: int = 10, seed: int = 0) -> ss.Model:

@@ -45,7 +45,10 @@ REGROUP_FAULTS = {
         "accepted = floor < 0.0 and floor < log_q_of_groups(",
         "accepted = floor < 0.0 or floor < log_q_of_groups(",
     ),
-    "a regrouping forgets log_v": ("change += log_v[k - n_old + n_new] - log_v[k]", "pass"),
+    "a regrouping forgets log_v": (
+        "n_sites, change = NONE, log_v[k - n_old + n_new] - log_v[k]",
+        "n_sites, change = NONE, 0.0",
+    ),
     "a regrouping forgets couplings": (
         "change += beta[h] * (1.0 * (spin[u] == spin[j]) - 1.0 * (label[u] == label[j]))",
         "pass",

@@ -20,6 +20,7 @@ from spinseg.inference import _kernels
 from spinseg.inference import pack as pack_module
 from spinseg.inference import sampler as sampler_module
 from spinseg.inference.bonds import bond_strengths
+from spinseg.inference.chain import Chain
 from spinseg.inference.pack import new_records, new_state, pack
 from spinseg.inference.starts import starting_labels
 
@@ -33,13 +34,13 @@ def lattice_model(name="product", prior=None, side=12, seed=1, signs=True) -> ss
     return ss.Model(graph, zoo.likelihoods(side * side, seed)[name], prior or ss.DirichletProcess(2.0), beta)
 
 
-def new_chain(model, init, sweeps, seed=3) -> sampler_module.Chain:
+def new_chain(model, init, sweeps, seed=3) -> Chain:
     """A chain before its first sweep."""
     strength, lams = bond_strengths(model, None, "auto")
     record = _kernels.Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
     start = starting_labels(model, pack(model, model.beta), init)
     plan = _kernels.Plan(lams, 10, 3, 1.0, sweeps, 1)
-    return sampler_module.Chain(
+    return Chain(
         model, pack(model, strength), plan, start, model.log_posterior(start), record, np.random.default_rng(seed)
     )
 

@@ -30,7 +30,10 @@ FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", 
 
 
 class Outcome(NamedTuple):
-    """What became of one picture: the summary of its segmentation, or an error in one line."""
+    """What became of one picture: the summary of its segmentation, or an error in one line.
+
+    It is `interrupted` where Ctrl-C came meanwhile; the summary says whether that cut the sampling short.
+    """
 
     source: str
     folder: str
@@ -60,21 +63,22 @@ def segment_file(
     source: str, folder: str, keywords: dict[str, Any], overwrite: bool = False, progress: Report | None = None
 ) -> Outcome:
     """Segment one picture into a folder. Of an interrupted one, what its finished sweeps give is saved."""
-    began = time.perf_counter()
-    interrupted = False
+    began, ctrl_c = time.perf_counter(), list[int]()
+    summary = error = None
     try:
         _check_folder(folder, overwrite)
         try:
             found = segment(source, **keywords, progress=progress)
         except SegmentationInterrupted as stop:
-            found, interrupted = stop.segmentation, True
-        Path(folder, "result.json").unlink(missing_ok=True)  # killed in between, the old one would tell of new labels
-        found.save(folder)
-        seconds = time.perf_counter() - began
-        return Outcome(source, folder, seconds, summary=found.summary(), interrupted=interrupted)
-    except (ValueError, OSError, MemoryError) as error:
-        line = _line(source, str(error) or type(error).__name__)
-        return Outcome(source, folder, time.perf_counter() - began, error=line)
+            found = stop.segmentation
+            ctrl_c.append(signal.SIGINT)
+        with _noting(ctrl_c):
+            Path(folder, "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
+            found.save(folder)
+            summary = found.summary()
+    except (ValueError, OSError, MemoryError) as problem:
+        error = _line(source, str(problem) or type(problem).__name__)
+    return Outcome(source, folder, time.perf_counter() - began, summary, error, bool(ctrl_c))
 
 
 def _check_folder(folder: str, overwrite: bool) -> None:
@@ -105,8 +109,8 @@ def segment_files(
 ) -> Iterator[tuple[int, Outcome]]:
     """The place of each picture among `sources` and its outcome, as they come.
 
-    Pictures are segmented one after the other, or several at a time in processes of their own. On Ctrl-C the outcome of
-    those whose sampling was cut short comes, too, and then KeyboardInterrupt is raised.
+    Pictures are segmented one after the other, or several at a time in processes of their own. On Ctrl-C the outcomes
+    of those under way come, too, with what their finished sweeps give, and then KeyboardInterrupt is raised.
     """
     tasks = list(zip(sources, folders_for(sources, out), strict=True))
     jobs = min(whole("jobs", jobs, at_least=1), len(tasks))
@@ -149,18 +153,18 @@ def _in_processes(
 
     No task waits in a process, so that one that is killed takes a single picture along.
     """
-    waiting = deque(enumerate(tasks))
+    waiting, ctrl_c = deque(enumerate(tasks)), list[int]()
     idle: list[_Worker] = []
     busy: dict[Any, _Worker] = {}  # by their pipes
-    with _noting_ctrl_c() as noted:
+    with _noting(ctrl_c):
         try:
-            while busy or (waiting and not noted):
-                while waiting and len(busy) < jobs and not noted:
+            while busy or (waiting and not ctrl_c):
+                while waiting and len(busy) < jobs and not ctrl_c:
                     idle = [worker for worker in idle if worker.process.is_alive()]
                     worker = idle.pop() if idle else _Worker(keywords, overwrite)
                     busy[worker.pipe] = worker
                     worker.begin(*waiting.popleft())
-                for pipe in connection.wait(list(busy), timeout=0.1):
+                for pipe in connection.wait(list(busy), timeout=0.1):  # seconds, to look whether Ctrl-C came
                     worker = busy.pop(pipe)
                     idle.append(worker)
                     outcome = worker.outcome()
@@ -168,9 +172,10 @@ def _in_processes(
                         n_done = len(tasks) - len(waiting) - len(busy)
                         print(f"{n_done}/{len(tasks)} {outcome.source}", file=sys.stderr)
                     yield worker.index, outcome
-                for worker in busy.values() if noted else ():
-                    worker.stop()
-            if noted:
+                if ctrl_c:
+                    for worker in busy.values():
+                        worker.stop()
+            if ctrl_c:
                 raise KeyboardInterrupt
         finally:
             for worker in (*idle, *busy.values()):
@@ -228,16 +233,15 @@ def _work(pipe: Any, keywords: dict[str, Any], overwrite: bool) -> None:
 
 
 @contextmanager
-def _noting_ctrl_c() -> Iterator[list[int]]:
-    """A list that is empty until Ctrl-C comes, which then breaks nothing off; only Python's own handler is replaced."""
-    noted: list[int] = []
+def _noting(ctrl_c: list[int]) -> Iterator[None]:
+    """Add to the list where Ctrl-C comes, which then breaks nothing off; only Python's own handler is replaced."""
     own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not own or threading.current_thread() is not threading.main_thread():
-        yield noted
+        yield
         return
-    signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
+    signal.signal(signal.SIGINT, lambda number, frame: ctrl_c.append(number))
     try:
-        yield noted
+        yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -134,8 +134,8 @@ def _segment_all(
 
     outcomes, code = {}, 0
     try:
-        done = segment_files(images, out, keywords, jobs=jobs, overwrite=overwrite, progress=not quiet)
-        for index, outcome in done:
+        found = segment_files(images, out, keywords, jobs=jobs, overwrite=overwrite, progress=not quiet)
+        for index, outcome in found:
             outcomes[index] = outcome
             if outcome.error is not None:
                 code = 2
@@ -145,7 +145,7 @@ def _segment_all(
         print("spinseg: interrupted; what is finished is saved", file=sys.stderr)
     ordered = [outcomes[index] for index in sorted(outcomes)]
     if as_json:
-        print(json.dumps({"images": [_as_json(outcome) for outcome in ordered]}, ensure_ascii=False))
+        print(json.dumps({"images": [_as_json(outcome) for outcome in ordered]}))
     elif not quiet:
         _print_table([outcome for outcome in ordered if outcome.summary])
     if code:
@@ -175,7 +175,7 @@ def _print_table(outcomes: list["Outcome"]) -> None:
     for outcome in outcomes:
         found = outcome.summary or {}
         counts = (found["n_clusters"], found["n_regions"], found["n_sites"])
-        name = Path(outcome.source).name + (" (interrupted)" if outcome.interrupted else "")
+        name = Path(outcome.source).name + (" (interrupted)" if found["interrupted"] else "")
         table.add_row(_text(name), *map(str, counts), f"{outcome.seconds:.1f}", _text(outcome.folder))
     Console().print(table)
 
@@ -184,7 +184,7 @@ def _text(name: str) -> "Text":
     """A name as it is: brackets in it are not markup."""
     from rich.text import Text
 
-    return Text(name)
+    return Text(name.encode(errors="replace").decode())
 
 
 def main() -> None:

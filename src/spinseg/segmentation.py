@@ -27,6 +27,7 @@ from spinseg.model.target import Model
 from spinseg.presets import Settings
 from spinseg.report import report
 
+MOST_DRAWS = 500  # of a chain that the probabilities of regions are computed from
 VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
 
 
@@ -90,8 +91,9 @@ class Segmentation:
         areas = np.bincount(image[image >= 0])
         colours = np.rint(site_means(self.picture.rgb, image)).astype(int)
         boxes = ndimage.find_objects(image + 1)
-        drawn = self.chains.labels.shape[1] > 0
-        together = cohesion(self.chains.labels, region_of_site)
+        n_draws = self.chains.labels.shape[1]
+        drawn = n_draws > 0
+        together = cohesion(self.chains.labels[:, :: max(1, n_draws // MOST_DRAWS)], region_of_site)
         outlines = self._outlines(region_of_site)
         first_site = np.unique(region_of_site, return_index=True)[1]
         rows = [
@@ -186,9 +188,9 @@ class Segmentation:
         write_png(folder / "overlay.png", overlay(picture, labels))
         write_png(folder / "boundary_probability.png", np.rint(255 * apart).astype(np.uint8))
         page = report(found, picture, labels, apart, self.chains)
-        write_whole(folder / "report.html", lambda file: file.write(page.encode()))
+        write_whole(folder / "report.html", lambda file: file.write(page.encode(errors="replace")))
         text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
-        write_whole(folder / "result.json", lambda file: file.write(text.encode()))
+        write_whole(folder / "result.json", lambda file: file.write(text.encode(errors="replace")))
 
 
 class SegmentationInterrupted(KeyboardInterrupt):

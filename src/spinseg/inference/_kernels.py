@@ -25,6 +25,10 @@ N_CLUSTERS, N_SPINS, CURSOR, SPLITS_LEFT, REGROUPS_LEFT, STOP = range(6)
 SPLITS_TRIED, SPLITS_MADE, MERGES_TRIED, MERGES_MADE, REGROUPS_TRIED, REGROUPS_MADE = range(6, 12)
 LOG_POSTERIOR, LAM = range(2)
 
+# Numbers to pass on: a plain constant has a type of its own in Numba, and would compile its function once more.
+NONE, TWO = np.int64(0), np.int64(2)
+FREE, FORCED = np.int64(0), np.int64(1)
+
 # What a sweep or a run answers: it is finished; no empty slot is left, enlarge the tables and call again; told to stop.
 DONE, FULL, STOPPED = range(3)
 
@@ -504,7 +508,7 @@ def move(target, state, c, old, new, n_bins):
     if new == number[N_CLUSTERS]:
         number[N_CLUSTERS] += 1
     if state.size[old] == 0:
-        drop_slot(state, old)
+        drop_slot(state, np.int64(old))
 
 
 @jit
@@ -582,7 +586,7 @@ def log_predictive(target, state, slot, n_bins):
 def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperature, rng):
     """Deal member[:n_sites] out to the slots from `base`, founded by the first n_seeds; log probability of the choices.
 
-    `forced` repeats the division between the clusters of the seeds, and gives up when its log probability is below
+    FORCED repeats the division between the clusters of the seeds, and gives up when its log probability is below
     `floor`. A site that was dealt to slot base + s has spin s + 1.
     """
     start, neighbour, beta, guide = target.start, target.neighbour, target.beta, target.guide
@@ -607,7 +611,7 @@ def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperatu
             for s in range(n_seeds):
                 total += math.exp(inv_temperature * (gain[s] - top))
             side = 0
-            if forced:
+            if forced == FORCED:
                 while label[member[side]] != label[u]:
                     side += 1
             else:
@@ -616,7 +620,7 @@ def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperatu
                     side += 1
                     point -= math.exp(inv_temperature * (gain[side] - top))
             log_q += inv_temperature * (gain[side] - top) - math.log(total)
-            if forced and log_q < floor:
+            if forced == FORCED and log_q < floor:
                 return log_q
         spin[u] = side + 1
         shift(target, state, base + side, 1, n_bins, 1)
@@ -646,12 +650,12 @@ def propose_split(target, state, inv_temperature, rng):
     size, spin, member = state.size, state.spin, state.member
     k = state.number[N_CLUSTERS]
     slot = int(rng.random() * k)
-    m = size[slot]
+    m = np.int64(size[slot])
     if m < 2:
         return -1, 0.0, 0.0
-    gather_sites(state, slot, 0)
-    shuffle(member, 0, m, rng)
-    log_q = allocate(target, state, m, 2, k, False, 0.0, inv_temperature, rng)
+    gather_sites(state, slot, NONE)
+    shuffle(member, NONE, m, rng)
+    log_q = allocate(target, state, m, TWO, k, FREE, 0.0, inv_temperature, rng)
     m_a, m_b = size[k], size[k + 1]
     change = slot_log_marginal(state, k) + slot_log_marginal(state, k + 1) - slot_log_marginal(state, slot)
     change += log_w[m_a] + log_w[m_b] - log_w[m] + log_v[k + 1] - log_v[k]
@@ -713,13 +717,13 @@ def propose_merge(target, state, rng):
 def log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
     """Log probability that a split of their union deals out the clusters in slots a and b; a bound if below `floor`."""
     member, k = state.member, state.number[N_CLUSTERS]
-    m_a = gather_sites(state, a, 0)
+    m_a = gather_sites(state, a, NONE)
     m = gather_sites(state, b, m_a)
-    shuffle(member, 0, m_a, rng)
+    shuffle(member, NONE, m_a, rng)
     r = m_a + int(rng.random() * (m - m_a))
     member[1], member[r] = member[r], member[1]
-    shuffle(member, 2, m, rng)
-    log_q = allocate(target, state, m, 2, k, True, floor, inv_temperature, rng)
+    shuffle(member, TWO, m, rng)
+    log_q = allocate(target, state, m, TWO, k, FORCED, floor, inv_temperature, rng)
     clear_slot(state, k)
     clear_slot(state, k + 1)
     return log_q
@@ -809,12 +813,6 @@ def order_from(member, seeds, n_seeds, n_sites, rng):
 
 
 @jit
-def group_value(state, log_w, slot):
-    """What one cluster adds to the log posterior, but for couplings."""
-    return slot_log_marginal(state, slot) + log_w[state.size[slot]]
-
-
-@jit
 def propose_regroup(target, state, inv_temperature, rng):
     """Deal two clusters out as three, or three as two; (n_old, n_sites, anchors, change of log posterior, log q).
 
@@ -824,24 +822,22 @@ def propose_regroup(target, state, inv_temperature, rng):
     log_v, log_w, start, upper = target.log_v, target.log_w, target.start, target.upper
     neighbour, beta = target.neighbour, target.beta
     label, slot_of, spin, member, first = state.label, state.slot_of, state.spin, state.member, state.first
-    k = state.number[N_CLUSTERS]
+    size, k = state.size, state.number[N_CLUSTERS]
     anchors = draw_anchors(target.near, label.size, rng)
     a, b, c = anchors
     if label[a] == label[b] or a == c or b == c:
-        return 0, 0, anchors, 0.0, 0.0
-    n_old = 2 if label[c] == label[a] or label[c] == label[b] else 3
+        return NONE, NONE, anchors, 0.0, 0.0
+    n_old = TWO if label[c] == label[a] or label[c] == label[b] else TWO + 1
     n_new = 5 - n_old
-    n_sites = gather_sites(state, slot_of[label[a]], 0)
-    n_sites = gather_sites(state, slot_of[label[b]], n_sites)
-    change = -group_value(state, log_w, slot_of[label[a]]) - group_value(state, log_w, slot_of[label[b]])
-    if n_old == 3:
-        n_sites = gather_sites(state, slot_of[label[c]], n_sites)
-        change -= group_value(state, log_w, slot_of[label[c]])
+    n_sites, change = NONE, log_v[k - n_old + n_new] - log_v[k]
+    for s in range(n_old):
+        slot = np.int64(slot_of[label[a if s == 0 else b if s == 1 else c]])
+        n_sites = gather_sites(state, slot, n_sites)
+        change -= slot_log_marginal(state, slot) + log_w[size[slot]]
     order_from(member, anchors, n_new, n_sites, rng)
-    log_q = allocate(target, state, n_sites, n_new, k, False, 0.0, inv_temperature, rng)
-    change += log_v[k - n_old + n_new] - log_v[k]
+    log_q = allocate(target, state, n_sites, n_new, k, FREE, 0.0, inv_temperature, rng)
     for s in range(n_new):
-        change += group_value(state, log_w, k + s)
+        change += slot_log_marginal(state, k + s) + log_w[size[k + s]]
     for q in range(n_sites):
         u = member[q]
         first[u] = spin[u]
@@ -857,7 +853,7 @@ def log_q_of_groups(target, state, n_old, n_sites, anchors, floor, inv_temperatu
     """Log probability that the present clusters of the anchors are dealt out; a bound if below `floor`."""
     base = state.number[N_CLUSTERS] + 3  # behind the new ones
     order_from(state.member, anchors, n_old, n_sites, rng)
-    log_q = allocate(target, state, n_sites, n_old, base, True, floor, inv_temperature, rng)
+    log_q = allocate(target, state, n_sites, n_old, base, FORCED, floor, inv_temperature, rng)
     for s in range(n_old):
         clear_slot(state, base + s)
     return log_q
@@ -880,7 +876,7 @@ def finish_regroup(state, n_old, n_sites, anchors, change, accepted):
     number[REGROUPS_MADE] += 1
     state.real[LOG_POSTERIOR] += change
     for s in range(n_old):
-        gone = state.slot_of[id_a if s == 0 else id_b if s == 1 else id_c]
+        gone = np.int64(state.slot_of[id_a if s == 0 else id_b if s == 1 else id_c])
         clear_slot(state, gone)
         drop_slot(state, gone)
 
