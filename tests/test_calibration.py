@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 import exact
 import spinseg as ss
 
-N_SITES, N_DATA, N_DRAWS = 6, 600, 19
+N_SITES, N_DATA, N_DRAWS = 6, 300, 19
 PRIORS = {
     "dirichlet process": ss.DirichletProcess(1.2),
     "pitman-yor of at least two": ss.PitmanYor(0.7, 0.3, min_size=2),

@@ -15,20 +15,14 @@ SOURCE = Path(_kernels.__file__).read_text()
 # What goes wrong: (the line as it is, the line with the fault). In the sweep, in splits and merges, in regroupings.
 SWEEP_FAULTS = {
     "the bonds are not taken off the couplings": ("gain[j] - lam * weight[j]", "gain[j]"),
-    "the size of the spin-cluster is ignored": ("log_w[np.uint64(m + group.size)]", "log_w[np.uint64(m + 1)]"),
     "a new cluster may have a forbidden size": ("log_v[k_rest + 1] + log_w[group.size]", "log_v[k_rest + 1]"),
     "its own cluster is weighed as if it had not left": ("counts[d, old] - pool_count[t])", "counts[d, old])"),
-    "edges inside the spin-cluster count": ("outside = spin[j] != mine", "outside = True"),
     "a moved slot keeps its old id": ("id_of[slot], id_of[last] = moved, gone", "pass"),
 }
 SPLIT_FAULTS = {
     "the proposal of a split is not corrected": (
         "return slot, change, log_q + log_selection(k, m_a, m_b)",
         "return slot, change, log_selection(k, m_a, m_b)",
-    ),
-    "edges between merged clusters are forgotten": (
-        "change += beta[h] * (label",
-        "change += 0.0 * (label",
     ),
     "the proposal of a merge is not corrected": (
         "floor < log_q_of_merged(target, state, a, b, floor, inv_temperature, rng)",

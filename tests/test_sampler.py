@@ -17,8 +17,8 @@ import spinseg as ss
 import zoo
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference import _kernels
+from spinseg.inference import chain as chain_module
 from spinseg.inference import pack as pack_module
-from spinseg.inference import sampler as sampler_module
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.pack import new_records, new_state, pack
@@ -86,7 +86,7 @@ def test_traces_draws_and_best_agree_with_the_model():
 def test_same_seed_same_labels_whatever_the_workers_and_the_chunks(moves, monkeypatch):
     model = lattice_model("two histograms", signs=False)
     one = ss.sample(model, sweeps=80, chains=4, moves=moves, init="singletons", rng=5, workers=1)
-    monkeypatch.setattr(sampler_module, "CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 1e-9)
     four = ss.sample(model, sweeps=80, chains=4, moves=moves, init="singletons", rng=5, workers=4)
     np.testing.assert_array_equal(one.labels, four.labels)
     np.testing.assert_array_equal(one.log_posterior, four.log_posterior)
