@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg import _checks
 from spinseg._checks import refuse, whole
 from spinseg.inference._kernels import Plan, Record, Target
 from spinseg.inference.anchors import near_sites
@@ -151,7 +152,7 @@ class Annealing:
 
     def _polish(self) -> None:
         """Take what gains, until nothing does, from the best partition and from the last."""
-        last = self.chain.state.slot_of[self.chain.state.label].astype(np.int32)
+        last = _checks.labels("labels", self.chain.state.label, self.chain.state.label.size)
         ends = [self._polished(labels) for labels in (self.chain.record.best.copy(), last)]
         self.result = max(ends, key=lambda end: end[1])
 

@@ -149,7 +149,7 @@ def sample(
     def told() -> dict[str, Any]:
         return {**about, "seconds": time.perf_counter() - began}
 
-    kept = [runner.laid_down() for runner in runners]
+    kept: list[Arrays] = [{} if checkpoint is None else runner.laid_down() for runner in runners]
 
     def lay_down(c: int) -> None:
         kept[c] = runners[c].laid_down()
