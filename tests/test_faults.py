@@ -17,7 +17,6 @@ SWEEP_FAULTS = {
     "the bonds are not taken off the couplings": ("gain[j] - lam * weight[j]", "gain[j]"),
     "a new cluster may have a forbidden size": ("log_v[k_rest + 1] + log_w[group.size]", "log_v[k_rest + 1]"),
     "its own cluster is weighed as if it had not left": ("counts[d, old] - pool_count[t])", "counts[d, old])"),
-    "a moved slot keeps its old id": ("id_of[slot], id_of[last] = moved, gone", "pass"),
 }
 SPLIT_FAULTS = {
     "the proposal of a split is not corrected": (
@@ -28,7 +27,6 @@ SPLIT_FAULTS = {
         "floor < log_q_of_merged(target, state, a, b, floor, inv_temperature, rng)",
         "True",
     ),
-    "a merge forgets log_v": ("log_w[m_b] + log_v[k - 1] - log_v[k]", "log_w[m_b]"),
 }
 REGROUP_FAULTS = {
     "the new division of a regrouping is not corrected": (
@@ -38,10 +36,6 @@ REGROUP_FAULTS = {
     "the way back of a regrouping is not corrected": (
         "accepted = floor < 0.0 and floor < log_q_of_groups(",
         "accepted = floor < 0.0 or floor < log_q_of_groups(",
-    ),
-    "a regrouping forgets log_v": (
-        "n_sites, change = NONE, log_v[k - n_old + n_new] - log_v[k]",
-        "n_sites, change = NONE, 0.0",
     ),
     "a regrouping forgets couplings": (
         "change += beta[h] * (1.0 * (spin[u] == spin[j]) - 1.0 * (label[u] == label[j]))",

@@ -126,12 +126,12 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_end(tmp_path):
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     command = [sys.executable, "-c", RUN]
     arguments = {"env": environment, "stdout": subprocess.PIPE, "text": True}
-    expected = subprocess.run([*command, str(tmp_path / "whole.npz"), "60000"], check=True, **arguments).stdout
+    expected = subprocess.run([*command, str(tmp_path / "whole.npz"), "8000"], check=True, **arguments).stdout
     rng, path, kills = np.random.default_rng(0), tmp_path / "killed.npz", 0
     for _ in range(100):
-        run = subprocess.Popen([*command, str(path), "60000"], **arguments)
+        run = subprocess.Popen([*command, str(path), "8000"], **arguments)
         try:
-            printed, _ = run.communicate(timeout=rng.uniform(0.9, 2.5))
+            printed, _ = run.communicate(timeout=rng.uniform(0.8, 1.6))
         except subprocess.TimeoutExpired:
             run.send_signal(signal.SIGKILL)
             run.communicate()
