@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import Codebook, site_sizes
@@ -15,14 +15,15 @@ from spinseg.image.pixels import ChannelAxis, Picture, as_picture, checked_mask,
 from spinseg.image.render import paint_edges
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.bonds import Lam
-from spinseg.inference.chains import SamplingInterrupted
+from spinseg.inference.chains import Chains, SamplingInterrupted
 from spinseg.inference.estimates import separation_probability
 from spinseg.inference.progress import Report
 from spinseg.inference.regions import regions_of, without_small
 from spinseg.inference.sampler import sample, seed_of
 from spinseg.model.priors import PartitionPrior
+from spinseg.model.target import Model
 from spinseg.picture_model import picture_model
-from spinseg.presets import SMALLEST_REGION, settings_of
+from spinseg.presets import SMALLEST_REGION, Settings, settings_of
 from spinseg.segmentation import Segmentation, SegmentationInterrupted
 
 
@@ -108,12 +109,7 @@ def segment(
     given |= {"moves": moves, "lam": lam, "sweeps": sweeps, "chains": chains}
     settings = settings_of(preset, {name: value for name, value in given.items() if value is not None})
     seed = seed_of(rng)
-    inside = read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask
-    if isinstance(image, (str, os.PathLike)):
-        picture = read_picture(image, channel_axis=channel_axis, mask=inside)
-    else:
-        picture = as_picture(image, channel_axis=channel_axis, mask=inside)
-    inside = checked_mask(inside, picture.shape)
+    picture, inside = _read(image, mask, channel_axis)
 
     made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
     seen = working_copy(picture, inside, settings.max_pixels if made_here else None)
@@ -126,22 +122,7 @@ def segment(
     )
     adjacency = region_adjacency(sites_seen)
     model = picture_model(seen.picture, sites_seen, adjacency, settings)
-    interrupted = False
-    try:
-        drawn = sample(
-            model,
-            settings.sweeps,
-            settings.chains,
-            settings.moves,
-            settings.lam,
-            settings.init,
-            burn_in=settings.sweeps // 2,
-            rng=seed,
-            workers=workers,
-            progress=progress,
-        )
-    except SamplingInterrupted as stop:
-        drawn, interrupted = stop.chains, True
+    drawn, interrupted = _drawn(model, settings, seed, workers, progress)
 
     partition = drawn.best_labels
     if settings.regions:
@@ -169,6 +150,42 @@ def segment(
     if interrupted:
         raise SegmentationInterrupted(segmentation)
     return segmentation
+
+
+def _read(
+    image: Picture | ArrayLike | str | os.PathLike[str],
+    mask: ArrayLike | str | os.PathLike[str] | None,
+    channel_axis: ChannelAxis,
+) -> tuple[Picture, NDArray[np.bool_] | None]:
+    """The picture in standard form, and its mask, each from a file or an array."""
+    inside = read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask
+    if isinstance(image, (str, os.PathLike)):
+        picture = read_picture(image, channel_axis=channel_axis, mask=inside)
+    else:
+        picture = as_picture(image, channel_axis=channel_axis, mask=inside)
+    return picture, checked_mask(inside, picture.shape)
+
+
+def _drawn(
+    model: Model, settings: Settings, seed: int, workers: int | None, progress: bool | Report | None
+) -> tuple[Chains, bool]:
+    """Chains of the posterior, and whether Ctrl-C cut them short."""
+    try:
+        chains = sample(
+            model,
+            settings.sweeps,
+            settings.chains,
+            settings.moves,
+            settings.lam,
+            settings.init,
+            burn_in=settings.sweeps // 2,
+            rng=seed,
+            workers=workers,
+            progress=progress,
+        )
+    except SamplingInterrupted as stop:
+        return stop.chains, True
+    return chains, False
 
 
 class _Door(ModuleType):
