@@ -148,7 +148,8 @@ class TemperedProcess(PartitionPrior):
     """A Dirichlet process whose size term counts for less: log_v[k] = k log alpha, log_w[m] = w lgamma(m).
 
     w = `power` for up to `n_reference` sites, and less in proportion beyond. The plain process gains
-    lgamma(200) - 2 lgamma(100) = 140 nats from joining two clusters of 100 sites, whatever they look like; where the likelihood is tempered, that would drown it.
+    lgamma(200) - 2 lgamma(100) = 140 nats from joining two clusters of 100 sites, whatever they look like; where the
+    likelihood is tempered, that would drown it.
     """
 
     def __init__(
