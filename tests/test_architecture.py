@@ -22,6 +22,8 @@ ORDER = [
     "segmentation",
     "segment",
     "pictures",
+    "processes",
+    "cluster",
     "batch",
     "evaluation",
     "paper",

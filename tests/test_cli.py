@@ -417,15 +417,12 @@ def test_the_demo_says_where_to_look(tmp_path):
     assert (tmp_path / "coffee" / "report.html").exists()
 
 
-def test_the_first_run_says_that_it_compiles_and_later_ones_do_not(photo, tmp_path):
-    cold = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    command = [sys.executable, "-m", "spinseg", "segment", str(photo), "--out", str(tmp_path), "--overwrite", *FAST]
-    with subprocess.Popen(command, env=cold, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as first:
-        assert "Compiling the sampler" in first.stderr.readline()
-        assert not list((tmp_path / "cache").rglob("*agglomerate*"))  # what comes first when it samples
-        assert first.stderr.read() == ""
-    assert first.returncode == 0
-    later = spinseg(*command[3:], check=0, env=cold)
+@pytest.mark.xdist_group("cold")  # compiling takes half a minute: once is enough
+def test_the_first_run_says_that_it_compiles_and_later_ones_do_not(cold_run):
+    assert cold_run.return_code == 0
+    assert cold_run.told.startswith("Compiling the sampler") and cold_run.told.count("\n") == 1
+    assert not any("agglomerate" in name for name in cold_run.compiled_when_told)  # what comes first when it samples
+    later = subprocess.run(cold_run.command, env=cold_run.environment, capture_output=True, text=True, check=True)
     assert later.stderr == ""
 
 

@@ -40,7 +40,7 @@ def test_one_sweep_leaves_the_posterior_invariant(name):
     cases = itertools.product(zoo.LIMITS, zoo.priors(), LAMS, SIGNS)
     for seed, (limits, prior, lam, sign) in enumerate(cases):
         model = ss.Model(graph, likelihood, zoo.priors(**limits)[prior], SIGNS[sign][kept])
-        p_values[str(limits), prior, lam, sign], _ = exact.iterated(model, bonds(name, lam, graph), 3000, seed)
+        p_values[str(limits), prior, lam, sign], _ = exact.iterated(model, bonds(name, lam, graph), 2000, seed)
     assert len(p_values) == 4 * 7 * 6 * 2
     check_p_values(p_values)
 

@@ -16,7 +16,6 @@ SOURCE = Path(_kernels.__file__).read_text()
 SWEEP_FAULTS = {
     "the bonds are not taken off the couplings": ("gain[j] - lam * weight[j]", "gain[j]"),
     "a new cluster may have a forbidden size": ("log_v[k_rest + 1] + log_w[group.size]", "log_v[k_rest + 1]"),
-    "its own cluster is weighed as if it had not left": ("counts[d, old] - pool_count[t])", "counts[d, old])"),
 }
 SPLIT_FAULTS = {
     "the proposal of a split is not corrected": (
@@ -29,10 +28,6 @@ SPLIT_FAULTS = {
     ),
 }
 REGROUP_FAULTS = {
-    "the new division of a regrouping is not corrected": (
-        "floor = log_u - inv_temperature * change + log_q",
-        "floor = log_u - inv_temperature * change",
-    ),
     "the way back of a regrouping is not corrected": (
         "accepted = floor < 0.0 and floor < log_q_of_groups(",
         "accepted = floor < 0.0 or floor < log_q_of_groups(",

@@ -56,9 +56,9 @@ def test_log_posterior_and_long_run_frequencies(entry):
     np.testing.assert_allclose(np.diff(ours[legal]), np.diff(known[legal]), rtol=0, atol=1e-9)
     np.testing.assert_allclose(np.logaddexp.reduce(known[legal]), 0, atol=1e-9)
 
-    # Long-run frequencies, with their error from 800 batches of 400 sweeps.
-    chains = ss.sample(model, sweeps=40_400, chains=8, moves="auto", burn_in=400, rng=7)
-    batches = chains.labels.reshape(800, 400, -1)
+    # Long-run frequencies, with their error from 400 batches of 400 sweeps.
+    chains = ss.sample(model, sweeps=20_400, chains=8, moves="auto", burn_in=400, rng=7)
+    batches = chains.labels.reshape(400, 400, -1)
     shares = np.array([exact.frequencies(batch) / 400 for batch in batches])
     error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
     assert not shares[:, ~legal].any()

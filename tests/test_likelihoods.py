@@ -112,7 +112,7 @@ def test_gaussians_in_one_channel_against_an_integral(family):
         prior = gamma.pdf(precision, shape, scale=1 / rate) * norm.pdf(mean, m0, 1 / math.sqrt(kappa * precision))
         return prior * norm.pdf(y, mean, 1 / math.sqrt(precision)).prod() * precision
 
-    value, _ = integrate.dblquad(density, -9, 5, -12, 12, epsabs=1e-10, epsrel=1e-8)
+    value, _ = integrate.dblquad(density, -9, 5, -12, 12, epsabs=1e-9, epsrel=1e-6)
     assert likelihood.log_marginal([0, 1, 2]) == pytest.approx(math.log(value), abs=1e-5)
 
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -126,19 +127,20 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_end(tmp_path):
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     command = [sys.executable, "-c", RUN]
     arguments = {"env": environment, "stdout": subprocess.PIPE, "text": True}
+    subprocess.run([*command, str(tmp_path / "warm.npz"), "2"], check=True, **arguments)  # compiles, where need be
+    began = time.monotonic()
     expected = subprocess.run([*command, str(tmp_path / "whole.npz"), "8000"], check=True, **arguments).stdout
-    rng, path, kills = np.random.default_rng(0), tmp_path / "killed.npz", 0
-    for _ in range(100):
+    seconds = time.monotonic() - began
+    rng, path, found = np.random.default_rng(0), tmp_path / "killed.npz", 0
+    for _ in range(10):
         run = subprocess.Popen([*command, str(path), "8000"], **arguments)
         try:
-            printed, _ = run.communicate(timeout=rng.uniform(0.8, 1.6))
+            run.communicate(timeout=seconds * rng.uniform(0.4, 1.1))
         except subprocess.TimeoutExpired:
             run.send_signal(signal.SIGKILL)
             run.communicate()
-            kills += 1
+            found += path.exists()
             if path.exists():
                 ss.Chains.load(path)  # whole, whenever it is looked at
-            continue
-        assert run.returncode == 0
-        break
-    assert kills > 0 and printed == expected
+    assert found > 0
+    assert subprocess.run([*command, str(path), "8000"], check=True, **arguments).stdout == expected

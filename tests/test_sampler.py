@@ -129,23 +129,24 @@ SMALL_RUN = textwrap.dedent(
 ).format(tests=str(Path(__file__).parent))
 
 
-def small_run(**environment: str) -> dict:
+def small_run(environment: dict[str, str]) -> dict:
     """SMALL_RUN in a fresh interpreter."""
     run = subprocess.run(
         [sys.executable, "-c", SMALL_RUN],
         capture_output=True,
         text=True,
-        env={**os.environ, **environment},
+        env=environment,
         check=False,
     )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
 
-def test_compiled_equals_interpreted_and_no_index_is_out_of_bounds(tmp_path):
-    compiled = small_run()
-    interpreted = small_run(NUMBA_DISABLE_JIT="1")
-    checked = small_run(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
+@pytest.mark.xdist_group("cold")
+def test_compiled_equals_interpreted_and_no_index_is_out_of_bounds(cold_run):
+    compiled = small_run(dict(os.environ))
+    interpreted = small_run({**os.environ, "NUMBA_DISABLE_JIT": "1"})
+    checked = small_run(cold_run.environment)
     assert compiled.keys() == interpreted.keys() == checked.keys()
     for name in compiled:
         assert compiled[name][0] == interpreted[name][0] == checked[name][0], name

@@ -1,27 +1,25 @@
 """Many pictures in one call: each is done or has its line, whatever becomes of the others."""
 
 import json
-import multiprocessing
 import os
 import signal
 import sys
-import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import partial
 from itertools import count
-from multiprocessing import connection, resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spinseg._checks import refuse, whole
-from spinseg.inference.progress import Progress, Report, compiling_notice, reporting
+from spinseg.inference.progress import Report, compiling_notice, reporting
 from spinseg.inference.sampler import sample
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.priors import DirichletProcess
 from spinseg.model.target import Model
+from spinseg.processes import Heed, Lost, in_processes, noting
 from spinseg.segment import segment
 from spinseg.segmentation import SegmentationInterrupted
 
@@ -72,7 +70,7 @@ def segment_file(
         except SegmentationInterrupted as stop:
             found = stop.segmentation
             ctrl_c.append(signal.SIGINT)
-        with _noting(ctrl_c):
+        with noting(ctrl_c):
             Path(folder, "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
             found.save(folder)
             summary = found.summary()
@@ -149,112 +147,16 @@ def _compile(progress: bool) -> None:
 def _in_processes(
     tasks: list[tuple[str, str]], keywords: dict[str, Any], jobs: int, overwrite: bool, progress: bool
 ) -> Iterator[tuple[int, Outcome]]:
-    """Outcomes of tasks that `jobs` processes work on; after Ctrl-C those that are under way are cut short.
-
-    No task waits in a process, so that one that is killed takes a single picture along.
-    """
-    waiting, ctrl_c = deque(enumerate(tasks)), list[int]()
-    idle: list[_Worker] = []
-    busy: dict[Any, _Worker] = {}  # by their pipes
-    with _noting(ctrl_c):
-        try:
-            while busy or (waiting and not ctrl_c):
-                while waiting and len(busy) < jobs and not ctrl_c:
-                    idle = [worker for worker in idle if worker.process.is_alive()]
-                    worker = idle.pop() if idle else _Worker(keywords, overwrite)
-                    busy[worker.pipe] = worker
-                    worker.begin(*waiting.popleft())
-                for pipe in connection.wait(list(busy), timeout=0.1):  # seconds, to look whether Ctrl-C came
-                    worker = busy.pop(pipe)
-                    idle.append(worker)
-                    outcome = worker.outcome()
-                    if progress:
-                        n_done = len(tasks) - len(waiting) - len(busy)
-                        print(f"{n_done}/{len(tasks)} {outcome.source}", file=sys.stderr)
-                    yield worker.index, outcome
-                if ctrl_c:
-                    for worker in busy.values():
-                        worker.stop()
-            if ctrl_c:
-                raise KeyboardInterrupt
-        finally:
-            for worker in (*idle, *busy.values()):
-                worker.pipe.close()
-            for worker in (*idle, *busy.values()):
-                worker.process.join()
+    """Outcomes of pictures that `jobs` processes work on; after Ctrl-C those that are under way are cut short."""
+    work = partial(_segment_task, keywords=keywords, overwrite=overwrite)
+    for n_done, (index, found) in enumerate(in_processes(work, tasks, jobs), start=1):
+        source, folder = tasks[index]
+        if isinstance(found, Lost):
+            found = Outcome(source, folder, found.seconds, error=_line(source, found.why))
+        if progress:
+            print(f"{n_done}/{len(tasks)} {source}", file=sys.stderr)
+        yield index, found
 
 
-class _Worker:
-    """A process that segments one picture at a time, and the pipe to it: a message while it is at work means stop."""
-
-    def __init__(self, keywords: dict[str, Any], overwrite: bool) -> None:
-        context = multiprocessing.get_context("spawn")  # threads do not survive a fork
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, keywords, overwrite))
-        with _ctrl_c_held():
-            self.process.start()
-        theirs.close()  # so that the pipe ends with the process
-
-    def begin(self, index: int, task: tuple[str, str]) -> None:
-        """Hand over a picture, to be asked for by `outcome`."""
-        self.index, self.task, self.began, self.stopped = index, task, time.perf_counter(), False
-        with suppress(OSError):  # it was killed: `outcome` finds out
-            self.pipe.send(task)
-
-    def stop(self) -> None:
-        """Cut the picture short, and the process after it."""
-        if not self.stopped:
-            self.stopped = True
-            with suppress(OSError):
-                self.pipe.send(None)
-
-    def outcome(self) -> Outcome:
-        """What became of the picture."""
-        try:
-            return self.pipe.recv()
-        except (EOFError, OSError):
-            self.process.join()
-            code, seconds = self.process.exitcode, time.perf_counter() - self.began
-            error = f"its process ended with exit code {code}; perhaps the memory was not enough"
-            return Outcome(*self.task, seconds, error=_line(self.task[0], error))
-
-
-def _work(pipe: Any, keywords: dict[str, Any], overwrite: bool) -> None:
-    """Segment pictures that come through a pipe, until it ends or None comes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all; what it means comes by the pipe
-
-    def heed(at: Progress) -> None:
-        if pipe.poll():
-            raise KeyboardInterrupt
-
-    with suppress(EOFError, OSError):  # the other end is gone
-        for source, folder in iter(pipe.recv, None):
-            pipe.send(segment_file(source, folder, keywords, overwrite, heed))
-
-
-@contextmanager
-def _noting(ctrl_c: list[int]) -> Iterator[None]:
-    """Add to the list where Ctrl-C comes, which then breaks nothing off; only Python's own handler is replaced."""
-    own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not own or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda number, frame: ctrl_c.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@contextmanager
-def _ctrl_c_held() -> Iterator[None]:
-    """Hold Ctrl-C back to the end, and for ever in processes that start meanwhile, before they can ignore it."""
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows
-        yield
-        return
-    resource_tracker.ensure_running()  # which starts with the first process, and lets Ctrl-C through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _segment_task(task: tuple[str, str], heed: Heed, *, keywords: dict[str, Any], overwrite: bool) -> Outcome:
+    return segment_file(*task, keywords, overwrite, heed)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from spinseg.batch import Outcome
+    from spinseg.evaluation.summary import Summary
+
+DEFAULT_METHODS = "spinseg,potts-dp,rdd-crp,felzenszwalb,quickshift"  # those that need no extra
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -41,6 +44,17 @@ class Sites(StrEnum):
     felzenszwalb = "felzenszwalb"
     grid = "grid"
     pixels = "pixels"
+
+
+class Part(StrEnum):
+    """What the paper shows."""
+
+    figure1 = "figure1"
+    figure2 = "figure2"
+    figure3 = "figure3"
+    figure4 = "figure4"
+    figure5 = "figure5"
+    table1 = "table1"
 
 
 @app.callback()
@@ -120,6 +134,76 @@ def demo(
     print(f"Look at {(out / 'coffee' / 'report.html').resolve()}")
 
 
+@app.command()
+def evaluate(
+    dataset: Annotated[str, typer.Argument(help="bsds300, bsds500, labelme8, or folder: images/ and labels/.")],
+    root: Annotated[Path, typer.Option(help="Folder that has the dataset.")],
+    split: Annotated[str | None, typer.Option(help="train, val or test, which is the default (BSDS).")] = None,
+    methods: Annotated[str, typer.Option(help="Names with commas between them; `list` lists them.")] = DEFAULT_METHODS,
+    limit: Annotated[int | None, typer.Option(help="At most so many images, evenly spaced by name.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Images at a time, one processor each. [default: all]")] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, to work on its cluster.")] = None,
+    out: Annotated[Path, typer.Option(help="Results, a row each; gone on with where it is there.")] = Path(
+        "results.csv"
+    ),
+    seed: Annotated[int, typer.Option(help="The same seed gives the same rows, but for the seconds.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+) -> None:
+    """Compare methods on photographs with ground truth.
+
+    Rows are written as they come: the same command after an interruption goes on where it stopped. Beside the rows
+    come a summary (CSV), a page with the best and the worst images, and all label images.
+    """
+    from spinseg.evaluation.comparison import compare_methods, known_methods
+
+    if methods == "list":
+        print("\n".join(f"{name:22s} {about}" for name, about in known_methods().items()))
+        return
+    found = compare_methods(
+        dataset,
+        root,
+        out,
+        split=split,
+        methods=methods.split(","),
+        limit=limit,
+        jobs=jobs,
+        dask=dask,
+        seed=seed,
+        progress=not quiet,
+    )
+    if as_json:
+        print(json.dumps(found.as_json()))
+    elif not quiet:
+        _print_summaries(found.summaries)
+        print(f"Look at {found.page.resolve()}")
+    if found.n_errors:
+        print(f"spinseg: {found.n_errors} of {found.n_rows} rows tell of an error: {out}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+@app.command()
+def reproduce(
+    what: Annotated[Part, typer.Argument(help="A figure of the paper, or its table.")],
+    root: Annotated[Path | None, typer.Option(help="Folder that has the datasets (figure4, figure5, table1).")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the numbers.")] = Path("spinseg-paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="A few images or draws: minutes at most.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Images at a time, one processor each. [default: all]")] = None,
+) -> None:
+    """Make a figure of the paper, or its table, anew: a PNG to look at and a CSV with its numbers.
+
+    Long ones keep what is finished: the same command after an interruption goes on where it stopped.
+    """
+    from spinseg.paper import reproduce as made
+
+    for path in made(what.value, out, root, quick=quick, jobs=jobs, progress=_tell):
+        print(path.resolve())
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 def _segment_all(
     images: list[str],
     out: Path,
@@ -180,6 +264,23 @@ def _print_table(outcomes: list["Outcome"]) -> None:
     Console().print(table)
 
 
+def _print_summaries(summaries: list["Summary"]) -> None:
+    """One row for each method."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    from spinseg.evaluation.summary import READ, written
+
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("method", no_wrap=True)
+    for heading, _ in READ.values():
+        table.add_column(heading, justify="right")
+    for summary in summaries:
+        table.add_row(summary.method, *written(summary))
+    Console().print(table)
+
+
 def _text(name: str) -> "Text":
     """A name as it is: brackets in it are not markup."""
     from rich.text import Text
@@ -191,7 +292,7 @@ def main() -> None:
     """Run the command; wrong input is one line and exit code 2."""
     try:
         app()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:  # an extra that is not installed
         print(f"spinseg: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:

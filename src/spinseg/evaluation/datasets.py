@@ -19,6 +19,7 @@ from spinseg.image.files import MAX_PIXELS, read_image
 
 FolderPath = str | os.PathLike[str]
 
+DATASETS = ("bsds300", "bsds500", "labelme8", "folder")
 SPLITS = ("train", "val", "test")
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".npy")
 LABEL_SUFFIXES = (".png", ".tif", ".tiff", ".bmp", ".gif", ".npy", ".mat", ".seg")  # not JPEG: it blurs numbers
@@ -66,7 +67,22 @@ class Example:
         return images
 
 
-def bsds(root: FolderPath, split: str = "test") -> list[Example]:
+def dataset_named(name: str, root: FolderPath, split: str | None = None) -> list[Example]:
+    """The photographs of a dataset of `DATASETS` under a folder; of BSDS the test photographs, unless told otherwise.
+
+    "folder" is any folder that has two folders, `images` and `labels`, as `folder` reads them.
+    """
+    one_of("dataset", name, DATASETS)
+    if name.startswith("bsds"):
+        return bsds(root, split or "test", edition=name)
+    if name == "labelme8":
+        return labelme(root, split)
+    if split is not None:
+        refuse("split", "be left out for a folder, which has no splits", split)
+    return folder(Path(root, "images"), Path(root, "labels"))
+
+
+def bsds(root: FolderPath, split: str = "test", *, edition: str | None = None) -> list[Example]:
     """The photographs of one split of BSDS300 or BSDS500, by name, each with all annotators who saw it in colour.
 
     In `root`, or in a folder called bsds300, BSDS500, BSR/BSDS500/data or the like below it, there must be
@@ -78,11 +94,17 @@ def bsds(root: FolderPath, split: str = "test") -> list[Example]:
     root : path
     split : {"train", "val", "test"}
         BSDS300 has no "val".
+    edition : {"bsds300", "bsds500"}, optional
+        Which one, where there are both.
     """
     one_of("split", split, SPLITS)
+    places = ["bsds", "bsds300", "bsds500", "bsr", "data"]
+    if edition is not None:
+        one_of("edition", edition, ("bsds300", "bsds500"))
+        places.remove("bsds500" if edition == "bsds300" else "bsds300")
     images = f"images/{split}/*.jpg"
     truths = [f"groundTruth/{split}/*.mat", f"ground_truth/{split}/*.mat", "human/color/*/*.seg"]
-    base = _base("BSDS", root, ("bsds", "bsds300", "bsds500", "bsr", "data"), [images], truths, BSDS_PAGE)
+    base = _base("BSDS", root, places, [images], truths, BSDS_PAGE)
     photographs = _by_name(_visible(base, images))
     truth = next(pattern for pattern in truths if _visible(base, pattern))
     labels: dict[str, tuple[Path, ...]] = {}

@@ -114,16 +114,16 @@ def _figure(caption: str, pixels: NDArray[np.uint8], kind: str, over: str = "") 
     return (
         f'<figure><div class="frame{" coarse" if coarse else ""}" '
         f'style="aspect-ratio:{ratio:.4f};width:min(100%,{85 * ratio:.2f}vh)">'
-        f'<img alt="{escape(caption)}" src="{_embedded(pixels, "PNG" if coarse else kind)}">{over}</div>'
+        f'<img alt="{escape(caption)}" src="{embedded(pixels, "PNG" if coarse else kind)}">{over}</div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 
 
-def _embedded(pixels: NDArray[np.uint8], kind: str) -> str:
+def embedded(pixels: NDArray[np.uint8], kind: str, quality: int = 92) -> str:
     """A picture as a data address."""
     from PIL import Image
 
     buffer = io.BytesIO()
-    options = {"quality": 92, "subsampling": 0} if kind == "JPEG" else {}  # thin lines keep their colour
+    options = {"quality": quality, "subsampling": 0} if kind == "JPEG" else {}  # thin lines keep their colour
     Image.fromarray(pixels).save(buffer, kind, **options)
     return f"data:image/{kind.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -1,0 +1,107 @@
+"""The methods that are compared, by name: each makes a label image of a photograph, and says with which settings."""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg._checks import one_of, refuse
+from spinseg.evaluation.baselines import library
+from spinseg.evaluation.baselines.ddcrp import sample_ddcrp
+from spinseg.evaluation.baselines.mean_shift import mean_shift
+from spinseg.image.adjacency import region_adjacency
+from spinseg.image.pixels import as_picture
+from spinseg.image.superpixels import superpixels
+from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
+from spinseg.picture_model import picture_model
+from spinseg.presets import PAPER, settings_of
+from spinseg.segment import segment
+
+
+class Method(NamedTuple):
+    """A method that can be compared: `run(image, seed)` gives a label image."""
+
+    name: str
+    about: str
+    run: Callable[[NDArray[Any], int], NDArray[np.int32]]
+    settings: str
+
+    @property
+    def mark(self) -> str:
+        """A short mark of the settings: results under other settings have another."""
+        return hashlib.sha256(self.settings.encode()).hexdigest()[:8]
+
+
+def methods_named(names: Iterable[str]) -> list[Method]:
+    """The methods of these names, each once."""
+    found = list(names)
+    for name in found:
+        one_of("methods", name, list(METHODS))
+    if len(set(found)) != len(found) or not found:
+        refuse("methods", "name at least one method, each once", found)
+    return [METHODS[name] for name in found]
+
+
+def _spinseg(image: NDArray[Any], seed: int, **keywords: Any) -> NDArray[np.int32]:
+    """Labels that our own sampler finds: the best partition visited."""
+    return segment(image, **keywords, rng=seed, workers=1).labels
+
+
+def _ours(name: str, about: str, preset: str = "paper", **changes: Any) -> Method:
+    run = partial(_spinseg, preset=preset, **changes)
+    return Method(name, about, run, repr(settings_of(preset, changes)))
+
+
+def _ddcrp(image: NDArray[Any], seed: int, *, sweeps: int = 100, **keywords: Any) -> NDArray[np.int32]:
+    """Labels that the distance-dependent Chinese restaurant process finds, on the sites and words of the paper."""
+    picture = as_picture(image)
+    sites = superpixels(picture, kind=PAPER.sites, pixels_per_site=PAPER.pixels_per_site)
+    model = picture_model(picture, sites, region_adjacency(sites), PAPER)
+    return sample_ddcrp(model.graph, model.likelihood, sweeps, rng=seed, **keywords).best_labels[sites]
+
+
+def _called(
+    image: NDArray[Any], seed: int, *, method: Callable[..., NDArray[np.int32]], seeded: bool
+) -> NDArray[np.int32]:
+    """Labels of a method that takes a seed as a keyword, or draws nothing at random."""
+    return method(image, seed=seed) if seeded else method(image)
+
+
+def _theirs(name: str, about: str, run: Callable[..., NDArray[np.int32]], **keywords: Any) -> Method:
+    defaults = {key: value.default for key, value in inspect.signature(run).parameters.items()}
+    settings = {key: value for key, value in {**defaults, **keywords}.items() if value is not inspect.Parameter.empty}
+    chosen = partial(_called, method=partial(run, **keywords), seeded="seed" in defaults)
+    return Method(name, about, chosen, f"{run.__name__} {settings!r}")
+
+
+def _listed() -> Iterable[Method]:
+    """All methods, ours first."""
+    yield _ours("spinseg", "the preset for photographs", "photo")
+    for moves, mark, told in (("gsw", "", ""), ("auto", "-auto", ", with splits and merges")):
+        yield _ours(f"potts-dp{mark}", f"the paper's model{told}", moves=moves)
+        for size in (3, 6, 9):
+            about = f"the paper's model with T_min = {size}{told}"
+            yield _ours(f"potts-dp{mark}-min{size}", about, moves=moves, prior=DirichletProcess(3.0, min_size=size))
+    yield _ours("gibbs", "the paper's model by single-site Gibbs sampling, Orbanz & Buhmann 2008", lam=0.0)
+    yield _ours("swendsen-wang", "the paper's model by the classical Swendsen-Wang algorithm", lam=1.0)
+    others: dict[str, tuple[str, PartitionPrior]] = {
+        "potts": ("Potts model of 10 labels", Potts(10)),
+        "finite-dirichlet": ("Potts-Dirichlet model of 10 labels", FiniteDirichlet(10, 1.0)),
+        "pitman-yor": ("Potts-Pitman-Yor model, discount 1/4", PitmanYor(3.0, 0.25)),
+    }
+    for name, (about, prior) in others.items():
+        yield _ours(name, about, prior=prior)
+    yield _theirs("mean-shift", "mean shift as the paper ran it", mean_shift)
+    yield _theirs("rdd-crp", "region distance-dependent CRP, Ghosh et al. 2011", _ddcrp, alpha=1e-10, gamma=1e-2)
+    yield _theirs("dd-crp", "distance-dependent CRP, Ghosh et al. 2011", _ddcrp, alpha=1e-10, gamma=None)
+    yield _theirs("felzenszwalb", "Felzenszwalb & Huttenlocher 2004, scikit-image", library.felzenszwalb)
+    yield _theirs("quickshift", "quickshift, scikit-image", library.quickshift)
+    yield _theirs("slic-rag", "SLIC and merging of its regions, scikit-image", library.slic_merged)
+    yield _theirs("gaussian-mixture", "Dirichlet-process Gaussian mixture, scikit-learn", library.gaussian_mixture)
+
+
+METHODS = {method.name: method for method in _listed()}

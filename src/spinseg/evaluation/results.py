@@ -1,0 +1,125 @@
+"""Results on disk: one row for each image and method, appended as they come, so that what is finished is kept."""
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spinseg._checks import refuse
+from spinseg.evaluation.metrics import Scores
+from spinseg.image.files import write_whole
+
+Key = tuple[str, str]
+
+
+class Row(NamedTuple):
+    """What one method made of one image. Where it failed, `error` says why in one line and there are no scores."""
+
+    image: str
+    method: str
+    scores: Scores | None
+    clusters: int
+    regions: int
+    seconds: float
+    dataset: str
+    seed: int
+    version: str
+    settings: str
+    error: str = ""
+
+    @property
+    def key(self) -> Key:
+        """What there is one row for."""
+        return self.image, self.method
+
+
+# As the file has them; what tells runs apart comes last.
+COLUMNS = ("image", "method", *Scores._fields, *Row._fields[3:])
+
+
+class ResultsFile:
+    """The rows of one comparison in a CSV file, which grows by one whole line at a time.
+
+    A line that was cut short by a kill is dropped. `expected` tells of an image and a method what their row must say of
+    dataset, seed, version and settings: a file where it says another thing is refused, so that results never mix.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], expected: Callable[[str, str], Mapping[str, object]]) -> None:
+        self.path = Path(path)
+        self._expected = expected
+        self.rows: dict[Key, Row] = {}
+        if self.path.is_dir() or not self.path.parent.is_dir():
+            refuse("out", "be a file in a folder that is there", str(self.path))
+        if self.path.exists() and self.path.stat().st_size:
+            self._take_up()
+        else:
+            write_whole(self.path, lambda file: file.write(_line(COLUMNS)))
+
+    def append(self, row: Row) -> None:
+        """Add a row, or put it in the place of one that has its image and method."""
+        self.rows[row.key] = row
+        with self.path.open("ab") as file:
+            file.write(_line(_cells(row)))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def finish(self, order: Iterable[Key]) -> None:
+        """Put the rows in order, whichever came first; those that are in no order stay behind."""
+        first = [key for key in order if key in self.rows]
+        self.rows = {key: self.rows[key] for key in dict.fromkeys([*first, *self.rows])}
+        lines = [_line(COLUMNS), *(_line(_cells(row)) for row in self.rows.values())]
+        write_whole(self.path, lambda file: file.write(b"".join(lines)))
+
+    def _take_up(self) -> None:
+        data = self.path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        for row in read_rows(self.path, whole):
+            for name, value in self._expected(*row.key).items():
+                if getattr(row, name) != value:
+                    rule = f"be of {name} {value!r} in its rows of {row.method} (name another file for other results)"
+                    refuse(str(self.path), rule, getattr(row, name))
+            self.rows[row.key] = row
+        if whole != data:
+            write_whole(self.path, lambda file: file.write(whole))
+
+
+def read_rows(path: str | os.PathLike[str], data: bytes | None = None) -> list[Row]:
+    """The rows of a results file, in its order; of rows with one image and method the last."""
+    text = (Path(path).read_bytes() if data is None else data).decode("utf-8", errors="replace")
+    lines = csv.reader(io.StringIO(text, newline=""))
+    header = next(lines, [])
+    if tuple(header) != COLUMNS:
+        refuse(str(path), "be a results file of this version, with the columns " + ",".join(COLUMNS), ",".join(header))
+    rows = {}
+    for number, cells in enumerate(lines, start=2):
+        try:
+            row = _row(dict(zip(COLUMNS, cells, strict=True)))
+        except (ValueError, KeyError):
+            refuse(str(path), f"have {len(COLUMNS)} cells of the right kinds in line {number}", ",".join(cells))
+        rows[row.key] = row
+    return list(rows.values())
+
+
+def table_bytes(header: Iterable[object], rows: Iterable[Iterable[object]]) -> bytes:
+    """A table as CSV."""
+    return b"".join(map(_line, [header, *rows]))
+
+
+def _row(cells: dict[str, str]) -> Row:
+    scores = None if cells["error"] else Scores(*(float(cells.pop(name)) for name in Scores._fields))
+    numbers: dict[str, Any] = {name: int(cells[name]) for name in ("clusters", "regions", "seed")}
+    texts: dict[str, Any] = {name: cells[name] for name in ("image", "method", "dataset", "version", "settings", "error")}
+    return Row(**texts, **numbers, scores=scores, seconds=float(cells["seconds"]))
+
+
+def _cells(row: Row) -> list[object]:
+    scores = [""] * len(Scores._fields) if row.scores is None else map(repr, row.scores)
+    return [row.image, row.method, *scores, row.clusters, row.regions, f"{row.seconds:.3f}", *row[6:]]
+
+
+def _line(cells: Iterable[object]) -> bytes:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    return buffer.getvalue().encode()
