@@ -56,11 +56,14 @@ def _ours(name: str, about: str, preset: str = "paper", **changes: Any) -> Metho
     return Method(name, about, run, repr(settings_of(preset, changes)))
 
 
-def _ddcrp(image: NDArray[Any], seed: int, *, sweeps: int = 100, **keywords: Any) -> NDArray[np.int32]:
+def _ddcrp(
+    image: NDArray[Any], seed: int, *, count_weight: float = PAPER.count_weight, sweeps: int = 100, **keywords: Any
+) -> NDArray[np.int32]:
     """Labels that the distance-dependent Chinese restaurant process finds, on the sites and words of the paper."""
     picture = as_picture(image)
-    sites = superpixels(picture, kind=PAPER.sites, pixels_per_site=PAPER.pixels_per_site)
-    model = picture_model(picture, sites, region_adjacency(sites), PAPER)
+    sites = superpixels(picture)
+    settings = settings_of("paper", {"count_weight": count_weight})
+    model = picture_model(picture, sites, region_adjacency(sites), settings)
     return sample_ddcrp(model.graph, model.likelihood, sweeps, rng=seed, **keywords).best_labels[sites]
 
 
@@ -96,8 +99,11 @@ def _listed() -> Iterable[Method]:
     for name, (about, prior) in others.items():
         yield _ours(name, about, prior=prior)
     yield _theirs("mean-shift", "mean shift as the paper ran it", mean_shift)
-    yield _theirs("rdd-crp", "region distance-dependent CRP, Ghosh et al. 2011", _ddcrp, alpha=1e-10, gamma=1e-2)
-    yield _theirs("dd-crp", "distance-dependent CRP, Ghosh et al. 2011", _ddcrp, alpha=1e-10, gamma=None)
+    region, plain = {"alpha": 1e-10, "gamma": 1e-2}, {"alpha": 1e-10, "gamma": None}  # as the paper ran it
+    yield _theirs("rdd-crp", "region distance-dependent CRP, Ghosh et al. 2011", _ddcrp, **region)
+    few = "the same with a count weight at which it finds as few clusters as the paper says"
+    yield _theirs("rdd-crp-light", few, _ddcrp, **region, count_weight=0.02)
+    yield _theirs("dd-crp", "distance-dependent CRP, Ghosh et al. 2011", _ddcrp, **plain)
     yield _theirs("felzenszwalb", "Felzenszwalb & Huttenlocher 2004, scikit-image", library.felzenszwalb)
     yield _theirs("quickshift", "quickshift, scikit-image", library.quickshift)
     yield _theirs("slic-rag", "SLIC and merging of its regions, scikit-image", library.slic_merged)

@@ -110,7 +110,9 @@ def table_bytes(header: Iterable[object], rows: Iterable[Iterable[object]]) -> b
 def _row(cells: dict[str, str]) -> Row:
     scores = None if cells["error"] else Scores(*(float(cells.pop(name)) for name in Scores._fields))
     numbers: dict[str, Any] = {name: int(cells[name]) for name in ("clusters", "regions", "seed")}
-    texts: dict[str, Any] = {name: cells[name] for name in ("image", "method", "dataset", "version", "settings", "error")}
+    texts: dict[str, Any] = {
+        name: cells[name] for name in ("image", "method", "dataset", "version", "settings", "error")
+    }
     return Row(**texts, **numbers, scores=scores, seconds=float(cells["seconds"]))
 
 
