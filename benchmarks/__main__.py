@@ -7,6 +7,7 @@ import os
 
 STUDIES = (
     "engine",
+    "ddcrp",
     "scaling",
     "segment",
     "calibration",
@@ -17,6 +18,7 @@ STUDIES = (
     "modes",
     "min_size",
     "kills",
+    "baselines",
 )
 
 

@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 
 DEFAULT_METHODS = "spinseg,potts-dp,rdd-crp,felzenszwalb,quickshift"  # those that need no extra
 
+# Of a summary, what fits into 80 columns.
+IN_TERMINAL = (
+    "median_rand",
+    "p_value",
+    "median_clusters",
+    "rand",
+    "variation_of_information",
+    "covering",
+    "median_seconds",
+)
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -174,7 +185,7 @@ def evaluate(
     )
     if as_json:
         print(json.dumps(found.as_json()))
-    elif not quiet:
+    elif not quiet and found.summaries:
         _print_summaries(found.summaries)
         print(f"Look at {found.page.resolve()}")
     if found.n_errors:
@@ -272,12 +283,14 @@ def _print_summaries(summaries: list["Summary"]) -> None:
 
     from spinseg.evaluation.summary import READ, written
 
-    table = Table(box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("method", no_wrap=True)
-    for heading, _ in READ.values():
-        table.add_column(heading, justify="right")
-    for summary in summaries:
-        table.add_row(summary.method, *written(summary))
+    cells = [dict(zip(READ, written(summary), strict=True)) for summary in summaries]
+    for name in IN_TERMINAL:
+        words = [*READ[name][0].split(), *(row[name] for row in cells)]
+        table.add_column(READ[name][0], justify="right", min_width=max(map(len, words)))
+    for summary, row in zip(summaries, cells, strict=True):
+        table.add_row(summary.method, *(row[name] for name in IN_TERMINAL))
     Console().print(table)
 
 

@@ -108,7 +108,7 @@ def _figure(scores: Scores, row: Row, example: Example, out: Path) -> str:
     """The boundaries that a method found in an image, with what they scored; only that where a file has gone."""
     try:
         drawn = overlay(example.image(), read_labels(labels_path(out, row))[0])
-        shown = f'<img loading="lazy" alt="{escape(row.image)}" src="{embedded(drawn, "JPEG", quality=80)}">'
+        shown = f'<img alt="{escape(row.image)}" src="{embedded(drawn, "JPEG", quality=80)}">'
     except (ValueError, OSError):
         shown = ""
     caption = (
