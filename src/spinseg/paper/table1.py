@@ -99,7 +99,7 @@ def draw(path: Path, lines: Sequence[Sequence[str]]) -> Path:
     axes.set_axis_off()
     axes.set_xlim(0, 1)
     axes.set_ylim(len(lines) + 0.6, -1.4)
-    places = [0.0, 0.1, *(0.41 + 0.115 * i for i in range(len(COLUMNS)))]
+    places = [0.0, 0.1, *(0.40 + 0.11 * i for i in range(len(COLUMNS)))]
     axes.text((places[4] + places[-1]) / 2, -1.0, "(truncated) Potts-DP", ha="center", va="center", fontsize=plots.SIZE)
     for x, heading in zip(places[2:], COLUMNS.values(), strict=True):
         axes.text(x, -0.3, heading, ha="center", va="center", fontsize=plots.SIZE)
