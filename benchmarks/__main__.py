@@ -18,6 +18,7 @@ STUDIES = (
     "modes",
     "min_size",
     "kills",
+    "bonds",
     "baselines",
 )
 

@@ -62,19 +62,20 @@ def draw(path: Path, place: Path, examples: list[Example], columns: list[list[Ro
             axes.set_xlabel(told, fontsize=plots.SMALL - 1.5, color=plots.GREY, labelpad=1.5)
             if across == 0:
                 axes.set_ylabel(names[down], fontsize=plots.SIZE, color=plots.INK)
+    figure.supxlabel("below each: number of clusters, Rand index", fontsize=plots.SMALL, color=plots.GREY)
     return plots.save(figure, path)
 
 
 def _column(example: Example, rows: list[Row], place: Path) -> list[tuple[NDArray[np.uint8], str]]:
     """The pictures of one photograph from top to bottom, each with what is written below it."""
     image, people = example.image(), example.annotations()[0]
-    column = [(image, example.name), (_painted(image, people), f"{np.unique(people[people >= 0]).size} clusters")]
+    column = [(image, example.name), (_painted(image, people), str(np.unique(people[people >= 0]).size))]
     for row in rows:
         if row.scores is None:
             column.append((np.full_like(image, 255), "failed"))
         else:
             painted = _painted(image, read_labels(labels_path(place, row))[0])
-            column.append((painted, f"{row.clusters} clusters, Rand {row.scores.probabilistic_rand_index:.2f}"))
+            column.append((painted, f"{row.clusters}, {row.scores.probabilistic_rand_index:.2f}"))
     return column
 
 

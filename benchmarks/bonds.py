@@ -1,0 +1,53 @@
+"""What bond strengths do for the search, by count weight: figure 4 of the paper on every second of its photographs.
+
+Best log posterior within 1,000 sweeps from one cluster, one chain each, against single-site Gibbs (lambda = 0). Under
+../shared/data or SPINSEG_DATA.
+"""
+
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+
+import numpy as np
+from scipy.stats import wilcoxon
+
+import spinseg as ss
+from benchmarks.data import data_root
+from spinseg.evaluation.benchmark import seed_for
+from spinseg.evaluation.datasets import Example, labelme
+from spinseg.image.adjacency import region_adjacency
+from spinseg.image.pixels import as_picture
+from spinseg.image.superpixels import superpixels
+from spinseg.paper.figure4 import N_PER_CATEGORY, SWEEPS, chosen
+from spinseg.picture_model import picture_model
+from spinseg.presets import settings_of
+
+WEIGHTS = (0.09, 0.3, 1.0)
+LAMS = (0.0, 1.0, 5.0, 10.0, 20.0)
+
+
+def best(task: tuple[Example, float]) -> list[float]:
+    """The best log posterior for each bond strength."""
+    example, weight = task
+    picture = as_picture(example.image())
+    sites = superpixels(picture)
+    model = picture_model(picture, sites, region_adjacency(sites), settings_of("paper", {"count_weight": weight}))
+    found = []
+    for lam in LAMS:
+        rng = seed_for(f"{example.name} {lam}", 0)
+        chains = ss.sample(model, SWEEPS, 1, "gsw", lam, burn_in=SWEEPS, rng=rng, workers=1)
+        found.append(chains.best_log_posterior)
+    return found
+
+
+def study() -> dict[str, object]:
+    """A line for each weight and strength: median increase, on how many photographs there is one, and Wilcoxon's p."""
+    examples = chosen(labelme(data_root()), N_PER_CATEGORY)[::2]
+    tasks = [(example, weight) for weight, example in product(WEIGHTS, examples)]
+    with ProcessPoolExecutor() as pool:
+        table = np.array(list(pool.map(best, tasks))).reshape(len(WEIGHTS), len(examples), len(LAMS))
+    figures: dict[str, object] = {"photographs": len(examples)}
+    for weight, rows in zip(WEIGHTS, table, strict=True):
+        for lam, increase in zip(LAMS[1:], (rows[:, 1:] - rows[:, :1]).T, strict=True):
+            told = f"{np.median(increase):+.1f} nats, {np.sum(increase > 0)} better, p {wilcoxon(increase).pvalue:.2g}"
+            figures[f"count weight {weight:g}, lambda {lam:g}"] = told
+    return figures
