@@ -390,6 +390,7 @@ def test_progress_is_told_and_what_it_raises_ends_the_run():
         ({"rng": -1}, "rng must be a whole number"),
     ],
     ids=str,
+    ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )
 def test_wrong_input_is_refused_in_one_line(change, message):
     given = {"graph": GRAPHS["path and a site alone"], "likelihood": LIKELIHOODS["weight 1"], "sweeps": 5}
