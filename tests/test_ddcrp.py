@@ -389,7 +389,6 @@ def test_progress_is_told_and_what_it_raises_ends_the_run():
         ({"likelihood": ss.PoissonGamma([1, 2, 3, 4])}, "likelihood must be of histograms"),
         ({"rng": -1}, "rng must be a whole number"),
     ],
-    ids=str,
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )
 def test_wrong_input_is_refused_in_one_line(change, message):
