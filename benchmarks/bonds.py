@@ -25,8 +25,8 @@ WEIGHTS = (0.09, 0.3, 1.0)
 LAMS = (0.0, 1.0, 5.0, 10.0, 20.0)
 
 
-def best(task: tuple[Example, float]) -> list[float]:
-    """The best log posterior for each bond strength."""
+def best(task: tuple[Example, float]) -> list[tuple[float, int]]:
+    """The best log posterior for each bond strength, and its number of clusters."""
     example, weight = task
     picture = as_picture(example.image())
     sites = superpixels(picture)
@@ -35,7 +35,7 @@ def best(task: tuple[Example, float]) -> list[float]:
     for lam in LAMS:
         rng = seed_for(f"{example.name} {lam}", 0)
         chains = ss.sample(model, SWEEPS, 1, "gsw", lam, burn_in=SWEEPS, rng=rng, workers=1)
-        found.append(chains.best_log_posterior)
+        found.append((chains.best_log_posterior, int(chains.best_labels.max()) + 1))
     return found
 
 
@@ -44,9 +44,10 @@ def study() -> dict[str, object]:
     examples = chosen(labelme(data_root()), N_PER_CATEGORY)[::2]
     tasks = [(example, weight) for weight, example in product(WEIGHTS, examples)]
     with ProcessPoolExecutor() as pool:
-        table = np.array(list(pool.map(best, tasks))).reshape(len(WEIGHTS), len(examples), len(LAMS))
+        table = np.array(list(pool.map(best, tasks))).reshape(len(WEIGHTS), len(examples), len(LAMS), 2)
     figures: dict[str, object] = {"photographs": len(examples)}
-    for weight, rows in zip(WEIGHTS, table, strict=True):
+    for weight, rows, clusters in zip(WEIGHTS, table[..., 0], table[..., 1], strict=True):
+        figures[f"count weight {weight:g}, median clusters"] = float(np.median(clusters[:, LAMS.index(10.0)]))
         for lam, increase in zip(LAMS[1:], (rows[:, 1:] - rows[:, :1]).T, strict=True):
             told = f"{np.median(increase):+.1f} nats, {np.sum(increase > 0)} better, p {wilcoxon(increase).pvalue:.2g}"
             figures[f"count weight {weight:g}, lambda {lam:g}"] = told

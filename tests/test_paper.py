@@ -297,7 +297,7 @@ def test_figure4_compares_samplers_in_processes(drawing, photographs, monkeypatc
     monkeypatch.setattr(figure4, "QUICK_SWEEPS", 40)
     told = []
     paths = figure4.reproduce(tmp_path, photographs, True, told.append)
-    assert_pictures(paths, tmp_path, ["figure4.png", "figure4.csv", "figure4-trace.csv"])
+    assert_pictures(paths, tmp_path, ["figure4.png", "figure4.csv", "figure4-trace.csv", "figure4-summary.csv"])
     assert [line.split()[1] for line in told] == ["1/2", "2/2"]
     rows, traces = table(paths[1]), table(paths[2])
     assert [row["image"] for row in rows] == ["coast_a1"] * 6 + ["forest_b2"] * 6
@@ -384,3 +384,15 @@ def test_the_model_is_that_of_the_paper_preset(photographs):
     theirs = ss.segment(example.image_path, preset="paper", sweeps=2, rng=0)
     assert ours.log_posterior(theirs.partition) == pytest.approx(theirs.model.log_posterior(theirs.partition))
     assert ours.graph.n_sites == theirs.model.graph.n_sites and ours.prior.concentration == 3.0
+
+
+def test_figure4_sums_up_increases_over_single_sites():
+    values = {name: [float(i * place) for i in (-1, 2, 3, 4, 6)] for place, name in enumerate(figure4.SAMPLERS)}
+    runs = [
+        figure4.Run(f"i{i}", name, 0.0, 10 * value, value, 3, 1.0)
+        for name, found in values.items()
+        for i, value in enumerate(found)
+    ]
+    first, second, *_ = figure4.summary(runs)
+    assert first == ("lambda=0", 0.0, 0.0, 0.0, 0.0, 0, 5, 1.0)
+    assert second == ("lambda=1", 2.0, 3.0, 4.0, 30.0, 4, 5, pytest.approx(0.125))

@@ -70,9 +70,10 @@ def evaluate(
     """
     _check_names(examples)
     marks = {method.name: method.mark for method in methods}
+    ours = version("spinseg")
 
     def run_of(image: str, method: str) -> dict[str, Any]:
-        run: dict[str, Any] = {"dataset": dataset, "seed": seed_for(image, seed), "version": version("spinseg")}
+        run: dict[str, Any] = {"dataset": dataset, "seed": seed_for(image, seed), "version": ours}
         return run | ({"settings": marks[method]} if method in marks else {})
 
     file = ResultsFile(out, run_of)

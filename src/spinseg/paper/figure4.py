@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import wilcoxon
 
 from spinseg._checks import refuse, whole
 from spinseg.evaluation.comparison import spread
@@ -65,6 +66,9 @@ SAMPLERS = {
 }
 
 
+SUMMARY = ("sampler", "lower_percent", "median_percent", "upper_percent", "median_nats", "better", "of", "p_value")
+
+
 class Run(NamedTuple):
     """What one sampler found on one photograph; increases are those over single-site Gibbs."""
 
@@ -91,7 +95,7 @@ def reproduce(
     progress: plots.Tell | None = None,
     jobs: int | None = None,
 ) -> list[Path]:
-    """Paths of figure4.png, figure4.csv and figure4-trace.csv, written to the folder `out`.
+    """Paths of figure4.png, figure4.csv, -trace.csv and -summary.csv, written to the folder `out`.
 
     LabelMe's photographs must be in `root`. Each finished one is appended to figure4.csv; where that is there already,
     of the same settings, the run goes on with what is missing. `jobs` photographs are worked on at a time, by default
@@ -116,7 +120,20 @@ def reproduce(
         draw(out / "figure4.png", example.name, traces, runs),
         table,
         plots.write_table(out / "figure4-trace.csv", header, rows),
+        plots.write_table(out / "figure4-summary.csv", SUMMARY, summary(runs)),
     ]
+
+
+def summary(runs: Sequence[Run]) -> list[tuple[object, ...]]:
+    """A line of `SUMMARY` for each sampler: its increases over single-site Gibbs, and Wilcoxon's signed-rank test."""
+    lines: list[tuple[object, ...]] = []
+    for name in SAMPLERS:
+        found = [(run.increase_percent, run.increase_nats) for run in runs if run.sampler == name]
+        percent, nats = np.array(found).T
+        quartiles = np.percentile(percent, [25, 50, 75]).round(3).tolist()
+        p_value = wilcoxon(nats).pvalue if nats.any() else 1.0
+        lines.append((name, *quartiles, round(float(np.median(nats)), 3), int((nats > 0).sum()), nats.size, p_value))
+    return lines
 
 
 def chosen(examples: Sequence[Example], n_per_category: int) -> list[Example]:
