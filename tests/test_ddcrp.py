@@ -156,7 +156,7 @@ def broken(fault):
     right, wrong = FAULTS[fault]
     assert not right or SOURCE.count(right) == 1, right
     source = SOURCE.replace(right, wrong) if right else SOURCE
-    imported = "from spinseg.inference._kernels import inlined, jit"
+    imported = "from spinseg._compiled import inlined, jit"
     assert source.count(imported) == 1
     module = types.ModuleType("broken_kernels")
     exec(source.replace(imported, "inlined = jit = lambda function: function"), module.__dict__)

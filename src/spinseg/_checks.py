@@ -18,14 +18,17 @@ def refuse(name: str, rule: str, value: object) -> NoReturn:
     raise ValueError(f"{name} must {rule}; received {' '.join(text.split())[:200]}")
 
 
-def number(name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf) -> float:
-    """`value` as a finite float, strictly above or at least a bound."""
+def number(
+    name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf, at_most: float = math.inf
+) -> float:
+    """`value` as a finite float within bounds."""
     rule = "be a finite number"
     rule += f" above {above + 0.0:g}" if above > -math.inf else ""
     rule += f" of at least {at_least:g}" if at_least > -math.inf else ""
+    rule += f" and at most {at_most:g}" if at_most < math.inf else ""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(name, rule, value)
-    if not -LARGEST <= float(value) <= LARGEST or value <= above or value < at_least:
+    if not -LARGEST <= float(value) <= LARGEST or value <= above or not at_least <= value <= at_most:
         refuse(name, rule, value)
     return float(value)
 

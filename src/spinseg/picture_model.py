@@ -5,23 +5,38 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg.image.adjacency import RegionAdjacency
-from spinseg.image.boundaries import boundary_log_odds, signed_couplings
+from spinseg.image.boundaries import boundary_log_odds, plain_log_odds, signed_couplings
+from spinseg.image.boundary_maps import BoundaryMaps, boundary_maps
 from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means, site_sizes
 from spinseg.image.pixels import Picture
 from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
 from spinseg.model.target import Model
-from spinseg.presets import COUPLING, LARGEST_COUNTED, RATES, SHARES, SMALLEST_JUDGED, Settings
+from spinseg.presets import LARGEST_COUNTED, RATES, SHARES, SMALLEST_JUDGED, Settings
 
 
-def picture_model(picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, settings: Settings) -> Model:
-    """The model of a picture under some settings."""
+def maps_for(picture: Picture, settings: Settings) -> BoundaryMaps | None:
+    """The boundary maps of a picture where the settings make use of them: of a photograph, and for its couplings."""
+    is_photograph = len(picture.shape) == 2 and picture.n_channels == 3
+    of_use = settings.beta == "signed" and not (isinstance(settings.sites, str) and settings.sites == "pixels")
+    return boundary_maps(picture) if is_photograph and of_use else None
+
+
+def picture_model(
+    picture: Picture,
+    sites: NDArray[np.int32],
+    adjacency: RegionAdjacency,
+    settings: Settings,
+    maps: BoundaryMaps | None = None,
+) -> Model:
+    """The model of a picture under some settings; `maps` are those of `maps_for`."""
     likelihood: Likelihood
     if settings.likelihood == "words":
         likelihood = DirichletMultinomial(_counts(picture, sites, settings), settings.phi, settings.count_weight)
     else:
-        likelihood = _gaussian(picture, sites, settings)
-    beta: ArrayLike = _couplings(picture, sites, adjacency, settings) if settings.beta == "signed" else settings.beta
+        likelihood = _gaussian(picture, sites, settings, maps)
+    signed = settings.beta == "signed"
+    beta: ArrayLike = _couplings(picture, sites, adjacency, settings, maps) if signed else settings.beta
     return Model(adjacency.graph, likelihood, settings.prior, beta)
 
 
@@ -35,18 +50,22 @@ def _counts(picture: Picture, sites: NDArray[np.int32], settings: Settings) -> s
     return site_histograms(book.words(picture), sites, len(book))
 
 
-def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings) -> Likelihood:
-    """Normal lightness, chroma and position, each counting for a share of the pixels' weight."""
+def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings, maps: BoundaryMaps | None) -> Likelihood:
+    """Normal lightness, chroma, texture and position, each counting for a share of the pixels' weight."""
     pixels = site_sizes(sites)
     weights = settings.count_weight * pixels * min(1.0, LARGEST_COUNTED / pixels.sum())
     views = {"position": pixel_positions(picture.shape), "colour": picture.colours}
     if picture.n_channels == 3:
         colour = views.pop("colour")
         views |= {"lightness": colour[..., :1], "colour": colour[..., 1:]}
+    if maps is not None:
+        views["texture"] = maps.energies
     parts = []
     for name, values in views.items():
         means = site_means(values, sites)
-        squares = np.maximum(site_means(np.square(values), sites), means**2)  # but for rounding it is no smaller
+        squares = None  # texture is a site's as a whole
+        if name != "texture":
+            squares = np.maximum(site_means(np.square(values), sites), means**2)  # but for rounding it is no smaller
         parts.append(
             DiagonalGaussian(
                 means, kappa=settings.phi, shape=2.0, rate=RATES[name], weights=SHARES[name] * weights, squares=squares
@@ -56,20 +75,29 @@ def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings) ->
 
 
 def _couplings(
-    picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, settings: Settings
+    picture: Picture,
+    sites: NDArray[np.int32],
+    adjacency: RegionAdjacency,
+    settings: Settings,
+    maps: BoundaryMaps | None,
 ) -> NDArray[np.float64]:
     """Couplings that carry the evidence of a boundary.
 
     Sites too small to judge by all attract: as much as it takes for one site to lose log n_sites by leaving its
     neighbours, since else the many places that a stray site could be at outweigh any loss.
     """
-    n_pixels = int(np.count_nonzero(sites >= 0))
-    strength = COUPLING.strength * min(1.0, LARGEST_COUNTED / n_pixels) ** 0.5  # a length, where that is an area
-    log_odds = boundary_log_odds(picture, sites, adjacency, _counts(picture, sites, settings))
-    length, n_sites = adjacency.boundary_length, adjacency.graph.n_sites
-    beta = signed_couplings(log_odds, length, strength, COUPLING.threshold)
-    if n_pixels >= SMALLEST_JUDGED * n_sites or not len(beta):
+    n_pixels, n_sites = int(np.count_nonzero(sites >= 0)), adjacency.graph.n_sites
+    judged = n_pixels >= SMALLEST_JUDGED * n_sites
+    counts = _counts(picture, sites, settings)
+    if maps is not None and judged:
+        log_odds = boundary_log_odds(picture, sites, adjacency, counts, maps)
+    else:
+        log_odds = plain_log_odds(picture, sites, adjacency, counts)
+    strength, threshold = settings.coupling
+    strength *= min(1.0, LARGEST_COUNTED / n_pixels) ** 0.5  # a length, where that is an area
+    beta = signed_couplings(log_odds, adjacency.boundary_length, strength, threshold)
+    if judged or not len(beta):
         return beta
-    ends = adjacency.graph.edges
+    ends, length = adjacency.graph.edges, adjacency.boundary_length
     perimeter = np.bincount(ends.ravel(), length.repeat(2), n_sites)
     return np.maximum(beta, np.log(n_sites) * length / perimeter[ends].min(axis=1))

@@ -22,8 +22,8 @@ from spinseg.inference.regions import regions_of, without_small
 from spinseg.inference.sampler import sample, seed_of
 from spinseg.model.priors import PartitionPrior
 from spinseg.model.target import Model
-from spinseg.picture_model import picture_model
-from spinseg.presets import SMALLEST_REGION, Settings, settings_of
+from spinseg.picture_model import maps_for, picture_model
+from spinseg.presets import Settings, settings_of
 from spinseg.segmentation import Segmentation, SegmentationInterrupted
 
 
@@ -40,6 +40,7 @@ def segment(
     prior: PartitionPrior | None = None,
     beta: float | None = None,
     regions: bool | None = None,
+    detail: float | None = None,
     moves: str | None = None,
     lam: Lam = None,
     sweeps: int | None = None,
@@ -83,6 +84,9 @@ def segment(
     regions : bool, optional
         Whether each connected piece of a cluster becomes a cluster of its own, and pieces below 0.45 % of the picture
         join a neighbour.
+    detail : float, optional
+        How finely "photo" divides a picture, from 0 to 1, by default 0.5: how much evidence makes a boundary, and how
+        small a region may be (from 1.8 % of the picture to 0.11 %). "paper" has nothing that it could change.
     moves, lam, sweeps, chains, workers, progress
         As in `sample`. The first half of the sweeps is not drawn from.
     mask : array of bool or path, optional
@@ -106,27 +110,29 @@ def segment(
     """
     given: dict[str, Any] = {"sites": sites, "n_sites": n_sites, "codebook": codebook, "n_words": n_words}
     given |= {"count_weight": count_weight, "phi": phi, "prior": prior, "beta": beta, "regions": regions}
-    given |= {"moves": moves, "lam": lam, "sweeps": sweeps, "chains": chains}
+    given |= {"detail": detail, "moves": moves, "lam": lam, "sweeps": sweeps, "chains": chains}
     settings = settings_of(preset, {name: value for name, value in given.items() if value is not None})
     seed = seed_of(rng)
     picture, inside = _read(image, mask, channel_axis)
 
     made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
     seen = working_copy(picture, inside, settings.max_pixels if made_here else None)
+    maps = maps_for(seen.picture, settings)
     sites_seen = superpixels(
         seen.picture,
         kind=settings.sites,
         n_sites=settings.n_sites,
         pixels_per_site=settings.pixels_per_site,
         mask=seen.inside,
+        relief=None if maps is None else maps.relief,
     )
     adjacency = region_adjacency(sites_seen)
-    model = picture_model(seen.picture, sites_seen, adjacency, settings)
+    model = picture_model(seen.picture, sites_seen, adjacency, settings, maps)
     drawn, interrupted = _drawn(model, settings, seed, workers, progress)
 
     partition = drawn.best_labels
     if settings.regions:
-        smallest = SMALLEST_REGION * np.count_nonzero(sites_seen >= 0)
+        smallest = settings.smallest_region * np.count_nonzero(sites_seen >= 0)
         pieces = regions_of(partition, model.graph)
         partition = without_small(pieces, adjacency, site_sizes(sites_seen), model.beta, smallest)
     separation = separation_probability(drawn.labels, model.graph.edges)

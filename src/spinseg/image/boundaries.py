@@ -1,36 +1,107 @@
-"""Evidence of a boundary between touching sites, and the couplings it gives."""
+"""Log-odds of a boundary between touching sites, and the couplings they give."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from spinseg.image.adjacency import RegionAdjacency, edge_means
+from spinseg.image.boundary_maps import BoundaryMaps
+from spinseg.image.edge_cues import REACH, SiteLooks, edge_cues, neighbours
 from spinseg.image.features import gradient, site_means
+from spinseg.image.grouping import grouping_cues
 from spinseg.image.pixels import Picture
 
-# Log-odds of a boundary that people draw, from three cues: the constant and a weight for each. Fitted by
-# `python -m benchmarks boundaries` to the training photographs of BSDS300.
-LOG_ODDS = (-4.07, -0.05, 0.69, 3.85)
-REACH = 8.0  # CIELAB units within which a neighbour's histogram counts
+Cues = dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundaryWeights:
+    """From the cues of an edge of a photograph to the log-odds that people draw a boundary along it.
+
+    First log-odds are linear in the cues of `edge_cues`. From them come those of `grouping_cues`, and from all cues x,
+    each less its mean and over its standard deviation, c + u.x + v.tanh(A x + a). `python -m benchmarks boundaries`
+    fits both to the training photographs of BSDS300, and says how good they are on photographs held out.
+
+    Attributes
+    ----------
+    mean, deviation : (n_cues,) array
+        Of all cues; those of `edge_cues` come first.
+    first : (1 + n_edge_cues,) array
+        The constant and the weights of the first log-odds.
+    constant, direct, hidden, bias, output : c, u (n_cues,), A (n_hidden, n_cues), a (n_hidden,), v (n_hidden,)
+    """
+
+    mean: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+    first: NDArray[np.float64]
+    constant: NDArray[np.float64]
+    direct: NDArray[np.float64]
+    hidden: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    output: NDArray[np.float64]
+
+    @classmethod
+    @lru_cache
+    def fitted(cls) -> "BoundaryWeights":
+        """The weights that come with the package."""
+        with files("spinseg.image").joinpath("data/boundary_weights.npz").open("rb") as file, np.load(file) as stored:
+            return cls(**{name: stored[name] for name in stored.files})
+
+    def first_log_odds(self, local: Cues) -> NDArray[np.float64]:
+        """From the surroundings of each edge alone."""
+        return self.first[0] + self._standard(local) @ self.first[1:]
+
+    def log_odds(self, cues: Cues) -> NDArray[np.float64]:
+        """From all cues."""
+        x = self._standard(cues)
+        return self.constant + x @ self.direct + np.tanh(x @ self.hidden.T + self.bias) @ self.output
+
+    def _standard(self, cues: Cues) -> NDArray[np.float64]:
+        """The first of all cues, (n_edges, n_given), with mean 0 and standard deviation 1 over the photographs."""
+        table = np.stack(list(cues.values()), axis=1)
+        count = table.shape[1]
+        return (table - self.mean[:count]) / self.deviation[:count]
 
 
 def boundary_log_odds(
-    picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
+    picture: Picture,
+    sites: NDArray[np.int32],
+    adjacency: RegionAdjacency,
+    counts: sparse.csr_array,
+    maps: BoundaryMaps,
+    weights: BoundaryWeights | None = None,
 ) -> NDArray[np.float64]:
-    """Log-odds that a boundary drawn by a person runs between the two sites of each edge, (n_edges,).
+    """Log-odds that people draw a boundary between the two sites of each edge of a photograph, (n_edges,).
 
-    s = w0 + w1 sqrt(difference) + w2 sqrt(gradient) + w3 chi_square, see `cues`.
+    `counts` of colour words, (n_sites, n_words).
     """
-    return LOG_ODDS[0] + cues(picture, sites, adjacency, counts) @ LOG_ODDS[1:]
+    weights = BoundaryWeights.fitted() if weights is None else weights
+    looks = SiteLooks.of(picture, sites, counts, maps)
+    local = edge_cues(looks, sites, adjacency, maps)
+    return weights.log_odds(local | grouping_cues(weights.first_log_odds(local), looks, adjacency))
 
 
-def cues(
+# Three cues that any picture has, volumes and other channels than colour too: the constant and a weight for each,
+# fitted to photographs, and scaled so that the couplings of photographs suit them.
+PLAIN_LOG_ODDS = (-2.435, -0.03, 0.44, 2.44)
+
+
+def plain_log_odds(
     picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
 ) -> NDArray[np.float64]:
-    """What may tell of a boundary along each edge, (n_edges, 3).
+    """Evidence of a boundary in a picture of any kind, (n_edges,)."""
+    return PLAIN_LOG_ODDS[0] + plain_cues(picture, sites, adjacency, counts) @ PLAIN_LOG_ODDS[1:]
 
-    The root of the distance between the mean colours; the root of the colour gradient at scale 2 along the common
-    boundary; and the chi-square distance, 0 to 1, of the colour words around the two sites.
+
+def plain_cues(
+    picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
+) -> NDArray[np.float64]:
+    """The root of the distance between the mean colours of the two sites of each edge; the root of the colour gradient
+    at scale 2 along the common boundary; and the chi-square distance of the colour words around them, (n_edges, 3).
     """
     edges = adjacency.graph.edges
     means = site_means(picture.colours, sites)
@@ -42,21 +113,18 @@ def cues(
 def _chi_square(
     counts: sparse.csr_array, edges: NDArray[np.int32], difference: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """1/2 sum_d (p_d - q_d)^2 / (p_d + q_d) of the two sites' shares of words.
+    """1/2 sum_d (p_d - q_d)^2 / (p_d + q_d) of the shares of words around the two sites, for many sites.
 
-    A site's counts are taken together with its neighbours', each weighted by exp(-difference / REACH): the pixels
-    of one site alone say little.
+    A site's counts are taken together with its neighbours', each weighted by exp(-difference / REACH).
     """
-    n_sites = counts.shape[0]
-    weight = np.exp(-difference / REACH)
-    near = sparse.coo_array((weight, (edges[:, 0], edges[:, 1])), shape=(n_sites, n_sites)).tocsr()
-    around = (sparse.eye_array(n_sites, format="csr") + near + near.T) @ counts.astype(np.float64)
+    near = neighbours(edges, np.exp(-difference / REACH), counts.shape[0])
+    around = counts.astype(np.float64) + near @ counts.astype(np.float64)
     shares = sparse.diags_array(1 / np.maximum(around.sum(axis=1), 1.0)) @ around
     distance = np.empty(len(edges))
     for start in range(0, len(edges), 4096):  # a block at a time: edges x words may not fit
         block = edges[start : start + 4096]
         p, q = (shares[block[:, end]].toarray() for end in (0, 1))
-        distance[start : start + 4096] = 0.5 * ((p - q) ** 2 / np.maximum(p + q, 1e-300)).sum(axis=1)
+        distance[start : start + 4096] = 0.5 * (np.square(p - q) / np.maximum(p + q, 1e-300)).sum(axis=1)
     return distance
 
 

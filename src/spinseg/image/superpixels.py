@@ -9,7 +9,7 @@ from scipy import ndimage
 from skimage.measure import label
 from skimage.segmentation import felzenszwalb, slic, watershed
 
-from spinseg._checks import number, one_of, refuse, whole, whole_numbers
+from spinseg._checks import finite_array, number, one_of, refuse, whole, whole_numbers
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import gradient, site_means, site_sizes
 from spinseg.image.pixels import ChannelAxis, Picture, as_picture, checked_mask
@@ -27,6 +27,7 @@ def superpixels(
     pixels_per_site: float = PIXELS_PER_SITE,
     mask: ArrayLike | None = None,
     compactness: float | None = None,
+    relief: ArrayLike | None = None,
     channel_axis: ChannelAxis = "auto",
 ) -> NDArray[np.int32]:
     """The site of every pixel, numbered 0..n-1 in reading order; -1 outside the mask. Every site is connected.
@@ -38,9 +39,9 @@ def superpixels(
     ----------
     image : Picture or array
     kind : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image
-        SLIC [1]_; watershed of the colour gradient from one marker in each cell of a grid [2]_; Felzenszwalb and
-        Huttenlocher's graph-based sites [3]_ (not for volumes); rectangles; every pixel a site; or sites of your own,
-        taken as they are, with a negative number outside.
+        SLIC [1]_; watershed from one marker in each cell of a grid [2]_; Felzenszwalb and Huttenlocher's graph-based
+        sites [3]_ (not for volumes); rectangles; every pixel a site; or sites of your own, taken as they are, with a
+        negative number outside.
     n_sites : int, optional
         About how many; one for `pixels_per_site` by default. A flat image has no more for "felzenszwalb" than it has
         colours.
@@ -49,6 +50,8 @@ def superpixels(
     compactness : float
         For "slic" and "watershed": how far a site prefers being round to following colours; by default 10 for "slic",
         which suits CIELAB, and 0 for "watershed".
+    relief : (*shape) array, optional
+        What "watershed" floods, in the image's shape; by default the length of the colour gradient.
     channel_axis : int, None or "auto"
         As in `as_picture`.
 
@@ -83,7 +86,8 @@ def superpixels(
     box = (slice(None),) if inside is None else ndimage.find_objects(inside.astype(np.uint8))[0]
     colours = picture.colours[box]
     n_pixels = int(np.prod(colours.shape[:-1]))
-    pieces = _KINDS[kind](colours, min(n_pixels, round(wanted * n_pixels / n_inside)), compactness)
+    floor = None if relief is None else finite_array("relief", relief, picture.shape)[box]
+    pieces = _KINDS[kind](colours, min(n_pixels, round(wanted * n_pixels / n_inside)), compactness, floor)
     pieces = label(pieces + 1 if inside is None else np.where(inside[box], pieces + 1, 0), connectivity=1) - 1
     sites = np.full(picture.shape, -1)
     sites[box] = _without_fragments(pieces, colours, SMALLEST * n_inside / wanted)
@@ -103,7 +107,7 @@ def _own_sites(sites: ArrayLike, shape: tuple[int, ...], inside: NDArray[np.bool
     return _numbered(dense, within)
 
 
-def _slic(colours: NDArray[np.float32], n_sites: int, compactness: float) -> NDArray:
+def _slic(colours: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
     """SLIC in the units of `colours`: skimage stretches them to 0..1, which the compactness undoes."""
     spread = float(np.ptp(colours)) or 1.0
     return slic(
@@ -118,18 +122,18 @@ def _slic(colours: NDArray[np.float32], n_sites: int, compactness: float) -> NDA
     )
 
 
-def _watershed(colours: NDArray[np.float32], n_sites: int, compactness: float) -> NDArray:
-    """Watershed from the flattest pixel of each cell of a grid."""
-    slope = gradient(colours, 1.0)
-    cells = _grid(colours, n_sites, compactness)
+def _watershed(colours: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
+    """Watershed from the lowest pixel of each cell of a grid."""
+    relief = gradient(colours, 1.0) if relief is None else relief
+    cells = _grid(colours, n_sites, compactness, None)
     n_cells = int(cells.max()) + 1
     markers = np.zeros(cells.shape, np.int32)
-    flattest = np.transpose(ndimage.minimum_position(slope, cells, np.arange(n_cells)))
-    markers[tuple(flattest)] = np.arange(1, n_cells + 1)
-    return watershed(slope, markers, compactness=compactness / 100) - 1
+    lowest = np.transpose(ndimage.minimum_position(relief, cells, np.arange(n_cells)))
+    markers[tuple(lowest)] = np.arange(1, n_cells + 1)
+    return watershed(relief, markers, compactness=compactness / 100) - 1
 
 
-def _felzenszwalb(colours: NDArray[np.float32], n_sites: int, compactness: float) -> NDArray:
+def _felzenszwalb(colours: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
     """Felzenszwalb sites at the scale that gives about `n_sites`, found by halving (fewer sites at larger scales)."""
     smallest = max(1, round(SMALLEST * colours[..., 0].size / n_sites))
     low, high = 1e-2, 1e4
@@ -143,7 +147,7 @@ def _felzenszwalb(colours: NDArray[np.float32], n_sites: int, compactness: float
     return sites
 
 
-def _grid(colours: NDArray[np.float32], n_sites: int, compactness: float) -> NDArray:
+def _grid(colours: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
     """Rectangles as nearly square as the image allows: the shortest axis is cut first, the others make up for it."""
     shape = colours.shape[:-1]
     cells = np.zeros(shape, np.int64)
@@ -158,7 +162,7 @@ def _grid(colours: NDArray[np.float32], n_sites: int, compactness: float) -> NDA
     return cells
 
 
-_KINDS: dict[str, Callable[[NDArray[np.float32], int, float], NDArray]] = {
+_KINDS: dict[str, Callable[[NDArray[np.float32], int, float, NDArray | None], NDArray]] = {
     "slic": _slic,
     "watershed": _watershed,
     "felzenszwalb": _felzenszwalb,

@@ -12,10 +12,11 @@ Arrays that are used as indices are unsigned: Numba then leaves out the test for
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from spinseg._compiled import inlined, jit
 
 FAMILIES = ("diagonal_gaussian", "gaussian", "poisson_gamma")
 DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
@@ -31,26 +32,6 @@ FREE, FORCED = np.int64(0), np.int64(1)
 
 # What a sweep or a run answers: it is finished; no empty slot is left, enlarge the tables and call again; told to stop.
 DONE, FULL, STOPPED = range(3)
-
-
-def jit(function: Any, **more: Any) -> Any:
-    """`function` compiled to run without the interpreter lock, cached on disk where a folder can be written.
-
-    `_nrt=False` leaves out Numba's reference counts, which cost more than the work of many functions here; nothing
-    needs them where compiled code makes no array. The option is not documented, so where it is gone we do without.
-    """
-    more |= {"nogil": True, "error_model": "numpy"}
-    for options in ({"_nrt": False, "cache": True}, {"_nrt": False}, {"cache": True}, {}):
-        try:
-            return njit(**(more | options))(function)
-        except (KeyError, RuntimeError, TypeError):  # an unknown option, or no cache folder that can be written
-            if not options:
-                raise
-
-
-def inlined(function: Any) -> Any:
-    """As `jit`, and copied into its caller: passing two tuples of arrays takes time, and so does compiling layers."""
-    return jit(function, inline="always")
 
 
 class Target(NamedTuple):

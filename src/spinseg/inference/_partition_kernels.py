@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinseg.inference._kernels import jit
+from spinseg._compiled import jit
 
 
 class Search(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinseg.inference._kernels import inlined, jit
+from spinseg._compiled import inlined, jit
 
 # Entries of State.number; State.real has one.
 N_CLUSTERS, N_REGIONS, CURSOR, STAMP = range(4)

@@ -1,0 +1,79 @@
+"""The `photo` preset with something changed, and how it scores on photographs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinseg as ss
+from spinseg import picture_model, presets
+from spinseg.evaluation.datasets import Example
+from spinseg.evaluation.metrics import scores
+from spinseg.image.boundaries import BoundaryWeights, signed_couplings
+
+# Cues, by what they are about.
+SPECTRAL = frozenset({"apart"})
+TEXTURE = frozenset({"T6", "T12", "texture", "texture after"}) | {f"textons{hop}" for hop in range(4)}
+TEXTURE |= {f"textons after {time}" for time in (2, 4, 8)}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What differs from `photo`: its coupling, shares and other constants, and arguments of `segment`."""
+
+    strength: float = presets.COUPLING.strength
+    threshold: float = presets.COUPLING.threshold
+    positive: bool = False  # couplings below zero made zero
+    shares: Mapping[str, float] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
+    smallest_region: float = presets.SMALLEST_REGION
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def labels(self, image: NDArray, weights: BoundaryWeights | None) -> NDArray[np.int32]:
+        """One chain, seed 0, with the boundary weights given or those of the package."""
+        with ExitStack() as changed:
+            coupling = presets.Coupling(self.strength, self.threshold)
+            changed.enter_context(patch.object(presets, "COUPLING", coupling))
+            changed.enter_context(patch.object(presets, "SMALLEST_REGION", self.smallest_region))
+            changed.enter_context(patch.dict(presets.SHARES, self.shares))
+            changed.enter_context(patch.dict(presets.RATES, self.rates))
+            if self.positive:
+                changed.enter_context(patch.object(picture_model, "signed_couplings", _attraction))
+            if weights is not None:
+                changed.enter_context(patch.object(BoundaryWeights, "fitted", lambda: weights))
+            arguments = {"chains": 1, "workers": 1, "rng": 0} | dict(self.arguments)
+            return ss.segment(image, progress=False, **arguments).labels
+
+
+def _attraction(*arguments: Any) -> NDArray[np.float64]:
+    """The couplings, none below zero."""
+    return np.maximum(signed_couplings(*arguments), 0)
+
+
+def score(variant: Variant, example: Example, weights: BoundaryWeights | None = None) -> tuple[float, ...]:
+    """Rand index, variation of information, covering and number of labels for one photograph."""
+    labels = variant.labels(example.image(), weights)
+    found = scores(labels, example.annotations())
+    numbers = (found.probabilistic_rand_index, found.variation_of_information, found.segmentation_covering)
+    return *numbers, float(np.unique(labels).size)
+
+
+def summary(
+    variant: Variant,
+    examples: Sequence[Example],
+    weights_of: Callable[[int], BoundaryWeights | None] = lambda i: None,
+) -> str:
+    """Means over photographs, the median of the Rand index, and the median number of labels."""
+    with ProcessPoolExecutor() as pool:
+        rows = pool.map(partial(score, variant), examples, [weights_of(i) for i in range(len(examples))])
+        rand, information, covering, labels = np.array(list(rows)).T
+    return (
+        f"PRI {rand.mean():.4f} (median {np.median(rand):.4f}), VoI {information.mean():.3f}, "
+        f"covering {covering.mean():.4f}, {np.median(labels):g} labels"
+    )

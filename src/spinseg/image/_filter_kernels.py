@@ -1,0 +1,74 @@
+"""The compiled part of filtering. Inputs are assumed valid, and everything written to is passed in."""
+
+import numpy as np
+
+from spinseg._compiled import jit
+
+
+@jit
+def filter_maps(maps, across, down, columns, rows, padded, middle, out):  # type: ignore[no-untyped-def]
+    """Every map correlated with `across` along its rows, and with `down` along its columns.
+
+    `columns` and `rows` say which pixel stands at each place of a row or column that is continued past its ends.
+    """
+    n_maps, height, width = maps.shape
+    for m in range(n_maps):
+        for y in range(height):
+            for x in range(padded.size):
+                padded[x] = maps[m, y, columns[x]]
+            line = middle[y]
+            for x in range(width):
+                line[x] = across[0] * padded[x]
+            for t in range(1, across.size):
+                for x in range(width):
+                    line[x] += across[t] * padded[x + t]
+        for y in range(height):
+            line = out[m, y]
+            first = middle[rows[y]]
+            for x in range(width):
+                line[x] = down[0] * first[x]
+            for t in range(1, down.size):
+                other = middle[rows[y + t]]
+                for x in range(width):
+                    line[x] += down[t] * other[x]
+
+
+@jit
+def strongest_change(dx, dy, cosines, sines, total, out):  # type: ignore[no-untyped-def]
+    """max over directions of 1/2 sum over maps of |cos dx + sin dy|, for each pixel."""
+    n_maps, height, width = dx.shape
+    for y in range(height):
+        for x in range(width):
+            out[y, x] = 0
+        for t in range(cosines.size):
+            c, s = cosines[t], sines[t]
+            for x in range(width):
+                total[x] = 0
+            for m in range(n_maps):
+                right, below = dx[m, y], dy[m, y]
+                for x in range(width):
+                    total[x] += abs(c * right[x] + s * below[x])
+            for x in range(width):
+                out[y, x] = max(out[y, x], np.float32(0.5) * total[x])
+
+
+@jit
+def step_across_edges(dx, dy, step, width, first, second, edge, direction, squared, out):  # type: ignore[no-untyped-def]
+    """Sum over the pixel pairs of each edge of the larger of the two steps in the edge's direction.
+
+    A step is 1/2 sum over maps of |cos dx + sin dy|, or the root of the sum of squares. The maps are of one pixel for
+    `step` x `step` of the picture.
+    """
+    n_maps, height, columns = dx.shape
+    for p in range(edge.size):
+        e = edge[p]
+        c, s = direction[e, 0], direction[e, 1]
+        largest = np.float32(0)
+        for place in (first[p], second[p]):
+            y, x = min(place // width // step, height - 1), min(place % width // step, columns - 1)
+            total = np.float32(0)
+            for m in range(n_maps):
+                value = c * dx[m, y, x] + s * dy[m, y, x]
+                total += value * value if squared else abs(value)
+            largest = max(largest, np.sqrt(total) if squared else np.float32(0.5) * total)
+        out[e] += largest
