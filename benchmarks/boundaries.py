@@ -1,10 +1,12 @@
 """Weights of the boundary cues, fitted to the training photographs of BSDS300, with their quality on those held out.
 
-An edge between two sites counts with the length of their boundary; its outcome is the share of annotators for whom the
-two sites lie mostly in different segments. First log-odds are a logistic regression on the cues of the surroundings.
-Those that the cues of the whole picture start from are always of photographs held out (five folds), so that they are
-as good as they will be on a new photograph. The last log-odds are a network of one hidden layer. The fitted weights
-are written to spinseg/image/data/boundary_weights.npz. Under ../shared/data or SPINSEG_DATA.
+Each photograph is seen as it is and once more, at half size, with noise or as a poor JPEG in turn, which counts half as
+much; and for the weights of grey pictures the same without colour. An edge between two sites counts with the length of
+their boundary; its outcome is the share of annotators for whom the two sites lie mostly in different segments. First
+log-odds are a logistic regression on the cues of the surroundings. Those that the cues of the whole picture start from
+are always of photographs held out (five folds), so that they are as good as they will be on a new photograph. The last
+log-odds are a network of one hidden layer. The weights are written to spinseg/image/data/boundary_weights.npz. Under
+../shared/data or SPINSEG_DATA.
 """
 
 from collections.abc import Callable, Collection
@@ -19,9 +21,10 @@ from scipy.optimize import minimize
 
 import spinseg
 from benchmarks.data import data_root
+from benchmarks.versions import Picture, compressed, grey, halved, noisy
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
-from spinseg.image.boundaries import BoundaryWeights, Cues
+from spinseg.image.boundaries import KINDS, BoundaryWeights, Cues
 from spinseg.image.boundary_maps import boundary_maps
 from spinseg.image.edge_cues import SiteLooks, edge_cues
 from spinseg.image.features import Codebook, site_histograms
@@ -35,15 +38,27 @@ N_FOLDS = 5
 N_HIDDEN = 8
 DECAY = 1e-4  # of the network's weights
 ROUNDS = 150  # of its optimiser
+CHROMA = ("C3", "C6", "C12", "dab")  # cues that a grey picture has by rounding alone
+AS_IT_IS = "as it is"
 WEIGHTS = Path(spinseg.__file__).parent / "image" / "data" / "boundary_weights.npz"
 
 Array = NDArray[np.float64]
 
 
+OTHERWISE: dict[str, Callable[[Picture, int], Picture]] = {
+    "at half size": lambda image, i: halved(image),
+    "with noise": noisy,
+    "as JPEG": lambda image, i: compressed(image),
+}
+VERSIONS = (AS_IT_IS, *OTHERWISE)
+
+
 @dataclass
 class Edges:
-    """The edges of one photograph."""
+    """The edges of one photograph, seen in one way; `fold` is that of the photograph."""
 
+    version: str
+    fold: int
     looks: SiteLooks
     adjacency: RegionAdjacency
     local: Cues
@@ -52,24 +67,34 @@ class Edges:
     @property
     def weight(self) -> Array:
         """What each counts for."""
-        return self.adjacency.boundary_length.astype(np.float64)
+        lengths = self.adjacency.boundary_length.astype(np.float64)
+        return (1.0 if self.version == AS_IT_IS else 0.5) * lengths / lengths.mean()
 
 
-def edges_of(example: Example) -> Edges:
-    """Cues and outcomes of the edges of one photograph."""
-    picture = as_picture(example.image())
+def edges_of(i: int, example: Example, version: str, is_grey: bool) -> Edges:
+    """Cues and outcomes of the edges of one photograph, the i-th."""
+    image, annotations = example.image(), example.annotations()
+    if is_grey:
+        image = np.repeat(grey(image)[..., None], 3, axis=2)
+    if version != AS_IT_IS:
+        image = OTHERWISE[version](image, i)
+    if len(image) != len(annotations[0]):
+        annotations = [drawn[::2, ::2][: image.shape[0], : image.shape[1]] for drawn in annotations]
+    picture = as_picture(image)
     maps = boundary_maps(picture)
-    sites = superpixels(picture, kind=PHOTO.sites, pixels_per_site=PHOTO.pixels_per_site, relief=maps.relief)
+    each = PHOTO.pixels_per_site_of(int(np.prod(picture.shape)))
+    sites = superpixels(picture, kind=PHOTO.sites, pixels_per_site=each, relief=maps.relief)
     adjacency = region_adjacency(sites)
     words = Codebook.general(PHOTO.n_words).words(picture)
     looks = SiteLooks.of(picture, sites, site_histograms(words, sites, PHOTO.n_words), maps)
     edges, apart = adjacency.graph.edges, []
-    for annotation in example.annotations():
+    for annotation in annotations:
         votes = np.zeros((adjacency.graph.n_sites, int(annotation.max()) + 1))
         np.add.at(votes, (sites.ravel(), annotation.ravel()), 1)
         segment = votes.argmax(axis=1)
         apart.append(segment[edges[:, 0]] != segment[edges[:, 1]])
-    return Edges(looks, adjacency, edge_cues(looks, sites, adjacency, maps), np.mean(apart, axis=0))
+    cues = edge_cues(looks, sites, adjacency, maps)
+    return Edges(version, i % N_FOLDS, looks, adjacency, cues, np.mean(apart, axis=0))
 
 
 def logistic(x: Array, outcome: Array, weight: Array) -> Array:
@@ -139,7 +164,7 @@ class Fitted:
 def fit(photographs: list[Edges], without: Collection[str] = ()) -> Fitted:
     """Both stages, leaving out the cues named."""
     outcomes, weights = [p.outcome for p in photographs], [p.weight for p in photographs]
-    folds = np.arange(len(photographs)) % N_FOLDS
+    folds = np.array([p.fold for p in photographs])
 
     def fold_by_fold(
         tables: list[Array], learn: Callable[[Array, Array, Array], Any], say: Callable[[Any, Array], Array]
@@ -178,41 +203,49 @@ def standardised(tables: list[Array], kept: NDArray[np.bool_]) -> tuple[list[Arr
     return [(table - mean) / deviation for table in tables], mean, deviation
 
 
-def training_edges() -> list[Edges]:
-    """Of all training photographs of BSDS300."""
+def training_edges(is_grey: bool = False) -> list[Edges]:
+    """Of all training photographs of BSDS300, as they are and otherwise."""
+    tasks = []
+    for i, example in enumerate(bsds(data_root(), "train")):
+        tasks += [(i, example, version, is_grey) for version in (AS_IT_IS, list(OTHERWISE)[i % len(OTHERWISE)])]
     with ProcessPoolExecutor() as pool:
-        return list(pool.map(edges_of, bsds(data_root(), "train")))
+        return list(pool.map(edges_of, *zip(*tasks, strict=True)))
 
 
-def quality(photographs: list[Edges], said: list[Array]) -> str:
+def quality(photographs: list[Edges], said: list[Array], version: str = AS_IT_IS) -> str:
     """Average precision of log-odds, the mean over folds, and their cross-entropy in nats."""
+    rows = [
+        (p.fold, said, p.outcome, p.weight) for p, said in zip(photographs, said, strict=True) if p.version == version
+    ]
     found = []
     for fold in range(N_FOLDS):
-        these = range(fold, len(photographs), N_FOLDS)
-        rows = [(said[i], photographs[i].outcome, photographs[i].weight) for i in these]
-        found.append(average_precision(*(np.concatenate(column) for column in zip(*rows, strict=True))))
-    odds, outcome = np.concatenate(said), np.concatenate([p.outcome for p in photographs])
-    weight = np.concatenate([p.weight for p in photographs])
+        columns = zip(*(row[1:] for row in rows if row[0] == fold), strict=True)
+        found.append(average_precision(*(np.concatenate(column) for column in columns)))
+    odds, outcome, weight = (np.concatenate(column) for column in zip(*(row[1:] for row in rows), strict=True))
     entropy = (weight * (np.logaddexp(0, odds) - outcome * odds)).sum() / weight.sum()
-    return f"average precision {np.mean(found):.4f} ({min(found):.3f} to {max(found):.3f}), cross-entropy {entropy:.4f}"
+    return f"average precision {np.mean(found):.3f} ({min(found):.3f} to {max(found):.3f}), cross-entropy {entropy:.4f}"
 
 
 def study() -> dict[str, object]:
     """Fit, write, and say how good each stage is on photographs held out."""
-    photographs = training_edges()
-    fitted = fit(photographs)
-    write_whole(WEIGHTS, lambda file: np.savez_compressed(file, **vars(fitted.weights)))
-    single = {
-        name: average_precision(
-            *(np.concatenate(c) for c in zip(*((p.local[name], p.outcome, p.weight) for p in photographs), strict=True))
+    figures: dict[str, object] = {}
+    stored = {}
+    for kind in KINDS:
+        photographs = training_edges(is_grey=kind == "grey")
+        fitted = fit(photographs, without=CHROMA if kind == "grey" else ())
+        stored |= {f"{kind} {name}": values for name, values in vars(fitted.weights).items()}
+        figures[f"{kind}, surroundings alone"] = quality(photographs, fitted.first)
+        figures |= {f"{kind}, {version}": quality(photographs, fitted.log_odds, version) for version in VERSIONS}
+        figures[f"{kind}, single cues"] = ", ".join(
+            f"{name} {precision:.3f}" for name, precision in single_cues(photographs).items()
         )
-        for name in photographs[0].local
-    }
-    return {
-        "photographs": len(photographs),
-        "cues": fitted.weights.mean.size,
-        "held out, surroundings alone": quality(photographs, fitted.first),
-        "held out, all": quality(photographs, fitted.log_odds),
-        "average precision of single cues": ", ".join(f"{k} {v:.3f}" for k, v in single.items()),
-        "written to": str(WEIGHTS),
-    }
+    write_whole(WEIGHTS, lambda file: np.savez_compressed(file, **stored))
+    return figures | {"written to": str(WEIGHTS)}
+
+
+def single_cues(photographs: list[Edges]) -> dict[str, float]:
+    """Average precision of each cue of the surroundings alone."""
+    seen = [p for p in photographs if p.version == AS_IT_IS]
+    outcome, weight = (np.concatenate([getattr(p, name) for p in seen]) for name in ("outcome", "weight"))
+    cues = {name: np.concatenate([p.local[name] for p in seen]) for name in seen[0].local}
+    return {name: average_precision(values, outcome, weight) for name, values in cues.items()}

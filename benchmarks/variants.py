@@ -1,9 +1,10 @@
 """The `photo` preset with something changed, and how it scores on photographs."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -16,11 +17,19 @@ from spinseg import picture_model, presets
 from spinseg.evaluation.datasets import Example
 from spinseg.evaluation.metrics import scores
 from spinseg.image.boundaries import BoundaryWeights, signed_couplings
+from spinseg.inference.bonds import bond_strengths
+from spinseg.inference.pack import pack
+from spinseg.inference.sampler import sample
+from spinseg.inference.starts import greedy_labels
 
 # Cues, by what they are about.
 SPECTRAL = frozenset({"apart"})
 TEXTURE = frozenset({"T6", "T12", "texture", "texture after"}) | {f"textons{hop}" for hop in range(4)}
 TEXTURE |= {f"textons after {time}" for time in (2, 4, 8)}
+
+
+WHOLE_PICTURE = frozenset({"apart", "merged", "calm", "busy", "colours after", "texture after"})
+WHOLE_PICTURE |= {f"{name} after {time}" for name in ("words", "textons") for time in (2, 4, 8)}
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,7 @@ class Variant:
     strength: float = presets.COUPLING.strength
     threshold: float = presets.COUPLING.threshold
     positive: bool = False  # couplings below zero made zero
+    sampled: bool = True  # or merging alone
     shares: Mapping[str, float] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
     smallest_region: float = presets.SMALLEST_REGION
@@ -45,8 +55,10 @@ class Variant:
             changed.enter_context(patch.dict(presets.RATES, self.rates))
             if self.positive:
                 changed.enter_context(patch.object(picture_model, "signed_couplings", _attraction))
+            if not self.sampled:
+                changed.enter_context(patch.object(sys.modules["spinseg.segment"], "sample", _merged))
             if weights is not None:
-                changed.enter_context(patch.object(BoundaryWeights, "fitted", lambda: weights))
+                changed.enter_context(patch.object(BoundaryWeights, "fitted", lambda kind: weights))
             arguments = {"chains": 1, "workers": 1, "rng": 0} | dict(self.arguments)
             return ss.segment(image, progress=False, **arguments).labels
 
@@ -54,6 +66,13 @@ class Variant:
 def _attraction(*arguments: Any) -> NDArray[np.float64]:
     """The couplings, none below zero."""
     return np.maximum(signed_couplings(*arguments), 0)
+
+
+def _merged(model: ss.Model, *arguments: Any, **keywords: Any) -> ss.Chains:
+    """What greedy merging ends at, as if a chain had found it."""
+    chains = sample(model, 1, rng=0)
+    target = pack(model, bond_strengths(model, None, "auto")[0])
+    return replace(chains, best_labels=greedy_labels(target))
 
 
 def score(variant: Variant, example: Example, weights: BoundaryWeights | None = None) -> tuple[float, ...]:

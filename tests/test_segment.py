@@ -358,6 +358,6 @@ def test_larger_pictures_count_like_one_of_reference_size():
         )
         return sum(term.statistics[:, 0].sum() for term in model.likelihood.terms())
 
-    reference = picture_model.LARGEST_COUNTED
+    reference = presets.USUAL_PIXELS
     expected = [min(n, reference) for n in (40 * 60, 40 * 60 * 100)]
     assert weights(10) / weights(1) == pytest.approx(expected[1] / expected[0])

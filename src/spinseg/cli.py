@@ -57,6 +57,13 @@ class Sites(StrEnum):
     pixels = "pixels"
 
 
+class Estimate(StrEnum):
+    """Partitions that labels come from."""
+
+    best = "best"
+    vi = "vi"
+
+
 class Part(StrEnum):
     """What the paper shows."""
 
@@ -100,6 +107,10 @@ def segment(
     sites: Annotated[int | None, typer.Option(help="About how many sites.")] = None,
     site_kind: Annotated[Sites | None, typer.Option(help="How sites are made.")] = None,
     count_weight: Annotated[float | None, typer.Option(help="How many observations a pixel counts for.")] = None,
+    detail: Annotated[float | None, typer.Option(help="From 0, coarse, to 1, fine (photo). [default: 0.5]")] = None,
+    estimate: Annotated[
+        Estimate | None, typer.Option(help="Best partition visited, or least expected variation of information.")
+    ] = None,
     sweeps: Annotated[int | None, typer.Option(help="Sweeps of each chain.")] = None,
     chains: Annotated[int | None, typer.Option(help="Number of chains.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
@@ -126,6 +137,7 @@ def segment(
     )
     given: dict[str, Any] = {"prior": chosen, "beta": beta, "lam": lam, "n_sites": sites, "mask": mask}
     given |= {"sites": site_kind and site_kind.value, "count_weight": count_weight, "sweeps": sweeps, "chains": chains}
+    given |= {"detail": detail, "estimate": estimate and estimate.value}
     keywords = {name: value for name, value in given.items() if value is not None}
     keywords |= {"preset": preset.value, "rng": seed}
     _segment_all(images, out, keywords, jobs, overwrite, as_json, quiet)

@@ -12,7 +12,7 @@ from spinseg.image.pixels import Picture
 from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
 from spinseg.model.target import Model
-from spinseg.presets import LARGEST_COUNTED, RATES, SHARES, SMALLEST_JUDGED, Settings
+from spinseg.presets import MOST_COUNTED, RATES, SHARES, SMALLEST_JUDGED, USUAL_PIXELS, Settings
 
 
 def maps_for(picture: Picture, settings: Settings) -> BoundaryMaps | None:
@@ -53,7 +53,7 @@ def _counts(picture: Picture, sites: NDArray[np.int32], settings: Settings) -> s
 def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings, maps: BoundaryMaps | None) -> Likelihood:
     """Normal lightness, chroma, texture and position, each counting for a share of the pixels' weight."""
     pixels = site_sizes(sites)
-    weights = settings.count_weight * pixels * min(1.0, LARGEST_COUNTED / pixels.sum())
+    weights = settings.count_weight * pixels * _counted(int(pixels.sum()))
     views = {"position": pixel_positions(picture.shape), "colour": picture.colours}
     if picture.n_channels == 3:
         colour = views.pop("colour")
@@ -72,6 +72,11 @@ def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings, ma
             )
         )
     return Product(*parts)
+
+
+def _counted(n_pixels: int) -> float:
+    """What each of so many pixels counts for next to one of a photograph of the usual size."""
+    return min(MOST_COUNTED, USUAL_PIXELS / n_pixels)
 
 
 def _couplings(
@@ -94,7 +99,7 @@ def _couplings(
     else:
         log_odds = plain_log_odds(picture, sites, adjacency, counts)
     strength, threshold = settings.coupling
-    strength *= min(1.0, LARGEST_COUNTED / n_pixels) ** 0.5  # a length, where that is an area
+    strength *= _counted(n_pixels) ** 0.5  # a length, where that is an area
     beta = signed_couplings(log_odds, adjacency.boundary_length, strength, threshold)
     if judged or not len(beta):
         return beta

@@ -43,9 +43,14 @@ THRESHOLD_SPAN = 3.0
 SMALLEST_REGION_SPAN = 16.0
 
 # Those photographs have 481 x 321 pixels. A larger picture shows the same things with more of them, so that each
-# counts for less.
-LARGEST_COUNTED = 481 * 321
+# counts for less; one that is smaller, with fewer.
+USUAL_PIXELS = 481 * 321
+MOST_COUNTED = 4.0  # that a pixel of a small picture counts for
+FEWEST_PIXELS = 40  # of a site in a small picture
 SMALLEST_JUDGED = 20  # pixels: the colours of smaller sites are noise, and seem to lie apart
+
+
+ESTIMATES = ("best", "vi")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +61,7 @@ class Settings:
     sites: str | NDArray[np.integer]
     n_sites: int | None
     pixels_per_site: float
+    fewest_sites: int
     max_pixels: int | None
     codebook: str | Codebook
     n_words: int
@@ -66,6 +72,7 @@ class Settings:
     beta: float | str
     regions: bool
     detail: float
+    estimate: str
     moves: str
     lam: Lam
     init: str
@@ -86,7 +93,12 @@ class Settings:
             number("beta", self.beta)
         if not isinstance(self.regions, (bool, np.bool_)):
             refuse("regions", "be True or False", self.regions)
+        one_of("estimate", self.estimate, ESTIMATES)
         number("detail", self.detail, at_least=0, at_most=1)
+
+    def pixels_per_site_of(self, n_pixels: int) -> float:
+        """Pixels to a site: fewer in a small picture, so that it has `fewest_sites`, but not below FEWEST_PIXELS."""
+        return min(self.pixels_per_site, max(n_pixels / self.fewest_sites, FEWEST_PIXELS))
 
     @property
     def coupling(self) -> Coupling:
@@ -115,6 +127,7 @@ PAPER = Settings(
     sites="slic",
     n_sites=None,
     pixels_per_site=60,
+    fewest_sites=1,
     max_pixels=None,
     codebook="general",
     n_words=120,
@@ -125,6 +138,7 @@ PAPER = Settings(
     beta=0.02,
     regions=False,
     detail=0.5,
+    estimate="best",
     moves="gsw",
     lam=10.0,
     init="one",
@@ -137,6 +151,7 @@ PHOTO = Settings(
     sites="watershed",
     n_sites=None,
     pixels_per_site=190,
+    fewest_sites=800,
     max_pixels=300_000,
     codebook="general",
     n_words=120,
@@ -147,6 +162,7 @@ PHOTO = Settings(
     beta="signed",
     regions=True,
     detail=0.5,
+    estimate="best",
     moves="auto",
     lam=None,
     init="greedy",

@@ -17,6 +17,7 @@ from spinseg.image.superpixels import superpixels
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
 from spinseg.inference.estimates import separation_probability
+from spinseg.inference.minimum import minimum_vi
 from spinseg.inference.progress import Report
 from spinseg.inference.regions import regions_of, without_small
 from spinseg.inference.sampler import sample, seed_of
@@ -41,6 +42,7 @@ def segment(
     beta: float | None = None,
     regions: bool | None = None,
     detail: float | None = None,
+    estimate: str | None = None,
     moves: str | None = None,
     lam: Lam = None,
     sweeps: int | None = None,
@@ -87,6 +89,9 @@ def segment(
     detail : float, optional
         How finely "photo" divides a picture, from 0 to 1, by default 0.5: how much evidence makes a boundary, and how
         small a region may be (from 1.8 % of the picture to 0.11 %). "paper" has nothing that it could change.
+    estimate : {"best", "vi"}, optional
+        Which partition the labels come from: the best that the chains visited, or the one of least expected variation
+        of information over all their draws (`minimum_vi`), which leaves out what the draws do not agree on.
     moves, lam, sweeps, chains, workers, progress
         As in `sample`. The first half of the sweeps is not drawn from.
     mask : array of bool or path, optional
@@ -110,19 +115,20 @@ def segment(
     """
     given: dict[str, Any] = {"sites": sites, "n_sites": n_sites, "codebook": codebook, "n_words": n_words}
     given |= {"count_weight": count_weight, "phi": phi, "prior": prior, "beta": beta, "regions": regions}
-    given |= {"detail": detail, "moves": moves, "lam": lam, "sweeps": sweeps, "chains": chains}
+    given |= {"detail": detail, "estimate": estimate, "moves": moves, "lam": lam, "sweeps": sweeps, "chains": chains}
     settings = settings_of(preset, {name: value for name, value in given.items() if value is not None})
     seed = seed_of(rng)
     picture, inside = _read(image, mask, channel_axis)
 
     made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
     seen = working_copy(picture, inside, settings.max_pixels if made_here else None)
+    n_pixels = int(np.prod(seen.picture.shape)) if seen.inside is None else int(np.count_nonzero(seen.inside))
     maps = maps_for(seen.picture, settings)
     sites_seen = superpixels(
         seen.picture,
         kind=settings.sites,
         n_sites=settings.n_sites,
-        pixels_per_site=settings.pixels_per_site,
+        pixels_per_site=settings.pixels_per_site_of(n_pixels),
         mask=seen.inside,
         relief=None if maps is None else maps.relief,
     )
@@ -130,7 +136,7 @@ def segment(
     model = picture_model(seen.picture, sites_seen, adjacency, settings, maps)
     drawn, interrupted = _drawn(model, settings, seed, workers, progress)
 
-    partition = drawn.best_labels
+    partition = _estimated(drawn, settings.estimate, seed)
     if settings.regions:
         smallest = settings.smallest_region * np.count_nonzero(sites_seen >= 0)
         pieces = regions_of(partition, model.graph)
@@ -192,6 +198,13 @@ def _drawn(
     except SamplingInterrupted as stop:
         return stop.chains, True
     return chains, False
+
+
+def _estimated(drawn: Chains, estimate: str, seed: int) -> NDArray[np.int32]:
+    """The partition that stands for the draws; the best where an interruption left none."""
+    if estimate == "best" or not drawn.labels.size:
+        return drawn.best_labels
+    return minimum_vi(drawn.labels, rng=seed).labels
 
 
 class _Door(ModuleType):

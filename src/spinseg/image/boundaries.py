@@ -17,6 +17,9 @@ from spinseg.image.pixels import Picture
 
 Cues = dict[str, NDArray[np.float64]]
 
+KINDS = ("colour", "grey")  # of photographs, each with weights of its own
+HARDLY = 3.0  # CIELAB units
+
 
 @dataclass(frozen=True, eq=False)
 class BoundaryWeights:
@@ -46,10 +49,11 @@ class BoundaryWeights:
 
     @classmethod
     @lru_cache
-    def fitted(cls) -> "BoundaryWeights":
-        """The weights that come with the package."""
+    def fitted(cls, kind: str) -> "BoundaryWeights":
+        """The weights that come with the package, for one of `KINDS` of pictures."""
         with files("spinseg.image").joinpath("data/boundary_weights.npz").open("rb") as file, np.load(file) as stored:
-            return cls(**{name: stored[name] for name in stored.files})
+            names = [name for name in stored.files if name.startswith(f"{kind} ")]
+            return cls(**{name.removeprefix(f"{kind} "): stored[name] for name in names})
 
     def first_log_odds(self, local: Cues) -> NDArray[np.float64]:
         """From the surroundings of each edge alone."""
@@ -73,16 +77,20 @@ def boundary_log_odds(
     adjacency: RegionAdjacency,
     counts: sparse.csr_array,
     maps: BoundaryMaps,
-    weights: BoundaryWeights | None = None,
 ) -> NDArray[np.float64]:
     """Log-odds that people draw a boundary between the two sites of each edge of a photograph, (n_edges,).
 
     `counts` of colour words, (n_sites, n_words).
     """
-    weights = BoundaryWeights.fitted() if weights is None else weights
+    weights = BoundaryWeights.fitted("grey" if is_grey(picture) else "colour")
     looks = SiteLooks.of(picture, sites, counts, maps)
     local = edge_cues(looks, sites, adjacency, maps)
     return weights.log_odds(local | grouping_cues(weights.first_log_odds(local), looks, adjacency))
+
+
+def is_grey(picture: Picture) -> bool:
+    """Whether a photograph has one hue or none: its chroma hardly varies."""
+    return bool(picture.colours[..., 1:].std(axis=(0, 1), dtype=np.float64).sum() < HARDLY)
 
 
 # Three cues that any picture has, volumes and other channels than colour too: the constant and a weight for each,

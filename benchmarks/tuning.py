@@ -1,0 +1,41 @@
+"""The constants of `photo`, each changed alone, on every second training photograph of BSDS300.
+
+Boundary weights are fitted within, and each photograph is judged by those of a fit that did not see it. About an hour.
+"""
+
+from benchmarks.boundaries import N_FOLDS, fit, training_edges
+from benchmarks.data import data_root
+from benchmarks.variants import Variant, summary
+from spinseg.evaluation.datasets import bsds
+
+VARIANTS = {
+    "photo": Variant(),
+    "threshold -0.45": Variant(threshold=-0.45),
+    "threshold -1.05": Variant(threshold=-1.05),
+    "strength 0.3": Variant(strength=0.3),
+    "strength 0.8": Variant(strength=0.8),
+    "count weight 0.0024": Variant(arguments={"count_weight": 0.0024}),
+    "count weight 0.0094": Variant(arguments={"count_weight": 0.0094}),
+    "no lightness in the likelihood": Variant(shares={"lightness": 0}),
+    "no chroma": Variant(shares={"colour": 0}),
+    "no texture": Variant(shares={"texture": 0}),
+    "no position": Variant(shares={"position": 0}),
+    "rates halved": Variant(rates={"lightness": 5.3, "colour": 4.3, "texture": 0.025, "position": 100}),
+    "rates doubled": Variant(rates={"lightness": 21, "colour": 17, "texture": 0.1, "position": 400}),
+    "smallest region 0.2 %": Variant(smallest_region=0.002),
+    "smallest region 0.9 %": Variant(smallest_region=0.009),
+    "550 sites": Variant(arguments={"n_sites": 550}),
+    "1200 sites": Variant(arguments={"n_sites": 1200}),
+    "estimate vi": Variant(arguments={"estimate": "vi"}),
+    "60 sweeps": Variant(arguments={"sweeps": 60}),
+    "1000 sweeps": Variant(arguments={"sweeps": 1000}),
+}
+
+
+def study() -> dict[str, object]:
+    """One line for each variant."""
+    by_fold = fit(training_edges()).by_fold
+    examples = bsds(data_root(), "train")[1::2]
+    return {
+        name: summary(variant, examples, lambda i: by_fold[(2 * i + 1) % N_FOLDS]) for name, variant in VARIANTS.items()
+    }
