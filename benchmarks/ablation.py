@@ -3,10 +3,13 @@
 Where cues are left out, the boundary weights are fitted again without them, to the training photographs.
 """
 
+from functools import partial
+
 from benchmarks.boundaries import fit, training_edges
 from benchmarks.data import data_root
 from benchmarks.variants import SPECTRAL, TEXTURE, WHOLE_PICTURE, Variant, summary
 from spinseg.evaluation.datasets import bsds
+from spinseg.image.boundaries import BoundaryWeights
 
 VARIANTS = {
     "photo": Variant(),
@@ -22,11 +25,16 @@ WITHOUT = {
 }
 
 
+def _always(weights: BoundaryWeights, i: int) -> BoundaryWeights:
+    """The same weights for every photograph."""
+    return weights
+
+
 def study() -> dict[str, object]:
     """One line for each."""
     examples, photographs = bsds(data_root(), "test"), training_edges()
     figures: dict[str, object] = {name: summary(variant, examples) for name, variant in VARIANTS.items()}
     for name, (cues, variant) in WITHOUT.items():
         weights = fit(photographs, without=cues).weights
-        figures[name] = summary(variant, examples, lambda i, weights=weights: weights)
+        figures[name] = summary(variant, examples, partial(_always, weights))
     return figures

@@ -229,7 +229,7 @@ def quality(photographs: list[Edges], said: list[Array], version: str = AS_IT_IS
 def study() -> dict[str, object]:
     """Fit, write, and say how good each stage is on photographs held out."""
     figures: dict[str, object] = {}
-    stored = {}
+    stored: dict[str, Array] = {}
     for kind in KINDS:
         photographs = training_edges(is_grey=kind == "grey")
         fitted = fit(photographs, without=CHROMA if kind == "grey" else ())

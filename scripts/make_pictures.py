@@ -3,7 +3,8 @@
     python scripts/make_pictures.py
 
 writes src/spinseg/pictures/*.jpg, from scikit-image's coffee.png (Rachel Michetti, CC0), chelsea.png (Stefan van der
-Walt, CC0) and astronaut.png (NASA, public domain), and docs/images/segmentations.jpg, what `segment` makes of them.
+Walt, CC0) and astronaut.png (NASA, public domain), docs/images/segmentations.jpg, what `segment` makes of them, and
+docs/images/detail.jpg, what it makes of them at five details.
 """
 
 from pathlib import Path
@@ -17,8 +18,9 @@ from spinseg.pictures import PICTURES
 from spinseg.segment import segment
 
 ORIGINALS = {"coffee": data.coffee, "cat": data.chelsea, "astronaut": data.astronaut}
-README_PICTURE = Path(__file__).parents[1] / "docs" / "images" / "segmentations.jpg"
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
 WIDTH, GAP = 400, 6
+DETAILS = (0, 0.25, 0.5, 0.75, 1)
 
 
 def row(name: str) -> np.ndarray:
@@ -30,21 +32,38 @@ def row(name: str) -> np.ndarray:
         mean_colours(found.picture, found.labels),
         probability_picture(found.boundary_probability),
     ]
-    height = round(WIDTH * found.labels.shape[0] / found.labels.shape[1])
-    small = [np.asarray(Image.fromarray(panel).resize((WIDTH, height), Image.Resampling.LANCZOS)) for panel in panels]
-    gap = np.full((height, GAP, 3), 255, np.uint8)
-    return np.hstack([small[0], gap, small[1], gap, small[2]])
+    return beside(panels, WIDTH)
+
+
+def details(name: str) -> np.ndarray:
+    """The segmentation over the picture, from coarse to fine."""
+    found = [segment(PICTURES[name].path, detail=detail, rng=0) for detail in DETAILS]
+    print(f"{name}: {[seg.n_clusters for seg in found]} clusters at detail {DETAILS}")
+    return beside([overlay(seg.picture, seg.labels) for seg in found], WIDTH * 3 // 5)
+
+
+def beside(panels: list[np.ndarray], width: int) -> np.ndarray:
+    """Pictures in a row, each of the width given."""
+    height = round(width * panels[0].shape[0] / panels[0].shape[1])
+    gap, shown = np.full((height, GAP, 3), 255, np.uint8), []
+    for panel in panels:
+        shown += [gap, np.asarray(Image.fromarray(panel).resize((width, height), Image.Resampling.LANCZOS))]
+    return np.hstack(shown[1:])
+
+
+def save(rows: list[np.ndarray], path: Path) -> None:
+    """Rows below each other."""
+    gap = np.full((GAP, rows[0].shape[1], 3), 255, np.uint8)
+    Image.fromarray(np.vstack([part for row in rows for part in (gap, row)][1:])).save(path, quality=88)
+    print(path)
 
 
 def main() -> None:
     """Write the photographs, then what is found in them."""
     for name, original in ORIGINALS.items():
         Image.fromarray(original()).save(PICTURES[name].path, quality=90)
-    rows = [row(name) for name in ORIGINALS]
-    gap = np.full((GAP, rows[0].shape[1], 3), 255, np.uint8)
-    README_PICTURE.parent.mkdir(exist_ok=True)
-    Image.fromarray(np.vstack([rows[0], gap, rows[1], gap, rows[2]])).save(README_PICTURE, quality=88)
-    print(README_PICTURE)
+    save([row(name) for name in ORIGINALS], IMAGES / "segmentations.jpg")
+    save([details(name) for name in ORIGINALS], IMAGES / "detail.jpg")
 
 
 if __name__ == "__main__":

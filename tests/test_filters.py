@@ -218,6 +218,22 @@ def test_relief_is_highest_along_a_painted_boundary(change):
     assert set(turned.relief.argmax(axis=0)) <= {26, 27}
 
 
+def test_relief_adds_steps_of_colour_to_changes_of_histograms():
+    image = np.random.default_rng(6).normal(0.5, 0.1, (33, 46, 3))
+    image[8:20, 10:30] += [0.2, -0.2, 0.1]
+    maps = boundary_maps(as_picture(image.clip(0, 1)))
+    coarse = np.zeros((33, 46))
+    for name, weight in {"L3": 1.0, "C3": 1.5, "C6": 0.5, "T6": 0.5}.items():
+        changes = [np.abs(in_direction(maps.histogram[name], angle)).sum(axis=0) / 2 for angle in HALF_TURN]
+        coarse += weight * np.kron(np.max(changes, axis=0), np.ones((2, 2)))[:33, :46]
+    expected = ndimage.gaussian_filter(coarse, 0.7, mode="reflect", radius=2)
+    for name in ("g1", "g2"):
+        tensor = np.stack([maps.colour[name].right, maps.colour[name].down]).astype(float)
+        largest = np.linalg.svd(np.moveaxis(tensor, (0, 1), (-2, -1)), compute_uv=False)[..., 0]
+        expected += largest / 20
+    np.testing.assert_allclose(maps.relief, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_the_same_picture_has_the_same_maps_and_nobody_elses_luck_changes():
     picture = as_picture(np.random.default_rng(2).random((70, 80, 3)))
     before, plain = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002

@@ -12,7 +12,7 @@ from skimage.io import imread
 import spinseg as ss
 from spinseg.image.adjacency import region_adjacency
 from spinseg.pictures import PICTURES
-from spinseg.presets import PAPER, PHOTO, PRESETS, prior_named
+from spinseg.presets import MOST_COUNTED, PAPER, PHOTO, PRESETS, USUAL_PIXELS, prior_named
 from spinseg.segment import segment
 
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
@@ -358,6 +358,5 @@ def test_larger_pictures_count_like_one_of_reference_size():
         )
         return sum(term.statistics[:, 0].sum() for term in model.likelihood.terms())
 
-    reference = presets.USUAL_PIXELS
-    expected = [min(n, reference) for n in (40 * 60, 40 * 60 * 100)]
+    expected = [min(MOST_COUNTED * n, USUAL_PIXELS) for n in (40 * 60, 40 * 60 * 100)]
     assert weights(10) / weights(1) == pytest.approx(expected[1] / expected[0])

@@ -1,6 +1,7 @@
 """The command line: parse, call, print; no logic."""
 
 import json
+import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -248,6 +249,7 @@ def _segment_all(
                 code = 2
                 print(f"spinseg: {outcome.error}", file=sys.stderr)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left is to tell of it and to end
         code = 130
         print("spinseg: interrupted; what is finished is saved", file=sys.stderr)
     ordered = [outcomes[index] for index in sorted(outcomes)]
@@ -321,4 +323,5 @@ def main() -> None:
         print(f"spinseg: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise SystemExit(130) from None

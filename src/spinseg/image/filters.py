@@ -68,8 +68,9 @@ def strongest_change(found: Steps) -> NDArray[np.float32]:
     """The largest step of a histogram over directions, 0 to 1: half the sum over its bins of their absolute steps."""
     angles = np.pi * np.arange(N_DIRECTIONS) / N_DIRECTIONS
     cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-    out = np.empty(found.right.shape[1:], np.float32)
-    kernels.strongest_change(found.right, found.down, cosines, sines, np.empty(out.shape[1], np.float32), out)
+    _, height, width = found.right.shape
+    out = np.empty((height, width), np.float32)
+    kernels.strongest_change(found.right, found.down, cosines, sines, np.empty(width, np.float32), out)
     return out
 
 

@@ -58,19 +58,29 @@ def affinities(probability: NDArray[np.float64], edges: NDArray[np.int32], n_sit
 
 
 def spectral_distance(affinity: sparse.csr_array, edges: NDArray[np.int32]) -> NDArray[np.float64]:
-    """log(.001 + |v_i - v_j|), v the leading non-trivial solutions of (D - W) v = lambda D v over sqrt(lambda)."""
+    """log(.001 + |v_i - v_j|), v the leading non-trivial solutions of (D - W) v = lambda D v over sqrt(lambda).
+
+    Trivial are those that are constant on every connected piece: they are taken out of the matrix.
+    """
     n_sites = affinity.shape[0]
-    scale = 1 / np.sqrt(np.maximum(np.asarray(affinity.sum(axis=1)).ravel(), 1e-300))
-    count = min(N_VECTORS + 1, n_sites)
+    degree = np.asarray(affinity.sum(axis=1)).ravel()
+    n_pieces, piece = sparse.csgraph.connected_components(affinity, directed=False)
+    count = min(N_VECTORS, n_sites - n_pieces)
+    if count == 0:
+        return np.full(len(edges), np.log(1e-3))
+    scale = 1 / np.sqrt(np.maximum(degree, 1e-300))
     normal = sparse.diags_array(scale) @ affinity @ sparse.diags_array(scale)
+    constant = sparse.csr_array((np.sqrt(degree), (np.arange(n_sites), piece)), shape=(n_sites, n_pieces))
+    constant = constant @ sparse.diags_array(1 / np.sqrt(np.maximum(np.bincount(piece, degree), 1e-300)))
     if n_sites <= 3 * N_VECTORS:
-        values, vectors = np.linalg.eigh(normal.toarray())
+        values, vectors = np.linalg.eigh((normal - 3 * constant @ constant.T).toarray())
     else:
-        from scipy.sparse.linalg import eigsh  # takes long to load
+        from scipy.sparse.linalg import LinearOperator, eigsh  # takes long to load
 
         start = np.random.default_rng(0).normal(size=n_sites)
-        values, vectors = eigsh(normal, k=count, which="LA", v0=start, tol=1e-4)
-    leading = np.argsort(-values)[1:count]
+        less = LinearOperator(normal.shape, lambda v: normal @ v - 3 * (constant @ (constant.T @ v)), dtype=np.float64)
+        values, vectors = eigsh(less, k=count, which="LA", v0=start, tol=1e-8)
+    leading = np.argsort(-values)[:count]
     vectors = vectors[:, leading] * scale[:, None]
     vectors /= np.sqrt(np.maximum(np.square(vectors).mean(axis=0), 1e-300))
     vectors /= np.sqrt(np.maximum(1 - values[leading], 1e-5))
@@ -94,7 +104,7 @@ def merge_heights(
     queue = []
     for e, ((a, b), odds, border) in enumerate(zip(edges.tolist(), log_odds.tolist(), length.tolist(), strict=True)):
         touching[a][b] = touching[b][a] = (odds * border, border, [e])
-        queue.append((odds, a, b))
+        queue.append((odds * border / border, a, b))  # as it is computed when it is compared
     heapq.heapify(queue)
     heights = np.empty(len(edges))
     while queue:
