@@ -239,7 +239,7 @@ def study() -> dict[str, object]:
         figures[f"{kind}, single cues"] = ", ".join(
             f"{name} {precision:.3f}" for name, precision in single_cues(photographs).items()
         )
-    write_whole(WEIGHTS, lambda file: np.savez_compressed(file, **stored))
+    write_whole(WEIGHTS, lambda file: np.savez_compressed(file, **stored))  # type: ignore[arg-type]
     return figures | {"written to": str(WEIGHTS)}
 
 
