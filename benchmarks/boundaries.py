@@ -5,8 +5,9 @@ much; and for the weights of grey pictures the same without colour. An edge betw
 their boundary; its outcome is the share of annotators for whom the two sites lie mostly in different segments. First
 log-odds are a logistic regression on the cues of the surroundings. Those that the cues of the whole picture start from
 are always of photographs held out (five folds), so that they are as good as they will be on a new photograph. The last
-log-odds are a network of one hidden layer. The weights are written to spinseg/image/data/boundary_weights.npz. Under
-../shared/data or SPINSEG_DATA.
+log-odds are a network of one hidden layer. What is said of photographs held out is not strictly so: the regressions
+that the other photographs' first log-odds are from have seen them, as have the means of the cues. The weights are
+written to spinseg/image/data/boundary_weights.npz. Under ../shared/data or SPINSEG_DATA.
 """
 
 from collections.abc import Callable, Collection
@@ -75,7 +76,7 @@ def edges_of(i: int, example: Example, version: str, is_grey: bool) -> Edges:
     """Cues and outcomes of the edges of one photograph, the i-th."""
     image, annotations = example.image(), example.annotations()
     if is_grey:
-        image = np.repeat(grey(image)[..., None], 3, axis=2)
+        image = grey(image)
     if version != AS_IT_IS:
         image = OTHERWISE[version](image, i)
     if len(image) != len(annotations[0]):
@@ -183,15 +184,18 @@ def fit(photographs: list[Edges], without: Collection[str] = ()) -> Fitted:
     with ProcessPoolExecutor() as pool:
         looks, touching = [p.looks for p in photographs], [p.adjacency for p in photographs]
         found = list(pool.map(grouping_cues, first, looks, touching, chunksize=8))
+    if unknown := set(without) - set(found[0]) - set(photographs[0].local):
+        raise ValueError(f"no such cues: {unknown}")
     kept_too = np.array([name not in without for name in found[0]])
     more, mean_too, deviation_too = standardised([np.stack(list(cues.values()), axis=1) for cues in found], kept_too)
     tables = [np.hstack(pair) for pair in zip(tables, more, strict=True)]
 
+    scale = {"mean": np.append(mean, mean_too), "deviation": np.append(deviation, deviation_too)}
+
     def say(net: dict[str, Array], x: Array) -> Array:
-        return net["constant"] + x @ net["direct"] + np.tanh(x @ net["hidden"].T + net["bias"]) @ net["output"]
+        return BoundaryWeights(first=firsts[-1], **scale, **net).of_standard(x)
 
     nets, log_odds = fold_by_fold(tables, network, say)
-    scale = {"mean": np.append(mean, mean_too), "deviation": np.append(deviation, deviation_too)}
     by_fold = [BoundaryWeights(first=w, **scale, **net) for w, net in zip(firsts, nets, strict=True)]
     return Fitted(by_fold[-1], by_fold[:-1], first, log_odds)
 

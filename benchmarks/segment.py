@@ -76,7 +76,8 @@ def stages(image: NDArray[np.uint8], preset: str) -> dict[str, float]:
         maps = maps_for(picture, settings)
         clock.append(time.perf_counter())
         relief = None if maps is None else maps.relief
-        sites = superpixels(picture, kind=settings.sites, pixels_per_site=settings.pixels_per_site, relief=relief)
+        each = settings.pixels_per_site_of(image[..., 0].size)
+        sites = superpixels(picture, kind=settings.sites, pixels_per_site=each, relief=relief)
         clock.append(time.perf_counter())
         adjacency = region_adjacency(sites)
         clock.append(time.perf_counter())

@@ -58,7 +58,8 @@ class Variant:
             if not self.sampled:
                 changed.enter_context(patch.object(sys.modules["spinseg.segment"], "sample", _merged))
             if weights is not None:
-                changed.enter_context(patch.object(BoundaryWeights, "fitted", lambda kind: weights))
+                fitted = {"colour": weights, "grey": BoundaryWeights.fitted("grey")}
+                changed.enter_context(patch.object(BoundaryWeights, "fitted", fitted.__getitem__))
             arguments = {"chains": 1, "workers": 1, "rng": 0} | dict(self.arguments)
             return ss.segment(image, progress=False, **arguments).labels
 

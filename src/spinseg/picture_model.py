@@ -12,14 +12,19 @@ from spinseg.image.pixels import Picture
 from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
 from spinseg.model.target import Model
-from spinseg.presets import MOST_COUNTED, RATES, SHARES, SMALLEST_JUDGED, USUAL_PIXELS, Settings
+from spinseg.presets import MOST_COUNTED, MOST_MAPPED, PHOTO, RATES, SHARES, SMALLEST_JUDGED, USUAL_PIXELS, Settings
 
 
 def maps_for(picture: Picture, settings: Settings) -> BoundaryMaps | None:
-    """The boundary maps of a picture where the settings make use of them: of a photograph, and for its couplings."""
+    """The boundary maps of a photograph, for its sites, their texture and their couplings, where the settings use them.
+
+    None for volumes, for other channels than colour, for sites that are pixels, and for pictures so large that the
+    maps would take more than about a gigabyte.
+    """
     is_photograph = len(picture.shape) == 2 and picture.n_channels == 3
-    of_use = settings.beta == "signed" and not (isinstance(settings.sites, str) and settings.sites == "pixels")
-    return boundary_maps(picture) if is_photograph and of_use else None
+    of_use = settings.likelihood == "gaussian" and not (isinstance(settings.sites, str) and settings.sites == "pixels")
+    fits = np.prod(picture.shape) <= MOST_MAPPED
+    return boundary_maps(picture) if is_photograph and of_use and fits else None
 
 
 def picture_model(
@@ -29,7 +34,7 @@ def picture_model(
     settings: Settings,
     maps: BoundaryMaps | None = None,
 ) -> Model:
-    """The model of a picture under some settings; `maps` are those of `maps_for`."""
+    """The model of a picture under some settings; `maps` are those of `maps_for`, without which it is a plainer one."""
     likelihood: Likelihood
     if settings.likelihood == "words":
         likelihood = DirichletMultinomial(_counts(picture, sites, settings), settings.phi, settings.count_weight)
@@ -63,7 +68,7 @@ def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings, ma
     parts = []
     for name, values in views.items():
         means = site_means(values, sites)
-        squares = None  # texture is a site's as a whole
+        squares = None  # how texture varies within a site is not counted
         if name != "texture":
             squares = np.maximum(site_means(np.square(values), sites), means**2)  # but for rounding it is no smaller
         parts.append(
@@ -93,11 +98,11 @@ def _couplings(
     """
     n_pixels, n_sites = int(np.count_nonzero(sites >= 0)), adjacency.graph.n_sites
     judged = n_pixels >= SMALLEST_JUDGED * n_sites
-    counts = _counts(picture, sites, settings)
     if maps is not None and judged:
+        counts = _counts(picture, sites, PHOTO)  # the words that its weights were fitted with, whatever is asked for
         log_odds = boundary_log_odds(picture, sites, adjacency, counts, maps)
     else:
-        log_odds = plain_log_odds(picture, sites, adjacency, counts)
+        log_odds = plain_log_odds(picture, sites, adjacency, _counts(picture, sites, settings))
     strength, threshold = settings.coupling
     strength *= _counted(n_pixels) ** 0.5  # a length, where that is an area
     beta = signed_couplings(log_odds, adjacency.boundary_length, strength, threshold)

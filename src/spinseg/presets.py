@@ -47,6 +47,7 @@ SMALLEST_REGION_SPAN = 16.0
 USUAL_PIXELS = 481 * 321
 MOST_COUNTED = 4.0  # that a pixel of a small picture counts for
 FEWEST_PIXELS = 40  # of a site in a small picture
+MOST_MAPPED = 2_000_000  # pixels of a picture that boundary maps are made of
 SMALLEST_JUDGED = 20  # pixels: the colours of smaller sites are noise, and seem to lie apart
 
 
@@ -55,7 +56,13 @@ ESTIMATES = ("best", "vi")
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """Every choice that shapes a segmentation; each is a keyword of `segment`, where it is explained."""
+    """Every choice that shapes a segmentation; most are keywords of `segment`, where they are explained.
+
+    The others: one site is made for `pixels_per_site` pixels, but at least `fewest_sites` of a small picture; a picture
+    of more than `max_pixels` is looked at smaller; `likelihood` is of colour "words", or "gaussian" in colour, texture
+    and position; `init` is where chains start. `beta` is one number, or "signed": couplings that carry the evidence of
+    a boundary.
+    """
 
     preset: str
     sites: str | NDArray[np.integer]

@@ -69,10 +69,11 @@ def segment(
     sites : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image, optional
         How sites are made, or the sites themselves (-1 outside).
     n_sites : int, optional
-        About how many; by default one for 190 pixels ("photo") or for 60 ("paper"). "photo" looks at a picture of more
-        than 300,000 pixels at a smaller size, and its boundaries are as coarse as that.
+        About how many; by default one for 190 pixels, but 800 in smaller pictures ("photo"), or one for 60 ("paper").
+        "photo" looks at a picture of more than 300,000 pixels at a smaller size, and its boundaries are as coarse as
+        that.
     codebook : {"general", "image"} or Codebook, optional
-        The colour words: those that come with the package, some fitted to this image, or your own.
+        The colour words of "paper": those that come with the package, some fitted to this image, or your own.
     n_words : int, optional
         How many words the first two have.
     count_weight : float, optional
@@ -84,11 +85,11 @@ def segment(
     beta : float, optional
         One coupling for all pairs of touching sites, instead of the preset's.
     regions : bool, optional
-        Whether each connected piece of a cluster becomes a cluster of its own, and pieces below 0.45 % of the picture
-        join a neighbour.
+        Whether each connected piece of a cluster becomes a cluster of its own, and small pieces join a neighbour.
     detail : float, optional
-        How finely "photo" divides a picture, from 0 to 1, by default 0.5: how much evidence makes a boundary, and how
-        small a region may be (from 1.8 % of the picture to 0.11 %). "paper" has nothing that it could change.
+        How finely a picture is divided, from 0 to 1, by default 0.5: how little evidence makes a boundary, where
+        couplings carry it ("photo" without `beta`), and how small a piece may be, where there are `regions` (from 1.8 %
+        of the picture over 0.45 % to 0.11 %).
     estimate : {"best", "vi"}, optional
         Which partition the labels come from: the best that the chains visited, or the one of least expected variation
         of information over all their draws (`minimum_vi`), which leaves out what the draws do not agree on.

@@ -53,19 +53,24 @@ def strongest_change(dx, dy, cosines, sines, total, out):  # type: ignore[no-unt
 
 
 @jit
-def step_across_edges(dx, dy, step, width, first, second, edge, direction, squared, out):  # type: ignore[no-untyped-def]
+def step_across_edges(dx, dy, size, width, first, second, edge, direction, squared, out):  # type: ignore[no-untyped-def]
     """Sum over the pixel pairs of each edge of the larger of the two steps in the edge's direction.
 
-    A step is 1/2 sum over maps of |cos dx + sin dy|, or the root of the sum of squares. The maps are of one pixel for
-    `step` x `step` of the picture.
+    A step is 1/2 sum over maps of |cos dx + sin dy|, or the root of the sum of squares. The maps have one pixel for
+    `size` x `size` of the picture. An edge of direction (0, 0) is crossed from each pixel to the other of its pair.
     """
-    n_maps, height, columns = dx.shape
+    n_maps = dx.shape[0]
     for p in range(edge.size):
         e = edge[p]
         c, s = direction[e, 0], direction[e, 1]
+        if c == 0 and s == 0:
+            if second[p] == first[p] + 1:
+                c = np.float32(1)
+            else:
+                s = np.float32(1)
         largest = np.float32(0)
         for place in (first[p], second[p]):
-            y, x = min(place // width // step, height - 1), min(place % width // step, columns - 1)
+            y, x = place // width // size, place % width // size
             total = np.float32(0)
             for m in range(n_maps):
                 value = c * dx[m, y, x] + s * dy[m, y, x]

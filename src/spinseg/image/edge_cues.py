@@ -15,6 +15,7 @@ from spinseg.image.pixels import Picture
 
 REACH = 8.0  # CIELAB units within which a neighbour's histogram counts
 N_HOPS = 4  # from the site alone to its neighbours three edges away
+AROUND = 0.3  # of the larger site's width: with centres closer than that, one site lies around the other
 GRAIN = 4.0  # CIELAB units squared: the least variance of colour in a site
 
 
@@ -68,7 +69,8 @@ def edge_cues(
     """Cues of a boundary along each edge, by name, (n_edges,) each.
 
     g1, g2, g4 and L3..T12 are steps of `BoundaryMaps` across the common boundary, in the direction from one site's
-    centre to the other's, so that a boundary that merely ends at a strong one does not inherit it. relief is how high
+    centre to the other's, so that a boundary that merely ends at a strong one does not inherit it (from pixel to pixel
+    where one site lies around the other). relief is how high
     the watershed's relief is along it, ground how high it is within the sites. dLab, dL, dab are differences of mean
     colour, of lightness and of chroma; welch the first over the standard deviations; spread and texture how much those
     and the texture differ. words and textons are chi-square distances, with the neighbours of 0 to 3 edges away. size
@@ -110,11 +112,18 @@ def neighbours(edges: NDArray[np.int32], weight: NDArray[np.float64], n_sites: i
     return (half + half.T).tocsr()
 
 
-def chi_square(counts: NDArray[np.float64], edges: NDArray[np.int32]) -> NDArray[np.float64]:
+def chi_square(counts: NDArray[np.float64] | sparse.csr_array, edges: NDArray[np.int32]) -> NDArray[np.float64]:
     """1/2 sum_d (p_d - q_d)^2 / (p_d + q_d) of the shares p and q that the two sites of each edge have: 0 to 1."""
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-    p, q = shares[edges[:, 0]], shares[edges[:, 1]]
-    return 0.5 * (np.square(p - q) / np.maximum(p + q, 1e-300)).sum(axis=1)
+    totals = np.asarray(counts.sum(axis=1)).ravel()
+    shares = sparse.diags_array(1 / np.maximum(totals, 1e-300)) @ counts
+    distance = np.empty(len(edges))
+    for start in range(0, len(edges), 4096):  # a block at a time: edges x words may not fit
+        block = edges[start : start + 4096]
+        p, q = (shares[block[:, end]] for end in (0, 1))
+        if sparse.issparse(shares):
+            p, q = p.toarray(), q.toarray()
+        distance[start : start + 4096] = 0.5 * (np.square(p - q) / np.maximum(p + q, 1e-300)).sum(axis=1)
+    return distance
 
 
 def _steps_across(
@@ -125,7 +134,9 @@ def _steps_across(
     edge = edge_of_pairs(edges, lower, upper)
     length = np.bincount(edge, minlength=len(edges))
     direction = looks.centres[edges[:, 1]] - looks.centres[edges[:, 0]]
-    direction /= np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-9)
+    distance = np.linalg.norm(direction, axis=1, keepdims=True)
+    surrounded = distance < AROUND * np.sqrt(looks.sizes[edges].max(axis=1, keepdims=True))
+    direction = np.where(surrounded, 0.0, direction / np.maximum(distance, 1e-9))
 
     def mean_step(found: Steps, is_colour: bool) -> NDArray[np.float64]:
         total = np.zeros(len(edges), np.float32)

@@ -16,6 +16,7 @@ from spinseg.image.edge_cues import SiteLooks, chi_square, neighbours
 
 SHARPNESS = 12.0  # affinity is exp(-SHARPNESS * probability of a boundary)
 N_VECTORS = 16
+MOST_NEIGHBOURS = 64  # more than sites of about equal size have
 DIFFUSED = (2, 4, 8)  # steps after which looks are compared
 
 
@@ -39,11 +40,13 @@ def grouping_cues(
 def affinities(probability: NDArray[np.float64], edges: NDArray[np.int32], n_sites: int) -> sparse.csr_array:
     """exp(-SHARPNESS * p) for sites at most two edges apart, p the probability of a boundary along the best way.
 
-    Along a way of two edges it is the larger of theirs.
+    Along a way of two edges it is the larger of theirs. None leads through a site of more than MOST_NEIGHBOURS: there
+    would be too many.
     """
     barrier = neighbours(edges, 1 + probability, n_sites)  # 1 more, for a sparse array keeps no zeros
     degree = np.diff(barrier.indptr)
     middle = np.repeat(np.arange(n_sites), degree)  # the site that each half-edge leaves
+    degree = np.where(degree <= MOST_NEIGHBOURS, degree, 0)
     first = np.repeat(np.arange(middle.size), degree[middle])  # every half-edge, with each that leaves the same site
     second = np.arange(first.size) + np.repeat(barrier.indptr[middle] - _starts(degree[middle]), degree[middle])
     onward = barrier.indices[first] < barrier.indices[second]
