@@ -35,6 +35,6 @@ def study() -> dict[str, object]:
     examples, photographs = bsds(data_root(), "test"), training_edges()
     figures: dict[str, object] = {name: summary(variant, examples) for name, variant in VARIANTS.items()}
     for name, (cues, variant) in WITHOUT.items():
-        weights = fit(photographs, without=cues).weights
+        weights = fit(photographs, without=cues, held_out=False).weights
         figures[name] = summary(variant, examples, partial(_always, weights))
     return figures

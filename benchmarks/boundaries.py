@@ -162,8 +162,8 @@ class Fitted:
     log_odds: list[Array]
 
 
-def fit(photographs: list[Edges], without: Collection[str] = ()) -> Fitted:
-    """Both stages, leaving out the cues named."""
+def fit(photographs: list[Edges], without: Collection[str] = (), held_out: bool = True) -> Fitted:
+    """Both stages, leaving out the cues named; if asked, also what is said of photographs held out."""
     outcomes, weights = [p.outcome for p in photographs], [p.weight for p in photographs]
     folds = np.array([p.fold for p in photographs])
 
@@ -195,6 +195,9 @@ def fit(photographs: list[Edges], without: Collection[str] = ()) -> Fitted:
     def say(net: dict[str, Array], x: Array) -> Array:
         return BoundaryWeights(first=firsts[-1], **scale, **net).of_standard(x)
 
+    if not held_out:
+        net = network(*(np.concatenate(parts) for parts in (tables, outcomes, weights)))
+        return Fitted(BoundaryWeights(first=firsts[-1], **scale, **net), [], first, [])
     nets, log_odds = fold_by_fold(tables, network, say)
     by_fold = [BoundaryWeights(first=w, **scale, **net) for w, net in zip(firsts, nets, strict=True)]
     return Fitted(by_fold[-1], by_fold[:-1], first, log_odds)

@@ -36,10 +36,10 @@ def row(name: str) -> np.ndarray:
 
 
 def details(name: str) -> np.ndarray:
-    """The segmentation over the picture, from coarse to fine."""
+    """Each cluster in its mean colour, from coarse to fine."""
     found = [segment(PICTURES[name].path, detail=detail, rng=0) for detail in DETAILS]
     print(f"{name}: {[seg.n_clusters for seg in found]} clusters at detail {DETAILS}")
-    return beside([overlay(seg.picture, seg.labels) for seg in found], WIDTH * 3 // 5)
+    return beside([mean_colours(seg.picture, seg.labels) for seg in found], WIDTH * 3 // 5)
 
 
 def beside(panels: list[np.ndarray], width: int) -> np.ndarray:
