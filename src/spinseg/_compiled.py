@@ -7,7 +7,9 @@ from numba.core.options import DefaultOptions
 
 # Without Numba's reference counts, which cost more than the work of many functions here; nothing needs them where
 # compiled code makes no array. The option is not documented, so where it is gone we do without.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"} | ({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"} | (
+    {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+)
 
 
 def jit(function: Any, **more: Any) -> Any:

@@ -5,7 +5,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg.image.adjacency import RegionAdjacency
-from spinseg.image.boundaries import boundary_log_odds, plain_log_odds, signed_couplings
+from spinseg.image.boundaries import boundary_log_odds, is_grey, plain_log_odds, signed_couplings
 from spinseg.image.boundary_maps import BoundaryMaps, boundary_maps
 from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means, site_sizes
 from spinseg.image.pixels import Picture
@@ -60,9 +60,13 @@ def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings, ma
     pixels = site_sizes(sites)
     weights = settings.count_weight * pixels * _counted(int(pixels.sum()))
     views = {"position": pixel_positions(picture.shape), "colour": picture.colours}
+    shares = dict(SHARES)
     if picture.n_channels == 3:
         colour = views.pop("colour")
         views |= {"lightness": colour[..., :1], "colour": colour[..., 1:]}
+        if is_grey(picture):  # lightness stands for both
+            shares["lightness"] += shares.pop("colour")
+            del views["colour"]
     if maps is not None:
         views["texture"] = maps.energies
     parts = []
@@ -73,7 +77,7 @@ def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings, ma
             squares = np.maximum(site_means(np.square(values), sites), means**2)  # but for rounding it is no smaller
         parts.append(
             DiagonalGaussian(
-                means, kappa=settings.phi, shape=2.0, rate=RATES[name], weights=SHARES[name] * weights, squares=squares
+                means, kappa=settings.phi, shape=2.0, rate=RATES[name], weights=shares[name] * weights, squares=squares
             )
         )
     return Product(*parts)

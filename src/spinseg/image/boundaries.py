@@ -92,8 +92,9 @@ def boundary_log_odds(
 
 
 def is_grey(picture: Picture) -> bool:
-    """Whether a photograph has one hue or none: its chroma hardly varies."""
-    return bool(picture.colours[..., 1:].std(axis=(0, 1), dtype=np.float64).sum() < HARDLY)
+    """Whether a picture of three channels has one hue or none: its chroma hardly varies."""
+    chroma = picture.colours[..., 1:].reshape(-1, 2)
+    return bool(chroma.std(axis=0, dtype=np.float64).sum() < HARDLY)
 
 
 # Three cues that any picture has, volumes and other channels than colour too. The constant and a weight for each are a
