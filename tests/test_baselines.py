@@ -343,6 +343,7 @@ def test_felzenszwalb_and_quickshift_are_scikit_images(photograph):
         theirs = segmentation.quickshift(image, kernel_size=3, max_dist=6, ratio=0.9, rng=5)
         assert same_partition(quickshift(image, kernel_size=3, max_dist=6, ratio=0.9, seed=5), theirs)
     assert not same_partition(quickshift(image, max_dist=6, kernel_size=3, seed=6), theirs)
+    assert quickshift(image, max_dist=6, kernel_size=3, seed=2**32 - 1).shape == image.shape[:2]
 
 
 def test_merging_is_scikit_images_gallery_example(photograph):

@@ -493,3 +493,14 @@ def test_a_picture_falls_into_more_regions_with_more_detail():
         assert np.bincount(found.labels.ravel()).min() >= 0.0045 * 16 ** (0.5 - detail) * found.labels.size
         assert found.settings.detail == detail
     assert (coarse.model.beta > fine.model.beta).all()
+
+
+def test_what_is_outside_a_mask_has_no_say_in_the_textons():
+    rng = np.random.default_rng(0)
+    image = rng.random((40, 60))
+    other = image.copy()
+    other[:, 40:] = 0.5
+    inside = np.zeros(image.shape, bool)
+    inside[:, :20] = True
+    found = [boundary_maps(as_picture(seen), inside).textons[:, :20] for seen in (image, other)]
+    np.testing.assert_array_equal(*found)

@@ -15,7 +15,7 @@ from spinseg.model.target import Model
 from spinseg.presets import MOST_COUNTED, MOST_MAPPED, PHOTO, RATES, SHARES, SMALLEST_JUDGED, USUAL_PIXELS, Settings
 
 
-def maps_for(picture: Picture, settings: Settings) -> BoundaryMaps | None:
+def maps_for(picture: Picture, settings: Settings, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps | None:
     """The boundary maps of a photograph, for its sites, their texture and their couplings, where the settings use them.
 
     None for volumes, for other channels than colour, for sites that are pixels, and for pictures so large that the
@@ -24,7 +24,7 @@ def maps_for(picture: Picture, settings: Settings) -> BoundaryMaps | None:
     is_photograph = len(picture.shape) == 2 and picture.n_channels == 3
     of_use = settings.likelihood == "gaussian" and not (isinstance(settings.sites, str) and settings.sites == "pixels")
     fits = np.prod(picture.shape) <= MOST_MAPPED
-    return boundary_maps(picture) if is_photograph and of_use and fits else None
+    return boundary_maps(picture, inside) if is_photograph and of_use and fits else None
 
 
 def picture_model(

@@ -124,7 +124,7 @@ def segment(
     made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
     seen = working_copy(picture, inside, settings.max_pixels if made_here else None)
     n_pixels = int(np.prod(seen.picture.shape)) if seen.inside is None else int(np.count_nonzero(seen.inside))
-    maps = maps_for(seen.picture, settings)
+    maps = maps_for(seen.picture, settings, seen.inside)
     sites_seen = superpixels(
         seen.picture,
         kind=settings.sites,

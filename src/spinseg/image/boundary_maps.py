@@ -61,14 +61,14 @@ class BoundaryMaps(NamedTuple):
         return np.sqrt(np.square(self.responses).reshape(height, width, 3, 5).mean(axis=-1))
 
 
-def boundary_maps(picture: Picture) -> BoundaryMaps:
-    """The maps of a photograph: of two axes and three channels."""
+def boundary_maps(picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps:
+    """The maps of a photograph: of two axes and three channels. What is not inside has no say in the textons."""
     lab = np.ascontiguousarray(np.moveaxis(picture.colours, -1, 0))
     lab2 = halved(lab)
     colour = {"g1": steps(lab, 1.0), "g2": steps(lab, 2.0), "g4": steps(lab2, 2.0, size=2)}
 
     responses = filter_responses(lab[:1], lab2[:1])
-    textons = _textons(responses)
+    textons = _textons(responses, inside)
     soft_lightness = filtered(lab[:1], gaussian(0.7), gaussian(0.7))[0]
     lightness = halved(_shares(soft_lightness, 0, 100, 13))
     chroma = halved(np.concatenate([_shares(channel, -60, 60, 17) for channel in lab[1:]]))
@@ -97,11 +97,12 @@ def filter_responses(lightness: Maps, half_lightness: Maps) -> NDArray[np.float3
     return np.sign(responses) * np.log1p(np.abs(responses) / FAINT)
 
 
-def _textons(responses: NDArray[np.float32]) -> NDArray[np.int32]:
+def _textons(responses: NDArray[np.float32], inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
     """The nearest of `N_TEXTONS` typical responses of this picture, for every pixel (always the same ones)."""
     points = responses.reshape(-1, responses.shape[-1])
+    seen = points if inside is None or not inside[::2, ::2].any() else responses[inside[::2, ::2]]
     rng = np.random.default_rng(0)
-    sample = points[rng.choice(len(points), min(N_SAMPLED, len(points)), replace=False)]
+    sample = seen[rng.choice(len(seen), min(N_SAMPLED, len(seen)), replace=False)]
     return nearest(points, k_means(sample, N_TEXTONS, rng)).reshape(responses.shape[:-1])
 
 

@@ -61,7 +61,7 @@ def quickshift(
         "kernel_size": _checks.number("kernel_size", kernel_size, at_least=1),
         "max_dist": _checks.number("max_dist", max_dist, above=0),
         "ratio": _checks.number("ratio", ratio, at_least=0),
-        "rng": _checks.whole("seed", seed, at_least=0),
+        "rng": _checks.whole("seed", seed, at_least=0) % 2**31,  # scikit-image holds it in 32 bits, one of them a sign
     }
     return numbered(segmentation.quickshift(checked_rgb(image), **settings))
 
