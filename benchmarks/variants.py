@@ -1,11 +1,11 @@
 """The `photo` preset with something changed, and how it scores on photographs."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
@@ -56,7 +56,7 @@ class Variant:
             if self.positive:
                 changed.enter_context(patch.object(picture_model, "signed_couplings", _attraction))
             if not self.sampled:
-                changed.enter_context(patch.object(sys.modules["spinseg.segment"], "sample", _merged))
+                changed.enter_context(patch.object(import_module("spinseg.segment"), "sample", _merged))
             if weights is not None:
                 fitted = {"colour": weights, "grey": BoundaryWeights.fitted("grey")}
                 changed.enter_context(patch.object(BoundaryWeights, "fitted", fitted.__getitem__))
