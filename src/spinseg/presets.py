@@ -50,7 +50,6 @@ FEWEST_PIXELS = 40  # of a site in a small picture
 MOST_MAPPED = 2_000_000  # pixels of a picture that boundary maps are made of
 SMALLEST_JUDGED = 20  # pixels: the colours of smaller sites are noise, and seem to lie apart
 
-
 ESTIMATES = ("best", "vi")
 
 

@@ -44,7 +44,7 @@ class Segmentation:
     boundary_probability : float32, the image's shape
         How often, over the draws, a pixel was separated from one beside it.
     partition : (n_sites,) int32
-        The cluster of every site: the best partition that the chains visited, made into regions where asked.
+        The cluster of every site: the partition that `estimate` asks for, made into regions where asked.
     model, chains
         The posterior, and what was drawn from it.
     settings, seed
