@@ -1,6 +1,7 @@
-"""`photo` without each of its parts, on the test photographs of BSDS300: look rarely, and log it in docs/accuracy.md.
+"""`photo` without each of its parts, on the test photographs of BSDS300: look rarely; log it in docs/accuracy.md.
 
-Where cues are left out, the boundary weights are fitted again without them, to the training photographs.
+Where cues are left out, the boundary weights are fitted again without them, to the training photographs. Without
+texture, its steps still have their part in the relief that the sites come from.
 """
 
 from functools import partial

@@ -26,8 +26,6 @@ from spinseg.inference.starts import greedy_labels
 SPECTRAL = frozenset({"apart"})
 TEXTURE = frozenset({"T6", "T12", "texture", "texture after"}) | {f"textons{hop}" for hop in range(4)}
 TEXTURE |= {f"textons after {time}" for time in (2, 4, 8)}
-
-
 WHOLE_PICTURE = frozenset({"apart", "merged", "calm", "busy", "colours after", "texture after"})
 WHOLE_PICTURE |= {f"{name} after {time}" for name in ("words", "textons") for time in (2, 4, 8)}
 

@@ -29,8 +29,8 @@ class Coupling(NamedTuple):
     threshold: float
 
 
-# Constants of "photo", from `python -m benchmarks tuning` on the training photographs of BSDS300, where they lie on a
-# plateau; the rates but for texture's are of a search on the same photographs that was done outside the project. What
+# Constants of "photo", chosen on training photographs of BSDS300 (docs/accuracy.md); the shares and rates but for
+# texture's are of a search on the same photographs that was done outside the project. What
 # lightness, texture and position count for is next to colour; the rates of the inverse gammas are in CIELAB units,
 # logarithms of filter responses and hundredths of the longer side.
 COUPLING = Coupling(strength=0.5, threshold=-0.75)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg.image.adjacency import region_adjacency
+from spinseg.image.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.files import read_mask, read_picture
-from spinseg.image.pixels import ChannelAxis, Picture, as_picture, checked_mask, working_copy
+from spinseg.image.pixels import ChannelAxis, Picture, WorkingCopy, as_picture, checked_mask, working_copy
 from spinseg.image.render import paint_edges
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.bonds import Lam
@@ -123,18 +123,7 @@ def segment(
 
     made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
     seen = working_copy(picture, inside, settings.max_pixels if made_here else None)
-    n_pixels = int(np.prod(seen.picture.shape)) if seen.inside is None else int(np.count_nonzero(seen.inside))
-    maps = maps_for(seen.picture, settings, seen.inside)
-    sites_seen = superpixels(
-        seen.picture,
-        kind=settings.sites,
-        n_sites=settings.n_sites,
-        pixels_per_site=settings.pixels_per_site_of(n_pixels),
-        mask=seen.inside,
-        relief=None if maps is None else maps.relief,
-    )
-    adjacency = region_adjacency(sites_seen)
-    model = picture_model(seen.picture, sites_seen, adjacency, settings, maps)
+    sites_seen, adjacency, model = _posterior(seen, settings)
     drawn, interrupted = _drawn(model, settings, seed, workers, progress)
 
     partition = _estimated(drawn, settings.estimate, seed)
@@ -177,6 +166,22 @@ def _read(
     else:
         picture = as_picture(image, channel_axis=channel_axis, mask=inside)
     return picture, checked_mask(inside, picture.shape)
+
+
+def _posterior(seen: WorkingCopy, settings: Settings) -> tuple[NDArray[np.int32], RegionAdjacency, Model]:
+    """The sites of a picture, which of them touch, and the posterior over their partitions."""
+    n_pixels = int(np.prod(seen.picture.shape)) if seen.inside is None else int(np.count_nonzero(seen.inside))
+    maps = maps_for(seen.picture, settings, seen.inside)
+    sites = superpixels(
+        seen.picture,
+        kind=settings.sites,
+        n_sites=settings.n_sites,
+        pixels_per_site=settings.pixels_per_site_of(n_pixels),
+        mask=seen.inside,
+        relief=None if maps is None else maps.relief,
+    )
+    adjacency = region_adjacency(sites)
+    return sites, adjacency, picture_model(seen.picture, sites, adjacency, settings, maps)
 
 
 def _drawn(

@@ -70,11 +70,11 @@ def edge_cues(
 
     g1, g2, g4 and L3..T12 are steps of `BoundaryMaps` across the common boundary, in the direction from one site's
     centre to the other's, so that a boundary that merely ends at a strong one does not inherit it (from pixel to pixel
-    where one site lies around the other). relief is how high
-    the watershed's relief is along it, ground how high it is within the sites. dLab, dL, dab are differences of mean
-    colour, of lightness and of chroma; welch the first over the standard deviations; spread and texture how much those
-    and the texture differ. words and textons are chi-square distances, with the neighbours of 0 to 3 edges away. size
-    is that of the smaller site, and reach the distance of the centres, both in terms of the average site.
+    where one site lies around the other). relief is how high the watershed's relief is along it, ground how high it is
+    within the sites. dLab, dL, dab are differences of mean colour, of lightness and of chroma; welch the first over the
+    standard deviations; spread and texture how much those and the texture differ. words and textons are chi-square
+    distances, with the neighbours of 0 to 3 edges away. size is that of the smaller site, and reach the distance of the
+    centres, both in terms of the average site.
     """
     edges = adjacency.graph.edges
     a, b = edges.T
