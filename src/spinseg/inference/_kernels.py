@@ -936,8 +936,8 @@ def join_pairs(ends, coupling, gain, mark, n_pairs, a, b):
 def agglomerate(likelihood, log_v, log_w, label, ends, coupling, gain, counts, total, joined, own, size, mark):
     """Merge touching clusters, always the pair with the largest gain of log posterior, while there is a gain.
 
-    label (n,) is the cluster of each site, at first its own; ends (E, 2), coupling (E,) are pairs of touching clusters
-    and gain (E,) scratch; counts (n, D), total (n, S), size (n,) and, to be filled, own (n,) belong to clusters.
+    label (n,) is the cluster that each belongs to, at first itself; ends (E, 2), coupling (E,) are pairs of touching
+    clusters, gain (E,) scratch; counts (n, D), total (n, S), size (n,) and, to be filled, own (n,) belong to clusters.
     """
     n_pairs, k = ends.shape[0], size.size
     for c in range(k):
@@ -965,6 +965,45 @@ def agglomerate(likelihood, log_v, log_w, label, ends, coupling, gain, counts, t
         for i in range(label.size):
             label[i] = a if label[i] == b else label[i]
         n_pairs = join_pairs(ends, coupling, gain, mark, n_pairs, a, b)
+
+
+@jit
+def pair_gains(likelihood, log_w, ends, coupling, changed, gain, counts, total, joined, own, size):
+    """Fill own (n,) of the changed clusters, and gain (E,) of the pairs that one of them belongs to."""
+    for c in range(changed.size):
+        if changed[c]:
+            own[c] = merged_log_marginal(likelihood, counts, total, joined, c, c)
+    for e in range(ends.shape[0]):
+        x, y = ends[e, 0], ends[e, 1]
+        if changed[x] or changed[y]:
+            gain[e] = merged_log_marginal(likelihood, counts, total, joined, x, y) - own[x] - own[y] + coupling[e]
+            gain[e] += log_w[size[x] + size[y]] - log_w[size[x]] - log_w[size[y]]
+
+
+@jit
+def merge_mutual(ends, gain, least, counts, total, size, best, into, changed):
+    """Merge every pair that gains most for both of its clusters, and more than `least`; how many were merged.
+
+    best (n,) is scratch; into (n,) becomes the cluster that each belongs to, changed (n,) whether it grew or vanished.
+    """
+    for c in range(best.size):
+        best[c], into[c], changed[c] = -1, c, False
+    for e in range(ends.shape[0]):
+        for x in (ends[e, 0], ends[e, 1]):
+            if best[x] < 0 or gain[e] > gain[best[x]]:
+                best[x] = e
+    n_merged = 0
+    for e in range(ends.shape[0]):
+        a, b = ends[e, 0], ends[e, 1]
+        if best[a] == e and best[b] == e and gain[e] > least:
+            for d in range(counts.shape[1]):
+                counts[a, d] += counts[b, d]
+            for s in range(total.shape[1]):
+                total[a, s] += total[b, s]
+            size[a] += size[b]
+            into[b], changed[a], changed[b] = a, True, True
+            n_merged += 1
+    return n_merged
 
 
 # --- A run of iterations and what is kept of it ---

@@ -43,32 +43,35 @@ def pack(
 ) -> Target:
     """The model as a Target; `strength` is the bond strength of each edge per unit of lambda, `near` of anchors.py."""
     graph, n_sites = model.graph, model.graph.n_sites
-    owner = np.repeat(np.arange(n_sites), np.diff(graph.start))
-    before = np.bincount(owner[graph.neighbours < owner], minlength=n_sites)
+    before = np.bincount(graph.edges.max(axis=1), minlength=n_sites)
     terms = model.likelihood.terms()
     histograms = _pack_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, max_table)
     blocks = _pack_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites)
     nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
     log_v, log_w = model.tables or (nothing, nothing)
+    beta = model.beta[graph.edge_of]
+    same = np.array_equal(strength, model.beta)  # of large graphs these arrays are the most
     return Target(
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
         neighbour=graph.neighbours.astype(np.uint32),
-        beta=model.beta[graph.edge_of],
-        strength=np.ascontiguousarray(strength[graph.edge_of], dtype=np.float64),
+        beta=beta,
+        strength=beta if same else np.ascontiguousarray(strength[graph.edge_of], dtype=np.float64),
         **histograms._asdict(),
         **blocks._asdict(),
         log_v=np.ascontiguousarray(log_v, dtype=np.float64),
         log_w=np.ascontiguousarray(log_w, dtype=np.float64),
-        guide=_filled(log_w),
+        guide=_filled(np.ascontiguousarray(log_w, dtype=np.float64)),
         near=np.empty((n_sites, 0), np.uint32) if near is None else near,
     )
 
 
 def _filled(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
     """log_w with -inf replaced by what lies between its finite neighbours."""
-    sizes = np.arange(log_w.size, dtype=np.float64)
     finite = np.isfinite(log_w)
+    if finite.all():
+        return log_w
+    sizes = np.arange(log_w.size, dtype=np.float64)
     return np.interp(sizes, sizes[finite], log_w[finite])
 
 
