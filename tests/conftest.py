@@ -10,6 +10,9 @@ import pytest
 
 from spinseg.pictures import PICTURES
 
+# Of Dask clusters: no more than is needed, and a port that is free.
+SMALL = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 60}
+
 
 class ColdRun(NamedTuple):
     """A first run of the command in an environment of its own, whose kernels check every index."""
@@ -36,3 +39,31 @@ def cold_run(tmp_path_factory):
         compiled = {path.name for path in Path(environment["NUMBA_CACHE_DIR"]).rglob("*.nbi")}
         told += run.stderr.read()
     return ColdRun(environment, command, told, compiled, run.returncode)
+
+
+@pytest.fixture(scope="session")
+def dask_client():
+    """A client of a cluster of two workers; those who use it are of the group "dask", so that there is one.
+
+    The cluster has a process of its own: some tests look at the children of this one.
+    """
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    script = (
+        "import sys; from distributed import LocalCluster\n"
+        f"with LocalCluster(n_workers=2, **{SMALL}) as cluster:\n"
+        "    print(cluster.scheduler_address, flush=True); sys.stdin.read()"
+    )
+    places = [os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, "-c", script], text=True, env=environment, **pipes) as process:
+        with distributed.Client(process.stdout.readline().strip(), set_as_default=False) as client:
+            yield client
+        process.stdin.close()  # which ends it
+
+
+@pytest.fixture
+def cluster(dask_client):
+    """The same, with both its workers: one that a test has killed is there again."""
+    dask_client.wait_for_workers(2, timeout=30)
+    return dask_client

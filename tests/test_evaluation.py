@@ -265,26 +265,17 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_call_goes_on(album, tmp_path
     assert lines_without_seconds(out) == lines_without_seconds(whole)
 
 
-def test_a_dask_worker_that_is_killed_costs_nothing(album, tmp_path):
-    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+@pytest.mark.xdist_group("dask")
+def test_a_dask_worker_that_is_killed_costs_nothing(album, tmp_path, cluster):
     slow, out, whole = method(partial(cut, wait=0.3)), tmp_path / "r.csv", tmp_path / "whole.csv"
     killed = []
 
     def kill_one(n_done, total, found):
         if not killed:
-            killed.append(next(iter(cluster.workers.values())).process.pid)
+            killed.append(next(iter(cluster.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 60}
-    with distributed.LocalCluster(**options) as cluster:
-        evaluate(
-            examples_of(album),
-            [slow, STRIPES],
-            out,
-            dataset="album",
-            dask=cluster.scheduler_address,
-            report=kill_one,
-        )
+    evaluate(examples_of(album), [slow, STRIPES], out, dataset="album", dask=cluster.scheduler.address, report=kill_one)
     evaluate(examples_of(album), [slow, STRIPES], whole, dataset="album")
     assert killed
     assert not any(one.error for one in read_rows(out))

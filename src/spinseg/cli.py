@@ -116,7 +116,22 @@ def segment(
     chains: Annotated[int | None, typer.Option(help="Number of chains.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
     mask: Annotated[str | None, typer.Option(help="Picture that is not black where to segment.")] = None,
-    jobs: Annotated[int, typer.Option(help="Pictures at a time, one processor each.")] = 1,
+    jobs: Annotated[int | None, typer.Option(help="Pictures at a time, one processor each. [default: 1]")] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a Dask scheduler, to work on its cluster. Its workers read and write the files: they must "
+            "see them under the same absolute paths."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Skip pictures that are done already, and do again those that were cut short. Results of another "
+            "picture, seed, settings or version are kept and told; with --overwrite they are replaced.",
+        ),
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
@@ -141,7 +156,8 @@ def segment(
     given |= {"detail": detail, "estimate": estimate and estimate.value}
     keywords = {name: value for name, value in given.items() if value is not None}
     keywords |= {"preset": preset.value, "rng": seed}
-    _segment_all(images, out, keywords, jobs, overwrite, as_json, quiet)
+    how = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite}
+    _segment_all(images, out, keywords, how, as_json, quiet)
 
 
 @app.command()
@@ -154,7 +170,7 @@ def demo(
 
     picture = PICTURES["coffee"]
     print(f"Segmenting {picture.path.name}, {picture.credit}.", file=sys.stderr)
-    _segment_all([str(picture.path)], out, {"rng": seed}, jobs=1, overwrite=True)
+    _segment_all([str(picture.path)], out, {"rng": seed}, {"overwrite": True})
     print(f"Look at {(out / 'coffee' / 'report.html').resolve()}")
 
 
@@ -232,8 +248,7 @@ def _segment_all(
     images: list[str],
     out: Path,
     keywords: dict[str, Any],
-    jobs: int,
-    overwrite: bool,
+    how: dict[str, Any],
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -242,8 +257,7 @@ def _segment_all(
 
     outcomes, code = {}, 0
     try:
-        found = segment_files(images, out, keywords, jobs=jobs, overwrite=overwrite, progress=not quiet)
-        for index, outcome in found:
+        for index, outcome in segment_files(images, out, keywords, **how, progress=not quiet):
             outcomes[index] = outcome
             if outcome.error is not None:
                 code = 2
@@ -256,7 +270,9 @@ def _segment_all(
     if as_json:
         print(json.dumps({"images": [_as_json(outcome) for outcome in ordered]}))
     elif not quiet:
-        _print_table([outcome for outcome in ordered if outcome.summary])
+        _print_table([outcome for outcome in ordered if outcome.summary and not outcome.done_before])
+        if n_before := sum(outcome.done_before for outcome in ordered):
+            print(f"{n_before} {'was' if n_before == 1 else 'were'} done before")
     if code:
         raise SystemExit(code)
 
@@ -265,6 +281,7 @@ def _as_json(outcome: "Outcome") -> dict[str, Any]:
     """One picture, without its regions: they are in its result.json."""
     found = {name: value for name, value in (outcome.summary or {}).items() if name != "regions"}
     facts = {"folder": outcome.folder, "seconds": round(outcome.seconds, 3), "interrupted": outcome.interrupted}
+    facts |= {"done_before": outcome.done_before}
     return {"source": outcome.source, "error": outcome.error, **facts, **found}
 
 

@@ -149,6 +149,7 @@ class Segmentation:
         counts = np.bincount(self.chains.n_clusters[:, self.chains.burn_in :].ravel())
         return {
             "source": self.source,
+            "mask": self.mask,
             "shape": list(self.labels.shape),
             "n_clusters": self.n_clusters,
             "n_regions": len(self.regions),
@@ -161,7 +162,7 @@ class Segmentation:
             "verdict": self.verdict,
             "python": self.repeat,
             "seed": self.seed,
-            "settings": {name: _plain(name, value) for name, value in vars(self.settings).items()},
+            "settings": plain_settings(self.settings),
             "versions": {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
             "regions": self.regions,
         }
@@ -199,6 +200,11 @@ class SegmentationInterrupted(KeyboardInterrupt):
     def __init__(self, segmentation: Segmentation) -> None:
         super().__init__(f"interrupted after {segmentation.chains.n_sweeps} sweeps")
         self.segmentation = segmentation
+
+
+def plain_settings(settings: Settings) -> dict[str, str | int | float | bool | None]:
+    """Settings by name, as result.json has them."""
+    return {name: _plain(name, value) for name, value in vars(settings).items()}
 
 
 def _written(name: str, value: Any) -> str:
