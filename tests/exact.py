@@ -89,7 +89,7 @@ def iterator(kernels, sweeping: bool, splitting: bool, regrouping: bool):
                 state.number[N_CLUSTERS] = max(state.number[N_CLUSTERS], starts[r, i] + 1)
             rebuild(target, state)
             if sweeping and plan.lams.size > 0:
-                begin_sweep(target, state, plan.lams, rng)
+                begin_sweep(target, state, plan.lams, plan.local, rng)
                 sweep(target, state, plan.inv_temperature, rng)
             if splitting:
                 state.number[SPLITS_LEFT] = plan.splits
@@ -103,11 +103,22 @@ def iterator(kernels, sweeping: bool, splitting: bool, regrouping: bool):
 
 
 def iterated(
-    model, lam, n_draws, seed, *, kernels=_kernels, temperature=1.0, moves="gsw", splits=0, regroups=0, max_table=2**20
+    model,
+    lam,
+    n_draws,
+    seed,
+    *,
+    kernels=_kernels,
+    temperature=1.0,
+    moves="gsw",
+    splits=0,
+    regroups=0,
+    local=0.0,
+    max_table=2**20,
 ):
     """(p-value, frequencies) after one iteration from independent exact draws of the posterior at a temperature.
 
-    An iteration is a sweep, left out where lam is "none", and some attempts to split or merge, and to regroup.
+    An iteration is a sweep, local or not, left out where lam is "none", and some attempts to split or merge, and to regroup.
     """
     rng = np.random.default_rng(seed)
     log_p = log_probabilities(model) / temperature
@@ -120,7 +131,7 @@ def iterated(
     target = pack(model, strength, near_sites(model), max_table)
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
-    plan = _kernels.Plan(lams, splits, regroups, 1.0 / temperature, 0, 1)
+    plan = _kernels.Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local)
     parts = (sweeping, splits > 0, regroups > 0)
     parts = parts if kernels is not _kernels else (True, True, True)  # the whole is compiled once
     iterator(kernels, *parts)(target, state, starts, out, plan, rng)

@@ -45,6 +45,19 @@ def test_one_sweep_leaves_the_posterior_invariant(name):
     check_p_values(p_values)
 
 
+@pytest.mark.parametrize("name", zoo.likelihoods(N_SITES))
+def test_a_local_sweep_leaves_the_posterior_invariant(name):
+    likelihood = zoo.likelihoods(N_SITES)[name]
+    graph, kept = exact.graph(N_SITES)
+    p_values = {}
+    cases = itertools.product(zoo.LIMITS, zoo.priors(), (0.0, 1.0, 3.0), SIGNS)
+    for seed, (limits, prior, lam, sign) in enumerate(cases):
+        model = ss.Model(graph, likelihood, zoo.priors(**limits)[prior], SIGNS[sign][kept])
+        p_values[str(limits), prior, lam, sign], _ = exact.iterated(model, lam, 2000, seed, local=0.8)
+    assert len(p_values) == 4 * 7 * 3 * 2
+    check_p_values(p_values)
+
+
 ITERATIONS = {  # bonds, attempts to split or merge, attempts to regroup
     "splits and merges": ("none", 2, 0),
     "regroupings": ("none", 0, 3),

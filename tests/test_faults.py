@@ -17,6 +17,10 @@ SWEEP_FAULTS = {
     "the bonds are not taken off the couplings": ("gain[j] - lam * weight[j]", "gain[j]"),
     "a new cluster may have a forbidden size": ("log_v[k_rest + 1] + log_w[group.size]", "log_v[k_rest + 1]"),
 }
+LOCAL_FAULTS = {
+    "a local sweep goes where it cannot come back from": ("        return 0\n    new = ", "        n = n\n    new = "),
+    "a local sweep forgets the size that it leaves": ("m = rest if slot == old else size[slot]", "m = size[slot]"),
+}
 SPLIT_FAULTS = {
     "the proposal of a split is not corrected": (
         "return slot, change, log_q + log_selection(k, m_a, m_b)",
@@ -37,7 +41,7 @@ REGROUP_FAULTS = {
         "pass",
     ),
 }
-FAULTS = SWEEP_FAULTS | SPLIT_FAULTS | REGROUP_FAULTS
+FAULTS = SWEEP_FAULTS | LOCAL_FAULTS | SPLIT_FAULTS | REGROUP_FAULTS
 
 
 def broken(fault: str) -> types.ModuleType:
@@ -56,7 +60,8 @@ def test_the_fault_is_caught(fault):
     graph, kept = exact.graph(6)
     prior = ss.PitmanYor(0.8, 0.4, min_size=2) if "forbidden" in fault else ss.PitmanYor(0.8, 0.4)
     model = ss.Model(graph, zoo.likelihoods(6)["histogram"], prior, exact.MIXED[kept])
-    lam = 3.0 if fault in SWEEP_FAULTS else "none"
+    lam = 3.0 if fault in SWEEP_FAULTS | LOCAL_FAULTS else "none"
     attempts = {"splits": 2 * (fault in SPLIT_FAULTS), "regroups": 3 * (fault in REGROUP_FAULTS)}
+    attempts["local"] = float(fault in LOCAL_FAULTS)
     assert exact.iterated(model, lam, 200_000, 6, **attempts)[0] > 1e-4
     assert exact.iterated(model, lam, 200_000, 6, **attempts, kernels=broken(fault))[0] < 1e-6

@@ -23,7 +23,7 @@ DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
 
 # Entries of State.number and State.real.
 N_CLUSTERS, N_SPINS, CURSOR, SPLITS_LEFT, REGROUPS_LEFT, STOP = range(6)
-SPLITS_TRIED, SPLITS_MADE, MERGES_TRIED, MERGES_MADE, REGROUPS_TRIED, REGROUPS_MADE = range(6, 12)
+SPLITS_TRIED, SPLITS_MADE, MERGES_TRIED, MERGES_MADE, REGROUPS_TRIED, REGROUPS_MADE, LOCAL = range(6, 13)
 LOG_POSTERIOR, LAM = range(2)
 
 # Numbers to pass on: a plain constant has a type of its own in Numba, and would compile its function once more.
@@ -68,9 +68,10 @@ class State(NamedTuple):
     value: np.ndarray  # (D, capacity) float64; the bin's table at `counts`
     total: np.ndarray  # (capacity, S) float64; summed statistics
     dense_value: np.ndarray  # (capacity,) float64; log marginal of the blocks at `total`
-    gain: np.ndarray  # (capacity,) float64; log posterior with the spin-cluster in that slot
-    held: np.ndarray  # (capacity,) float64; bond strength between the spin-cluster and that slot
-    rank: np.ndarray  # (capacity,) int32; scratch
+    gain: np.ndarray  # (capacity,) float64; log posterior with the spin-cluster at each of its destinations
+    held: np.ndarray  # (capacity,) float64; bond strength between the spin-cluster and that destination
+    touched: np.ndarray  # (capacity,) uint32; in a local sweep the slot of each destination; else that is its number
+    rank: np.ndarray  # (capacity,) int32; scratch; in a local sweep the destination of each touched slot
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in this sweep
     member: np.ndarray  # (n,) uint32; the sites, spin-cluster by spin-cluster
     first: np.ndarray  # (n + 1,) uint32; spin-cluster c is member[first[c]..first[c+1]]; scratch between sweeps
@@ -80,7 +81,7 @@ class State(NamedTuple):
     pool_total: np.ndarray  # (S,) float64; its summed statistics
     joined: np.ndarray  # (S,) float64; scratch
     work: np.ndarray  # float64; scratch, a triangle for the Cholesky factor
-    number: np.ndarray  # (12,) int64
+    number: np.ndarray  # (13,) int64
     real: np.ndarray  # (2,) float64
 
 
@@ -93,6 +94,7 @@ class Plan(NamedTuple):
     inv_temperature: float
     burn_in: int
     thin: int
+    local: float = 0.0  # share of sweeps in which a spin-cluster may only go where it touches, or found a cluster
 
 
 class Record(NamedTuple):
@@ -428,8 +430,69 @@ def weigh(target, state, group, old, n_bins):
 
 
 @inlined
-def choose(state, n_slots, inv_temperature, rng):
-    """A slot drawn with probability proportional to exp(gain / temperature - lambda held).
+def likelihood_at(target, state, slot, n_bins, sign):
+    """log p(y_C | y_A): C the pooled sites, A those of the slot, without C where sign is -1."""
+    table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
+    counts, value, pool_bin, pool_count = state.counts, state.value, state.pool_bin, state.pool_count
+    log_p = 0.0
+    for t in range(n_bins):
+        d = pool_bin[t]
+        log_p += bin_value(table, table_start, law, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
+    if block.shape[0] > 0:
+        total, joined, pool_total = state.total, state.joined, state.pool_total
+        for s in range(joined.size):
+            joined[s] = total[slot, s] + sign * pool_total[s]
+        log_p += dense_log_marginal(block, target.parameter, joined, state.work) - state.dense_value[slot]
+    return sign * log_p
+
+
+@inlined
+def weigh_touching(target, state, group, old, n_bins):
+    """As `weigh`, but the destinations are the slots that the spin-cluster touches and, last, a new cluster.
+
+    touched[t] is the slot of destination t, and rank[touched[t]] = t. None where the spin-cluster does not touch the
+    rest of its own cluster: from where it could go it would not come back. Else the destinations are the same at each
+    of them, since they do not depend on where the spin-cluster is.
+    """
+    log_v, log_w = target.log_v, target.log_w
+    start, neighbour, beta, strength = target.start, target.neighbour, target.beta, target.strength
+    size, gain, held, touched, rank = state.size, state.gain, state.held, state.touched, state.rank
+    spin, slot_of, label = state.spin, state.slot_of, state.label
+    mine, n = spin[group[0]], 0
+    for q in range(group.size):
+        i = group[q]
+        for h in range(start[i], start[i + 1]):
+            j = neighbour[h]
+            if spin[j] == mine:
+                continue
+            slot = slot_of[label[j]]
+            t = rank[slot]
+            if t < 0 or t >= n or touched[t] != slot:  # it was not met yet
+                t = n
+                touched[t], rank[slot], gain[t], held[t] = slot, t, 0.0, 0.0
+                n += 1
+            gain[t] += beta[h]
+            held[t] += strength[h]
+
+    rest = size[old] - group.size
+    k_rest = state.number[N_CLUSTERS] - (rest == 0)
+    if rest > 0 and (rank[old] < 0 or rank[old] >= n or touched[rank[old]] != old):
+        return 0
+    new = np.int64(old) if rest == 0 else k_rest
+    for t in range(n):
+        slot = np.int64(touched[t])
+        m = rest if slot == old else size[slot]
+        sign = -1 if slot == old else 1
+        gain[t] += likelihood_at(target, state, slot, n_bins, sign) + log_v[k_rest]
+        gain[t] += log_w[np.uint64(m + group.size)] - log_w[np.uint64(m)]
+    touched[n], rank[new], held[n] = new, n, 0.0
+    gain[n] = likelihood_at(target, state, new, n_bins, -1 if rest == 0 else 1) + log_w[group.size] + log_v[k_rest + 1]
+    return n + 1
+
+
+@inlined
+def choose(state, n_destinations, inv_temperature, rng):
+    """A destination drawn with probability proportional to exp(gain / temperature - lambda held).
 
     The weights, as shares of the largest, are laid end to end, the largest first, and a point of that line is drawn.
     Mostly it falls into the first part even if all others were as large as the second: then no other exponential is
@@ -437,7 +500,7 @@ def choose(state, n_slots, inv_temperature, rng):
     """
     gain, weight, lam = state.gain, state.held, state.real[LAM]
     top, second, best = -np.inf, -np.inf, 0
-    for j in range(n_slots):  # selections, not branches to mispredict
+    for j in range(n_destinations):  # selections, not branches to mispredict
         w = inv_temperature * gain[j] - lam * weight[j]
         weight[j] = w
         lesser = w if w < top else top
@@ -445,42 +508,46 @@ def choose(state, n_slots, inv_temperature, rng):
         best = j if w > top else best
         top = w if w > top else top
     point = 1.0 - rng.random()  # in (0, 1]
-    if point * (1.0 + (n_slots - 1) * math.exp(second - top)) <= 1.0:
+    if point * (1.0 + (n_destinations - 1) * math.exp(second - top)) <= 1.0:
         return best
     weight[best] = -np.inf
     others = 0.0
-    for j in range(n_slots):
+    for j in range(n_destinations):
         others += math.exp(weight[j] - top)
         weight[j] = others
     left = min(point * (1.0 + others) - 1.0, others)
     if left <= 0.0:
         return best
     chosen = 0
-    for j in range(n_slots):
+    for j in range(n_destinations):
         chosen += weight[j] < left
     return chosen
 
 
 @inlined
 def propose(target, state, c):
-    """Weigh the destinations of spin-cluster c; its slot, its number of bins and of destinations.
+    """Weigh the destinations of spin-cluster c; its slot, which destination that is, its number of bins and of those.
 
-    No destination: what it would leave behind has a size that the prior forbids, so it stays.
+    No destination: what it would leave behind has a size that the prior forbids, or in a local sweep it does not touch
+    that; so it stays.
     """
     group = state.member[state.first[c] : state.first[c + 1]]
     old = state.slot_of[state.label[group[0]]]
     rest = state.size[old] - group.size
     if rest > 0 and target.log_w[rest] == -np.inf:
-        return old, 0, 0
+        return old, np.int64(old), 0, 0
     n_bins = pool(target, state, group)
-    return old, n_bins, weigh(target, state, group, old, n_bins)
+    if state.number[LOCAL] == 0:
+        return old, np.int64(old), n_bins, weigh(target, state, group, old, n_bins)
+    n_destinations = weigh_touching(target, state, group, old, n_bins)
+    return old, np.int64(state.rank[old]), n_bins, n_destinations
 
 
 @inlined
-def move(target, state, c, old, new, n_bins):
+def move(target, state, c, old, new, n_bins, change):
     """Move the pooled spin-cluster c from slot `old` to slot `new`, where `new` = k founds a cluster."""
     group, label, number = state.member[state.first[c] : state.first[c + 1]], state.label, state.number
-    state.real[LOG_POSTERIOR] += state.gain[new] - state.gain[old]
+    state.real[LOG_POSTERIOR] += change
     shift(target, state, old, group.size, n_bins, -1)
     shift(target, state, new, group.size, n_bins, 1)
     cluster = state.id_of[new]
@@ -493,9 +560,10 @@ def move(target, state, c, old, new, n_bins):
 
 
 @jit
-def begin_sweep(target, state, lams, rng):
-    """Draw lambda, uniformly from `lams`, and the bonds; list the spin-clusters."""
+def begin_sweep(target, state, lams, local, rng):
+    """Draw lambda, uniformly from `lams`, whether the sweep is local, and the bonds; list the spin-clusters."""
     number, spin = state.number, state.spin
+    number[LOCAL] = local > 0.0 and rng.random() < local
     pick = int(rng.random() * lams.size) if lams.size > 1 else 0
     state.real[LAM] = lams[pick]
     draw_bonds(target, spin, state.label, lams[pick], rng)
@@ -513,11 +581,12 @@ def sweep(target, state, inv_temperature, rng):
             return FULL
         if number[STOP] != 0:
             return STOPPED
-        old, n_bins, n_slots = propose(target, state, c)
-        if n_slots > 1:
-            new = choose(state, n_slots, inv_temperature, rng)
-            if new != old:
-                move(target, state, c, old, new, n_bins)
+        old, here, n_bins, n_destinations = propose(target, state, c)
+        if n_destinations > 1:
+            there = choose(state, n_destinations, inv_temperature, rng)
+            if there != here:
+                new = there if number[LOCAL] == 0 else np.int64(state.touched[there])
+                move(target, state, c, old, new, n_bins, state.gain[there] - state.gain[here])
     number[CURSOR] = number[N_SPINS]
     return DONE
 
@@ -546,23 +615,6 @@ def shuffle(member, start, end, rng):
         member[q], member[r] = member[r], member[q]
 
 
-@inlined
-def log_predictive(target, state, slot, n_bins):
-    """log p(y_u | y_slot) of the pooled site u."""
-    table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
-    counts, value, pool_bin, pool_count = state.counts, state.value, state.pool_bin, state.pool_count
-    log_p = 0.0
-    for t in range(n_bins):
-        d = pool_bin[t]
-        log_p += bin_value(table, table_start, law, d, counts[d, slot] + pool_count[t]) - value[d, slot]
-    if block.shape[0] > 0:
-        total, joined, pool_total = state.total, state.joined, state.pool_total
-        for s in range(joined.size):
-            joined[s] = total[slot, s] + pool_total[s]
-        log_p += dense_log_marginal(block, target.parameter, joined, state.work) - state.dense_value[slot]
-    return log_p
-
-
 @jit
 def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperature, rng):
     """Deal member[:n_sites] out to the slots from `base`, founded by the first n_seeds; log probability of the choices.
@@ -582,7 +634,7 @@ def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperatu
         if q >= n_seeds:
             for s in range(n_seeds):
                 m = size[base + s]
-                gain[s] = guide[m + 1] - guide[m] + log_predictive(target, state, base + s, n_bins)
+                gain[s] = guide[m + 1] - guide[m] + likelihood_at(target, state, base + s, n_bins, 1)
             for h in range(start[u], start[u + 1]):
                 if spin[neighbour[h]] > 0:
                     gain[spin[neighbour[h]] - 1] += beta[h]
@@ -1043,7 +1095,7 @@ def run(target, state, record, plan, done, until, rng):
             state.number[CURSOR] == state.number[N_SPINS]
             and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
         ):
-            begin_sweep(target, state, plan.lams, rng)
+            begin_sweep(target, state, plan.lams, plan.local, rng)
             state.number[SPLITS_LEFT] = plan.splits
             state.number[REGROUPS_LEFT] = plan.regroups
         status = sweep(target, state, plan.inv_temperature, rng)

@@ -45,7 +45,7 @@ def run(
             state.number[CURSOR] == state.number[N_SPINS]
             and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
         ):
-            _kernels.begin_sweep(target, state, plan.lams, rng)
+            _kernels.begin_sweep(target, state, plan.lams, 0.0, rng)
             state.number[SPLITS_LEFT] = plan.splits
             state.number[REGROUPS_LEFT] = plan.regroups
         status = sweep(log_g, target, state, plan.inv_temperature, rng)
@@ -67,12 +67,12 @@ def sweep(log_g: LogG, target: Target, state: State, inv_temperature: float, rng
             return FULL
         if state.number[STOP] != 0:
             return STOPPED
-        old, n_bins, n_slots = _kernels.propose(target, state, c)
+        old, _, n_bins, n_slots = _kernels.propose(target, state, c)
         if n_slots > 1:
             weigh_prior(log_g, state, int(state.first[c + 1] - state.first[c]), int(old), n_slots)
             new = _kernels.choose(state, n_slots, inv_temperature, rng)
             if new != old:
-                _kernels.move(target, state, c, old, new, n_bins)
+                _kernels.move(target, state, c, old, new, n_bins, state.gain[new] - state.gain[old])
     state.number[CURSOR] = state.number[N_SPINS]
     return DONE
 

@@ -138,7 +138,7 @@ def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -
         pool_total=np.zeros(n_statistics),
         joined=np.zeros(n_statistics),
         work=np.zeros(widest * (widest + 1) // 2),
-        number=np.zeros(12, np.int64),
+        number=np.zeros(13, np.int64),
         real=np.zeros(2),
     )
     state.number[_kernels.N_CLUSTERS] = k
@@ -164,6 +164,7 @@ def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> dict[str, 
         "dense_value": np.zeros(capacity),
         "gain": np.zeros(capacity),
         "held": np.zeros(capacity),
+        "touched": np.zeros(capacity, np.uint32),
         "rank": np.zeros(capacity, np.int32),
     }
 
