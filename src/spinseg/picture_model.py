@@ -12,7 +12,18 @@ from spinseg.image.pixels import Picture
 from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
 from spinseg.model.target import Model
-from spinseg.presets import MOST_COUNTED, MOST_MAPPED, PHOTO, RATES, SHARES, SMALLEST_JUDGED, USUAL_PIXELS, Settings
+from spinseg.presets import (
+    AT_ANY_CONTRAST,
+    AT_NO_CONTRAST,
+    MOST_COUNTED,
+    MOST_MAPPED,
+    PHOTO,
+    RATES,
+    SHARES,
+    SMALLEST_JUDGED,
+    USUAL_PIXELS,
+    Settings,
+)
 
 
 def maps_for(picture: Picture, settings: Settings, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps | None:
@@ -22,7 +33,7 @@ def maps_for(picture: Picture, settings: Settings, inside: NDArray[np.bool_] | N
     maps would take more than about a gigabyte.
     """
     is_photograph = len(picture.shape) == 2 and picture.n_channels == 3
-    of_use = settings.likelihood == "gaussian" and not (isinstance(settings.sites, str) and settings.sites == "pixels")
+    of_use = settings.likelihood == "gaussian" and not settings.of_pixels
     fits = np.prod(picture.shape) <= MOST_MAPPED
     return boundary_maps(picture, inside) if is_photograph and of_use and fits else None
 
@@ -40,8 +51,11 @@ def picture_model(
         likelihood = DirichletMultinomial(_counts(picture, sites, settings), settings.phi, settings.count_weight)
     else:
         likelihood = _gaussian(picture, sites, settings, maps)
-    signed = settings.beta == "signed"
-    beta: ArrayLike = _couplings(picture, sites, adjacency, settings, maps) if signed else settings.beta
+    beta: ArrayLike = settings.beta
+    if settings.beta == "signed":
+        beta = _couplings(picture, sites, adjacency, settings, maps)
+    elif settings.beta == "contrast":
+        beta = _by_contrast(picture, sites, adjacency)
     return Model(adjacency.graph, likelihood, settings.prior, beta)
 
 
@@ -86,6 +100,25 @@ def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings, ma
 def _counted(n_pixels: int) -> float:
     """What each of so many pixels counts for next to one of a photograph of the usual size."""
     return min(MOST_COUNTED, USUAL_PIXELS / n_pixels)
+
+
+def _by_contrast(picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency) -> NDArray[np.float64]:
+    """(a + b exp(-d^2 / (2 mean d^2))) / distance, a = AT_ANY_CONTRAST, b = AT_NO_CONTRAST, d the difference in colour of two neighbouring pixels.
+
+    The couplings of interactive segmentation by graph cuts (Boykov and Jolly 2001, doi:10.1109/ICCV.2001.937505).
+    """
+    inside = sites >= 0
+    ends = adjacency.graph.edges.T
+    squares = np.zeros(ends.shape[1], np.float32)
+    for channel in np.moveaxis(picture.colours, -1, 0):
+        shown = channel[inside]
+        squares += np.square(shown[ends[0]] - shown[ends[1]])
+    steps = np.zeros(ends.shape[1], np.float32)
+    for places in np.nonzero(inside):
+        steps += np.square(places[ends[0]] - places[ends[1]])
+    usual = max(float(squares.mean(dtype=np.float64)) if squares.size else 0.0, 1e-12)
+    falling = AT_NO_CONTRAST * np.exp(-squares / (2 * usual), dtype=np.float64)
+    return (AT_ANY_CONTRAST + falling) / np.sqrt(steps, dtype=np.float64)
 
 
 def _couplings(

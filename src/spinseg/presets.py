@@ -50,6 +50,10 @@ FEWEST_PIXELS = 40  # of a site in a small picture
 MOST_MAPPED = 2_000_000  # pixels of a picture that boundary maps are made of
 SMALLEST_JUDGED = 20  # pixels: the colours of smaller sites are noise, and seem to lie apart
 
+# Couplings where every pixel is a site: at any contrast, and what is added between neighbours of one colour. So strong,
+# a draw is no noise where the colours are none.
+AT_ANY_CONTRAST, AT_NO_CONTRAST = 1.0, 6.0
+
 ESTIMATES = ("best", "vi")
 
 
@@ -59,13 +63,14 @@ class Settings:
 
     The others: one site is made for `pixels_per_site` pixels, but at least `fewest_sites` of a small picture; a picture
     of more than `max_pixels` is looked at smaller; `likelihood` is of colour "words", or "gaussian" in colour, texture
-    and position; `init` is where chains start. `beta` is one number, or "signed": couplings that carry the evidence of
-    a boundary.
+    and position; `init` is where chains start, "coarse" being a segmentation with larger sites. `beta` is one number,
+    or "signed": couplings that carry the evidence of a boundary, or "contrast": that fall with that of two pixels.
     """
 
     preset: str
     sites: str | NDArray[np.integer]
     n_sites: int | None
+    connectivity: int
     pixels_per_site: float
     fewest_sites: int
     max_pixels: int | None
@@ -95,12 +100,20 @@ class Settings:
         number("phi", self.phi, above=0)
         if not isinstance(self.prior, PartitionPrior):
             refuse("prior", "be a PartitionPrior", self.prior)
-        if not isinstance(self.beta, str) or self.beta != "signed":
+        if self.beta not in ("signed", "contrast"):
             number("beta", self.beta)
+        if self.connectivity != 1 and not self.of_pixels:
+            refuse("connectivity", "be 1 where sites are not pixels", self.connectivity)
+        whole("connectivity", self.connectivity, at_least=1)
         if not isinstance(self.regions, (bool, np.bool_)):
             refuse("regions", "be True or False", self.regions)
         one_of("estimate", self.estimate, ESTIMATES)
         number("detail", self.detail, at_least=0, at_most=1)
+
+    @property
+    def of_pixels(self) -> bool:
+        """Whether every pixel is a site."""
+        return isinstance(self.sites, str) and self.sites == "pixels"
 
     def pixels_per_site_of(self, n_pixels: int) -> float:
         """Pixels to a site: fewer in a small picture, so that it has `fewest_sites`, but not below FEWEST_PIXELS."""
@@ -118,7 +131,7 @@ class Settings:
 
     def changes(self) -> dict[str, Any]:
         """What differs from the preset, by name."""
-        usual = vars(PRESETS[self.preset])
+        usual = vars(_usual(self.preset, self.sites))
         return {name: value for name, value in vars(self).items() if not _equal(value, usual[name])}
 
 
@@ -132,6 +145,7 @@ PAPER = Settings(
     preset="paper",
     sites="slic",
     n_sites=None,
+    connectivity=1,
     pixels_per_site=60,
     fewest_sites=1,
     max_pixels=None,
@@ -156,13 +170,14 @@ PHOTO = Settings(
     preset="photo",
     sites="watershed",
     n_sites=None,
+    connectivity=1,
     pixels_per_site=190,
     fewest_sites=800,
     max_pixels=300_000,
     codebook="general",
     n_words=120,
     likelihood="gaussian",
-    count_weight=0.0047,
+    count_weight=0.0024,
     phi=0.2,
     prior=TemperedProcess(),
     beta="signed",
@@ -176,13 +191,30 @@ PHOTO = Settings(
     chains=2,
 )
 
+# What "photo" is where every pixel is a site: colour words, of which the sampler looks log marginals up in tables.
+PHOTO_OF_PIXELS = replace(
+    PHOTO,
+    sites="pixels",
+    likelihood="words",
+    count_weight=0.5,
+    phi=50.0,
+    prior=TemperedProcess(1e-6),  # any of so many pixels could found a cluster
+    beta="contrast",
+    init="coarse",
+)
+
 PRESETS = {"photo": PHOTO, "paper": PAPER}
+
+
+def _usual(preset: str, sites: Any) -> Settings:
+    """The settings of a preset for such sites."""
+    return PHOTO_OF_PIXELS if preset == "photo" and isinstance(sites, str) and sites == "pixels" else PRESETS[preset]
 
 
 def settings_of(preset: str, given: Mapping[str, Any]) -> Settings:
     """The settings of a preset, with those given in their place."""
     one_of("preset", preset, list(PRESETS))
-    return replace(PRESETS[preset], **given)
+    return replace(_usual(preset, given.get("sites")), **given)
 
 
 def prior_named(

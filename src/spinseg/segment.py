@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg.image.adjacency import RegionAdjacency, region_adjacency
+from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacency
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.files import read_mask, read_picture
 from spinseg.image.pixels import ChannelAxis, Picture, WorkingCopy, as_picture, checked_mask, working_copy
@@ -27,6 +27,9 @@ from spinseg.picture_model import maps_for, picture_model
 from spinseg.presets import Settings, settings_of
 from spinseg.segmentation import Segmentation, SegmentationInterrupted
 
+MOST_DRAWN = 2**26  # labels of sites in all draws together, 256 MB
+FEWEST_DRAWS = 4
+
 
 def segment(
     image: Picture | ArrayLike | str | os.PathLike[str],
@@ -34,6 +37,7 @@ def segment(
     *,
     sites: str | ArrayLike | None = None,
     n_sites: int | None = None,
+    connectivity: int | None = None,
     codebook: str | Codebook | None = None,
     n_words: int | None = None,
     count_weight: float | None = None,
@@ -67,11 +71,15 @@ def segment(
         superpixels of 60 pixels, histograms of 120 colour words, a Dirichlet process of concentration 3, equal
         couplings of 0.02, and their sampler.
     sites : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image, optional
-        How sites are made, or the sites themselves (-1 outside).
+        How sites are made, or the sites themselves (-1 outside). Where every pixel is a site, "photo" starts from a
+        segmentation with larger ones, describes pixels by their colour word, and couples them by contrast.
     n_sites : int, optional
         About how many; by default one for 190 pixels, but 800 in smaller pictures ("photo"), or one for 60 ("paper").
         "photo" looks at a picture of more than 300,000 pixels at a smaller size, and its boundaries are as coarse as
         that.
+    connectivity : int, optional
+        Along how many axes two pixels may differ that are neighbours, where sites are pixels: 1, by default, for 4
+        neighbours or 6 in a volume, up to 2 or 3 for 8 or 26.
     codebook : {"general", "image"} or Codebook, optional
         The colour words of "paper": those that come with the package, some fitted to this image, or your own.
     n_words : int, optional
@@ -114,7 +122,8 @@ def segment(
     >>> ss.segment(image, rng=0).n_clusters
     2
     """
-    given: dict[str, Any] = {"sites": sites, "n_sites": n_sites, "codebook": codebook, "n_words": n_words}
+    given: dict[str, Any] = {"sites": sites, "n_sites": n_sites, "connectivity": connectivity}
+    given |= {"codebook": codebook, "n_words": n_words}
     given |= {"count_weight": count_weight, "phi": phi, "prior": prior, "beta": beta, "regions": regions}
     given |= {"detail": detail, "estimate": estimate, "moves": moves, "lam": lam, "sweeps": sweeps, "chains": chains}
     settings = settings_of(preset, {name: value for name, value in given.items() if value is not None})
@@ -124,7 +133,10 @@ def segment(
     made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
     seen = working_copy(picture, inside, settings.max_pixels if made_here else None)
     sites_seen, adjacency, model = _posterior(seen, settings)
-    drawn, interrupted = _drawn(model, settings, seed, workers, progress)
+    start: str | NDArray[np.int32] = settings.init
+    if start == "coarse":
+        start = _coarse(picture, inside, model, settings, seed, workers, progress)
+    drawn, interrupted = _drawn(model, settings, start, seed, workers, progress)
 
     partition = _estimated(drawn, settings.estimate, seed)
     if settings.regions:
@@ -180,14 +192,48 @@ def _posterior(seen: WorkingCopy, settings: Settings) -> tuple[NDArray[np.int32]
         mask=seen.inside,
         relief=None if maps is None else maps.relief,
     )
-    adjacency = region_adjacency(sites)
+    if settings.of_pixels:
+        graph = grid_graph(sites.shape, connectivity=settings.connectivity, inside=seen.inside)
+        adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
+    else:
+        adjacency = region_adjacency(sites)
     return sites, adjacency, picture_model(seen.picture, sites, adjacency, settings, maps)
 
 
+def _coarse(
+    picture: Picture,
+    inside: NDArray[np.bool_] | None,
+    model: Model,
+    settings: Settings,
+    seed: int,
+    workers: int | None,
+    progress: bool | Report | None,
+) -> str | NDArray[np.int32]:
+    """The labels that a segmentation with larger sites gives to those of `model`; one cluster if the prior forbids."""
+    found = segment(
+        picture,
+        settings.preset,
+        mask=inside,
+        detail=settings.detail,
+        chains=settings.chains,
+        rng=seed,
+        workers=workers,
+        progress=progress,
+    )
+    labels = found.labels[found.labels >= 0]
+    return "one" if model.log_prior_of_sizes(np.bincount(labels)) == -np.inf else labels
+
+
 def _drawn(
-    model: Model, settings: Settings, seed: int, workers: int | None, progress: bool | Report | None
+    model: Model,
+    settings: Settings,
+    start: str | NDArray[np.int32],
+    seed: int,
+    workers: int | None,
+    progress: bool | Report | None,
 ) -> tuple[Chains, bool]:
-    """Chains of the posterior, and whether Ctrl-C cut them short."""
+    """Chains of the posterior, and whether Ctrl-C cut them short. Of a large graph fewer draws are kept."""
+    kept = max(FEWEST_DRAWS, MOST_DRAWN // (settings.chains * model.graph.n_sites))
     try:
         chains = sample(
             model,
@@ -195,8 +241,9 @@ def _drawn(
             settings.chains,
             settings.moves,
             settings.lam,
-            settings.init,
+            start,
             burn_in=settings.sweeps // 2,
+            thin=max(1, -(-(settings.sweeps // 2) // kept)),
             rng=seed,
             workers=workers,
             progress=progress,

@@ -1,5 +1,6 @@
 """Which sites touch, along how much boundary and across what contrast."""
 
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -76,20 +77,46 @@ def edge_of_pairs(edges: NDArray[np.int32], lower: NDArray[np.int32], upper: NDA
     return np.searchsorted(edges.astype(np.int64) @ [stride, 1], lower.astype(np.int64) * stride + upper)
 
 
-def grid_graph(shape: tuple[int, ...]) -> SiteGraph:
-    """Pixels (or voxels) as sites, in reading order, joined to those beside them along each axis.
+def grid_graph(shape: tuple[int, ...], *, connectivity: int = 1, inside: NDArray[np.bool_] | None = None) -> SiteGraph:
+    """Pixels (or voxels) as sites, in reading order, joined to those beside them; edges in increasing order.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    connectivity : int
+        How many axes two neighbours may differ along: 1 for 4 neighbours in an image and 6 in a volume, as many as
+        there are axes for 8 and 26.
+    inside : array of bool, optional
+        Which pixels are sites; all of them by default.
 
     Examples
     --------
     >>> grid_graph((2, 2)).edges.tolist()
-    [[0, 2], [1, 3], [0, 1], [2, 3]]
+    [[0, 1], [0, 2], [1, 3], [2, 3]]
+    >>> grid_graph((2, 2), connectivity=2).n_edges
+    6
     """
     index = np.arange(np.prod(shape, dtype=np.int64), dtype=np.int32).reshape(shape)
-    pairs = []
-    for axis in range(index.ndim):
-        ends = np.moveaxis(index, axis, 0)
-        pairs.append(np.stack([ends[:-1].ravel(), ends[1:].ravel()], axis=1))
-    return SiteGraph(index.size, np.concatenate(pairs))
+    if inside is not None:
+        index = np.full(shape, -1, np.int32)
+        index[inside] = np.arange(np.count_nonzero(inside), dtype=np.int32)
+    steps = grid_steps(len(shape), connectivity)
+    there = np.full((*shape, len(steps)), -1, np.int32)  # the neighbour at each step, -1 where there is none
+    for s, step in enumerate(steps):
+        here = tuple(slice(max(-d, 0), length - max(d, 0)) for d, length in zip(step, shape, strict=True))
+        moved = tuple(slice(max(d, 0), length + min(d, 0)) for d, length in zip(step, shape, strict=True))
+        there[..., s][here] = index[moved]
+    joined = (there >= 0) & (index >= 0)[..., None]
+    ends = np.empty((np.count_nonzero(joined), 2), np.int32)
+    ends[:, 0] = np.broadcast_to(index[..., None], there.shape)[joined]
+    ends[:, 1] = there[joined]
+    return SiteGraph(int(index.max()) + 1, ends)
+
+
+def grid_steps(n_axes: int, connectivity: int = 1) -> list[tuple[int, ...]]:
+    """Steps from a pixel to the neighbours that come after it in reading order, in that order."""
+    steps = [step for step in product((-1, 0, 1), repeat=n_axes) if 0 < np.count_nonzero(step) <= connectivity]
+    return sorted(step for step in steps if step > (0,) * n_axes)
 
 
 def checked_sites(sites: ArrayLike) -> tuple[NDArray[np.int32], int]:

@@ -27,6 +27,10 @@ from spinseg.model.target import Model
 
 MOVES = ("auto", "gsw")
 ATTEMPTS = {"auto": (10, 3), "gsw": (0, 0)}  # to split or merge, and to regroup, after each sweep
+# An attempt costs as much as there are sites, and one that deals out thousands is hardly ever accepted.
+MANY_SITES = 20_000
+ATTEMPTS_OF_MANY = {"auto": (1, 0), "gsw": (0, 0)}
+LOCAL_OF_MANY = {"auto": 0.9, "gsw": 0.0}  # share of sweeps in which spin-clusters only go where they touch
 MAX_DRAW_BYTES = 8 * 2**30
 
 
@@ -60,7 +64,8 @@ def sample(
         "gsw" is the paper's generalised Swendsen-Wang sampler and nothing else. "auto" draws its lambda afresh from
         {0, 1, 3, 10, 20} before each sweep, and tries ten splits or merges by sequential allocation after it, then
         three regroupings of two clusters into three or back: the paper's sampler alone hardly ever changes the number
-        of large clusters.
+        of large clusters. Of more than 20,000 sites it tries one split or merge, and in nine of ten sweeps
+        spin-clusters go only where they touch, or found a cluster.
     lam : float, (n_edges,) array, DataDriven or None
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
     init : "one", "singletons", "greedy", labels, or one of these for each chain
@@ -122,8 +127,10 @@ def sample(
     if concentration_prior is not None and len(rungs) > 1:
         refuse("concentration_prior", "be left out with temperatures", concentration_prior)
     law = None if concentration_prior is None else _gamma(concentration_prior)
-    target = pack(model, strength, near_sites(model) if ATTEMPTS[moves][1] else None)
-    plan = Plan(lams, *ATTEMPTS[moves], 1.0, burn_in, thin)
+    many = model.graph.n_sites > MANY_SITES
+    attempts, local = (ATTEMPTS_OF_MANY[moves], LOCAL_OF_MANY[moves]) if many else (ATTEMPTS[moves], 0.0)
+    target = pack(model, strength, near_sites(model) if attempts[1] else None)
+    plan = Plan(lams, *attempts, 1.0, burn_in, thin, local)
     how = {"plan": [lams.tolist(), *plan[1:]], "temperatures": rungs, "concentration_prior": law, "chains": chains}
     about: dict[str, Any] = {"burn_in": burn_in, "thin": thin, "seconds": 0.0, "fingerprint": fingerprint(target, how)}
     laid_down = None if resume_from is None else _to_resume(resume_from, about, sweeps)
