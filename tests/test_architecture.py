@@ -26,6 +26,7 @@ ORDER = [
     "processes",
     "cluster",
     "batch",
+    "large",
     "evaluation",
     "paper",
     "app",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from spinseg.inference.modes import Mode as Mode
     from spinseg.inference.modes import maximize as maximize
     from spinseg.inference.sampler import sample as sample
+    from spinseg.large import LargeSegmentation as LargeSegmentation
+    from spinseg.large import segment_large as segment_large
     from spinseg.model.gaussians import DiagonalGaussian as DiagonalGaussian
     from spinseg.model.gaussians import Gaussian as Gaussian
     from spinseg.model.graph import SiteGraph as SiteGraph
@@ -78,6 +80,7 @@ _HOMES = {
     "image.features": ("Codebook",),
     "segment": ("segment",),
     "segmentation": ("Segmentation", "SegmentationInterrupted"),
+    "large": ("LargeSegmentation", "segment_large"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *_HOME_OF]

@@ -161,6 +161,51 @@ def segment(
 
 
 @app.command()
+def large(
+    image: Annotated[Path, typer.Argument(help="One picture: a folder of Zarr or OME-Zarr, or a (tiled) TIFF file.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results, and for what a run goes on from.")] = Path(
+        "spinseg-large"
+    ),
+    sites: Annotated[
+        int | None, typer.Option(help="About how many sites. [default: one for 190 pixels, up to 200000]")
+    ] = None,
+    detail: Annotated[float, typer.Option(help="From 0, coarse, to 1, fine.")] = 0.5,
+    sweeps: Annotated[int, typer.Option(help="Sweeps of each chain.")] = 200,
+    chains: Annotated[int, typer.Option(help="Number of chains.")] = 1,
+    tile: Annotated[int, typer.Option(help="Pixels along each side of a tile.")] = 2048,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same labels.")] = 0,
+    jobs: Annotated[int | None, typer.Option(help="Tiles at a time, one processor each. [default: all]")] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, to work on its cluster.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+) -> None:
+    """Segment one picture that may be larger than memory.
+
+    The same command after an interruption goes on where it stopped; no tile that was finished is done again.
+    """
+    from spinseg.large import segment_large
+
+    found = segment_large(
+        image,
+        out,
+        n_sites=sites,
+        detail=detail,
+        sweeps=sweeps,
+        chains=chains,
+        tile=tile,
+        rng=seed,
+        jobs=jobs,
+        dask=dask,
+        progress=not quiet,
+    )
+    if as_json:
+        print((out / "result.json").read_text(encoding="utf-8"))
+    elif not quiet:
+        print(f"{found.n_regions} regions of {found.model.graph.n_sites} sites")
+        print(f"Look at {(out / 'overview.png').resolve()}; the labels are in {(out / 'labels.zarr').resolve()}")
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("spinseg-demo"),
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,

@@ -1,5 +1,7 @@
 """The posterior of a picture: what its sites show, how they hold together, and the prior on their partitions."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
@@ -50,7 +52,8 @@ def picture_model(
     if settings.likelihood == "words":
         likelihood = DirichletMultinomial(_counts(picture, sites, settings), settings.phi, settings.count_weight)
     else:
-        likelihood = _gaussian(picture, sites, settings, maps)
+        shown = Shown.of(picture, sites, maps)
+        likelihood = gaussian(shown, settings, _counted(int(shown.pixels.sum())))
     beta: ArrayLike = settings.beta
     if settings.beta == "signed":
         beta = _couplings(picture, sites, adjacency, settings, maps)
@@ -69,31 +72,49 @@ def _counts(picture: Picture, sites: NDArray[np.int32], settings: Settings) -> s
     return site_histograms(book.words(picture), sites, len(book))
 
 
-def _gaussian(picture: Picture, sites: NDArray[np.int32], settings: Settings, maps: BoundaryMaps | None) -> Likelihood:
-    """Normal lightness, chroma, texture and position, each counting for a share of the pixels' weight."""
-    pixels = site_sizes(sites)
-    weights = settings.count_weight * pixels * _counted(int(pixels.sum()))
-    views = {"position": pixel_positions(picture.shape), "colour": picture.colours}
+class Shown(NamedTuple):
+    """What sites show: how many pixels they have, and in each view the mean and the mean square of those.
+
+    The squares are None where it is not counted how a view varies within a site.
+    """
+
+    pixels: NDArray[np.integer]
+    views: dict[str, tuple[NDArray[np.float64], NDArray[np.float64] | None]]
+
+    @classmethod
+    def of(cls, picture: Picture, sites: NDArray[np.int32], maps: BoundaryMaps | None) -> "Shown":
+        """Lightness and chroma, or other channels as they are, position, and texture where there are maps."""
+        shown = {"position": pixel_positions(picture.shape), "colour": picture.colours}
+        if picture.n_channels == 3:
+            colour = shown.pop("colour")
+            shown |= {"lightness": colour[..., :1]} if is_grey(picture) else by_lightness(colour)
+        views: dict[str, tuple[NDArray[np.float64], NDArray[np.float64] | None]] = {}
+        for name, values in shown.items():
+            means = site_means(values, sites)
+            views[name] = means, np.maximum(site_means(np.square(values), sites), means**2)  # as it is but for rounding
+        if maps is not None:
+            views["texture"] = site_means(maps.energies, sites), None
+        return cls(site_sizes(sites), views)
+
+
+def by_lightness(colour: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """CIELAB as lightness and chroma."""
+    return {"lightness": colour[..., :1], "colour": colour[..., 1:]}
+
+
+def gaussian(shown: Shown, settings: Settings, counted: float) -> Likelihood:
+    """Normal lightness, chroma, texture and position, each counting for a share of the pixels' weight.
+
+    `counted` is what a pixel counts for next to one of a photograph of the usual size.
+    """
     shares = dict(SHARES)
-    if picture.n_channels == 3:
-        colour = views.pop("colour")
-        views |= {"lightness": colour[..., :1], "colour": colour[..., 1:]}
-        if is_grey(picture):  # lightness stands for both
-            shares["lightness"] += shares.pop("colour")
-            del views["colour"]
-    if maps is not None:
-        views["texture"] = maps.energies
+    if "lightness" in shown.views and "colour" not in shown.views:  # which stands for both then
+        shares["lightness"] += shares["colour"]
+    weights = settings.count_weight * shown.pixels * counted
     parts = []
-    for name, values in views.items():
-        means = site_means(values, sites)
-        squares = None  # how texture varies within a site is not counted
-        if name != "texture":
-            squares = np.maximum(site_means(np.square(values), sites), means**2)  # but for rounding it is no smaller
-        parts.append(
-            DiagonalGaussian(
-                means, kappa=settings.phi, shape=2.0, rate=RATES[name], weights=shares[name] * weights, squares=squares
-            )
-        )
+    for name, (means, squares) in shown.views.items():
+        prior = {"kappa": settings.phi, "shape": 2.0, "rate": RATES[name]}
+        parts.append(DiagonalGaussian(means, **prior, weights=shares[name] * weights, squares=squares))
     return Product(*parts)
 
 
@@ -103,9 +124,10 @@ def _counted(n_pixels: int) -> float:
 
 
 def _by_contrast(picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency) -> NDArray[np.float64]:
-    """(a + b exp(-d^2 / (2 mean d^2))) / distance, a = AT_ANY_CONTRAST, b = AT_NO_CONTRAST, d the difference in colour of two neighbouring pixels.
+    """(a + b exp(-d^2 / (2 mean d^2))) / distance, d the difference in colour of two neighbouring pixels.
 
-    The couplings of interactive segmentation by graph cuts (Boykov and Jolly 2001, doi:10.1109/ICCV.2001.937505).
+    a is AT_ANY_CONTRAST and b AT_NO_CONTRAST. Such are the couplings of interactive segmentation by graph cuts
+    (Boykov and Jolly 2001, doi:10.1109/ICCV.2001.937505).
     """
     inside = sites >= 0
     ends = adjacency.graph.edges.T

@@ -100,7 +100,7 @@ class Settings:
         number("phi", self.phi, above=0)
         if not isinstance(self.prior, PartitionPrior):
             refuse("prior", "be a PartitionPrior", self.prior)
-        if self.beta not in ("signed", "contrast"):
+        if not (isinstance(self.beta, str) and self.beta in ("signed", "contrast")):
             number("beta", self.beta)
         if self.connectivity != 1 and not self.of_pixels:
             refuse("connectivity", "be 1 where sites are not pixels", self.connectivity)

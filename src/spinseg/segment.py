@@ -20,15 +20,12 @@ from spinseg.inference.estimates import separation_probability
 from spinseg.inference.minimum import minimum_vi
 from spinseg.inference.progress import Report
 from spinseg.inference.regions import regions_of, without_small
-from spinseg.inference.sampler import sample, seed_of
+from spinseg.inference.sampler import sample, seed_of, thin_to_fit
 from spinseg.model.priors import PartitionPrior
 from spinseg.model.target import Model
 from spinseg.picture_model import maps_for, picture_model
 from spinseg.presets import Settings, settings_of
 from spinseg.segmentation import Segmentation, SegmentationInterrupted
-
-MOST_DRAWN = 2**26  # labels of sites in all draws together, 256 MB
-FEWEST_DRAWS = 4
 
 
 def segment(
@@ -233,7 +230,7 @@ def _drawn(
     progress: bool | Report | None,
 ) -> tuple[Chains, bool]:
     """Chains of the posterior, and whether Ctrl-C cut them short. Of a large graph fewer draws are kept."""
-    kept = max(FEWEST_DRAWS, MOST_DRAWN // (settings.chains * model.graph.n_sites))
+    burn_in = settings.sweeps // 2
     try:
         chains = sample(
             model,
@@ -242,8 +239,8 @@ def _drawn(
             settings.moves,
             settings.lam,
             start,
-            burn_in=settings.sweeps // 2,
-            thin=max(1, -(-(settings.sweeps // 2) // kept)),
+            burn_in=burn_in,
+            thin=thin_to_fit(settings.sweeps - burn_in, settings.chains * model.graph.n_sites),
             rng=seed,
             workers=workers,
             progress=progress,

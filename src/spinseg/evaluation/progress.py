@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from spinseg.evaluation.benchmark import Report
 from spinseg.evaluation.results import Row
-
-QUIET_SECONDS = 5.0  # between lines, where there is no terminal to draw a bar on
+from spinseg.inference.progress import QUIET_SECONDS
 
 
 @contextmanager

@@ -94,32 +94,50 @@ def boundary_log_odds(
 def is_grey(picture: Picture) -> bool:
     """Whether a picture of three channels has one hue or none: its chroma hardly varies."""
     chroma = picture.colours[..., 1:].reshape(-1, 2)
-    return bool(chroma.std(axis=0, dtype=np.float64).sum() < HARDLY)
+    return hardly_varies(chroma.std(axis=0, dtype=np.float64))
+
+
+def hardly_varies(deviation: NDArray[np.float64]) -> bool:
+    """Whether chroma of such standard deviations is that of a grey picture."""
+    return bool(deviation.sum() < HARDLY)
 
 
 # Three cues that any picture has, volumes and other channels than colour too. The constant and a weight for each are a
 # logistic regression on training photographs of BSDS300 (`python -m benchmarks boundaries` at c2dd511), the log-odds
 # made 0.76 times as large and 0.2 larger, at which the couplings of photographs are those that suited them there.
 PLAIN_LOG_ODDS = (-2.893, -0.038, 0.524, 2.926)
+SLOPE_SCALE = 2.0  # pixels
 
 
 def plain_log_odds(
     picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
 ) -> NDArray[np.float64]:
     """Evidence of a boundary in a picture of any kind, (n_edges,)."""
-    return PLAIN_LOG_ODDS[0] + plain_cues(picture, sites, adjacency, counts) @ PLAIN_LOG_ODDS[1:]
+    return log_odds_of_plain(plain_cues(picture, sites, adjacency, counts))
+
+
+def log_odds_of_plain(cues: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Evidence of a boundary from the three cues of each edge."""
+    return PLAIN_LOG_ODDS[0] + cues @ PLAIN_LOG_ODDS[1:]
 
 
 def plain_cues(
     picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
 ) -> NDArray[np.float64]:
-    """The root of the distance between the mean colours of the two sites of each edge; the root of the colour gradient
-    at scale 2 along the common boundary; and the chi-square distance of the colour words around them, (n_edges, 3).
-    """
+    """The three cues of each edge, (n_edges, 3)."""
     edges = adjacency.graph.edges
-    means = site_means(picture.colours, sites)
+    slope = edge_means(sites, edges, gradient(picture.colours, SLOPE_SCALE))
+    return plain_cues_of(site_means(picture.colours, sites), slope, counts, edges)
+
+
+def plain_cues_of(
+    means: NDArray[np.float64], slope: NDArray[np.float64], counts: sparse.csr_array, edges: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """The root of the distance between the mean colours of the two sites of each edge; the root of the slope, the mean
+    colour gradient at SLOPE_SCALE along the common boundary; and the chi-square distance of the colour words around
+    them, (n_edges, 3).
+    """
     difference = np.linalg.norm(means[edges[:, 0]] - means[edges[:, 1]], axis=1)
-    slope = edge_means(sites, edges, gradient(picture.colours, 2.0))
     near = neighbours(edges, np.exp(-difference / REACH), counts.shape[0])
     around = counts.astype(np.float64) + near @ counts.astype(np.float64)
     return np.stack([np.sqrt(difference), np.sqrt(slope), chi_square(around, edges)], axis=1)

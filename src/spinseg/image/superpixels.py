@@ -15,6 +15,7 @@ from spinseg.image.features import gradient, site_means, site_sizes
 from spinseg.image.pixels import ChannelAxis, Picture, as_picture, checked_mask
 
 PIXELS_PER_SITE = 60  # as in the paper
+RELIEF_SCALE = 1.0  # pixels
 SLIC_ROUNDS = 5  # half of skimage's: later rounds move few pixels
 SMALLEST = 0.25  # of the mean size: what is smaller is a fragment, not a site
 
@@ -124,8 +125,12 @@ def _slic(colours: NDArray[np.float32], n_sites: int, compactness: float, relief
 
 def _watershed(colours: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
     """Watershed from the lowest pixel of each cell of a grid."""
-    relief = gradient(colours, 1.0) if relief is None else relief
-    cells = _grid(colours, n_sites, compactness, None)
+    relief = gradient(colours, RELIEF_SCALE) if relief is None else relief
+    return flooded(relief, _grid(colours, n_sites, compactness, None), compactness)
+
+
+def flooded(relief: NDArray, cells: NDArray, compactness: float = 0.0) -> NDArray:
+    """The cell from whose lowest pixel each pixel is flooded; cells are numbered from 0."""
     n_cells = int(cells.max()) + 1
     markers = np.zeros(cells.shape, np.int32)
     lowest = np.transpose(ndimage.minimum_position(relief, cells, np.arange(n_cells)))
@@ -151,15 +156,21 @@ def _grid(colours: NDArray[np.float32], n_sites: int, compactness: float, relief
     """Rectangles as nearly square as the image allows: the shortest axis is cut first, the others make up for it."""
     shape = colours.shape[:-1]
     cells = np.zeros(shape, np.int64)
-    pixels_left, sites_left = float(np.prod(shape)), float(n_sites)
-    for done, axis in enumerate(np.argsort(shape, kind="stable")):
-        length = shape[axis]
-        side = (pixels_left / sites_left) ** (1 / (len(shape) - done))
-        count = int(np.clip(round(length / side), 1, length))
-        place = np.arange(length) * count // length
+    for axis, count in grid_counts(shape, n_sites).items():
+        place = np.arange(shape[axis]) * count // shape[axis]
         cells = cells * count + place.reshape([-1 if other == axis else 1 for other in range(len(shape))])
-        pixels_left, sites_left = pixels_left / length, max(1.0, sites_left / count)
     return cells
+
+
+def grid_counts(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:
+    """Into how many cells each axis is cut, so that there are about `n_sites`; the shortest axis comes first."""
+    counts = {}
+    pixels_left, sites_left = float(np.prod(shape)), float(n_sites)
+    for done, axis in enumerate(np.argsort(shape, kind="stable").tolist()):
+        side = (pixels_left / sites_left) ** (1 / (len(shape) - done))
+        counts[axis] = int(np.clip(round(shape[axis] / side), 1, shape[axis]))
+        pixels_left, sites_left = pixels_left / shape[axis], max(1.0, sites_left / counts[axis])
+    return counts
 
 
 _KINDS: dict[str, Callable[[NDArray[np.float32], int, float, NDArray | None], NDArray]] = {

@@ -1,9 +1,12 @@
 """Progress of a long run, on standard error."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
+
+QUIET_SECONDS = 5.0  # between lines, where there is no terminal to draw a bar on
 
 
 class Progress(NamedTuple):
@@ -32,6 +35,37 @@ def reporting(progress: bool | Report | None, name: str = "") -> Iterator[Report
             yield report
     else:
         yield lambda at: None
+
+
+@contextmanager
+def counting(shown: bool, what: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
+    """A function to call after each of `total` things, of which `done` are done: a bar on standard error, or lines."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    if not shown:
+        yield lambda: None
+    elif console.is_interactive:
+        with Bar(console=console, transient=True) as bar:
+            task = bar.add_task(f"{what} {done}/{total}", total=total, completed=done)
+
+            def advance() -> None:
+                bar.advance(task)
+                bar.update(task, description=f"{what} {int(bar.tasks[0].completed)}/{total}")
+
+            yield advance
+    else:
+        due, at = time.monotonic(), done
+
+        def line() -> None:
+            nonlocal due, at
+            at += 1
+            if time.monotonic() >= due or at == total:
+                print(f"{what} {at}/{total}", file=sys.stderr, flush=True)
+                due = time.monotonic() + QUIET_SECONDS
+
+        yield line
 
 
 def compiling_notice() -> Report:

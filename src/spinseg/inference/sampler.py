@@ -32,6 +32,7 @@ MANY_SITES = 20_000
 ATTEMPTS_OF_MANY = {"auto": (1, 0), "gsw": (0, 0)}
 LOCAL_OF_MANY = {"auto": 0.9, "gsw": 0.0}  # share of sweeps in which spin-clusters only go where they touch
 MAX_DRAW_BYTES = 8 * 2**30
+MANY_LABELS, FEW_DRAWS = 2**26, 4  # to keep: 256 MB, but some draws in any case
 
 
 def sample(
@@ -248,6 +249,11 @@ def _with_concentration(
     own = target._replace(log_v=update.table())
     k = int(start.max()) + 1
     return Chain(model, own, plan, start, value + own.log_v[k] - target.log_v[k], record, rng, update)
+
+
+def thin_to_fit(n_draws: int, n_labels: int) -> int:
+    """Of how many draws of so many labels one is kept, so that they take a few hundred megabytes."""
+    return max(1, -(-n_draws // max(FEW_DRAWS, MANY_LABELS // n_labels)))
 
 
 def generator(rng: int | np.random.Generator | None) -> np.random.Generator:

@@ -1,0 +1,117 @@
+"""Pictures on disk that are read and written part by part: Zarr, OME-Zarr and TIFF, as Dask arrays."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from spinseg._checks import refuse
+
+MOST_CHANNELS = 4  # on an axis that may be one of channels
+
+
+def open_large(source: str | os.PathLike[str] | Any) -> Any:
+    """A picture as a Dask array of shape (rows, columns, channels), of which nothing is read yet.
+
+    `source` is a Dask array, a folder of Zarr or OME-Zarr (its finest level), or a TIFF file, tiled if possible. Axes
+    are taken from its metadata; else a last, or first, axis of at most 4 holds the channels.
+    """
+    dask_array, zarr = _libraries()
+    if isinstance(source, dask_array.Array):
+        array, axes = source, None
+    elif not isinstance(source, (str, os.PathLike)):
+        refuse("image", "be a path or a Dask array", source)
+    elif Path(source).is_dir():
+        array, axes = _open_zarr(zarr, dask_array, os.fspath(source))
+    elif Path(source).is_file():
+        array, axes = _open_tiff(zarr, dask_array, os.fspath(source))
+    else:
+        refuse("image", "be a file or a folder that is there", os.fspath(source))
+    if array.dtype not in (np.uint8, np.uint16):
+        refuse("image", "hold numbers of type uint8 or uint16", str(array.dtype))
+    return _rows_columns_channels(array, axes or _guessed(array.shape))
+
+
+def _open_zarr(zarr: Any, dask_array: Any, path: str) -> tuple[Any, str | None]:
+    """The array of a Zarr folder, and its axes where OME metadata name them."""
+    try:
+        found = zarr.open(path, mode="r")
+    except (ValueError, KeyError, OSError) as error:
+        refuse("image", "be a folder of Zarr", f"{path}: {error}")
+    axes = None
+    if isinstance(found, zarr.Group):
+        about = dict(found.attrs)
+        scales = about.get("ome", about).get("multiscales")
+        if not scales:
+            refuse("image", "be a Zarr array, or a group with OME-Zarr multiscales", path)
+        axes = "".join(str(axis["name"] if isinstance(axis, dict) else axis) for axis in scales[0].get("axes", []))
+        found = found[scales[0]["datasets"][0]["path"]]
+    return dask_array.from_array(found), (axes or None)
+
+
+def _open_tiff(zarr: Any, dask_array: Any, path: str) -> tuple[Any, str | None]:
+    """The first series of a TIFF file, and its axes."""
+    import tifffile
+
+    try:
+        series = tifffile.TiffFile(path).series[0]
+    except (tifffile.TiffFileError, OSError, IndexError) as error:
+        refuse("image", "be a TIFF file, or a folder of Zarr", f"{path}: {error}")
+    level = series.levels[0]
+    return dask_array.from_array(zarr.open(level.aszarr(), mode="r")), level.axes.lower().replace("s", "c")
+
+
+def _guessed(shape: tuple[int, ...]) -> str:
+    """Names of axes that have none."""
+    if len(shape) == 2:
+        return "yx"
+    if len(shape) == 3 and shape[-1] <= MOST_CHANNELS:
+        return "yxc"
+    if len(shape) == 3 and shape[0] <= MOST_CHANNELS:
+        return "cyx"
+    refuse("image", "have two axes, and perhaps one of channels", shape)
+
+
+def _rows_columns_channels(array: Any, axes: str) -> Any:
+    """The array with its axes in that order; others must have length 1."""
+    for axis, name in reversed(list(enumerate(axes))):
+        if name not in "yxc":
+            if array.shape[axis] > 1:
+                refuse("image", "be one plane", f"axes {axes} of lengths {array.shape}")
+            array = array[(slice(None),) * axis + (0,)]
+    axes = "".join(name for name in axes if name in "yxc")
+    if sorted(axes) not in (["x", "y"], ["c", "x", "y"]):
+        refuse("image", "have axes y and x, and perhaps c", axes)
+    if "c" not in axes:
+        return array.transpose(axes.index("y"), axes.index("x"))[..., None]
+    return array.transpose(*(axes.index(name) for name in "yxc"))
+
+
+def create_ome_zarr(
+    path: str | os.PathLike[str], shape: tuple[int, int], side: int, dtype: DTypeLike, fill: int
+) -> Any:
+    """A new Zarr array of rows and columns in square chunks, with the metadata of OME-Zarr 0.5; what is there is kept
+    where it is such an array.
+    """
+    _, zarr = _libraries()
+    group = zarr.open_group(os.fspath(path), mode="a")
+    if "0" in group and group["0"].shape == shape and group["0"].chunks == (side, side):
+        return group["0"]
+    axes = [{"name": name, "type": "space"} for name in "yx"]
+    level = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]}
+    group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
+    return group.create_array("0", shape=shape, chunks=(side, side), dtype=dtype, fill_value=fill, overwrite=True)
+
+
+def _libraries() -> tuple[Any, Any]:
+    """dask.array and zarr."""
+    try:
+        import dask.array
+        import zarr
+    except ImportError:
+        raise ImportError(
+            "images larger than memory need Dask and Zarr: pip install 'spinseg[distributed,zarr]'"
+        ) from None
+    return dask.array, zarr

@@ -1,0 +1,341 @@
+"""One picture that is larger than memory: sites tile by tile, one graph, one posterior, labels tile by tile."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg._checks import refuse, whole
+from spinseg.cluster import on_cluster
+from spinseg.image.boundaries import hardly_varies, log_odds_of_plain, plain_cues_of, signed_couplings
+from spinseg.image.features import Codebook
+from spinseg.image.files import write_png, write_whole
+from spinseg.image.large_files import create_ome_zarr, open_large
+from spinseg.image.pixels import Picture, as_picture
+from spinseg.image.render import label_colours, paint_edges
+from spinseg.image.tiles import Gathered, Tile, Tiling, gathered, tile_sites
+from spinseg.inference.chains import Chains
+from spinseg.inference.estimates import separation_probability
+from spinseg.inference.progress import Report, counting
+from spinseg.inference.regions import regions_of, without_small
+from spinseg.inference.sampler import sample, seed_of, thin_to_fit
+from spinseg.model.priors import PartitionPrior
+from spinseg.model.target import Model
+from spinseg.picture_model import Shown, by_lightness, gaussian
+from spinseg.presets import PHOTO, USUAL_PIXELS, Settings
+from spinseg.processes import Heed, Lost, in_processes
+
+MOST_SITES = 200_000  # by default: of more pixels each site has more
+TILE = 2048  # pixels along each side
+WIDEST = 1600  # pixels of the overview
+LONGEST_SIDE = 481  # pixels of the photographs that the constants are for: position there runs from 0 to 100
+
+
+@dataclass(frozen=True, eq=False)
+class LargeSegmentation:
+    """A segmentation that lies in a folder.
+
+    Attributes
+    ----------
+    folder : Path
+        Holds labels.zarr and boundary_probability.zarr (OME-Zarr 0.5), overview.png and result.json; sites.zarr, tiles
+        and chains.npz are what a run goes on from.
+    n_regions : int
+    partition : (n_sites,) int32
+        The region of each site.
+    separation : (n_edges,) float64
+        How often the two sites of each edge lie apart, over the draws.
+    model : Model
+    chains : Chains
+    seed : int
+    """
+
+    folder: Path
+    n_regions: int
+    partition: NDArray[np.int32] = field(repr=False)
+    separation: NDArray[np.float64] = field(repr=False)
+    model: Model = field(repr=False)
+    chains: Chains = field(repr=False)
+    seed: int
+
+    @property
+    def labels(self) -> Any:
+        """The region of every pixel, as a Dask array of int32."""
+        return open_labels(self.folder / "labels.zarr")
+
+    @property
+    def boundary_probability(self) -> Any:
+        """How often neighbouring pixels are separated, as a Dask array of uint8: 255 for always."""
+        return open_labels(self.folder / "boundary_probability.zarr")
+
+
+def open_labels(path: Path) -> Any:
+    """What was written by `create_ome_zarr`, as a Dask array."""
+    import dask.array
+
+    return dask.array.from_zarr(os.fspath(path), component="0")
+
+
+def segment_large(
+    image: str | os.PathLike[str] | Any,
+    out: str | os.PathLike[str],
+    *,
+    n_sites: int | None = None,
+    detail: float = 0.5,
+    prior: PartitionPrior | None = None,
+    sweeps: int = 200,
+    chains: int = 1,
+    tile: int = TILE,
+    rng: int | np.random.Generator | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    progress: bool | Report | None = None,
+) -> LargeSegmentation:
+    """The segmentation of a picture that need not fit into memory, written to a folder.
+
+    It is cut into sites tile by tile, by several processes or a cluster; what is known of the sites makes one graph and
+    one posterior, as in the preset "photo" without its maps. Called again with the same folder it goes on where it was
+    cut short, and no tile that was finished is done again.
+
+    Parameters
+    ----------
+    image : path or Dask array
+        Of one plane, uint8 or uint16: a folder of Zarr or OME-Zarr, or a TIFF file.
+    out : path
+        The folder; made where it is not there.
+    n_sites : int, optional
+        About how many; one for 190 pixels by default, but at most 200,000.
+    detail, prior, sweeps, chains
+        As in `segment`.
+    tile : int
+        Pixels along each side of a tile.
+    rng : int, Generator or None
+        Seed. A run that goes on keeps the one that it had if this is None.
+    jobs : int, optional
+        Processes; as many as there are processors by default.
+    dask : str, optional
+        Address of a Dask scheduler instead, whose workers see the same files under the same paths.
+    progress : bool or callable, optional
+        True shows on standard error how many tiles are done, then sweeps.
+    """
+    settings = replace(PHOTO, detail=detail, sweeps=whole("sweeps", sweeps, at_least=1), prior=prior or PHOTO.prior)
+    chains = whole("chains", chains, at_least=1)
+    if jobs is not None and dask is not None:
+        refuse("jobs", "be left out where dask is given", jobs)
+    jobs = whole("jobs", (os.cpu_count() or 1) if jobs is None else jobs, at_least=1)
+    array = open_large(image)
+    rows, columns, n_channels = array.shape
+    n_pixels = rows * columns
+    if n_sites is None:
+        n_sites = max(1, min(round(n_pixels / settings.pixels_per_site), MOST_SITES))
+    tiling = Tiling.of((rows, columns), whole("n_sites", n_sites, at_least=1), whole("tile", tile, at_least=64))
+    folder = Path(out)
+    seed = _begun(folder, image, array, tiling, rng)
+
+    codebook = _codebook(array, settings)
+    source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else array
+    _do_tiles(source, folder, tiling, codebook, jobs, dask, bool(progress))
+    parts = (_part(folder, index) for index in range(len(list(tiling.tiles()))))
+    known = gathered(parts, tiling.n_cells, len(codebook))
+    each = n_pixels / tiling.n_cells
+    model = large_model(known, settings, each, three=n_channels in (1, 3))
+
+    drawn = _drawn(model, settings, chains, seed, folder / "chains.npz", progress)
+    smallest = settings.smallest_region * USUAL_PIXELS / settings.pixels_per_site * each
+    pieces = regions_of(drawn.best_labels, model.graph)
+    partition = without_small(pieces, known.adjacency, known.pixels, model.beta, smallest)
+    separation = separation_probability(drawn.labels, model.graph.edges)
+    n_regions = int(partition.max()) + 1
+    _write(folder, tiling, known, partition, separation, n_channels in (1, 3), bool(progress))
+    told = {"regions": n_regions, "sites": model.graph.n_sites, "edges": model.graph.n_edges, "shape": [rows, columns]}
+    told |= {"tiles": len(list(tiling.tiles())), "seed": seed, "sweeps": sweeps, "detail": detail}
+    _write_json(folder / "result.json", told | {"best_log_posterior": drawn.best_log_posterior})
+    return LargeSegmentation(folder, n_regions, partition, separation, model, drawn, seed)
+
+
+def _begun(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> int:
+    """The seed of a run, its folder made or found to be of the same run."""
+    source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else f"a Dask array, {array.name}"
+    plan = {"source": source, "shape": list(array.shape), "dtype": str(array.dtype), **tiling._asdict()}
+    plan = json.loads(json.dumps(plan))
+    folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
+    before = None
+    with suppress(OSError, ValueError):
+        before = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    if before is None:
+        if any(folder.joinpath("tiles").iterdir()):
+            refuse("out", "be an empty folder, or one of such a run", str(folder))
+        before = plan | {"seed": seed_of(rng)}
+        _write_json(folder / "plan.json", before)
+    changed = [name for name, value in plan.items() if before.get(name) != value]
+    if changed:
+        told = ", ".join(f"{name} {before.get(name)}" for name in changed)
+        refuse("out", "be an empty folder, or one of the same run", f"{folder}, a run with {told}")
+    if rng is not None and seed_of(rng) != before["seed"]:
+        refuse("rng", f"be the seed of the run in {folder}, {before['seed']}", rng)
+    return int(before["seed"])
+
+
+def _codebook(array: Any, settings: Settings) -> Codebook:
+    """The general colour words, or some fitted to a few places of a picture of other channels."""
+    if array.shape[-1] in (1, 3):
+        return Codebook.general(settings.n_words)
+    rows, columns = (np.linspace(0, max(length - 64, 0), 8).astype(int) for length in array.shape[:2])
+    crops = [_read(array, (slice(r, r + 64), slice(c, c + 64))) for r in rows for c in columns]
+    return Codebook.fit(crops, settings.n_words, rng=0)
+
+
+def _read(array: Any, box: tuple[slice, slice]) -> Picture:
+    """A part of a picture."""
+    return as_picture(np.asarray(array[box].compute(scheduler="synchronous")), channel_axis=-1)
+
+
+def _do_tiles(
+    source: Any, folder: Path, tiling: Tiling, codebook: Codebook, jobs: int, dask: str | None, shown: bool
+) -> None:
+    """Make the sites of all tiles that are not done yet."""
+    create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
+    tiles = list(enumerate(tiling.tiles()))
+    left = [(index, tile) for index, tile in tiles if not _part_path(folder, index).exists()]
+    work = partial(_do_tile, source=source, folder=folder.absolute(), tiling=tiling, codebook=codebook)
+    coming: Iterator[tuple[int, Any]] = iter(())
+    if left:
+        coming = in_processes(work, left, min(jobs, len(left))) if dask is None else on_cluster(work, left, dask)
+    with counting(shown, "tile", len(tiles), len(tiles) - len(left)) as count:
+        for place, problem in coming:
+            if isinstance(problem, Lost):
+                problem = problem.why
+            if problem is not None:
+                raise OSError(f"tile {left[place][0]}: {problem}; what is finished is kept in {folder}")
+            count()
+
+
+def _do_tile(
+    task: tuple[int, Tile], heed: Heed, *, source: Any, folder: Path, tiling: Tiling, codebook: Codebook
+) -> str | None:
+    """Make the sites of one tile and write them; why that failed, or None."""
+    index, tile = task
+    heed()
+    try:
+        sites, part = tile_sites(_read(open_large(source), tile.read), tile, tiling, codebook)
+        create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)[tile.own] = sites
+        write_whole(_part_path(folder, index), lambda file: np.savez_compressed(file, **part))  # type: ignore[arg-type]
+    except (ValueError, OSError, MemoryError) as error:
+        return " ".join(f"{error or type(error).__name__}".split())
+    return None
+
+
+def _part_path(folder: Path, index: int) -> Path:
+    """The file that says that a tile is done, and what it adds."""
+    return folder / "tiles" / f"{index:06d}.npz"
+
+
+def _part(folder: Path, index: int) -> dict[str, NDArray[Any]]:
+    """What a tile adds."""
+    with np.load(_part_path(folder, index)) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def large_model(known: Gathered, settings: Settings, each: float, three: bool) -> Model:
+    """The posterior of "photo" without maps, for sites of `each` pixels; `three` where colours are CIELAB.
+
+    A larger picture shows more things, not the same ones larger: a site counts for as much as one of a photograph, and
+    lengths are measured in sites.
+    """
+    counted = settings.pixels_per_site / each
+    scale = 100 / LONGEST_SIDE * counted**0.5
+    colour, position = np.split(known.means, [-2], axis=1)
+    colours, positions = np.split(known.squares, [-2], axis=1)
+    if three:
+        means, squares = by_lightness(colour), by_lightness(colours)
+        overall = known.pixels @ means["colour"] / known.pixels.sum()
+        variance = known.pixels @ squares["colour"] / known.pixels.sum() - overall**2
+        if hardly_varies(np.sqrt(np.maximum(variance, 0))):
+            del means["colour"], squares["colour"]
+    else:
+        means, squares = {"colour": colour}, {"colour": colours}
+    means["position"], squares["position"] = scale * position, scale**2 * positions
+    shown = Shown(known.pixels, {name: (means[name], squares[name]) for name in means})
+    cues = plain_cues_of(colour, known.slope, known.words, known.adjacency.graph.edges)
+    strength, threshold = settings.coupling
+    length = known.adjacency.boundary_length
+    beta = signed_couplings(log_odds_of_plain(cues), length, strength * counted**0.5, threshold)
+    return Model(known.adjacency.graph, gaussian(shown, settings, counted), settings.prior, beta)
+
+
+def _drawn(
+    model: Model, settings: Settings, chains: int, seed: int, path: Path, progress: bool | Report | None
+) -> Chains:
+    """Chains of the posterior, which go on from a file."""
+    burn_in = settings.sweeps // 2
+    return sample(
+        model,
+        settings.sweeps,
+        chains,
+        init=settings.init,
+        burn_in=burn_in,
+        thin=thin_to_fit(settings.sweeps - burn_in, chains * model.graph.n_sites),
+        rng=seed,
+        checkpoint=path,
+        resume_from=path if path.exists() else None,
+        progress=progress,
+    )
+
+
+def _write(
+    folder: Path,
+    tiling: Tiling,
+    known: Gathered,
+    partition: NDArray[np.int32],
+    separation: NDArray[np.float64],
+    three: bool,
+    shown: bool,
+) -> None:
+    """Labels and boundary probabilities, tile by tile, and the overview."""
+    sites = create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
+    labels = create_ome_zarr(folder / "labels.zarr", tiling.shape, tiling.side, np.int32, -1)
+    apart = create_ome_zarr(folder / "boundary_probability.zarr", tiling.shape, tiling.side, np.uint8, 0)
+    step = -(-max(tiling.shape) // WIDEST)
+    overview = np.zeros((-(-tiling.shape[0] // step), -(-tiling.shape[1] // step)), np.int32)
+    tiles = list(tiling.tiles())
+    with counting(shown, "writing tile", len(tiles)) as count:
+        for tile in tiles:
+            wide = tuple(slice(max(span.start - 1, 0), span.stop + 1) for span in tile.own)
+            here = known.site_of[sites[wide]]
+            own = tuple(slice(t.start - w.start, t.stop - w.start) for t, w in zip(tile.own, wide, strict=True))
+            labels[tile.own] = partition[here[own]]
+            painted = paint_edges(here, known.adjacency.graph.edges, separation)[own]
+            apart[tile.own] = np.rint(255 * painted).astype(np.uint8)
+            first = [-(-span.start // step) for span in tile.own]
+            some = here[own][tuple(slice(f * step - s.start, None, step) for f, s in zip(first, tile.own, strict=True))]
+            overview[first[0] : first[0] + some.shape[0], first[1] : first[1] + some.shape[1]] = some
+            count()
+    write_png(folder / "overview.png", _overview(overview, known, partition, three))
+
+
+def _overview(
+    sites: NDArray[np.int32], known: Gathered, partition: NDArray[np.int32], three: bool
+) -> NDArray[np.uint8]:
+    """Sites in their mean colours with the outlines of regions; where channels are no colours, regions in some."""
+    from skimage.color import lab2rgb
+    from skimage.segmentation import find_boundaries
+
+    regions = partition[sites]
+    if three:
+        picture = np.rint(255 * lab2rgb(known.means[:, :3])).astype(np.uint8)[sites]
+    else:
+        picture = label_colours(int(partition.max()) + 1)[regions].astype(np.uint8)
+    picture[find_boundaries(regions, mode="inner")] = (255, 230, 0)
+    return picture
+
+
+def _write_json(path: Path, told: dict[str, Any]) -> None:
+    """Write facts, whole or not at all."""
+    write_whole(path, lambda file: file.write(json.dumps(told, indent=2).encode()))
