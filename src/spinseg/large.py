@@ -102,7 +102,7 @@ def segment_large(
 
     It is cut into sites tile by tile, by several processes or a cluster; what is known of the sites makes one graph and
     one posterior, as in the preset "photo" without its maps. Called again with the same folder it goes on where it was
-    cut short, and no tile that was finished is done again.
+    cut short, and no tile that was finished is done again, nor where only the sampling shall be another.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def segment_large(
     each = n_pixels / tiling.n_cells
     model = large_model(known, settings, each, three=n_channels in (1, 3))
 
-    drawn = _drawn(model, settings, chains, seed, folder / "chains.npz", progress)
+    drawn = _drawn(model, settings, chains, seed, folder, progress)
     smallest = settings.smallest_region * USUAL_PIXELS / settings.pixels_per_site * each
     pieces = regions_of(drawn.best_labels, model.graph)
     partition = without_small(pieces, known.adjacency, known.pixels, model.beta, smallest)
@@ -166,9 +166,7 @@ def _begun(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> in
     plan = {"source": source, "shape": list(array.shape), "dtype": str(array.dtype), **tiling._asdict()}
     plan = json.loads(json.dumps(plan))
     folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
-    before = None
-    with suppress(OSError, ValueError):
-        before = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    before = _facts(folder / "plan.json")
     if before is None:
         if any(folder.joinpath("tiles").iterdir()):
             refuse("out", "be an empty folder, or one of such a run", str(folder))
@@ -271,10 +269,15 @@ def large_model(known: Gathered, settings: Settings, each: float, three: bool) -
 
 
 def _drawn(
-    model: Model, settings: Settings, chains: int, seed: int, path: Path, progress: bool | Report | None
+    model: Model, settings: Settings, chains: int, seed: int, folder: Path, progress: bool | Report | None
 ) -> Chains:
-    """Chains of the posterior, which go on from a file."""
-    burn_in = settings.sweeps // 2
+    """Chains of the posterior, which go on from a file; with other settings they begin anew."""
+    path, burn_in = folder / "chains.npz", settings.sweeps // 2
+    how = {"detail": settings.detail, "sweeps": settings.sweeps, "chains": chains, "seed": seed}
+    how |= {"prior": type(settings.prior).__name__, "parameters": repr(sorted(vars(settings.prior).items()))}
+    if _facts(folder / "sampling.json") != how:
+        path.unlink(missing_ok=True)
+        _write_json(folder / "sampling.json", how)
     return sample(
         model,
         settings.sweeps,
@@ -334,6 +337,13 @@ def _overview(
         picture = label_colours(int(partition.max()) + 1)[regions].astype(np.uint8)
     picture[find_boundaries(regions, mode="inner")] = (255, 230, 0)
     return picture
+
+
+def _facts(path: Path) -> dict[str, Any] | None:
+    """What `_write_json` wrote; None where there is no such file."""
+    with suppress(OSError, ValueError):
+        return json.loads(path.read_text(encoding="utf-8"))
+    return None
 
 
 def _write_json(path: Path, told: dict[str, Any]) -> None:
