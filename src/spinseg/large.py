@@ -273,7 +273,7 @@ def _drawn(
 ) -> Chains:
     """Chains of the posterior, which go on from a file; with other settings they begin anew."""
     path, burn_in = folder / "chains.npz", settings.sweeps // 2
-    how = {"detail": settings.detail, "sweeps": settings.sweeps, "chains": chains, "seed": seed}
+    how: dict[str, Any] = {"detail": settings.detail, "sweeps": settings.sweeps, "chains": chains, "seed": seed}
     how |= {"prior": type(settings.prior).__name__, "parameters": repr(sorted(vars(settings.prior).items()))}
     if _facts(folder / "sampling.json") != how:
         path.unlink(missing_ok=True)
