@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.problems import chain_at, grid
 
-SIDES = (32, 100, 316, 1000)
+SIDES = (32, 100, 316, 1000, 3162)
 SITE_SWEEPS = 2_000_000  # how much work to time at each size
 
 
@@ -50,4 +50,8 @@ def study() -> dict[str, Any]:
         command = [sys.executable, "-c", f"import json, benchmarks.scaling as s; print(json.dumps(s.measure({side})))"]
         rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
     times = [row["nanoseconds a site and sweep"] for row in rows]
-    return {"rows": rows, "largest over smallest": times[-1] / times[0]}
+    ten_thousand = times[SIDES.index(100)]
+    return {
+        "rows": rows,
+        **{f"{side**2} over 10000 sites": t / ten_thousand for side, t in zip(SIDES, times, strict=True)},
+    }

@@ -1,0 +1,105 @@
+"""A synthetic picture of 20,000 x 20,000 pixels on disk: memory of all processes, killed in the middle and resumed.
+
+SPINSEG_LARGE_SIDE makes it smaller, and SPINSEG_LARGE_FOLDER says where to put it: it takes some gigabytes.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+SIDE = int(os.environ.get("SPINSEG_LARGE_SIDE", "20000"))
+CHUNK = 2000
+N_FIELDS = 400  # differently coloured patches
+
+
+def chunk(top: int, left: int, side: int) -> NDArray[np.uint8]:
+    """A part of the picture: patches with wavy outlines, a slow drift of colour, and noise."""
+    rng = np.random.default_rng(0)
+    centres, colours = rng.random((N_FIELDS, 2)), rng.integers(30, 226, (N_FIELDS, 3))
+    y, x = np.mgrid[top : top + CHUNK, left : left + CHUNK] / side
+    wavy = np.stack([y + 0.01 * np.sin(40 * x + 9 * y), x + 0.01 * np.sin(37 * y - 5 * x)], axis=-1)
+    from scipy.spatial import cKDTree
+
+    field = cKDTree(centres).query(wavy.reshape(-1, 2))[1].reshape(y.shape)
+    drift = 12 * np.sin(6 * np.stack([x, y, x + y], axis=-1))
+    noise = np.random.default_rng([top, left]).normal(0, 6, (CHUNK, CHUNK, 1))
+    return np.clip(colours[field] + drift + noise, 0, 255).astype(np.uint8)
+
+
+def make(path: Path) -> None:
+    """Write the picture chunk by chunk, where it is not there yet."""
+    import zarr
+
+    if path.exists():
+        return
+    array = zarr.create_array(str(path), shape=(SIDE, SIDE, 3), chunks=(CHUNK, CHUNK, 3), dtype="u1")
+    for top in range(0, SIDE, CHUNK):
+        for left in range(0, SIDE, CHUNK):
+            array[top : top + CHUNK, left : left + CHUNK] = chunk(top, left, SIDE)[: SIDE - top, : SIDE - left]
+
+
+def memory(session: int) -> int:
+    """Bytes that the processes of a session hold together, shared pages counted once (Linux)."""
+    total = 0
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.getsid(int(entry.name)) == session:
+                    text = (entry / "smaps_rollup").read_text()
+                    total += 1024 * int(text.split("Pss:")[1].split()[0])
+            except (OSError, IndexError):  # it ended meanwhile
+                continue
+    return total
+
+
+def run(source: Path, out: Path, kill_after: int | None = None) -> tuple[float, int, str]:
+    """`spinseg large` in a session of its own: seconds, the most memory, and what it told; killed after some tiles."""
+    command = [sys.executable, "-m", "spinseg", "large", str(source), "--out", str(out)]
+    began, peak = time.perf_counter(), 0
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    told: list[str] = []
+    reader = threading.Thread(target=lambda: told.extend(process.stderr or ()))
+    reader.start()
+    while process.poll() is None:
+        peak = max(peak, memory(process.pid))
+        if kill_after is not None and len(list((out / "tiles").glob("*.npz"))) >= kill_after:
+            os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(0.2)
+    reader.join()
+    return time.perf_counter() - began, peak, "".join(told)
+
+
+def study() -> dict[str, object]:
+    """Killed after a third of the tiles, then run to its end."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("SPINSEG_LARGE_FOLDER")) as folder:
+        source, out = Path(folder, "picture.zarr"), Path(folder, "out")
+        make(source)
+        n_tiles = -((-SIDE // 2048) ** 2)
+        first, peak, _ = run(source, out, kill_after=n_tiles // 3)
+        before = {path.name: path.stat().st_mtime_ns for path in (out / "tiles").glob("*.npz")}
+        second, peak_after, told = run(source, out)
+        again = [name for name, at in before.items() if (out / "tiles" / name).stat().st_mtime_ns != at]
+        result = json.loads((out / "result.json").read_text())
+    return {
+        "pixels": SIDE * SIDE,
+        "tiles": result["tiles"],
+        "sites": result["sites"],
+        "regions": result["regions"],
+        "patches in the picture": N_FIELDS,
+        "tiles finished when it was killed": len(before),
+        "of these done again": len(again),
+        "most memory of all processes, bytes": float(max(peak, peak_after)),
+        "seconds, before the kill and after": f"{first:.0f}, {second:.0f}",
+        "progress told, last lines": " | ".join(told.strip().splitlines()[-4:]),
+    }
