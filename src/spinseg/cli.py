@@ -145,6 +145,7 @@ def segment(
     chosen = prior_named(
         prior and prior.value,
         preset.value,
+        sites=site_kind and site_kind.value,
         concentration=alpha,
         discount=discount,
         n_labels=labels,

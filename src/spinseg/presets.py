@@ -53,6 +53,7 @@ SMALLEST_JUDGED = 20  # pixels: the colours of smaller sites are noise, and seem
 # Couplings where every pixel is a site: at any contrast, and what is added between neighbours of one colour. So strong,
 # a draw is no noise where the colours are none.
 AT_ANY_CONTRAST, AT_NO_CONTRAST = 1.0, 6.0
+RARE = 1e-6  # concentration of the prior there: any of so many pixels could found a cluster
 
 ESTIMATES = ("best", "vi")
 
@@ -102,9 +103,9 @@ class Settings:
             refuse("prior", "be a PartitionPrior", self.prior)
         if not (isinstance(self.beta, str) and self.beta in ("signed", "contrast")):
             number("beta", self.beta)
+        whole("connectivity", self.connectivity, at_least=1)
         if self.connectivity != 1 and not self.of_pixels:
             refuse("connectivity", "be 1 where sites are not pixels", self.connectivity)
-        whole("connectivity", self.connectivity, at_least=1)
         if not isinstance(self.regions, (bool, np.bool_)):
             refuse("regions", "be True or False", self.regions)
         one_of("estimate", self.estimate, ESTIMATES)
@@ -131,7 +132,7 @@ class Settings:
 
     def changes(self) -> dict[str, Any]:
         """What differs from the preset, by name."""
-        usual = vars(_usual(self.preset, self.sites))
+        usual = vars(_usual(self.preset, self.sites)) | {"sites": PRESETS[self.preset].sites}
         return {name: value for name, value in vars(self).items() if not _equal(value, usual[name])}
 
 
@@ -198,7 +199,7 @@ PHOTO_OF_PIXELS = replace(
     likelihood="words",
     count_weight=0.5,
     phi=50.0,
-    prior=TemperedProcess(1e-6),  # any of so many pixels could found a cluster
+    prior=TemperedProcess(RARE),
     beta="contrast",
     init="coarse",
 )
@@ -221,6 +222,7 @@ def prior_named(
     name: str | None,
     preset: str,
     *,
+    sites: str | None = None,
     concentration: float | None = None,
     discount: float | None = None,
     n_labels: int | None = None,
@@ -229,14 +231,16 @@ def prior_named(
 ) -> PartitionPrior | None:
     """The prior of a short name, with what is given of its parameters; None where nothing is given.
 
-    Without a name it is the preset's kind of process: "photo" has a tempered one, unless a concentration is given.
+    Without a name it is the preset's kind of process for such sites: "photo" has a tempered one, unless a concentration
+    is given.
     """
     limits = {name: size for name, size in (("min_size", min_size), ("max_size", max_size)) if size is not None}
     given = {"alpha": concentration, "discount": discount, "labels": n_labels}
     if name is None and not limits and all(value is None for value in given.values()):
         return None
     if name is None and preset == "photo" and all(value is None for value in given.values()):
-        return TemperedProcess(**limits)
+        rare = {"concentration": RARE} if sites == "pixels" else {}
+        return TemperedProcess(**rare, **limits)  # type: ignore[arg-type]
     name = name or ("dp" if discount is None else "py")
     one_of("prior", name, list(PRIOR_PARAMETERS))
     for parameter, value in given.items():

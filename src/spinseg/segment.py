@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -110,7 +111,8 @@ def segment(
     Raises
     ------
     SegmentationInterrupted
-        On Ctrl-C while sampling; its `segmentation` is what the finished sweeps give.
+        On Ctrl-C while sampling; its `segmentation` is what the finished sweeps give. Where pixels are sites, that may
+        be the one with larger sites that the chains would have started from.
 
     Examples
     --------
@@ -126,13 +128,21 @@ def segment(
     settings = settings_of(preset, {name: value for name, value in given.items() if value is not None})
     seed = seed_of(rng)
     picture, inside = _read(image, mask, channel_axis)
+    told: dict[str, Any] = {
+        "channel_axis": channel_axis,
+        "source": os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
+        "mask": None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "an array",
+    }
 
     made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
     seen = working_copy(picture, inside, settings.max_pixels if made_here else None)
     sites_seen, adjacency, model = _posterior(seen, settings)
     start: str | NDArray[np.int32] = settings.init
     if start == "coarse":
-        start = _coarse(picture, inside, model, settings, seed, workers, progress)
+        try:
+            start = _coarse(picture, inside, model, settings, seed, workers, progress)
+        except SegmentationInterrupted as stop:
+            raise SegmentationInterrupted(replace(stop.segmentation, **told)) from None
     drawn, interrupted = _drawn(model, settings, start, seed, workers, progress)
 
     partition = _estimated(drawn, settings.estimate, seed)
@@ -153,10 +163,8 @@ def segment(
         settings=settings,
         seed=seed,
         picture=picture,
-        channel_axis=channel_axis,
-        source=os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
-        mask=None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "an array",
         interrupted=interrupted,
+        **told,
     )
     if interrupted:
         raise SegmentationInterrupted(segmentation)

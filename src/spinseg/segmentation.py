@@ -127,7 +127,7 @@ class Segmentation:
     @property
     def verdict(self) -> str:
         """Whether the chains agree, in plain language."""
-        if self.settings.init != "greedy" or self.chains.n_chains < 2:
+        if self.settings.init not in ("greedy", "coarse") or self.chains.n_chains < 2:
             return self.diagnostics.verdict
         return f"{self.diagnostics.verdict} All of them started from one place, so other modes may have been missed."
 

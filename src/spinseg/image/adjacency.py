@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import refuse
+from spinseg._checks import refuse, whole
 from spinseg.model.graph import SiteGraph
 
 
@@ -96,6 +96,8 @@ def grid_graph(shape: tuple[int, ...], *, connectivity: int = 1, inside: NDArray
     >>> grid_graph((2, 2), connectivity=2).n_edges
     6
     """
+    if whole("connectivity", connectivity, at_least=1) > len(shape):
+        refuse("connectivity", f"be at most the {len(shape)} axes of the image", connectivity)
     index = np.arange(np.prod(shape, dtype=np.int64), dtype=np.int32).reshape(shape)
     if inside is not None:
         index = np.full(shape, -1, np.int32)

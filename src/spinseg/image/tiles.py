@@ -19,7 +19,8 @@ from spinseg.image.pixels import Picture
 from spinseg.image.superpixels import RELIEF_SCALE, flooded, grid_counts
 from spinseg.model.graph import SiteGraph
 
-HALO = 3  # cells around a tile
+HALO = 4  # cells around a tile
+BOWL = 0.01  # units of CIELAB a pixel: less than what any picture but a flat one has
 REACH = int(np.ceil(4 * max(RELIEF_SCALE, SLOPE_SCALE))) + 1  # pixels that a gradient looks at
 
 Box = tuple[slice, slice]
@@ -70,11 +71,24 @@ class Tiling(NamedTuple):
 
     def cells_of(self, box: Box) -> NDArray[np.int64]:
         """The cell of every pixel of a box."""
-        down, across = (
-            np.arange(span.start, span.stop) * count // length
-            for span, count, length in zip(box, self.cells, self.shape, strict=True)
-        )
+        down, across = (places.astype(np.int64) for places in self._places(box))
         return down[:, None] * self.cells[1] + across
+
+    def bowls(self, box: Box) -> NDArray[np.float64]:
+        """What is added to a relief: a shallow bowl in each cell, and a little that hardly two pixels share.
+
+        In which order pixels of one height are flooded would depend on what else is flooded.
+        """
+        down, across = (np.square(places % 1 - 0.5) for places in self._places(box))
+        rows, columns = (np.arange(span.start, span.stop, dtype=np.uint64) for span in box)
+        mixed = (rows[:, None] * np.uint64(0x9E3779B97F4A7C15)) ^ (columns * np.uint64(0xC2B2AE3D27D4EB4F))
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        return BOWL * (down[:, None] + across + 1e-3 * (mixed >> np.uint64(40)) / 2**24)
+
+    def _places(self, box: Box) -> Iterator[NDArray[np.float64]]:
+        """Where the pixels of a box lie along each axis, counted in cells."""
+        for span, count, length in zip(box, self.cells, self.shape, strict=True):
+            yield np.arange(span.start, span.stop) * count / length
 
 
 def tile_sites(picture: Picture, tile: Tile, tiling: Tiling, codebook: Codebook) -> tuple[NDArray[np.int32], Arrays]:
@@ -84,7 +98,7 @@ def tile_sites(picture: Picture, tile: Tile, tiling: Tiling, codebook: Codebook)
     """
     within = _inside(tile.wide, tile.read)
     cells, place = np.unique(tiling.cells_of(tile.wide), return_inverse=True)
-    relief = gradient(picture.colours, RELIEF_SCALE)[within]
+    relief = gradient(picture.colours, RELIEF_SCALE)[within] + tiling.bowls(tile.wide)
     wide = cells.astype(np.int32)[flooded(relief, place.reshape(relief.shape))]
     own = _inside(tile.own, tile.wide)
     sites = wide[own]
