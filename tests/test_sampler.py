@@ -96,10 +96,10 @@ def test_same_seed_same_labels_whatever_the_workers_and_the_chunks(moves, monkey
 
 
 def test_tables_that_are_full_all_the_time_change_nothing(monkeypatch):
-    model = lattice_model("product")
-    roomy = ss.sample(model, sweeps=40, chains=1, init="singletons", rng=5)
-    monkeypatch.setattr(pack_module, "_roomy", lambda k: 4 * ((k + 3) // 4 + 1))
-    tight = ss.sample(model, sweeps=40, chains=1, init="singletons", rng=5)
+    model = lattice_model("product", ss.DirichletProcess(100.0))
+    roomy = ss.sample(model, sweeps=40, chains=1, rng=5)
+    monkeypatch.setattr(pack_module, "_roomy", lambda k: 4 * ((k + 7) // 4 + 1))  # what a regrouping asks for
+    tight = ss.sample(model, sweeps=40, chains=1, rng=5)
     np.testing.assert_array_equal(roomy.labels, tight.labels)
 
 
@@ -114,6 +114,7 @@ SMALL_RUN = textwrap.dedent(
     import sys
     sys.path.insert(0, {tests!r})
     import json, numpy as np, zoo, spinseg as ss
+    from spinseg.inference import sampler
     from spinseg.inference.pack import pack
     from test_sampler import lattice_model
     out = {{}}
@@ -124,6 +125,10 @@ SMALL_RUN = textwrap.dedent(
     pack.__defaults__ = (20,)  # most bins without a table
     chains = ss.sample(lattice_model("two histograms", side=4), sweeps=12, chains=1, rng=9)
     out["without tables"] = [chains.labels.tolist(), chains.log_posterior.tolist()]
+    sampler.MANY_SITES = 4
+    for name in zoo.likelihoods(4):
+        chains = ss.sample(lattice_model(name, side=4), sweeps=12, chains=1, init="singletons", rng=9)
+        out[name + ", local sweeps"] = [chains.labels.tolist(), chains.log_posterior.tolist()]
     print(json.dumps(out))
     """
 ).format(tests=str(Path(__file__).parent))

@@ -2,8 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._checks import refuse, whole
+from spinseg._checks import number, refuse, whole
 from spinseg.cluster import on_cluster
+from spinseg.image.adjacency import region_adjacency
 from spinseg.image.boundaries import hardly_varies, log_odds_of_plain, plain_cues_of, signed_couplings
 from spinseg.image.features import Codebook
 from spinseg.image.files import write_png, write_whole
@@ -125,7 +125,8 @@ def segment_large(
     progress : bool or callable, optional
         True shows on standard error how many tiles are done, then sweeps.
     """
-    settings = replace(PHOTO, detail=detail, sweeps=whole("sweeps", sweeps, at_least=1), prior=prior or PHOTO.prior)
+    detail, sweeps = number("detail", detail, at_least=0, at_most=1), whole("sweeps", sweeps, at_least=1)
+    settings = replace(PHOTO, detail=detail, sweeps=sweeps, prior=prior or PHOTO.prior)
     chains = whole("chains", chains, at_least=1)
     if jobs is not None and dask is not None:
         refuse("jobs", "be left out where dask is given", jobs)
@@ -141,7 +142,7 @@ def segment_large(
 
     codebook = _codebook(array, settings)
     source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else array
-    _do_tiles(source, folder, tiling, codebook, jobs, dask, bool(progress))
+    _do_tiles(source, folder, tiling, codebook, jobs, dask, progress is True)
     parts = (_part(folder, index) for index in range(len(list(tiling.tiles()))))
     known = gathered(parts, tiling.n_cells, len(codebook))
     each = n_pixels / tiling.n_cells
@@ -153,7 +154,7 @@ def segment_large(
     partition = without_small(pieces, known.adjacency, known.pixels, model.beta, smallest)
     separation = separation_probability(drawn.labels, model.graph.edges)
     n_regions = int(partition.max()) + 1
-    _write(folder, tiling, known, partition, separation, n_channels in (1, 3), bool(progress))
+    _write(folder, tiling, known, partition, drawn.labels, n_channels in (1, 3), progress is True)
     told = {"regions": n_regions, "sites": model.graph.n_sites, "edges": model.graph.n_edges, "shape": [rows, columns]}
     told |= {"tiles": len(list(tiling.tiles())), "seed": seed, "sweeps": sweeps, "detail": detail}
     _write_json(folder / "result.json", told | {"best_log_posterior": drawn.best_log_posterior})
@@ -164,19 +165,22 @@ def _begun(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> in
     """The seed of a run, its folder made or found to be of the same run."""
     source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else f"a Dask array, {array.name}"
     plan = {"source": source, "shape": list(array.shape), "dtype": str(array.dtype), **tiling._asdict()}
-    plan = json.loads(json.dumps(plan))
-    folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
+    plan, seed = json.loads(json.dumps(plan)), seed_of(rng)
+    try:
+        folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
+    except OSError:
+        refuse("out", "be a folder that can be written", str(folder))
     before = _facts(folder / "plan.json")
     if before is None:
         if any(folder.joinpath("tiles").iterdir()):
             refuse("out", "be an empty folder, or one of such a run", str(folder))
-        before = plan | {"seed": seed_of(rng)}
+        before = plan | {"seed": seed}
         _write_json(folder / "plan.json", before)
     changed = [name for name, value in plan.items() if before.get(name) != value]
     if changed:
         told = ", ".join(f"{name} {before.get(name)}" for name in changed)
         refuse("out", "be an empty folder, or one of the same run", f"{folder}, a run with {told}")
-    if rng is not None and seed_of(rng) != before["seed"]:
+    if rng is not None and seed != before["seed"]:
         refuse("rng", f"be the seed of the run in {folder}, {before['seed']}", rng)
     return int(before["seed"])
 
@@ -192,7 +196,11 @@ def _codebook(array: Any, settings: Settings) -> Codebook:
 
 def _read(array: Any, box: tuple[slice, slice]) -> Picture:
     """A part of a picture."""
-    return as_picture(np.asarray(array[box].compute(scheduler="synchronous")), channel_axis=-1)
+    try:
+        found = np.asarray(array[box].compute(scheduler="synchronous"))
+    except Exception as error:  # of a damaged file a decoder may raise nearly anything
+        raise OSError(f"the picture cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from error
+    return as_picture(found, channel_axis=-1)
 
 
 def _do_tiles(
@@ -203,10 +211,8 @@ def _do_tiles(
     tiles = list(enumerate(tiling.tiles()))
     left = [(index, tile) for index, tile in tiles if not _part_path(folder, index).exists()]
     work = partial(_do_tile, source=source, folder=folder.absolute(), tiling=tiling, codebook=codebook)
-    coming: Iterator[tuple[int, Any]] = iter(())
-    if left:
-        coming = in_processes(work, left, min(jobs, len(left))) if dask is None else on_cluster(work, left, dask)
-    with counting(shown, "tile", len(tiles), len(tiles) - len(left)) as count:
+    coming: Any = in_processes(work, left, jobs) if dask is None or not left else on_cluster(work, left, dask)
+    with closing(coming), counting(shown, "tile", len(tiles), len(tiles) - len(left)) as count:
         for place, problem in coming:
             if isinstance(problem, Lost):
                 problem = problem.why
@@ -218,9 +224,8 @@ def _do_tiles(
 def _do_tile(
     task: tuple[int, Tile], heed: Heed, *, source: Any, folder: Path, tiling: Tiling, codebook: Codebook
 ) -> str | None:
-    """Make the sites of one tile and write them; why that failed, or None."""
+    """Make the sites of one tile and write them; why that failed, or None. It takes seconds, and is not cut short."""
     index, tile = task
-    heed()
     try:
         sites, part = tile_sites(_read(open_large(source), tile.read), tile, tiling, codebook)
         create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)[tile.own] = sites
@@ -297,7 +302,7 @@ def _write(
     tiling: Tiling,
     known: Gathered,
     partition: NDArray[np.int32],
-    separation: NDArray[np.float64],
+    draws: NDArray[np.int32],
     three: bool,
     shown: bool,
 ) -> None:
@@ -314,7 +319,8 @@ def _write(
             here = known.site_of[sites[wide]]
             own = tuple(slice(t.start - w.start, t.stop - w.start) for t, w in zip(tile.own, wide, strict=True))
             labels[tile.own] = partition[here[own]]
-            painted = paint_edges(here, known.adjacency.graph.edges, separation)[own]
+            edges = region_adjacency(here).graph.edges  # across the border of a tile the graph may lack some
+            painted = paint_edges(here, edges, separation_probability(draws, edges))[own]
             apart[tile.own] = np.rint(255 * painted).astype(np.uint8)
             first = [-(-span.start // step) for span in tile.own]
             some = here[own][tuple(slice(f * step - s.start, None, step) for f, s in zip(first, tile.own, strict=True))]

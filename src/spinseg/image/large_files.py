@@ -1,6 +1,7 @@
 """Pictures on disk that are read and written part by part: Zarr, OME-Zarr and TIFF, as Dask arrays."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from spinseg._checks import refuse
 
+YXC = ("y", "x", "c")
 MOST_CHANNELS = 4  # on an axis that may be one of channels
 
 
@@ -19,8 +21,9 @@ def open_large(source: str | os.PathLike[str] | Any) -> Any:
     are taken from its metadata; else a last, or first, axis of at most 4 holds the channels.
     """
     dask_array, zarr = _libraries()
+    axes: Sequence[str] = ""
     if isinstance(source, dask_array.Array):
-        array, axes = source, None
+        array = source
     elif not isinstance(source, (str, os.PathLike)):
         refuse("image", "be a path or a Dask array", source)
     elif Path(source).is_dir():
@@ -29,29 +32,28 @@ def open_large(source: str | os.PathLike[str] | Any) -> Any:
         array, axes = _open_tiff(zarr, dask_array, os.fspath(source))
     else:
         refuse("image", "be a file or a folder that is there", os.fspath(source))
-    if array.dtype not in (np.uint8, np.uint16):
+    if array.dtype.newbyteorder("=") not in (np.uint8, np.uint16):
         refuse("image", "hold numbers of type uint8 or uint16", str(array.dtype))
+    if not array.size > 0:  # nor where Dask does not know
+        refuse("image", "hold at least one pixel", array.shape)
     return _rows_columns_channels(array, axes or _guessed(array.shape))
 
 
-def _open_zarr(zarr: Any, dask_array: Any, path: str) -> tuple[Any, str | None]:
+def _open_zarr(zarr: Any, dask_array: Any, path: str) -> tuple[Any, Sequence[str]]:
     """The array of a Zarr folder, and its axes where OME metadata name them."""
     try:
-        found = zarr.open(path, mode="r")
-    except (ValueError, KeyError, OSError) as error:
-        refuse("image", "be a folder of Zarr", f"{path}: {error}")
-    axes = None
-    if isinstance(found, zarr.Group):
-        about = dict(found.attrs)
-        scales = about.get("ome", about).get("multiscales")
-        if not scales:
-            refuse("image", "be a Zarr array, or a group with OME-Zarr multiscales", path)
-        axes = "".join(str(axis["name"] if isinstance(axis, dict) else axis) for axis in scales[0].get("axes", []))
-        found = found[scales[0]["datasets"][0]["path"]]
-    return dask_array.from_array(found), (axes or None)
+        found, axes = zarr.open(path, mode="r"), []
+        if isinstance(found, zarr.Group):
+            about = dict(found.attrs)
+            scale = about.get("ome", about)["multiscales"][0]
+            axes = [axis["name"] if isinstance(axis, dict) else axis for axis in scale.get("axes", [])]
+            found = found[scale["datasets"][0]["path"]]
+        return dask_array.from_array(found), axes
+    except Exception as error:  # of damaged metadata it may be nearly anything
+        refuse("image", "be a Zarr array, or a group with OME-Zarr multiscales", f"{path}: {error}")
 
 
-def _open_tiff(zarr: Any, dask_array: Any, path: str) -> tuple[Any, str | None]:
+def _open_tiff(zarr: Any, dask_array: Any, path: str) -> tuple[Any, Sequence[str]]:
     """The first series of a TIFF file, and its axes."""
     import tifffile
 
@@ -59,8 +61,8 @@ def _open_tiff(zarr: Any, dask_array: Any, path: str) -> tuple[Any, str | None]:
         series = tifffile.TiffFile(path).series[0]
     except (tifffile.TiffFileError, OSError, IndexError) as error:
         refuse("image", "be a TIFF file, or a folder of Zarr", f"{path}: {error}")
-    level = series.levels[0]
-    return dask_array.from_array(zarr.open(level.aszarr(), mode="r")), level.axes.lower().replace("s", "c")
+    finest = zarr.open(series.aszarr(level=0), mode="r")
+    return dask_array.from_array(finest), series.axes.lower().replace("s", "c")
 
 
 def _guessed(shape: tuple[int, ...]) -> str:
@@ -74,19 +76,18 @@ def _guessed(shape: tuple[int, ...]) -> str:
     refuse("image", "have two axes, and perhaps one of channels", shape)
 
 
-def _rows_columns_channels(array: Any, axes: str) -> Any:
+def _rows_columns_channels(array: Any, axes: Sequence[str]) -> Any:
     """The array with its axes in that order; others must have length 1."""
-    for axis, name in reversed(list(enumerate(axes))):
-        if name not in "yxc":
-            if array.shape[axis] > 1:
-                refuse("image", "be one plane", f"axes {axes} of lengths {array.shape}")
-            array = array[(slice(None),) * axis + (0,)]
-    axes = "".join(name for name in axes if name in "yxc")
-    if sorted(axes) not in (["x", "y"], ["c", "x", "y"]):
-        refuse("image", "have axes y and x, and perhaps c", axes)
+    told = f"axes {', '.join(map(str, axes))} of lengths {array.shape}"
+    kept = [name for name in axes if name in YXC]
+    if len(axes) != array.ndim or sorted(kept) not in (["x", "y"], ["c", "x", "y"]):
+        refuse("image", "have axes y and x, and perhaps c", told)
+    if any(length > 1 for name, length in zip(axes, array.shape, strict=True) if name not in YXC):
+        refuse("image", "be one plane", told)
+    array, axes = array[tuple(slice(None) if name in YXC else 0 for name in axes)], kept
     if "c" not in axes:
         return array.transpose(axes.index("y"), axes.index("x"))[..., None]
-    return array.transpose(*(axes.index(name) for name in "yxc"))
+    return array.transpose(*(axes.index(name) for name in YXC))
 
 
 def create_ome_zarr(
@@ -102,7 +103,8 @@ def create_ome_zarr(
     axes = [{"name": name, "type": "space"} for name in "yx"]
     level = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]}
     group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
-    return group.create_array("0", shape=shape, chunks=(side, side), dtype=dtype, fill_value=fill, overwrite=True)
+    about = {"chunks": (side, side), "dtype": dtype, "fill_value": fill, "dimension_names": ("y", "x")}
+    return group.create_array("0", shape=shape, overwrite=True, **about)
 
 
 def _libraries() -> tuple[Any, Any]:

@@ -1,0 +1,436 @@
+"""Pictures on disk, tile by tile: what is read, what is written, and what an interruption leaves."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.ndimage import gaussian_filter
+
+from spinseg import cli
+from spinseg.image.adjacency import region_adjacency
+from spinseg.image.large_files import create_ome_zarr, open_large
+from spinseg.image.render import boundaries, paint_edges
+from spinseg.inference.estimates import separation_probability
+from spinseg.large import open_labels, segment_large
+from spinseg.pictures import PICTURES
+
+da = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
+zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
+tifffile = pytest.importorskip("tifffile")
+
+FAST = {"n_sites": 250, "sweeps": 6, "tile": 64, "jobs": 1, "rng": 0}
+OPTIONS = ["--sites", "250", "--sweeps", "6", "--tile", "64", "--jobs", "1"]
+SHAPE = (150, 210)
+
+pytestmark = pytest.mark.xdist_group("dask")  # one cluster, one picture segmented once
+
+
+@pytest.fixture(scope="module")
+def image():
+    """Three smooth patches with some noise: no two pixels are alike."""
+    rng = np.random.default_rng(0)
+    patches = np.zeros((*SHAPE, 3))
+    patches[:, 90:] += (0.5, 0.1, 0.3)
+    patches[80:, :] += (0.1, 0.4, 0.0)
+    values = gaussian_filter(patches, (1, 1, 0)) + 0.1 + 0.03 * rng.normal(size=patches.shape)
+    return np.rint(values.clip(0, 1) * 65535).astype(np.uint16)
+
+
+@pytest.fixture(scope="module")
+def place(image, tmp_path_factory):
+    """A folder with the picture as Zarr, and in `whole` what became of it."""
+    folder = tmp_path_factory.mktemp("large")
+    zarr.create_array(str(folder / "picture.zarr"), data=image, chunks=(50, 60, 3))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(place):
+    return segment_large(place / "picture.zarr", place / "whole", **FAST)
+
+
+def in_this_process(work, tasks, jobs):
+    for place, task in enumerate(tasks):
+        yield place, work(task, None)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Tiles are done by this process."""
+    monkeypatch.setattr("spinseg.large.in_processes", in_this_process)
+
+
+def ome(path, array, axes, version):
+    group = zarr.open_group(str(path), mode="w", zarr_format=2 if version == "0.4" else 3)
+    group.create_array("fine", data=array, chunks=array.shape)
+    group.create_array("coarse", data=array[..., ::2, ::2], chunks=array.shape)
+    about = [{"axes": [{"name": name} for name in axes], "datasets": [{"path": "fine"}, {"path": "coarse"}]}]
+    group.attrs.update({"multiscales": about} if version == "0.4" else {"ome": {"multiscales": about}})
+
+
+def pyramid(path, array):
+    with tifffile.TiffWriter(path) as file:
+        options = {"tile": (64, 64), "photometric": "rgb"}
+        file.write(array, subifds=1, **options)
+        file.write(array[::2, ::2], subfiletype=1, **options)
+
+
+WRITERS = {
+    "yx": lambda path, a: zarr.create_array(str(path), data=a[..., 0]),
+    "yxc": lambda path, a: zarr.create_array(str(path), data=a, chunks=(50, 60, 3)),
+    "cyx": lambda path, a: zarr.create_array(str(path), data=np.moveaxis(a, -1, 0)),
+    "big-endian": lambda path, a: zarr.create_array(str(path), data=a.astype(">u2"), zarr_format=2),
+    "ome-0.4": lambda path, a: ome(path, np.moveaxis(a, -1, 0)[None, :, None], "tczyx", "0.4"),
+    "ome-0.5": lambda path, a: ome(path, np.moveaxis(a, -1, 0)[None, :, None], "tczyx", "0.5"),
+    "ome-xy": lambda path, a: ome(path, a[..., 0].T, "xy", "0.5"),
+    "ome-time": lambda path, a: ome(path, a[None, ..., 0], ["time", "y", "x"], "0.4"),
+    "tiled": lambda path, a: tifffile.imwrite(path, a, tile=(64, 64), photometric="rgb"),
+    "striped": lambda path, a: tifffile.imwrite(path, a, rowsperstrip=7, photometric="rgb", byteorder=">"),
+    "planar": lambda path, a: tifffile.imwrite(path, np.moveaxis(a, -1, 0), photometric="rgb", planarconfig="separate"),
+    "grey": lambda path, a: tifffile.imwrite(path, a[..., 0], tile=(64, 64)),
+    "pyramid": pyramid,
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_files_are_opened_as_rows_columns_and_channels(kind, image, tmp_path):
+    WRITERS[kind](tmp_path / "picture", image)
+    array = open_large(tmp_path / "picture")
+    assert isinstance(array, da.Array)
+    expected = image[..., :1] if kind in ("yx", "ome-xy", "ome-time", "grey") else image
+    assert array.shape == expected.shape and np.array_equal(array.compute(), expected)
+
+
+def test_five_channels_need_a_name(image, tmp_path):
+    five = np.concatenate([image, image[..., :2]], axis=-1)
+    tifffile.imwrite(tmp_path / "five.tif", np.moveaxis(five, -1, 0), metadata={"axes": "CYX"})
+    assert np.array_equal(open_large(tmp_path / "five.tif").compute(), five)
+    with pytest.raises(ValueError, match=r"^image must have two axes, and perhaps one of channels; .*\(150, 210, 5\)$"):
+        open_large(da.from_array(five))
+
+
+def png(path):
+    Image.fromarray(np.zeros((9, 9), np.uint8)).save(path, "PNG")
+
+
+def dangling(path):
+    ome(path, np.zeros((3, 9, 9), np.uint8), "cyx", "0.5")
+    (path / "fine" / "zarr.json").unlink()
+
+
+def damaged(path):
+    path.mkdir()
+    (path / "zarr.json").write_text("[]")
+
+
+WRONG = {
+    "missing": (lambda path: None, "be a file or a folder that is there"),
+    "png": (png, "be a TIFF file, or a folder of Zarr"),
+    "text": (lambda path: path.write_text("text"), "be a TIFF file, or a folder of Zarr"),
+    "empty-file": (lambda path: path.write_bytes(b""), "be a TIFF file, or a folder of Zarr"),
+    "empty-folder": (lambda path: path.mkdir(), "be a Zarr array, or a group with OME-Zarr multiscales"),
+    "group": (lambda path: zarr.open_group(str(path), mode="w"), "be a Zarr array, or a group with OME-Zarr"),
+    "damaged": (damaged, "be a Zarr array, or a group with OME-Zarr multiscales"),
+    "dangling": (dangling, "be a Zarr array, or a group with OME-Zarr multiscales"),
+    "float": (lambda path: zarr.create_array(str(path), data=np.zeros((9, 9))), "hold numbers of type uint8 or uint16"),
+    "volume": (lambda path: zarr.create_array(str(path), data=np.zeros((9, 9, 9), np.uint8)), "have two axes, and"),
+    "no-pixel": (lambda path: zarr.create_array(str(path), shape=(0, 9), dtype=np.uint8), "hold at least one pixel"),
+    "ome-volume": (lambda path: ome(path, np.zeros((5, 9, 9), np.uint8), "zyx", "0.5"), "be one plane"),
+    "ome-times": (lambda path: ome(path, np.zeros((5, 9, 9), np.uint8), ["time", "y", "x"], "0.5"), "be one plane"),
+    "ome-few-axes": (lambda path: ome(path, np.zeros((3, 9, 9), np.uint8), "yx", "0.5"), "have axes y and x"),
+    "ome-no-rows": (lambda path: ome(path, np.zeros((3, 9, 9), np.uint8), "cxz", "0.5"), "have axes y and x"),
+    "tiff-volume": (lambda path: tifffile.imwrite(path, np.zeros((5, 9, 9), np.uint8)), "be one plane"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_no_such_picture_gets_one_line(kind, tmp_path):
+    write, rule = WRONG[kind]
+    write(tmp_path / "picture")
+    with pytest.raises(ValueError) as told:
+        segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
+    assert str(told.value).startswith(f"image must {rule}") and len(str(told.value).splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_array_in_memory_and_missing_libraries_get_one_line(image, monkeypatch):
+    with pytest.raises(ValueError, match=r"^image must be a path or a Dask array; received "):
+        open_large(image)
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ImportError, match=r"^images larger than memory need Dask and Zarr: pip install 'spinseg\["):
+        open_large("picture.zarr")
+
+
+def test_an_array_that_is_there_is_kept(tmp_path):
+    for side in (64, 2048):
+        first = create_ome_zarr(tmp_path / f"{side}.zarr", SHAPE, side, np.int32, -1)
+        assert (first[:] == -1).all() and first.chunks == (side, side)
+        first[:] = 5
+        assert (create_ome_zarr(tmp_path / f"{side}.zarr", SHAPE, side, np.int32, -1)[:] == 5).all()
+        about = json.loads((tmp_path / f"{side}.zarr" / "0" / "zarr.json").read_text())
+        assert about["dimension_names"] == ["y", "x"]  # which OME-Zarr 0.5 demands
+    assert (create_ome_zarr(tmp_path / "64.zarr", (9, 9), 64, np.int32, -1)[:] == -1).all()
+
+
+def pieces(folder):
+    """Sites, labels and boundary probabilities that a run wrote."""
+    names = ("sites.zarr", "labels.zarr", "boundary_probability.zarr")
+    return [open_labels(folder / name).compute() for name in names]
+
+
+def numbered(cells):
+    """Sites numbered from 0 in the order of their cells."""
+    return np.unique(cells, return_inverse=True)[1].reshape(cells.shape).astype(np.int32)
+
+
+def times(folder):
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "tiles").iterdir()}
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def check_written(found):
+    """All files say what the segmentation says."""
+    cells, labels, apart = pieces(found.folder)
+    sites = numbered(cells)
+    assert sites.max() + 1 == found.model.graph.n_sites == found.partition.size
+    assert labels.dtype == np.int32 and np.array_equal(labels, found.partition[sites])
+    assert np.array_equal(found.labels.compute(), labels)
+    edges = region_adjacency(sites).graph.edges
+    painted = paint_edges(sites, edges, separation_probability(found.chains.labels, edges))
+    assert apart.dtype == np.uint8 and np.array_equal(apart, np.rint(255 * painted))
+    assert np.array_equal(found.boundary_probability.compute(), apart)
+    told = json.loads((found.folder / "result.json").read_text())
+    assert told["regions"] == found.n_regions == labels.max() + 1 == np.unique(labels).size
+    assert told["best_log_posterior"] == found.chains.best_log_posterior
+    value = found.model.log_posterior(found.chains.best_labels)
+    assert value == pytest.approx(found.chains.best_log_posterior, abs=1e-6)
+    return told
+
+
+def test_what_is_written_is_what_was_found(found, image):
+    told = check_written(found)
+    assert told["shape"] == list(SHAPE) and told["tiles"] == 3 * 4 and told["seed"] == found.seed == 0
+    assert told["sites"] == found.model.graph.n_sites and told["edges"] == found.model.graph.n_edges
+    assert told["sweeps"] == 6 and told["detail"] == 0.5
+    assert open_large(found.folder / "boundary_probability.zarr").shape == (*SHAPE, 1)  # as others find it, too
+    assert 1 < found.n_regions < 20
+    assert found.separation.shape == (found.model.graph.n_edges,) and 0 < found.separation.max() <= 1
+    labels = found.labels.compute()
+    assert labels[40, 40] != labels[120, 160]  # patches that differ most
+
+
+def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatch):
+    with Image.open(found.folder / "overview.png") as overview:
+        assert overview.size == SHAPE[::-1]
+    monkeypatch.setattr("spinseg.large.WIDEST", 45)  # every fifth pixel, out of step with the tiles
+    before = times(found.folder)
+    again = segment_large(place / "picture.zarr", found.folder, **FAST)
+    with Image.open(found.folder / "overview.png") as overview:
+        picture = np.array(overview)
+    assert picture.shape == (30, 42, 3)
+    assert times(found.folder) == before and np.array_equal(again.partition, found.partition)
+    labels = found.labels.compute()[::5, ::5]
+    edge = (picture == (255, 230, 0)).all(axis=-1)
+    assert np.array_equal(edge, boundaries(labels) & (labels > 0)) and edge.any()  # region 0 is the ground of others
+
+
+def test_neither_tiles_nor_jobs_change_the_labels(found, image, place):
+    """One tile in place of twelve, of a Dask array; and twelve tiles by two processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spinseg.large.in_processes", in_this_process)
+        one = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256})
+    assert check_written(one)["tiles"] == 1
+    two = segment_large(place / "picture.zarr", place / "two", **FAST | {"jobs": 2})
+    for other in (one, two):
+        for mine, theirs in zip(pieces(found.folder), pieces(other.folder), strict=True):
+            assert np.array_equal(mine, theirs)
+        assert np.array_equal(other.model.beta.round(9), found.model.beta.round(9))
+    again = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256, "rng": None})
+    assert again.seed == 0 and np.array_equal(again.partition, one.partition)
+
+
+def test_sites_whose_border_two_tiles_see_differently(here, tmp_path, monkeypatch):
+    """Some pairs of sites that touch across a border are no edge of the graph; they are painted all the same."""
+    monkeypatch.setattr("spinseg.image.tiles.HALO", 0)  # else they are few
+    with Image.open(PICTURES["astronaut"].path) as astronaut:
+        photograph = np.array(astronaut.convert("RGB"))[:200, :300]
+    found = segment_large(da.from_array(photograph), tmp_path, **FAST | {"n_sites": 400, "detail": 1})
+    check_written(found)
+    edges = set(map(tuple, region_adjacency(numbered(pieces(tmp_path)[0])).graph.edges.tolist()))
+    assert edges - set(map(tuple, found.model.graph.edges.tolist()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"image": "other.zarr"},
+            "out must be an empty folder, or one of the same run; received '{out}, a run with source",
+        ),
+        ({"tile": 80}, "out must be an empty folder, or one of the same run; received '{out}, a run with side 64'"),
+        ({"n_sites": 90}, "out must be an empty folder, or one of the same run; received '{out}, a run with cells"),
+        ({"rng": 1}, "rng must be the seed of the run in {out}, 0; received 1"),
+    ],
+    ids=["picture", "tile", "sites", "seed"],
+)
+def test_a_folder_of_another_run_is_refused_and_kept(found, place, changes, line):
+    if not (place / "other.zarr").exists():
+        zarr.create_array(str(place / "other.zarr"), data=np.zeros(SHAPE, np.uint8))
+    before = contents(found.folder)
+    keywords = FAST | changes
+    with pytest.raises(ValueError) as told:
+        segment_large(place / keywords.pop("image", "picture.zarr"), found.folder, **keywords)
+    assert line.format(out=found.folder) in str(told.value) and len(str(told.value).splitlines()) == 1
+    assert contents(found.folder) == before
+
+
+def test_what_is_no_folder_of_a_run_is_refused(place, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(ValueError, match=r"^out must be a folder that can be written"):
+        segment_large(place / "picture.zarr", tmp_path / "file", **FAST)
+    assert (tmp_path / "file").read_text() == "kept"
+    (tmp_path / "out" / "tiles").mkdir(parents=True)
+    (tmp_path / "out" / "tiles" / "000000.npz").write_bytes(b"of whom?")
+    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of such a run"):
+        segment_large(place / "picture.zarr", tmp_path / "out", **FAST)
+    assert [path.name for path in (tmp_path / "out").rglob("*.*")] == ["000000.npz"]
+
+
+def test_another_sampling_keeps_the_tiles(found, place):
+    before, other = times(found.folder), {"detail": np.float32(1), "sweeps": np.int64(8)}
+    finer = segment_large(place / "picture.zarr", found.folder, **FAST | other)
+    assert check_written(finer)["detail"] == 1 and finer.chains.log_posterior.shape == (1, 8)
+    assert not np.allclose(finer.model.beta, found.model.beta)
+    back = segment_large(place / "picture.zarr", found.folder, **FAST)
+    assert np.array_equal(back.partition, found.partition) and back.n_regions == check_written(back)["regions"]
+    assert times(found.folder) == before
+
+
+def test_a_generator_gives_the_seed(place, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.large._do_tiles", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        segment_large(place / "picture.zarr", tmp_path, **FAST | {"rng": np.random.default_rng(3)})
+    assert json.loads((tmp_path / "plan.json").read_text())["seed"] == np.random.default_rng(3).integers(2**63)
+
+
+@pytest.mark.parametrize("n_channels", [1, 2])
+def test_other_channels_and_shapes(n_channels, here, tmp_path, capsys):
+    """Flat, so that all of it is one region, in tiles of which some have a single row."""
+    flat = da.from_array(np.full((65, 30, n_channels), 77, np.uint8))
+    seen = []
+    found = segment_large(flat, tmp_path, **FAST | {"n_sites": 12, "sweeps": 2}, progress=seen.append)
+    assert seen and capsys.readouterr() == ("", "")  # who listens is told, and nobody else
+    assert check_written(found)["regions"] == 1 and not found.labels.compute().any()
+
+
+def started(*arguments):
+    command = [sys.executable, "-m", "spinseg", "large", *map(str, arguments)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, start_new_session=True, **pipes)
+
+
+def wait_for(come):
+    until = time.monotonic() + 60
+    while not come():
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="Linux")
+def test_killed_and_interrupted_it_goes_on_to_the_same_end(found, place, capsys):
+    out = place / "killed"
+    run = started(place / "picture.zarr", "--out", out, *OPTIONS)
+    wait_for(lambda: len(list(out.glob("tiles/*.npz"))) >= 2)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.communicate()
+    before = times(out)
+    assert 2 <= len(before) < 12 and not (out / "result.json").exists()
+
+    run = started(place / "picture.zarr", "--out", out, *OPTIONS)
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    wait_for(lambda: len(children.read_text().split()) > 1)  # one is Python's own
+    os.killpg(run.pid, signal.SIGINT)
+    _, errors = run.communicate(timeout=60)
+    after = times(out)
+    assert len(after) == len(before) + 1 and before.items() <= after.items()  # that which was under way
+    assert (run.returncode, errors) == (130, f"tile {len(after)}/12\n") and not (out / "result.json").exists()
+
+    segment_large(place / "picture.zarr", out, **FAST, progress=True)
+    assert capsys.readouterr().err.splitlines()[0] == f"tile {len(after) + 1}/12"
+    assert after.items() <= times(out).items() and len(times(out)) == 12
+    assert json.loads((out / "result.json").read_text()) == json.loads((found.folder / "result.json").read_text())
+    for mine, theirs in zip(pieces(found.folder), pieces(out), strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+def command(capsys, monkeypatch, *arguments):
+    """Exit code, standard output and standard error of `spinseg large`."""
+    monkeypatch.setattr(sys, "argv", ["spinseg", "large", *map(str, arguments)])
+    code = 0
+    try:
+        cli.main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    return code, *capsys.readouterr()
+
+
+def test_the_command_prints_what_is_asked(found, place, capsys, monkeypatch):
+    arguments = (place / "picture.zarr", "--out", found.folder, *OPTIONS)
+    code, output, errors = command(capsys, monkeypatch, *arguments)
+    regions, look = output.splitlines()
+    assert code == 0 and regions == f"{found.n_regions} regions of {found.model.graph.n_sites} sites"
+    assert str(found.folder / "overview.png") in look and str(found.folder / "labels.zarr") in look
+    assert "writing tile 12/12" in errors
+    assert command(capsys, monkeypatch, *arguments, "--quiet") == (0, "", "")
+    code, output, errors = command(capsys, monkeypatch, *arguments, "--json", "--quiet")
+    assert (code, errors) == (0, "") and json.loads(output)["regions"] == found.n_regions
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--tile", "63"], "tile must be a whole number of at least 64; received 63"),
+        (["--sites", "0"], "n_sites must be a whole number of at least 1; received 0"),
+        (["--sweeps", "0"], "sweeps must be a whole number of at least 1; received 0"),
+        (["--chains", "0"], "chains must be a whole number of at least 1; received 0"),
+        (["--jobs", "0"], "jobs must be a whole number of at least 1; received 0"),
+        (["--detail", "2"], "detail must be a finite number of at least 0 and at most 1; received 2.0"),
+        (["--seed", "-1"], "rng must be"),
+        (["--jobs", "1", "--dask", "tcp://nowhere:1"], "jobs must be left out where dask is given; received 1"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_options_get_one_line(place, capsys, monkeypatch, options, line):
+    code, output, errors = command(capsys, monkeypatch, place / "picture.zarr", "--out", place / "wrong", *options)
+    assert (code, output) == (2, "") and errors.startswith(f"spinseg: {line}") and len(errors.splitlines()) == 1
+    assert not (place / "wrong").exists()
+
+
+def test_a_damaged_part_of_a_picture_gets_one_line(image, tmp_path, capfd):
+    """What is finished by then is kept, and no process is left behind that waits."""
+    zarr.create_array(str(tmp_path / "picture.zarr"), data=image, chunks=(50, 60, 3))
+    (tmp_path / "picture.zarr" / "c" / "2" / "3" / "0").write_bytes(b"nonsense")
+    with pytest.raises(OSError) as told:
+        segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    assert not multiprocessing.active_children() and capfd.readouterr() == ("", "")
+    assert ": the picture cannot be read: " in str(told.value) and len(str(told.value).splitlines()) == 1
+    assert str(told.value).endswith(f"; what is finished is kept in {tmp_path / 'out'}")
+    assert 0 < len(times(tmp_path / "out")) < 12 and not (tmp_path / "out" / "result.json").exists()
+
+
+def test_a_cluster_makes_the_same_labels(found, place, cluster):
+    keywords = {name: value for name, value in FAST.items() if name != "jobs"}
+    other = segment_large(place / "picture.zarr", place / "dask", **keywords, dask=cluster.scheduler.address)
+    for mine, theirs in zip(pieces(found.folder), pieces(other.folder), strict=True):
+        assert np.array_equal(mine, theirs)
