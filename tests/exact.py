@@ -89,7 +89,7 @@ def iterator(kernels, sweeping: bool, splitting: bool, regrouping: bool):
                 state.number[N_CLUSTERS] = max(state.number[N_CLUSTERS], starts[r, i] + 1)
             rebuild(target, state)
             if sweeping and plan.lams.size > 0:
-                begin_sweep(target, state, plan.lams, plan.local, rng)
+                begin_sweep(target, state, plan, rng)
                 sweep(target, state, plan.inv_temperature, rng)
             if splitting:
                 state.number[SPLITS_LEFT] = plan.splits
@@ -131,7 +131,7 @@ def iterated(
     target = pack(model, strength, near_sites(model), max_table)
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
-    plan = _kernels.Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local)
+    plan = _kernels.Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams)
     parts = (sweeping, splits > 0, regroups > 0)
     parts = parts if kernels is not _kernels else (True, True, True)  # the whole is compiled once
     iterator(kernels, *parts)(target, state, starts, out, plan, rng)

@@ -1,5 +1,7 @@
 """The posterior of a picture: what its sites show, how they hold together, and the prior on their partitions."""
 
+import math
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +60,7 @@ def picture_model(
     if settings.beta == "signed":
         beta = _couplings(picture, sites, adjacency, settings, maps)
     elif settings.beta == "contrast":
-        beta = _by_contrast(picture, sites, adjacency)
+        beta = _by_contrast(picture, sites, adjacency, settings.connectivity)
     return Model(adjacency.graph, likelihood, settings.prior, beta)
 
 
@@ -123,10 +125,13 @@ def _counted(n_pixels: int) -> float:
     return min(MOST_COUNTED, USUAL_PIXELS / n_pixels)
 
 
-def _by_contrast(picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency) -> NDArray[np.float64]:
-    """(a + b exp(-d^2 / (2 mean d^2))) / distance, d the difference in colour of two neighbouring pixels.
+def _by_contrast(
+    picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, connectivity: int
+) -> NDArray[np.float64]:
+    """(a + b exp(-d^2 / (2 mean d^2))) / (c distance), d the difference in colour of two neighbouring pixels.
 
-    a is AT_ANY_CONTRAST and b AT_NO_CONTRAST. Such are the couplings of interactive segmentation by graph cuts
+    a is AT_ANY_CONTRAST and b AT_NO_CONTRAST; c is what a straight boundary cuts for each pixel of its length, so that
+    it costs as much whatever the connectivity. Such are the couplings of interactive segmentation by graph cuts
     (Boykov and Jolly 2001, doi:10.1109/ICCV.2001.937505).
     """
     inside = sites >= 0
@@ -140,7 +145,9 @@ def _by_contrast(picture: Picture, sites: NDArray[np.int32], adjacency: RegionAd
         steps += np.square(places[ends[0]] - places[ends[1]])
     usual = max(float(squares.mean(dtype=np.float64)) if squares.size else 0.0, 1e-12)
     falling = AT_NO_CONTRAST * np.exp(-squares / (2 * usual), dtype=np.float64)
-    return (AT_ANY_CONTRAST + falling) / np.sqrt(steps, dtype=np.float64)
+    around = [step for step in product((-1, 0, 1), repeat=sites.ndim - 1) if np.count_nonzero(step) < connectivity]
+    cut = sum(1 / math.sqrt(1 + np.count_nonzero(step)) for step in around)
+    return (AT_ANY_CONTRAST + falling) / (cut * np.sqrt(steps, dtype=np.float64))
 
 
 def _couplings(

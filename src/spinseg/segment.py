@@ -28,6 +28,8 @@ from spinseg.picture_model import maps_for, picture_model
 from spinseg.presets import Settings, settings_of
 from spinseg.segmentation import Segmentation, SegmentationInterrupted
 
+SINGLE_SITE_SWEEPS = 3  # between the coarse and the fine
+
 
 def segment(
     image: Picture | ArrayLike | str | os.PathLike[str],
@@ -214,7 +216,10 @@ def _coarse(
     workers: int | None,
     progress: bool | Report | None,
 ) -> str | NDArray[np.int32]:
-    """The labels that a segmentation with larger sites gives to those of `model`; one cluster if the prior forbids."""
+    """The labels that a segmentation with larger sites gives to those of `model`; one cluster if the prior forbids.
+
+    Some sweeps move its outlines by single sites first: a sweep that moves whole clusters would join what they miss.
+    """
     found = segment(
         picture,
         settings.preset,
@@ -226,7 +231,12 @@ def _coarse(
         progress=progress,
     )
     labels = found.labels[found.labels >= 0]
-    return "one" if model.log_prior_of_sizes(np.bincount(labels)) == -np.inf else labels
+    if model.log_prior_of_sizes(np.bincount(labels)) == -np.inf:
+        return "one"
+    try:
+        return sample(model, SINGLE_SITE_SWEEPS, 1, lam=0.0, init=labels, rng=seed).best_labels
+    except SamplingInterrupted:
+        raise SegmentationInterrupted(found) from None
 
 
 def _drawn(

@@ -95,6 +95,7 @@ class Plan(NamedTuple):
     burn_in: int
     thin: int
     local: float = 0.0  # share of sweeps in which a spin-cluster may only go where it touches, or found a cluster
+    far_lams: np.ndarray = np.ones(1)  # float64; where there are local sweeps, the others draw their lambda from these
 
 
 class Record(NamedTuple):
@@ -560,10 +561,11 @@ def move(target, state, c, old, new, n_bins, change):
 
 
 @jit
-def begin_sweep(target, state, lams, local, rng):
-    """Draw lambda, uniformly from `lams`, whether the sweep is local, and the bonds; list the spin-clusters."""
+def begin_sweep(target, state, plan, rng):
+    """Draw whether the sweep is local, lambda, uniformly from those of such a sweep, and bonds; list spin-clusters."""
     number, spin = state.number, state.spin
-    number[LOCAL] = local > 0.0 and rng.random() < local
+    number[LOCAL] = plan.local > 0.0 and rng.random() < plan.local
+    lams = plan.lams if plan.local == 0.0 or number[LOCAL] == 1 else plan.far_lams
     pick = int(rng.random() * lams.size) if lams.size > 1 else 0
     state.real[LAM] = lams[pick]
     draw_bonds(target, spin, state.label, lams[pick], rng)
@@ -1095,7 +1097,7 @@ def run(target, state, record, plan, done, until, rng):
             state.number[CURSOR] == state.number[N_SPINS]
             and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
         ):
-            begin_sweep(target, state, plan.lams, plan.local, rng)
+            begin_sweep(target, state, plan, rng)
             state.number[SPLITS_LEFT] = plan.splits
             state.number[REGROUPS_LEFT] = plan.regroups
         status = sweep(target, state, plan.inv_temperature, rng)

@@ -45,7 +45,7 @@ def run(
             state.number[CURSOR] == state.number[N_SPINS]
             and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
         ):
-            _kernels.begin_sweep(target, state, plan.lams, 0.0, rng)
+            _kernels.begin_sweep(target, state, plan._replace(local=0.0), rng)
             state.number[SPLITS_LEFT] = plan.splits
             state.number[REGROUPS_LEFT] = plan.regroups
         status = sweep(log_g, target, state, plan.inv_temperature, rng)

@@ -131,8 +131,14 @@ def sample(
     many = model.graph.n_sites > MANY_SITES
     attempts, local = (ATTEMPTS_OF_MANY[moves], LOCAL_OF_MANY[moves]) if many else (ATTEMPTS[moves], 0.0)
     target = pack(model, strength, near_sites(model) if attempts[1] else None)
-    plan = Plan(lams, *attempts, 1.0, burn_in, thin, local)
-    how = {"plan": [lams.tolist(), *plan[1:]], "temperatures": rungs, "concentration_prior": law, "chains": chains}
+    far_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites need not go far, and would cost most
+    plan = Plan(lams, *attempts, 1.0, burn_in, thin, local, far_lams)
+    how = {
+        "plan": [lams.tolist(), *plan[1:-1], far_lams.tolist()],
+        "temperatures": rungs,
+        "concentration_prior": law,
+        "chains": chains,
+    }
     about: dict[str, Any] = {"burn_in": burn_in, "thin": thin, "seconds": 0.0, "fingerprint": fingerprint(target, how)}
     laid_down = None if resume_from is None else _to_resume(resume_from, about, sweeps)
 

@@ -103,7 +103,7 @@ def hit_edges(graph: SiteGraph, chain: Chain) -> NDArray[np.bool_]:
         state, stream = copy.deepcopy(chain.state), copy.deepcopy(chain.rng)
         state.label[:] = np.arange(graph.n_sites)
         state.label[j] = state.label[i]
-        _kernels.begin_sweep(chain.target, state, chain.plan.lams, 0.0, stream)
+        _kernels.begin_sweep(chain.target, state, chain.plan, stream)
         hit[e] = state.spin[i] == state.spin[j]
     return hit
 
