@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -315,6 +316,21 @@ def test_another_sampling_keeps_the_tiles(found, place):
     back = segment_large(place / "picture.zarr", found.folder, **FAST)
     assert np.array_equal(back.partition, found.partition) and back.n_regions == check_written(back)["regions"]
     assert times(found.folder) == before
+
+
+def test_sites_that_are_gone_are_made_again_and_a_picture_that_was_replaced_is_told(image, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.large.in_processes", in_this_process)
+    zarr.create_array(str(tmp_path / "picture.zarr"), data=image)
+    found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    shutil.rmtree(tmp_path / "out" / "sites.zarr")
+    again = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    check_written(again)
+    assert np.array_equal(again.partition, found.partition)
+    zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 2, overwrite=True)
+    with pytest.raises(
+        ValueError, match=r"^out must be an empty folder, or one of the same run; .* a run with written"
+    ):
+        segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
 
 
 def test_a_generator_gives_the_seed(place, tmp_path, monkeypatch):

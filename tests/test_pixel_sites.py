@@ -245,7 +245,7 @@ def starts(monkeypatch):
     seen = []
 
     def noted(*arguments, **keywords):
-        seen.append(arguments[5])
+        seen.append(keywords["init"] if "init" in keywords else arguments[5])
         return sampler.sample(*arguments, **keywords)
 
     monkeypatch.setattr(module, "sample", noted)
@@ -270,8 +270,20 @@ def test_the_coarse_segmentation_has_the_detail_chains_mask_and_seed_that_are_as
     shared = {"detail": 0.9, "chains": 1, "mask": inside, "rng": 8}
     ss.segment(picture, sites="pixels", sweeps=2, **shared)
     coarse = ss.segment(picture, **shared)
-    np.testing.assert_array_equal(starts[1], coarse.labels[inside])
-    assert starts[0] == starts[2] == "greedy" and len(starts) == 3
+    greedy, first, moved, again = starts  # coarse, by single pixels, fine; coarse
+    np.testing.assert_array_equal(first, coarse.labels[inside])
+    assert greedy == again == "greedy" and first.shape == moved.shape
+
+
+@pytest.mark.parametrize("connectivity", [1, 3])
+def test_a_box_in_a_volume_is_found_though_its_coarse_outline_is_off(connectivity):
+    truth = np.zeros((10, 20, 24), bool)
+    truth[3:7, 5:15, 6:18] = True
+    volume = np.where(truth, 0.7, 0.3) + np.random.default_rng(0).normal(0, 0.02, truth.shape)
+    found = ss.segment(volume.clip(0, 1), sites="pixels", connectivity=connectivity, sweeps=20, chains=1, rng=0)
+    assert found.n_clusters == 2
+    assert (found.labels == found.labels[5, 10, 12])[truth].mean() > 0.99
+    assert (found.labels == found.labels[0, 0, 0])[~truth].mean() > 0.99
 
 
 @pytest.mark.parametrize("limits", [{"max_size": 300}, {"min_size": 1500}], ids=str)

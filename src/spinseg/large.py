@@ -165,6 +165,7 @@ def _begun(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> in
     """The seed of a run, its folder made or found to be of the same run."""
     source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else f"a Dask array, {array.name}"
     plan = {"source": source, "shape": list(array.shape), "dtype": str(array.dtype), **tiling._asdict()}
+    plan["written"] = _written(image) if isinstance(image, (str, os.PathLike)) else None
     plan, seed = json.loads(json.dumps(plan)), seed_of(rng)
     try:
         folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
@@ -183,6 +184,12 @@ def _begun(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> in
     if rng is not None and seed != before["seed"]:
         refuse("rng", f"be the seed of the run in {folder}, {before['seed']}", rng)
     return int(before["seed"])
+
+
+def _written(path: str | os.PathLike[str]) -> int:
+    """When a picture was written: the time of its file, or of the one that describes a folder of Zarr."""
+    about = (Path(path, name) for name in ("zarr.json", ".zgroup", ".zarray"))
+    return next((file for file in about if file.exists()), Path(path)).stat().st_mtime_ns
 
 
 def _codebook(array: Any, settings: Settings) -> Codebook:
@@ -207,9 +214,10 @@ def _do_tiles(
     source: Any, folder: Path, tiling: Tiling, codebook: Codebook, jobs: int, dask: str | None, shown: bool
 ) -> None:
     """Make the sites of all tiles that are not done yet."""
+    there = (folder / "sites.zarr").exists()
     create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
     tiles = list(enumerate(tiling.tiles()))
-    left = [(index, tile) for index, tile in tiles if not _part_path(folder, index).exists()]
+    left = [(index, tile) for index, tile in tiles if not (there and _part_path(folder, index).exists())]
     work = partial(_do_tile, source=source, folder=folder.absolute(), tiling=tiling, codebook=codebook)
     coming: Any = in_processes(work, left, jobs) if dask is None or not left else on_cluster(work, left, dask)
     with closing(coming), counting(shown, "tile", len(tiles), len(tiles) - len(left)) as count:
