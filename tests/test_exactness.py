@@ -12,7 +12,7 @@ import spinseg as ss
 import zoo
 
 N_SITES = 5
-LAMS = [0.0, 0.5, 1.0, 3.0, 10.0, "data-driven"]
+LAMS = [0.0, 1.0, 10.0, "data-driven"]
 SIGNS = {"positive": exact.POSITIVE, "mixed": exact.MIXED}
 
 
@@ -41,7 +41,7 @@ def test_one_sweep_leaves_the_posterior_invariant(name):
     for seed, (limits, prior, lam, sign) in enumerate(cases):
         model = ss.Model(graph, likelihood, zoo.priors(**limits)[prior], SIGNS[sign][kept])
         p_values[str(limits), prior, lam, sign], _ = exact.iterated(model, bonds(name, lam, graph), 2000, seed)
-    assert len(p_values) == 4 * 7 * 6 * 2
+    assert len(p_values) == 4 * 7 * 4 * 2
     check_p_values(p_values)
 
 
@@ -50,11 +50,11 @@ def test_a_local_sweep_leaves_the_posterior_invariant(name):
     likelihood = zoo.likelihoods(N_SITES)[name]
     graph, kept = exact.graph(N_SITES)
     p_values = {}
-    cases = itertools.product(zoo.LIMITS, zoo.priors(), (0.0, 1.0, 3.0), SIGNS)
+    cases = itertools.product(zoo.LIMITS, zoo.priors(), (0.0, 3.0), SIGNS)
     for seed, (limits, prior, lam, sign) in enumerate(cases):
         model = ss.Model(graph, likelihood, zoo.priors(**limits)[prior], SIGNS[sign][kept])
         p_values[str(limits), prior, lam, sign], _ = exact.iterated(model, lam, 2000, seed, local=0.8)
-    assert len(p_values) == 4 * 7 * 3 * 2
+    assert len(p_values) == 4 * 7 * 2 * 2
     check_p_values(p_values)
 
 
