@@ -4,6 +4,7 @@ SPINSEG_LARGE_SIDE makes it smaller, and SPINSEG_LARGE_FOLDER says where to put 
 """
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 SIDE = int(os.environ.get("SPINSEG_LARGE_SIDE", "20000"))
-CHUNK = 2000
+CHUNK, STEP = 2000, 4  # pixels; of so many along each side one is drawn
 N_FIELDS = 400  # differently coloured patches
 
 
@@ -25,14 +27,13 @@ def chunk(top: int, left: int, side: int) -> NDArray[np.uint8]:
     """A part of the picture: patches with wavy outlines, a slow drift of colour, and noise."""
     rng = np.random.default_rng(0)
     centres, colours = rng.random((N_FIELDS, 2)), rng.integers(30, 226, (N_FIELDS, 3))
-    y, x = np.mgrid[top : top + CHUNK, left : left + CHUNK] / side
+    y, x = np.mgrid[top : top + CHUNK : STEP, left : left + CHUNK : STEP] / side
     wavy = np.stack([y + 0.01 * np.sin(40 * x + 9 * y), x + 0.01 * np.sin(37 * y - 5 * x)], axis=-1)
-    from scipy.spatial import cKDTree
-
     field = cKDTree(centres).query(wavy.reshape(-1, 2))[1].reshape(y.shape)
-    drift = 12 * np.sin(6 * np.stack([x, y, x + y], axis=-1))
-    noise = np.random.default_rng([top, left]).normal(0, 6, (CHUNK, CHUNK, 1))
-    return np.clip(colours[field] + drift + noise, 0, 255).astype(np.uint8)
+    smooth = colours[field] + 12 * np.sin(6 * np.stack([x, y, x + y], axis=-1))
+    noise = np.random.default_rng([top, left]).normal(0, 6, (CHUNK, CHUNK, 1)).astype(np.float32)
+    painted = smooth.astype(np.float32).repeat(STEP, axis=0).repeat(STEP, axis=1) + noise
+    return painted.clip(0, 255).astype(np.uint8)
 
 
 def make(path: Path) -> None:
@@ -85,7 +86,7 @@ def study() -> dict[str, object]:
     with tempfile.TemporaryDirectory(dir=os.environ.get("SPINSEG_LARGE_FOLDER")) as folder:
         source, out = Path(folder, "picture.zarr"), Path(folder, "out")
         make(source)
-        n_tiles = -((-SIDE // 2048) ** 2)
+        n_tiles = math.ceil(SIDE / 2048) ** 2
         first, peak, _ = run(source, out, kill_after=n_tiles // 3)
         before = {path.name: path.stat().st_mtime_ns for path in (out / "tiles").glob("*.npz")}
         second, peak_after, told = run(source, out)
