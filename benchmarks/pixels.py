@@ -41,7 +41,7 @@ def reached(image: NDArray[np.uint8]) -> dict[str, object]:
         "coarse to fine: log posterior of the start": fine.model.log_posterior(coarse.labels.ravel())
     }
     figures["coarse to fine: best log posterior, 200 sweeps"] = fine.chains.best_log_posterior
-    for init in ("one", "singletons"):
+    for init in ("one", "greedy"):
         began = time.perf_counter()
         chains = ss.sample(fine.model, 200, 1, init=init, rng=0)
         taken = time.perf_counter() - began
