@@ -561,14 +561,20 @@ def move(target, state, c, old, new, n_bins, change):
 
 
 @jit
+def one_of(numbers, rng):
+    """A number drawn uniformly from some."""
+    return numbers[int(rng.random() * numbers.size) if numbers.size > 1 else 0]
+
+
+@jit
 def begin_sweep(target, state, plan, rng):
     """Draw whether the sweep is local, lambda, uniformly from those of such a sweep, and bonds; list spin-clusters."""
     number, spin = state.number, state.spin
-    number[LOCAL] = plan.local > 0.0 and rng.random() < plan.local
-    lams = plan.lams if plan.local == 0.0 or number[LOCAL] == 1 else plan.far_lams
-    pick = int(rng.random() * lams.size) if lams.size > 1 else 0
-    state.real[LAM] = lams[pick]
-    draw_bonds(target, spin, state.label, lams[pick], rng)
+    far = plan.local > 0.0 and rng.random() >= plan.local
+    number[LOCAL] = plan.local > 0.0 and not far
+    lam = one_of(plan.far_lams, rng) if far else one_of(plan.lams, rng)
+    state.real[LAM] = lam
+    draw_bonds(target, spin, state.label, lam, rng)
     number[N_SPINS] = list_spin_clusters(spin, state.member, state.first)
     number[CURSOR] = 0
 
