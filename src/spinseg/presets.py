@@ -51,7 +51,7 @@ MOST_MAPPED = 2_000_000  # pixels of a picture that boundary maps are made of
 SMALLEST_JUDGED = 20  # pixels: the colours of smaller sites are noise, and seem to lie apart
 
 # Couplings where every pixel is a site: at any contrast, and what is added between neighbours of one colour. So strong,
-# a draw is no noise where the colours are none.
+# a draw is no noise where the colours are none. They, and the count weight there, were chosen by eye on one photograph.
 AT_ANY_CONTRAST, AT_NO_CONTRAST = 1.0, 6.0
 RARE = 1e-6  # concentration of the prior there: any of so many pixels could found a cluster
 
