@@ -21,6 +21,7 @@ ORDER = [
     "picture_model",
     "report",
     "segmentation",
+    "scene",
     "segment",
     "pictures",
     "processes",

@@ -20,7 +20,7 @@ from spinseg.batch import FILES
 from spinseg.image.adjacency import RegionAdjacency, grid_graph
 from spinseg.image.pixels import as_picture
 from spinseg.image.superpixels import superpixels
-from spinseg.inference import _kernels, pack, sampler
+from spinseg.inference import _kernels, pack, sampler, sampling
 from spinseg.inference.sampler import FEW_DRAWS, MANY_LABELS, thin_to_fit
 from spinseg.picture_model import _by_contrast
 from spinseg.pictures import PICTURES
@@ -394,7 +394,7 @@ def test_the_command_takes_pixels(picture, tmp_path):
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    monkeypatch.setattr(sampler, "MANY_SITES", 50)
+    monkeypatch.setattr(sampling, "MANY_SITES", 50)
 
 
 def assert_books(model, chains):
@@ -423,9 +423,9 @@ def test_local_sweeps_keep_the_books(name, limits, few_are_many):
 def test_only_many_sites_have_local_sweeps(monkeypatch):
     model = lattice_model("histogram")
     plans = []
-    monkeypatch.setattr(sampler, "Plan", lambda *fields: plans.append(_kernels.Plan(*fields)) or plans[-1])
+    monkeypatch.setattr(sampling, "Plan", lambda *fields: plans.append(_kernels.Plan(*fields)) or plans[-1])
     for many, moves in itertools.product((144, 143), ("auto", "gsw")):
-        monkeypatch.setattr(sampler, "MANY_SITES", many)
+        monkeypatch.setattr(sampling, "MANY_SITES", many)
         ss.sample(model, sweeps=2, chains=1, moves=moves, rng=0)
     assert [p.local for p in plans] == [0.0, 0.0, 0.9, 0.0]
     assert [(p.splits, p.regroups) for p in plans] == [(10, 3), (0, 0), (1, 0), (0, 0)]

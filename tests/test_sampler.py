@@ -22,6 +22,8 @@ from spinseg.inference import pack as pack_module
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.pack import new_records, new_state, pack
+from spinseg.inference.regions import regions_of
+from spinseg.inference.sampling import Sampling
 from spinseg.inference.starts import starting_labels
 
 ROOT = Path(__file__).parents[1]
@@ -114,7 +116,7 @@ SMALL_RUN = textwrap.dedent(
     import sys
     sys.path.insert(0, {tests!r})
     import json, numpy as np, zoo, spinseg as ss
-    from spinseg.inference import sampler
+    from spinseg.inference import sampling
     from spinseg.inference.pack import pack
     from test_sampler import lattice_model
     out = {{}}
@@ -125,7 +127,7 @@ SMALL_RUN = textwrap.dedent(
     pack.__defaults__ = (20,)  # most bins without a table
     chains = ss.sample(lattice_model("two histograms", side=4), sweeps=12, chains=1, rng=9)
     out["without tables"] = [chains.labels.tolist(), chains.log_posterior.tolist()]
-    sampler.MANY_SITES = 4
+    sampling.MANY_SITES = 4
     for name in zoo.likelihoods(4):
         chains = ss.sample(lattice_model(name, side=4), sweeps=12, chains=1, init="singletons", rng=9)
         out[name + ", local sweeps"] = [chains.labels.tolist(), chains.log_posterior.tolist()]
@@ -310,3 +312,38 @@ def test_single_site_gibbs_cannot_found_clusters_above_one_site(lam):
     model = lattice_model("poisson", ss.DirichletProcess(1.0, min_size=2), side=4)
     with pytest.raises(ValueError, match=r"lam must bond some sites where min_size > 1"):
         ss.sample(model, moves="gsw", lam=lam)
+
+
+@pytest.mark.parametrize("moves", ["auto", "gsw"])
+def test_chains_advanced_bit_by_bit_are_those_of_sample(moves):
+    model = lattice_model(side=6)
+    sampling = Sampling(model, 40, 2, moves, init=("one", "singletons"), rng=5)
+    for sweeps in (1, 2, 17, 30):
+        for runner in sampling.runners:
+            runner.advance(sweeps)
+        seen = sampling.so_far()
+        whole = ss.sample(model, sweeps, 2, moves, init=("one", "singletons"), rng=5)
+        for name in ("labels", "log_posterior", "n_clusters", "best_labels"):
+            np.testing.assert_array_equal(getattr(seen, name), getattr(whole, name))
+        assert seen.best_log_posterior == whole.best_log_posterior
+
+
+@pytest.mark.parametrize("moves", ["auto", "gsw"])
+def test_the_last_spin_clusters_are_connected_pieces_of_clusters_that_moved_as_one(moves):
+    model = lattice_model(side=8, signs=False)
+    sampling = Sampling(model, 60, 1, moves, lam=5.0, rng=6)
+    runner, spins, bonded = sampling.runners[0], sampling.records.spin[0], 0
+    before = sampling.records.best[0].copy()
+    for sweep in range(60):
+        runner.advance(sweep + 1)
+        after = sampling.records.draw[0, sweep]
+        held = (
+            before if moves == "auto" else np.unique(np.stack([before, after]), axis=1, return_inverse=True)[1].ravel()
+        )
+        pieces = regions_of(spins.astype(np.int32), model.graph)
+        assert pieces.max() == spins.max()  # every spin-cluster is one piece
+        for spin in range(int(spins.max()) + 1):
+            assert np.unique(held[spins == spin]).size == 1
+        bonded += int(spins.max()) + 1 < spins.size
+        before = after.copy()
+    assert bonded > 30

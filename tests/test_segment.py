@@ -360,3 +360,28 @@ def test_larger_pictures_count_like_one_of_reference_size():
 
     expected = [min(MOST_COUNTED * n, USUAL_PIXELS) for n in (40 * 60, 40 * 60 * 100)]
     assert weights(10) / weights(1) == pytest.approx(expected[1] / expected[0])
+
+
+def test_chains_start_where_they_are_told(picture):
+    first = segment(picture, "paper", init=("one", "singletons"), chains=2, sweeps=9, rng=4)
+    assert "init=('one', 'singletons')" in first.repeat
+    assert "started from one place" not in first.verdict
+    whole = first.chains.n_clusters[:, 0]
+    assert whole[1] > 5 * whole[0]
+    on = segment(picture, "paper", init=first.chains.labels[:, -1], chains=2, sweeps=6, rng=5)
+    chains = ss.sample(first.model, 6, 2, "gsw", 10.0, list(first.chains.labels[:, -1]), burn_in=3, rng=5)
+    np.testing.assert_array_equal(on.chains.labels, chains.labels)
+    assert "init=init" in on.repeat
+
+
+@pytest.mark.parametrize(
+    "init, line",
+    [
+        ("coarse", "init must be one of 'one', 'singletons', 'greedy'; received 'coarse'"),
+        ("two", "init must be one of 'one', 'singletons', 'greedy'; received 'two'"),
+        (("one",), "init must be one start, or one for each of 2 chains; received '1 starts'"),
+    ],
+)
+def test_other_starts_get_one_line(picture, init, line):
+    with pytest.raises(ValueError, match=re.escape(line)):
+        segment(picture, init=init, chains=2, sweeps=2, rng=0)

@@ -28,7 +28,7 @@ def number(
     rule += f" and at most {at_most:g}" if at_most < math.inf else ""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(name, rule, value)
-    if not -LARGEST <= float(value) <= LARGEST or value <= above or not at_least <= value <= at_most:
+    if not -LARGEST <= value <= LARGEST or value <= above or not at_least <= value <= at_most:
         refuse(name, rule, value)
     return float(value)
 

@@ -1,6 +1,6 @@
 """The choices that `segment` makes, and the two sets of them that have a name."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from spinseg._checks import number, one_of, refuse, whole
 from spinseg.image.features import Codebook
 from spinseg.image.superpixels import KINDS
 from spinseg.inference.bonds import Lam
+from spinseg.inference.starts import STARTS
 from spinseg.model.priors import (
     DirichletProcess,
     FiniteDirichlet,
@@ -56,6 +57,7 @@ AT_ANY_CONTRAST, AT_NO_CONTRAST = 1.0, 6.0
 RARE = 1e-6  # concentration of the prior there: any of so many pixels could found a cluster
 
 ESTIMATES = ("best", "vi")
+Start = str | Sequence[str] | NDArray[np.integer]  # of chains, as `sample` takes it, or "coarse"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +66,9 @@ class Settings:
 
     The others: one site is made for `pixels_per_site` pixels, but at least `fewest_sites` of a small picture; a picture
     of more than `max_pixels` is looked at smaller; `likelihood` is of colour "words", or "gaussian" in colour, texture
-    and position; `init` is where chains start, "coarse" being a segmentation with larger sites. `beta` is one number,
-    or "signed": couplings that carry the evidence of a boundary, or "contrast": that fall with that of two pixels.
+    and position; `init` may be "coarse", a segmentation with larger sites, where sites are pixels. `beta` is one
+    number, or "signed": couplings that carry the evidence of a boundary, or "contrast": that fall with that of two
+    pixels.
     """
 
     preset: str
@@ -87,7 +90,7 @@ class Settings:
     estimate: str
     moves: str
     lam: Lam
-    init: str
+    init: Start
     sweeps: int
     chains: int
 
@@ -110,6 +113,8 @@ class Settings:
             refuse("regions", "be True or False", self.regions)
         one_of("estimate", self.estimate, ESTIMATES)
         number("detail", self.detail, at_least=0, at_most=1)
+        if isinstance(self.init, str):
+            one_of("init", self.init, (*STARTS, "coarse") if self.of_pixels else STARTS)
 
     @property
     def of_pixels(self) -> bool:

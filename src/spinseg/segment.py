@@ -9,23 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacency
-from spinseg.image.features import Codebook, site_sizes
-from spinseg.image.files import read_mask, read_picture
-from spinseg.image.pixels import ChannelAxis, Picture, WorkingCopy, as_picture, checked_mask, working_copy
-from spinseg.image.render import paint_edges
-from spinseg.image.superpixels import superpixels
+from spinseg.image.features import Codebook
+from spinseg.image.pixels import ChannelAxis, Picture
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
-from spinseg.inference.estimates import separation_probability
-from spinseg.inference.minimum import minimum_vi
 from spinseg.inference.progress import Report
-from spinseg.inference.regions import regions_of, without_small
 from spinseg.inference.sampler import sample, seed_of, thin_to_fit
 from spinseg.model.priors import PartitionPrior
 from spinseg.model.target import Model
-from spinseg.picture_model import maps_for, picture_model
-from spinseg.presets import Settings, settings_of
+from spinseg.presets import Settings, Start, settings_of
+from spinseg.scene import Scene, prepare
 from spinseg.segmentation import Segmentation, SegmentationInterrupted
 
 SINGLE_SITE_SWEEPS = 3  # between the coarse and the fine
@@ -49,6 +42,7 @@ def segment(
     estimate: str | None = None,
     moves: str | None = None,
     lam: Lam = None,
+    init: Start | None = None,
     sweeps: int | None = None,
     chains: int | None = None,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
@@ -103,6 +97,9 @@ def segment(
         of information over all their draws (`minimum_vi`), which leaves out what the draws do not agree on.
     moves, lam, sweeps, chains, workers, progress
         As in `sample`. The first half of the sweeps is not drawn from.
+    init : "one", "singletons", "greedy", labels of the sites, or one of these for each chain, optional
+        Where chains start, as in `sample`. `found.chains.labels[:, -1]` is where those of another segmentation with the
+        same sites ended.
     mask : array of bool or path, optional
         Where to segment, in the image's shape.
     channel_axis : int, None or "auto"
@@ -126,104 +123,34 @@ def segment(
     given: dict[str, Any] = {"sites": sites, "n_sites": n_sites, "connectivity": connectivity}
     given |= {"codebook": codebook, "n_words": n_words}
     given |= {"count_weight": count_weight, "phi": phi, "prior": prior, "beta": beta, "regions": regions}
-    given |= {"detail": detail, "estimate": estimate, "moves": moves, "lam": lam, "sweeps": sweeps, "chains": chains}
+    given |= {"detail": detail, "estimate": estimate, "moves": moves, "lam": lam, "init": init}
+    given |= {"sweeps": sweeps, "chains": chains}
     settings = settings_of(preset, {name: value for name, value in given.items() if value is not None})
     seed = seed_of(rng)
-    picture, inside = _read(image, mask, channel_axis)
-    told: dict[str, Any] = {
-        "channel_axis": channel_axis,
-        "source": os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
-        "mask": None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "an array",
-    }
-
-    made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
-    seen = working_copy(picture, inside, settings.max_pixels if made_here else None)
-    sites_seen, adjacency, model = _posterior(seen, settings)
-    start: str | NDArray[np.int32] = settings.init
-    if start == "coarse":
+    scene = prepare(image, settings, mask, channel_axis)
+    start = settings.init
+    if isinstance(start, str) and start == "coarse":
         try:
-            start = _coarse(picture, inside, model, settings, seed, workers, progress)
+            start = _coarse(scene, seed, workers, progress)
         except SegmentationInterrupted as stop:
-            raise SegmentationInterrupted(replace(stop.segmentation, **told)) from None
-    drawn, interrupted = _drawn(model, settings, start, seed, workers, progress)
-
-    partition = _estimated(drawn, settings.estimate, seed)
-    if settings.regions:
-        smallest = settings.smallest_region * np.count_nonzero(sites_seen >= 0)
-        pieces = regions_of(partition, model.graph)
-        partition = without_small(pieces, adjacency, site_sizes(sites_seen), model.beta, smallest)
-    separation = separation_probability(drawn.labels, model.graph.edges)
-    site_image = seen.whole(sites_seen, outside=-1)
-    segmentation = Segmentation(
-        labels=np.append(partition, np.int32(-1))[site_image],  # site -1, the outside, takes the last
-        sites=site_image,
-        boundary_probability=seen.whole(paint_edges(sites_seen, model.graph.edges, separation), outside=0),
-        partition=partition,
-        separation=separation,
-        model=model,
-        chains=drawn,
-        settings=settings,
-        seed=seed,
-        picture=picture,
-        interrupted=interrupted,
-        **told,
-    )
+            raise SegmentationInterrupted(replace(stop.segmentation, **scene.told)) from None
+    drawn, interrupted = _drawn(scene.model, settings, start, seed, workers, progress)
+    segmentation = scene.segmentation(drawn, seed, interrupted)
     if interrupted:
         raise SegmentationInterrupted(segmentation)
     return segmentation
 
 
-def _read(
-    image: Picture | ArrayLike | str | os.PathLike[str],
-    mask: ArrayLike | str | os.PathLike[str] | None,
-    channel_axis: ChannelAxis,
-) -> tuple[Picture, NDArray[np.bool_] | None]:
-    """The picture in standard form, and its mask, each from a file or an array."""
-    inside = read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask
-    if isinstance(image, (str, os.PathLike)):
-        picture = read_picture(image, channel_axis=channel_axis, mask=inside)
-    else:
-        picture = as_picture(image, channel_axis=channel_axis, mask=inside)
-    return picture, checked_mask(inside, picture.shape)
-
-
-def _posterior(seen: WorkingCopy, settings: Settings) -> tuple[NDArray[np.int32], RegionAdjacency, Model]:
-    """The sites of a picture, which of them touch, and the posterior over their partitions."""
-    n_pixels = int(np.prod(seen.picture.shape)) if seen.inside is None else int(np.count_nonzero(seen.inside))
-    maps = maps_for(seen.picture, settings, seen.inside)
-    sites = superpixels(
-        seen.picture,
-        kind=settings.sites,
-        n_sites=settings.n_sites,
-        pixels_per_site=settings.pixels_per_site_of(n_pixels),
-        mask=seen.inside,
-        relief=None if maps is None else maps.relief,
-    )
-    if settings.of_pixels:
-        graph = grid_graph(sites.shape, connectivity=settings.connectivity, inside=seen.inside)
-        adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
-    else:
-        adjacency = region_adjacency(sites)
-    return sites, adjacency, picture_model(seen.picture, sites, adjacency, settings, maps)
-
-
-def _coarse(
-    picture: Picture,
-    inside: NDArray[np.bool_] | None,
-    model: Model,
-    settings: Settings,
-    seed: int,
-    workers: int | None,
-    progress: bool | Report | None,
-) -> str | NDArray[np.int32]:
-    """The labels that a segmentation with larger sites gives to those of `model`; one cluster if the prior forbids.
+def _coarse(scene: Scene, seed: int, workers: int | None, progress: bool | Report | None) -> str | NDArray[np.int32]:
+    """The labels that a segmentation with larger sites gives to those of a scene; one cluster if the prior forbids.
 
     Some sweeps move its outlines by single sites first: a sweep that moves whole clusters would join what they miss.
     """
+    model, settings = scene.model, scene.settings
     found = segment(
-        picture,
+        scene.picture,
         settings.preset,
-        mask=inside,
+        mask=scene.seen.original_inside,
         detail=settings.detail,
         chains=settings.chains,
         rng=seed,
@@ -242,7 +169,7 @@ def _coarse(
 def _drawn(
     model: Model,
     settings: Settings,
-    start: str | NDArray[np.int32],
+    start: Start,
     seed: int,
     workers: int | None,
     progress: bool | Report | None,
@@ -266,13 +193,6 @@ def _drawn(
     except SamplingInterrupted as stop:
         return stop.chains, True
     return chains, False
-
-
-def _estimated(drawn: Chains, estimate: str, seed: int) -> NDArray[np.int32]:
-    """The partition that stands for the draws; the best where an interruption left none."""
-    if estimate == "best" or not drawn.labels.size:
-        return drawn.best_labels
-    return minimum_vi(drawn.labels, rng=seed).labels
 
 
 class _Door(ModuleType):

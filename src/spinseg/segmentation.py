@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -127,22 +128,15 @@ class Segmentation:
     @property
     def verdict(self) -> str:
         """Whether the chains agree, in plain language."""
-        if self.settings.init not in ("greedy", "coarse") or self.chains.n_chains < 2:
+        start = self.settings.init
+        if not isinstance(start, str) or start not in ("greedy", "coarse") or self.chains.n_chains < 2:
             return self.diagnostics.verdict
         return f"{self.diagnostics.verdict} All of them started from one place, so other modes may have been missed."
 
     @property
     def repeat(self) -> str:
         """The line of Python that gives the same segmentation, if it is not interrupted."""
-        arguments = [repr(self.source) if self.source else "image"]
-        if self.settings.preset != "photo":
-            arguments.append(repr(self.settings.preset))
-        arguments += [f"{name}={_written(name, value)}" for name, value in self.settings.changes().items()]
-        if self.channel_axis != "auto":
-            arguments.append(f"channel_axis={self.channel_axis}")
-        if self.mask is not None:
-            arguments.append("mask=mask" if self.mask == "an array" else f"mask={self.mask!r}")
-        return f"ss.segment({', '.join([*arguments, f'rng={self.seed}'])})"
+        return repeating(self.settings, self.seed, self.source, self.channel_axis, self.mask)
 
     def summary(self) -> dict[str, Any]:
         """Everything but the pictures, in types that JSON knows."""
@@ -202,6 +196,27 @@ class SegmentationInterrupted(KeyboardInterrupt):
         self.segmentation = segmentation
 
 
+def repeating(
+    settings: Settings,
+    seed: int,
+    source: str | None,
+    channel_axis: ChannelAxis = "auto",
+    mask: str | None = None,
+    written: Mapping[str, str] = {},
+) -> str:
+    """The call of `segment` with these settings; `written` are settings as Python that their values do not tell."""
+    arguments = [repr(source) if source else "image"]
+    if settings.preset != "photo":
+        arguments.append(repr(settings.preset))
+    changes = {name: _written(name, value) for name, value in settings.changes().items()} | dict(written)
+    arguments += [f"{name}={text}" for name, text in changes.items()]
+    if channel_axis != "auto":
+        arguments.append(f"channel_axis={channel_axis}")
+    if mask is not None:
+        arguments.append("mask=mask" if mask == "an array" else f"mask={mask!r}")
+    return f"ss.segment({', '.join([*arguments, f'rng={seed}'])})"
+
+
 def plain_settings(settings: Settings) -> dict[str, str | int | float | bool | None]:
     """Settings by name, as result.json has them."""
     return {name: _plain(name, value) for name, value in vars(settings).items()}
@@ -211,7 +226,8 @@ def _written(name: str, value: Any) -> str:
     """A setting as Python; arrays and the like by their name."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, (str, int, float)):
+    names = isinstance(value, (tuple, list)) and all(isinstance(item, str) for item in value)
+    if isinstance(value, (str, int, float)) or names:
         return repr(value)
     return f"ss.{value!r}" if isinstance(value, (PartitionPrior, DataDriven)) else name
 

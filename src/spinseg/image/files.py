@@ -61,13 +61,19 @@ def read_image(path: FilePath) -> NDArray[Any]:
     return _read(path)[0]
 
 
-def read_picture(path: FilePath, *, channel_axis: ChannelAxis = "auto", mask: ArrayLike | None = None) -> Picture:
+def read_picture(
+    path: FilePath,
+    *,
+    channel_axis: ChannelAxis = "auto",
+    mask: ArrayLike | None = None,
+    most_pixels: int = MAX_PIXELS,
+) -> Picture:
     """The picture in a file in standard form, as `as_picture` of `read_image`; `channel_axis` and `mask` as there.
 
     A TIFF says which of its axes are channels, and whether one is opacity: here five channels are not taken for a
-    volume, nor red, green, blue and infrared for RGBA.
+    volume, nor red, green, blue and infrared for RGBA. Files of more than `most_pixels` are refused undecoded.
     """
-    array, own_axis = _read(path)
+    array, own_axis = _read(path, most_pixels)
     return as_picture(array, channel_axis=own_axis if channel_axis == "auto" else channel_axis, mask=mask)
 
 
@@ -169,7 +175,7 @@ def write_png(path: FilePath, pixels: ArrayLike) -> None:
     write_whole(path, lambda file: image.save(file, "PNG"))
 
 
-def _read(path: FilePath) -> tuple[NDArray[Any], ChannelAxis]:
+def _read(path: FilePath, most_pixels: int = MAX_PIXELS) -> tuple[NDArray[Any], ChannelAxis]:
     """The array in a file, and where `as_picture` finds its channels."""
     name = _shown(path)
     try:
@@ -183,7 +189,7 @@ def _read(path: FilePath) -> tuple[NDArray[Any], ChannelAxis]:
             if not kind or text:
                 refuse(name, _RULE, "text" if text else head[:16] or "an empty file")
             reader = {"TIFF": _read_tiff, "NPY": _read_npy}.get(kind, _read_pillow)
-            array, channel_axis = reader(name, kind, file)
+            array, channel_axis = reader(name, kind, file, most_pixels)
     except OSError as error:
         raise type(error)(f"{name} must be a file that can be read; received {error.strerror or error}") from None
     if array.dtype.kind not in "biuf":
@@ -191,7 +197,7 @@ def _read(path: FilePath) -> tuple[NDArray[Any], ChannelAxis]:
     return np.ascontiguousarray(array, array.dtype.newbyteorder("=")), channel_axis
 
 
-def _read_pillow(name: str, kind: str, file: BinaryIO) -> tuple[NDArray[Any], ChannelAxis]:
+def _read_pillow(name: str, kind: str, file: BinaryIO, most_pixels: int) -> tuple[NDArray[Any], ChannelAxis]:
     """The first frame of a picture that Pillow reads.
 
     Its file classes are called by name: Image.open does the same, but warns of sizes that are allowed here, and knows
@@ -212,13 +218,13 @@ def _read_pillow(name: str, kind: str, file: BinaryIO) -> tuple[NDArray[Any], Ch
     }
     with _decoding(name, kind):
         image = classes[kind](file)
-    _affordable(name, image.size[::-1])
+    _affordable(name, image.size[::-1], most_pixels)
     with _decoding(name, kind):
         array = _pixels(image)
     return _upright(array, _orientation(image.info.get("exif", b"")), rows=0), "auto"
 
 
-def _read_tiff(name: str, kind: str, file: BinaryIO) -> tuple[NDArray[Any], ChannelAxis]:
+def _read_tiff(name: str, kind: str, file: BinaryIO, most_pixels: int) -> tuple[NDArray[Any], ChannelAxis]:
     """The first series of a TIFF, channels last."""
     import logging
 
@@ -238,7 +244,7 @@ def _read_tiff(name: str, kind: str, file: BinaryIO) -> tuple[NDArray[Any], Chan
         n_channel_axes = axes.count("C") + axes.count("S")
         if n_channel_axes > 1 or len(axes) - n_channel_axes not in (2, 3):
             refuse(name, "hold one picture or volume, with or without channels", f"axes {axes} of {series.shape}")
-        _affordable(name, tuple(series.shape[i] for i in _channels_last(axes)))
+        _affordable(name, tuple(series.shape[i] for i in _channels_last(axes)), most_pixels)
         with _decoding(name, kind):
             array, axes, opacity = _unpacked(file, series, axes)
     array = array.transpose(_channels_last(axes))
@@ -277,13 +283,13 @@ def _unpacked(file: BinaryIO, series: Any, axes: str) -> tuple[NDArray[Any], str
     return array, stacked + "YXS"[: pages[0].ndim], True
 
 
-def _read_npy(name: str, kind: str, file: BinaryIO) -> tuple[NDArray[Any], ChannelAxis]:
+def _read_npy(name: str, kind: str, file: BinaryIO, most_pixels: int) -> tuple[NDArray[Any], ChannelAxis]:
     """The array in an .npy file; one of Python objects, which would run code, is refused."""
     with _decoding(name, kind):
         shape = np.lib.format.open_memmap(file.name, mode="r").shape  # reads no more than the header
     if len(shape) not in (2, 3, 4):
         refuse(name, "hold one picture or volume, with or without channels", shape)
-    _affordable(name, shape)
+    _affordable(name, shape, most_pixels)
     with _decoding(name, kind):
         return np.load(file, allow_pickle=False), "auto"
 
@@ -297,11 +303,11 @@ def _decoding(name: str, kind: str) -> Iterator[None]:
         refuse(name, f"be a whole {kind} file", str(error) or type(error).__name__)
 
 
-def _affordable(name: str, shape: tuple[int, ...]) -> None:
-    """Refuse sizes beyond MAX_PIXELS, claimed perhaps by a header of a few bytes, before there is memory for them."""
+def _affordable(name: str, shape: tuple[int, ...], most_pixels: int) -> None:
+    """Refuse too many pixels, claimed perhaps by a header of a few bytes, before there is memory for them."""
     channels = shape[-1] if len(shape) > 2 and shape[-1] <= 4 else 1
-    if math.prod(shape) > MAX_PIXELS * channels:
-        refuse(name, f"have at most {MAX_PIXELS} pixels", shape)
+    if math.prod(shape) > most_pixels * channels:
+        refuse(name, f"have at most {most_pixels} pixels", shape)
     if 0 in shape:
         refuse(name, "hold at least one pixel", shape)
 

@@ -106,6 +106,7 @@ class Record(NamedTuple):
     draw: np.ndarray  # (draws, n) int32; labels numbered by first appearance
     best: np.ndarray  # (n,) int32; labels numbered by first appearance
     best_log_posterior: np.ndarray  # (1,) float64
+    spin: np.ndarray  # (n,) uint32; spin-cluster of each site in the last sweep begun
 
 
 # --- Likelihood: log marginals from sufficient statistics; an empty cluster has 0 ---
@@ -1104,6 +1105,8 @@ def run(target, state, record, plan, done, until, rng):
             and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
         ):
             begin_sweep(target, state, plan, rng)
+            for i in range(state.spin.size):
+                record.spin[i] = state.spin[i]
             state.number[SPLITS_LEFT] = plan.splits
             state.number[REGROUPS_LEFT] = plan.regroups
         status = sweep(target, state, plan.inv_temperature, rng)

@@ -46,6 +46,7 @@ def run(
             and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
         ):
             _kernels.begin_sweep(target, state, plan._replace(local=0.0), rng)
+            record.spin[:] = state.spin
             state.number[SPLITS_LEFT] = plan.splits
             state.number[REGROUPS_LEFT] = plan.regroups
         status = sweep(log_g, target, state, plan.inv_temperature, rng)

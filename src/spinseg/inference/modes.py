@@ -16,7 +16,7 @@ from spinseg.inference.bonds import MIXED_LAMS, bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.pack import new_records, pack
 from spinseg.inference.progress import Report
-from spinseg.inference.sampler import generator
+from spinseg.inference.sampling import generator
 from spinseg.inference.starts import greedy_labels, starting_labels
 from spinseg.inference.workers import run_all
 from spinseg.model.target import Model

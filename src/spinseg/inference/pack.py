@@ -191,4 +191,5 @@ def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int) -> Record:
         draw=np.empty((chains, n_draws, n_sites), np.int32),
         best=np.empty((chains, n_sites), np.int32),
         best_log_posterior=np.empty((chains, 1)),
+        spin=np.zeros((chains, n_sites), np.uint32),
     )

@@ -14,7 +14,7 @@ from spinseg.inference._kernels import Plan, Record
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.pack import new_records, pack
-from spinseg.inference.sampler import ATTEMPTS, generator
+from spinseg.inference.sampling import ATTEMPTS, generator
 from spinseg.inference.starts import starting_labels
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat

@@ -21,7 +21,7 @@ from spinseg.evaluation.baselines import _ddcrp_kernels as kernels
 from spinseg.evaluation.baselines._ddcrp_kernels import FULL, N_CLUSTERS, Problem, Record, State
 from spinseg.inference.pack import MAX_TABLE, pack
 from spinseg.inference.progress import Progress, Report, reporting
-from spinseg.inference.sampler import MAX_DRAW_BYTES, generator
+from spinseg.inference.sampling import MAX_DRAW_BYTES, generator
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import HistogramTerm, Likelihood
 from spinseg.model.priors import DirichletProcess
