@@ -114,6 +114,10 @@ def segment(
     ] = None,
     sweeps: Annotated[int | None, typer.Option(help="Sweeps of each chain.")] = None,
     chains: Annotated[int | None, typer.Option(help="Number of chains.")] = None,
+    init: Annotated[
+        str | None,
+        typer.Option(help="Where chains start: one, singletons or greedy, or one of these for each, with commas."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
     mask: Annotated[str | None, typer.Option(help="Picture that is not black where to segment.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Pictures at a time, one processor each. [default: 1]")] = None,
@@ -155,6 +159,7 @@ def segment(
     given: dict[str, Any] = {"prior": chosen, "beta": beta, "lam": lam, "n_sites": sites, "mask": mask}
     given |= {"sites": site_kind and site_kind.value, "count_weight": count_weight, "sweeps": sweeps, "chains": chains}
     given |= {"detail": detail, "estimate": estimate and estimate.value}
+    given["init"] = tuple(init.split(",")) if init and "," in init else init
     keywords = {name: value for name, value in given.items() if value is not None}
     keywords |= {"preset": preset.value, "rng": seed}
     how = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite}
@@ -284,6 +289,23 @@ def reproduce(
 
     for path in made(what.value, out, root, quick=quick, jobs=jobs, progress=_tell):
         print(path.resolve())
+
+
+@app.command("app")
+def page(
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Port to listen at. [default: any free one]")
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
+) -> None:
+    """Open a page in the browser: drop a picture, move sliders, and watch the chains think."""
+    try:
+        from spinseg.app.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("starlette", "uvicorn", "anyio"):
+            raise
+        raise ImportError('the page needs Starlette and uvicorn: pip install "spinseg[web]"') from None
+    serve(port, open_browser=not no_browser)
 
 
 def _tell(line: str) -> None:

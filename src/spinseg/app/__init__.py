@@ -1,0 +1,1 @@
+"""The page: a picture, sliders, and chains that can be watched."""

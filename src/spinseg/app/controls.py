@@ -1,0 +1,328 @@
+"""What a person can set on the page: names, ranges and sentences, and the settings that they come to."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from spinseg import __version__
+from spinseg._checks import number, one_of, refuse, whole
+from spinseg.image.render import label_colours
+from spinseg.inference.starts import STARTS
+from spinseg.pictures import PICTURES
+from spinseg.presets import PRESETS, PRIOR_PARAMETERS, Settings, prior_named, settings_of
+
+MOST_SITES, MOST_CHAINS = 20_000, 4
+MOST_COLOURS = 1000
+DIFFERENT = ("greedy", "one", "singletons", "greedy")  # starts of chains, where each has its own
+
+
+@dataclass(frozen=True)
+class Control:
+    """A number that can be set; `restarts` where chains begin anew then, `only` where one preset has it."""
+
+    name: str
+    label: str
+    symbol: str
+    about: str
+    group: str
+    least: float
+    most: float
+    scale: str = "linear"
+    whole: bool = False
+    restarts: bool = False
+    only: str | None = None
+
+
+CONTROLS = (
+    Control(
+        "alpha", "Concentration", "α", "Larger: more clusters, before the picture is seen.", "prior", 1e-6, 1e3, "log"
+    ),
+    Control("discount", "Discount", "θ", "Larger: more small clusters beside a few large ones.", "prior", 0, 0.95),
+    Control(
+        "labels",
+        "Labels",
+        "K",
+        "The most clusters; for a mixture of finite mixtures their expected number.",
+        "prior",
+        2,
+        200,
+        "log",
+        whole=True,
+    ),
+    Control(
+        "min_size", "Smallest cluster", "", "Sites that a cluster has at least.", "prior", 1, 500, "log", whole=True
+    ),
+    Control(
+        "max_size",
+        "Largest cluster",
+        "",
+        "Sites that a cluster has at most.",
+        "prior",
+        1,
+        MOST_SITES,
+        "log",
+        whole=True,
+    ),
+    Control(
+        "detail",
+        "Detail",
+        "",
+        "How little evidence makes a boundary, and how small a region may be.",
+        "posterior",
+        0,
+        1,
+        only="photo",
+    ),
+    Control(
+        "beta",
+        "Smoothness",
+        "β",
+        "How strongly touching sites hold together, all alike. Left alone, photo weighs the "
+        "evidence of a boundary between any two.",
+        "posterior",
+        -2,
+        10,
+    ),
+    Control(
+        "count_weight",
+        "Count weight",
+        "",
+        "How many observations a pixel counts for: neighbouring pixels are far from independent.",
+        "posterior",
+        1e-5,
+        1,
+        "log",
+    ),
+    Control(
+        "n_sites",
+        "Sites",
+        "n",
+        "About how many small patches the picture is cut into; clusters are made of them.",
+        "posterior",
+        10,
+        MOST_SITES,
+        "log",
+        whole=True,
+        restarts=True,
+    ),
+    Control(
+        "lam",
+        "Bond strength",
+        "λ",
+        "How readily touching sites move together: 0 moves them one by one. It changes the "
+        "way, not the posterior. Left alone, photo draws it afresh before each sweep.",
+        "sampler",
+        0,
+        50,
+    ),
+    Control(
+        "chains",
+        "Chains",
+        "",
+        "Run side by side: where they agree, the answer does not depend on the start.",
+        "sampler",
+        1,
+        MOST_CHAINS,
+        whole=True,
+        restarts=True,
+    ),
+    Control(
+        "seed", "Seed", "", "The same seed gives the same chains.", "sampler", 0, 2**31 - 1, whole=True, restarts=True
+    ),
+)
+
+
+class Prior(NamedTuple):
+    """A prior as the page names it."""
+
+    label: str
+    about: str
+    defaults: dict[str, float]
+
+
+PRIORS = {
+    "preset": Prior(
+        "That of the preset",
+        "photo has a Dirichlet process whose preference for large clusters is tempered, paper a plain one.",
+        {},
+    ),
+    "dp": Prior("Dirichlet process", "Any number of clusters; large ones grow larger.", {"alpha": 3.0}),
+    "py": Prior(
+        "Pitman-Yor process",
+        "Any number of clusters, sizes falling off like a power law.",
+        {"alpha": 3.0, "discount": 0.25},
+    ),
+    "potts": Prior("Potts", "At most K clusters, of any sizes alike.", {"labels": 10}),
+    "finite": Prior("Finite Dirichlet", "At most K clusters, with weights of their own.", {"labels": 10, "alpha": 1.0}),
+    "mfm": Prior(
+        "Mixture of finite mixtures",
+        "A finite Dirichlet whose number of labels is unknown.",
+        {"alpha": 1.0, "labels": 10},
+    ),
+}
+STARTS_SHOWN = {
+    "different": (
+        "a different one for each",
+        "Chains from different starts that agree have likely found all there is.",
+    ),
+    "greedy": ("merged sites", "Sites joined one pair at a time, as long as the posterior gains."),
+    "one": ("one cluster", "Everything together."),
+    "singletons": ("every site alone", "As many clusters as there are sites."),
+}
+PRESETS_SHOWN = {
+    "photo": "The best that is known for photographs: sites follow edges, couplings the evidence of a boundary.",
+    "paper": "As in Xu, Caron & Doucet: histograms of colour words, equal couplings, their sampler.",
+}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """All choices of a page, as it sent them; None is the preset's."""
+
+    preset: str = "photo"
+    prior: str = "preset"
+    start: str = "different"
+    alpha: float | None = None
+    discount: float | None = None
+    labels: int | None = None
+    min_size: int | None = None
+    max_size: int | None = None
+    detail: float | None = None
+    beta: float | None = None
+    count_weight: float | None = None
+    n_sites: int | None = None
+    lam: float | None = None
+    chains: int = 2
+    seed: int = 0
+
+    @classmethod
+    def read(cls, sent: Mapping[str, Any]) -> "Chosen":
+        """What a page sent, refused where it is unknown or out of range; what does not apply is left out."""
+        one_of("preset", sent.get("preset", "photo"), list(PRESETS))
+        one_of("prior", sent.get("prior", "preset"), list(PRIORS))
+        one_of("start", sent.get("start", "different"), list(STARTS_SHOWN))
+        known = set(asdict(cls()))
+        for name in sent:
+            if name not in known:
+                refuse("settings", f"be among {', '.join(sorted(known))}", name)
+        values: dict[str, Any] = {name: sent[name] for name in ("preset", "prior", "start") if name in sent}
+        has = parameters(sent.get("prior", "preset"))
+        for control in CONTROLS:
+            value = sent.get(control.name)
+            applies = control.group != "prior" or control.name in has
+            applies = applies and control.only in (None, sent.get("preset", "photo"))
+            if value is None or not applies:
+                continue
+            if control.whole:
+                value = whole(control.name, value, at_least=int(control.least), below=int(control.most) + 1)
+            values[control.name] = number(control.name, value, at_least=control.least, at_most=control.most)
+            if control.whole:
+                values[control.name] = int(value)
+        return cls(**values)
+
+    @property
+    def starts(self) -> str | tuple[str, ...]:
+        """Where the chains start, as `segment` takes it."""
+        if self.start != "different":
+            return self.start
+        return DIFFERENT[: self.chains] if self.chains > 1 else DIFFERENT[0]
+
+    def of_sites(self) -> tuple[Any, ...]:
+        """What the sites depend on."""
+        return self.preset, self.n_sites
+
+    def of_evidence(self) -> tuple[Any, ...]:
+        """What the posterior depends on, but for the prior."""
+        return *self.of_sites(), self.beta, self.count_weight, self.detail
+
+    def begins_anew(self, before: "Chosen") -> bool:
+        """Whether chains cannot go on from where they are under `before`."""
+        names = ("preset", "start", *(control.name for control in CONTROLS if control.restarts))
+        return any(getattr(self, name) != getattr(before, name) for name in names)
+
+    def _named(self) -> dict[str, Any]:
+        """The prior as the command line names it, with its defaults filled in where it needs them."""
+        labels = self.labels
+        if labels is None and self.prior in ("potts", "finite"):
+            labels = int(PRIORS[self.prior].defaults["labels"])
+        found: dict[str, Any] = {"prior": None if self.prior == "preset" else self.prior, "alpha": self.alpha}
+        return found | {
+            "discount": self.discount,
+            "labels": labels,
+            "min_size": self.min_size,
+            "max_size": self.max_size,
+        }
+
+    def settings(self, n_pixels: int) -> Settings:
+        """The settings of `segment`, for a picture of so many pixels."""
+        named = self._named()
+        prior = prior_named(
+            named["prior"],
+            self.preset,
+            concentration=named["alpha"],
+            discount=named["discount"],
+            n_labels=named["labels"],
+            min_size=named["min_size"],
+            max_size=named["max_size"],
+        )
+        given: dict[str, Any] = {"prior": prior, "beta": self.beta, "lam": self.lam, "n_sites": self.sites_of(n_pixels)}
+        given |= {"count_weight": self.count_weight, "detail": self.detail}
+        given |= {"chains": self.chains, "init": self.starts}
+        return settings_of(self.preset, {name: value for name, value in given.items() if value is not None})
+
+    def sites_of(self, n_pixels: int) -> int | None:
+        """About how many sites to ask for: the preset's choice, unless that is too many."""
+        usual = PRESETS[self.preset]
+        if self.n_sites is None and usual.max_pixels is None and n_pixels / usual.pixels_per_site > MOST_SITES:
+            return MOST_SITES
+        return self.n_sites
+
+    def command(self, source: str, n_pixels: int, sweeps: int) -> str:
+        """The command line that gives the same."""
+        import shlex
+
+        starts = self.starts if isinstance(self.starts, str) else ",".join(self.starts)
+        options = {"preset": None if self.preset == "photo" else self.preset, **self._named()}
+        options |= {"beta": self.beta, "lambda": self.lam, "sites": self.sites_of(n_pixels)}
+        options |= {"count-weight": self.count_weight, "detail": self.detail, "sweeps": sweeps, "chains": self.chains}
+        options |= {"init": starts, "seed": self.seed}
+        parts = ["spinseg", "segment", shlex.quote(source)]
+        for name, value in options.items():
+            if value is not None:
+                parts.append(f"--{name.replace('_', '-')} {value}")
+        return " ".join(parts)
+
+
+def parameters(prior: str) -> list[str]:
+    """Which controls a prior has."""
+    return [*PRIOR_PARAMETERS.get(prior, ()), "min_size", "max_size"]
+
+
+def about(most_running: int, upload_bytes: int, most_pixels: int) -> dict[str, Any]:
+    """What the page is built from."""
+    limits = {"upload_bytes": upload_bytes, "pixels": most_pixels, "sites": MOST_SITES, "chains": MOST_CHAINS}
+    return {
+        "version": __version__,
+        "limits": limits | {"running": most_running},
+        "examples": [
+            {"name": name, "credit": picture.credit, "picture": f"/api/examples/{name}"}
+            for name, picture in PICTURES.items()
+        ],
+        "presets": [
+            {"name": name, "about": text, "values": _values(PRESETS[name])} for name, text in PRESETS_SHOWN.items()
+        ],
+        "priors": [{"name": name, **prior._asdict(), "parameters": parameters(name)} for name, prior in PRIORS.items()],
+        "starts": [{"name": name, "label": label, "about": text} for name, (label, text) in STARTS_SHOWN.items()],
+        "controls": [{"kind": "number", **asdict(control)} for control in CONTROLS],
+        "palette": b64encode(label_colours(MOST_COLOURS).tobytes()).decode(),
+    }
+
+
+def _values(settings: Settings) -> dict[str, float | None]:
+    """What a preset chooses, as far as it is a number."""
+    values = {name: getattr(settings, name) for name in ("count_weight", "beta", "lam", "n_sites", "detail")}
+    return {name: value if isinstance(value, (int, float)) else None for name, value in values.items()}
+
+
+assert set(STARTS) < set(STARTS_SHOWN)

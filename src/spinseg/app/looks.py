@@ -1,0 +1,64 @@
+"""How a page sees a picture, its sites and its clusters."""
+
+from base64 import b64encode
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.image.pixels import Picture, working_copy
+from spinseg.scene import Scene
+
+MOST_SHOWN = 300_000  # pixels
+
+
+def shown_picture(picture: Picture) -> NDArray[np.uint8]:
+    """A picture as a page shows it, smaller where it is large: (rows, columns, 3)."""
+    return working_copy(picture, None, MOST_SHOWN).picture.rgb
+
+
+def shown_step(image: NDArray, shape: tuple[int, ...]) -> int:
+    """Of how many pixels of an image, along each axis, a page that shows `shape` sees one."""
+    return -(-image.shape[0] // shape[0])
+
+
+def shown_sites(scene: Scene, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """The site of each pixel shown."""
+    step = shown_step(scene.sites, shape)
+    return np.ascontiguousarray(scene.sites[::step, ::step])
+
+
+def shown_boundaries(probability: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Boundary probabilities of pixels shown, 255 for certain: the largest of each block, so that no line is lost."""
+    image, step = np.rint(255 * probability).astype(np.uint8), shown_step(probability, shape)
+    for axis in (0, 1):
+        image = np.maximum.reduceat(image, np.arange(0, image.shape[axis], step), axis=axis)
+    return image
+
+
+def keeping_numbers(labels: NDArray[np.int32], before: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Labels, numbered so that a cluster keeps the number of the one before that it shares most sites with.
+
+    Others get the lowest numbers that are free. `aligned` numbers better, but in time that grows with the cube of the
+    number of clusters, and the chains may start with as many as there are sites.
+
+    Examples
+    --------
+    >>> keeping_numbers(np.array([0, 0, 1, 2]), np.array([4, 4, 4, 1])).tolist()
+    [4, 4, 0, 1]
+    """
+    k = int(labels.max()) + 1
+    pairs, shared = np.unique(before.astype(np.int64) * k + labels, return_counts=True)
+    old, new = np.divmod(pairs, k)
+    order = np.argsort(shared, kind="stable")  # what is written last stays: the most
+    best_of_new, best_of_old = np.full(k, -1), np.full(int(before.max()) + 1, -1)
+    best_of_new[new[order]] = old[order]
+    best_of_old[old[order]] = new[order]
+    number = np.where(best_of_old[best_of_new] == np.arange(k), best_of_new, -1)
+    free = np.setdiff1d(np.arange(2 * k), number)
+    number[number < 0] = free[: np.count_nonzero(number < 0)]
+    return number[labels].astype(np.int32)
+
+
+def packed(numbers: NDArray) -> str:
+    """Whole numbers below 65,536 as text: base64 of two bytes each, the lower first."""
+    return b64encode(numbers.astype("<u2").tobytes()).decode()

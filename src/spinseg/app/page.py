@@ -1,0 +1,393 @@
+"""One page: a picture, the choices made for it, and its chains, in rounds so that all are at the same sweep."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.app.controls import Chosen
+from spinseg.app.looks import keeping_numbers, packed, shown_boundaries, shown_picture, shown_sites
+from spinseg.image.pixels import Picture
+from spinseg.inference.chains import Chains
+from spinseg.inference.diagnostics import diagnose
+from spinseg.inference.estimates import co_clustering, separation_probability
+from spinseg.inference.sampling import Sampling
+from spinseg.model.target import Model
+from spinseg.presets import Settings
+from spinseg.scene import Scene, prepare
+from spinseg.segmentation import Segmentation, repeating
+
+MOST_SWEEPS, MOST_LABELS = 5000, 2**24  # of one stage of a page; labels of all draws of all its chains, 64 MB
+ROUND_SECONDS = 0.07  # of all chains side by side, between two looks at them
+JUDGED_SECONDS, FEWEST_JUDGED = 1.0, 8  # between two judgements of whether chains agree; sweeps before the first
+MOST_DRAWS = 400  # of a chain, that a judgement or a map on the page is made from; exports use all
+FORBIDDEN = "This prior forbids the partitions that the chains were at, so they began anew."
+NO_COMMAND = "The settings were changed while the chains ran: Python repeats that, one command line cannot."
+
+
+class NotYet(Exception):
+    """What is asked for needs a sweep that was not made yet."""
+
+
+class Threads(NamedTuple):
+    """Where work is done that takes long."""
+
+    chains: Executor
+    others: Executor
+
+
+class Stage(NamedTuple):
+    """Chains under one posterior, and the seed that they have."""
+
+    scene: Scene
+    sampling: Sampling
+    seed: int
+    goes_on: bool = False  # from where those of an earlier stage were
+
+    @classmethod
+    def of(cls, scene: Scene, seed: int, labels: NDArray[np.int32] | None = None) -> "Stage":
+        """Chains that start as the scene's settings say, or at `labels`, one row for each."""
+        if labels is not None:
+            scene = replace(scene, settings=replace(scene.settings, init=labels))
+        settings, n_sites = scene.settings, scene.model.graph.n_sites
+        most = max(1, min(MOST_SWEEPS, MOST_LABELS // (settings.chains * n_sites)))
+        how = (settings.moves, settings.lam, settings.init)
+        sampling = Sampling(scene.model, most, settings.chains, *how, rng=seed)
+        return cls(scene, sampling, seed, labels is not None)
+
+    @property
+    def most_sweeps(self) -> int:
+        """Sweeps that there is room for."""
+        return self.sampling.records.log_posterior.shape[1]
+
+    @property
+    def done(self) -> int:
+        """Sweeps that all chains have made."""
+        return min(runner.done for runner in self.sampling.runners)
+
+    def labels(self) -> NDArray[np.int32]:
+        """Where the chains are, (chain, site)."""
+        records = self.sampling.records
+        return records.draw[:, self.done - 1] if self.done else records.best
+
+    def settings(self) -> Settings:
+        """What `segment` gives the same with."""
+        return replace(self.scene.settings, sweeps=self.done)
+
+    def drawn(self) -> Chains:
+        """What `segment` would have drawn: the second half of the sweeps."""
+        drawn = self.sampling.so_far()
+        burn_in = drawn.n_sweeps // 2
+        return replace(drawn, labels=drawn.labels[:, burn_in:], burn_in=burn_in)
+
+    def line(self, source: str) -> str:
+        """The Python that makes it, after the line of the stage before."""
+        settings, init = self.settings(), "found.chains.labels[:, -1]"
+        return f"found = {repeating(settings, self.seed, source, written={'init': init} if self.goes_on else {})}"
+
+
+class Page:
+    """A picture under way. What waits for the round in progress is a coroutine.
+
+    Attributes
+    ----------
+    source : str
+        What the snippet calls the picture.
+    scene_number, stage_number : int
+        How often the sites were made anew, and how often chains began anew or went on under another posterior.
+    looks : int
+        Grows when there is something new to see.
+    """
+
+    def __init__(self, picture: Picture, source: str, threads: Threads) -> None:
+        self.picture, self.source, self.threads = picture, source, threads
+        self.n_pixels = int(np.prod(picture.shape))
+        self.shown = shown_picture(picture)
+        self.chosen: Chosen | None = None
+        self.scene_number = self.stage_number = self.looks = 0
+        self.running = self.closed = False
+        self._stage: Stage | None = None
+        self._speed: float | None = None
+        self._note: str | None = None
+        self._earlier: list[tuple[int, str]] = []  # sweeps and Python of the stages that this one goes on from
+        self._seen: dict[str, Any] = {}
+        self._numbers: list[NDArray[np.int32]] = []
+        self._agreement: dict[str, Any] | None = None
+        self._per_second = 0.0
+        self._lock, self._changed = asyncio.Lock(), asyncio.Condition()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    # --- what a person does ---
+
+    async def choose(self, chosen: Chosen) -> dict[str, Any]:
+        """Take up new settings: chains go on from where they are where they can, else they begin anew."""
+        async with self._lock:
+            if chosen == self.chosen:
+                return {"restarted": False, "note": None}
+            before, stage = self.chosen, self._stage
+            earlier, labels = self._earlier, None
+            if before is not None and stage is not None and not chosen.begins_anew(before):
+                earlier = [*earlier, (stage.done, stage.line(self.source))] if stage.done else earlier
+                labels = stage.labels() if earlier else None
+            new = await self._in_thread(self._staged, chosen, labels, chosen.seed + len(earlier))
+            note = FORBIDDEN if labels is not None and not new.goes_on else None
+            self.chosen, self._earlier, self._note = chosen, earlier if new.goes_on else [], note
+            self.scene_number += before is None or chosen.of_sites() != before.of_sites()
+            await self._begin(new)
+        return {"restarted": not new.goes_on, "note": note}
+
+    def _staged(self, chosen: Chosen, labels: NDArray[np.int32] | None, seed: int) -> Stage:
+        """Chains under new choices: from `labels` where the prior allows them, else from the start."""
+        settings, before = chosen.settings(self.n_pixels), self._stage
+        if before is not None and self.chosen is not None and chosen.of_evidence() == self.chosen.of_evidence():
+            old = before.scene.model
+            model = Model(old.graph, old.likelihood, settings.prior, old.beta)
+            scene = replace(before.scene, settings=settings, model=model)
+        else:
+            scene = prepare(self.picture, settings)
+            scene = replace(scene, told=scene.told | {"source": self.source})
+        sizes = [] if labels is None else [np.bincount(row) for row in labels]
+        if sizes and all(scene.model.log_prior_of_sizes(each) > -np.inf for each in sizes):
+            return Stage.of(scene, seed, labels)
+        return Stage.of(scene, chosen.seed)
+
+    async def restart(self) -> None:
+        """Begin anew, with the same settings and seed."""
+        async with self._lock:
+            stage, chosen = self._ready(), self.chosen
+            assert chosen is not None
+            scene = replace(stage.scene, settings=chosen.settings(self.n_pixels))
+            self._earlier, self._note = [], None
+            await self._begin(await self._in_thread(Stage.of, scene, chosen.seed))
+
+    def run(self, speed: float | None) -> None:
+        """Let the chains run, at most `speed` sweeps a second."""
+        self.running, self._speed = True, speed
+        self._keep_going("drive", self._drive)
+
+    async def pause(self) -> None:
+        """Let the chains rest."""
+        self.running = False
+        async with self._lock:
+            await self._tell()
+
+    async def step(self) -> None:
+        """One sweep."""
+        self.running = False
+        async with self._lock:
+            stage = self._ready()
+            if stage.done < stage.most_sweeps:
+                await self._advance(stage, stage.done + 1)
+            await self._tell()
+
+    def close(self) -> None:
+        """Stop for good, as soon as a spin-cluster is moved."""
+        self.running, self.closed = False, True
+        for runner in self._stage.sampling.runners if self._stage else []:
+            runner.stop()
+
+    # --- what a person sees ---
+
+    @property
+    def state(self) -> str:
+        """In a word."""
+        if self._stage is None:
+            return "building"
+        if self._stage.done >= self._stage.most_sweeps:
+            return "done"
+        return "running" if self.running else "paused"
+
+    async def wait(self, seen: int, seconds: float) -> None:
+        """Until there is something that was not seen yet, or so many seconds have passed."""
+        try:
+            async with asyncio.timeout(seconds), self._changed:
+                await self._changed.wait_for(lambda: self.looks != seen or self.closed)
+        except TimeoutError:
+            pass
+
+    def frame(self, stage_number: int, sent: int) -> dict[str, Any]:
+        """What there is to see, with the traces of this stage since sweep `sent` of that stage."""
+        if self._stage is None:
+            empty: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "n_sites": 0, "chains": []}
+            return empty | {"state": self.state}
+        done, first = self._seen["sweeps"], sent if stage_number == self.stage_number else 0
+        records = self._stage.sampling.records
+        traces: dict[str, Any] = {"from": first}
+        for name in ("log_posterior", "n_clusters"):
+            traces[name] = np.round(getattr(records, name)[:, first:done], 2).tolist()
+        told = {"state": self.state, "per_second": round(self._per_second, 1), "agreement": self._agreement}
+        return self._seen | told | {"traces": traces}
+
+    def sites(self) -> NDArray[np.int32]:
+        """The site of each pixel shown."""
+        return shown_sites(self._ready().scene, self.shown.shape)
+
+    async def result(self) -> dict[str, Any]:
+        """The segmentation as it would be exported now."""
+        stage, drawn = await self._drawn()
+        partition = await self._in_thread(stage.scene.partition, drawn, stage.seed)
+        return {"sweeps": drawn.n_sweeps, "n_regions": int(partition.max()) + 1, "labels": packed(partition)}
+
+    async def boundaries(self) -> NDArray[np.uint8]:
+        """How probable a boundary is beside each pixel shown, 255 for certain."""
+        stage, drawn = await self._drawn()
+
+        def painted() -> NDArray[np.uint8]:
+            separation = separation_probability(_some(drawn), stage.scene.model.graph.edges)
+            return shown_boundaries(stage.scene.boundary_probability(separation), self.shown.shape)
+
+        return await self._in_thread(painted)
+
+    async def together(self, site: int) -> NDArray[np.uint8]:
+        """How probable it is that each site shares a cluster with this one, 255 for certain."""
+        _, drawn = await self._drawn()
+        found = await self._in_thread(co_clustering, _some(drawn), site)
+        return np.rint(255 * found).astype(np.uint8)
+
+    async def segmentation(self) -> Segmentation:
+        """What the snippet gives."""
+        stage, drawn = await self._drawn()
+        scene = replace(stage.scene, settings=replace(stage.scene.settings, sweeps=drawn.n_sweeps))
+        return await self._in_thread(scene.segmentation, drawn, stage.seed)
+
+    async def repeat(self) -> dict[str, str | None]:
+        """The Python, and the command line where one is enough, that give the same."""
+        async with self._lock:
+            stage = self._swept()
+            lines = ["import spinseg as ss", *(line for _, line in self._earlier), stage.line(self.source)]
+            told: dict[str, str | None] = {"python": "\n".join(lines), "command": None, "note": NO_COMMAND}
+            if not self._earlier and self.chosen is not None:
+                command = self.chosen.command(self.source, self.n_pixels, stage.done)
+                told |= {"command": command, "note": None}
+            return told
+
+    # --- how it goes on ---
+
+    async def _begin(self, stage: Stage) -> None:
+        """Let a stage take the place of the one before."""
+        self._stage, self._agreement = stage, None
+        self.stage_number += 1
+        if not stage.goes_on:
+            self._numbers = []
+        await self._in_thread(self._look, stage)
+        await self._tell()
+
+    async def _drive(self) -> None:
+        """Round after round, until there is no room or the page is paused."""
+        size = 1
+        while self.running and not self.closed:
+            began = time.monotonic()
+            async with self._lock:
+                stage = self._stage
+                if not self.running or stage is None or stage.done >= stage.most_sweeps:
+                    break
+                if self._speed is not None:
+                    size = max(1, round(self._speed * ROUND_SECONDS))
+                size, before = min(size, stage.most_sweeps - stage.done), stage.done
+                await self._advance(stage, before + size)
+                took = time.monotonic() - began
+                self._keep_going("judge", self._judged)
+            await self._tell()
+            while self.running and self._speed is not None and time.monotonic() - began < size / self._speed:
+                await asyncio.sleep(min(0.05, 1 / self._speed))
+            self._per_second = size / (time.monotonic() - began)
+            size = max(1, min(int(size * ROUND_SECONDS / took), 2 * size))
+        self.running = False
+        await self._tell()
+
+    async def _advance(self, stage: Stage, sweeps: int) -> None:
+        """Advance all chains to so many sweeps, each in a thread, and look at them."""
+        loop = asyncio.get_running_loop()
+        work = [loop.run_in_executor(self.threads.chains, runner.advance, sweeps) for runner in stage.sampling.runners]
+        await asyncio.gather(*work)
+        await loop.run_in_executor(self.threads.chains, self._look, stage)
+
+    def _look(self, stage: Stage) -> None:
+        """Note what there is to see; clusters keep their numbers."""
+        labels, records = stage.labels(), stage.sampling.records
+        if self._numbers:
+            self._numbers = [keeping_numbers(row, old) for row, old in zip(labels, self._numbers, strict=True)]
+        else:
+            self._numbers = list(labels.copy())
+        starts = self.chosen.starts if self.chosen is not None else ""
+        chains = [
+            {
+                "start": starts if isinstance(starts, str) else starts[c],
+                "n_clusters": runner.n_clusters,
+                "log_posterior": round(runner.log_posterior, 2),
+                "labels": packed(self._numbers[c]),
+                "spins": packed(records.spin[c]),
+            }
+            for c, runner in enumerate(stage.sampling.runners)
+        ]
+        self._seen = {
+            "scene": self.scene_number,
+            "stage": self.stage_number,
+            "began": sum(sweeps for sweeps, _ in self._earlier),
+            "sweeps": stage.done,
+            "most_sweeps": stage.most_sweeps,
+            "note": self._note,
+            "n_sites": stage.scene.model.graph.n_sites,
+            "chains": chains,
+        }
+
+    async def _judged(self) -> None:
+        """Judge whether the chains agree, and rest a while."""
+        stage = self._stage
+        if stage is None or len(stage.sampling.runners) < 2 or stage.done < FEWEST_JUDGED:
+            return
+        stage, drawn = await self._drawn()
+        found = await self._in_thread(diagnose, replace(drawn, labels=_some(drawn)), stage.scene.model.graph)
+        r_hat = {name: _finite(row.r_hat) for name, row in found.table.items()}
+        if stage is self._stage:
+            self._agreement = {"r_hat": r_hat, "verdict": found.verdict, "agree": found.agree}
+            await self._tell()
+        await asyncio.sleep(JUDGED_SECONDS)
+
+    async def _drawn(self) -> tuple[Stage, Chains]:
+        """The chains so far."""
+        async with self._lock:
+            stage = self._swept()
+            return stage, stage.drawn()
+
+    def _ready(self) -> Stage:
+        """The stage, where the settings have come."""
+        if self._stage is None:
+            raise NotYet
+        return self._stage
+
+    def _swept(self) -> Stage:
+        """The stage, where a sweep was made."""
+        stage = self._ready()
+        if not stage.done:
+            raise NotYet
+        return stage
+
+    async def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self.threads.others, work, *arguments)
+
+    def _keep_going(self, name: str, work: Callable[[], Any]) -> None:
+        """Begin a task, unless one of its name is under way."""
+        if name not in self._tasks or self._tasks[name].done():
+            self._tasks[name] = asyncio.create_task(work())
+
+    async def _tell(self) -> None:
+        """Wake those who wait for something new."""
+        self.looks += 1
+        async with self._changed:
+            self._changed.notify_all()
+
+
+def _some(drawn: Chains) -> NDArray[np.int32]:
+    """At most MOST_DRAWS draws of each chain, evenly spaced."""
+    return drawn.labels[:, :: -(-drawn.labels.shape[1] // MOST_DRAWS)]
+
+
+def _finite(r_hat: float | None) -> float | str | None:
+    """R-hat as JSON knows it."""
+    return r_hat if r_hat is None or np.isfinite(r_hat) else "inf"

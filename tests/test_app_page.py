@@ -1,0 +1,281 @@
+"""The page without a browser: chains that go on, and what is exported, against the Python and the command it names."""
+
+import asyncio
+import shlex
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("starlette", reason="the extra [web] is not installed")
+
+from spinseg.app.controls import CONTROLS, Chosen, about, parameters
+from spinseg.app.looks import keeping_numbers, packed
+from spinseg.app.page import FORBIDDEN, NotYet, Page, Threads
+from spinseg.cli import app as command_line
+from spinseg.image.files import read_picture
+from spinseg.inference.estimates import co_clustering, separation_probability
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A small picture of four patches with noise."""
+    rng = np.random.default_rng(0)
+    image = np.zeros((90, 120, 3))
+    image[:45, :60], image[:45, 60:], image[45:, :40], image[45:, 40:] = (
+        (200, 60, 50),
+        (60, 160, 60),
+        (60, 70, 190),
+        (190, 180, 80),
+    )
+    file = tmp_path_factory.mktemp("page") / "it's a picture.png"
+    Image.fromarray((image + rng.normal(0, 25, image.shape)).clip(0, 255).astype(np.uint8)).save(file)
+    return file
+
+
+@pytest.fixture
+def page(path):
+    with ThreadPoolExecutor(4) as chains, ThreadPoolExecutor(2) as others:
+        made = Page(read_picture(path), str(path), Threads(chains, others))
+        yield made
+        made.close()
+
+
+def repeated(python):
+    """What the snippet gives."""
+    names = {}
+    exec(python, names)
+    return names["found"]
+
+
+def same(found, again):
+    np.testing.assert_array_equal(found.labels, again.labels)
+    np.testing.assert_array_equal(found.boundary_probability, again.boundary_probability)
+    np.testing.assert_array_equal(found.chains.labels, again.chains.labels)
+    assert found.chains.best_log_posterior == again.chains.best_log_posterior
+
+
+async def swept(page, sweeps):
+    """Let it run, and pause after at least so many sweeps."""
+    page.run(None)
+    while page.frame(0, 0)["sweeps"] < sweeps and page.state == "running":
+        await asyncio.sleep(0.01)
+    await page.pause()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"start": "one", "chains": 1, "seed": 3},
+        {"preset": "paper", "prior": "py", "alpha": 2, "discount": 0.3, "chains": 3, "n_sites": 60},
+        {"prior": "potts", "start": "singletons", "min_size": 2, "detail": 0.8},
+        {"prior": "mfm", "labels": 4, "beta": 0.5, "lam": 3, "count_weight": 0.01, "max_size": 300},
+    ],
+    ids=str,
+)
+def test_what_is_exported_is_what_the_snippet_and_the_command_give(page, sent, tmp_path):
+    async def used():
+        await page.choose(Chosen.read(sent))
+        await swept(page, 11)
+        return await page.segmentation(), await page.repeat(), await page.result()
+
+    found, told, result = asyncio.run(used())
+    same(found, repeated(told["python"]))
+    assert result["labels"] == packed(found.partition) and result["n_regions"] == found.n_clusters
+    assert result["sweeps"] == found.chains.n_sweeps and told["note"] is None
+    program, *arguments = shlex.split(told["command"])
+    assert program == "spinseg"
+    command_line([*arguments, "--out", str(tmp_path), "--quiet"], standalone_mode=False)
+    labels = np.asarray(Image.open(next(tmp_path.glob("*/labels.png"))))
+    np.testing.assert_array_equal(labels, found.labels)
+
+
+def test_chains_go_on_under_another_posterior_and_the_snippet_repeats_it(page):
+    async def used():
+        await page.choose(Chosen.read({"preset": "paper", "seed": 5}))
+        await swept(page, 7)
+        at = page._stage.labels().copy()
+        one = await page.choose(Chosen.read({"preset": "paper", "seed": 5, "beta": 0.3}))
+        np.testing.assert_array_equal(page._stage.labels(), at)
+        two = await page.choose(Chosen.read({"preset": "paper", "seed": 5, "prior": "py"}))  # before a sweep is made
+        np.testing.assert_array_equal(page._stage.labels(), at)
+        await page.step()
+        await page.step()
+        three = await page.choose(Chosen.read({"preset": "paper", "seed": 5, "prior": "py", "count_weight": 0.02}))
+        await swept(page, 5)
+        assert [one, two, three] == [{"restarted": False, "note": None}] * 3
+        return await page.segmentation(), await page.repeat(), page.frame(0, 0)
+
+    found, told, frame = asyncio.run(used())
+    assert told["python"].count("ss.segment(") == 3 and told["command"] is None and told["note"]
+    same(found, repeated(told["python"]))
+    assert frame["began"] >= 9 and frame["stage"] == 4
+
+
+def test_a_prior_that_forbids_where_chains_are_makes_them_begin_anew(page):
+    async def used():
+        await page.choose(Chosen.read({"start": "singletons"}))
+        await page.step()
+        told = await page.choose(Chosen.read({"start": "singletons", "prior": "potts", "labels": 2}))
+        await page.step()
+        return told, page.frame(0, 0), await page.segmentation(), await page.repeat()
+
+    told, frame, found, snippet = asyncio.run(used())
+    assert told == {"restarted": True, "note": FORBIDDEN} and frame["note"] == FORBIDDEN and frame["began"] == 0
+    assert max(chain["n_clusters"] for chain in frame["chains"]) <= 2
+    same(found, repeated(snippet["python"]))
+
+
+def test_a_restart_repeats_the_run(page):
+    async def used():
+        runs = []
+        await page.choose(Chosen())
+        for _ in range(2):
+            for _ in range(6):
+                await page.step()
+            runs.append(page.frame(0, 0))
+            await page.restart()
+        return runs, page.frame(0, 0)
+
+    (first, second), rest = asyncio.run(used())
+    assert first["traces"] == second["traces"] and rest["sweeps"] == 0
+    assert [c["labels"] for c in first["chains"]] == [c["labels"] for c in second["chains"]]
+    assert second["stage"] == first["stage"] + 1 and second["scene"] == first["scene"]
+
+
+def test_settings_that_change_the_sites_make_a_new_scene(page):
+    async def used():
+        await page.choose(Chosen())
+        before = page.sites()
+        await page.step()
+        told = await page.choose(Chosen(n_sites=40))
+        return before, page.sites(), told, page.frame(0, 0)
+
+    before, after, told, frame = asyncio.run(used())
+    assert told["restarted"] and frame["scene"] == 2 and frame["n_sites"] == after.max() + 1 < before.max()
+    assert before.shape == after.shape == page.shown.shape[:2]
+
+
+def test_maps_are_made_from_the_draws_so_far(page):
+    async def used():
+        await page.choose(Chosen())
+        await swept(page, 20)
+        return await page.segmentation(), await page.boundaries(), await page.together(3)
+
+    found, boundaries, together = asyncio.run(used())
+    np.testing.assert_allclose(boundaries / 255, found.boundary_probability, atol=0.003)
+    np.testing.assert_allclose(together / 255, co_clustering(found.chains.labels, 3), atol=0.003)
+    assert separation_probability(found.chains.labels, found.model.graph.edges).max() > 0.9
+
+
+def test_frames_carry_each_number_of_the_traces_once(page):
+    async def used():
+        await page.choose(Chosen(chains=2))
+        first = page.frame(-1, 0)
+        await page.step()
+        await page.step()
+        second = page.frame(first["stage"], first["sweeps"])
+        await page.step()
+        third = page.frame(second["stage"], second["sweeps"])
+        return [first, second, third], (await page.segmentation()).chains
+
+    frames, chains = asyncio.run(used())
+    assert [frame["traces"]["from"] for frame in frames] == [0, 0, 2]
+    for name, whole in (("log_posterior", chains.log_posterior), ("n_clusters", chains.n_clusters)):
+        sent = np.concatenate([frame["traces"][name] for frame in frames], axis=1)
+        np.testing.assert_allclose(sent, whole, atol=0.005)
+
+
+def test_two_chains_are_judged_and_one_is_not(page):
+    async def used(chains):
+        await page.choose(Chosen(chains=chains))
+        page.run(None)
+        end = time.monotonic() + 20
+        while page.frame(0, 0)["agreement"] is None and page.state == "running" and time.monotonic() < end:
+            await asyncio.sleep(0.05)
+            if chains == 1 and page.frame(0, 0)["sweeps"] > 100:
+                break
+        await page.pause()
+        return page.frame(0, 0)["agreement"]
+
+    found = asyncio.run(used(2))
+    assert set(found["r_hat"]) == {"log_posterior", "n_clusters", "entropy", "edge_agreement"} and found["verdict"]
+
+
+def test_a_speed_is_kept(page):
+    async def used():
+        await page.choose(Chosen(chains=1))
+        page.run(10.0)
+        began = time.monotonic()
+        await asyncio.sleep(1.5)
+        await page.pause()
+        return page.frame(0, 0)["sweeps"], time.monotonic() - began
+
+    sweeps, seconds = asyncio.run(used())
+    assert 3 <= sweeps <= 10 * seconds + 1
+
+
+def test_nothing_can_be_had_before_the_first_sweep(page):
+    async def used():
+        for wanted in (page.restart, page.step):
+            with pytest.raises(NotYet):
+                await wanted()
+        await page.choose(Chosen())
+        for wanted in (page.result, page.boundaries, page.segmentation, page.repeat):
+            with pytest.raises(NotYet):
+                await wanted()
+
+    asyncio.run(used())
+
+
+def test_room_for_sweeps_ends_and_says_so(page, monkeypatch):
+    monkeypatch.setattr("spinseg.app.page.MOST_SWEEPS", 12)
+
+    async def used():
+        await page.choose(Chosen())
+        await swept(page, 99)
+        return page.state, page.frame(0, 0)["sweeps"]
+
+    assert asyncio.run(used()) == ("done", 12)
+
+
+def test_clusters_keep_their_numbers():
+    rng = np.random.default_rng(1)
+    before = rng.integers(0, 6, 300).astype(np.int32)
+    after = before.copy()
+    after[:20] = 9
+    labels = np.unique(rng.permutation(10)[after], return_inverse=True)[1].astype(np.int32)
+    kept = keeping_numbers(labels, before)
+    assert (kept[20:] == before[20:]).all() and set(kept[:20]) == {6}
+    alone = keeping_numbers(np.arange(5, dtype=np.int32), np.zeros(5, np.int32))
+    assert sorted(alone) == [0, 1, 2, 3, 4]
+    assert (keeping_numbers(np.zeros(5, np.int32), np.array([3, 3, 1, 3, 2], np.int32)) == 3).all()
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
+def test_controls_are_checked_against_their_ranges(control):
+    prior = next((name for name in ("py", "finite", "preset") if control.name in parameters(name)), "preset")
+    for value in (control.least, control.most):
+        assert getattr(Chosen.read({"prior": prior, control.name: value}), control.name) == value
+    for value in (control.least - 1, control.most + 1, "1", True, [1], float("nan"), float("inf"), 10**400):
+        with pytest.raises(ValueError, match=f"^{control.name} must "):
+            Chosen.read({"prior": prior, control.name: value})
+
+
+def test_what_a_prior_does_not_have_is_left_out():
+    assert Chosen.read({"prior": "potts", "alpha": 3, "labels": 4}) == Chosen(prior="potts", labels=4)
+    assert Chosen.read({"preset": "paper", "detail": 0.2}) == Chosen(preset="paper")
+    for sent in ({"prior": "crp"}, {"preset": None}, {"start": 1}, {"gamma": 1}):
+        with pytest.raises(ValueError):
+            Chosen.read(sent)
+
+
+def test_the_page_is_told_of_every_control():
+    told = about(4, 1, 1)
+    names = {control["name"] for control in told["controls"]} | {"preset", "prior", "start"}
+    assert names == set(vars(Chosen()))
+    for prior in told["priors"]:
+        assert set(prior["defaults"]) <= set(prior["parameters"]) <= names and prior["about"]
