@@ -3,10 +3,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo app test lint bench clean
 
 demo: .venv/.core
 	$(BIN)/spinseg demo
+
+app: .venv/.web
+	$(BIN)/spinseg app
 
 test: lint
 	$(BIN)/python -m pytest
@@ -24,6 +27,10 @@ bench: .venv/.dev
 	@test -n "$(PYTHON)" || { echo "spinseg needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3"; exit 1; }
 	test -d .venv || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/.web: .venv/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[web]'
 	touch $@
 
 .venv/.dev: .venv/.core

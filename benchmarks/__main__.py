@@ -11,6 +11,7 @@ STUDIES = (
     "scaling",
     "pixels",
     "seams",
+    "app",
     "large",
     "segment",
     "calibration",

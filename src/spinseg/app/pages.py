@@ -1,6 +1,8 @@
 """All pages of a server: how many there may be, how many chains may run, and when they are given up."""
 
 import asyncio
+import contextlib
+import ctypes
 import os
 import secrets
 import threading
@@ -72,6 +74,7 @@ class Pages:
                     page.running = False
                 if gone > FORGET_SECONDS:
                     self.forget(name)
+                    self.threads.others.submit(give_memory_back)
 
     def forget(self, name: str) -> None:
         """Close a page for good."""
@@ -94,3 +97,9 @@ class Pages:
                 replace(scene, settings=stage.settings()).segmentation(drawn, 0)
         finally:
             self.warm.set()
+
+
+def give_memory_back() -> None:
+    """Return to the system what was freed; the C library of Linux would keep it for later."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
