@@ -255,6 +255,24 @@ def test_clusters_keep_their_numbers():
     assert (keeping_numbers(np.zeros(5, np.int32), np.array([3, 3, 1, 3, 2], np.int32)) == 3).all()
 
 
+def test_clusters_of_other_chains_are_numbered_like_those_of_the_first():
+    first, own = np.array([7, 7, 7, 2, 2, 2]), np.array([0, 0, 1, 1, 7, 5])
+    assert keeping_numbers(np.array([0, 0, 0, 1, 1, 1]), first, own).tolist() == [7, 7, 7, 2, 2, 2]
+    assert keeping_numbers(np.array([0, 0, 0, 1, 1, 2]), first, own).tolist() == [7, 7, 7, 2, 2, 5]
+
+
+def test_one_can_look_at_any_moment(page):
+    async def used():
+        for chosen in (Chosen(), Chosen(prior="dp"), Chosen(n_sites=50)):
+            changing = asyncio.create_task(page.choose(chosen))
+            while not changing.done():
+                frame = page.frame(0, 0)
+                assert len(frame["chains"]) == (2 if frame["stage"] else 0)
+                await asyncio.sleep(0)
+
+    asyncio.run(used())
+
+
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
 def test_controls_are_checked_against_their_ranges(control):
     prior = next((name for name in ("py", "finite", "preset") if control.name in parameters(name)), "preset")

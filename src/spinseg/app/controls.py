@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spinseg import __version__
 from spinseg._checks import number, one_of, refuse, whole
 from spinseg.image.render import label_colours
@@ -13,7 +16,7 @@ from spinseg.pictures import PICTURES
 from spinseg.presets import PRESETS, PRIOR_PARAMETERS, Settings, prior_named, settings_of
 
 MOST_SITES, MOST_CHAINS = 20_000, 4
-MOST_COLOURS = 1000
+MOST_COLOURS, PURITY, MIDDLE_GREY = 1000, 0.6, 150
 DIFFERENT = ("greedy", "one", "singletons", "greedy")  # starts of chains, where each has its own
 
 
@@ -315,8 +318,13 @@ def about(most_running: int, upload_bytes: int, most_pixels: int) -> dict[str, A
         "priors": [{"name": name, **prior._asdict(), "parameters": parameters(name)} for name, prior in PRIORS.items()],
         "starts": [{"name": name, "label": label, "about": text} for name, (label, text) in STARTS_SHOWN.items()],
         "controls": [{"kind": "number", **asdict(control)} for control in CONTROLS],
-        "palette": b64encode(label_colours(MOST_COLOURS).tobytes()).decode(),
+        "palette": b64encode(_calm(label_colours(MOST_COLOURS)).tobytes()).decode(),
     }
+
+
+def _calm(colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Colours, somewhat nearer to grey: whole areas are painted in them."""
+    return np.rint(PURITY * colours.astype(np.float64) + (1 - PURITY) * MIDDLE_GREY).astype(np.uint8)
 
 
 def _values(settings: Settings) -> dict[str, float | None]:

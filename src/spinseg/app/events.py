@@ -32,6 +32,8 @@ class Events:
                 if left.done() and left.result()["type"] == "http.disconnect":
                     break
                 left.cancel()
+            if sending.done():
+                sending.result()  # what went wrong, if anything did
         finally:
             sending.cancel()
             if name in pages.by_id:

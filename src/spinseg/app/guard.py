@@ -60,6 +60,7 @@ class Guard:
             await send(message)
 
         problem = _problem(scope)
+        scope["headers"] = [header for header in scope["headers"] if header[0] != b"range"]  # files are sent whole
         respond = self.app if problem is None else refusal(403, problem)
         await respond(scope, receive, with_headers)
 
@@ -70,11 +71,10 @@ def _problem(scope: Scope) -> str | None:
     hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
     if headers.getlist("host") not in ([host] for host in hosts):
         return "The host must be 127.0.0.1 or localhost, with the port of this server."
-    origin = headers.get("origin")
-    if origin is not None and origin != f"http://{headers['host']}":
+    if any(origin != f"http://{headers['host']}" for origin in headers.getlist("origin")):
         return "Pages of other sites may not ask here."
     is_page = scope["path"] == "/" and scope["method"] == "GET"  # a link from elsewhere may lead to it
-    if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not is_page:
+    if any(site not in ("same-origin", "none") for site in headers.getlist("sec-fetch-site")) and not is_page:
         return "Pages of other sites may not ask here."
     return None
 

@@ -35,11 +35,12 @@ def shown_boundaries(probability: NDArray[np.float32], shape: tuple[int, ...]) -
     return image
 
 
-def keeping_numbers(labels: NDArray[np.int32], before: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Labels, numbered so that a cluster keeps the number of the one before that it shares most sites with.
+def keeping_numbers(labels: NDArray[np.int32], *references: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Labels, numbered so that a cluster has the number of the one in a reference that it shares most sites with.
 
-    Others get the lowest numbers that are free. `aligned` numbers better, but in time that grows with the cube of the
-    number of clusters, and the chains may start with as many as there are sites.
+    That one must share most with it, too; earlier references come first, and clusters without a match get the lowest
+    numbers that are free. `aligned` numbers better, but in time that grows with the cube of the number of clusters, and
+    chains may start with as many as there are sites.
 
     Examples
     --------
@@ -47,13 +48,16 @@ def keeping_numbers(labels: NDArray[np.int32], before: NDArray[np.int32]) -> NDA
     [4, 4, 0, 1]
     """
     k = int(labels.max()) + 1
-    pairs, shared = np.unique(before.astype(np.int64) * k + labels, return_counts=True)
-    old, new = np.divmod(pairs, k)
-    order = np.argsort(shared, kind="stable")  # what is written last stays: the most
-    best_of_new, best_of_old = np.full(k, -1), np.full(int(before.max()) + 1, -1)
-    best_of_new[new[order]] = old[order]
-    best_of_old[old[order]] = new[order]
-    number = np.where(best_of_old[best_of_new] == np.arange(k), best_of_new, -1)
+    number = np.full(k, -1)
+    for reference in references:
+        pairs, shared = np.unique(reference.astype(np.int64) * k + labels, return_counts=True)
+        old, new = np.divmod(pairs, k)
+        order = np.argsort(shared, kind="stable")  # what is written last stays: the most
+        best_of_new, best_of_old = np.zeros(k, np.int64), np.zeros(int(reference.max()) + 1, np.int64)
+        best_of_new[new[order]] = old[order]
+        best_of_old[old[order]] = new[order]
+        matched = (best_of_old[best_of_new] == np.arange(k)) & (number < 0) & ~np.isin(best_of_new, number)
+        number[matched] = best_of_new[matched]
     free = np.setdiff1d(np.arange(2 * k), number)
     number[number < 0] = free[: np.count_nonzero(number < 0)]
     return number[labels].astype(np.int32)

@@ -115,7 +115,7 @@ class Page:
         self._speed: float | None = None
         self._note: str | None = None
         self._earlier: list[tuple[int, str]] = []  # sweeps and Python of the stages that this one goes on from
-        self._seen: dict[str, Any] = {}
+        self._seen: tuple[Stage, dict[str, Any]] | None = None  # chains, and what there was to see of them
         self._numbers: list[NDArray[np.int32]] = []
         self._agreement: dict[str, Any] | None = None
         self._per_second = 0.0
@@ -212,16 +212,16 @@ class Page:
 
     def frame(self, stage_number: int, sent: int) -> dict[str, Any]:
         """What there is to see, with the traces of this stage since sweep `sent` of that stage."""
-        if self._stage is None:
+        if self._seen is None:
             empty: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "n_sites": 0, "chains": []}
             return empty | {"state": self.state}
-        done, first = self._seen["sweeps"], sent if stage_number == self.stage_number else 0
-        records = self._stage.sampling.records
+        stage, seen = self._seen
+        done, first = seen["sweeps"], sent if stage_number == seen["stage"] else 0
         traces: dict[str, Any] = {"from": first}
         for name in ("log_posterior", "n_clusters"):
-            traces[name] = np.round(getattr(records, name)[:, first:done], 2).tolist()
+            traces[name] = np.round(getattr(stage.sampling.records, name)[:, first:done], 2).tolist()
         told = {"state": self.state, "per_second": round(self._per_second, 1), "agreement": self._agreement}
-        return self._seen | told | {"traces": traces}
+        return seen | told | {"traces": traces}
 
     def sites(self) -> NDArray[np.int32]:
         """The site of each pixel shown."""
@@ -270,11 +270,11 @@ class Page:
 
     async def _begin(self, stage: Stage) -> None:
         """Let a stage take the place of the one before."""
-        self._stage, self._agreement = stage, None
         self.stage_number += 1
         if not stage.goes_on:
             self._numbers = []
         await self._in_thread(self._look, stage)
+        self._stage, self._agreement = stage, None
         await self._tell()
 
     async def _drive(self) -> None:
@@ -308,12 +308,12 @@ class Page:
         await loop.run_in_executor(self.threads.chains, self._look, stage)
 
     def _look(self, stage: Stage) -> None:
-        """Note what there is to see; clusters keep their numbers."""
+        """Note what there is to see; clusters keep their numbers, hence their colours."""
         labels, records = stage.labels(), stage.sampling.records
-        if self._numbers:
-            self._numbers = [keeping_numbers(row, old) for row, old in zip(labels, self._numbers, strict=True)]
-        else:
-            self._numbers = list(labels.copy())
+        numbers: list[NDArray[np.int32]] = []
+        for c, row in enumerate(labels):  # like the first chain's as far as they are alike, so that one can compare
+            numbers.append(keeping_numbers(row, *numbers[:1], *self._numbers[c : c + 1]))
+        self._numbers = numbers
         starts = self.chosen.starts if self.chosen is not None else ""
         chains = [
             {
@@ -325,7 +325,7 @@ class Page:
             }
             for c, runner in enumerate(stage.sampling.runners)
         ]
-        self._seen = {
+        seen = {
             "scene": self.scene_number,
             "stage": self.stage_number,
             "began": sum(sweeps for sweeps, _ in self._earlier),
@@ -335,6 +335,7 @@ class Page:
             "n_sites": stage.scene.model.graph.n_sites,
             "chains": chains,
         }
+        self._seen = stage, seen
 
     async def _judged(self) -> None:
         """Judge whether the chains agree, and rest a while."""

@@ -15,7 +15,6 @@ from typing import Any
 from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -45,7 +44,7 @@ EXPORTS = {
 Answer = Callable[[Request], Awaitable[Any]]
 
 
-def application(pages: Pages, opened: Callable[[], None] = lambda: None) -> Starlette:
+def application(pages: Pages, opened: Callable[[], None] = lambda: None) -> Guard:
     """The application; `opened` is called once it is up."""
     static = Path(str(files("spinseg.app").joinpath("static")))
 
@@ -101,10 +100,12 @@ def application(pages: Pages, opened: Callable[[], None] = lambda: None) -> Star
         return answer
 
     async def events(request: Request) -> Any:
+        if request.method == "HEAD":
+            return Response()
         return Events(pages, request.path_params["name"])
 
     async def picture(request: Request) -> Response:
-        return Response(await in_thread(_as_png, page_of(request).shown), media_type="image/png")
+        return Response(await asyncio.to_thread(_as_png, page_of(request).shown), media_type="image/png")
 
     async def sites(request: Request) -> Response:
         return _raw(page_of(request).sites().astype("<i4"))
@@ -176,7 +177,7 @@ def application(pages: Pages, opened: Callable[[], None] = lambda: None) -> Star
         HTTPException: lambda request, error: refusal(error.status_code, f"{error.detail}."),
         Exception: _failed,
     }
-    return Starlette(routes=routes, middleware=[Middleware(Guard)], exception_handlers=handlers, lifespan=lifespan)
+    return Guard(Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan))  # around its failures, too
 
 
 def _decoded(body: bytes, path: Path | None) -> Picture:
@@ -200,7 +201,7 @@ def _decoded(body: bytes, path: Path | None) -> Picture:
 def _harmless(name: str) -> str:
     """What an upload is called in the snippet: the last part of its name, printable, and never used as a path."""
     shown = "".join(c for c in name.replace("\\", "/").split("/")[-1] if c.isprintable())[:120]
-    return shown.lstrip("-") or "picture.png"
+    return "picture.png" if shown.strip("-.") == "" else shown.lstrip("-")
 
 
 def _as_png(picture: NDArray) -> bytes:

@@ -1,0 +1,212 @@
+"""The page in a real browser: Debian's chromium, driven by Playwright."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from spinseg.pictures import PICTURES
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; on Debian: apt-get install chromium"),
+    pytest.mark.xdist_group("app"),
+]
+pytest.importorskip("starlette", reason="the extra [web] is not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+
+DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
+SOON = 20_000  # milliseconds, on a busy machine
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Of a server."""
+    command = [sys.executable, "-m", "spinseg", "app", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield process.stdout.readline().split()[3]
+        process.send_signal(signal.SIGINT)
+
+
+@pytest.fixture(scope="module")
+def browser(address):
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser, address):
+    """Open a page at a link; none may complain, or ask anybody but the server."""
+    contexts, complaints, hosts = [], [], set()
+
+    def open_page(link="", size=DESKTOP, **options):
+        contexts.append(browser.new_context(viewport=size, accept_downloads=True, **options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(SOON)
+        page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+        page.goto(address + link)
+        return page
+
+    open_page.expected = complaints
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not complaints
+    assert {host for host in hosts if host} <= {urlsplit(address).netloc}  # blob: has none
+
+
+def sweeps(page):
+    return int(page.get_attribute("body", "data-sweeps") or 0)
+
+
+def wait_until(true, seconds=SOON / 1000):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def run_until(page, wanted):
+    page.wait_for_selector('body[data-state="running"], body[data-state="done"]')
+    wait_until(lambda: sweeps(page) >= wanted)
+
+
+def pause(page):
+    page.click("#run")
+    page.wait_for_selector('body[data-state="paused"]')
+
+
+def pixels(page, selector="#stage"):
+    """What a canvas shows."""
+    return page.locator(selector).first.evaluate("(canvas) => canvas.toDataURL()")
+
+
+def test_an_example_runs_is_paused_stepped_and_begun_anew(opened):
+    page = opened()
+    page.click('.example[data-name="coffee"]')
+    run_until(page, 5)
+    traces = pixels(page, "#trace-log_posterior canvas")
+    wait_until(lambda: pixels(page, "#trace-log_posterior canvas") != traces)
+    pause(page)
+    at = sweeps(page)
+    time.sleep(0.5)
+    assert sweeps(page) == at
+    page.keyboard.press("s")
+    wait_until(lambda: sweeps(page) == at + 1)
+    assert page.inner_text("#sweeps").replace(",", "") == str(at + 1)
+    page.click("#restart")
+    wait_until(lambda: sweeps(page) == 0)
+    page.click("#step")
+    wait_until(lambda: sweeps(page) == 1)
+
+
+def test_a_click_shows_what_belongs_with_a_place_and_escape_leads_back(opened):
+    page = opened("#example=cat&speed=20")
+    run_until(page, 8)
+    pause(page)
+    before = pixels(page)
+    page.click("#stage", position={"x": 300, "y": 200})
+    page.wait_for_selector("#legend", state="visible")
+    wait_until(lambda: pixels(page) != before)
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#legend", state="hidden")
+    wait_until(lambda: pixels(page) == before)
+    page.check("#boundaries")
+    page.wait_for_selector("#legend", state="visible")
+    wait_until(lambda: pixels(page) != before)
+    page.uncheck("#boundaries")
+    seen = {before}
+    for view in ("outlines", "means", "picture"):
+        page.check(f"[name=view][value={view}]", force=True)
+        wait_until(lambda: pixels(page) not in seen)
+        seen.add(pixels(page))
+    page.check("[name=view][value=fill]", force=True)
+    page.check("#spins")
+    wait_until(lambda: pixels(page) not in seen)
+
+
+def test_a_change_goes_on_or_begins_anew_and_the_link_restores_it(opened, address):
+    page = opened("#example=coffee&preset=paper&n_sites=300")
+    run_until(page, 5)
+    page.select_option("#prior", "py")
+    page.wait_for_selector('body[data-stage="2"]')
+    assert page.is_visible("#control-discount") and not page.is_visible("#control-labels")
+    page.fill("#control-alpha", "7")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('body[data-stage="3"]')
+    page.fill("#control-seed", "5")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('body[data-stage="4"]')
+    run_until(page, 2)
+    for part in ("example=coffee", "preset=paper", "prior=py", "alpha=7", "seed=5", "n_sites=300"):
+        assert part in page.url
+    again = opened(page.url.removeprefix(address))
+    run_until(again, 2)
+    values = [again.input_value(f"#{name}") for name in ("preset", "prior", "control-alpha", "control-seed")]
+    assert values == ["paper", "py", "7", "5"]
+
+
+def test_exported_labels_are_those_of_the_snippet(opened, tmp_path):
+    picture = tmp_path / "a small 'photograph'.png"
+    Image.open(PICTURES["cat"].path).resize((160, 120)).save(picture)
+    page = opened("#seed=3")
+    page.set_input_files("#file", picture)
+    run_until(page, 10)
+    page.fill("#control-detail", "0.7")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('body[data-stage="2"]')
+    run_until(page, 5)
+    pause(page)
+    page.click("#repeat-section summary")
+    wait_until(lambda: "ss.segment" in page.inner_text("#python"))
+    with page.expect_download() as coming:
+        page.click('[data-export="labels.png"]')
+    labels = np.asarray(Image.open(coming.value.path()))
+    names = {}
+    python = page.inner_text("#python").replace(repr(picture.name), repr(str(picture)))
+    assert python.count("ss.segment") == 2
+    exec(python, names)
+    np.testing.assert_array_equal(labels, names["found"].labels)
+    assert labels.max() > 0
+
+
+def test_a_file_that_is_no_picture_gets_a_sentence(opened, tmp_path):
+    wrong = tmp_path / "notes.png"
+    wrong.write_text("<script>alert(1)</script>")
+    page = opened()
+    page.set_input_files("#file", wrong)
+    page.wait_for_selector("#error", state="visible")
+    assert "The picture must be" in page.inner_text("#error") and "/tmp" not in page.inner_text("#error")
+    assert all("415" in line for line in opened.expected)  # the browser tells of the status, too
+    opened.expected.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_screen_needs_no_scrolling_sideways(opened, scheme):
+    page = opened("#example=astronaut&speed=5", PHONE, color_scheme=scheme, has_touch=True)
+    run_until(page, 1)
+    width = page.evaluate("() => document.documentElement.scrollWidth")
+    assert width <= PHONE["width"]
+    box = page.locator("#run").bounding_box()
+    assert box["y"] + box["height"] <= PHONE["height"] and min(box["width"], box["height"]) >= 40
+    assert page.locator("#stage").bounding_box()["y"] < 300
+
+
+def test_too_many_chains_get_a_sentence_and_others_go_on(opened):
+    pages = [opened("#example=cat&chains=4") for _ in range(2)]
+    run_until(pages[0], 1)
+    pages[1].wait_for_selector("#error", state="visible")
+    assert "chains are running already" in pages[1].inner_text("#error")
+    run_until(pages[0], sweeps(pages[0]) + 1)
+    assert all("429" in line for line in opened.expected)
+    opened.expected.clear()
