@@ -205,6 +205,22 @@ def test_two_chains_are_judged_and_one_is_not(page):
     assert set(found["r_hat"]) == {"log_posterior", "n_clusters", "entropy", "edge_agreement"} and found["verdict"]
 
 
+def test_pausing_and_starting_in_haste_leaves_it_running(page):
+    async def used():
+        await page.choose(Chosen(chains=1))
+        for turn in range(60):
+            page.run(None)
+            await asyncio.sleep(0.001 * (turn % 7))
+            await page.pause()
+        at = page.frame(0, 0)["sweeps"]
+        page.run(None)
+        await asyncio.sleep(0.5)
+        return at, page.frame(0, 0)["sweeps"], page.state
+
+    at, after, state = asyncio.run(used())
+    assert after > at and state in ("running", "done")
+
+
 def test_a_speed_is_kept(page):
     async def used():
         await page.choose(Chosen(chains=1))

@@ -1,6 +1,7 @@
 """One page: a picture, the choices made for it, and its chains, in rounds so that all are at the same sweep."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -278,18 +279,22 @@ class Page:
         await self._tell()
 
     async def _drive(self) -> None:
-        """Round after round, until there is no room or the page is paused."""
+        """Round after round, until there is no room or the page is paused.
+
+        Nothing is awaited between the last look at `running` and the end, so that `run` knows whether to begin it anew.
+        """
         size = 1
-        while self.running and not self.closed:
-            began = time.monotonic()
+        while self.running:
             async with self._lock:
-                stage = self._stage
-                if not self.running or stage is None or stage.done >= stage.most_sweeps:
+                began, stage = time.monotonic(), self._stage
+                if stage is None or stage.done >= stage.most_sweeps:
+                    self.running = False
+                if stage is None or not self.running:
                     break
                 if self._speed is not None:
                     size = max(1, round(self._speed * ROUND_SECONDS))
-                size, before = min(size, stage.most_sweeps - stage.done), stage.done
-                await self._advance(stage, before + size)
+                size = min(size, stage.most_sweeps - stage.done)
+                await self._advance(stage, stage.done + size)
                 took = time.monotonic() - began
                 self._keep_going("judge", self._judged)
             await self._tell()
@@ -297,8 +302,6 @@ class Page:
                 await asyncio.sleep(min(0.05, 1 / self._speed))
             self._per_second = size / (time.monotonic() - began)
             size = max(1, min(int(size * ROUND_SECONDS / took), 2 * size))
-        self.running = False
-        await self._tell()
 
     async def _advance(self, stage: Stage, sweeps: int) -> None:
         """Advance all chains to so many sweeps, each in a thread, and look at them."""
@@ -342,12 +345,13 @@ class Page:
         stage = self._stage
         if stage is None or len(stage.sampling.runners) < 2 or stage.done < FEWEST_JUDGED:
             return
-        stage, drawn = await self._drawn()
-        found = await self._in_thread(diagnose, replace(drawn, labels=_some(drawn)), stage.scene.model.graph)
-        r_hat = {name: _finite(row.r_hat) for name, row in found.table.items()}
-        if stage is self._stage:
-            self._agreement = {"r_hat": r_hat, "verdict": found.verdict, "agree": found.agree}
-            await self._tell()
+        with contextlib.suppress(NotYet):  # begun anew meanwhile
+            stage, drawn = await self._drawn()
+            found = await self._in_thread(diagnose, replace(drawn, labels=_some(drawn)), stage.scene.model.graph)
+            r_hat = {name: _finite(row.r_hat) for name, row in found.table.items()}
+            if stage is self._stage:
+                self._agreement = {"r_hat": r_hat, "verdict": found.verdict, "agree": found.agree}
+                await self._tell()
         await asyncio.sleep(JUDGED_SECONDS)
 
     async def _drawn(self) -> tuple[Stage, Chains]:
