@@ -318,7 +318,7 @@ def test_a_tiff_of_five_axes_is_refused(tmp_path):
         (b"II*\0", "whole TIFF"),
         (b"II*\0\x08\0\0\0", "whole TIFF"),
         (b"MM\0*" + b"\xff" * 90, "whole TIFF"),
-        (npy((2**40, 2**40)), "NPY"),
+        (npy((2**40, 2**40)), f"at most {MAX_PIXELS} pixels"),
         (npy((50, 50)), "whole NPY"),
         (npy((2, 2), "<c8") + bytes(32), "hold numbers; received 'complex64'"),
         (npy((4,)) + bytes(4), "one picture or volume, with or without channels; received (4,)"),
@@ -362,8 +362,8 @@ def test_giants_are_refused_before_they_are_read(tmp_path):
     (tmp_path / "big.npy").write_bytes(npy((2**20, 2**20)))
     os.truncate(tmp_path / "big.npy", 128 + 2**40)  # a hole: no disk is used
     assert f"at most {MAX_PIXELS} pixels" in refusal(read_image, tmp_path / "big.npy")
-    files._affordable("x", (2**13, 2**14, 4))
-    refusal(files._affordable, "x", (2**13, 2**14, 5))
+    files._affordable("x", (2**13, 2**14, 4), files.MAX_PIXELS)
+    refusal(files._affordable, "x", (2**13, 2**14, 5), files.MAX_PIXELS)
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])

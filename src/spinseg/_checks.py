@@ -28,6 +28,7 @@ def number(
     rule += f" and at most {at_most:g}" if at_most < math.inf else ""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(name, rule, value)
+    value = value.item() if isinstance(value, np.generic) else value  # single precision knows no LARGEST
     if not -LARGEST <= value <= LARGEST or value <= above or not at_least <= value <= at_most:
         refuse(name, rule, value)
     return float(value)

@@ -3,12 +3,12 @@
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg import __version__
 from spinseg._checks import number, one_of, refuse, whole
 from spinseg.image.render import label_colours
 from spinseg.inference.starts import STARTS
@@ -306,7 +306,7 @@ def about(most_running: int, upload_bytes: int, most_pixels: int) -> dict[str, A
     """What the page is built from."""
     limits = {"upload_bytes": upload_bytes, "pixels": most_pixels, "sites": MOST_SITES, "chains": MOST_CHAINS}
     return {
-        "version": __version__,
+        "version": version("spinseg"),
         "limits": limits | {"running": most_running},
         "examples": [
             {"name": name, "credit": picture.credit, "picture": f"/api/examples/{name}"}

@@ -112,6 +112,7 @@ class Page:
         self.chosen: Chosen | None = None
         self.scene_number = self.stage_number = self.looks = 0
         self.running = self.closed = False
+        self._coming = 0  # chains of settings that are being taken up
         self._stage: Stage | None = None
         self._speed: float | None = None
         self._note: str | None = None
@@ -127,6 +128,14 @@ class Page:
 
     async def choose(self, chosen: Chosen) -> dict[str, Any]:
         """Take up new settings: chains go on from where they are where they can, else they begin anew."""
+        self._coming = chosen.chains
+        try:
+            return await self._chosen(chosen)
+        finally:
+            self._coming = 0
+
+    async def _chosen(self, chosen: Chosen) -> dict[str, Any]:
+        """The same, once it is counted how many chains there will be."""
         async with self._lock:
             if chosen == self.chosen:
                 return {"restarted": False, "note": None}
@@ -193,6 +202,11 @@ class Page:
             runner.stop()
 
     # --- what a person sees ---
+
+    @property
+    def n_chains(self) -> int:
+        """Chains that it has, or is about to have."""
+        return max(self._coming, 0 if self.chosen is None else self.chosen.chains)
 
     @property
     def state(self) -> str:
@@ -291,15 +305,18 @@ class Page:
                     self.running = False
                 if stage is None or not self.running:
                     break
-                if self._speed is not None:
-                    size = max(1, round(self._speed * ROUND_SECONDS))
+                speed = self._speed
+                if speed is not None:
+                    size = max(1, round(speed * ROUND_SECONDS))
                 size = min(size, stage.most_sweeps - stage.done)
                 await self._advance(stage, stage.done + size)
                 took = time.monotonic() - began
                 self._keep_going("judge", self._judged)
             await self._tell()
-            while self.running and self._speed is not None and time.monotonic() - began < size / self._speed:
-                await asyncio.sleep(min(0.05, 1 / self._speed))
+            while speed is not None and time.monotonic() - began < size / speed:
+                await asyncio.sleep(min(0.05, 1 / speed))
+                if not self.running or self._speed != speed:
+                    break
             self._per_second = size / (time.monotonic() - began)
             size = max(1, min(int(size * ROUND_SECONDS / took), 2 * size))
 

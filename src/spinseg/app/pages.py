@@ -37,15 +37,19 @@ class Pages:
         self.warm = threading.Event()
         self.stopping: Callable[[], bool] = lambda: False
 
-    def add(self, picture: Picture, source: str) -> str:
-        """A new page's id."""
+    def check_space(self, picture: Picture) -> None:
+        """Refuse a picture where there are too many already."""
         if len(self.by_id) >= MOST_PAGES:
             raise Refused(429, f"{MOST_PAGES} pages are open already: close one first.")
         pixels = sum(page.n_pixels for page in self.by_id.values()) + int(np.prod(picture.shape))
         if pixels > MOST_PIXELS_OF_ALL:
             raise Refused(429, "The pictures of all open pages are too large together: close a page first.")
+
+    def add(self, page: Page) -> str:
+        """A new page's id."""
+        self.check_space(page.picture)
         name = secrets.token_urlsafe(16)
-        self.by_id[name] = Page(picture, source, self.threads)
+        self.by_id[name] = page
         self.left_at[name] = time.monotonic()
         return name
 
@@ -57,8 +61,7 @@ class Pages:
 
     def check_room(self, page: Page, chains: int) -> None:
         """Refuse so many chains of a page, where too many of others are running."""
-        others = (other for other in self.by_id.values() if other is not page)
-        running = sum(other.chosen.chains for other in others if other.running and other.chosen is not None)
+        running = sum(other.n_chains for other in self.by_id.values() if other is not page and other.running)
         if running + chains > MOST_RUNNING:
             raise Refused(429, FULL.format(running=running, most=MOST_RUNNING))
 

@@ -6,6 +6,7 @@ import io
 import socket
 import tempfile
 import threading
+import warnings
 import webbrowser
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.resources import files
@@ -71,8 +72,8 @@ def application(pages: Pages, opened: Callable[[], None] = lambda: None) -> Guar
         path = None if chosen is None else PICTURES[chosen].path
         picture = await in_thread(_decoded, body, path)
         source = _harmless(request.query_params.get("name", "")) if path is None else str(path)
-        name = pages.add(picture, source)
-        page = pages[name]
+        page = await in_thread(Page, picture, source, pages.threads)
+        name = pages.add(page)
         shown = {"shape": list(picture.shape), "shown": list(page.shown.shape[:2]), "name": Path(source).name}
         return JSONResponse({"id": name, **shown}, 201)
 
@@ -87,7 +88,7 @@ def application(pages: Pages, opened: Callable[[], None] = lambda: None) -> Guar
         speed = sent.get("speed")
         if speed is not None:
             speed = number("speed", speed, at_least=0.1, at_most=1000)
-        pages.check_room(page, page.chosen.chains if page.chosen is not None else 0)
+        pages.check_room(page, page.n_chains)
         page.run(speed)
         return JSONResponse({})
 
@@ -100,9 +101,8 @@ def application(pages: Pages, opened: Callable[[], None] = lambda: None) -> Guar
         return answer
 
     async def events(request: Request) -> Any:
-        if request.method == "HEAD":
-            return Response()
-        return Events(pages, request.path_params["name"])
+        found = Events(pages, request.path_params["name"])
+        return Response() if request.method == "HEAD" else found
 
     async def picture(request: Request) -> Response:
         return Response(await asyncio.to_thread(_as_png, page_of(request).shown), media_type="image/png")
@@ -233,7 +233,9 @@ def _failed(request: Request, error: Exception) -> Response:
 def serve(port: int | None = None, open_browser: bool = True) -> None:
     """Serve pages on 127.0.0.1 until Ctrl-C, on any free port unless one is given."""
     import uvicorn
+    from PIL import Image
 
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # what is too large is refused
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -249,7 +251,7 @@ def serve(port: int | None = None, open_browser: bool = True) -> None:
         if open_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    how: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "ws": "none"}
+    how: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False, "ws": "none"}
     server = uvicorn.Server(uvicorn.Config(application(pages, opened), timeout_graceful_shutdown=3, **how))
     pages.stopping = lambda: server.should_exit
     with contextlib.suppress(KeyboardInterrupt):

@@ -3,10 +3,12 @@
 Pillow and tifffile come with scikit-image; both are imported only where they are used.
 """
 
+import lzma
 import math
 import os
 import stat
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +40,11 @@ _KINDS = {  # by how the content begins, for names lie
     b"\x93NUMPY": "NPY",
 }
 _RULE = "be a PNG, JPEG, GIF, WebP, BMP, TIFF or NPY file"
+_PACKBITS = 32773  # a compression of TIFF that tifffile alone unpacks byte by byte, and Pillow fast
+_NPY_HEADERS: dict[Any, Any] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 _COLOUR_CODED = (3, 5, 6, 8)  # TIFF photometric: palette, CMYK, YCbCr, CIELAB; tifffile hands out their bare codes
 
 # EXIF and TIFF orientation: whether rows and columns change places, then whether rows, and columns, run backwards.
@@ -262,8 +269,9 @@ def _channels_last(axes: str) -> list[int]:
 def _unpacked(file: BinaryIO, series: Any, axes: str) -> tuple[NDArray[Any], str, bool]:
     """The numbers of a TIFF series, upright, their axes, and whether the last channel is opacity."""
     page = series.keyframe
-    if page.photometric not in _COLOUR_CODED:
+    if page.photometric not in _COLOUR_CODED and page.compression != _PACKBITS:
         try:
+            _check_unpacked_sizes(file, series)
             array = _upright(series.asarray(), page.tags.valueof(274, 1), rows=axes.index("Y"))
             return array, axes, any(sample in (1, 2) for sample in page.extrasamples)
         except (KeyError, ValueError) as error:  # LZW, for one, where the package imagecodecs is missing
@@ -283,10 +291,25 @@ def _unpacked(file: BinaryIO, series: Any, axes: str) -> tuple[NDArray[Any], str
     return array, stacked + "YXS"[: pages[0].ndim], True
 
 
+def _check_unpacked_sizes(file: BinaryIO, series: Any) -> None:
+    """Refuse strips or tiles that unpack to more than their pixels: tifffile would unpack all that is there."""
+    unpackers: dict[int, Any] = {8: zlib.decompressobj, 32946: zlib.decompressobj, 34925: lzma.LZMADecompressor}
+    for page in series.pages:
+        key = page.keyframe
+        if key.compression not in unpackers:
+            continue
+        most = math.prod(key.chunks) * key.bitspersample // 8 + 1
+        for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
+            file.seek(offset)
+            if len(unpackers[key.compression]().decompress(file.read(count), most + 1)) > most:
+                raise ValueError("strips that unpack to more than their pixels")
+
+
 def _read_npy(name: str, kind: str, file: BinaryIO, most_pixels: int) -> tuple[NDArray[Any], ChannelAxis]:
     """The array in an .npy file; one of Python objects, which would run code, is refused."""
     with _decoding(name, kind):
-        shape = np.lib.format.open_memmap(file.name, mode="r").shape  # reads no more than the header
+        shape = _NPY_HEADERS[np.lib.format.read_magic(file)](file)[0]
+        file.seek(0)
     if len(shape) not in (2, 3, 4):
         refuse(name, "hold one picture or volume, with or without channels", shape)
     _affordable(name, shape, most_pixels)

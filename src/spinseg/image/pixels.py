@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import refuse
+from spinseg._checks import LARGEST, refuse
 
 ChannelAxis = int | Literal["auto"] | None
 
@@ -242,6 +242,8 @@ def _codes(array: NDArray, inside: NDArray[np.bool_] | None) -> NDArray[np.uint1
     low, high = float(seen.min()), float(seen.max())
     if not np.isfinite([low, high]).all():  # the least of numbers with a NaN among them is NaN
         refuse("image", "hold finite numbers" + (" inside the mask" if inside is not None else ""), low + high)
+    if max(abs(low), abs(high)) > LARGEST:
+        refuse("image", f"hold numbers of at most {LARGEST:g} in size", max(low, high, key=abs))
     low, high = _range(low, high)
     scaled = (array - np.float64(low)) * (FULL / (high - low))
     if inside is not None:
