@@ -11,12 +11,14 @@ from PIL import Image
 
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 
-from spinseg.app.controls import CONTROLS, Chosen, about, parameters
+from spinseg.app.chosen import Chosen
+from spinseg.app.controls import CONTROLS, about, parameters
 from spinseg.app.looks import keeping_numbers, packed
 from spinseg.app.page import FORBIDDEN, NotYet, Page, Threads
 from spinseg.cli import app as command_line
 from spinseg.image.files import read_picture
 from spinseg.inference.estimates import co_clustering, separation_probability
+from spinseg.inference.starts import STARTS
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +250,7 @@ def test_nothing_can_be_had_before_the_first_sweep(page):
 
 
 def test_room_for_sweeps_ends_and_says_so(page, monkeypatch):
-    monkeypatch.setattr("spinseg.app.page.MOST_SWEEPS", 12)
+    monkeypatch.setattr("spinseg.app.stage.MOST_SWEEPS", 12)
 
     async def used():
         await page.choose(Chosen())
@@ -311,5 +313,6 @@ def test_the_page_is_told_of_every_control():
     told = about(4, 1, 1)
     names = {control["name"] for control in told["controls"]} | {"preset", "prior", "start"}
     assert names == set(vars(Chosen()))
+    assert {start["name"] for start in told["starts"]} == {"different", *STARTS}
     for prior in told["priors"]:
         assert set(prior["defaults"]) <= set(prior["parameters"]) <= names and prior["about"]

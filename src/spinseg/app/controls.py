@@ -1,7 +1,6 @@
-"""What a person can set on the page: names, ranges and sentences, and the settings that they come to."""
+"""What a person can set on the page: names, ranges and sentences."""
 
 from base64 import b64encode
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -9,15 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._checks import number, one_of, refuse, whole
 from spinseg.image.render import label_colours
-from spinseg.inference.starts import STARTS
 from spinseg.pictures import PICTURES
-from spinseg.presets import PRESETS, PRIOR_PARAMETERS, Settings, prior_named, settings_of
+from spinseg.presets import PRESETS, PRIOR_PARAMETERS, Settings
 
 MOST_SITES, MOST_CHAINS = 20_000, 4
 MOST_COLOURS, PURITY, MIDDLE_GREY = 1000, 0.6, 150
-DIFFERENT = ("greedy", "one", "singletons", "greedy")  # starts of chains, where each has its own
 
 
 @dataclass(frozen=True)
@@ -179,124 +175,6 @@ PRESETS_SHOWN = {
 }
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """All choices of a page, as it sent them; None is the preset's."""
-
-    preset: str = "photo"
-    prior: str = "preset"
-    start: str = "different"
-    alpha: float | None = None
-    discount: float | None = None
-    labels: int | None = None
-    min_size: int | None = None
-    max_size: int | None = None
-    detail: float | None = None
-    beta: float | None = None
-    count_weight: float | None = None
-    n_sites: int | None = None
-    lam: float | None = None
-    chains: int = 2
-    seed: int = 0
-
-    @classmethod
-    def read(cls, sent: Mapping[str, Any]) -> "Chosen":
-        """What a page sent, refused where it is unknown or out of range; what does not apply is left out."""
-        one_of("preset", sent.get("preset", "photo"), list(PRESETS))
-        one_of("prior", sent.get("prior", "preset"), list(PRIORS))
-        one_of("start", sent.get("start", "different"), list(STARTS_SHOWN))
-        known = set(asdict(cls()))
-        for name in sent:
-            if name not in known:
-                refuse("settings", f"be among {', '.join(sorted(known))}", name)
-        values: dict[str, Any] = {name: sent[name] for name in ("preset", "prior", "start") if name in sent}
-        has = parameters(sent.get("prior", "preset"))
-        for control in CONTROLS:
-            value = sent.get(control.name)
-            applies = control.group != "prior" or control.name in has
-            applies = applies and control.only in (None, sent.get("preset", "photo"))
-            if value is None or not applies:
-                continue
-            if control.whole:
-                value = whole(control.name, value, at_least=int(control.least), below=int(control.most) + 1)
-            values[control.name] = number(control.name, value, at_least=control.least, at_most=control.most)
-            if control.whole:
-                values[control.name] = int(value)
-        return cls(**values)
-
-    @property
-    def starts(self) -> str | tuple[str, ...]:
-        """Where the chains start, as `segment` takes it."""
-        if self.start != "different":
-            return self.start
-        return DIFFERENT[: self.chains] if self.chains > 1 else DIFFERENT[0]
-
-    def of_sites(self) -> tuple[Any, ...]:
-        """What the sites depend on."""
-        return self.preset, self.n_sites
-
-    def of_evidence(self) -> tuple[Any, ...]:
-        """What the posterior depends on, but for the prior."""
-        return *self.of_sites(), self.beta, self.count_weight, self.detail
-
-    def begins_anew(self, before: "Chosen") -> bool:
-        """Whether chains cannot go on from where they are under `before`."""
-        names = ("preset", "start", *(control.name for control in CONTROLS if control.restarts))
-        return any(getattr(self, name) != getattr(before, name) for name in names)
-
-    def _named(self) -> dict[str, Any]:
-        """The prior as the command line names it, with its defaults filled in where it needs them."""
-        labels = self.labels
-        if labels is None and self.prior in ("potts", "finite"):
-            labels = int(PRIORS[self.prior].defaults["labels"])
-        found: dict[str, Any] = {"prior": None if self.prior == "preset" else self.prior, "alpha": self.alpha}
-        return found | {
-            "discount": self.discount,
-            "labels": labels,
-            "min_size": self.min_size,
-            "max_size": self.max_size,
-        }
-
-    def settings(self, n_pixels: int) -> Settings:
-        """The settings of `segment`, for a picture of so many pixels."""
-        named = self._named()
-        prior = prior_named(
-            named["prior"],
-            self.preset,
-            concentration=named["alpha"],
-            discount=named["discount"],
-            n_labels=named["labels"],
-            min_size=named["min_size"],
-            max_size=named["max_size"],
-        )
-        given: dict[str, Any] = {"prior": prior, "beta": self.beta, "lam": self.lam, "n_sites": self.sites_of(n_pixels)}
-        given |= {"count_weight": self.count_weight, "detail": self.detail}
-        given |= {"chains": self.chains, "init": self.starts}
-        return settings_of(self.preset, {name: value for name, value in given.items() if value is not None})
-
-    def sites_of(self, n_pixels: int) -> int | None:
-        """About how many sites to ask for: the preset's choice, unless that is too many."""
-        usual = PRESETS[self.preset]
-        if self.n_sites is None and usual.max_pixels is None and n_pixels / usual.pixels_per_site > MOST_SITES:
-            return MOST_SITES
-        return self.n_sites
-
-    def command(self, source: str, n_pixels: int, sweeps: int) -> str:
-        """The command line that gives the same."""
-        import shlex
-
-        starts = self.starts if isinstance(self.starts, str) else ",".join(self.starts)
-        options = {"preset": None if self.preset == "photo" else self.preset, **self._named()}
-        options |= {"beta": self.beta, "lambda": self.lam, "sites": self.sites_of(n_pixels)}
-        options |= {"count-weight": self.count_weight, "detail": self.detail, "sweeps": sweeps, "chains": self.chains}
-        options |= {"init": starts, "seed": self.seed}
-        parts = ["spinseg", "segment", shlex.quote(source)]
-        for name, value in options.items():
-            if value is not None:
-                parts.append(f"--{name.replace('_', '-')} {value}")
-        return " ".join(parts)
-
-
 def parameters(prior: str) -> list[str]:
     """Which controls a prior has."""
     return [*PRIOR_PARAMETERS.get(prior, ()), "min_size", "max_size"]
@@ -331,6 +209,3 @@ def _values(settings: Settings) -> dict[str, float | None]:
     """What a preset chooses, as far as it is a number."""
     values = {name: getattr(settings, name) for name in ("count_weight", "beta", "lam", "n_sites", "detail")}
     return {name: value if isinstance(value, (int, float)) else None for name, value in values.items()}
-
-
-assert set(STARTS) < set(STARTS_SHOWN)

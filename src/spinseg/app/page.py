@@ -11,19 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.app.controls import Chosen
+from spinseg.app.chosen import Chosen
 from spinseg.app.looks import keeping_numbers, packed, shown_boundaries, shown_picture, shown_sites
+from spinseg.app.stage import Stage
 from spinseg.image.pixels import Picture
 from spinseg.inference.chains import Chains
 from spinseg.inference.diagnostics import diagnose
 from spinseg.inference.estimates import co_clustering, separation_probability
-from spinseg.inference.sampling import Sampling
 from spinseg.model.target import Model
-from spinseg.presets import Settings
-from spinseg.scene import Scene, prepare
-from spinseg.segmentation import Segmentation, repeating
+from spinseg.scene import prepare
+from spinseg.segmentation import Segmentation
 
-MOST_SWEEPS, MOST_LABELS = 5000, 2**24  # of one stage of a page; labels of all draws of all its chains, 64 MB
 ROUND_SECONDS = 0.07  # of all chains side by side, between two looks at them
 JUDGED_SECONDS, FEWEST_JUDGED = 1.0, 8  # between two judgements of whether chains agree; sweeps before the first
 MOST_DRAWS = 400  # of a chain, that a judgement or a map on the page is made from; exports use all
@@ -40,56 +38,6 @@ class Threads(NamedTuple):
 
     chains: Executor
     others: Executor
-
-
-class Stage(NamedTuple):
-    """Chains under one posterior, and the seed that they have."""
-
-    scene: Scene
-    sampling: Sampling
-    seed: int
-    goes_on: bool = False  # from where those of an earlier stage were
-
-    @classmethod
-    def of(cls, scene: Scene, seed: int, labels: NDArray[np.int32] | None = None) -> "Stage":
-        """Chains that start as the scene's settings say, or at `labels`, one row for each."""
-        if labels is not None:
-            scene = replace(scene, settings=replace(scene.settings, init=labels))
-        settings, n_sites = scene.settings, scene.model.graph.n_sites
-        most = max(1, min(MOST_SWEEPS, MOST_LABELS // (settings.chains * n_sites)))
-        how = (settings.moves, settings.lam, settings.init)
-        sampling = Sampling(scene.model, most, settings.chains, *how, rng=seed)
-        return cls(scene, sampling, seed, labels is not None)
-
-    @property
-    def most_sweeps(self) -> int:
-        """Sweeps that there is room for."""
-        return self.sampling.records.log_posterior.shape[1]
-
-    @property
-    def done(self) -> int:
-        """Sweeps that all chains have made."""
-        return min(runner.done for runner in self.sampling.runners)
-
-    def labels(self) -> NDArray[np.int32]:
-        """Where the chains are, (chain, site)."""
-        records = self.sampling.records
-        return records.draw[:, self.done - 1] if self.done else records.best
-
-    def settings(self) -> Settings:
-        """What `segment` gives the same with."""
-        return replace(self.scene.settings, sweeps=self.done)
-
-    def drawn(self) -> Chains:
-        """What `segment` would have drawn: the second half of the sweeps."""
-        drawn = self.sampling.so_far()
-        burn_in = drawn.n_sweeps // 2
-        return replace(drawn, labels=drawn.labels[:, burn_in:], burn_in=burn_in)
-
-    def line(self, source: str) -> str:
-        """The Python that makes it, after the line of the stage before."""
-        settings, init = self.settings(), "found.chains.labels[:, -1]"
-        return f"found = {repeating(settings, self.seed, source, written={'init': init} if self.goes_on else {})}"
 
 
 class Page:

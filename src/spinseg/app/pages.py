@@ -13,9 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from spinseg.app.controls import Chosen
+from spinseg.app.chosen import Chosen
 from spinseg.app.guard import Refused
-from spinseg.app.page import Page, Stage, Threads
+from spinseg.app.page import Page, Threads
+from spinseg.app.stage import Stage
 from spinseg.image.pixels import Picture, as_picture
 from spinseg.inference.diagnostics import diagnose
 from spinseg.scene import prepare

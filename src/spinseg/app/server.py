@@ -22,7 +22,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from spinseg._checks import number, refuse
-from spinseg.app.controls import Chosen, about
+from spinseg.app.chosen import Chosen
+from spinseg.app.controls import about
 from spinseg.app.events import Events
 from spinseg.app.guard import UPLOAD_BYTES, Guard, Refused, body_of, json_of, refusal
 from spinseg.app.page import NotYet, Page
