@@ -1,7 +1,4 @@
-"""Draw docs/images/page.jpg: the page in Debian's chromium, light beside dark.
-
-    python scripts/make_page_picture.py
-"""
+"""Draw docs/images/page.jpg, the page in Debian's chromium, light beside dark: python scripts/make_page_picture.py"""
 
 import io
 import shutil

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from spinseg._checks import number, one_of, refuse, whole
+from spinseg._checks import one_of, refuse
 from spinseg.app.controls import CONTROLS, MOST_SITES, PRIORS, STARTS_SHOWN, parameters
 from spinseg.presets import PRESETS, Settings, prior_named, settings_of
 
@@ -48,13 +48,8 @@ class Chosen:
             value = sent.get(control.name)
             applies = control.group != "prior" or control.name in has
             applies = applies and control.only in (None, sent.get("preset", "photo"))
-            if value is None or not applies:
-                continue
-            if control.whole:
-                value = whole(control.name, value, at_least=int(control.least), below=int(control.most) + 1)
-            values[control.name] = number(control.name, value, at_least=control.least, at_most=control.most)
-            if control.whole:
-                values[control.name] = int(value)
+            if value is not None and applies:
+                values[control.name] = control.checked(value)
         return cls(**values)
 
     @property
@@ -83,12 +78,8 @@ class Chosen:
         if labels is None and self.prior in ("potts", "finite"):
             labels = int(PRIORS[self.prior].defaults["labels"])
         found: dict[str, Any] = {"prior": None if self.prior == "preset" else self.prior, "alpha": self.alpha}
-        return found | {
-            "discount": self.discount,
-            "labels": labels,
-            "min_size": self.min_size,
-            "max_size": self.max_size,
-        }
+        found |= {"discount": self.discount, "labels": labels}
+        return found | {"min_size": self.min_size, "max_size": self.max_size}
 
     def settings(self, n_pixels: int) -> Settings:
         """The settings of `segment`, for a picture of so many pixels."""

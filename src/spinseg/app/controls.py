@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._checks import number, whole
 from spinseg.image.render import label_colours
 from spinseg.pictures import PICTURES
 from spinseg.presets import PRESETS, PRIOR_PARAMETERS, Settings
@@ -31,6 +32,12 @@ class Control:
     whole: bool = False
     restarts: bool = False
     only: str | None = None
+
+    def checked(self, value: Any) -> float | int:
+        """A value, refused where it is out of range."""
+        if self.whole:
+            return whole(self.name, value, at_least=int(self.least), below=int(self.most) + 1)
+        return number(self.name, value, at_least=self.least, at_most=self.most)
 
 
 CONTROLS = (
