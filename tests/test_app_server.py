@@ -56,10 +56,10 @@ def fuzz(examples):
 
 # The same server, but for constants that tests cannot wait for, a fault, and pictures that take their time.
 SPARE = """
-import time, spinseg.app.page as page, spinseg.app.pages as pages, spinseg.app.server as server
+import time, spinseg.app.answers as answers, spinseg.app.page as page, spinseg.app.pages as pages, spinseg.app.server as server
 pages.STOP_SECONDS, pages.FORGET_SECONDS, pages.MOST_PAGES, pages.MOST_RUNNING = 0.5, 1.5, 12, 4
 def about(*arguments): raise RuntimeError("a secret of the server")
-server.about = about
+answers.about = about
 def slowly(do):
     def slow(self, *arguments): time.sleep(1.2 * (self.source == "slow.png")); return do(self, *arguments)
     return slow

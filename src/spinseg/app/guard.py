@@ -38,7 +38,7 @@ def refusal(status: int, sentence: str) -> JSONResponse:
 class Guard:
     """Lets requests through that name this server as their host, and that no other site sent.
 
-    A name that an attacker makes point to 127.0.0.1 (DNS rebinding) is not among `hosts`, and requests of other sites
+    A name that an attacker makes point to 127.0.0.1 (DNS rebinding) is none of its names, and requests of other sites
     carry their origin.
     """
 
@@ -68,7 +68,7 @@ class Guard:
 def _problem(scope: Scope) -> str | None:
     """Why a request is not let through."""
     headers, port = Headers(scope=scope), (scope.get("server") or ("", 0))[1]
-    hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+    hosts = [host if port == 80 else f"{host}:{port}" for host in ("127.0.0.1", "localhost")]
     if headers.getlist("host") not in ([host] for host in hosts):
         return "The host must be 127.0.0.1 or localhost, with the port of this server."
     if any(origin != f"http://{headers['host']}" for origin in headers.getlist("origin")):
