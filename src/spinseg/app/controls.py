@@ -177,7 +177,7 @@ STARTS_SHOWN = {
     "singletons": ("every site alone", "As many clusters as there are sites."),
 }
 PRESETS_SHOWN = {
-    "photo": "The best that is known for photographs: sites follow edges, couplings the evidence of a boundary.",
+    "photo": "For photographs: sites follow edges, and couplings the evidence of a boundary.",
     "paper": "As in Xu, Caron & Doucet: histograms of colour words, equal couplings, their sampler.",
 }
 
