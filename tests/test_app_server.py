@@ -735,7 +735,7 @@ def test_volumes_of_tiff_and_nothing_at_all_are_refused(server):
 KINDS = {"PNG": 8, "JPEG": 3, "GIF": 6, "WEBP": 12, "BMP": 2, "TIFF": 4, "NPY": 6}
 
 
-@fuzz(120)
+@fuzz(60)
 @given(data=st.data(), kind=st.sampled_from(list(KINDS)))
 def test_damaged_files_get_one_sentence(spare, data, kind):
     whole = small(kind)
@@ -872,7 +872,7 @@ def closed(spare):
     return page
 
 
-@fuzz(300)
+@fuzz(150)
 @given(
     method=st.sampled_from(METHODS),
     place=st.sampled_from(["", "{page}/", "{closed}/", "/api/pages/{random}/", "/api/{random}/", "/{random}"]),
@@ -927,7 +927,7 @@ def values_of(control):
     return st.sampled_from(4 * [(value, True) for value in within] + [(value, False) for value in beyond])
 
 
-@fuzz(150)
+@fuzz(75)
 @given(data=st.data())
 def test_settings_within_the_limits_work_and_others_change_nothing(server, page, about, data):
     sent = {name: data.draw(st.sampled_from(list(names))) for name, names in CHOICES.items()}

@@ -16,6 +16,7 @@ from PIL import Image
 
 from spinseg import batch, cli
 from spinseg.batch import folders_for, segment_file, segment_files
+from spinseg.cli import main
 from spinseg.image.superpixels import KINDS
 from spinseg.pictures import PICTURES
 from spinseg.presets import PRESETS, PRIOR_PARAMETERS
@@ -213,9 +214,11 @@ def test_quiet_says_nothing_and_plain_shows_a_table(photo, tmp_path):
         (["--preset", "nice"], "nice"),
     ],
 )
-def test_wrong_usage_is_exit_code_2(photo, tmp_path, options, line):
-    run = spinseg("segment", photo, "--out", tmp_path, *options, check=2)
-    assert line in run.stderr
+def test_wrong_usage_is_exit_code_2(photo, tmp_path, options, line, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["spinseg", "segment", str(photo), "--out", str(tmp_path), *options])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2 and line in capsys.readouterr().err
     assert not list(tmp_path.rglob("*.*"))
 
 

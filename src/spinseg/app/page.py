@@ -59,7 +59,7 @@ class Page:
         self.shown = shown_picture(picture)
         self.chosen: Chosen | None = None
         self.scene_number = self.stage_number = self.looks = 0
-        self.running = self.closed = False
+        self.running = self.closed = self._in_round = False
         self._coming = 0  # chains of settings that are being taken up
         self._stage: Stage | None = None
         self._speed: float | None = None
@@ -163,7 +163,7 @@ class Page:
             return "building"
         if self._stage.done >= self._stage.most_sweeps:
             return "done"
-        return "running" if self.running else "paused"
+        return "running" if self.running or self._in_round else "paused"
 
     async def wait(self, seen: int, seconds: float) -> None:
         """Until there is something that was not seen yet, or so many seconds have passed."""
@@ -257,7 +257,11 @@ class Page:
                 if speed is not None:
                     size = max(1, round(speed * ROUND_SECONDS))
                 size = min(size, stage.most_sweeps - stage.done)
-                await self._advance(stage, stage.done + size)
+                self._in_round = True
+                try:
+                    await self._advance(stage, stage.done + size)
+                finally:
+                    self._in_round = False
                 took = time.monotonic() - began
                 self._keep_going("judge", self._judged)
             await self._tell()
