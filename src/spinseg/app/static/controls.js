@@ -44,7 +44,7 @@ export class Controls {
       select.value = this.settings[name];
       write(about, this.choices.chosen(name, this.settings).about ?? "");
     };
-    this.rows.set(name, { show, refusal, field: select });
+    this.rows.set(name, { show, refusal, label, field: select });
     const title = make("label", { htmlFor: name }, label, ...mark(restarts));
     return make("div", { className: "control choice" }, title, select, about, refusal);
   }
@@ -87,7 +87,7 @@ export class Controls {
       slider.setAttribute("aria-valuetext", words);
       if (document.activeElement !== slider) slider.value = value === null ? STEPS / 2 : toPosition(control, value);
     };
-    this.rows.set(name, { show, refusal, field });
+    this.rows.set(name, { show, refusal, label, field });
     return row;
   }
 
@@ -103,10 +103,10 @@ export class Controls {
     this.show();
   }
 
-  // The server's sentence beside the field; "" takes it back.
+  // The server's sentence beside the field, with the name that people see; "" takes it back.
   refuse(name, sentence) {
-    const { refusal, field } = this.rows.get(name);
-    write(refusal, sentence);
+    const { refusal, label, field } = this.rows.get(name);
+    write(refusal, sentence.startsWith(`${name} `) ? label + sentence.slice(name.length) : sentence);
     field.setAttribute("aria-invalid", String(sentence !== ""));
   }
 

@@ -4,6 +4,8 @@ import { byId, write } from "./dom.js";
 
 const NOW = "The result as it is now, in the picture's full size.";
 const LATER = "There is something to repeat after the first sweep.";
+const RESTING = ["paused", "done"];
+const BEGUN_ANEW = 409; // no sweep since
 const COPIED = 1500; // milliseconds for which a button says so
 
 export class Exports {
@@ -17,8 +19,15 @@ export class Exports {
 
   open(page) {
     this.page = page;
-    this.show({ python: "", command: null, note: LATER });
     this.setReady(false);
+  }
+
+  // What is shown while the chains rest is what would be exported.
+  heard({ state, stage, sweeps }) {
+    this.setReady(sweeps > 0);
+    const moment = RESTING.includes(state) ? `${stage} ${sweeps}` : null;
+    if (moment && moment !== this.rested) this.refresh();
+    this.rested = moment;
   }
 
   // Before the first sweep there is nothing to export.
@@ -31,17 +40,18 @@ export class Exports {
       else link.removeAttribute("href");
       link.setAttribute("aria-disabled", String(!ready));
     }
-    if (byId("repeat-section").open) this.refresh();
+    if (ready) this.refresh();
+    else this.show({ python: "", command: null, note: LATER });
   }
 
   async refresh() {
     const { page } = this;
-    if (!this.ready) return;
+    if (!this.ready || !byId("repeat-section").open) return;
     try {
       const found = await page.repeat();
-      if (page === this.page) this.show(found);
+      if (page === this.page && this.ready) this.show(found);
     } catch (error) {
-      this.failed(error);
+      if (error.status !== BEGUN_ANEW) this.failed(error);
     }
   }
 

@@ -17,7 +17,7 @@ import { Refresh } from "./refresh.js";
 import { loadScene } from "./scene.js";
 import { Session } from "./session.js";
 import { Choices } from "./settings.js";
-import { caption, description, legendTitle, partition, shownPicture, wantedAnswer } from "./showing.js";
+import { caption, description, legendTitle, partition, shownPicture, wantedAnswer, wordOf } from "./showing.js";
 import { Sizes } from "./sizes.js";
 import { Strip } from "./strip.js";
 import { atMostEvery, settled } from "./timing.js";
@@ -27,6 +27,7 @@ import { showVerdict } from "./verdict.js";
 import { Welcome } from "./welcome.js";
 
 const REST = 250; // milliseconds after the last change until settings are sent
+const LONG = 500; // milliseconds after which one wonders whether anything happens
 const NOTE_STAYS = 8000;
 const ONE_COLUMN = matchMedia("(max-width: 1080px)");
 
@@ -41,7 +42,7 @@ class App {
     this.session = new Session(this, SPEEDS[found.speed]);
     this.look = new Look(() => this.lookChanged());
     this.controls = new Controls(this.choices, this.settings, (name) => this.settingChanged(name));
-    this.sendSettings = settled(() => this.refresh.restDuring(this.session.apply(this.wanted())), REST);
+    this.sendSettings = settled(() => this.takeUpSettings(), REST);
     this.transport = new Transport(this.session, () => this.lookChanged(), showError);
     this.exports = new Exports(showError);
     this.charts = new Charts();
@@ -128,11 +129,10 @@ class App {
     if (frame.chains.length) this.traces.add(frame);
     this.chain = Math.min(this.chain, Math.max(0, frame.chains.length - 1));
     Object.assign(document.body.dataset, { state: frame.state, stage: frame.stage, sweeps: frame.sweeps });
-    if (frame.note && frame.note !== before?.note) this.noted(frame.note);
-    showState(frame, this.note);
+    if (frame.stage !== before?.stage) this.noted(frame.note);
+    this.showState();
     this.transport.show(frame, frame.chains[this.chain]);
-    this.exports.setReady(frame.sweeps > 0);
-    if (["paused", "done"].includes(frame.state) && before?.state !== frame.state) this.exports.refresh();
+    this.exports.heard(frame);
     if (frame.chains.length && frame.scene !== this.sceneNumber) this.fetchScene(frame.scene);
     this.refresh.happened(frame.sweeps ? `${frame.stage} ${frame.sweeps}` : null);
     this.present();
@@ -166,8 +166,12 @@ class App {
     clearTimeout(this.noteTimer);
     this.noteTimer = setTimeout(() => {
       this.note = null;
-      if (this.frame) showState(this.frame, null);
+      this.showState();
     }, NOTE_STAYS);
+  }
+
+  showState() {
+    if (this.frame) showState(this.frame, this.note, this.waiting);
   }
 
   refused(settings, error) {
@@ -193,6 +197,17 @@ class App {
   settingChanged(name) {
     this.lastChanged = name;
     this.sendSettings();
+  }
+
+  async takeUpSettings() {
+    const slow = setTimeout(() => {
+      this.waiting = "Taking up the new settings.";
+      this.showState();
+    }, LONG);
+    await this.refresh.restDuring(this.session.apply(this.wanted()));
+    clearTimeout(slow);
+    this.waiting = null;
+    this.showState();
   }
 
   showChain(chain) {
@@ -264,8 +279,8 @@ class App {
     showVerdict(frame.agreement, frame.chains.length);
     const result = look.result && answer?.kind === "result";
     const areas = scene.areasOf(partition(look, frame.chains[chain], answer));
-    this.sizes.show(areas, result ? "region" : "cluster", result ? "the result" : `chain ${chain + 1}`);
-    byId("stage").setAttribute("aria-label", description(look, frame, chain, this.session.page.name));
+    this.sizes.show(areas, result ? wordOf(answer) : "cluster", result ? "the result" : `chain ${chain + 1}`);
+    byId("stage").setAttribute("aria-label", description(look, frame, chain, answer, this.session.page.name));
   }
 }
 

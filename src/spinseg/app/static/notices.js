@@ -30,11 +30,12 @@ const STATES = {
   done: ({ most_sweeps }) => `The page keeps ${count(most_sweeps)} sweeps at most: restart, or export what there is.`,
 };
 
-export function showState(frame, note) {
+// `waiting` says what is under way and takes long, `note` what has just happened.
+export function showState(frame, note, waiting) {
   const quiet = QUIET.includes(frame.state);
-  byId("status").classList.toggle("unseen", quiet && !note);
-  byId("status").classList.toggle("busy", BUSY.includes(frame.state));
-  write(byId("status"), (quiet && note) || STATES[frame.state]?.(frame) || "");
+  byId("status").classList.toggle("unseen", quiet && !note && !waiting);
+  byId("status").classList.toggle("busy", Boolean(waiting) || BUSY.includes(frame.state));
+  write(byId("status"), waiting || (quiet && note) || STATES[frame.state]?.(frame) || "");
 }
 
 export function tell(sentence) {

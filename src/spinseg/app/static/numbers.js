@@ -1,6 +1,7 @@
 // Numbers as people read them, and as the server packs them.
 
 export const count = (value) => Math.round(value).toLocaleString("en");
+export const counted = (value, word) => `${count(value)} ${word}${value === 1 ? "" : "s"}`;
 export const decimals = (value, digits) =>
   value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 export const percent = (share) => (share < 0.001 ? "under 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`);

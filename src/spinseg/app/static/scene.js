@@ -18,6 +18,7 @@ class Scene {
     this.picture.height = this.height;
     const context = this.picture.getContext("2d");
     context.drawImage(bitmap, 0, 0);
+    bitmap.close(); // its memory is the browser's, not the garbage collector's
     const { data } = context.getImageData(0, 0, this.width, this.height);
     this.grey = this.greyed(data);
     this.sum(data);

@@ -1,6 +1,6 @@
 // From the look, a frame and the server's answers: what the large picture holds, and the words that say so.
 
-import { count } from "./numbers.js";
+import { counted } from "./numbers.js";
 
 const VIEW_WORDS = {
   fill: "each cluster in a colour of its own",
@@ -25,6 +25,9 @@ const SENTENCES = {
 export function partition(look, chain, answer) {
   return look.result && answer?.kind === "result" ? answer.data.labels : chain.labels;
 }
+
+// What the result is made of; a preset may leave clusters as they are.
+export const wordOf = ({ data }) => (data.cut === false ? "cluster" : "region");
 
 export function shownPicture(look, chain, answer) {
   if (look.heat) {
@@ -61,18 +64,23 @@ export function caption(look, frame, chainNumber, answer) {
   if (look.boundaries) return SENTENCES.boundaries;
   if (look.spins) return SENTENCES.spins;
   if (look.result) {
-    const view = VIEW_WORDS[look.view].replace("cluster", "region");
-    const regions = count(answer.data.n_regions);
-    return `Result: the best partition that any chain visited, made into ${regions} regions; ${view}.`;
+    const made = wordOf(answer) === "region" ? "made into" : "with";
+    const best = `the best partition that any chain visited, ${made} ${counted(answer.data.n_regions, wordOf(answer))}`;
+    return `Result: ${best}; ${viewWords(look, answer)}.`;
   }
   return `Chain ${chainNumber + 1} now: ${VIEW_WORDS[look.view]}. Click a place to see what belongs with it.`;
 }
 
+function viewWords(look, answer) {
+  const words = VIEW_WORDS[look.view];
+  return look.result && answer?.kind === "result" ? words.replace("cluster", wordOf(answer)) : words;
+}
+
 // For those who do not see the picture.
-export function description(look, frame, chainNumber, pageName) {
+export function description(look, frame, chainNumber, answer, pageName) {
   const chain = frame.chains[chainNumber];
   const heat = look.place ? "probability of belonging with the chosen place" : "boundary probability";
-  const seen = `${pageName}: ${look.heat ? heat : VIEW_WORDS[look.view]}.`;
-  const state = `${count(chain.n_clusters)} clusters after ${count(frame.sweeps)} sweeps, ${frame.state}`;
+  const seen = `${pageName}: ${look.heat ? heat : viewWords(look, answer)}.`;
+  const state = `${counted(chain.n_clusters, "cluster")} after ${counted(frame.sweeps, "sweep")}, ${frame.state}`;
   return `${seen} Chain ${chainNumber + 1} has ${state}. Arrow keys move to a place, Enter chooses it.`;
 }

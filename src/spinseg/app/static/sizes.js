@@ -1,7 +1,7 @@
 // Bars of the sizes of clusters: the share of the picture that each has, in its colour, the largest first.
 
 import { byId, make, write } from "./dom.js";
-import { count, percent } from "./numbers.js";
+import { count, counted, percent } from "./numbers.js";
 import { cssOf } from "./painting.js";
 
 const MOST_BARS = 24;
@@ -24,9 +24,9 @@ export class Sizes {
       bars.push({ share, colour: "", name: `${count(others.length)} smaller` });
     }
     this.draw(bars, word);
-    const all = `${count(sorted.length)} ${word}s of ${whose}`;
-    write(byId("sizes-caption"), `Percent of the picture that the ${all} have, largest first`);
-    this.host.setAttribute("aria-label", `Sizes of the ${all}; the largest has ${percent(bars[0].share)}.`);
+    const all = `${counted(sorted.length, word)} of ${whose}`;
+    write(byId("sizes-caption"), `${all}: percent of the picture, largest first`);
+    this.host.setAttribute("aria-label", `${all}; the largest has ${percent(bars[0].share)} of the picture.`);
   }
 
   draw(bars, word) {

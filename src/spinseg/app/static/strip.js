@@ -1,7 +1,7 @@
 // The strip of chains: a small picture of each, its start, clusters and log posterior; one is shown large.
 
 import { byId, make, write } from "./dom.js";
-import { count, decimals } from "./numbers.js";
+import { counted, decimals } from "./numbers.js";
 import { paintSites, paletteColours } from "./painting.js";
 
 const LONGEST = 144; // pixels of a small picture's longer side
@@ -28,7 +28,7 @@ export class Strip {
       const start = this.startLabels.get(chain.start) ?? chain.start;
       item.label.title = `Chain ${i + 1}, started from ${start}`;
       write(item.start, `from ${start}`);
-      write(item.clusters, `${count(chain.n_clusters)} clusters`);
+      write(item.clusters, counted(chain.n_clusters, "cluster"));
       write(item.posterior, chain.log_posterior === null ? "" : decimals(chain.log_posterior, 1));
       if (item.labels !== chain.labels) this.paint(item, chain.labels);
       item.labels = chain.labels;
