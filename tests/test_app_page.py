@@ -1,8 +1,10 @@
 """The page without a browser: chains that go on, and what is exported, against the Python and the command it names."""
 
 import asyncio
+import json
 import shlex
 import time
+from base64 import b64decode
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,7 +15,7 @@ pytest.importorskip("starlette", reason="the extra [web] is not installed")
 
 from spinseg.app.chosen import Chosen
 from spinseg.app.controls import CONTROLS, about, parameters
-from spinseg.app.looks import keeping_numbers, packed
+from spinseg.app.looks import keeping_numbers
 from spinseg.app.page import FORBIDDEN, NotYet, Page, Threads
 from spinseg.cli import app as command_line
 from spinseg.image.files import read_picture
@@ -86,7 +88,11 @@ def test_what_is_exported_is_what_the_snippet_and_the_command_give(page, sent, t
 
     found, told, result = asyncio.run(used())
     same(found, repeated(told["python"]))
-    assert result["labels"] == packed(found.partition) and result["n_regions"] == found.n_clusters
+    shown = np.frombuffer(b64decode(result["labels"]), "<u2")
+    assert (
+        len(set(zip(shown, found.partition, strict=True))) == len(set(shown)) == result["n_regions"] == found.n_clusters
+    )
+    assert result["cut"] == found.settings.regions
     assert result["sweeps"] == found.chains.n_sweeps and told["note"] is None
     program, *arguments = shlex.split(told["command"])
     assert program == "spinseg"
@@ -95,7 +101,7 @@ def test_what_is_exported_is_what_the_snippet_and_the_command_give(page, sent, t
     np.testing.assert_array_equal(labels, found.labels)
 
 
-def test_chains_go_on_under_another_posterior_and_the_snippet_repeats_it(page):
+def test_chains_go_on_under_another_posterior_and_the_snippet_repeats_it(page, tmp_path):
     async def used():
         await page.choose(Chosen.read({"preset": "paper", "seed": 5}))
         await swept(page, 7)
@@ -115,6 +121,10 @@ def test_chains_go_on_under_another_posterior_and_the_snippet_repeats_it(page):
     assert told["python"].count("ss.segment(") == 3 and told["command"] is None and told["note"]
     same(found, repeated(told["python"]))
     assert frame["began"] >= 9 and frame["stage"] == 4
+    assert told["python"] == f"import spinseg as ss\n{found.repeat}"
+    found.save(tmp_path, ["result.json"])
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+    assert json.loads((tmp_path / "result.json").read_text())["python"] == found.repeat
 
 
 def test_a_prior_that_forbids_where_chains_are_makes_them_begin_anew(page):
@@ -191,20 +201,41 @@ def test_frames_carry_each_number_of_the_traces_once(page):
         np.testing.assert_allclose(sent, whole, atol=0.005)
 
 
-def test_two_chains_are_judged_and_one_is_not(page):
-    async def used(chains):
-        await page.choose(Chosen(chains=chains))
-        page.run(None)
-        end = time.monotonic() + 20
-        while page.frame(0, 0)["agreement"] is None and page.state == "running" and time.monotonic() < end:
+@pytest.mark.parametrize("by_steps", [False, True])
+def test_two_chains_at_rest_are_judged_as_the_snippet_is(page, by_steps):
+    async def used():
+        await page.choose(Chosen(chains=2))
+        if by_steps:
+            for _ in range(44):
+                await page.step()
+        else:
+            await swept(page, 90)
+        end, seen = time.monotonic() + 20, None
+        found = (await page.segmentation()).diagnostics
+        wanted = {name: round(row.r_hat, 6) for name, row in found.table.items()}
+        while time.monotonic() < end and seen != wanted:
             await asyncio.sleep(0.05)
-            if chains == 1 and page.frame(0, 0)["sweeps"] > 100:
-                break
-        await page.pause()
+            told = page.frame(0, 0)["agreement"]
+            seen = told and {name: round(float(value), 6) for name, value in told["r_hat"].items()}
+        assert seen == wanted and told["verdict"] == found.verdict and told["agree"] == found.agree
+
+    asyncio.run(used())
+
+
+def test_one_chain_is_not_judged(page):
+    async def used():
+        await page.choose(Chosen(chains=1))
+        await swept(page, 60)
         return page.frame(0, 0)["agreement"]
 
-    found = asyncio.run(used(2))
-    assert set(found["r_hat"]) == {"log_posterior", "n_clusters", "entropy", "edge_agreement"} and found["verdict"]
+    assert asyncio.run(used()) is None
+
+
+def test_many_sites_do_not_start_alone_unasked(page):
+    few, many = Chosen(chains=3), Chosen(chains=3, n_sites=9000)
+    assert few.starts(200_000) == ("greedy", "one", "singletons") and many.starts(200_000) == ("greedy", "one", "one")
+    assert Chosen(preset="paper", chains=4).starts(10**6)[2] == "one"
+    assert Chosen(start="singletons", n_sites=9000).starts(200_000) == "singletons"
 
 
 def test_pausing_and_starting_in_haste_leaves_it_running(page):
@@ -234,6 +265,21 @@ def test_a_speed_is_kept(page):
 
     sweeps, seconds = asyncio.run(used())
     assert 3 <= sweeps <= 10 * seconds + 1
+
+
+def test_a_slower_speed_holds_at_once(page):
+    async def used():
+        await page.choose(Chosen(chains=1))
+        page.run(None)
+        await asyncio.sleep(1)
+        page.run(5.0)
+        await asyncio.sleep(0.3)  # the round in progress
+        at = page.frame(0, 0)["sweeps"]
+        await asyncio.sleep(1)
+        await page.pause()
+        return page.frame(0, 0)["sweeps"] - at
+
+    assert 2 <= asyncio.run(used()) <= 6
 
 
 def test_nothing_can_be_had_before_the_first_sweep(page):
@@ -286,7 +332,7 @@ def test_one_can_look_at_any_moment(page):
             while not changing.done():
                 frame = page.frame(0, 0)
                 assert len(frame["chains"]) == (2 if frame["stage"] else 0)
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.001)
 
     asyncio.run(used())
 

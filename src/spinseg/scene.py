@@ -48,8 +48,10 @@ class Scene:
         """How often the pixels of the picture as it is seen are separated from one beside them."""
         return paint_edges(self.sites, self.model.graph.edges, separation)
 
-    def segmentation(self, drawn: Chains, seed: int, interrupted: bool = False) -> Segmentation:
-        """What chains of its posterior, of this seed, give."""
+    def segmentation(
+        self, drawn: Chains, seed: int, interrupted: bool = False, earlier: tuple[str, ...] = ()
+    ) -> Segmentation:
+        """What chains of its posterior, of this seed, give; `earlier` as in `Segmentation`."""
         partition = self.partition(drawn, seed)
         separation = separation_probability(drawn.labels, self.model.graph.edges)
         site_image = self.seen.whole(self.sites, outside=-1)
@@ -65,6 +67,7 @@ class Scene:
             seed=seed,
             picture=self.picture,
             interrupted=interrupted,
+            earlier=earlier,
             **self.told,
         )
 

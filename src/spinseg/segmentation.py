@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from spinseg._checks import refuse
+from spinseg._checks import one_of, refuse
 from spinseg.image.features import site_means
 from spinseg.image.files import write_labels_png, write_labels_tif, write_png, write_whole
 from spinseg.image.pixels import ChannelAxis, Picture
@@ -29,6 +29,8 @@ from spinseg.presets import Settings
 from spinseg.report import report
 
 MOST_DRAWS = 500  # of a chain that the probabilities of regions are computed from
+WHERE_IT_ENDED = "found.chains.labels[:, -1]"
+FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
 VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
 
 
@@ -56,6 +58,8 @@ class Segmentation:
         The file that the picture was read from.
     interrupted : bool
         Whether sampling was cut short.
+    earlier : tuple of str
+        Lines of Python that come before, where the chains went on from those of another segmentation, `found`.
     """
 
     labels: NDArray[np.int32] = field(repr=False)
@@ -72,6 +76,7 @@ class Segmentation:
     source: str | None
     mask: str | None
     interrupted: bool = False
+    earlier: tuple[str, ...] = ()
 
     @property
     def n_clusters(self) -> int:
@@ -135,8 +140,10 @@ class Segmentation:
 
     @property
     def repeat(self) -> str:
-        """The line of Python that gives the same segmentation, if it is not interrupted."""
-        return repeating(self.settings, self.seed, self.source, self.channel_axis, self.mask)
+        """The Python that gives the same segmentation, if it is not interrupted: a line, and those `earlier`."""
+        written = {"init": WHERE_IT_ENDED} if self.earlier else {}
+        line = repeating(self.settings, self.seed, self.source, self.channel_axis, self.mask, written)
+        return "\n".join([*self.earlier, f"found = {line}"]) if self.earlier else line
 
     def summary(self) -> dict[str, Any]:
         """Everything but the pictures, in types that JSON knows."""
@@ -161,13 +168,15 @@ class Segmentation:
             "regions": self.regions,
         }
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write labels.tif, labels.png, overlay.png, boundary_probability.png, report.html and result.json.
+    def save(self, folder: str | os.PathLike[str], names: Sequence[str] = FILES) -> None:
+        """Write labels.tif, labels.png, overlay.png, boundary_probability.png, report.html and result.json, or some.
 
         Each is there whole or not at all, and result.json comes last. labels.tif holds `labels`, in 16 bits where they
         fit; labels.png holds them as indices into a palette, 255 outside the mask; boundary_probability.png runs from
         0 to 255. Of a volume, all but labels.tif show the middle plane.
         """
+        for name in names:
+            one_of("names", name, FILES)
         folder = Path(folder)
         if folder.exists() and not folder.is_dir():
             refuse("folder", "be a folder", str(folder))
@@ -177,15 +186,23 @@ class Segmentation:
             full = np.count_nonzero(self.labels >= 0, axis=(1, 2))
             plane = int(np.flatnonzero(full == full.max())[np.count_nonzero(full == full.max()) // 2])
         picture, labels = Picture(self.picture.codes[plane]), self.labels[plane]
-        apart, found = self.boundary_probability[plane], self.summary()
-        write_labels_tif(folder / "labels.tif", self.labels)
-        write_labels_png(folder / "labels.png", labels, label_colours(self.n_clusters))
-        write_png(folder / "overlay.png", overlay(picture, labels))
-        write_png(folder / "boundary_probability.png", np.rint(255 * apart).astype(np.uint8))
-        page = report(found, picture, labels, apart, self.chains)
-        write_whole(folder / "report.html", lambda file: file.write(page.encode(errors="replace")))
-        text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
-        write_whole(folder / "result.json", lambda file: file.write(text.encode(errors="replace")))
+        apart = self.boundary_probability[plane]
+        writers: dict[str, Callable[[Path], None]] = {
+            "labels.tif": lambda path: write_labels_tif(path, self.labels),
+            "labels.png": lambda path: write_labels_png(path, labels, label_colours(self.n_clusters)),
+            "overlay.png": lambda path: write_png(path, overlay(picture, labels)),
+            "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
+            "report.html": lambda path: _write(path, report(self.summary(), picture, labels, apart, self.chains)),
+            "result.json": lambda path: _write(path, json.dumps(self.summary(), indent=2, ensure_ascii=False) + "\n"),
+        }
+        for name in FILES:
+            if name in names:
+                writers[name](folder / name)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write text; characters that are none, as in some names of files, as question marks."""
+    write_whole(path, lambda file: file.write(text.encode(errors="replace")))
 
 
 class SegmentationInterrupted(KeyboardInterrupt):

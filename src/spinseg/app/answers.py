@@ -197,5 +197,5 @@ def _raw(numbers: NDArray) -> Response:
 def _saved(found: Segmentation, name: str) -> bytes:
     """One of the files that a segmentation is saved in."""
     with tempfile.TemporaryDirectory(prefix="spinseg-") as folder:
-        found.save(folder)
+        found.save(folder, [name])
         return Path(folder, name).read_bytes()

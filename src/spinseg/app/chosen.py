@@ -10,6 +10,7 @@ from spinseg.app.controls import CONTROLS, MOST_SITES, PRIORS, STARTS_SHOWN, par
 from spinseg.presets import PRESETS, Settings, prior_named, settings_of
 
 DIFFERENT = ("greedy", "one", "singletons", "greedy")  # starts of chains, where each has its own
+MOST_ALONE = 4000  # sites that a chain starts alone of unasked: its first sweeps take as long as their square
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,14 @@ class Chosen:
                 values[control.name] = control.checked(value)
         return cls(**values)
 
-    @property
-    def starts(self) -> str | tuple[str, ...]:
-        """Where the chains start, as `segment` takes it."""
+    def starts(self, n_pixels: int) -> str | tuple[str, ...]:
+        """Where the chains of a picture of so many pixels start, as `segment` takes it."""
         if self.start != "different":
             return self.start
-        return DIFFERENT[: self.chains] if self.chains > 1 else DIFFERENT[0]
+        usual = PRESETS[self.preset]
+        n_sites = self.sites_of(n_pixels) or min(n_pixels, usual.max_pixels or n_pixels) / usual.pixels_per_site
+        each = DIFFERENT if n_sites <= MOST_ALONE else tuple("one" if s == "singletons" else s for s in DIFFERENT)
+        return each[: self.chains] if self.chains > 1 else each[0]
 
     def of_sites(self) -> tuple[Any, ...]:
         """What the sites depend on."""
@@ -95,7 +98,7 @@ class Chosen:
         )
         given: dict[str, Any] = {"prior": prior, "beta": self.beta, "lam": self.lam, "n_sites": self.sites_of(n_pixels)}
         given |= {"count_weight": self.count_weight, "detail": self.detail}
-        given |= {"chains": self.chains, "init": self.starts}
+        given |= {"chains": self.chains, "init": self.starts(n_pixels)}
         return settings_of(self.preset, {name: value for name, value in given.items() if value is not None})
 
     def sites_of(self, n_pixels: int) -> int | None:
@@ -107,11 +110,11 @@ class Chosen:
 
     def command(self, source: str, n_pixels: int, sweeps: int) -> str:
         """The command line that gives the same."""
-        starts = self.starts if isinstance(self.starts, str) else ",".join(self.starts)
+        starts = self.starts(n_pixels)
         options = {"preset": None if self.preset == "photo" else self.preset, **self._named()}
         options |= {"beta": self.beta, "lambda": self.lam, "sites": self.sites_of(n_pixels)}
         options |= {"count-weight": self.count_weight, "detail": self.detail, "sweeps": sweeps, "chains": self.chains}
-        options |= {"init": starts, "seed": self.seed}
+        options |= {"init": starts if isinstance(starts, str) else ",".join(starts), "seed": self.seed}
         parts = ["spinseg", "segment", shlex.quote(source)]
         for name, value in options.items():
             if value is not None:

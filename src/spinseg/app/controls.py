@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._checks import number, whole
+from spinseg._checks import number, refuse, whole
 from spinseg.image.render import label_colours
 from spinseg.pictures import PICTURES
 from spinseg.presets import PRESETS, PRIOR_PARAMETERS, Settings
@@ -36,7 +36,8 @@ class Control:
     def checked(self, value: Any) -> float | int:
         """A value, refused where it is out of range."""
         if self.whole:
-            return whole(self.name, value, at_least=int(self.least), below=int(self.most) + 1)
+            value = whole(self.name, value, at_least=int(self.least))
+            return value if value <= self.most else refuse(self.name, f"be at most {self.most}", value)
         return number(self.name, value, at_least=self.least, at_most=self.most)
 
 
@@ -174,7 +175,7 @@ STARTS_SHOWN = {
     ),
     "greedy": ("merged sites", "Sites joined one pair at a time, as long as the posterior gains."),
     "one": ("one cluster", "Everything together."),
-    "singletons": ("every site alone", "As many clusters as there are sites."),
+    "singletons": ("single sites", "As many clusters as there are sites."),
 }
 PRESETS_SHOWN = {
     "photo": "For photographs: sites follow edges, and couplings the evidence of a boundary.",

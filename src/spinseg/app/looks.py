@@ -9,6 +9,7 @@ from spinseg.image.pixels import Picture, working_copy
 from spinseg.scene import Scene
 
 MOST_SHOWN = 300_000  # pixels
+MOST_NUMBERS = 2**16  # of sites and clusters, as `packed` has them
 
 
 def shown_picture(picture: Picture) -> NDArray[np.uint8]:
@@ -64,5 +65,5 @@ def keeping_numbers(labels: NDArray[np.int32], *references: NDArray[np.int32]) -
 
 
 def packed(numbers: NDArray) -> str:
-    """Whole numbers below 65,536 as text: base64 of two bytes each, the lower first."""
+    """Whole numbers below MOST_NUMBERS as text: base64 of two bytes each, the lower first."""
     return b64encode(numbers.astype("<u2").tobytes()).decode()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -11,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._checks import refuse
 from spinseg.app.chosen import Chosen
-from spinseg.app.looks import keeping_numbers, packed, shown_boundaries, shown_picture, shown_sites
+from spinseg.app.looks import MOST_NUMBERS, keeping_numbers, packed, shown_boundaries, shown_picture, shown_sites
 from spinseg.app.stage import Stage
 from spinseg.image.pixels import Picture
 from spinseg.inference.chains import Chains
@@ -23,7 +25,7 @@ from spinseg.scene import prepare
 from spinseg.segmentation import Segmentation
 
 ROUND_SECONDS = 0.07  # of all chains side by side, between two looks at them
-JUDGED_SECONDS, FEWEST_JUDGED = 1.0, 8  # between two judgements of whether chains agree; sweeps before the first
+JUDGED_SECONDS, FEWEST_JUDGED = 1.0, 40  # between two judgements of whether chains agree; sweeps before the first
 MOST_DRAWS = 400  # of a chain, that a judgement or a map on the page is made from; exports use all
 FORBIDDEN = "This prior forbids the partitions that the chains were at, so they began anew."
 NO_COMMAND = "The settings were changed while the chains ran: Python repeats that, one command line cannot."
@@ -60,7 +62,7 @@ class Page:
         self.chosen: Chosen | None = None
         self.scene_number = self.stage_number = self.looks = 0
         self.running = self.closed = self._in_round = False
-        self._coming = 0  # chains of settings that are being taken up
+        self._coming: list[int] = []  # chains of settings that are being taken up
         self._stage: Stage | None = None
         self._speed: float | None = None
         self._note: str | None = None
@@ -76,11 +78,11 @@ class Page:
 
     async def choose(self, chosen: Chosen) -> dict[str, Any]:
         """Take up new settings: chains go on from where they are where they can, else they begin anew."""
-        self._coming = chosen.chains
+        self._coming.append(chosen.chains)
         try:
             return await self._chosen(chosen)
         finally:
-            self._coming = 0
+            self._coming.remove(chosen.chains)
 
     async def _chosen(self, chosen: Chosen) -> dict[str, Any]:
         """The same, once it is counted how many chains there will be."""
@@ -108,6 +110,8 @@ class Page:
             scene = replace(before.scene, settings=settings, model=model)
         else:
             scene = prepare(self.picture, settings)
+            if scene.model.graph.n_sites >= MOST_NUMBERS:  # sites are only about as many as asked for
+                refuse("n_sites", f"make less than {MOST_NUMBERS} sites", scene.model.graph.n_sites)
             scene = replace(scene, told=scene.told | {"source": self.source})
         sizes = [] if labels is None else [np.bincount(row) for row in labels]
         if sizes and all(scene.model.log_prior_of_sizes(each) > -np.inf for each in sizes):
@@ -141,6 +145,7 @@ class Page:
             stage = self._ready()
             if stage.done < stage.most_sweeps:
                 await self._advance(stage, stage.done + 1)
+            self._keep_going("judge", self._judged)
             await self._tell()
 
     def close(self) -> None:
@@ -154,7 +159,7 @@ class Page:
     @property
     def n_chains(self) -> int:
         """Chains that it has, or is about to have."""
-        return max(self._coming, 0 if self.chosen is None else self.chosen.chains)
+        return max(0 if self.chosen is None else self.chosen.chains, *self._coming, 0)
 
     @property
     def state(self) -> str:
@@ -194,7 +199,9 @@ class Page:
         """The segmentation as it would be exported now."""
         stage, drawn = await self._drawn()
         partition = await self._in_thread(stage.scene.partition, drawn, stage.seed)
-        return {"sweeps": drawn.n_sweeps, "n_regions": int(partition.max()) + 1, "labels": packed(partition)}
+        shown = packed(keeping_numbers(partition, *self._numbers[:1]))
+        found = {"n_regions": int(partition.max()) + 1, "cut": stage.scene.settings.regions}
+        return found | {"sweeps": drawn.n_sweeps, "labels": shown}
 
     async def boundaries(self) -> NDArray[np.uint8]:
         """How probable a boundary is beside each pixel shown, 255 for certain."""
@@ -216,7 +223,8 @@ class Page:
         """What the snippet gives."""
         stage, drawn = await self._drawn()
         scene = replace(stage.scene, settings=replace(stage.scene.settings, sweeps=drawn.n_sweeps))
-        return await self._in_thread(scene.segmentation, drawn, stage.seed)
+        earlier = tuple(line for _, line in self._earlier)
+        return await self._in_thread(scene.segmentation, drawn, stage.seed, False, earlier)
 
     async def repeat(self) -> dict[str, str | None]:
         """The Python, and the command line where one is enough, that give the same."""
@@ -245,31 +253,28 @@ class Page:
 
         Nothing is awaited between the last look at `running` and the end, so that `run` knows whether to begin it anew.
         """
-        size = 1
+        size, due = 1, time.perf_counter()
         while self.running:
             async with self._lock:
-                began, stage = time.monotonic(), self._stage
+                began, stage, speed = time.perf_counter(), self._stage, self._speed
                 if stage is None or stage.done >= stage.most_sweeps:
                     self.running = False
                 if stage is None or not self.running:
                     break
-                speed = self._speed
-                if speed is not None:
-                    size = max(1, round(speed * ROUND_SECONDS))
+                size = size if speed is None else max(1, round(speed * ROUND_SECONDS))
                 size = min(size, stage.most_sweeps - stage.done)
                 self._in_round = True
                 try:
                     await self._advance(stage, stage.done + size)
                 finally:
                     self._in_round = False
-                took = time.monotonic() - began
+                took = time.perf_counter() - began
                 self._keep_going("judge", self._judged)
             await self._tell()
-            while speed is not None and time.monotonic() - began < size / speed:
-                await asyncio.sleep(min(0.05, 1 / speed))
-                if not self.running or self._speed != speed:
-                    break
-            self._per_second = size / (time.monotonic() - began)
+            due = max(due + size / speed, time.perf_counter()) if speed is not None else time.perf_counter()
+            while self.running and self._speed == speed and (rest := due - time.perf_counter()) > 0:
+                await asyncio.sleep(min(0.05, rest))
+            self._per_second = size / (time.perf_counter() - began)
             size = max(1, min(int(size * ROUND_SECONDS / took), 2 * size))
 
     async def _advance(self, stage: Stage, sweeps: int) -> None:
@@ -286,7 +291,7 @@ class Page:
         for c, row in enumerate(labels):  # like the first chain's as far as they are alike, so that one can compare
             numbers.append(keeping_numbers(row, *numbers[:1], *self._numbers[c : c + 1]))
         self._numbers = numbers
-        starts = self.chosen.starts if self.chosen is not None else ""
+        starts = self.chosen.starts(self.n_pixels) if self.chosen is not None else ""
         chains = [
             {
                 "start": starts if isinstance(starts, str) else starts[c],
@@ -310,18 +315,23 @@ class Page:
         self._seen = stage, seen
 
     async def _judged(self) -> None:
-        """Judge whether the chains agree, and rest a while."""
-        stage = self._stage
-        if stage is None or len(stage.sampling.runners) < 2 or stage.done < FEWEST_JUDGED:
-            return
-        with contextlib.suppress(NotYet):  # begun anew meanwhile
-            stage, drawn = await self._drawn()
-            found = await self._in_thread(diagnose, replace(drawn, labels=_some(drawn)), stage.scene.model.graph)
-            r_hat = {name: _finite(row.r_hat) for name, row in found.table.items()}
-            if stage is self._stage:
-                self._agreement = {"r_hat": r_hat, "verdict": found.verdict, "agree": found.agree}
-                await self._tell()
-        await asyncio.sleep(JUDGED_SECONDS)
+        """Judge whether the chains agree, and again after a while, until there is nothing new to judge."""
+        judged: tuple[Stage, int] | None = None
+        while not self.closed:
+            stage = self._stage
+            if stage is None or len(stage.sampling.runners) < 2 or stage.done < FEWEST_JUDGED:
+                return
+            if judged == (stage, stage.done):
+                return
+            with contextlib.suppress(NotYet):  # begun anew meanwhile
+                stage, drawn = await self._drawn()
+                found = await self._in_thread(diagnose, replace(drawn, labels=_some(drawn)), stage.scene.model.graph)
+                r_hat = {name: _finite(row.r_hat) for name, row in found.table.items()}
+                judged = stage, drawn.n_sweeps
+                if stage is self._stage:
+                    self._agreement = {"r_hat": r_hat, "verdict": found.verdict, "agree": found.agree}
+                    await self._tell()
+            await asyncio.sleep(JUDGED_SECONDS)
 
     async def _drawn(self) -> tuple[Stage, Chains]:
         """The chains so far."""
@@ -349,6 +359,13 @@ class Page:
         """Begin a task, unless one of its name is under way."""
         if name not in self._tasks or self._tasks[name].done():
             self._tasks[name] = asyncio.create_task(work())
+            self._tasks[name].add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A task that fails stops the chains, and the terminal says why."""
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self.running = False
+            traceback.print_exception(problem)
 
     async def _tell(self) -> None:
         """Wake those who wait for something new."""

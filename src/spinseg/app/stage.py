@@ -10,7 +10,7 @@ from spinseg.inference.chains import Chains
 from spinseg.inference.sampling import Sampling
 from spinseg.presets import Settings
 from spinseg.scene import Scene
-from spinseg.segmentation import repeating
+from spinseg.segmentation import WHERE_IT_ENDED, repeating
 
 MOST_SWEEPS, MOST_LABELS = 5000, 2**24  # of a stage; labels of all draws of all its chains, 64 MB
 
@@ -61,5 +61,5 @@ class Stage(NamedTuple):
 
     def line(self, source: str) -> str:
         """The Python that makes it, after the line of the stage before."""
-        settings, init = self.settings(), "found.chains.labels[:, -1]"
-        return f"found = {repeating(settings, self.seed, source, written={'init': init} if self.goes_on else {})}"
+        written = {"init": WHERE_IT_ENDED} if self.goes_on else {}
+        return f"found = {repeating(self.settings(), self.seed, source, written=written)}"
