@@ -27,7 +27,7 @@ export class Strip {
       item.radio.checked = i === chosen;
       const start = this.startLabels.get(chain.start) ?? chain.start;
       item.label.title = `Chain ${i + 1}, started from ${start}`;
-      write(item.start, `from ${start}`);
+      write(item.start, chains.length > 2 ? start : `from ${start}`); // four leave little room
       write(item.clusters, counted(chain.n_clusters, "cluster"));
       write(item.posterior, chain.log_posterior === null ? "" : decimals(chain.log_posterior, 1));
       if (item.labels !== chain.labels) this.paint(item, chain.labels);
