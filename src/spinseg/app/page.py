@@ -274,7 +274,8 @@ class Page:
             due = max(due + size / speed, time.perf_counter()) if speed is not None else time.perf_counter()
             while self.running and self._speed == speed and (rest := due - time.perf_counter()) > 0:
                 await asyncio.sleep(min(0.05, rest))
-            self._per_second = size / (time.perf_counter() - began)
+            rate = size / (time.perf_counter() - began)
+            self._per_second += (0.2 if self._per_second else 1.0) * (rate - self._per_second)  # not every jolt
             size = max(1, min(int(size * ROUND_SECONDS / took), 2 * size))
 
     async def _advance(self, stage: Stage, sweeps: int) -> None:
