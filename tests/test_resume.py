@@ -127,11 +127,11 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_end(tmp_path):
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     command = [sys.executable, "-c", RUN]
     arguments = {"env": environment, "stdout": subprocess.PIPE, "text": True}
-    expected = subprocess.run([*command, str(tmp_path / "whole.npz"), "20000"], check=True, **arguments).stdout
+    expected = subprocess.run([*command, str(tmp_path / "whole.npz"), "6000"], check=True, **arguments).stdout
     rng, path, kills = np.random.default_rng(0), tmp_path / "killed.npz", 0
     for _ in range(8):
         before = path.stat().st_mtime_ns if path.exists() else 0
-        run = subprocess.Popen([*command, str(path), "20000"], **arguments)
+        run = subprocess.Popen([*command, str(path), "6000"], **arguments)
         while run.poll() is None and not (path.exists() and path.stat().st_mtime_ns > before):
             time.sleep(0.001)
         time.sleep(rng.uniform(0.0, 0.1))  # until some moment after a new checkpoint
@@ -140,4 +140,4 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_end(tmp_path):
         run.communicate()
         ss.Chains.load(path)  # whole, whenever it is looked at
     assert kills > 0
-    assert subprocess.run([*command, str(path), "20000"], check=True, **arguments).stdout == expected
+    assert subprocess.run([*command, str(path), "6000"], check=True, **arguments).stdout == expected
