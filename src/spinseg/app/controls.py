@@ -173,7 +173,7 @@ STARTS_SHOWN = {
         "a different one for each",
         "Chains from different starts that agree have likely found all there is.",
     ),
-    "greedy": ("merged sites", "Sites joined one pair at a time, as long as the posterior gains."),
+    "greedy": ("merging", "Sites joined one pair at a time, as long as the posterior gains."),
     "one": ("one cluster", "Everything together."),
     "singletons": ("single sites", "As many clusters as there are sites."),
 }
