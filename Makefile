@@ -2,6 +2,7 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo app test lint bench clean
 
@@ -23,18 +24,20 @@ bench: .venv/.dev
 	$(BIN)/python -m benchmarks engine
 	$(BIN)/python -m benchmarks scaling
 
-.venv/.core: pyproject.toml
+.venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "spinseg needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3"; exit 1; }
-	test -d .venv || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(PYTHON) -m venv .venv
+
+.venv/.core: pyproject.toml | .venv/bin/python
+	$(INSTALL) -e .
 	touch $@
 
-.venv/.web: .venv/.core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[web]'
+.venv/.web: pyproject.toml | .venv/bin/python
+	$(INSTALL) -e '.[web]'
 	touch $@
 
-.venv/.dev: .venv/.core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+.venv/.dev: pyproject.toml | .venv/bin/python
+	$(INSTALL) -e '.[dev]'
 	touch $@
 
 clean:
