@@ -39,6 +39,7 @@ def whole(name: str, value: Any, *, at_least: int, below: int = 2**63) -> int:
     rule = f"be a whole number of at least {at_least}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(name, rule, value)
+    value = value.item() if isinstance(value, np.generic) else value
     if not -LARGEST <= value <= LARGEST or int(value) != value or value < at_least:
         refuse(name, rule, value)
     if value >= below:

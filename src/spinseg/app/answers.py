@@ -67,9 +67,9 @@ class Answers:
         if chosen is not None and chosen not in PICTURES:
             raise Refused(404, "There is no such example.")
         path = None if chosen is None else PICTURES[chosen].path
-        picture = await self._in_thread(_decoded, body, path)
+        picture = await self.pages.threads.do(_decoded, body, path)
         source = _harmless(request.query_params.get("name", "")) if path is None else str(path)
-        page = await self._in_thread(Page, picture, source, self.pages.threads)
+        page = await self.pages.threads.do(Page, picture, source, self.pages.threads)
         name = self.pages.add(page)
         shown = {"shape": list(picture.shape), "shown": list(page.shown.shape[:2]), "name": Path(source).name}
         return JSONResponse({"id": name, **shown}, 201)
@@ -147,13 +147,10 @@ class Answers:
         if name not in EXPORTS:
             raise Refused(404, f"There is no such export; there are {', '.join(EXPORTS)}.")
         found = await page.segmentation()
-        content = await self._in_thread(_saved, found, name)
+        content = await self.pages.threads.do(_saved, found, name)
         return Response(
             content, media_type=EXPORTS[name], headers={"content-disposition": f'attachment; filename="{name}"'}
         )
-
-    async def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self.pages.threads.others, work, *arguments)
 
 
 def _decoded(body: bytes, path: Path | None) -> Picture:

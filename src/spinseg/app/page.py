@@ -41,6 +41,10 @@ class Threads(NamedTuple):
     chains: Executor
     others: Executor
 
+    async def do(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """What some work gives that is not a chain's."""
+        return await asyncio.get_running_loop().run_in_executor(self.others, work, *arguments)
+
 
 class Page:
     """A picture under way. What waits for the round in progress is a coroutine.
@@ -94,7 +98,7 @@ class Page:
             if before is not None and stage is not None and not chosen.begins_anew(before):
                 earlier = [*earlier, (stage.done, stage.line(self.source))] if stage.done else earlier
                 labels = stage.labels() if earlier else None
-            new = await self._in_thread(self._staged, chosen, labels, chosen.seed + len(earlier))
+            new = await self.threads.do(self._staged, chosen, labels, chosen.seed + len(earlier))
             note = FORBIDDEN if labels is not None and not new.goes_on else None
             self.chosen, self._earlier, self._note = chosen, earlier if new.goes_on else [], note
             self.scene_number += before is None or chosen.of_sites() != before.of_sites()
@@ -125,7 +129,7 @@ class Page:
             assert chosen is not None
             scene = replace(stage.scene, settings=chosen.settings(self.n_pixels))
             self._earlier, self._note = [], None
-            await self._begin(await self._in_thread(Stage.of, scene, chosen.seed))
+            await self._begin(await self.threads.do(Stage.of, scene, chosen.seed))
 
     def run(self, speed: float | None) -> None:
         """Let the chains run, at most `speed` sweeps a second."""
@@ -198,8 +202,9 @@ class Page:
     async def result(self) -> dict[str, Any]:
         """The segmentation as it would be exported now."""
         stage, drawn = await self._drawn()
-        partition = await self._in_thread(stage.scene.partition, drawn, stage.seed)
-        shown = packed(keeping_numbers(partition, *self._numbers[:1]))
+        now = self._numbers[:1]  # of the same sites, whatever comes meanwhile
+        partition = await self.threads.do(stage.scene.partition, drawn, stage.seed)
+        shown = packed(keeping_numbers(partition, *now))
         found = {"n_regions": int(partition.max()) + 1, "cut": stage.scene.settings.regions}
         return found | {"sweeps": drawn.n_sweeps, "labels": shown}
 
@@ -211,20 +216,20 @@ class Page:
             separation = separation_probability(_some(drawn), stage.scene.model.graph.edges)
             return shown_boundaries(stage.scene.boundary_probability(separation), self.shown.shape)
 
-        return await self._in_thread(painted)
+        return await self.threads.do(painted)
 
     async def together(self, site: int) -> NDArray[np.uint8]:
         """How probable it is that each site shares a cluster with this one, 255 for certain."""
         _, drawn = await self._drawn()
-        found = await self._in_thread(co_clustering, _some(drawn), site)
+        found = await self.threads.do(co_clustering, _some(drawn), site)
         return np.rint(255 * found).astype(np.uint8)
 
     async def segmentation(self) -> Segmentation:
         """What the snippet gives."""
         stage, drawn = await self._drawn()
-        scene = replace(stage.scene, settings=replace(stage.scene.settings, sweeps=drawn.n_sweeps))
+        scene = replace(stage.scene, settings=stage.settings())
         earlier = tuple(line for _, line in self._earlier)
-        return await self._in_thread(scene.segmentation, drawn, stage.seed, False, earlier)
+        return await self.threads.do(scene.segmentation, drawn, stage.seed, False, earlier)
 
     async def repeat(self) -> dict[str, str | None]:
         """The Python, and the command line where one is enough, that give the same."""
@@ -244,7 +249,7 @@ class Page:
         self.stage_number += 1
         if not stage.goes_on:
             self._numbers = []
-        await self._in_thread(self._look, stage)
+        await self.threads.do(self._look, stage)
         self._stage, self._agreement = stage, None
         await self._tell()
 
@@ -326,7 +331,7 @@ class Page:
                 return
             with contextlib.suppress(NotYet):  # begun anew meanwhile
                 stage, drawn = await self._drawn()
-                found = await self._in_thread(diagnose, replace(drawn, labels=_some(drawn)), stage.scene.model.graph)
+                found = await self.threads.do(diagnose, replace(drawn, labels=_some(drawn)), stage.scene.model.graph)
                 r_hat = {name: _finite(row.r_hat) for name, row in found.table.items()}
                 judged = stage, drawn.n_sweeps
                 if stage is self._stage:
@@ -352,9 +357,6 @@ class Page:
         if not stage.done:
             raise NotYet
         return stage
-
-    async def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self.threads.others, work, *arguments)
 
     def _keep_going(self, name: str, work: Callable[[], Any]) -> None:
         """Begin a task, unless one of its name is under way."""

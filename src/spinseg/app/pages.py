@@ -17,7 +17,7 @@ from spinseg.app.chosen import Chosen
 from spinseg.app.guard import Refused
 from spinseg.app.page import Page, Threads
 from spinseg.app.stage import Stage
-from spinseg.image.pixels import Picture, as_picture
+from spinseg.image.pixels import as_picture
 from spinseg.inference.diagnostics import diagnose
 from spinseg.scene import prepare
 
@@ -38,17 +38,12 @@ class Pages:
         self.warm = threading.Event()
         self.stopping: Callable[[], bool] = lambda: False
 
-    def check_space(self, picture: Picture) -> None:
-        """Refuse a picture where there are too many already."""
+    def add(self, page: Page) -> str:
+        """A new page's id, unless there are too many already."""
         if len(self.by_id) >= MOST_PAGES:
             raise Refused(429, f"{MOST_PAGES} pages are open already: close one first.")
-        pixels = sum(page.n_pixels for page in self.by_id.values()) + int(np.prod(picture.shape))
-        if pixels > MOST_PIXELS_OF_ALL:
+        if sum(other.n_pixels for other in self.by_id.values()) + page.n_pixels > MOST_PIXELS_OF_ALL:
             raise Refused(429, "The pictures of all open pages are too large together: close a page first.")
-
-    def add(self, page: Page) -> str:
-        """A new page's id."""
-        self.check_space(page.picture)
         name = secrets.token_urlsafe(16)
         self.by_id[name] = page
         self.left_at[name] = time.monotonic()

@@ -19,7 +19,7 @@ from spinseg.image.pixels import Picture
 from spinseg.image.superpixels import RELIEF_SCALE, flooded, grid_counts
 from spinseg.model.graph import SiteGraph
 
-HALO = 8  # cells around a tile: with 4, one pixel in 20,000 got another site than in the whole picture
+HALO = 8  # cells around a tile; with 4, some pixels near borders got another site than in the whole picture
 BOWL = 0.01  # units of CIELAB a pixel: less than what any picture but a flat one has
 REACH = int(np.ceil(4 * max(RELIEF_SCALE, SLOPE_SCALE))) + 1  # pixels that a gradient looks at
 

@@ -65,12 +65,7 @@ class Sampling:
         one_of("moves", moves, MOVES)
         if not isinstance(model, Model):
             refuse("model", "be a Model", model)
-        strength, lams = bond_strengths(model, lam, moves)
-        strongest = lams.max() * strength.max(initial=0.0)
-        if not np.isfinite(strongest):
-            refuse("lam", "keep lam * beta finite", lam)
-        if moves == "gsw" and model.prior.min_size > 1 and strongest == 0.0:
-            refuse("lam", "bond some sites where min_size > 1, since a single site cannot found a cluster", lam)
+        strength, lams = _bonds(model, lam, moves)
         n_draws = (sweeps - burn_in) // thin
         if 4 * chains * n_draws * model.graph.n_sites > MAX_DRAW_BYTES:
             refuse("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)
@@ -80,13 +75,10 @@ class Sampling:
         if concentration_prior is not None and len(rungs) > 1:
             refuse("concentration_prior", "be left out with temperatures", concentration_prior)
         law = None if concentration_prior is None else _gamma(concentration_prior)
-        many = model.graph.n_sites > MANY_SITES
-        attempts, local = (ATTEMPTS_OF_MANY[moves], LOCAL_OF_MANY[moves]) if many else (ATTEMPTS[moves], 0.0)
-        target = pack(model, strength, near_sites(model) if attempts[1] else None)
-        far_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites need not go far, and would cost most
-        plan = Plan(lams, *attempts, 1.0, burn_in, thin, local, far_lams)
+        plan = _plan(model.graph.n_sites, moves, lams, burn_in, thin)
+        target = pack(model, strength, near_sites(model) if plan.regroups else None)
         how = {
-            "plan": [lams.tolist(), *plan[1:-1], far_lams.tolist()],
+            "plan": [lams.tolist(), *plan[1:-1], plan.far_lams.tolist()],
             "temperatures": rungs,
             "concentration_prior": law,
             "chains": chains,
@@ -132,6 +124,25 @@ class Sampling:
         for c in range(len(self.runners)):
             self.lay_down(c)
         return collect(*self.laid_down(), self.records._asdict())
+
+
+def _bonds(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bond strengths and lambdas, as `bond_strengths` gives them, refused where chains could not move."""
+    strength, lams = bond_strengths(model, lam, moves)
+    strongest = lams.max() * strength.max(initial=0.0)
+    if not np.isfinite(strongest):
+        refuse("lam", "keep lam * beta finite", lam)
+    if moves == "gsw" and model.prior.min_size > 1 and strongest == 0.0:
+        refuse("lam", "bond some sites where min_size > 1, since a single site cannot found a cluster", lam)
+    return strength, lams
+
+
+def _plan(n_sites: int, moves: str, lams: NDArray[np.float64], burn_in: int, thin: int) -> Plan:
+    """What an iteration is, for so many sites."""
+    many = n_sites > MANY_SITES
+    attempts, local = (ATTEMPTS_OF_MANY[moves], LOCAL_OF_MANY[moves]) if many else (ATTEMPTS[moves], 0.0)
+    far_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites need not go far, and would cost most
+    return Plan(lams, *attempts, 1.0, burn_in, thin, local, far_lams)
 
 
 def _rungs(temperatures: Sequence[float] | None) -> list[float]:
