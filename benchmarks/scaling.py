@@ -40,7 +40,11 @@ def _sweeps(side: int, repeats: int) -> tuple[list[float], int, int]:
         began = time.perf_counter()
         chain.advance(sweeps)
         times.append((time.perf_counter() - began) / sweeps)
-    return times[1:], sum(array.nbytes for array in (*chain.target, *chain.state)), chain.n_clusters
+    return (
+        times[1:],
+        sum(array.nbytes for bundle in (chain.target, chain.state) for array in bundle._asdict().values()),
+        chain.n_clusters,
+    )
 
 
 def study() -> dict[str, Any]:

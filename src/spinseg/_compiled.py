@@ -1,25 +1,80 @@
-"""How functions are compiled."""
+"""How functions are compiled, and where the machine code is kept."""
 
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
+import numba
 from numba import njit
 from numba.core.options import DefaultOptions
 
 # Without Numba's reference counts, which cost more than the work of many functions here; nothing needs them where
 # compiled code makes no array. The option is not documented, so where it is gone we do without.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"} | (
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | (
     {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 )
+PACKAGE = Path(__file__).parent
+config: Any = numba.config  # whose values are set when it is loaded
 
 
 def jit(function: Any, **more: Any) -> Any:
-    """`function` compiled to run without the interpreter lock, cached on disk where a folder can be written."""
-    try:
-        return njit(cache=True, **OPTIONS, **more)(function)
-    except RuntimeError:  # no cache folder that can be written
-        return njit(**OPTIONS, **more)(function)
+    """`function` compiled to run without the interpreter lock, and kept on disk where a folder can be written."""
+    dispatcher = njit(**OPTIONS, **more)(function)
+    folder = cache_folder()
+    if folder is not None and hasattr(dispatcher, "enable_caching"):  # with JIT off it is the plain function
+        with _cached_in(folder), suppress(RuntimeError):  # which Numba raises of a folder that it cannot use
+            dispatcher.enable_caching()
+    return dispatcher
+
+
+def internal(function: Any) -> Any:
+    """As `jit`, for what only compiled code calls: an entry for the interpreter would have to be compiled, too."""
+    return njit(**OPTIONS | {"no_cpython_wrapper": True})(function)
 
 
 def inlined(function: Any) -> Any:
-    """As `jit`, and copied into its caller: passing two tuples of arrays takes time, and so does compiling layers."""
+    """As `jit`, and copied into its caller before that is compiled: each layer of calls is optimised once more."""
     return jit(function, inline="always")
+
+
+@lru_cache
+def cache_folder() -> Path | None:
+    """The folder for machine code of these sources, beside them or in the user's cache; None where both are read-only.
+
+    Numba compares the time of a function's own file only. An edit of what it calls in another file would go unnoticed,
+    so that a digest of all compiled sources is part of the name.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted([PACKAGE / "_compiled.py", PACKAGE / "_bundle.py", *PACKAGE.rglob("*kernels*.py")]):
+        digest.update(path.read_bytes())
+    name = f"compiled-{digest.hexdigest()}"
+    if config.CACHE_DIR:  # from NUMBA_CACHE_DIR
+        return Path(config.CACHE_DIR) / name
+    users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "spinseg")
+    for place in (PACKAGE / "__pycache__", users):
+        with suppress(OSError):
+            folder = place / name
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                if place.parent == PACKAGE:  # what earlier versions of these sources left there
+                    for other in place.glob("compiled-*"):
+                        if other != folder:
+                            shutil.rmtree(other, ignore_errors=True)
+            if os.access(folder, os.W_OK | os.X_OK):
+                return folder
+    return None
+
+
+@contextmanager
+def _cached_in(folder: Path) -> Iterator[None]:
+    """Let Numba keep what is decorated meanwhile in a folder."""
+    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before

@@ -16,15 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinseg._compiled import inlined, jit
+from spinseg._bundle import Bundle
+from spinseg._compiled import inlined, internal, jit
 
 FAMILIES = ("diagonal_gaussian", "gaussian", "poisson_gamma")
 DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
 
 # Entries of State.number and State.real.
-N_CLUSTERS, N_SPINS, CURSOR, SPLITS_LEFT, REGROUPS_LEFT, STOP = range(6)
-SPLITS_TRIED, SPLITS_MADE, MERGES_TRIED, MERGES_MADE, REGROUPS_TRIED, REGROUPS_MADE, LOCAL = range(6, 13)
+N_CLUSTERS, N_SPINS, CURSOR, SPLITS_LEFT, REGROUPS_LEFT, STOP, LOCAL = range(7)
 LOG_POSTERIOR, LAM = range(2)
+
+# Entries of Record.tally. It stays with a chain where chains exchange their states.
+SPLITS_TRIED, SPLITS_MADE, MERGES_TRIED, MERGES_MADE, REGROUPS_TRIED, REGROUPS_MADE = range(6)
 
 # Numbers to pass on: a plain constant has a type of its own in Numba, and would compile its function once more.
 NONE, TWO = np.int64(0), np.int64(2)
@@ -34,7 +37,7 @@ FREE, FORCED = np.int64(0), np.int64(1)
 DONE, FULL, STOPPED = range(3)
 
 
-class Target(NamedTuple):
+class Target(Bundle):
     """The posterior, shared by all chains and never written: n sites, D bins, B blocks, S statistics."""
 
     start: np.ndarray  # (n + 1,) uint64; the half-edges of site i are start[i]..start[i+1]
@@ -57,7 +60,7 @@ class Target(NamedTuple):
     near: np.ndarray  # (n, any) uint32; sites that look like each one, for the anchors of regroupings
 
 
-class State(NamedTuple):
+class State(Bundle):
     """One chain: its partition, the statistics of its clusters, and scratch space. The capacity is a multiple of 4."""
 
     label: np.ndarray  # (n,) uint32; cluster id of each site
@@ -81,7 +84,7 @@ class State(NamedTuple):
     pool_total: np.ndarray  # (S,) float64; its summed statistics
     joined: np.ndarray  # (S,) float64; scratch
     work: np.ndarray  # float64; scratch, a triangle for the Cholesky factor
-    number: np.ndarray  # (13,) int64
+    number: np.ndarray  # (7,) int64
     real: np.ndarray  # (2,) float64
 
 
@@ -107,12 +110,13 @@ class Record(NamedTuple):
     best: np.ndarray  # (n,) int32; labels numbered by first appearance
     best_log_posterior: np.ndarray  # (1,) float64
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in the last sweep begun
+    tally: np.ndarray  # (6,) int64; how many moves of each kind were tried and made
 
 
 # --- Likelihood: log marginals from sufficient statistics; an empty cluster has 0 ---
 
 
-@jit
+@internal
 def bin_value(table, table_start, law, d, c):
     """What bin d adds to a log marginal at count c: from its table or, where that was too large to keep, directly."""
     if table_start[d] >= 0:
@@ -120,7 +124,7 @@ def bin_value(table, table_start, law, d, c):
     return law[d, 2] * (math.lgamma(law[d, 0] + law[d, 1] * c) - law[d, 3])
 
 
-@jit
+@internal
 def diagonal_gaussian(d, stat, par):
     """Normal-inverse-gamma; stat = N, sum x (d), sum x^2 (d), x less its prior mean; par = kappa, shape, rate (d)."""
     n, kappa, shape = stat[0], par[0], par[1]
@@ -135,7 +139,7 @@ def diagonal_gaussian(d, stat, par):
     return log_p
 
 
-@jit
+@internal
 def gaussian(d, stat, par, work):
     """Normal-inverse-Wishart, whitened x; stat = N, sum x (d), lower rows of sum xx'; par = kappa, dof, log |scale|."""
     n, kappa, dof = stat[0], par[0], par[1]
@@ -155,7 +159,7 @@ def gaussian(d, stat, par, work):
     return log_p
 
 
-@jit
+@internal
 def poisson_gamma(d, stat, par):
     """Poisson counts with gamma rates; stat = exposure, sum y (d); par = shape (d), rate (d)."""
     log_p = 0.0
@@ -166,7 +170,7 @@ def poisson_gamma(d, stat, par):
     return log_p
 
 
-@jit
+@internal
 def dense_log_marginal(block, parameter, stat, work):
     """Log marginal of all blocks at the summed statistics `stat`. A new family is one more branch."""
     log_p = 0.0
@@ -187,7 +191,7 @@ def dense_log_marginal(block, parameter, stat, work):
 # --- Clusters: their statistics, as groups of sites come and go ---
 
 
-@inlined
+@internal
 def pool(target, state, group):
     """Sum the statistics of the sites `group`; the number of bins that they occupy."""
     row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
@@ -215,7 +219,7 @@ def pool(target, state, group):
     return n_bins
 
 
-@inlined
+@internal
 def shift(target, state, slot, n_members, n_bins, sign):
     """Add the pooled sites to the statistics of `slot` (sign 1), or take them out (sign -1)."""
     table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
@@ -232,7 +236,7 @@ def shift(target, state, slot, n_members, n_bins, sign):
         state.dense_value[slot] = dense_log_marginal(block, target.parameter, total[slot], state.work)
 
 
-@jit
+@internal
 def clear_slot(state, slot):
     """Empty a slot."""
     counts, value, total = state.counts, state.value, state.total
@@ -245,7 +249,7 @@ def clear_slot(state, slot):
         total[slot, s] = 0.0
 
 
-@jit
+@internal
 def drop_slot(state, slot):
     """Remove the empty `slot` by moving the last occupied one into its place."""
     number, id_of, slot_of = state.number, state.id_of, state.slot_of
@@ -292,7 +296,7 @@ def rebuild(target, state):
 # --- One sweep of generalised Swendsen-Wang: bonds, spin-clusters; then for each one weigh, choose, move ---
 
 
-@jit
+@internal
 def root(parent, i):
     """The root of site i, halving the path to it."""
     while parent[i] != i:
@@ -301,7 +305,7 @@ def root(parent, i):
     return i
 
 
-@jit
+@internal
 def draw_bonds(target, parent, label, lam, rng):
     """Bond neighbours of one cluster with probability 1 - exp(-lambda strength); leaves a forest in `parent`.
 
@@ -327,7 +331,7 @@ def draw_bonds(target, parent, label, lam, rng):
                 parent[max(a, b)] = min(a, b)
 
 
-@jit
+@internal
 def list_spin_clusters(spin, member, first):
     """Turn the parents in `spin` into spin-clusters 0..p-1, numbered by their first sites, and list their sites; p."""
     p = 0
@@ -350,7 +354,7 @@ def list_spin_clusters(spin, member, first):
     return p
 
 
-@inlined
+@internal
 def weigh_likelihood(target, state, old, n_bins, n_slots):
     """gain[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j the sites of slot j without C."""
     table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
@@ -393,7 +397,7 @@ def weigh_likelihood(target, state, old, n_bins, n_slots):
             gain[j] += sign * (log_p - state.dense_value[j])
 
 
-@inlined
+@internal
 def weigh(target, state, group, old, n_bins):
     """Fill gain and held for every destination of the pooled spin-cluster `group` of slot `old`; their number.
 
@@ -431,7 +435,7 @@ def weigh(target, state, group, old, n_bins):
     return n_slots
 
 
-@inlined
+@internal
 def likelihood_at(target, state, slot, n_bins, sign):
     """log p(y_C | y_A): C the pooled sites, A those of the slot, without C where sign is -1."""
     table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
@@ -448,7 +452,7 @@ def likelihood_at(target, state, slot, n_bins, sign):
     return sign * log_p
 
 
-@inlined
+@internal
 def weigh_touching(target, state, group, old, n_bins):
     """As `weigh`, but the destinations are the slots that the spin-cluster touches and, last, a new cluster.
 
@@ -492,7 +496,7 @@ def weigh_touching(target, state, group, old, n_bins):
     return n + 1
 
 
-@inlined
+@jit
 def choose(state, n_destinations, inv_temperature, rng):
     """A destination drawn with probability proportional to exp(gain / temperature - lambda held).
 
@@ -526,7 +530,7 @@ def choose(state, n_destinations, inv_temperature, rng):
     return chosen
 
 
-@inlined
+@jit
 def propose(target, state, c):
     """Weigh the destinations of spin-cluster c; its slot, which destination that is, its number of bins and of those.
 
@@ -545,7 +549,7 @@ def propose(target, state, c):
     return old, np.int64(state.rank[old]), n_bins, n_destinations
 
 
-@inlined
+@jit
 def move(target, state, c, old, new, n_bins, change):
     """Move the pooled spin-cluster c from slot `old` to slot `new`, where `new` = k founds a cluster."""
     group, label, number = state.member[state.first[c] : state.first[c + 1]], state.label, state.number
@@ -561,7 +565,7 @@ def move(target, state, c, old, new, n_bins, change):
         drop_slot(state, np.int64(old))
 
 
-@jit
+@internal
 def one_of(numbers, rng):
     """A number drawn uniformly from some."""
     return numbers[int(rng.random() * numbers.size) if numbers.size > 1 else 0]
@@ -605,7 +609,7 @@ def sweep(target, state, inv_temperature, rng):
 # the others join one or the other in random order. The proposal is built in the empty slots k and k + 1.
 
 
-@jit
+@internal
 def gather_sites(state, slot, n):
     """Append the sites of `slot` to member[:n]; their number together."""
     cluster = state.id_of[slot]
@@ -616,7 +620,7 @@ def gather_sites(state, slot, n):
     return n
 
 
-@jit
+@internal
 def shuffle(member, start, end, rng):
     """Put member[start:end] into random order."""
     for q in range(end - 1, start, -1):
@@ -624,7 +628,7 @@ def shuffle(member, start, end, rng):
         member[q], member[r] = member[r], member[q]
 
 
-@jit
+@internal
 def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperature, rng):
     """Deal member[:n_sites] out to the slots from `base`, founded by the first n_seeds; log probability of the choices.
 
@@ -669,7 +673,7 @@ def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperatu
     return log_q
 
 
-@jit
+@internal
 def slot_log_marginal(state, slot):
     """log p(y) of the sites of a slot, up to what does not depend on the partition."""
     log_p = state.dense_value[slot]
@@ -678,14 +682,14 @@ def slot_log_marginal(state, slot):
     return log_p
 
 
-@jit
+@internal
 def log_selection(k_merged, m_a, m_b):
     """Log of the probability of picking the split and its two sites, over that of picking the merge."""
     m = m_a + m_b
     return math.log(k_merged + 1.0) + math.log(m_a * 1.0 * m_b) - math.log(m * (m - 1.0))
 
 
-@inlined
+@jit
 def propose_split(target, state, inv_temperature, rng):
     """Build the split of a random cluster; its slot, the change of log posterior, the log ratio of proposing it."""
     log_v, log_w, start, neighbour, beta = target.log_v, target.log_w, target.start, target.neighbour, target.beta
@@ -709,7 +713,7 @@ def propose_split(target, state, inv_temperature, rng):
     return slot, change, log_q + log_selection(k, m_a, m_b)
 
 
-@inlined
+@jit
 def finish_split(state, slot, change, accepted):
     """Replace `slot` by the two clusters that were built, or forget them."""
     number, spin, member, label = state.number, state.spin, state.member, state.label
@@ -722,13 +726,12 @@ def finish_split(state, slot, change, accepted):
     for q in range(state.size[slot]):
         label[member[q]] = id_a if spin[member[q]] == 1 else id_b
     number[N_CLUSTERS] = k + 2
-    number[SPLITS_MADE] += 1
     state.real[LOG_POSTERIOR] += change
     clear_slot(state, slot)
     drop_slot(state, slot)
 
 
-@inlined
+@jit
 def propose_merge(target, state, rng):
     """Pick two clusters; their slots, the change of log posterior if they merge, and the log ratio of picking them."""
     log_v, log_w, start, neighbour, beta = target.log_v, target.log_w, target.start, target.neighbour, target.beta
@@ -755,7 +758,7 @@ def propose_merge(target, state, rng):
     return a, b, change, log_selection(k - 1, m_a, m_b)
 
 
-@inlined
+@jit
 def log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
     """Log probability that a split of their union deals out the clusters in slots a and b; a bound if below `floor`."""
     member, k = state.member, state.number[N_CLUSTERS]
@@ -771,7 +774,7 @@ def log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
     return log_q
 
 
-@inlined
+@jit
 def finish_merge(target, state, a, b, change):
     """Put the sites of slot b into slot a."""
     table, table_start, law = target.table, target.table_start, target.bin_law
@@ -787,39 +790,41 @@ def finish_merge(target, state, a, b, change):
     for s in range(total.shape[1]):
         total[a, s] += total[b, s]
     state.dense_value[a] = dense_log_marginal(target.block, target.parameter, total[a], state.work)
-    state.number[MERGES_MADE] += 1
     state.real[LOG_POSTERIOR] += change
     clear_slot(state, b)
     drop_slot(state, b)
 
 
 @inlined
-def split_or_merge(target, state, inv_temperature, rng):
+def split_or_merge(target, state, tally, inv_temperature, rng):
     """Try one split or one merge, each with probability one half."""
     log_u = math.log(1.0 - rng.random())
     if rng.random() < 0.5:
-        state.number[SPLITS_TRIED] += 1
+        tally[SPLITS_TRIED] += 1
         slot, change, against = propose_split(target, state, inv_temperature, rng)
         if slot >= 0:
-            finish_split(state, slot, change, log_u < inv_temperature * change - against)
+            accepted = log_u < inv_temperature * change - against
+            finish_split(state, slot, change, accepted)
+            tally[SPLITS_MADE] += accepted
     else:
-        state.number[MERGES_TRIED] += 1
+        tally[MERGES_TRIED] += 1
         a, b, change, ratio = propose_merge(target, state, rng)
         # log q is at most 0, so most merges are rejected before it is computed, and the rest as soon as it is too low.
         floor = log_u - inv_temperature * change - ratio
         if a >= 0 and floor < 0.0 and floor < log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
             finish_merge(target, state, a, b, change)
+            tally[MERGES_MADE] += 1
 
 
 @inlined
-def split_merge(target, state, inv_temperature, rng):
+def split_merge(target, state, tally, inv_temperature, rng):
     """Do the attempts that are left in this iteration; DONE, FULL or STOPPED."""
     while state.number[SPLITS_LEFT] > 0:
         if state.number[N_CLUSTERS] + 3 >= state.size.size:
             return FULL
         if state.number[STOP] != 0:
             return STOPPED
-        split_or_merge(target, state, inv_temperature, rng)
+        split_or_merge(target, state, tally, inv_temperature, rng)
         state.number[SPLITS_LEFT] -= 1
     return DONE
 
@@ -830,7 +835,7 @@ def split_merge(target, state, inv_temperature, rng):
 # is dealt out as in a split; the probability of dealing out the present one is that of the way back.
 
 
-@jit
+@internal
 def draw_anchors(near, n, rng):
     """Three sites: one anywhere, each other one anywhere with probability 0.3, else among those that look like it."""
     a = int(rng.random() * n)
@@ -842,7 +847,7 @@ def draw_anchors(near, n, rng):
     return a, b, c
 
 
-@jit
+@internal
 def order_from(member, seeds, n_seeds, n_sites, rng):
     """Put the seeds first in member[:n_sites], and the others behind them in random order."""
     for s in range(n_seeds):
@@ -915,7 +920,6 @@ def finish_regroup(state, n_old, n_sites, anchors, change, accepted):
     for q in range(n_sites):
         label[member[q]] = state.id_of[k + first[member[q]] - 1]
     number[N_CLUSTERS] = k + n_new
-    number[REGROUPS_MADE] += 1
     state.real[LOG_POSTERIOR] += change
     for s in range(n_old):
         gone = np.int64(state.slot_of[id_a if s == 0 else id_b if s == 1 else id_c])
@@ -923,8 +927,8 @@ def finish_regroup(state, n_old, n_sites, anchors, change, accepted):
         drop_slot(state, gone)
 
 
-@jit
-def regroup(target, state, inv_temperature, rng):
+@inlined
+def regroup(target, state, tally, inv_temperature, rng):
     """Do the attempts to regroup that are left in this iteration; DONE, FULL or STOPPED."""
     while state.number[REGROUPS_LEFT] > 0:
         if state.number[N_CLUSTERS] + 7 >= state.size.size:
@@ -932,7 +936,7 @@ def regroup(target, state, inv_temperature, rng):
         if state.number[STOP] != 0:
             return STOPPED
         state.number[REGROUPS_LEFT] -= 1
-        state.number[REGROUPS_TRIED] += 1
+        tally[REGROUPS_TRIED] += 1
         log_u = math.log(1.0 - rng.random())
         n_old, n_sites, anchors, change, log_q = propose_regroup(target, state, inv_temperature, rng)
         if n_old > 0:
@@ -941,13 +945,14 @@ def regroup(target, state, inv_temperature, rng):
                 target, state, n_old, n_sites, anchors, floor, inv_temperature, rng
             )
             finish_regroup(state, n_old, n_sites, anchors, change, accepted)
+            tally[REGROUPS_MADE] += accepted
     return DONE
 
 
 # --- Greedy agglomeration: a start near a mode ---
 
 
-@jit
+@internal
 def merged_log_marginal(likelihood, counts, total, joined, a, b):
     """log p(y) of clusters a and b together; of one alone where b = a. Rows of `counts` and `total` are clusters."""
     table, table_start, law, block, parameter, work = likelihood
@@ -963,7 +968,7 @@ def merged_log_marginal(likelihood, counts, total, joined, a, b):
     return log_p
 
 
-@jit
+@internal
 def join_pairs(ends, coupling, gain, mark, n_pairs, a, b):
     """Let cluster a take the place of b in the first `n_pairs` pairs, and merge pairs that became one; their number.
 
@@ -1111,9 +1116,9 @@ def run(target, state, record, plan, done, until, rng):
             state.number[REGROUPS_LEFT] = plan.regroups
         status = sweep(target, state, plan.inv_temperature, rng)
         if status == DONE:
-            status = split_merge(target, state, plan.inv_temperature, rng)
+            status = split_merge(target, state, record.tally, plan.inv_temperature, rng)
         if status == DONE:
-            status = regroup(target, state, plan.inv_temperature, rng)
+            status = regroup(target, state, record.tally, plan.inv_temperature, rng)
         if status != DONE:
             return status, t
         keep(state, record, plan, t)

@@ -8,11 +8,12 @@ from spinseg.model.likelihoods import DenseTerm, HistogramTerm
 from spinseg.model.target import Model
 
 MOST_NEAR = 200
+DECIMALS = 9  # of distances of about 1: processors round sums differently, and should find the same sites
 MOST_SITES = 5_000  # beyond it the table would take seconds and megabytes: anchors are then drawn from anywhere
 
 
 def near_sites(model: Model) -> NDArray[np.uint32]:
-    """The sites that look most like each site, (n_sites, up to 200), in no order; no columns where that is not known.
+    """The sites that look most like each site, (n_sites, up to 200), by number; no columns where that is not known.
 
     Any table that does not depend on the partition keeps the sampler exact. Sites are compared by what they show,
     averaged over their neighbours: roots of the shares of a histogram, means in units of their spread.
@@ -31,10 +32,18 @@ def near_sites(model: Model) -> NDArray[np.uint32]:
     near = np.empty((n_sites, min(MOST_NEAR, n_sites - 1)), np.uint32)
     for start in range(0, n_sites, 256):
         block = slice(start, start + 256)
-        distances = squares - 2 * looks[block] @ looks.T
+        distances = squares[block, None] + squares - 2 * looks[block] @ looks.T
         distances[np.arange(len(distances)), np.arange(n_sites)[block]] = np.inf  # itself
-        near[block] = np.argpartition(distances, near.shape[1] - 1, axis=1)[:, : near.shape[1]]
+        near[block] = _smallest(np.round(distances, DECIMALS), near.shape[1])
     return near
+
+
+def _smallest(values: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+    """Columns of the n smallest values of each row, in order of the columns; of equal values the first are taken."""
+    last = np.partition(values, n - 1, axis=1)[:, n - 1 : n]
+    below, tied = values < last, values == last
+    left = n - below.sum(axis=1, keepdims=True)
+    return np.nonzero(below | (tied & (np.cumsum(tied, axis=1) <= left)))[1].reshape(len(values), n)
 
 
 def _looks(term: HistogramTerm | DenseTerm) -> NDArray[np.float64]:

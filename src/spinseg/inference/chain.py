@@ -109,6 +109,7 @@ class Chain:
             "draw": self.record.draw[:n_draws],
             "best": self.record.best.copy(),
             "best_log_posterior": self.record.best_log_posterior.copy(),
+            "tally": self.record.tally.copy(),
             "rng": generator_as_array(self.rng),
         }
         arrays |= {f"state.{name}": array.copy() for name, array in self.state._asdict().items()}
@@ -123,6 +124,7 @@ class Chain:
         for name in ("log_posterior", "n_clusters", "draw"):
             getattr(self.record, name)[: len(arrays[name])] = arrays[name]
         self.record.best[:], self.record.best_log_posterior[:] = arrays["best"], arrays["best_log_posterior"]
+        self.record.tally[:] = arrays["tally"]
         self.rng.bit_generator.state = json.loads(bytes(arrays["rng"]))
         self.state = State(**{name: np.array(arrays[f"state.{name}"]) for name in State._fields})
         if self.after_sweep is not None:

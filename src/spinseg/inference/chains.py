@@ -108,7 +108,7 @@ def collect(about: Mapping[str, Any], laid_down: list[Arrays], records: Mapping[
         return np.stack([chain[name][: lengths[name]] for chain in laid_down])
 
     best = max(laid_down, key=lambda chain: float(chain["best_log_posterior"][0]))
-    counters = np.array([chain["state.number"] for chain in laid_down])
+    counters = np.array([chain["tally"] for chain in laid_down])
     tried_made = {move: counters[:, list(places)].T for move, places in COUNTERS.items()}
     swaps = None
     if "swaps_made" in laid_down[0]:

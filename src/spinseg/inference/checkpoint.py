@@ -17,13 +17,13 @@ from spinseg.image.files import write_whole
 from spinseg.inference._kernels import Target
 from spinseg.inference.chain import Arrays
 
-FORMAT = "spinseg chains 1"
+FORMAT = "spinseg chains 2"
 
 
 def fingerprint(target: Target, how: Mapping[str, Any]) -> str:
     """A short text that differs where the posterior, or how it is sampled, differs."""
     digest = hashlib.blake2b(json.dumps(how, sort_keys=True).encode(), digest_size=16)
-    for array in target:
+    for array in target._asdict().values():
         digest.update(repr((array.shape, array.dtype.str)).encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

@@ -11,12 +11,15 @@ from spinseg.inference._kernels import (
     CURSOR,
     DONE,
     FULL,
+    MERGES_MADE,
     MERGES_TRIED,
     N_CLUSTERS,
     N_SPINS,
     REGROUPS_LEFT,
+    REGROUPS_MADE,
     REGROUPS_TRIED,
     SPLITS_LEFT,
+    SPLITS_MADE,
     SPLITS_TRIED,
     STOP,
     STOPPED,
@@ -27,6 +30,7 @@ from spinseg.inference._kernels import (
 )
 
 LogG = Callable[[NDArray[np.int64]], float]
+Tally = NDArray[np.int64]
 
 
 def run(
@@ -51,9 +55,9 @@ def run(
             state.number[REGROUPS_LEFT] = plan.regroups
         status = sweep(log_g, target, state, plan.inv_temperature, rng)
         if status == DONE:
-            status = split_merge(log_g, target, state, plan.inv_temperature, rng)
+            status = split_merge(log_g, target, state, record.tally, plan.inv_temperature, rng)
         if status == DONE:
-            status = regroup(log_g, target, state, plan.inv_temperature, rng)
+            status = regroup(log_g, target, state, record.tally, plan.inv_temperature, rng)
         if status != DONE:
             return status, t
         _kernels.keep(state, record, plan, t)
@@ -92,41 +96,50 @@ def weigh_prior(log_g: LogG, state: State, n_members: int, old: int, n_slots: in
         state.gain[j] += known[m]
 
 
-def split_merge(log_g: LogG, target: Target, state: State, inv_temperature: float, rng: np.random.Generator) -> int:
+def split_merge(
+    log_g: LogG, target: Target, state: State, tally: Tally, inv_temperature: float, rng: np.random.Generator
+) -> int:
     """As the compiled `split_merge`."""
     while state.number[SPLITS_LEFT] > 0:
         if state.number[N_CLUSTERS] + 3 >= state.size.size:
             return FULL
         if state.number[STOP] != 0:
             return STOPPED
-        split_or_merge(log_g, target, state, inv_temperature, rng)
+        split_or_merge(log_g, target, state, tally, inv_temperature, rng)
         state.number[SPLITS_LEFT] -= 1
     return DONE
 
 
-def split_or_merge(log_g: LogG, target: Target, state: State, inv_temperature: float, rng: np.random.Generator) -> None:
+def split_or_merge(
+    log_g: LogG, target: Target, state: State, tally: Tally, inv_temperature: float, rng: np.random.Generator
+) -> None:
     """As the compiled `split_or_merge`, with the change of log g added to that of the log posterior."""
     log_u = math.log(1.0 - rng.random())
     k = int(state.number[N_CLUSTERS])
     sizes = state.size[:k].astype(np.int64)
     if rng.random() < 0.5:
-        state.number[SPLITS_TRIED] += 1
+        tally[SPLITS_TRIED] += 1
         slot, change, against = _kernels.propose_split(target, state, inv_temperature, rng)
         if slot >= 0:
             after = np.append(np.delete(sizes, slot), state.size[k : k + 2])
             change += log_g(after) - log_g(sizes)
-            _kernels.finish_split(state, slot, change, log_u < inv_temperature * change - against)
+            accepted = bool(log_u < inv_temperature * change - against)
+            _kernels.finish_split(state, slot, change, accepted)
+            tally[SPLITS_MADE] += accepted
     else:
-        state.number[MERGES_TRIED] += 1
+        tally[MERGES_TRIED] += 1
         a, b, change, ratio = _kernels.propose_merge(target, state, rng)
         if a >= 0:
             change += log_g(np.append(np.delete(sizes, [a, b]), sizes[a] + sizes[b])) - log_g(sizes)
             floor = log_u - inv_temperature * change - ratio
             if floor < 0.0 and floor < _kernels.log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
                 _kernels.finish_merge(target, state, a, b, change)
+                tally[MERGES_MADE] += 1
 
 
-def regroup(log_g: LogG, target: Target, state: State, inv_temperature: float, rng: np.random.Generator) -> int:
+def regroup(
+    log_g: LogG, target: Target, state: State, tally: Tally, inv_temperature: float, rng: np.random.Generator
+) -> int:
     """As the compiled `regroup`, with the change of log g added to that of the log posterior."""
     while state.number[REGROUPS_LEFT] > 0:
         if state.number[N_CLUSTERS] + 7 >= state.size.size:
@@ -134,7 +147,7 @@ def regroup(log_g: LogG, target: Target, state: State, inv_temperature: float, r
         if state.number[STOP] != 0:
             return STOPPED
         state.number[REGROUPS_LEFT] -= 1
-        state.number[REGROUPS_TRIED] += 1
+        tally[REGROUPS_TRIED] += 1
         log_u = math.log(1.0 - rng.random())
         n_old, n_sites, anchors, change, log_q = _kernels.propose_regroup(target, state, inv_temperature, rng)
         if n_old > 0:
@@ -143,8 +156,11 @@ def regroup(log_g: LogG, target: Target, state: State, inv_temperature: float, r
             old = [int(state.slot_of[state.label[anchor]]) for anchor in anchors[:n_old]]
             change += log_g(np.append(np.delete(sizes, old), state.size[k : k + 5 - n_old])) - log_g(sizes)
             floor = log_u - inv_temperature * change + log_q
-            accepted = floor < 0.0 and floor < _kernels.log_q_of_groups(
-                target, state, n_old, n_sites, anchors, floor, inv_temperature, rng
+            accepted = bool(
+                floor < 0.0
+                and floor
+                < _kernels.log_q_of_groups(target, state, n_old, n_sites, anchors, floor, inv_temperature, rng)
             )
             _kernels.finish_regroup(state, n_old, n_sites, anchors, change, accepted)
+            tally[REGROUPS_MADE] += accepted
     return DONE

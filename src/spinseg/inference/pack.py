@@ -138,7 +138,7 @@ def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -
         pool_total=np.zeros(n_statistics),
         joined=np.zeros(n_statistics),
         work=np.zeros(widest * (widest + 1) // 2),
-        number=np.zeros(13, np.int64),
+        number=np.zeros(7, np.int64),
         real=np.zeros(2),
     )
     state.number[_kernels.N_CLUSTERS] = k
@@ -192,4 +192,5 @@ def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int) -> Record:
         best=np.empty((chains, n_sites), np.int32),
         best_log_posterior=np.empty((chains, 1)),
         spin=np.zeros((chains, n_sites), np.uint32),
+        tally=np.zeros((chains, 6), np.int64),
     )

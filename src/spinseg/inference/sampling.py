@@ -20,6 +20,7 @@ from spinseg.inference.concentration import ConcentrationUpdate
 from spinseg.inference.pack import new_records, pack
 from spinseg.inference.starts import starting_labels
 from spinseg.inference.tempering import Ladder
+from spinseg.model.priors import ExchangeablePrior
 from spinseg.model.target import Model
 
 MOVES = ("auto", "gsw")
@@ -82,6 +83,7 @@ class Sampling:
             "temperatures": rungs,
             "concentration_prior": law,
             "chains": chains,
+            "prior": _probed(model),
         }
         self._about: dict[str, Any] = {
             "burn_in": burn_in,
@@ -143,6 +145,17 @@ def _plan(n_sites: int, moves: str, lams: NDArray[np.float64], burn_in: int, thi
     attempts, local = (ATTEMPTS_OF_MANY[moves], LOCAL_OF_MANY[moves]) if many else (ATTEMPTS[moves], 0.0)
     far_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites need not go far, and would cost most
     return Plan(lams, *attempts, 1.0, burn_in, thin, local, far_lams)
+
+
+def _probed(model: Model) -> list[float] | None:
+    """log g of some partitions, which tells priors without tables apart: those with tables are in the target."""
+    if not isinstance(model.prior, ExchangeablePrior):
+        return None
+    n_sites, rng = model.graph.n_sites, np.random.default_rng(0)
+    shares = [rng.dirichlet(np.full(n_parts, 0.5)) for n_parts in (2, 3, 5, 8, 13) for _ in range(8)]
+    even = [np.full(n_parts, 1 / n_parts) for n_parts in (1, 2, 3, 4, n_sites)]
+    sizes = [np.diff(np.rint(np.cumsum([0.0, *share]) * n_sites)).astype(np.int64) for share in even + shares]
+    return [model.prior.log_g(m[m > 0]) for m in sizes]
 
 
 def _rungs(temperatures: Sequence[float] | None) -> list[float]:

@@ -1,0 +1,91 @@
+"""Bundles of arrays that compiled code takes as one pointer.
+
+Numba passes a named tuple by value: one of 23 arrays is 161 numbers in every call and in every copy, and compiling that
+takes longer than all the rest. A bundle is one pointer to a table that describes its arrays; reading an attribute loads
+the description of one of them. To the interpreter it is an object with arrays as attributes, so that the same functions
+run uncompiled, too.
+"""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from llvmlite import ir
+from numba import typeof, types
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, models, register_model, unbox
+from numpy.typing import NDArray
+
+WORD = ir.IntType(64)
+
+
+class Bundle:
+    """Arrays under the names that a subclass annotates. Their elements may be written; the arrays stay."""
+
+    _fields: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls) -> None:
+        cls._fields = tuple(cls.__annotations__)
+
+    def __init__(self, **arrays: NDArray[Any]) -> None:
+        assert arrays.keys() == set(self._fields), arrays.keys() ^ set(self._fields)
+        words: list[int] = []
+        for name in self._fields:
+            array = arrays[name]
+            setattr(self, name, array)
+            # As Numba lays an array out: two owners, of which compiled code needs none, and what there is to know.
+            words += [0, 0, array.size, array.itemsize, array.ctypes.data, *array.shape, *array.strides]
+        self._table = np.array(words, np.int64)
+        self._address = self._table.ctypes.data
+        self._numba_type_ = BundleType(
+            type(self).__name__, tuple((name, typeof(arrays[name])) for name in self._fields)
+        )
+
+    def _asdict(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name."""
+        return {name: getattr(self, name) for name in self._fields}
+
+    def _replace(self, **arrays: NDArray[Any]) -> Self:
+        """The same bundle but for some arrays."""
+        return type(self)(**(self._asdict() | arrays))
+
+
+class BundleType(types.Type):
+    """A bundle, as Numba sees it: the names and types of its arrays."""
+
+    def __init__(self, name: str, fields: tuple[tuple[str, types.Array], ...]) -> None:
+        self.fields = fields
+        super().__init__(name=f"{name}{fields}")
+
+    def place_of(self, name: str) -> int:
+        """Where the description of an array begins in the table."""
+        before = [name for name, _ in self.fields].index(name)
+        return sum(5 + 2 * array.ndim for _, array in self.fields[:before])
+
+
+@register_model(BundleType)
+class _Pointer(models.PrimitiveModel):
+    def __init__(self, manager: Any, bundle: BundleType) -> None:
+        super().__init__(manager, bundle, WORD.as_pointer())
+
+
+@infer_getattr
+class _Attributes(AttributeTemplate):
+    key = BundleType
+
+    def generic_resolve(self, bundle: BundleType, name: str) -> types.Array | None:  # type: ignore[override]
+        return dict(bundle.fields).get(name)
+
+
+@lower_getattr_generic(BundleType)
+def _load(context: Any, builder: Any, bundle: BundleType, pointer: Any, name: str) -> Any:
+    place = builder.gep(pointer, [WORD(bundle.place_of(name))])
+    described = context.get_value_type(dict(bundle.fields)[name])
+    return builder.load(builder.bitcast(place, described.as_pointer()))
+
+
+@unbox(BundleType)
+def _unboxed(bundle: BundleType, instance: Any, context: Any) -> NativeValue:
+    address = context.pyapi.object_getattr_string(instance, "_address")
+    pointer = context.builder.bitcast(context.pyapi.long_as_voidptr(address), WORD.as_pointer())
+    context.pyapi.decref(address)
+    return NativeValue(pointer)
