@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "spinseg"
 # The data flow, left to right. A graph is the noun that images and models share.
 ORDER = [
     "_checks",
+    "_atomic",
     "_compiled",
     "model.graph",
     "image",

@@ -115,18 +115,21 @@ def test_rows_come_back_from_the_file_as_they_went_in(tmp_path):
     assert list(ResultsFile(tmp_path / "r.csv", anything).rows.values()) == rows
 
 
-def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path):
+def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path, capsys):
     path = tmp_path / "r.csv"
     file = ResultsFile(path, anything)
     file.append(row("a"))
     whole = path.read_bytes()
     file.append(row("b"))
     both = path.read_bytes()
-    for length in range(len(whole), len(both)):
-        path.write_bytes(both[:length])
+    zeros = [whole + bytes(20), whole + bytes(20) + b"\n"]  # as a power cut may leave it
+    for content in [*(both[:length] for length in range(len(whole), len(both))), *zeros]:
+        path.write_bytes(content)
         again = ResultsFile(path, anything)
         assert list(again.rows) == [("a", "m")]
         assert path.read_bytes() == whole
+        told = f"spinseg: the last line of {path} was cut short, and is dropped\n"
+        assert capsys.readouterr().err == (told if content != whole else "")
 
 
 def test_a_later_row_takes_the_place_of_an_earlier_one_and_finishing_puts_them_in_order(tmp_path):

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._atomic import atomic_write
 from spinseg._checks import number, refuse, whole
 from spinseg.cluster import on_cluster
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.boundaries import hardly_varies, log_odds_of_plain, plain_cues_of, signed_couplings
 from spinseg.image.features import Codebook
-from spinseg.image.files import write_png, write_whole
+from spinseg.image.files import write_png
 from spinseg.image.large_files import create_ome_zarr, open_large
 from spinseg.image.pixels import Picture, as_picture
 from spinseg.image.render import label_colours, paint_edges
@@ -237,7 +238,7 @@ def _do_tile(
     try:
         sites, part = tile_sites(_read(open_large(source), tile.read), tile, tiling, codebook)
         create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)[tile.own] = sites
-        write_whole(_part_path(folder, index), lambda file: np.savez_compressed(file, **part))  # type: ignore[arg-type]
+        atomic_write(_part_path(folder, index), lambda file: np.savez_compressed(file, **part))  # type: ignore[arg-type]
     except (ValueError, OSError, MemoryError) as error:
         return " ".join(f"{error or type(error).__name__}".split())
     return None
@@ -362,4 +363,4 @@ def _facts(path: Path) -> dict[str, Any] | None:
 
 def _write_json(path: Path, told: dict[str, Any]) -> None:
     """Write facts, whole or not at all."""
-    write_whole(path, lambda file: file.write(json.dumps(told, indent=2).encode()))
+    atomic_write(path, lambda file: file.write(json.dumps(told, indent=2).encode()))

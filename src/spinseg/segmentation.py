@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from spinseg._atomic import atomic_write
 from spinseg._checks import one_of, refuse
 from spinseg.image.features import site_means
-from spinseg.image.files import write_labels_png, write_labels_tif, write_png, write_whole
+from spinseg.image.files import write_labels_png, write_labels_tif, write_png
 from spinseg.image.pixels import ChannelAxis, Picture
 from spinseg.image.render import label_colours, overlay
 from spinseg.inference.bonds import DataDriven
@@ -202,7 +203,7 @@ class Segmentation:
 
 def _write(path: Path, text: str) -> None:
     """Write text; characters that are none, as in some names of files, as question marks."""
-    write_whole(path, lambda file: file.write(text.encode(errors="replace")))
+    atomic_write(path, lambda file: file.write(text.encode(errors="replace")))
 
 
 class SegmentationInterrupted(KeyboardInterrupt):
