@@ -28,6 +28,7 @@ ORDER = [
     "processes",
     "cluster",
     "batch",
+    "large_run",
     "large",
     "evaluation",
     "paper",
