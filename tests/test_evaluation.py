@@ -237,6 +237,17 @@ def test_a_method_that_fails_or_kills_its_process_costs_one_row(album, tmp_path)
     assert found["p2", "bright_ones_fail"].error == "RuntimeError: too bright"
 
 
+def test_more_labels_than_a_png_holds_cost_the_label_image_alone(album, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(benchmark, "in_processes", lambda work, tasks, jobs: serially(work, tasks, []))
+    monkeypatch.setattr(benchmark, "MOST_LABELS_PNG", 2)
+    rows = evaluate(examples_of(album)[:1], [CUT, STRIPES], tmp_path / "r.csv", dataset="album")
+    assert not any(one.error for one in rows)
+    assert [labels_path(tmp_path / "r.csv", one).exists() for one in rows] == [True, False]
+    path = labels_path(tmp_path / "r.csv", rows[1])
+    told = f"spinseg: {path} is left out: a PNG holds 2 labels at most, and there are {rows[1].clusters}\n"
+    assert capsys.readouterr().err == told
+
+
 def test_a_name_that_comes_twice_is_refused(album, tmp_path):
     with pytest.raises(ValueError, match="each name once"):
         evaluate(examples_of(album)[:1] * 2, [CUT], tmp_path / "r.csv", dataset="album")

@@ -193,6 +193,8 @@ def _raw(numbers: NDArray) -> Response:
 
 def _saved(found: Segmentation, name: str) -> bytes:
     """One of the files that a segmentation is saved in."""
+    if name in found.left_out:
+        raise Refused(404, f"There is no {name}: {found.left_out[name]}.")
     with tempfile.TemporaryDirectory(prefix="spinseg-") as folder:
         found.save(folder, [name])
         return Path(folder, name).read_bytes()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_PIXELS = 2**27  # 512 x 512 x 512: 0.8 GB in standard form (uint16, three channels), before anything is computed
 
+MOST_LABELS_PNG = 65_535  # in 16 bits, with one number for the outside
+
 _KINDS = {  # by how the content begins, for names lie
     b"\x89PNG\r\n\x1a\n": "PNG",
     b"\xff\xd8\xff": "JPEG",
@@ -120,8 +122,12 @@ def write_labels_png(path: FilePath, labels: ArrayLike, colours: ArrayLike) -> N
 
     array = _label_image(labels)
     n_labels = int(array.max()) + 1
-    if array.ndim != 2 or n_labels > 65535:
-        refuse("labels", "be one picture of at most 65535 labels for PNG", f"{n_labels} of shape {array.shape}")
+    if array.ndim != 2 or n_labels > MOST_LABELS_PNG:
+        refuse(
+            "labels",
+            f"be one picture of at most {MOST_LABELS_PNG} labels for PNG",
+            f"{n_labels} of shape {array.shape}",
+        )
     palette = np.asarray(colours)
     if palette.dtype != np.uint8 or palette.shape[1:] != (3,) or len(palette) < n_labels:
         refuse("colours", f"be uint8 of shape ({n_labels}, 3)", f"{palette.dtype} of shape {palette.shape}")
