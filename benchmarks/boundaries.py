@@ -23,13 +23,13 @@ from scipy.optimize import minimize
 import spinseg
 from benchmarks.data import data_root
 from benchmarks.versions import Picture, compressed, grey, halved, noisy
+from spinseg._atomic import atomic_write
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.boundaries import KINDS, BoundaryWeights, Cues
 from spinseg.image.boundary_maps import boundary_maps
 from spinseg.image.edge_cues import SiteLooks, edge_cues
 from spinseg.image.features import Codebook, site_histograms
-from spinseg.image.files import write_whole
 from spinseg.image.grouping import grouping_cues
 from spinseg.image.pixels import as_picture
 from spinseg.image.superpixels import superpixels
@@ -246,7 +246,7 @@ def study() -> dict[str, object]:
         figures[f"{kind}, single cues"] = ", ".join(
             f"{name} {precision:.3f}" for name, precision in single_cues(photographs).items()
         )
-    write_whole(WEIGHTS, lambda file: np.savez_compressed(file, **stored))  # type: ignore[arg-type]
+    atomic_write(WEIGHTS, lambda file: np.savez_compressed(file, **stored))  # type: ignore[arg-type]
     return figures | {"written to": str(WEIGHTS)}
 
 

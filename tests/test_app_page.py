@@ -13,8 +13,11 @@ from PIL import Image
 
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 
+import spinseg as ss
+from spinseg.app import answers
 from spinseg.app.chosen import Chosen
 from spinseg.app.controls import CONTROLS, about, parameters
+from spinseg.app.guard import Refused
 from spinseg.app.looks import keeping_numbers
 from spinseg.app.page import FORBIDDEN, NotYet, Page, Threads
 from spinseg.cli import app as command_line
@@ -125,6 +128,15 @@ def test_chains_go_on_under_another_posterior_and_the_snippet_repeats_it(page, t
     found.save(tmp_path, ["result.json"])
     assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
     assert json.loads((tmp_path / "result.json").read_text())["python"] == found.repeat
+
+
+def test_an_export_that_cannot_be_written_is_told(path, monkeypatch):
+    found = ss.segment(path, sweeps=2, chains=1, rng=0)
+    assert answers._saved(found, "labels.png").startswith(b"\x89PNG")
+    monkeypatch.setattr("spinseg.segmentation.MOST_LABELS_PNG", found.n_clusters - 1)
+    with pytest.raises(Refused, match=r"^There is no labels\.png: a PNG holds .* labels\.tif has them all\.$"):
+        answers._saved(found, "labels.png")
+    assert json.loads(answers._saved(found, "result.json"))["left_out"]
 
 
 def test_a_prior_that_forbids_where_chains_are_makes_them_begin_anew(page):

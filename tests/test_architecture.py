@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "spinseg"
 # The data flow, left to right. A graph is the noun that images and models share.
 ORDER = [
     "_checks",
+    "_atomic",
     "_compiled",
     "_bundle",
     "model.graph",
@@ -28,6 +29,7 @@ ORDER = [
     "processes",
     "cluster",
     "batch",
+    "large_run",
     "large",
     "evaluation",
     "paper",

@@ -165,10 +165,22 @@ def test_an_interrupted_result_is_replaced(photo, tmp_path):
 
 def test_an_old_result_does_not_stand_beside_new_labels(photo, tmp_path, monkeypatch):
     (tmp_path / "result.json").write_text("old")
-    monkeypatch.setattr(Segmentation, "save", lambda self, folder: 1 / 0)
+    monkeypatch.setattr("spinseg.segmentation.write_labels_tif", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):  # as if killed there
         segment_file(str(photo), str(tmp_path), {"sweeps": 2, "rng": 0}, overwrite=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_came_meanwhile_is_kept(photo, tmp_path, monkeypatch):
+    def segment(*arguments, **keywords):
+        (tmp_path / "overlay.png").write_text("kept")
+        return ss_segment(*arguments, **keywords)
+
+    ss_segment = batch.segment
+    monkeypatch.setattr(batch, "segment", segment)
+    outcome = segment_file(str(photo), str(tmp_path), {"sweeps": 2, "rng": 0})
+    assert f"{tmp_path} holds overlay.png already, which is kept" in outcome.error
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("overlay.png", "kept")]
 
 
 def test_a_folder_of_the_users_stays(tmp_path):
@@ -318,9 +330,9 @@ def test_ctrl_c_while_processes_start(photo, tmp_path):
 
 
 def test_ctrl_c_while_a_result_is_saved(photo, tmp_path, monkeypatch):
-    def save_meanwhile(self, folder, save=Segmentation.save):
+    def save_meanwhile(self, folder, save=Segmentation.save, **options):
         signal.raise_signal(signal.SIGINT)
-        save(self, folder)
+        save(self, folder, **options)
 
     monkeypatch.setattr(Segmentation, "save", save_meanwhile)
     found = segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0})
@@ -331,7 +343,7 @@ def test_ctrl_c_while_a_result_is_saved(photo, tmp_path, monkeypatch):
 
 
 def test_ctrl_c_while_a_result_cannot_be_saved(photo, tmp_path, monkeypatch):
-    def fail_meanwhile(self, folder):
+    def fail_meanwhile(self, folder, **options):
         signal.raise_signal(signal.SIGINT)
         raise OSError("the disk is full")
 

@@ -74,8 +74,8 @@ def test_a_cluster_gives_the_files_that_one_process_gives(here, cluster):
 
 def test_a_worker_lost_after_writing_its_files_costs_nothing(here, cluster):
     def die_after_saving():
-        def save_and_die(self, folder, save=Segmentation.save):
-            save(self, folder)
+        def save_and_die(self, folder, save=Segmentation.save, **options):
+            save(self, folder, **options)
             os._exit(3)
 
         Segmentation.save = save_and_die

@@ -115,18 +115,21 @@ def test_rows_come_back_from_the_file_as_they_went_in(tmp_path):
     assert list(ResultsFile(tmp_path / "r.csv", anything).rows.values()) == rows
 
 
-def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path):
+def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path, capsys):
     path = tmp_path / "r.csv"
     file = ResultsFile(path, anything)
     file.append(row("a"))
     whole = path.read_bytes()
     file.append(row("b"))
     both = path.read_bytes()
-    for length in range(len(whole), len(both)):
-        path.write_bytes(both[:length])
+    zeros = [whole + bytes(20), whole + bytes(20) + b"\n"]  # as a power cut may leave it
+    for content in [*(both[:length] for length in range(len(whole), len(both))), *zeros]:
+        path.write_bytes(content)
         again = ResultsFile(path, anything)
         assert list(again.rows) == [("a", "m")]
         assert path.read_bytes() == whole
+        told = f"spinseg: the last line of {path} was cut short, and is dropped\n"
+        assert capsys.readouterr().err == (told if content != whole else "")
 
 
 def test_a_later_row_takes_the_place_of_an_earlier_one_and_finishing_puts_them_in_order(tmp_path):
@@ -232,6 +235,17 @@ def test_a_method_that_fails_or_kills_its_process_costs_one_row(album, tmp_path)
     assert [key for key, one in found.items() if one.error] == [("p2", chosen[0].name), ("p2", chosen[1].name)]
     assert "exit code 3" in found["p2", "bright_ones_kill"].error
     assert found["p2", "bright_ones_fail"].error == "RuntimeError: too bright"
+
+
+def test_more_labels_than_a_png_holds_cost_the_label_image_alone(album, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(benchmark, "in_processes", lambda work, tasks, jobs: serially(work, tasks, []))
+    monkeypatch.setattr(benchmark, "MOST_LABELS_PNG", 2)
+    rows = evaluate(examples_of(album)[:1], [CUT, STRIPES], tmp_path / "r.csv", dataset="album")
+    assert not any(one.error for one in rows)
+    assert [labels_path(tmp_path / "r.csv", one).exists() for one in rows] == [True, False]
+    path = labels_path(tmp_path / "r.csv", rows[1])
+    told = f"spinseg: {path} is left out: a PNG holds 2 labels at most, and there are {rows[1].clusters}\n"
+    assert capsys.readouterr().err == told
 
 
 def test_a_name_that_comes_twice_is_refused(album, tmp_path):

@@ -19,6 +19,7 @@ from PIL import Image
 from skimage import data
 from skimage import io as skio
 
+from spinseg._atomic import atomic_write
 from spinseg.image import files
 from spinseg.image.files import (
     MAX_PIXELS,
@@ -28,7 +29,6 @@ from spinseg.image.files import (
     write_labels_png,
     write_labels_tif,
     write_png,
-    write_whole,
 )
 from spinseg.image.pixels import as_picture
 from spinseg.image.render import label_colours
@@ -416,7 +416,7 @@ def test_without_permission_there_is_one_line():
         with nobody():
             text = refusal(read_image, path, kind=PermissionError)
             assert text == f"{path} must be a file that can be read; received Permission denied"
-            text = refusal(write_whole, path, lambda file: None, kind=PermissionError)
+            text = refusal(atomic_write, path, lambda file: None, kind=PermissionError)
             assert text == f"{path} must be a file that can be written; received Permission denied"
         Path(folder).chmod(0o755)
 
@@ -598,7 +598,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(failure, tmp_path):
         raise failure
 
     with pytest.raises(failure):
-        write_whole(path, write)
+        atomic_write(path, write)
     assert len(seen) == 2 and all(name == "out.txt" or name.startswith(".") for name in seen)
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
@@ -608,10 +608,10 @@ def test_a_killed_process_leaves_the_old_file(tmp_path):
     path.write_text("old")
     script = (
         "import os, signal, sys\n"
-        "from spinseg.image.files import write_whole\n"
+        "from spinseg._atomic import atomic_write\n"
         "def write(file):\n"
         "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
-        "write_whole(sys.argv[1], write)\n"
+        "atomic_write(sys.argv[1], write)\n"
     )
     run = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
     assert run.returncode == -signal.SIGKILL and path.read_text() == "old"
@@ -621,15 +621,15 @@ def test_a_full_disk_is_one_line_that_names_the_file(tmp_path):
     def write(file):
         raise OSError(28, "No space left on device")
 
-    text = refusal(write_whole, tmp_path / "out.tif", write, kind=OSError)
+    text = refusal(atomic_write, tmp_path / "out.tif", write, kind=OSError)
     assert text == f"{tmp_path / 'out.tif'} must be a file that can be written; received No space left on device"
 
 
 def test_places_that_are_no_files_are_refused(tmp_path):
-    assert "received 'a folder'" in refusal(write_whole, tmp_path, lambda file: None)
+    assert "received 'a folder'" in refusal(atomic_write, tmp_path, lambda file: None)
     os.mkfifo(tmp_path / "pipe")
-    assert "received 'a pipe or a device'" in refusal(write_whole, tmp_path / "pipe", lambda file: None)
-    refusal(write_whole, tmp_path / "none" / "x", lambda file: None, kind=FileNotFoundError)
+    assert "received 'a pipe or a device'" in refusal(atomic_write, tmp_path / "pipe", lambda file: None)
+    refusal(atomic_write, tmp_path / "none" / "x", lambda file: None, kind=FileNotFoundError)
 
 
 def test_what_is_written_can_be_read_by_others_and_links_stay(tmp_path):
@@ -637,8 +637,8 @@ def test_what_is_written_can_be_read_by_others_and_links_stay(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "there" / "file")
     before = os.umask(0o022)
     try:
-        write_whole(tmp_path / "link", lambda file: file.write(b"new"))
-        write_whole(tmp_path / ("n" * 255), lambda file: np.savez(file, a=GREY))  # a name as long as it may be
+        atomic_write(tmp_path / "link", lambda file: file.write(b"new"))
+        atomic_write(tmp_path / ("n" * 255), lambda file: np.savez(file, a=GREY))  # a name as long as it may be
     finally:
         os.umask(before)
     assert (tmp_path / "link").is_symlink() and (tmp_path / "there" / "file").read_bytes() == b"new"
@@ -660,7 +660,7 @@ def test_threads_that_write_the_same_name_never_mix(tmp_path):
 
         try:
             for _ in range(100):
-                write_whole(path, write)
+                atomic_write(path, write)
         except BaseException as error:
             errors.append(error)
 

@@ -322,7 +322,7 @@ def test_figure4_compares_samplers_in_processes(drawing, photographs, monkeypatc
         assert max(float(row[name]) for row in traces) == pytest.approx(best[image, name], abs=1e-3)
 
 
-def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, monkeypatch, tmp_path):
+def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(figure4, "in_processes", here)
     tasks = [figure4.Task(example, 10) for example in labelme(photographs)]
     whole = figure4.all_runs(tasks, tmp_path / "whole.csv", 1, None)
@@ -335,6 +335,8 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, monkeypatc
         for one, other in zip(again, whole, strict=True):
             assert one[:2] == other[:2] and one[2:6] == pytest.approx(other[2:6], abs=1e-5)
         assert len(told) == (cut < len(content)) + (cut < second)
+        line = f"spinseg: the last line of {tmp_path / 'cut.csv'} was cut short, and is dropped\n"
+        assert capsys.readouterr().err == ("" if content[:cut].endswith(b"\n") else line)
         assert len((tmp_path / "cut.csv").read_text().splitlines()) == 14
 
 

@@ -53,7 +53,9 @@ def test_small_regions_join_the_neighbour_that_couples_most(pieces, smallest):
     assert len(same) == found.max() + 1 == np.unique(slow).size
 
 
-def test_cohesion_counts_pairs_of_sites(pieces):
+@pytest.mark.parametrize("most_cells", [0, 2**22])
+def test_cohesion_counts_pairs_of_sites(pieces, most_cells, monkeypatch):
+    monkeypatch.setattr("spinseg.inference.regions.MOST_CELLS", most_cells)
     _, adjacency, labels, _ = pieces
     rng = np.random.default_rng(2)
     draws = rng.integers(0, 3, (2, 5, labels.size))

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,6 +12,8 @@ from skimage.io import imread
 
 import spinseg as ss
 from spinseg.image.adjacency import region_adjacency
+from spinseg.image.pixels import as_picture
+from spinseg.model.likelihoods import Flat
 from spinseg.pictures import PICTURES
 from spinseg.presets import MOST_COUNTED, PAPER, PHOTO, PRESETS, USUAL_PIXELS, prior_named
 from spinseg.segment import segment
@@ -245,6 +248,85 @@ def test_saved_files_are_complete_and_the_same_twice(picture, found, tmp_path):
     np.testing.assert_allclose(probability / 255, found.boundary_probability, atol=0.5 / 255 + 1e-6)
 
 
+def test_files_that_are_there_are_kept_unless_they_may_be_replaced(found, tmp_path):
+    for name in ("labels.png", "result.json"):
+        (tmp_path / name).write_text("mine")
+    told = f"{tmp_path} holds labels.png, result.json already, which are kept; overwrite=True replaces them"
+    with pytest.raises(FileExistsError) as problem:
+        found.save(tmp_path)
+    assert str(problem.value) == told
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"labels.png": "mine", "result.json": "mine"}
+    found.save(tmp_path, ["labels.tif", "overlay.png"])  # which are not there
+    with pytest.raises(
+        FileExistsError, match=r" holds overlay\.png already, which is kept; overwrite=True replaces it$"
+    ):
+        found.save(tmp_path, ["overlay.png"])
+    found.save(tmp_path, overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
+    assert json.loads((tmp_path / "result.json").read_text())["seed"] == 3
+    np.testing.assert_array_equal(read_labels_png(tmp_path / "labels.png"), found.labels)
+
+
+def test_an_old_result_does_not_outlast_files_that_are_replaced(found, tmp_path, monkeypatch):
+    found.save(tmp_path)
+    monkeypatch.setattr("spinseg.segmentation.write_labels_tif", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        found.save(tmp_path, overwrite=True)
+    assert not (tmp_path / "result.json").exists()
+
+
+def read_labels_png(path):
+    with Image.open(path) as image:
+        return np.asarray(image)
+
+
+def one_each(found, shape):
+    """A segmentation in which every pixel is a cluster."""
+    sites = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    partition, graph = sites.ravel(), region_adjacency(sites).graph
+    return replace(
+        found,
+        labels=sites,
+        sites=sites,
+        partition=partition,
+        boundary_probability=np.ones(shape, np.float32),
+        separation=np.ones(graph.n_edges),
+        model=ss.Model(graph, Flat(), ss.DirichletProcess(1.0)),
+        chains=replace(found.chains, labels=partition[None, None], best_labels=partition),
+        picture=as_picture(np.random.default_rng(0).random((*shape, 3)), channel_axis=-1),
+    )
+
+
+def test_more_clusters_than_a_png_holds_leave_it_out_and_nothing_else(found, tmp_path, capsys):
+    many = one_each(found, (256, 257))
+    (tmp_path / "labels.png").write_text("of another result")
+    many.save(tmp_path, overwrite=True)
+    why = "a PNG holds 65,535 labels at most, and there are 65,792; labels.tif has them all"
+    assert capsys.readouterr().err == f"spinseg: {tmp_path / 'labels.png'} is left out: {why}\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name for name in FILES if name != "labels.png"]
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert told["n_clusters"] == len(told["regions"]) == 256 * 257 and told["left_out"] == {"labels.png": why}
+    labels = imread(tmp_path / "labels.tif")
+    assert labels.dtype == np.int32
+    np.testing.assert_array_equal(labels, many.labels)
+
+
+def test_a_png_of_as_many_clusters_as_it_holds_is_written(found, tmp_path):
+    many = one_each(found, (255, 257))  # 65,535
+    many.save(tmp_path, ["labels.png", "labels.tif"])
+    for name in ("labels.png", "labels.tif"):
+        labels = imread(tmp_path / name)
+        assert labels.dtype == np.uint16
+        np.testing.assert_array_equal(labels, many.labels)
+
+
+def test_of_a_volume_the_labels_of_the_plane_that_is_shown_count(found, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.MOST_LABELS_PNG", 30)
+    few = replace(found, labels=np.arange(60, dtype=np.int32).reshape(3, 4, 5) // 2)
+    many = replace(found, labels=np.arange(60, dtype=np.int32).reshape(3, 4, 5))
+    assert few.left_out == {} and list(many.left_out) == ["labels.png"]
+
+
 def test_result_json_tells_all(found, tmp_path):
     found.save(tmp_path)
     told = json.loads((tmp_path / "result.json").read_text())
@@ -254,7 +336,7 @@ def test_result_json_tells_all(found, tmp_path):
     assert told["settings"]["count_weight"] == PHOTO.count_weight
     assert told["versions"].keys() >= {"python", "spinseg", "numpy", "numba"}
     assert sum(told["n_clusters_posterior"].values()) == pytest.approx(1, abs=1e-4)
-    assert told["verdict"]
+    assert told["verdict"] and told["left_out"] == {}
 
 
 def test_the_table_of_regions_is_right(found):

@@ -83,7 +83,7 @@ def segment_file(
     if mask is not None:
         keywords = keywords | {"mask": os.path.join(base, mask)}
     try:
-        _check_folder(place, overwrite)
+        overwrite = _check_folder(place, overwrite)
         try:
             found = segment(os.path.join(base, source), **keywords, progress=progress)
         except SegmentationInterrupted as stop:
@@ -91,22 +91,22 @@ def segment_file(
             ctrl_c.append(signal.SIGINT)
         with noting(ctrl_c):
             found = replace(found, source=source, mask=mask)
-            Path(place, "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
-            found.save(place)
+            found.save(place, overwrite=overwrite)
             summary = found.summary()
     except (ValueError, OSError, MemoryError) as problem:
         error = _line(source, str(problem) or type(problem).__name__)
     return Outcome(source, folder, time.perf_counter() - began, summary, error, bool(ctrl_c))
 
 
-def _check_folder(folder: str, overwrite: bool) -> None:
-    """Refuse a folder that holds a result, unless it was interrupted or may be replaced."""
+def _check_folder(folder: str, overwrite: bool) -> bool:
+    """Refuse a folder that holds a result, unless it was interrupted or may be replaced; whether it may."""
     if os.path.lexists(folder) and not os.path.isdir(folder):
         refuse(folder, "be a folder", "a file")
     overwrite |= (_result(folder) or {}).get("interrupted") is True
     there = [name for name in FILES if os.path.lexists(os.path.join(folder, name))]
     if there and not overwrite:
         raise FileExistsError(f"{folder} holds {there[0]} already, which is kept; --overwrite replaces it")
+    return overwrite
 
 
 def _result(folder: str) -> dict[str, Any] | None:

@@ -1,31 +1,34 @@
 """One picture that is larger than memory: sites tile by tile, one graph, one posterior, labels tile by tile."""
 
-import json
 import os
-from contextlib import closing, suppress
+import shutil
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from spinseg._atomic import printable, say
 from spinseg._checks import number, refuse, whole
 from spinseg.cluster import on_cluster
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.boundaries import hardly_varies, log_odds_of_plain, plain_cues_of, signed_couplings
 from spinseg.image.features import Codebook
-from spinseg.image.files import write_png, write_whole
-from spinseg.image.large_files import create_ome_zarr, open_large
+from spinseg.image.files import write_png
+from spinseg.image.large_files import create_ome_zarr, open_large, write_chunk
 from spinseg.image.pixels import Picture, as_picture
 from spinseg.image.render import label_colours, paint_edges
 from spinseg.image.tiles import Gathered, Tile, Tiling, gathered, tile_sites
 from spinseg.inference.chains import Chains
+from spinseg.inference.checkpoint import read_chains
 from spinseg.inference.estimates import separation_probability
 from spinseg.inference.progress import Report, counting
 from spinseg.inference.regions import regions_of, without_small
-from spinseg.inference.sampler import sample, seed_of, thin_to_fit
+from spinseg.inference.sampler import sample, thin_to_fit
+from spinseg.large_run import Run, begin_run, read_json, read_parts, tiles_left, write_json, write_part
 from spinseg.model.priors import PartitionPrior
 from spinseg.model.target import Model
 from spinseg.picture_model import Shown, by_lightness, gaussian
@@ -102,14 +105,16 @@ def segment_large(
 
     It is cut into sites tile by tile, by several processes or a cluster; what is known of the sites makes one graph and
     one posterior, as in the preset "photo" without its maps. Called again with the same folder it goes on where it was
-    cut short, and no tile that was finished is done again, nor where only the sampling shall be another.
+    cut short, and no tile that was finished is done again, nor where only the sampling shall be another. What was
+    damaged meanwhile is made again, and standard error tells of it.
 
     Parameters
     ----------
     image : path or Dask array
         Of one plane, uint8 or uint16: a folder of Zarr or OME-Zarr, or a TIFF file.
     out : path
-        The folder; made where it is not there.
+        The folder; made where it is not there. One that holds the results of another picture, version, tiling or seed,
+        or other files of the names that are written, is refused and left as it is. A Dask array is known by its name.
     n_sites : int, optional
         About how many; one for 190 pixels by default, but at most 200,000.
     detail, prior, sweeps, chains
@@ -137,14 +142,13 @@ def segment_large(
     if n_sites is None:
         n_sites = max(1, min(round(n_pixels / settings.pixels_per_site), MOST_SITES))
     tiling = Tiling.of((rows, columns), whole("n_sites", n_sites, at_least=1), whole("tile", tile, at_least=64))
-    folder = Path(out)
-    seed = _begun(folder, image, array, tiling, rng)
+    run = begin_run(Path(out), image, array, tiling, rng)
+    folder, seed = run.folder, run.seed
 
     codebook = _codebook(array, settings)
     source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else array
-    _do_tiles(source, folder, tiling, codebook, jobs, dask, progress is True)
-    parts = (_part(folder, index) for index in range(len(list(tiling.tiles()))))
-    known = gathered(parts, tiling.n_cells, len(codebook))
+    _do_tiles(source, run, tiling, codebook, jobs, dask, progress is True)
+    known = gathered(read_parts(run, tiling), tiling.n_cells, len(codebook))
     each = n_pixels / tiling.n_cells
     model = large_model(known, settings, each, three=n_channels in (1, 3))
 
@@ -154,42 +158,12 @@ def segment_large(
     partition = without_small(pieces, known.adjacency, known.pixels, model.beta, smallest)
     separation = separation_probability(drawn.labels, model.graph.edges)
     n_regions = int(partition.max()) + 1
+    (folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
     _write(folder, tiling, known, partition, drawn.labels, n_channels in (1, 3), progress is True)
     told = {"regions": n_regions, "sites": model.graph.n_sites, "edges": model.graph.n_edges, "shape": [rows, columns]}
     told |= {"tiles": len(list(tiling.tiles())), "seed": seed, "sweeps": sweeps, "detail": detail}
-    _write_json(folder / "result.json", told | {"best_log_posterior": drawn.best_log_posterior})
+    write_json(folder / "result.json", told | {"best_log_posterior": drawn.best_log_posterior})
     return LargeSegmentation(folder, n_regions, partition, separation, model, drawn, seed)
-
-
-def _begun(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> int:
-    """The seed of a run, its folder made or found to be of the same run."""
-    source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else f"a Dask array, {array.name}"
-    plan = {"source": source, "shape": list(array.shape), "dtype": str(array.dtype), **tiling._asdict()}
-    plan["written"] = _written(image) if isinstance(image, (str, os.PathLike)) else None
-    plan, seed = json.loads(json.dumps(plan)), seed_of(rng)
-    try:
-        folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
-    except OSError:
-        refuse("out", "be a folder that can be written", str(folder))
-    before = _facts(folder / "plan.json")
-    if before is None:
-        if any(folder.joinpath("tiles").iterdir()):
-            refuse("out", "be an empty folder, or one of such a run", str(folder))
-        before = plan | {"seed": seed}
-        _write_json(folder / "plan.json", before)
-    changed = [name for name, value in plan.items() if before.get(name) != value]
-    if changed:
-        told = ", ".join(f"{name} {before.get(name)}" for name in changed)
-        refuse("out", "be an empty folder, or one of the same run", f"{folder}, a run with {told}")
-    if rng is not None and seed != before["seed"]:
-        refuse("rng", f"be the seed of the run in {folder}, {before['seed']}", rng)
-    return int(before["seed"])
-
-
-def _written(path: str | os.PathLike[str]) -> int:
-    """When a picture was written: the time of its file, or of the one that describes a folder of Zarr."""
-    about = (Path(path, name) for name in ("zarr.json", ".zgroup", ".zarray"))
-    return next((file for file in about if file.exists()), Path(path)).stat().st_mtime_ns
 
 
 def _codebook(array: Any, settings: Settings) -> Codebook:
@@ -211,47 +185,36 @@ def _read(array: Any, box: tuple[slice, slice]) -> Picture:
 
 
 def _do_tiles(
-    source: Any, folder: Path, tiling: Tiling, codebook: Codebook, jobs: int, dask: str | None, shown: bool
+    source: Any, run: Run, tiling: Tiling, codebook: Codebook, jobs: int, dask: str | None, shown: bool
 ) -> None:
-    """Make the sites of all tiles that are not done yet."""
-    there = (folder / "sites.zarr").exists()
-    create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
-    tiles = list(enumerate(tiling.tiles()))
-    left = [(index, tile) for index, tile in tiles if not (there and _part_path(folder, index).exists())]
-    work = partial(_do_tile, source=source, folder=folder.absolute(), tiling=tiling, codebook=codebook)
+    """Make the sites of all tiles that are not done yet, or were damaged."""
+    n_tiles = len(list(tiling.tiles()))
+    left = tiles_left(run, tiling, _opened(run.folder / "sites.zarr", tiling, np.int32, -1))
+    told, run = run.folder, run._replace(folder=run.folder.absolute())
+    work = partial(_do_tile, source=source, run=run, tiling=tiling, codebook=codebook)
     coming: Any = in_processes(work, left, jobs) if dask is None or not left else on_cluster(work, left, dask)
-    with closing(coming), counting(shown, "tile", len(tiles), len(tiles) - len(left)) as count:
+    with closing(coming), counting(shown, "tile", n_tiles, n_tiles - len(left)) as count:
         for place, problem in coming:
             if isinstance(problem, Lost):
                 problem = problem.why
             if problem is not None:
-                raise OSError(f"tile {left[place][0]}: {problem}; what is finished is kept in {folder}")
+                raise OSError(f"tile {left[place][0]}: {problem}; what is finished is kept in {told}")
             count()
 
 
 def _do_tile(
-    task: tuple[int, Tile], heed: Heed, *, source: Any, folder: Path, tiling: Tiling, codebook: Codebook
+    task: tuple[int, Tile], heed: Heed, *, source: Any, run: Run, tiling: Tiling, codebook: Codebook
 ) -> str | None:
     """Make the sites of one tile and write them; why that failed, or None. It takes seconds, and is not cut short."""
     index, tile = task
     try:
         sites, part = tile_sites(_read(open_large(source), tile.read), tile, tiling, codebook)
-        create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)[tile.own] = sites
-        write_whole(_part_path(folder, index), lambda file: np.savez_compressed(file, **part))  # type: ignore[arg-type]
+        place = run.folder / "sites.zarr"
+        write_chunk(place, create_ome_zarr(place, tiling.shape, tiling.side, np.int32, -1), tile.own, sites)
+        write_part(run, index, sites, part)
     except (ValueError, OSError, MemoryError) as error:
         return " ".join(f"{error or type(error).__name__}".split())
     return None
-
-
-def _part_path(folder: Path, index: int) -> Path:
-    """The file that says that a tile is done, and what it adds."""
-    return folder / "tiles" / f"{index:06d}.npz"
-
-
-def _part(folder: Path, index: int) -> dict[str, NDArray[Any]]:
-    """What a tile adds."""
-    with np.load(_part_path(folder, index)) as stored:
-        return {name: stored[name] for name in stored.files}
 
 
 def large_model(known: Gathered, settings: Settings, each: float, three: bool) -> Model:
@@ -288,9 +251,12 @@ def _drawn(
     path, burn_in = folder / "chains.npz", settings.sweeps // 2
     how: dict[str, Any] = {"detail": settings.detail, "sweeps": settings.sweeps, "chains": chains, "seed": seed}
     how |= {"prior": type(settings.prior).__name__, "parameters": repr(sorted(vars(settings.prior).items()))}
-    if _facts(folder / "sampling.json") != how:
+    if read_json(folder / "sampling.json", "sampling begins anew") != how:
         path.unlink(missing_ok=True)
-        _write_json(folder / "sampling.json", how)
+        write_json(folder / "sampling.json", how)
+    elif path.exists() and not _are_whole(path):
+        say(f"{printable(path)} is damaged; sampling begins anew")
+        path.unlink()
     return sample(
         model,
         settings.sweeps,
@@ -305,6 +271,25 @@ def _drawn(
     )
 
 
+def _are_whole(path: Path) -> bool:
+    """Whether chains can be read."""
+    try:
+        read_chains(path)
+    except ValueError:
+        return False
+    return True
+
+
+def _opened(path: Path, tiling: Tiling, dtype: DTypeLike, fill: int) -> Any:
+    """An array of a run, as it is there; where its description is damaged, a new one."""
+    try:
+        return create_ome_zarr(path, tiling.shape, tiling.side, dtype, fill)
+    except (ValueError, TypeError, KeyError):  # of damaged JSON; all that concerns the disk is an OSError
+        say(f"{printable(path)} is damaged, and is made again")
+        shutil.rmtree(path)
+        return create_ome_zarr(path, tiling.shape, tiling.side, dtype, fill)
+
+
 def _write(
     folder: Path,
     tiling: Tiling,
@@ -315,9 +300,10 @@ def _write(
     shown: bool,
 ) -> None:
     """Labels and boundary probabilities, tile by tile, and the overview."""
+    labels_at, apart_at = folder / "labels.zarr", folder / "boundary_probability.zarr"
     sites = create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
-    labels = create_ome_zarr(folder / "labels.zarr", tiling.shape, tiling.side, np.int32, -1)
-    apart = create_ome_zarr(folder / "boundary_probability.zarr", tiling.shape, tiling.side, np.uint8, 0)
+    labels = _opened(labels_at, tiling, np.int32, -1)
+    apart = _opened(apart_at, tiling, np.uint8, 0)
     step = -(-max(tiling.shape) // WIDEST)
     overview = np.zeros((-(-tiling.shape[0] // step), -(-tiling.shape[1] // step)), np.int32)
     tiles = list(tiling.tiles())
@@ -326,10 +312,10 @@ def _write(
             wide = tuple(slice(max(span.start - 1, 0), span.stop + 1) for span in tile.own)
             here = known.site_of[sites[wide]]
             own = tuple(slice(t.start - w.start, t.stop - w.start) for t, w in zip(tile.own, wide, strict=True))
-            labels[tile.own] = partition[here[own]]
+            write_chunk(labels_at, labels, tile.own, partition[here[own]])
             edges = region_adjacency(here).graph.edges  # across the border of a tile the graph may lack some
             painted = paint_edges(here, edges, separation_probability(draws, edges))[own]
-            apart[tile.own] = np.rint(255 * painted).astype(np.uint8)
+            write_chunk(apart_at, apart, tile.own, np.rint(255 * painted).astype(np.uint8))
             first = [-(-span.start // step) for span in tile.own]
             some = here[own][tuple(slice(f * step - s.start, None, step) for f, s in zip(first, tile.own, strict=True))]
             overview[first[0] : first[0] + some.shape[0], first[1] : first[1] + some.shape[1]] = some
@@ -351,15 +337,3 @@ def _overview(
         picture = label_colours(int(partition.max()) + 1)[regions].astype(np.uint8)
     picture[find_boundaries(regions, mode="inner")] = (255, 230, 0)
     return picture
-
-
-def _facts(path: Path) -> dict[str, Any] | None:
-    """What `_write_json` wrote; None where there is no such file."""
-    with suppress(OSError, ValueError):
-        return json.loads(path.read_text(encoding="utf-8"))
-    return None
-
-
-def _write_json(path: Path, told: dict[str, Any]) -> None:
-    """Write facts, whole or not at all."""
-    write_whole(path, lambda file: file.write(json.dumps(told, indent=2).encode()))

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from spinseg._atomic import atomic_write, printable, say
 from spinseg._checks import one_of, refuse
 from spinseg.image.features import site_means
-from spinseg.image.files import write_labels_png, write_labels_tif, write_png, write_whole
+from spinseg.image.files import MOST_LABELS_PNG, write_labels_png, write_labels_tif, write_png
 from spinseg.image.pixels import ChannelAxis, Picture
 from spinseg.image.render import label_colours, overlay
 from spinseg.inference.bonds import DataDriven
@@ -95,6 +96,7 @@ class Segmentation:
         region_of_site = regions_of(self.partition, graph)
         image = np.append(region_of_site, np.int32(-1))[self.sites]
         areas = np.bincount(image[image >= 0])
+        n_pixels = int(areas.sum())
         colours = np.rint(site_means(self.picture.rgb, image)).astype(int)
         boxes = ndimage.find_objects(image + 1)
         n_draws = self.chains.labels.shape[1]
@@ -105,7 +107,7 @@ class Segmentation:
         rows = [
             {
                 "area": int(areas[r]),
-                "share": round(float(areas[r] / areas.sum()), 6),
+                "share": round(float(areas[r] / n_pixels), 6),
                 "colour": "#{:02x}{:02x}{:02x}".format(*colours[r]),
                 "box": [int(side.start) for side in boxes[r]] + [int(side.stop) for side in boxes[r]],
                 "cluster": int(self.partition[first_site[r]]),
@@ -164,29 +166,49 @@ class Segmentation:
             "python": self.repeat,
             "seed": self.seed,
             "settings": plain_settings(self.settings),
+            "left_out": self.left_out,
             "versions": {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
             "regions": self.regions,
         }
 
-    def save(self, folder: str | os.PathLike[str], names: Sequence[str] = FILES) -> None:
+    @cached_property
+    def _plane(self) -> Any:
+        """The index of what is shown: of a picture all of it, of a volume the middle one of its fullest planes."""
+        if self.labels.ndim == 2:
+            return ...
+        full = np.count_nonzero(self.labels >= 0, axis=(1, 2))
+        fullest = np.flatnonzero(full == full.max())
+        return int(fullest[fullest.size // 2])
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The files that `save` cannot write, and why."""
+        if int(self.labels[self._plane].max()) < MOST_LABELS_PNG:
+            return {}
+        why = f"a PNG holds {MOST_LABELS_PNG:,} labels at most, and there are {self.n_clusters:,}"
+        return {"labels.png": f"{why}; labels.tif has them all"}
+
+    def save(self, folder: str | os.PathLike[str], names: Sequence[str] = FILES, *, overwrite: bool = False) -> None:
         """Write labels.tif, labels.png, overlay.png, boundary_probability.png, report.html and result.json, or some.
 
         Each is there whole or not at all, and result.json comes last. labels.tif holds `labels`, in 16 bits where they
         fit; labels.png holds them as indices into a palette, 255 outside the mask; boundary_probability.png runs from
-        0 to 255. Of a volume, all but labels.tif show the middle plane.
+        0 to 255. Of a volume, all but labels.tif show the middle plane. More than 65,535 labels do not fit into
+        labels.png: it is left out, and standard error and result.json tell of it.
+
+        Files that are there are kept, and nothing is written, unless `overwrite` is true.
+
+        Raises
+        ------
+        FileExistsError
+            Where the folder holds one of the files, and `overwrite` is false.
         """
         for name in names:
             one_of("names", name, FILES)
-        folder = Path(folder)
-        if folder.exists() and not folder.is_dir():
-            refuse("folder", "be a folder", str(folder))
-        folder.mkdir(parents=True, exist_ok=True)
-        plane: Any = ...
-        if self.labels.ndim == 3:  # of the fullest planes the middle one
-            full = np.count_nonzero(self.labels >= 0, axis=(1, 2))
-            plane = int(np.flatnonzero(full == full.max())[np.count_nonzero(full == full.max()) // 2])
-        picture, labels = Picture(self.picture.codes[plane]), self.labels[plane]
-        apart = self.boundary_probability[plane]
+        folder, chosen = Path(folder), [name for name in FILES if name in names]
+        _make_room(folder, chosen, overwrite)
+        picture, labels = Picture(self.picture.codes[self._plane]), self.labels[self._plane]
+        apart = self.boundary_probability[self._plane]
         writers: dict[str, Callable[[Path], None]] = {
             "labels.tif": lambda path: write_labels_tif(path, self.labels),
             "labels.png": lambda path: write_labels_png(path, labels, label_colours(self.n_clusters)),
@@ -195,14 +217,31 @@ class Segmentation:
             "report.html": lambda path: _write(path, report(self.summary(), picture, labels, apart, self.chains)),
             "result.json": lambda path: _write(path, json.dumps(self.summary(), indent=2, ensure_ascii=False) + "\n"),
         }
-        for name in FILES:
-            if name in names:
+        for name in chosen:
+            if name in self.left_out:
+                (folder / name).unlink(missing_ok=True)  # of another result
+                say(f"{printable(folder / name)} is left out: {self.left_out[name]}")
+            else:
                 writers[name](folder / name)
+
+
+def _make_room(folder: Path, names: Sequence[str], overwrite: bool) -> None:
+    """Make the folder; where it holds files of these names, refuse, or take the old result away."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        refuse("folder", "be a folder", str(folder))
+    there = [name for name in names if os.path.lexists(folder / name)]
+    if there and not overwrite:
+        kept, them = ("is kept", "it") if len(there) == 1 else ("are kept", "them")
+        told = f"{printable(folder)} holds {', '.join(there)} already, which {kept}"
+        raise FileExistsError(f"{told}; overwrite=True replaces {them}")
+    folder.mkdir(parents=True, exist_ok=True)
+    if "result.json" in there:  # it would be wrong if this is killed midway
+        (folder / "result.json").unlink()
 
 
 def _write(path: Path, text: str) -> None:
     """Write text; characters that are none, as in some names of files, as question marks."""
-    write_whole(path, lambda file: file.write(text.encode(errors="replace")))
+    atomic_write(path, lambda file: file.write(text.encode(errors="replace")))
 
 
 class SegmentationInterrupted(KeyboardInterrupt):

@@ -161,7 +161,7 @@ def _decoded(body: bytes, path: Path | None) -> Picture:
         raise Refused(422, "There is no picture in the request.")
     with tempfile.TemporaryDirectory(prefix="spinseg-") as folder:
         upload = Path(folder, "upload")
-        upload.write_bytes(body)
+        upload.write_bytes(body)  # read at once and gone: nothing that a power cut could spoil
         try:
             picture = read_picture(upload, most_pixels=MOST_PIXELS)
         except ValueError as error:
@@ -193,6 +193,8 @@ def _raw(numbers: NDArray) -> Response:
 
 def _saved(found: Segmentation, name: str) -> bytes:
     """One of the files that a segmentation is saved in."""
+    if name in found.left_out:
+        raise Refused(404, f"There is no {name}: {found.left_out[name]}.")
     with tempfile.TemporaryDirectory(prefix="spinseg-") as folder:
         found.save(folder, [name])
         return Path(folder, name).read_bytes()

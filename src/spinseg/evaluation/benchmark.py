@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from skimage.measure import label as connected_pieces
 
+from spinseg._atomic import printable, say
 from spinseg._checks import refuse, whole
 from spinseg.cluster import on_cluster
 from spinseg.evaluation.datasets import Example
 from spinseg.evaluation.methods import Method
 from spinseg.evaluation.metrics import scores
 from spinseg.evaluation.results import ResultsFile, Row
-from spinseg.image.files import write_labels_png
+from spinseg.image.files import MOST_LABELS_PNG, write_labels_png
 from spinseg.image.render import label_colours
 from spinseg.processes import Heed, Lost, in_processes
 
@@ -84,14 +85,23 @@ def evaluate(
         _tried(method)  # so that what it lacks is said once; and compiled here, where processes would all do it
     for n_done, (row, labels) in enumerate(_done(missing, whole("jobs", jobs, at_least=1), dask), start=1):
         if labels is not None:
-            place = labels_path(out, row)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_labels_png(place, labels, label_colours(int(labels.max()) + 1))
+            _keep_labels(labels_path(out, row), labels)
         file.append(row)
         if report is not None:
             report(n_done, len(missing), row)
     file.finish(keys)
     return [file.rows[key] for key in keys]
+
+
+def _keep_labels(path: Path, labels: NDArray[np.int32]) -> None:
+    """Write a label image; where it has more labels than fit, a line on standard error is all."""
+    n_labels = int(labels.max()) + 1
+    if n_labels > MOST_LABELS_PNG:
+        why = f"a PNG holds {MOST_LABELS_PNG:,} labels at most, and there are {n_labels:,}"
+        say(f"{printable(path)} is left out: {why}")
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_labels_png(path, labels, label_colours(n_labels))
 
 
 def labels_path(out: str | os.PathLike[str], row: Row) -> Path:

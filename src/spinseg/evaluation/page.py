@@ -6,13 +6,13 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from spinseg._atomic import atomic_write
 from spinseg.evaluation.benchmark import labels_path
 from spinseg.evaluation.datasets import Example, read_labels
 from spinseg.evaluation.methods import Method
 from spinseg.evaluation.metrics import Scores
 from spinseg.evaluation.results import Row, table_bytes
 from spinseg.evaluation.summary import READ, SIGNIFICANT, Summary, summarise, written
-from spinseg.image.files import write_whole
 from spinseg.image.render import overlay
 from spinseg.report.pictures import embedded
 
@@ -28,8 +28,8 @@ def write_comparison(
     page = _page(title, out, examples, methods, rows, summaries)
     cells = [["" if cell is None else cell for cell in summary] for summary in summaries]
     table = table_bytes(Summary._fields, cells)
-    write_whole(summary_path(out), lambda file: file.write(table))
-    write_whole(page_path(out), lambda file: file.write(page.encode()))
+    atomic_write(summary_path(out), lambda file: file.write(table))
+    atomic_write(page_path(out), lambda file: file.write(page.encode()))
     return summaries
 
 

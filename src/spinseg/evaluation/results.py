@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spinseg._atomic import append, atomic_write, printable, say, whole_lines
 from spinseg._checks import refuse
 from spinseg.evaluation.metrics import Scores
-from spinseg.image.files import write_whole
 
 Key = tuple[str, str]
 
@@ -42,8 +42,9 @@ COLUMNS = ("image", "method", *Scores._fields, *Row._fields[3:])
 class ResultsFile:
     """The rows of one comparison in a CSV file, which grows by one whole line at a time.
 
-    A line that was cut short by a kill is dropped. `expected` tells of an image and a method what their row must say of
-    dataset, seed, version and settings: a file where it says another thing is refused, so that results never mix.
+    A last line that was torn by a kill or a power cut is dropped, and standard error tells of it. `expected` tells of
+    an image and a method what their row must say of dataset, seed, version and settings: a file where it says another
+    thing is refused, so that results never mix.
     """
 
     def __init__(self, path: str | os.PathLike[str], expected: Callable[[str, str], Mapping[str, object]]) -> None:
@@ -55,26 +56,23 @@ class ResultsFile:
         if self.path.exists() and self.path.stat().st_size:
             self._take_up()
         else:
-            write_whole(self.path, lambda file: file.write(_line(COLUMNS)))
+            atomic_write(self.path, lambda file: file.write(_line(COLUMNS)))
 
     def append(self, row: Row) -> None:
         """Add a row, or put it in the place of one that has its image and method."""
         self.rows[row.key] = row
-        with self.path.open("ab") as file:
-            file.write(_line(_cells(row)))
-            file.flush()
-            os.fsync(file.fileno())
+        append(self.path, _line(_cells(row)))
 
     def finish(self, order: Iterable[Key]) -> None:
         """Put the rows in order, whichever came first; those that are in no order stay behind."""
         first = [key for key in order if key in self.rows]
         self.rows = {key: self.rows[key] for key in dict.fromkeys([*first, *self.rows])}
         lines = [_line(COLUMNS), *(_line(_cells(row)) for row in self.rows.values())]
-        write_whole(self.path, lambda file: file.write(b"".join(lines)))
+        atomic_write(self.path, lambda file: file.write(b"".join(lines)))
 
     def _take_up(self) -> None:
         data = self.path.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
+        whole = whole_lines(data)
         for row in read_rows(self.path, whole):
             for name, value in self._expected(*row.key).items():
                 if getattr(row, name) != value:
@@ -82,7 +80,8 @@ class ResultsFile:
                     refuse(str(self.path), rule, getattr(row, name))
             self.rows[row.key] = row
         if whole != data:
-            write_whole(self.path, lambda file: file.write(whole))
+            say(f"the last line of {printable(self.path)} was cut short, and is dropped")
+            atomic_write(self.path, lambda file: file.write(whole))
 
 
 def read_rows(path: str | os.PathLike[str], data: bytes | None = None) -> list[Row]:

@@ -12,9 +12,9 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_gradient_magnitude
 
+from spinseg._atomic import atomic_write
 from spinseg._checks import finite_array, refuse, whole
 from spinseg.image.adjacency import checked_sites, per_pixel
-from spinseg.image.files import write_whole
 from spinseg.image.pixels import ChannelAxis, Picture, as_picture, cielab
 
 RNG = int | np.random.Generator | None
@@ -106,7 +106,7 @@ class Codebook:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the codebook; under its name there is the whole of it or nothing."""
         content = {"format": np.array(FORMAT), "colours": self.colours}
-        write_whole(path, lambda file: np.savez_compressed(file, **content))  # type: ignore[arg-type]
+        atomic_write(path, lambda file: np.savez_compressed(file, **content))  # type: ignore[arg-type]
 
     def words(self, image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.int32]:
         """The word of every pixel, in the image's shape.

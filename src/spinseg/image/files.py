@@ -1,4 +1,4 @@
-"""Pictures and masks from files, and files that appear whole or not at all.
+"""Pictures and masks from files, and label images and pictures to files.
 
 Pillow and tifffile come with scikit-image; both are imported only where they are used.
 """
@@ -9,23 +9,23 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spinseg._atomic import FilePath, atomic_write, printable
 from spinseg._checks import refuse, whole_numbers
 from spinseg.image.pixels import ChannelAxis, Picture, as_picture
 
 if TYPE_CHECKING:
     from PIL import Image
 
-FilePath = str | os.PathLike[str]
-
 MAX_PIXELS = 2**27  # 512 x 512 x 512: 0.8 GB in standard form (uint16, three channels), before anything is computed
+
+MOST_LABELS_PNG = 65_535  # in 16 bits, with one number for the outside
 
 _KINDS = {  # by how the content begins, for names lie
     b"\x89PNG\r\n\x1a\n": "PNG",
@@ -97,35 +97,6 @@ def read_mask(path: FilePath) -> NDArray[np.bool_]:
     return inside
 
 
-def write_whole(path: FilePath, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file through `write(file)`; under its name there is the old file or the whole of the new one.
-
-    The content goes to a hidden `.partial` file beside it, which then takes the name. Where `write` fails or is
-    interrupted, that file goes; only a process killed outright leaves it behind.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder, "note.txt"), lambda file: file.write(b"whole"))
-    ...     Path(folder, "note.txt").read_text()
-    'whole'
-    """
-    name, target = _shown(path), Path(os.path.realpath(path))  # a link stays a link
-    if target.exists() and not target.is_file():  # renaming over /dev/null would replace it
-        refuse(name, "be a file", "a folder" if target.is_dir() else "a pipe or a device")
-    # At random: no other thread or process has it. Not `tempfile`, whose files nobody else may read.
-    partial = target.with_name(f".spinseg-{os.urandom(8).hex()}.partial")
-    try:
-        with partial.open("xb") as file:
-            write(file)
-        partial.replace(target)
-    except OSError as error:  # would name the hidden file
-        raise type(error)(f"{name} must be a file that can be written; received {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def write_labels_tif(path: FilePath, labels: ArrayLike) -> None:
     """Write a label image or volume as TIFF, number for number; a volume has a page a plane.
 
@@ -138,7 +109,7 @@ def write_labels_tif(path: FilePath, labels: ArrayLike) -> None:
     # Colour would be guessed of planes three pixels wide.
     options: Any = {"photometric": "minisblack", "compression": "zlib", "metadata": {"axes": "ZYX"[-array.ndim :]}}
     numbers = array.astype(np.uint16 if fits else np.int32)
-    write_whole(path, lambda file: tifffile.imwrite(file, numbers, **options))
+    atomic_write(path, lambda file: tifffile.imwrite(file, numbers, **options))
 
 
 def write_labels_png(path: FilePath, labels: ArrayLike, colours: ArrayLike) -> None:
@@ -151,8 +122,12 @@ def write_labels_png(path: FilePath, labels: ArrayLike, colours: ArrayLike) -> N
 
     array = _label_image(labels)
     n_labels = int(array.max()) + 1
-    if array.ndim != 2 or n_labels > 65535:
-        refuse("labels", "be one picture of at most 65535 labels for PNG", f"{n_labels} of shape {array.shape}")
+    if array.ndim != 2 or n_labels > MOST_LABELS_PNG:
+        refuse(
+            "labels",
+            f"be one picture of at most {MOST_LABELS_PNG} labels for PNG",
+            f"{n_labels} of shape {array.shape}",
+        )
     palette = np.asarray(colours)
     if palette.dtype != np.uint8 or palette.shape[1:] != (3,) or len(palette) < n_labels:
         refuse("colours", f"be uint8 of shape ({n_labels}, 3)", f"{palette.dtype} of shape {palette.shape}")
@@ -163,7 +138,7 @@ def write_labels_png(path: FilePath, labels: ArrayLike, colours: ArrayLike) -> N
         filled = np.zeros((256, 3), np.uint8)  # all of it: Pillow packs few colours into fewer bits
         filled[:n_labels], filled[255] = palette[:n_labels], 255
         image.putpalette(filled.tobytes())
-    write_whole(path, lambda file: image.save(file, "PNG"))
+    atomic_write(path, lambda file: image.save(file, "PNG"))
 
 
 def write_png(path: FilePath, pixels: ArrayLike) -> None:
@@ -179,12 +154,12 @@ def write_png(path: FilePath, pixels: ArrayLike) -> None:
             f"{array.dtype} of {array.shape}",
         )
     image = Image.fromarray(array)
-    write_whole(path, lambda file: image.save(file, "PNG"))
+    atomic_write(path, lambda file: image.save(file, "PNG"))
 
 
 def _read(path: FilePath, most_pixels: int = MAX_PIXELS) -> tuple[NDArray[Any], ChannelAxis]:
     """The array in a file, and where `as_picture` finds its channels."""
-    name = _shown(path)
+    name = printable(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
             refuse(name, _RULE, "a folder" if os.path.isdir(path) else "a pipe or a device")
@@ -378,8 +353,3 @@ def _label_image(labels: ArrayLike) -> NDArray[Any]:
     if low < -1 or high >= 2**31:
         refuse("labels", "be -1 outside and below 2147483648", low if low < -1 else high)
     return array
-
-
-def _shown(path: FilePath) -> str:
-    """A path fit for one line of a message."""
-    return "".join(c if c.isprintable() else "?" for c in os.fsdecode(path))

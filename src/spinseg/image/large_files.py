@@ -1,5 +1,6 @@
 """Pictures on disk that are read and written part by part: Zarr, OME-Zarr and TIFF, as Dask arrays."""
 
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from spinseg._atomic import sync, sync_tree
 from spinseg._checks import refuse
 
 YXC = ("y", "x", "c")
@@ -42,15 +44,21 @@ def open_large(source: str | os.PathLike[str] | Any) -> Any:
 def _open_zarr(zarr: Any, dask_array: Any, path: str) -> tuple[Any, Sequence[str]]:
     """The array of a Zarr folder, and its axes where OME metadata name them."""
     try:
-        found, axes = zarr.open(path, mode="r"), []
-        if isinstance(found, zarr.Group):
-            about = dict(found.attrs)
-            scale = about.get("ome", about)["multiscales"][0]
-            axes = [axis["name"] if isinstance(axis, dict) else axis for axis in scale.get("axes", [])]
-            found = found[scale["datasets"][0]["path"]]
+        found, axes = _zarr_array(zarr, path)
         return dask_array.from_array(found), axes
     except Exception as error:  # of damaged metadata it may be nearly anything
         refuse("image", "be a Zarr array, or a group with OME-Zarr multiscales", f"{path}: {error}")
+
+
+def _zarr_array(zarr: Any, path: str) -> tuple[Any, list[str]]:
+    """The array of a Zarr folder, of a group its finest, and its axes where OME metadata name them."""
+    found = zarr.open(path, mode="r")
+    if not isinstance(found, zarr.Group):
+        return found, []
+    about = dict(found.attrs)
+    scale = about.get("ome", about)["multiscales"][0]
+    axes = [axis["name"] if isinstance(axis, dict) else axis for axis in scale.get("axes", [])]
+    return found[scale["datasets"][0]["path"]], axes
 
 
 def _open_tiff(zarr: Any, dask_array: Any, path: str) -> tuple[Any, Sequence[str]]:
@@ -63,6 +71,26 @@ def _open_tiff(zarr: Any, dask_array: Any, path: str) -> tuple[Any, Sequence[str
         refuse("image", "be a TIFF file, or a folder of Zarr", f"{path}: {error}")
     finest = zarr.open(series.aszarr(level=0), mode="r")
     return dask_array.from_array(finest), series.axes.lower().replace("s", "c")
+
+
+def picture_state(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What tells whether a picture is still the one that was read: sizes of files, and when they were last written.
+
+    Of Zarr these are all files of the array that `open_large` reads, in one digest; nothing of them is opened.
+    """
+    if not os.path.isdir(path):
+        about = os.stat(path)
+        return {"bytes": about.st_size, "written": about.st_mtime_ns}
+    found, axes = _zarr_array(_libraries()[1], os.fspath(path))
+    root = os.path.join(path, found.path)
+    files = sorted(os.path.join(place, name) for place, _, names in os.walk(root) for name in names)
+    digest, n_bytes = hashlib.blake2b(repr((found.path, axes)).encode(), digest_size=16), 0
+    for file in files:
+        about = os.stat(file)
+        told = (os.path.relpath(file, root), about.st_size, about.st_mtime_ns)
+        digest.update(repr(told).encode(errors="surrogateescape"))
+        n_bytes += about.st_size
+    return {"files": len(files), "bytes": n_bytes, "digest": digest.hexdigest()}
 
 
 def _guessed(shape: tuple[int, ...]) -> str:
@@ -104,7 +132,23 @@ def create_ome_zarr(
     level = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]}
     group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
     about = {"chunks": (side, side), "dtype": dtype, "fill_value": fill, "dimension_names": ("y", "x")}
-    return group.create_array("0", shape=shape, overwrite=True, **about)
+    array = group.create_array("0", shape=shape, overwrite=True, **about)
+    sync_tree(path)
+    return array
+
+
+def write_chunk(path: str | os.PathLike[str], array: Any, box: tuple[slice, slice], values: Any) -> None:
+    """Write one chunk of an array that `create_ome_zarr` made, and bring it to the disk with its folders."""
+    array[box] = values
+    place = tuple(span.start // side for span, side in zip(box, array.chunks, strict=True))
+    chunk = Path(path, "0", array.metadata.encode_chunk_key(place))
+    if chunk.exists():  # one that holds nothing but the fill value is not written
+        sync(chunk)
+    for folder in chunk.parents:
+        if folder.exists():
+            sync(folder)
+        if folder == Path(path, "0"):
+            break
 
 
 def _libraries() -> tuple[Any, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._atomic import atomic_write
 from spinseg._checks import refuse
-from spinseg.image.files import write_whole
 from spinseg.inference._kernels import Target
 from spinseg.inference.chain import Arrays
 
@@ -37,7 +37,7 @@ def write_chains(path: str | os.PathLike[str], about: Mapping[str, Any], chains:
         _write_netcdf(path, text, arrays)
         return
     content: dict[str, Any] = {"about": np.array(text), **arrays}
-    write_whole(path, lambda file: np.savez(file, **content))
+    atomic_write(path, lambda file: np.savez(file, **content))
 
 
 def read_chains(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Arrays]]:
@@ -84,7 +84,7 @@ def _write_netcdf(path: str | os.PathLike[str], text: str, arrays: Mapping[str, 
         for name, array in arrays.items()
     }
     content = xarray.Dataset(variables, attrs={"about": text}).to_netcdf(engine="h5netcdf")
-    write_whole(path, lambda file: file.write(content))
+    atomic_write(path, lambda file: file.write(content))
 
 
 def _read_netcdf(path: str | os.PathLike[str]) -> tuple[str, Arrays]:

@@ -10,6 +10,8 @@ from spinseg import _checks
 from spinseg.image.adjacency import RegionAdjacency
 from spinseg.model.graph import SiteGraph
 
+MOST_CELLS = 2**22  # of a table of regions and clusters: 32 MB
+
 
 def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:
     """The region of every site, numbered by first appearance: the connected pieces of the clusters.
@@ -106,7 +108,12 @@ def cohesion(labels: NDArray[np.int32], regions: NDArray[np.int32]) -> NDArray[n
     sizes = np.bincount(regions)
     pairs, draws = np.zeros(sizes.size), labels.reshape(-1, labels.shape[-1])
     for draw in draws:
-        together = np.bincount(regions.astype(np.int64) * (int(draw.max()) + 1) + draw)
-        together = np.pad(together, (0, sizes.size * (int(draw.max()) + 1) - together.size)).reshape(sizes.size, -1)
-        pairs += (together * (together - 1)).sum(axis=1)
+        n_clusters = int(draw.max()) + 1
+        cells = regions.astype(np.int64) * n_clusters + draw
+        if sizes.size * n_clusters <= MOST_CELLS:
+            together = np.bincount(cells, minlength=sizes.size * n_clusters).reshape(sizes.size, -1)
+            pairs += (together * (together - 1)).sum(axis=1)
+        else:  # of many regions and clusters, most have no site in common
+            cells, counts = np.unique(cells, return_counts=True)
+            pairs += np.bincount(cells // n_clusters, counts * (counts - 1), sizes.size)
     return np.where(sizes > 1, pairs / np.maximum(len(draws) * sizes * (sizes - 1), 1), 1.0)

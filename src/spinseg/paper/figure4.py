@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 
+from spinseg._atomic import append, atomic_write, printable, say, whole_lines
 from spinseg._checks import refuse, whole
 from spinseg.evaluation.comparison import spread
 from spinseg.evaluation.datasets import Example, labelme
 from spinseg.evaluation.results import table_bytes
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.files import read_picture, write_whole
+from spinseg.image.files import read_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.chains import Chains
 from spinseg.inference.sampler import sample
@@ -191,8 +192,7 @@ def all_runs(tasks: Sequence[Task], table: Path, jobs: int, progress: plots.Tell
         if isinstance(found, (str, Lost)):
             raise ValueError(found if isinstance(found, str) else f"{name}: {found.why}")
         done[name] = found
-        with table.open("ab") as file:
-            file.write(table_bytes(_cells(found[0]), map(_cells, found[1:])))
+        append(table, table_bytes(_cells(found[0]), map(_cells, found[1:])))
         if progress is not None:
             progress(f"figure4: {len(done)}/{len(tasks)} {name}")
     done = {name: done[name] for name in names}
@@ -210,10 +210,12 @@ def settings_line(tasks: Sequence[Task]) -> str:
 
 def read_runs(table: Path, settings: str) -> dict[str, list[Run]]:
     """The runs of each photograph that the table has all of; refused where they are of other settings."""
-    text = table.read_text("utf-8", errors="replace") if table.exists() else ""
-    lines = text[: text.rfind("\n") + 1].splitlines()  # a line that was cut short by a kill has no end
-    if lines and lines[0] != settings:
-        refuse(str(table), f"be of these settings: {settings!r} (remove it, or name another folder)", lines[0])
+    data = table.read_bytes() if table.exists() else b""
+    whole = whole_lines(data)
+    lines = whole.decode("utf-8", errors="replace").splitlines()
+    if data and lines[:1] != [settings]:
+        rule = f"be of these settings: {settings!r} (remove it, or name another folder)"
+        refuse(str(table), rule, lines[0] if lines else data[:100])
     found: dict[str, list[Run]] = {}
     for cells in csv.reader(lines[2:]):
         try:
@@ -222,6 +224,8 @@ def read_runs(table: Path, settings: str) -> dict[str, list[Run]]:
         except ValueError:
             refuse(str(table), f"have the columns {','.join(Run._fields)} in every line", ",".join(cells))
         found.setdefault(image, []).append(run)
+    if whole != data:
+        say(f"the last line of {printable(table)} was cut short, and is dropped")
     return {name: runs for name, runs in found.items() if [run.sampler for run in runs] == list(SAMPLERS)}
 
 
@@ -229,7 +233,7 @@ def _write(table: Path, settings: str, done: dict[str, list[Run]]) -> None:
     """Put the table in order."""
     rows = [_cells(run) for runs in done.values() for run in runs]
     content = settings.encode() + b"\n" + table_bytes(Run._fields, rows)
-    write_whole(table, lambda file: file.write(content))
+    atomic_write(table, lambda file: file.write(content))
 
 
 def _cells(run: Run) -> list[object]:

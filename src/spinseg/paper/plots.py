@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spinseg._atomic import atomic_write
 from spinseg.evaluation.benchmark import Report
 from spinseg.evaluation.results import Row, table_bytes
-from spinseg.image.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,7 +84,7 @@ def save(figure: "Figure", path: Path) -> Path:
     canvas = figure.canvas
     assert isinstance(canvas, FigureCanvasAgg)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, canvas.print_png)
+    atomic_write(path, canvas.print_png)
     return path
 
 
@@ -92,5 +92,5 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[objec
     """The path, where the rows are now a CSV file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = table_bytes(header, rows)
-    write_whole(path, lambda file: file.write(content))
+    atomic_write(path, lambda file: file.write(content))
     return path
