@@ -8,6 +8,14 @@ from typing import NamedTuple
 
 import pytest
 
+OTHER_SEEDS = str(Path(__file__).parent / "other_seeds")
+if os.environ.get("SPINSEG_TEST_SEED"):  # before anything draws
+    sys.path.insert(0, OTHER_SEEDS)
+    sys.modules.pop("sitecustomize", None)
+    import sitecustomize  # noqa: F401
+
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [OTHER_SEEDS, os.environ.get("PYTHONPATH", "")]))
+
 from spinseg.pictures import PICTURES
 
 # Of Dask clusters: no more than is needed, and a port that is free.

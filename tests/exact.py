@@ -4,12 +4,23 @@ from copy import copy
 from functools import cache, lru_cache
 
 import numpy as np
-from numba import njit
 from scipy.stats import chisquare
 
 import spinseg as ss
-from spinseg.inference import _kernels
-from spinseg.inference._kernels import N_CLUSTERS, REGROUPS_LEFT, SPLITS_LEFT
+from spinseg._compiled import jit
+from spinseg.inference._kernels import (
+    N_CLUSTERS,
+    REGROUPS_LEFT,
+    SPLITS_LEFT,
+    Plan,
+    begin_sweep,
+    clear_slot,
+    rebuild,
+    regroup,
+    renumber,
+    split_merge,
+    sweep,
+)
 from spinseg.inference.anchors import near_sites
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.pack import new_state, pack
@@ -88,37 +99,31 @@ def p_value(counts: np.ndarray, probabilities: np.ndarray) -> float:
     return float(chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue)
 
 
-@cache
-def iterator(kernels, sweeping: bool, splitting: bool, regrouping: bool):
-    """A compiled function that starts at each row of `starts`, does one iteration, and writes the partition to `out`."""
-    rebuild, begin_sweep, sweep = kernels.rebuild, kernels.begin_sweep, kernels.sweep
-    renumber, split_merge, regroup = kernels.renumber, kernels.split_merge, kernels.regroup
+def iterate_each(target, state, tally, starts, out, plan, rng):
+    """Start at each row of `starts`, do one iteration of a plan, and write the partition to the row of `out`.
 
-    @njit
-    def iterate_each(target, state, starts, out, plan, rng):
-        for r in range(starts.shape[0]):
-            state.size[:] = 0
-            state.dense_value[:] = 0
-            state.counts[:] = 0
-            state.value[:] = 0
-            state.total[:] = 0
-            state.number[:] = 0
-            for i in range(starts.shape[1]):
-                state.label[i] = starts[r, i]
-                state.number[N_CLUSTERS] = max(state.number[N_CLUSTERS], starts[r, i] + 1)
-            rebuild(target, state)
-            if sweeping and plan.lams.size > 0:
-                begin_sweep(target, state, plan, rng)
-                sweep(target, state, plan.inv_temperature, rng)
-            if splitting:
-                state.number[SPLITS_LEFT] = plan.splits
-                split_merge(target, state, plan.inv_temperature, rng)
-            if regrouping:
-                state.number[REGROUPS_LEFT] = plan.regroups
-                regroup(target, state, plan.inv_temperature, rng)
-            renumber(state.label, state.rank, out[r])
+    Where the plan has no lambda, there is no sweep.
+    """
+    for r in range(starts.shape[0]):
+        for slot in range(state.size.size):
+            clear_slot(state, slot)
+        for c in range(state.number.size):
+            state.number[c] = 0
+        for i in range(starts.shape[1]):
+            state.label[i] = starts[r, i]
+            state.number[N_CLUSTERS] = max(state.number[N_CLUSTERS], starts[r, i] + 1)
+        rebuild(target, state)
+        if plan.lams.size > 0:
+            begin_sweep(target, state, plan, rng)
+            sweep(target, state, plan.inv_temperature, rng)
+        state.number[SPLITS_LEFT] = plan.splits
+        split_merge(target, state, tally, plan.inv_temperature, rng)
+        state.number[REGROUPS_LEFT] = plan.regroups
+        regroup(target, state, tally, plan.inv_temperature, rng)
+        renumber(state.label, state.rank, out[r])
 
-    return iterate_each
+
+compiled_iterate_each = jit(iterate_each)
 
 
 def iterated(
@@ -127,7 +132,7 @@ def iterated(
     n_draws,
     seed,
     *,
-    kernels=_kernels,
+    iterate=compiled_iterate_each,
     temperature=1.0,
     moves="gsw",
     splits=0,
@@ -137,7 +142,8 @@ def iterated(
 ):
     """(p-value, frequencies) after one iteration from independent exact draws of the posterior at a temperature.
 
-    An iteration is a sweep, local or not, left out where lam is "none", and some attempts to split or merge, and to regroup.
+    An iteration is a sweep, local or not, left out where lam is "none", and some attempts to split or merge, and to
+    regroup. The p-value of a right sampler is uniform; an alarm at p < q is false with probability q.
     """
     rng = np.random.default_rng(seed)
     log_p = log_probabilities(model) / temperature
@@ -150,9 +156,7 @@ def iterated(
     target = pack(model, strength, near_sites(model), max_table)
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
-    plan = _kernels.Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams)
-    parts = (sweeping, splits > 0, regroups > 0)
-    parts = parts if kernels is not _kernels else (True, True, True)  # the whole is compiled once
-    iterator(kernels, *parts)(target, state, starts, out, plan, rng)
+    plan = Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams)
+    iterate(target, state, np.zeros(6, np.int64), starts, out, plan, rng)
     counts = frequencies(out)
     return p_value(counts, probabilities), counts

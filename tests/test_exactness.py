@@ -1,7 +1,13 @@
-"""One iteration from exact draws of the posterior must give exact draws: every likelihood x prior x move x sign."""
+"""One iteration from exact draws of the posterior must give exact draws: every likelihood x prior x limits x move x sign.
+
+`make test` runs a covering array, in which any two of these factors take all pairs of their values, with many draws;
+`make test-all` runs the full product, with fewer draws a case.
+"""
 
 import itertools
 import math
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,10 +16,55 @@ from scipy.stats import kstest
 import exact
 import spinseg as ss
 import zoo
+from covering import pairwise
 
 N_SITES = 5
-LAMS = [0.0, 1.0, 10.0, "data-driven"]
 SIGNS = {"positive": exact.POSITIVE, "mixed": exact.MIXED}
+
+
+class Iteration(NamedTuple):
+    """What is done once: a sweep with such bonds, or none, and attempts at other moves."""
+
+    lam: float | str | None
+    splits: int = 0
+    regroups: int = 0
+    local: float = 0.0
+    moves: str = "gsw"
+
+
+ITERATIONS = {
+    "single sites": Iteration(0.0),
+    "Swendsen-Wang": Iteration(1.0),
+    "strong bonds": Iteration(10.0),
+    "data-driven bonds": Iteration("data-driven"),
+    "local single sites": Iteration(0.0, local=0.8),
+    "local bonds": Iteration(3.0, local=0.8),
+    "splits and merges": Iteration("none", splits=2, moves="auto"),
+    "regroupings": Iteration("none", regroups=3, moves="auto"),
+    "all of auto": Iteration(None, splits=2, regroups=2, moves="auto"),
+}
+
+
+class Case(NamedTuple):
+    iteration: str
+    likelihood: str
+    prior: str
+    limits: dict[str, int]
+    sign: str
+
+
+FACTORS = {
+    "iteration": list(ITERATIONS),
+    "likelihood": list(zoo.likelihoods(N_SITES)),
+    "prior": list(zoo.priors()),
+    "limits": zoo.LIMITS,
+    "sign": list(SIGNS),
+}
+
+
+@cache
+def covering() -> list[Case]:
+    return [Case(**row) for row in pairwise(FACTORS)]
 
 
 def bonds(name, lam, graph):
@@ -25,60 +76,46 @@ def bonds(name, lam, graph):
     return ss.DataDriven(4.0, 0.5, "hellinger" if "histogram" in name else "euclidean")
 
 
-def check_p_values(p_values):
-    """All plausible, and uniform together."""
+def check(cases, n_draws):
+    """Every p-value plausible, and all uniform together; a false alarm has probability 1e-6 a case and 1e-5 a call."""
+    graph, kept = exact.graph(N_SITES)
+    likelihoods = zoo.likelihoods(N_SITES)
+    p_values = {}
+    for number, case in enumerate(cases):
+        prior = zoo.priors(**case.limits)[case.prior]
+        model = ss.Model(graph, likelihoods[case.likelihood], prior, SIGNS[case.sign][kept])
+        lam, splits, regroups, local, moves = ITERATIONS[case.iteration]
+        how = {"splits": splits, "regroups": regroups, "local": local, "moves": moves}
+        lam = bonds(case.likelihood, lam, graph)
+        p_values[str(case)], _ = exact.iterated(model, lam, n_draws, number, **how)
     worst = min(p_values, key=p_values.get)
     assert p_values[worst] > 1e-6, (worst, p_values[worst])
-    assert kstest(list(p_values.values()), "uniform").pvalue > 1e-4
+    assert kstest(list(p_values.values()), "uniform").pvalue > 1e-5
 
 
-@pytest.mark.parametrize("name", zoo.likelihoods(N_SITES))
-def test_one_sweep_leaves_the_posterior_invariant(name):
-    likelihood = zoo.likelihoods(N_SITES)[name]
-    graph, kept = exact.graph(N_SITES)
-    p_values = {}
-    cases = itertools.product(zoo.LIMITS, zoo.priors(), LAMS, SIGNS)
-    for seed, (limits, prior, lam, sign) in enumerate(cases):
-        model = ss.Model(graph, likelihood, zoo.priors(**limits)[prior], SIGNS[sign][kept])
-        p_values[str(limits), prior, lam, sign], _ = exact.iterated(model, bonds(name, lam, graph), 2000, seed)
-    assert len(p_values) == 4 * 7 * 4 * 2
-    check_p_values(p_values)
-
-
-@pytest.mark.parametrize("name", zoo.likelihoods(N_SITES))
-def test_a_local_sweep_leaves_the_posterior_invariant(name):
-    likelihood = zoo.likelihoods(N_SITES)[name]
-    graph, kept = exact.graph(N_SITES)
-    p_values = {}
-    cases = itertools.product(zoo.LIMITS, zoo.priors(), (0.0, 3.0), SIGNS)
-    for seed, (limits, prior, lam, sign) in enumerate(cases):
-        model = ss.Model(graph, likelihood, zoo.priors(**limits)[prior], SIGNS[sign][kept])
-        p_values[str(limits), prior, lam, sign], _ = exact.iterated(model, lam, 2000, seed, local=0.8)
-    assert len(p_values) == 4 * 7 * 2 * 2
-    check_p_values(p_values)
-
-
-ITERATIONS = {  # bonds, attempts to split or merge, attempts to regroup
-    "splits and merges": ("none", 2, 0),
-    "regroupings": ("none", 0, 3),
-    "all of auto": (None, 2, 2),
-}
+def test_the_cases_cover_all_pairs():
+    found = {
+        (a, str(getattr(case, a)), b, str(getattr(case, b)))
+        for case in covering()
+        for a, b in itertools.combinations(FACTORS, 2)
+    }
+    for a, b in itertools.combinations(FACTORS, 2):
+        for pair in itertools.product(FACTORS[a], FACTORS[b]):
+            assert (a, str(pair[0]), b, str(pair[1])) in found
+    assert len(covering()) < 80  # of 3,528
 
 
 @pytest.mark.parametrize("iteration", ITERATIONS)
-@pytest.mark.parametrize("name", zoo.likelihoods(N_SITES))
-def test_other_moves_leave_the_posterior_invariant_alone_and_after_a_sweep(name, iteration):
-    likelihood = zoo.likelihoods(N_SITES)[name]
-    graph, kept = exact.graph(N_SITES)
-    lam, splits, regroups = ITERATIONS[iteration]
-    p_values = {}
-    cases = itertools.product(zoo.LIMITS, zoo.priors(), SIGNS)
-    for seed, (limits, prior, sign) in enumerate(cases):
-        model = ss.Model(graph, likelihood, zoo.priors(**limits)[prior], SIGNS[sign][kept])
-        p, _ = exact.iterated(model, lam, 2500, seed, moves="auto", splits=splits, regroups=regroups)
-        p_values[str(limits), prior, sign] = p
-    assert len(p_values) == 4 * 7 * 2
-    check_p_values(p_values)
+def test_one_iteration_leaves_the_posterior_invariant(iteration):
+    check([case for case in covering() if case.iteration == iteration], 50_000)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("iteration", ITERATIONS)
+@pytest.mark.parametrize("likelihood", FACTORS["likelihood"])
+def test_one_iteration_leaves_every_posterior_invariant(iteration, likelihood):
+    others = itertools.product(FACTORS["prior"], FACTORS["limits"], FACTORS["sign"])
+    check([Case(iteration, likelihood, *other) for other in others], 4_000)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 3.0])
@@ -86,14 +123,14 @@ def test_other_moves_leave_the_posterior_invariant_alone_and_after_a_sweep(name,
 def test_tempered_moves_leave_the_tempered_posterior_invariant(lam, splits, regroups, temperature):
     graph, kept = exact.graph(6)
     model = ss.Model(graph, zoo.likelihoods(6)["product"], ss.DirichletProcess(1.3), exact.MIXED[kept])
-    assert exact.iterated(model, lam, 100_000, 1, temperature=temperature, splits=splits, regroups=regroups)[0] > 1e-4
+    assert exact.iterated(model, lam, 50_000, 1, temperature=temperature, splits=splits, regroups=regroups)[0] > 1e-6
 
 
 @pytest.mark.parametrize("limits", zoo.LIMITS, ids=str)
 def test_a_whole_iteration_of_auto_on_six_sites(limits):
     graph, kept = exact.graph(6)
     model = ss.Model(graph, zoo.likelihoods(6)["histogram"], ss.PitmanYor(0.8, 0.4, **limits), exact.MIXED[kept])
-    assert exact.iterated(model, None, 100_000, 2, moves="auto", splits=10, regroups=3)[0] > 1e-4
+    assert exact.iterated(model, None, 50_000, 2, moves="auto", splits=10, regroups=3)[0] > 1e-6
 
 
 def test_a_prior_with_holes_in_sizes_and_numbers_of_clusters():
@@ -102,7 +139,7 @@ def test_a_prior_with_holes_in_sizes_and_numbers_of_clusters():
     log_w = lambda m: -math.inf if m == 2 else 0.3 * m  # noqa: E731
     model = ss.Model(graph, zoo.likelihoods(6)["poisson"], ss.TabulatedPrior(log_v, log_w), exact.MIXED[kept])
     for lam, splits, regroups in ((0.0, 0, 0), (3.0, 0, 0), ("none", 3, 0), ("none", 0, 3)):
-        assert exact.iterated(model, lam, 100_000, 3, splits=splits, regroups=regroups)[0] > 1e-4
+        assert exact.iterated(model, lam, 50_000, 3, splits=splits, regroups=regroups)[0] > 1e-6
 
 
 @pytest.mark.parametrize("max_table", [0, 12, 40])
