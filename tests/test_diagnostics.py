@@ -55,13 +55,13 @@ def test_without_edges_all_of_them_agree():
 def test_the_table_equals_arviz():
     found = diagnose(SAMPLED, GRAPH)
     for name, raw in traces(SAMPLED, GRAPH).items():
-        row, trace = found.table[name], np.round(raw, 8)
+        row, trace = found.table[name], np.round(1e8 * raw)  # whole numbers: ArviZ folds ties into ties
         assert row.r_hat == pytest.approx(array_stats.rhat(trace, method="rank"))
         assert row.ess_bulk == pytest.approx(array_stats.ess(trace, method="bulk"))
         assert row.ess_tail == pytest.approx(array_stats.ess(trace, method="tail", prob=0.05))
         assert row.ess_per_second == pytest.approx(row.ess_bulk / SAMPLED.seconds)
-        assert row.chain_means == pytest.approx(trace.mean(axis=1))
-        assert row.sd == pytest.approx(trace.std())
+        assert row.chain_means == pytest.approx(raw.mean(axis=1))
+        assert row.sd == pytest.approx(raw.std())
 
 
 def test_the_drift_of_a_running_sum_is_no_signal():

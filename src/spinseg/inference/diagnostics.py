@@ -208,15 +208,16 @@ def _quantity(name: str, trace: NDArray[Any], seconds: float) -> Quantity:
     means = tuple(trace.mean(axis=1).tolist()) if n_draws > 0 else ()
     if n_draws < FEWEST_DRAWS:
         return Quantity(name, means, None, None, None, None, None)
-    # Equal partitions have log posteriors that differ by drift, which ranks and quantiles would take for a signal.
-    grain = ROUNDING * max(np.abs(trace).max(), 1.0)
-    trace = np.round(trace / grain) * grain
+    # Equal partitions have log posteriors that differ by drift, which ranks and quantiles would take for a signal. In
+    # whole numbers of a small unit, ties stay ties when ArviZ folds a trace at its median, on any processor.
+    unit = ROUNDING * max(np.abs(trace).max(), 1.0)
+    trace = np.round(trace / unit)
     halves = np.concatenate([trace[:, : n_draws // 2], trace[:, -(n_draws // 2) :]])  # what R-hat compares
     sd, r_hat, bulk, tail = 0.0, 1.0, float(trace.size), float(trace.size)
     if np.ptp(halves) > 0:
         from arviz_stats.base import array_stats  # takes long to load
 
-        sd = float(trace.std())
+        sd = float(unit * trace.std())
         with np.errstate(divide="ignore", invalid="ignore"):  # halves without variance
             bulk = float(array_stats.ess(trace, method="bulk"))
             tail = float(array_stats.ess(trace, method="tail", prob=0.05))
