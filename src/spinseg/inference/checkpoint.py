@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._checks import refuse
+from spinseg._errors import MissingExtra
 from spinseg.image.files import write_whole
 from spinseg.inference._kernels import Target
 from spinseg.inference.chain import Arrays
@@ -101,7 +102,7 @@ def _xarray() -> Any:
         import h5py  # noqa: F401
         import xarray
     except ImportError:
-        raise ImportError(
+        raise MissingExtra(
             'NetCDF needs xarray, h5netcdf and h5py: pip install "spinseg[diagnostics]"; or use .npz'
         ) from None
     return xarray
