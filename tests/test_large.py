@@ -383,7 +383,7 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_end(found, place, capsys)
     for _ in range(20):  # on a busy machine this process may be late
         shutil.rmtree(out, ignore_errors=True)
         run = started(place / "picture.zarr", "--out", out, *OPTIONS)
-        wait_until(lambda: run.poll() is not None or len(list(out.glob("tiles/*.npz"))) >= 2)
+        wait_until(lambda ended=run.poll: ended() is not None or len(list(out.glob("tiles/*.npz"))) >= 2)
         os.killpg(run.pid, signal.SIGKILL)
         run.communicate()
         before = times(out)
