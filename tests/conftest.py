@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import settings
 
 OTHER_SEEDS = str(Path(__file__).parent / "other_seeds")
 if os.environ.get("SPINSEG_TEST_SEED"):  # before anything draws
@@ -18,8 +20,22 @@ if os.environ.get("SPINSEG_TEST_SEED"):  # before anything draws
 
 from spinseg.pictures import PICTURES
 
+# Tests wait for conditions, on machines however busy. This many seconds only keep one that hangs from doing so forever.
+PATIENCE = 600
+
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
+
 # Of Dask clusters: no more than is needed, and a port that is free.
 SMALL = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 60}
+
+
+def wait_until(true, seconds=PATIENCE):
+    """Wait for a condition."""
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.01)
 
 
 class ColdRun(NamedTuple):
@@ -73,5 +89,5 @@ def dask_client():
 @pytest.fixture
 def cluster(dask_client):
     """The same, with both its workers: one that a test has killed is there again."""
-    dask_client.wait_for_workers(2, timeout=30)
+    dask_client.wait_for_workers(2, timeout=PATIENCE)
     return dask_client

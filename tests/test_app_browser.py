@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from conftest import PATIENCE, wait_until
 from spinseg.pictures import PICTURES
 
 CHROMIUM = shutil.which("chromium")
@@ -22,7 +23,7 @@ pytest.importorskip("starlette", reason="the extra [web] is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
-SOON = 20_000  # milliseconds, on a busy machine
+SOON = 1000 * PATIENCE  # milliseconds, for one that hangs
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +68,6 @@ def opened(browser, address):
 
 def sweeps(page):
     return int(page.get_attribute("body", "data-sweeps") or 0)
-
-
-def wait_until(true, seconds=SOON / 1000):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def run_until(page, wanted):

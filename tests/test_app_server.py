@@ -1,6 +1,7 @@
 """The server of the page: only its own page may ask, no file and no nonsense harms it, and everything has an end."""
 
 import ast
+import asyncio
 import contextlib
 import functools
 import http.client
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +34,7 @@ from PIL import Image
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
 
+from conftest import PATIENCE, wait_until
 from spinseg.app import guard, pages
 from spinseg.app.controls import CONTROLS, PRIORS, STARTS_SHOWN, parameters
 from spinseg.presets import PRESETS
@@ -45,6 +48,7 @@ HARMLESS = {  # what uvicorn says on standard error of requests that are no HTTP
     "WARNING:  No supported WebSocket library detected. Please use \"pip install 'uvicorn[standard]'\", or install "
     "'websockets' or 'wsproto' manually.",
 }
+SPEED = 12  # sweeps a second of the page of somebody else
 MUCH = 100 * 2**20  # bytes of memory that no refused file may take
 
 
@@ -58,7 +62,7 @@ def fuzz(examples):
 SPARE = """
 import time, spinseg.app.answers as answers, spinseg.app.page as page, spinseg.app.pages as pages, spinseg.app.server as server
 pages.STOP_SECONDS, pages.FORGET_SECONDS, pages.MOST_PAGES, pages.MOST_RUNNING = 0.5, 1.5, 12, 4
-def about(*arguments): raise RuntimeError("a secret of the server")
+def about(*arguments): raise ValueError("a secret of the server")
 answers.about = about
 def slowly(do):
     def slow(self, *arguments): time.sleep(1.2 * (self.source == "slow.png")); return do(self, *arguments)
@@ -118,27 +122,26 @@ class Server(NamedTuple):
         assert address.startswith("http://127.0.0.1:") and line.endswith("- stop it with Ctrl-C\n"), line
         server = cls(process, int(address.split(":")[2].strip("/")), folder / "told")
         with Listener(server, server.page()) as listener:
-            listener.wait_for(lambda frame: frame["state"] != "compiling", 120)
+            listener.wait_for(lambda frame: frame["state"] != "compiling")
         return server
 
     def end(self):
         """What it said on standard error, once Ctrl-C has ended it; it leaves no file behind."""
-        began = time.monotonic()
         self.process.send_signal(signal.SIGINT)
         try:
-            code = self.process.wait(15)
+            code = self.process.wait(PATIENCE)
         finally:
             self.process.kill()
             self.process.stdout.close()
-        assert (code, time.monotonic() - began < 6) == (0, True), self.told.read_text()
+        assert code == 0, self.told.read_text()
         left = [path for name in ("here", "tmp") for path in (self.told.parent / name).iterdir()]
         assert left == []
         return [line for line in self.told.read_text().splitlines() if line not in HARMLESS]
 
-    def connection(self, seconds=60):
+    def connection(self, seconds=PATIENCE):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
 
-    def ask(self, method, path, body=None, headers=(), seconds=60):
+    def ask(self, method, path, body=None, headers=(), seconds=PATIENCE):
         connection = self.connection(seconds)
         try:
             connection.putrequest(method, path, skip_host=any(name == "Host" for name, _ in headers))
@@ -154,7 +157,7 @@ class Server(NamedTuple):
 
     def raw(self, sent, end_of_sending=False):
         """What comes back for bytes that need not be HTTP."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
             connection.sendall(sent)
             if end_of_sending:
                 connection.shutdown(socket.SHUT_WR)
@@ -173,12 +176,15 @@ class Server(NamedTuple):
 
     def page(self, name="picture.png", **chosen):
         """The path of a new page, with settings where some are given."""
-        reply, until = self.upload(small("PNG"), name), time.monotonic() + 45
-        while reply.status == 429 and time.monotonic() < until:  # pages of earlier tests, soon forgotten
-            time.sleep(0.5)
-            reply = self.upload(small("PNG"), name)
-        assert reply.status == 201, reply
-        path = f"/api/pages/{reply.json['id']}"
+        replies = []
+
+        def sent():  # unless there are too many pages of earlier tests, which are soon forgotten
+            replies.append(self.upload(small("PNG"), name))
+            return replies[-1].status != 429
+
+        wait_until(sent)
+        assert replies[-1].status == 201, replies[-1]
+        path = f"/api/pages/{replies[-1].json['id']}"
         if chosen:
             assert self.set(path, **chosen).status == 200
         return path
@@ -190,6 +196,11 @@ class Server(NamedTuple):
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith(kind):
                 return int(line.split()[1]) * 1024
+
+    def cpu_seconds(self):
+        """That it has computed for, which is the same on a busy machine."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def forget_peak(self):
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
@@ -234,19 +245,26 @@ class Listener:
             pass
         self.ended = True
 
-    def wait_for(self, condition, seconds=20):
-        until = time.monotonic() + seconds
-        while not (self.latest and condition(self.latest)):
-            assert time.monotonic() < until and not self.ended, (self.problem, self.ended, self.latest)
-            time.sleep(0.01)
-        return self.latest
+    def wait_for(self, condition):
+        """The frame that a condition is true of."""
+        found = []
+
+        def come():
+            frame = self.latest
+            if frame and condition(frame):
+                found.append(frame)
+            assert found or not self.ended, (self.problem, frame)
+            return found
+
+        wait_until(come)
+        return found[0]
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
         self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(5)
+        self._thread.join(PATIENCE)
         self._reply.close()
         self._connection.close()
         assert self.problem is None
@@ -268,31 +286,31 @@ def spare(tmp_path_factory):
     yield server
     told = server.end()
     faults = [line for line in told if "Error" in line and not line.startswith(" ")]
-    assert set(faults) <= {"RuntimeError: a secret of the server"}, told
+    assert set(faults) <= {"ValueError: a secret of the server"}, told
 
 
 @pytest.fixture(scope="module")
 def bystander(server):
     """A page of somebody else, running slowly; it is left so, for Ctrl-C to end."""
     page = server.page(chains=1, seed=5)
-    listener = Listener(server, page)
-    assert server.ask("POST", f"{page}/run", '{"speed": 12}').status == 200
+    listener, began = Listener(server, page), time.monotonic()
+    assert server.ask("POST", f"{page}/run", json.dumps({"speed": SPEED})).status == 200
     listener.wait_for(lambda frame: frame["sweeps"] > 0)
-    return page, listener
+    return page, listener, began
 
 
 @pytest.fixture(autouse=True)
 def nobody_else_notices(request, bystander):
     """Whatever a test does: the page of somebody else goes on, with the chains and settings that it had."""
-    _, listener = bystander
-    before, began = dict(listener.latest), time.monotonic()
+    _, listener, began = bystander
+    before, entered = dict(listener.latest), time.monotonic()
     yield
-    if "bystander" in request.function.__code__.co_varnames or time.monotonic() - began > 1:
+    if "bystander" in request.function.__code__.co_varnames or time.monotonic() - min(entered, listener.moved) > 1:
         listener.wait_for(lambda frame: frame["sweeps"] > before["sweeps"] + 1)
     after, same = listener.latest, ("scene", "stage", "began", "state", "note", "n_sites")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
-    assert after["per_second"] < 40 and listener.problem is None and not listener.ended
-    assert time.monotonic() - listener.moved < 5
+    assert after["sweeps"] <= SPEED * (time.monotonic() - began) + 2  # nobody has hurried it
+    assert listener.problem is None and not listener.ended
 
 
 @pytest.fixture(scope="module")
@@ -503,6 +521,8 @@ def test_a_fault_of_the_server_is_told_without_its_details(spare):
     assert reply.status == 500 and list(reply.json) == ["error"]
     assert b"secret" not in reply.body and b"Traceback" not in reply.body
     assert is_guarded(reply)
+    wait_until(lambda: "ValueError: a secret of the server" in spare.told.read_text())
+    assert "Traceback (most recent call last)" in spare.told.read_text()
 
 
 def test_an_export_is_a_download_and_its_report_runs_nothing(server):
@@ -532,7 +552,7 @@ def test_a_length_beyond_the_limit_is_refused_before_anything_is_sent(server, pa
 def test_a_body_in_chunks_is_refused_once_it_is_too_long(server, page, claimed):
     for path, most in (("/api/pages", guard.UPLOAD_BYTES), (f"{page}/settings", guard.JSON_BYTES)):
         size, sent = max(1024, most // 64), 0
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
             connection.sendall(server.head("POST", path, Transfer_Encoding="chunked", **claimed))
             while sent < 2 * most + 2**20 and not select.select([connection], [], [], 0)[0]:
                 connection.sendall(b"%x\r\n%s\r\n" % (size, bytes(size)))
@@ -644,11 +664,11 @@ BOMBS = {
 def test_a_file_that_claims_much_is_refused_quickly_and_with_little_memory(server, bomb):
     content = BOMBS[bomb]()
     assert len(content) < 2**21
-    before, began = server.memory(), time.monotonic()
+    before, began = server.memory(), server.cpu_seconds()
     server.forget_peak()
     reply = server.upload(content)
     assert 400 <= reply.status < 500 and is_in_order(reply)
-    assert server.memory("VmHWM") - before < MUCH and time.monotonic() - began < 5
+    assert server.memory("VmHWM") - before < MUCH and server.cpu_seconds() - began < 10
 
 
 def test_the_limit_of_pixels_is_that_of_the_page(server):
@@ -670,11 +690,11 @@ UNPACKED = {
 def test_a_tiff_is_not_unpacked_further_than_it_has_pixels(server, packing):
     compression, strip = UNPACKED[packing]()
     content = tiff(strip, 10, 10, compression)
-    before, began = server.memory(), time.monotonic()
+    before, began = server.memory(), server.cpu_seconds()
     server.forget_peak()
     reply = server.upload(content)
     assert reply.status in (201, 415, 422) and is_in_order(reply)
-    assert server.memory("VmHWM") - before < MUCH and time.monotonic() - began < 5
+    assert server.memory("VmHWM") - before < MUCH and server.cpu_seconds() - began < 10
 
 
 class Opened:
@@ -765,16 +785,16 @@ NAMES += ["\r\nSet-Cookie: a=b", "\ud83d", "a\\'b", "\x1b[31mred.png", "'''", "-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_only_shown(spare, name):
     path = f"/api/pages?name={quote(name, safe='', errors='surrogatepass')}"
-    until = time.monotonic() + 20
-    while (reply := spare.ask("POST", path, small("PNG"))).status == 429 and time.monotonic() < until:
-        time.sleep(0.2)
-    assert reply.status == 201
-    called, page = reply.json["name"], f"/api/pages/{reply.json['id']}"
+    replies = []
+    wait_until(lambda: replies.append(spare.ask("POST", path, small("PNG"))) or replies[-1].status != 429)
+    assert replies[-1].status == 201
+    called, page = replies[-1].json["name"], f"/api/pages/{replies[-1].json['id']}"
     assert called.isprintable() and 0 < len(called) <= 120 and called not in (".", "..")
     assert not set(called) & set("/\\") and not called.startswith("-")
-    assert spare.set(page, chains=1, start="greedy").status == 200
-    assert spare.ask("POST", f"{page}/step", "{}").status == 200
-    told = spare.ask("GET", f"{page}/repeat").json
+    with Listener(spare, page):  # else it is soon forgotten
+        assert spare.set(page, chains=1, start="greedy").status == 200
+        assert spare.ask("POST", f"{page}/step", "{}").status == 200
+        told = spare.ask("GET", f"{page}/repeat").json
     nodes = list(ast.walk(ast.parse(told["python"])))
     assert [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)] == [called]
     assert sum(isinstance(node, ast.Call) for node in nodes) == 1 and told["python"].count("\n") == 1
@@ -865,10 +885,7 @@ QUERIES = st.one_of(
 def closed(spare):
     """A page that was forgotten."""
     page = spare.page()
-    until = time.monotonic() + 20
-    while spare.ask("GET", f"{page}/picture").status != 404:
-        assert time.monotonic() < until
-        time.sleep(0.3)
+    wait_until(lambda: spare.ask("GET", f"{page}/picture").status == 404)
     return page
 
 
@@ -1009,46 +1026,76 @@ def test_no_more_chains_run_where_a_page_is_started_while_its_settings_are_made(
     full, late = spare.page(chains=4, n_sites=10), spare.page(name="slow.png")
     with Listener(spare, full), Listener(spare, late) as listener:
         assert spare.ask("POST", f"{full}/run", '{"speed": 2}').status == 200
-        setting = threading.Thread(target=spare.set, args=(late,), kwargs={"chains": 4})
+        replies = []
+        setting = threading.Thread(target=lambda: replies.append(spare.set(late, chains=4)))
         setting.start()
         time.sleep(0.4)
         started = spare.ask("POST", f"{late}/run", '{"speed": 5}')
         assert started.status in (200, 429) and is_in_order(started)
         setting.join()
+        if replies[0].status == 429:  # it was started first, without chains
+            return
+        assert replies[0].status == 200
         listener.wait_for(lambda frame: frame["state"] != "building")
-        time.sleep(1.5)
+        time.sleep(1.5)  # for chains that should not run
         assert listener.latest["state"] == "paused" and listener.latest["sweeps"] == 0
 
 
 def test_only_so_many_pages_are_open_and_those_that_nobody_listens_to_are_forgotten(spare):
     kept = spare.page()
     with Listener(spare, kept):
-        replies = [spare.upload(small("PNG"))]
-        while replies[-1].status == 201 and len(replies) < 100:
-            replies.append(spare.upload(small("PNG")))
+        with contextlib.ExitStack() as others:  # who listen, so that none is forgotten meanwhile
+            replies = [spare.upload(small("PNG"))]
+            while replies[-1].status == 201 and len(replies) < 100:
+                others.enter_context(Listener(spare, f"/api/pages/{replies[-1].json['id']}"))
+                replies.append(spare.upload(small("PNG")))
         assert {reply.status for reply in replies} == {201, 429} and all(map(is_in_order, replies))
         assert "pages are open already" in replies[-1].json["error"]
         spare.page()  # waits until there is room
-        time.sleep(3)
+        for reply in replies[:-1]:
+            wait_until(lambda path=f"/api/pages/{reply.json['id']}/picture": spare.ask("GET", path).status == 404)
         assert spare.ask("GET", f"{kept}/picture").status == 200
     assert pages.MOST_PAGES <= 100 and pages.STOP_SECONDS <= 3 and pages.FORGET_SECONDS <= 60
 
 
-def test_chains_stop_soon_after_nobody_listens_but_not_at_once(server):
-    page, speed = server.page(chains=1), 20
-    with Listener(server, page) as listener:
-        assert server.ask("POST", f"{page}/run", json.dumps({"speed": speed})).status == 200
-        listener.wait_for(lambda frame: frame["sweeps"] > 3)
-    time.sleep(0.5)
-    with Listener(server, page) as listener:  # as a browser does that lost its connection
-        left = listener.wait_for(lambda frame: frame["sweeps"])
-        assert left["state"] == "running"
-    time.sleep(4)
-    with Listener(server, page) as listener:
-        found = listener.wait_for(lambda frame: True)
-        assert found["state"] == "paused" and left["sweeps"] < found["sweeps"] < left["sweeps"] + 3.5 * speed
-        time.sleep(1)
-        assert listener.latest["sweeps"] == found["sweeps"]
+def test_chains_stop_after_nobody_listens(spare):
+    page = spare.page(chains=1)
+    with Listener(spare, page) as listener:
+        assert spare.ask("POST", f"{page}/run", '{"speed": 20}').status == 200
+        left = listener.wait_for(lambda frame: frame["sweeps"] > 3)
+    states = []
+
+    def stopped():  # to look is to listen, and what is listened to goes on: between two looks it is left alone
+        time.sleep(0.9)
+        with Listener(spare, page) as listener:
+            states.append(listener.wait_for(lambda frame: True))
+        return states[-1]["state"] == "paused"
+
+    wait_until(stopped)
+    with Listener(spare, page) as listener:
+        time.sleep(0.5)  # for chains that should not run
+        assert listener.latest["sweeps"] == states[-1]["sweeps"] >= left["sweeps"]
+
+
+def test_a_page_that_is_left_is_stopped_and_forgotten_when_it_is_time_and_not_before():
+    async def used():
+        kept, page = pages.Pages(), types.SimpleNamespace(n_pixels=1, running=True, close=lambda: None)
+        name = kept.add(page)
+        looking, looks = asyncio.create_task(kept.look_after()), []
+        kept.listeners = types.SimpleNamespace(get=lambda _: looks.append(1), pop=lambda *_: None)
+        for seconds_ago, running, there in (
+            (-1000, True, True),
+            (pages.STOP_SECONDS + 0.01, False, True),
+            (pages.FORGET_SECONDS + 0.01, False, False),
+        ):
+            kept.left_at[name] = time.monotonic() - seconds_ago
+            n_looks = len(looks) + 2  # one may be under way
+            while name in kept.by_id and len(looks) < n_looks:
+                await asyncio.sleep(0.01)
+            assert (page.running, name in kept.by_id) == (running, there)
+        looking.cancel()
+
+    asyncio.run(used())
 
 
 def test_two_who_listen_count_as_two(spare):
@@ -1056,8 +1103,7 @@ def test_two_who_listen_count_as_two(spare):
     with Listener(spare, page) as listener:
         with Listener(spare, page):
             assert spare.ask("POST", f"{page}/run", '{"speed": 20}').status == 200
-        time.sleep(3.5)
-        assert listener.latest["state"] == "running" and listener.latest["sweeps"] > 40
+        assert listener.wait_for(lambda frame: frame["sweeps"] > 40)["state"] == "running"  # long after STOP_SECONDS
 
 
 def test_one_who_listens_while_chains_are_made_ready_hears_of_them_once_they_are(spare):
@@ -1076,5 +1122,5 @@ def test_one_who_listens_while_chains_are_made_ready_hears_of_them_once_they_are
 
 def test_a_port_that_is_taken_gets_one_line(server):
     command = [sys.executable, "-m", "spinseg", "app", "--no-browser", "--port", str(server.port)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert run.returncode != 0 and "Traceback" not in run.stderr and "port must be free" in run.stderr

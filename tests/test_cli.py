@@ -1,5 +1,6 @@
 """The command line: every picture of a call is done or has its line."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from conftest import PATIENCE
 from spinseg import batch, cli
 from spinseg.batch import folders_for, segment_file, segment_files
 from spinseg.cli import main
@@ -165,9 +167,9 @@ def test_an_interrupted_result_is_replaced(photo, tmp_path):
 
 def test_an_old_result_does_not_stand_beside_new_labels(photo, tmp_path, monkeypatch):
     (tmp_path / "result.json").write_text("old")
-    monkeypatch.setattr("spinseg.segmentation.write_labels_tif", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):  # as if killed there
-        segment_file(str(photo), str(tmp_path), {"sweeps": 2, "rng": 0}, overwrite=True)
+    monkeypatch.setattr("spinseg.segmentation.write_labels_tif", lambda *_: 1 / 0)  # as if killed there
+    outcome = segment_file(str(photo), str(tmp_path), {"sweeps": 2, "rng": 0}, overwrite=True)
+    assert "ZeroDivisionError: division by zero" in outcome.error and "1 / 0" in outcome.traceback
     assert not list(tmp_path.iterdir())
 
 
@@ -265,8 +267,41 @@ def test_out_must_be_a_folder(photo, tmp_path, out):
     assert (tmp_path / "file").read_text() == "kept"
 
 
-def started(*arguments):
-    command = [sys.executable, "-m", "spinseg", *map(str, arguments)]
+# The command, whose processes say on standard error that they sample pictures.
+TELLING = """
+import os, sys
+from spinseg.inference import workers
+Progress, told = workers.Progress, []
+
+def progress(done, total, *others):
+    if done and total > 1000 and not told:
+        told.append(print(f"sampling {os.getpid()}", file=sys.stderr, flush=True))
+    return Progress(done, total, *others)
+
+workers.Progress = progress
+if __name__ == "__main__":
+    from spinseg.cli import main
+    main()
+"""
+
+
+def sampled_by(run):
+    """The process that comes next to say that it samples."""
+    for line in run.stderr:
+        if line.startswith("sampling "):
+            return line
+    pytest.fail("it ended before")
+
+
+@pytest.fixture(scope="module")
+def telling(tmp_path_factory):
+    path = tmp_path_factory.mktemp("telling") / "telling.py"
+    path.write_text(TELLING)
+    return path
+
+
+def started(*arguments, script=None):
+    command = [sys.executable, *(["-m", "spinseg"] if script is None else [str(script)]), *map(str, arguments)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=os.name == "posix"
     )
@@ -277,7 +312,7 @@ def after_ctrl_c(run, times=1):
     for _ in range(times):
         os.killpg(run.pid, signal.SIGINT)
         time.sleep(0.3)
-    output, errors = run.communicate(timeout=120)
+    output, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130 and "Traceback" not in errors, errors
     assert errors.count("interrupted; what is finished is saved") == 1
     return json.loads(output)["images"]
@@ -288,12 +323,11 @@ def results(out):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path):
+def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path, telling):
     empty = album[1][0]
-    run = started("segment", empty, photo, photo, "--out", tmp_path, "--json", "--sweeps", 200_000)
-    while empty not in run.stderr.readline():
-        pass
-    time.sleep(4)  # until it samples
+    arguments = [empty, photo, photo, "--out", tmp_path, "--json", "--sweeps", 200_000, "--chains", 1]
+    run = started("segment", *arguments, script=telling)
+    sampled_by(run)
     told = after_ctrl_c(run)
     assert [image["interrupted"] for image in told] == [False, True]
     assert [path.name for path in tmp_path.iterdir()] == [photo.stem]
@@ -301,12 +335,11 @@ def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_ctrl_c_saves_what_several_jobs_have_finished(album, photo, tmp_path):
+def test_ctrl_c_saves_what_several_jobs_have_finished(album, photo, tmp_path, telling):
     arguments = [photo, album[1][0], photo, photo]
-    run = started("segment", *arguments, "--out", tmp_path, "--json", "--jobs", 2, "--sweeps", 200_000)
-    while "1/4" not in run.stderr.readline():
-        pass
-    time.sleep(3)  # until the other process samples, too
+    options = ["--out", tmp_path, "--json", "--jobs", 2, "--sweeps", 200_000, "--chains", 1]
+    run = started("segment", *arguments, *options, script=telling)
+    assert sampled_by(run) != sampled_by(run)  # both processes
     told = after_ctrl_c(run, times=3)
     assert [image["interrupted"] for image in told] == [True, False, True]
     names = {photo.stem, f"{photo.stem}-2"}
@@ -345,11 +378,11 @@ def test_ctrl_c_while_a_result_is_saved(photo, tmp_path, monkeypatch):
 def test_ctrl_c_while_a_result_cannot_be_saved(photo, tmp_path, monkeypatch):
     def fail_meanwhile(self, folder, **options):
         signal.raise_signal(signal.SIGINT)
-        raise OSError("the disk is full")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Segmentation, "save", fail_meanwhile)
     found = segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0})
-    assert next(found)[1].error == f"{photo}: the disk is full"
+    assert next(found)[1].error == f"{photo}: [Errno {errno.ENOSPC}] No space left on device"
     with pytest.raises(KeyboardInterrupt):
         next(found)
 

@@ -1,5 +1,6 @@
 """Collections: who does the work changes nothing, a worker that is lost costs nothing, and what is done stays done."""
 
+import errno
 import json
 import os
 import signal
@@ -10,8 +11,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from conftest import SMALL
+from conftest import PATIENCE, SMALL
 from spinseg import batch, cli
+from spinseg._errors import BUG
 from spinseg.batch import segment_file, segment_files
 from spinseg.cluster import AHEAD, on_cluster
 from spinseg.pictures import PICTURES
@@ -90,7 +92,7 @@ def test_a_worker_lost_after_writing_its_files_costs_nothing(here, cluster):
 
 def wait_for_the_others(task, heed):
     if task:
-        LATCH.wait(timeout=5)
+        LATCH.wait(timeout=PATIENCE)
     return task
 
 
@@ -100,7 +102,7 @@ def test_workers_that_come_later_get_work():
         coming = on_cluster(wait_for_the_others, [0, 0, 0, *[1] * LATCH.parties], cluster.scheduler_address)
         first = [next(coming)]
         cluster.scale(LATCH.parties)
-        cluster.wait_for_workers(LATCH.parties, timeout=10)
+        cluster.wait_for_workers(LATCH.parties, timeout=PATIENCE)
         assert sorted(index for index, found in first + list(coming) if found in (0, 1)) == list(range(7))
 
 
@@ -114,6 +116,52 @@ def test_a_lost_scheduler_loses_no_task_from_sight(monkeypatch):
         found += coming
     assert sorted(index for index, _ in found) == list(range(9))
     assert found[0][1] == 0 and isinstance(found[-1][1], Lost)
+
+
+def fail(task, heed):
+    """A mistake of this program, a full disk, a worker that lacks a package, or nothing."""
+    if task == "bug":
+        np.zeros(2) + np.zeros(3)
+    if task == "full":
+        raise OSError(errno.ENOSPC, "No space left on device")
+    if task == "lacking":
+        raise ModuleNotFoundError("No module named 'spinseg'")
+    return task
+
+
+def test_an_exception_is_told_with_its_traceback_and_costs_its_task_alone():
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL) as cluster:
+        found = dict(on_cluster(fail, ["bug", "full", "lacking", "one"], cluster.scheduler_address))
+    assert found[3] == "one"
+    assert found[0].why.startswith(f"{BUG}: ValueError: operands") and "np.zeros(2) + np.zeros(3)" in found[0].traceback
+    assert found[1].why == "[Errno 28] No space left on device" and not found[1].traceback
+    assert found[2].why == "the cluster gave it up: No module named 'spinseg'" and not found[2].traceback
+
+
+def test_a_scheduler_without_workers_is_told_and_given_up(monkeypatch, capsys):
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    monkeypatch.setattr("spinseg.cluster.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("spinseg.cluster.NO_WORKERS_SECONDS", 0.3)
+    with distributed.LocalCluster(n_workers=0, processes=False, **SMALL) as cluster:
+        address = cluster.scheduler_address
+        found = dict(on_cluster(fail, ["one", "two"], address))
+    why = f"the Dask scheduler at {address} had no workers for 0.3 seconds"
+    assert found == {0: Lost(0.0, why), 1: Lost(0.0, why)}
+    line = f"spinseg: the Dask scheduler at {address} has no workers; waiting up to 0.3 seconds\n"
+    assert capsys.readouterr().err == line
+
+
+def test_workers_that_come_late_are_waited_for(monkeypatch, capsys):
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    monkeypatch.setattr("spinseg.cluster.LOOK_SECONDS", 0.05)
+    with distributed.LocalCluster(n_workers=0, processes=False, **SMALL) as cluster:
+
+        def told(line, **others):
+            cluster.scale(1)
+
+        monkeypatch.setattr("builtins.print", told)
+        assert dict(on_cluster(fail, ["one"], cluster.scheduler_address)) == {0: "one"}
 
 
 @pytest.mark.parametrize("address", ["nonsense", "tcp://host", "post://host:8786"])

@@ -14,6 +14,9 @@ import pytest
 from PIL import Image
 from scipy.stats import wilcoxon
 
+from conftest import PATIENCE, wait_until
+from spinseg._errors import BUG, LOG, InvalidInput
+from spinseg.cli import main
 from spinseg.evaluation import benchmark
 from spinseg.evaluation.benchmark import evaluate, labels_path, seed_for
 from spinseg.evaluation.datasets import Example, dataset_named, folder, read_labels
@@ -26,9 +29,11 @@ from spinseg.evaluation.summary import p_written, signed_rank, summarise
 SIZE = (24, 30)
 
 
-def cut(image, seed, *, wait=0.0):
-    """Labels that depend on the seed: left and right of a column."""
+def cut(image, seed, *, wait=0.0, held=""):
+    """Labels that depend on the seed: left and right of a column. The third and later images wait for a file to go."""
     time.sleep(wait)
+    while held and image.shape[:2] == SIZE and image.mean() < 129 and os.path.exists(held):
+        time.sleep(0.01)
     labels = np.zeros(image.shape[:2], np.int32)
     labels[:, np.random.default_rng(seed).integers(5, 25) :] = 1
     return labels
@@ -234,7 +239,38 @@ def test_a_method_that_fails_or_kills_its_process_costs_one_row(album, tmp_path)
     found = {one.key: one for one in evaluate(examples_of(album), chosen, tmp_path / "r.csv", dataset="album", jobs=2)}
     assert [key for key, one in found.items() if one.error] == [("p2", chosen[0].name), ("p2", chosen[1].name)]
     assert "exit code 3" in found["p2", "bright_ones_kill"].error
-    assert found["p2", "bright_ones_fail"].error == "RuntimeError: too bright"
+    assert found["p2", "bright_ones_fail"].error == f"{BUG}: RuntimeError: too bright"
+
+
+def mixes_shapes(image, seed):
+    """A mistake such as NumPy finds, with a single picture."""
+    return stripes(image, seed) if image.mean() <= 250 else np.zeros(2) + np.zeros(3)
+
+
+def test_a_bug_is_a_row_that_says_so_and_its_traceback_can_be_had(album, tmp_path, caplog):
+    Image.fromarray(np.full((*SIZE, 3), 255, np.uint8)).save(album / "images" / "p2.png")
+    with caplog.at_level("DEBUG", LOG.name):
+        found = evaluate(examples_of(album)[:4], [method(mixes_shapes)], tmp_path / "r.csv", dataset="album")
+    told = {one.image: one.error for one in found if one.error}
+    assert list(told) == ["p2"] and told["p2"].startswith(f"{BUG}: ValueError: operands could not be broadcast")
+    assert "in mixes_shapes" in caplog.text
+
+
+def test_the_folder_of_the_results_is_made(album, tmp_path):
+    out = tmp_path / "new" / "folder" / "r.csv"
+    found = evaluate(examples_of(album)[:1], [STRIPES], out, dataset="album")
+    assert read_rows(out) == found and not found[0].error
+
+
+@pytest.mark.parametrize("place", ["file/r.csv", "link/r.csv", "folder"])
+def test_results_that_cannot_be_written_are_refused_before_any_work(album, tmp_path, place, monkeypatch):
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr(benchmark, "_tried", None)  # the first thing that works
+    with pytest.raises(InvalidInput, match=r"^out must be a [^\n]*$"):
+        evaluate(examples_of(album), [STRIPES], tmp_path / place, dataset="album")
+    assert (tmp_path / "file").read_text() == "kept"
 
 
 def test_more_labels_than_a_png_holds_cost_the_label_image_alone(album, tmp_path, monkeypatch, capsys):
@@ -254,28 +290,28 @@ def test_a_name_that_comes_twice_is_refused(album, tmp_path):
 
 
 def test_ctrl_c_keeps_what_is_finished_and_the_same_call_goes_on(album, tmp_path):
-    """The call is made by another process, which gets SIGINT after the first rows."""
+    """The call is made by another process, which gets SIGINT after the first rows, while the next images are held."""
     script = (
         "import sys; from functools import partial; import test_evaluation as t\n"
-        "try:\n    t.evaluate(t.examples_of(sys.argv[1]), [t.method(partial(t.cut, wait=0.3)), t.STRIPES], sys.argv[2], "
-        "dataset='album', jobs=2)\n"
+        "try:\n    t.evaluate(t.examples_of(sys.argv[1]), [t.method(partial(t.cut, held=sys.argv[3])), t.STRIPES], "
+        "sys.argv[2], dataset='album', jobs=2)\n"
         "except KeyboardInterrupt:\n    sys.exit(130)"
     )
-    slow, out, whole = method(partial(cut, wait=0.3)), tmp_path / "r.csv", tmp_path / "whole.csv"
-    command = [sys.executable, "-c", script, str(album), str(out)]
+    out, whole, held = tmp_path / "r.csv", tmp_path / "whole.csv", tmp_path / "held"
+    held.touch()
+    command = [sys.executable, "-c", script, str(album), str(out), str(held)]
     places = [os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
     process = subprocess.Popen(command, env=environment, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and (not out.exists() or len(out.read_bytes().splitlines()) < 4):
-        time.sleep(0.01)
+    wait_until(lambda: process.poll() is not None or (out.exists() and len(out.read_bytes().splitlines()) >= 4))
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-    assert process.wait(60) == 130
+    held.unlink()
+    assert process.wait(PATIENCE) == 130
     kept = read_rows(out)
     assert 3 <= len(kept) < 12
-    evaluate(examples_of(album), [slow, STRIPES], out, dataset="album", jobs=2)
+    evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=2)
     assert set(kept) <= set(read_rows(out))
-    evaluate(examples_of(album), [slow, STRIPES], whole, dataset="album")
+    evaluate(examples_of(album), [CUT, STRIPES], whole, dataset="album")
     assert lines_without_seconds(out) == lines_without_seconds(whole)
 
 
@@ -425,6 +461,17 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, argument
     assert run.returncode == 2 and told in run.stderr
     assert len(run.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "r.csv").exists()
+
+
+def test_bugs_have_an_exit_code_of_their_own(album, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(METHODS, "broken", method(mixes_shapes, "broken"))
+    Image.fromarray(np.full((*SIZE, 3), 255, np.uint8)).save(album / "images" / "p2.png")
+    arguments = ["folder", "--root", album, "--methods", "broken", "--out", tmp_path / "new" / "r.csv", "--jobs", "1"]
+    monkeypatch.setattr(sys, "argv", ["spinseg", "evaluate", *map(str, arguments), "--quiet"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    first, second = capsys.readouterr().err.splitlines()
+    assert end.value.code == 70 and "1 of 6 rows" in first and "1 of them tell of a bug" in second
 
 
 def test_labels_beside_two_results_do_not_mix(tmp_path):

@@ -14,7 +14,7 @@ import exact
 import spinseg as ss
 from spinseg.evaluation.datasets import Example, labelme
 from spinseg.image.files import write_png
-from spinseg.paper import figure1, figure2, figure3, figure4, plots
+from spinseg.paper import figure1, figure2, figure3, figure4, plots, reproduce
 
 FIGURES = (figure1, figure2, figure3, figure4)
 
@@ -362,6 +362,15 @@ def test_a_picture_that_cannot_be_read_is_named_and_the_others_are_kept(photogra
     with pytest.raises(ValueError, match=r"^street_x: [^\n]*street_x.jpg must be a [^\n]*$"):
         figure4.all_runs(tasks, tmp_path / "figure4.csv", 1, None)
     assert list(figure4.read_runs(tmp_path / "figure4.csv", figure4.settings_line(tasks))) == ["coast_a1"]
+
+
+@pytest.mark.parametrize("what", ["figure1", "table1"])
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch, what):
+    (tmp_path / "file").write_text("kept")
+    monkeypatch.setattr("spinseg.paper.import_module", None)
+    for place in ("file", "file/out"):
+        with pytest.raises(ss.InvalidInput, match=r"^out must be a folder that can be written; received [^\n]*$"):
+            reproduce(what, tmp_path / place, tmp_path)
 
 
 def test_the_dataset_must_be_there(drawing, tmp_path):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from spinseg._errors import InvalidInput as InvalidInput
+    from spinseg._errors import MissingExtra as MissingExtra
     from spinseg.image.features import Codebook as Codebook
     from spinseg.inference.bonds import DataDriven as DataDriven
     from spinseg.inference.chains import Chains as Chains
@@ -80,6 +82,7 @@ _HOMES = {
     "image.features": ("Codebook",),
     "segment": ("segment",),
     "segmentation": ("Segmentation", "SegmentationInterrupted"),
+    "_errors": ("InvalidInput", "MissingExtra"),
     "large": ("LargeSegmentation", "segment_large"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -1,11 +1,15 @@
 """Checks of what a caller passes: each failure is one line with the name, the rule and the value received."""
 
 import math
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from spinseg._errors import InvalidInput as InvalidInput
 
 LARGEST = 1e100  # numbers beyond it overflow in sums of squares
 
@@ -15,7 +19,7 @@ def refuse(name: str, rule: str, value: object) -> NoReturn:
     if isinstance(value, np.generic):
         value = value.item()
     text = np.array2string(value, threshold=6, edgeitems=2) if isinstance(value, np.ndarray) else repr(value)
-    raise ValueError(f"{name} must {rule}; received {' '.join(text.split())[:200]}")
+    raise InvalidInput(f"{name} must {rule}; received {' '.join(text.split())[:200]}")
 
 
 def number(
@@ -113,3 +117,11 @@ def site_set(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int64]:
     if array.size and (array.min() < 0 or array.max() >= n_sites):
         refuse(name, f"be sites 0..{n_sites - 1}", value)
     return array.astype(np.int64)
+
+
+def writable_folder(name: str, folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that cannot be written or made, without making it: there may be nothing to write."""
+    path = Path(folder).absolute()
+    there = next((place for place in (path, *path.parents) if os.path.lexists(place)), path)
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        refuse(name, "be a folder that can be written", os.fspath(folder))

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spinseg._checks import refuse, whole
+from spinseg._checks import InvalidInput, refuse, whole, writable_folder
+from spinseg._errors import expected, line_of
 from spinseg.cluster import on_cluster
 from spinseg.inference.progress import Report, compiling_notice, reporting
 from spinseg.inference.sampler import sample
@@ -37,7 +39,8 @@ class Outcome(NamedTuple):
     """What became of one picture: the summary of its segmentation, or an error in one line.
 
     It is `interrupted` where Ctrl-C came meanwhile; the summary says whether that cut the sampling short. Where it was
-    `done_before`, the summary is that of its result.json.
+    `done_before`, the summary is that of its result.json. Of a bug there is the `traceback`, empty where the input or
+    the machine is to blame.
     """
 
     source: str
@@ -47,6 +50,7 @@ class Outcome(NamedTuple):
     error: str | None = None
     interrupted: bool = False
     done_before: bool = False
+    traceback: str = ""
 
 
 def folders_for(sources: Sequence[str], out: str | os.PathLike[str]) -> list[str]:
@@ -79,6 +83,7 @@ def segment_file(
     """
     began, ctrl_c = time.perf_counter(), list[int]()
     summary = error = None
+    bug = ""
     place, mask = os.path.join(base, folder), keywords.get("mask")
     if mask is not None:
         keywords = keywords | {"mask": os.path.join(base, mask)}
@@ -93,9 +98,11 @@ def segment_file(
             found = replace(found, source=source, mask=mask)
             found.save(place, overwrite=overwrite)
             summary = found.summary()
-    except (ValueError, OSError, MemoryError) as problem:
-        error = _line(source, str(problem) or type(problem).__name__)
-    return Outcome(source, folder, time.perf_counter() - began, summary, error, bool(ctrl_c))
+    except Exception as problem:  # a bug, too, is told of this picture, and the others are done
+        error = _line(source, line_of(problem))
+        bug = "" if expected(problem) else traceback.format_exc()
+    seconds = time.perf_counter() - began
+    return Outcome(source, folder, seconds, summary, error, bool(ctrl_c), traceback=bug)
 
 
 def _check_folder(folder: str, overwrite: bool) -> bool:
@@ -156,7 +163,7 @@ def segment_files(
     if jobs is not None and dask is not None:
         refuse("jobs", "be left out where dask is given", jobs)
     jobs = whole("jobs", 1 if jobs is None else jobs, at_least=1)
-    _check_out(Path(out))
+    writable_folder("out", out)
     tasks: dict[int, tuple[str, str]] = {}
     for index, (source, folder) in enumerate(zip(sources, folders_for(sources, out), strict=True)):
         known = _known(source, folder, _asked(source, keywords) if resume else None, overwrite)
@@ -196,8 +203,8 @@ def _known(source: str, folder: str, asked: dict[str, Any] | None, overwrite: bo
         raise FileExistsError(
             f"{folder} holds the result of another run ({told}), which is kept; --overwrite replaces it"
         )
-    except (ValueError, OSError) as problem:
-        return Outcome(source, folder, 0.0, error=_line(source, str(problem)))
+    except (InvalidInput, OSError) as problem:
+        return Outcome(source, folder, 0.0, error=_line(source, line_of(problem)))
 
 
 def _asked(source: str, keywords: dict[str, Any]) -> dict[str, Any]:
@@ -227,13 +234,6 @@ def _marks(told: dict[str, Any]) -> dict[str, Any]:
     absolute = {name: os.path.abspath(path) if isinstance(path, str) else None for name, path in paths.items()}
     versions, settings = (told[key] if isinstance(told.get(key), dict) else {} for key in ("versions", "settings"))
     return {**absolute, "spinseg": versions.get("spinseg"), "seed": told.get("seed"), **settings}
-
-
-def _check_out(out: Path) -> None:
-    """Refuse a folder that cannot be written or made, without making it: there may be nothing to write."""
-    there = next((path for path in (out, *out.parents) if os.path.lexists(path)), out)
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        refuse("out", "be a folder that can be written", str(out))
 
 
 def _compile(progress: bool) -> None:
@@ -266,7 +266,8 @@ def _spread(
     for n_done, (number, found) in enumerate(coming, start=1):
         source, folder = todo[number]
         if isinstance(found, Lost):
-            found = Outcome(source, folder, found.seconds, error=_line(source, found.why))
+            error, bug = _line(source, found.why), found.traceback
+            found = Outcome(source, folder, found.seconds, error=error, traceback=bug)
         if progress:
             print(f"{n_done}/{len(tasks)} {source}", file=sys.stderr)
         yield places[number], found

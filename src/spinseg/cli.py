@@ -1,6 +1,7 @@
 """The command line: parse, call, print; no logic."""
 
 import json
+import logging
 import signal
 import sys
 from enum import StrEnum
@@ -9,11 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spinseg._errors import LOG, MissingExtra, expected, line_of
+
 if TYPE_CHECKING:
     from rich.text import Text
 
     from spinseg.batch import Outcome
     from spinseg.evaluation.summary import Summary
+
+WRONG, INTERRUPTED, BUG = 2, 130, 70  # exit codes; the last is EX_SOFTWARE of sysexits.h
+SHOW = "spinseg --debug ... shows its traceback"
 
 DEFAULT_METHODS = "spinseg,potts-dp,rdd-crp,felzenszwalb,quickshift"  # those that need no extra
 
@@ -77,8 +83,13 @@ class Part(StrEnum):
 
 
 @app.callback()
-def spinseg() -> None:
+def spinseg(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a bug, for a report of it.")] = False,
+) -> None:
     """Bayesian nonparametric image segmentation: no number of clusters is asked for, and the answer is a posterior."""
+    if debug:
+        LOG.setLevel(logging.DEBUG)
+        LOG.addHandler(logging.StreamHandler())
 
 
 @app.command()
@@ -270,7 +281,9 @@ def evaluate(
         print(f"Look at {found.page.resolve()}")
     if found.n_errors:
         print(f"spinseg: {found.n_errors} of {found.n_rows} rows tell of an error: {out}", file=sys.stderr)
-        raise SystemExit(2)
+        if found.n_bugs:
+            _tell(f"spinseg: {found.n_bugs} of them tell of a bug in spinseg, please report it ({SHOW})")
+        raise SystemExit(BUG if found.n_bugs else WRONG)
 
 
 @app.command()
@@ -304,7 +317,7 @@ def page(
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("starlette", "uvicorn", "anyio"):
             raise
-        raise ImportError('the page needs Starlette and uvicorn: pip install "spinseg[web]"') from None
+        raise MissingExtra('the page needs Starlette and uvicorn: pip install "spinseg[web]"') from None
     serve(port, open_browser=not no_browser)
 
 
@@ -328,11 +341,13 @@ def _segment_all(
         for index, outcome in segment_files(images, out, keywords, **how, progress=not quiet):
             outcomes[index] = outcome
             if outcome.error is not None:
-                code = 2
-                print(f"spinseg: {outcome.error}", file=sys.stderr)
+                code = BUG if outcome.traceback else max(code, WRONG)
+                print(f"spinseg: {outcome.error}{f' ({SHOW})' if outcome.traceback else ''}", file=sys.stderr)
+                if outcome.traceback:
+                    LOG.debug("%s", outcome.traceback)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left is to tell of it and to end
-        code = 130
+        code = INTERRUPTED
         print("spinseg: interrupted; what is finished is saved", file=sys.stderr)
     ordered = [outcomes[index] for index in sorted(outcomes)]
     if as_json:
@@ -401,12 +416,22 @@ def _text(name: str) -> "Text":
 
 
 def main() -> None:
-    """Run the command; wrong input is one line and exit code 2."""
+    """Run the command: wrong input is one line and exit code 2, a bug one that asks to report it and 70."""
     try:
+        sys.argv[1:] = _debug_first(sys.argv[1:])
         app()
-    except (ValueError, OSError, ImportError) as error:  # an extra that is not installed
-        print(f"spinseg: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise SystemExit(130) from None
+        raise SystemExit(INTERRUPTED) from None
+    except Exception as error:
+        LOG.debug("", exc_info=True)
+        bug = not expected(error)
+        print(f"spinseg: {line_of(error)}{f' ({SHOW})' if bug else ''}", file=sys.stderr)
+        raise SystemExit(BUG if bug else WRONG) from None
+
+
+def _debug_first(arguments: list[str]) -> list[str]:
+    """The arguments with --debug in front, where it belongs to the program; people write it at the end."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    others = [word for word in arguments[:end] if word != "--debug"]
+    return ["--debug"] * (len(others) < end) + others + arguments[end:]

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from spinseg._atomic import printable, say
-from spinseg._checks import number, refuse, whole
+from spinseg._checks import InvalidInput, number, refuse, whole
+from spinseg._errors import expected
 from spinseg.cluster import on_cluster
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.boundaries import hardly_varies, log_odds_of_plain, plain_cues_of, signed_couplings
@@ -21,6 +22,7 @@ from spinseg.image.files import write_png
 from spinseg.image.large_files import create_ome_zarr, open_large, write_chunk
 from spinseg.image.pixels import Picture, as_picture
 from spinseg.image.render import label_colours, paint_edges
+from spinseg.image.shared_arrays import shared
 from spinseg.image.tiles import Gathered, Tile, Tiling, gathered, tile_sites
 from spinseg.inference.chains import Chains
 from spinseg.inference.checkpoint import read_chains
@@ -175,12 +177,14 @@ def _codebook(array: Any, settings: Settings) -> Codebook:
     return Codebook.fit(crops, settings.n_words, rng=0)
 
 
-def _read(array: Any, box: tuple[slice, slice]) -> Picture:
-    """A part of a picture."""
+def _read(array: Any, box: tuple[slice, slice], source: Any = None) -> Picture:
+    """A part of a picture; where it cannot be read, the line names its file."""
     try:
         found = np.asarray(array[box].compute(scheduler="synchronous"))
     except Exception as error:  # of a damaged file a decoder may raise nearly anything
-        raise OSError(f"the picture cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from error
+        told = " ".join(f"{type(error).__name__} {error}".split())
+        named = f"{source}: " if isinstance(source, str) else ""
+        raise InvalidInput(f"the picture cannot be read: {named}{told}") from error
     return as_picture(found, channel_axis=-1)
 
 
@@ -191,29 +195,31 @@ def _do_tiles(
     n_tiles = len(list(tiling.tiles()))
     left = tiles_left(run, tiling, _opened(run.folder / "sites.zarr", tiling, np.int32, -1))
     told, run = run.folder, run._replace(folder=run.folder.absolute())
-    work = partial(_do_tile, source=source, run=run, tiling=tiling, codebook=codebook)
-    coming: Any = in_processes(work, left, jobs) if dask is None or not left else on_cluster(work, left, dask)
-    with closing(coming), counting(shown, "tile", n_tiles, n_tiles - len(left)) as count:
-        for place, problem in coming:
-            if isinstance(problem, Lost):
-                problem = problem.why
-            if problem is not None:
-                raise OSError(f"tile {left[place][0]}: {problem}; what is finished is kept in {told}")
-            count()
+    n_done = n_tiles - len(left)
+    with shared(source if left else None, run.folder) as seen, counting(shown, "tile", n_tiles, n_done) as count:
+        work = partial(_do_tile, source=seen, run=run, tiling=tiling, codebook=codebook)
+        coming: Any = in_processes(work, left, jobs) if dask is None or not left else on_cluster(work, left, dask)
+        with closing(coming):
+            for place, problem in coming:
+                if isinstance(problem, Lost):
+                    raise problem.error(f"tile {left[place][0]}", kept=f"; what is finished is kept in {told}")
+                count()
 
 
 def _do_tile(
     task: tuple[int, Tile], heed: Heed, *, source: Any, run: Run, tiling: Tiling, codebook: Codebook
-) -> str | None:
-    """Make the sites of one tile and write them; why that failed, or None. It takes seconds, and is not cut short."""
+) -> Lost | None:
+    """Make the sites of one tile and write them; None, or why not. It takes seconds, and is not cut short."""
     index, tile = task
     try:
-        sites, part = tile_sites(_read(open_large(source), tile.read), tile, tiling, codebook)
+        sites, part = tile_sites(_read(open_large(source), tile.read, source), tile, tiling, codebook)
         place = run.folder / "sites.zarr"
         write_chunk(place, create_ome_zarr(place, tiling.shape, tiling.side, np.int32, -1), tile.own, sites)
         write_part(run, index, sites, part)
-    except (ValueError, OSError, MemoryError) as error:
-        return " ".join(f"{error or type(error).__name__}".split())
+    except Exception as error:
+        if not expected(error):
+            raise
+        return Lost.to(error, 0.0)
     return None
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
-from spinseg._checks import number
+from spinseg._checks import InvalidInput, number
 from spinseg.app.chosen import Chosen
 from spinseg.app.controls import about
 from spinseg.app.events import Events
@@ -164,7 +164,7 @@ def _decoded(body: bytes, path: Path | None) -> Picture:
         upload.write_bytes(body)  # read at once and gone: nothing that a power cut could spoil
         try:
             picture = read_picture(upload, most_pixels=MOST_PIXELS)
-        except ValueError as error:
+        except InvalidInput as error:
             raise Refused(415, f"{error}.".replace(str(upload), "The picture")) from None
     if len(picture.shape) != 2:
         raise Refused(415, "The page shows pictures, not volumes: use spinseg.segment in Python.")

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from spinseg._checks import refuse
+from spinseg._checks import InvalidInput, refuse
 from spinseg.app.answers import STATIC, Answers
 from spinseg.app.guard import Guard, Refused, refusal
 from spinseg.app.page import NotYet
@@ -60,7 +60,7 @@ def application(pages: Pages, opened: Callable[[], None] = lambda: None) -> Guar
     ]
     handlers: dict[Any, Any] = {
         Refused: lambda request, error: refusal(error.status, str(error)),
-        ValueError: lambda request, error: refusal(422, f"{error}."),
+        InvalidInput: lambda request, error: refusal(422, f"{error}."),
         NotYet: lambda request, error: refusal(409, "Nothing was drawn yet: start the chains, or step."),
         ClientDisconnect: lambda request, error: refusal(400, "The request was cut short."),
         HTTPException: lambda request, error: refusal(error.status_code, f"{error.detail}."),

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from skimage.measure import label as connected_pieces
 
 from spinseg._atomic import printable, say
-from spinseg._checks import refuse, whole
+from spinseg._checks import refuse, whole, writable_folder
+from spinseg._errors import LOG, expected, line_of
 from spinseg.cluster import on_cluster
 from spinseg.evaluation.datasets import Example
 from spinseg.evaluation.methods import Method
@@ -59,7 +60,8 @@ def evaluate(
     Parameters
     ----------
     out : path
-        CSV file. Results of another dataset, seed, version or settings are refused.
+        CSV file, in a folder that is made where it is not there. Results of another dataset, seed, version or settings
+        are refused.
     dataset : str
         Its name, for the rows.
     jobs : int
@@ -70,6 +72,9 @@ def evaluate(
         Called as report(n_done, n_tasks, row) after each row.
     """
     _check_names(examples)
+    jobs = whole("jobs", jobs, at_least=1)
+    writable_folder("out", Path(out).parent)
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
     marks = {method.name: method.mark for method in methods}
     ours = version("spinseg")
 
@@ -83,7 +88,7 @@ def evaluate(
     missing = [task for task in tasks if task.key not in file.rows or file.rows[task.key].error]
     for method in {task.method.name: task.method for task in missing}.values():
         _tried(method)  # so that what it lacks is said once; and compiled here, where processes would all do it
-    for n_done, (row, labels) in enumerate(_done(missing, whole("jobs", jobs, at_least=1), dask), start=1):
+    for n_done, (row, labels) in enumerate(_done(missing, jobs, dask), start=1):
         if labels is not None:
             _keep_labels(labels_path(out, row), labels)
         file.append(row)
@@ -115,7 +120,10 @@ def seed_for(image: str, seed: int) -> int:
 
 
 def compare(task: Task, heed: Heed | None = None) -> tuple[Row, NDArray[np.int32] | None]:
-    """The row of a task and its label image; None where reading, segmenting or scoring failed."""
+    """The row of a task and its label image; None where reading, segmenting or scoring failed.
+
+    What is no fault of the input or the machine is raised: the row tells of it, too, once it has come through.
+    """
     began, seconds = time.perf_counter(), 0.0
     try:
         image, annotations = task.example.image(), task.example.annotations()
@@ -127,8 +135,10 @@ def compare(task: Task, heed: Heed | None = None) -> tuple[Row, NDArray[np.int32
         labels = task.method.run(image, task.run["seed"])
         seconds = time.perf_counter() - began
         found = scores(labels, annotations)
-    except Exception as problem:  # a method may fail in its own way; the others go on, and the row tells
-        return _failed(task, time.perf_counter() - began, _reason(problem)), None
+    except Exception as problem:
+        if not expected(problem):
+            raise
+        return _failed(task, time.perf_counter() - began, line_of(problem)), None
     clusters, regions = np.unique(labels).size, int(connected_pieces(labels, background=-1, connectivity=1).max())
     return Row(*task.key, found, clusters, regions, round(seconds, 3), **task.run), labels
 
@@ -137,15 +147,12 @@ def _failed(task: Task, seconds: float, why: str) -> Row:
     return Row(*task.key, None, 0, 0, round(seconds, 3), **task.run, error=" ".join(why.split()))
 
 
-def _reason(problem: Exception) -> str:
-    told = str(problem)
-    return told if told and isinstance(problem, (ValueError, OSError)) else f"{type(problem).__name__}: {told}"
-
-
 def _done(tasks: Sequence[Task], jobs: int, dask: str | None) -> Iterator[tuple[Row, NDArray[np.int32] | None]]:
     """What came of the tasks, as they come."""
     coming = in_processes(compare, tasks, jobs) if dask is None else on_cluster(compare, tasks, dask)
     for index, found in coming:
+        if isinstance(found, Lost) and found.traceback:
+            LOG.debug("%s", found.traceback)
         yield (_failed(tasks[index], found.seconds, found.why), None) if isinstance(found, Lost) else found
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinseg._checks import refuse, whole
+from spinseg._errors import BUG
 from spinseg.evaluation.benchmark import evaluate
 from spinseg.evaluation.datasets import Example, dataset_named
 from spinseg.evaluation.methods import METHODS, methods_named
@@ -17,12 +18,13 @@ from spinseg.evaluation.summary import Summary
 
 
 class Comparison(NamedTuple):
-    """What a comparison found, and where it is written."""
+    """What a comparison found, and where it is written; of the errors, some are bugs."""
 
     dataset: str
     summaries: list[Summary]
     n_rows: int
     n_errors: int
+    n_bugs: int
     out: Path
     page: Path
 
@@ -78,7 +80,9 @@ def compare_methods(
         print(f"spinseg: interrupted; what is finished is in {out}, and the same command goes on", file=sys.stderr)
         raise
     summaries = write_comparison(name, out, examples, chosen, rows)
-    return Comparison(name, summaries, len(rows), sum(bool(row.error) for row in rows), out, page_path(out))
+    errors = [row.error for row in rows if row.error]
+    n_bugs = sum(error.startswith(BUG) for error in errors)
+    return Comparison(name, summaries, len(rows), len(errors), n_bugs, out, page_path(out))
 
 
 def spread(examples: list[Example], limit: int | None) -> list[Example]:

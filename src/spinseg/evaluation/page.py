@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 
 from spinseg._atomic import atomic_write
+from spinseg._checks import InvalidInput
 from spinseg.evaluation.benchmark import labels_path
 from spinseg.evaluation.datasets import Example, read_labels
 from spinseg.evaluation.methods import Method
@@ -109,7 +110,7 @@ def _figure(scores: Scores, row: Row, example: Example, out: Path) -> str:
     try:
         drawn = overlay(example.image(), read_labels(labels_path(out, row))[0])
         shown = f'<img alt="{escape(row.image)}" src="{embedded(drawn, "JPEG", quality=80)}">'
-    except (ValueError, OSError):
+    except (InvalidInput, OSError):
         shown = ""
     caption = (
         f"<strong>{escape(row.image)}</strong> Rand {scores.probabilistic_rand_index:.3f}, "

@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from numpy.typing import DTypeLike
 
 from spinseg._atomic import sync, sync_tree
 from spinseg._checks import refuse
+from spinseg._errors import MissingExtra
+from spinseg.image.shared_arrays import SharedArray
 
 YXC = ("y", "x", "c")
 MOST_CHANNELS = 4  # on an axis that may be one of channels
@@ -19,11 +22,13 @@ MOST_CHANNELS = 4  # on an axis that may be one of channels
 def open_large(source: str | os.PathLike[str] | Any) -> Any:
     """A picture as a Dask array of shape (rows, columns, channels), of which nothing is read yet.
 
-    `source` is a Dask array, a folder of Zarr or OME-Zarr (its finest level), or a TIFF file, tiled if possible. Axes
-    are taken from its metadata; else a last, or first, axis of at most 4 holds the channels.
+    `source` is a Dask array, shared or not, a folder of Zarr or OME-Zarr (its finest level), or a TIFF file, tiled if
+    possible. Axes are taken from its metadata; else a last, or first, axis of at most 4 holds the channels.
     """
     dask_array, zarr = _libraries()
     axes: Sequence[str] = ""
+    if isinstance(source, SharedArray):
+        source = source.opened()
     if isinstance(source, dask_array.Array):
         array = source
     elif not isinstance(source, (str, os.PathLike)):
@@ -31,7 +36,7 @@ def open_large(source: str | os.PathLike[str] | Any) -> Any:
     elif Path(source).is_dir():
         array, axes = _open_zarr(zarr, dask_array, os.fspath(source))
     elif Path(source).is_file():
-        array, axes = _open_tiff(zarr, dask_array, os.fspath(source))
+        array, axes = _open_tiff(dask_array, os.fspath(source))
     else:
         refuse("image", "be a file or a folder that is there", os.fspath(source))
     if array.dtype.newbyteorder("=") not in (np.uint8, np.uint16):
@@ -61,16 +66,39 @@ def _zarr_array(zarr: Any, path: str) -> tuple[Any, list[str]]:
     return found[scale["datasets"][0]["path"]], axes
 
 
-def _open_tiff(zarr: Any, dask_array: Any, path: str) -> tuple[Any, Sequence[str]]:
+def _open_tiff(dask_array: Any, path: str) -> tuple[Any, Sequence[str]]:
     """The first series of a TIFF file, and its axes."""
-    import tifffile
-
     try:
-        series = tifffile.TiffFile(path).series[0]
-    except (tifffile.TiffFileError, OSError, IndexError) as error:
+        finest = TiffSeries(path)
+    except Exception as error:  # of a damaged file it may be nearly anything
         refuse("image", "be a TIFF file, or a folder of Zarr", f"{path}: {error}")
-    finest = zarr.open(series.aszarr(level=0), mode="r")
-    return dask_array.from_array(finest), series.axes.lower().replace("s", "c")
+    meta = np.empty((0,) * finest.ndim, finest.dtype)
+    return dask_array.from_array(finest, meta=meta), finest.axes.lower().replace("s", "c")
+
+
+class TiffSeries:
+    """The first series of a TIFF file, to be sliced as an array: the file is open only while some of it is read."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with self._opened() as (series, found):
+            self.axes, self.shape, self.dtype, self.chunks = series.axes, found.shape, found.dtype, found.chunks
+        self.ndim = len(self.shape)
+
+    def __getitem__(self, box: Any) -> Any:
+        with self._opened() as (_, found):
+            return found[box]
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Any, Any]]:
+        """The series, and its finest level as a Zarr array."""
+        import tifffile
+        import zarr
+
+        with tifffile.TiffFile(self.path) as file:
+            series = file.series[0]
+            with series.aszarr(level=0) as store:
+                yield series, zarr.open(store, mode="r")
 
 
 def picture_state(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -157,7 +185,7 @@ def _libraries() -> tuple[Any, Any]:
         import dask.array
         import zarr
     except ImportError:
-        raise ImportError(
+        raise MissingExtra(
             "images larger than memory need Dask and Zarr: pip install 'spinseg[distributed,zarr]'"
         ) from None
     return dask.array, zarr

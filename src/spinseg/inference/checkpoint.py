@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from spinseg._atomic import atomic_write
 from spinseg._checks import refuse
+from spinseg._errors import MissingExtra
 from spinseg.inference._kernels import Target
 from spinseg.inference.chain import Arrays
 
@@ -101,7 +102,7 @@ def _xarray() -> Any:
         import h5py  # noqa: F401
         import xarray
     except ImportError:
-        raise ImportError(
+        raise MissingExtra(
             'NetCDF needs xarray, h5netcdf and h5py: pip install "spinseg[diagnostics]"; or use .npz'
         ) from None
     return xarray

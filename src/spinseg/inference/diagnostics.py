@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._checks import refuse
+from spinseg._errors import MissingExtra
 from spinseg.inference.chains import Chains
 from spinseg.model.graph import SiteGraph
 
@@ -188,7 +189,7 @@ def to_arviz(chains: Chains, graph: SiteGraph | None = None) -> Any:
     try:
         from_dict = import_module("arviz_base").from_dict
     except ImportError:
-        raise ImportError('to_arviz needs ArviZ and xarray: pip install "spinseg[diagnostics]"') from None
+        raise MissingExtra('to_arviz needs ArviZ and xarray: pip install "spinseg[diagnostics]"') from None
     posterior, n_draws = traces(chains, graph), chains.labels.shape[1]
     for name in ("log_posterior", "n_clusters"):  # of every sweep; a draw is the last of each `thin`
         posterior[name] = posterior[name][:, chains.thin - 1 :: chains.thin][:, :n_draws]

@@ -122,6 +122,7 @@ class Annealing:
         self.model, self.target, self.sweeps, self.rng = model, target, sweeps, rng
         self.temperatures = np.geomspace(hottest, COLD, min(STEPS, sweeps))
         self.chain = self._chain(start, MIXED_LAMS, hottest, 10, 3, sweeps)
+        self.polishing = self.chain  # the chain of the polish that is under way
         self.result: tuple[NDArray[np.int32], float] | None = None
 
     def _chain(
@@ -154,23 +155,30 @@ class Annealing:
         """Take what gains, until nothing does, from the best partition and from the last."""
         last = _checks.labels("labels", self.chain.state.label, self.chain.state.label.size)
         ends = [self._polished(labels) for labels in (self.chain.record.best.copy(), last)]
-        self.result = max(ends, key=lambda end: end[1])
+        if not self.stopped:
+            self.result = max(ends, key=lambda end: end[1])
 
     def _polished(self, labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
-        """A partition that no single site, bonded group, merge or split tried improves on, and its log posterior."""
+        """A partition that no single site, bonded group, merge or split tried improves on, and its log posterior.
+
+        Told to stop, it returns what it has by then.
+        """
         value = self.model.log_posterior(labels)
-        while True:
+        while not self.stopped:
             before = value
             for lams, splits, sweeps in (((0.0,), 0, 2), (MIXED_LAMS, POLISH_SPLITS, POLISH_SWEEPS), ((0.0,), 0, 2)):
-                chain = self._chain(labels, lams, FROZEN, splits, 0, sweeps)
-                chain.advance(sweeps)
-                labels = chain.record.best.copy()
+                self.polishing = self._chain(labels, lams, FROZEN, splits, 0, sweeps)
+                if self.stopped:  # after the line before: `stop` finds this chain, or it does not begin
+                    return labels, value
+                self.polishing.advance(sweeps)
+                labels = self.polishing.record.best.copy()
             merged = greedy_labels(self.target, labels)
             value = self.model.log_posterior(labels)
             if self.model.log_posterior(merged) > value:
                 labels, value = merged, self.model.log_posterior(merged)
             if value <= before + 1e-9 * abs(before):
-                return labels, value
+                break
+        return labels, value
 
     @property
     def done(self) -> int:
@@ -195,3 +203,4 @@ class Annealing:
     def stop(self) -> None:
         """Make `advance` return soon."""
         self.chain.stop()
+        self.polishing.stop()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from spinseg._checks import one_of, refuse
+from spinseg._checks import one_of, refuse, writable_folder
 
 FIGURES = ("figure1", "figure2", "figure3")  # of the model and the sampler alone
 ON_DATA = ("figure4", "figure5", "table1")
@@ -36,9 +36,10 @@ def reproduce(
         Images at a time, one processor each; all processors where it is None.
     """
     one_of("what", what, (*FIGURES, *ON_DATA))
+    if what in ON_DATA and root is None:
+        refuse("root", f"be the folder that has the datasets, for {what}", root)
+    writable_folder("out", out)
     made = import_module(f"spinseg.paper.{what}").reproduce
     if what in FIGURES:
         return made(out, quick=quick, progress=progress)
-    if root is None:
-        refuse("root", f"be the folder that has the datasets, for {what}", root)
     return made(out, root, quick=quick, progress=progress, jobs=jobs)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 
 from spinseg._atomic import append, atomic_write, printable, say, whole_lines
-from spinseg._checks import refuse, whole
+from spinseg._checks import InvalidInput, refuse, whole
+from spinseg._errors import expected, line_of
 from spinseg.evaluation.comparison import spread
 from spinseg.evaluation.datasets import Example, labelme
 from spinseg.evaluation.results import table_bytes
@@ -163,8 +164,10 @@ def runs_of(task: Task, heed: Heed | None = None) -> list[Run] | str | None:
     try:
         model = model_of(task.example)
         chains = {sampler: one_run(model, sampler, name, task.sweeps, heed) for sampler in SAMPLERS}
-    except (ValueError, OSError, MemoryError) as problem:
-        return f"{name}: {problem}"
+    except (InvalidInput, OSError, MemoryError) as problem:
+        if not expected(problem):
+            raise
+        return f"{name}: {line_of(problem)}"
     except KeyboardInterrupt:
         return None
     base = chains[BASE].best_log_posterior
@@ -189,8 +192,10 @@ def all_runs(tasks: Sequence[Task], table: Path, jobs: int, progress: plots.Tell
         name = missing[index].example.name
         if found is None:
             continue
-        if isinstance(found, (str, Lost)):
-            raise ValueError(found if isinstance(found, str) else f"{name}: {found.why}")
+        if isinstance(found, str):
+            raise InvalidInput(found)
+        if isinstance(found, Lost):
+            raise found.error(name)
         done[name] = found
         append(table, table_bytes(_cells(found[0]), map(_cells, found[1:])))
         if progress is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinseg._atomic import atomic_write
+from spinseg._errors import MissingExtra
 from spinseg.evaluation.benchmark import Report
 from spinseg.evaluation.results import Row, table_bytes
 
@@ -27,11 +28,11 @@ DPI = 200
 
 
 def need_matplotlib() -> None:
-    """None, or ImportError in one line: to be called before any work whose result is to be drawn."""
+    """None, or MissingExtra in one line: to be called before any work whose result is to be drawn."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise ImportError("drawing the paper's figures needs Matplotlib: pip install 'spinseg[paper]'") from None
+        raise MissingExtra("drawing the paper's figures needs Matplotlib: pip install 'spinseg[paper]'") from None
 
 
 def new_figure(width: float, height: float, ratios: Sequence[float] = (1,)) -> "tuple[Figure, list[Axes]]":

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skimage import graph, segmentation
 
 from spinseg import _checks
+from spinseg._errors import MissingExtra
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import pixel_positions, site_means, site_sizes
 from spinseg.image.pixels import Picture, as_picture
@@ -143,11 +144,11 @@ def gaussian_mixture(image: Picture | ArrayLike, *, n_components: int = 5, seed:
 
 
 def extra(module: str, otherwise: str) -> ModuleType:
-    """A module of an optional dependency, or an ImportError of one line that says how to get it."""
+    """A module of an optional dependency, or a MissingExtra of one line that says how to get it."""
     try:
         return import_module(module)
     except ImportError:
-        raise ImportError(otherwise) from None
+        raise MissingExtra(otherwise) from None
 
 
 def checked_rgb(image: Picture | ArrayLike) -> NDArray[np.uint8]:
