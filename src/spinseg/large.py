@@ -17,7 +17,8 @@ from spinseg.image.adjacency import region_adjacency
 from spinseg.image.boundaries import hardly_varies, log_odds_of_plain, plain_cues_of, signed_couplings
 from spinseg.image.features import Codebook
 from spinseg.image.files import write_png, write_whole
-from spinseg.image.large_files import create_ome_zarr, open_large
+from spinseg.image.intensity import ValueRange
+from spinseg.image.large_files import create_ome_zarr, ends_of_large, open_large, read_part
 from spinseg.image.pixels import Picture, as_picture
 from spinseg.image.render import label_colours, paint_edges
 from spinseg.image.tiles import Gathered, Tile, Tiling, gathered, tile_sites
@@ -107,7 +108,9 @@ def segment_large(
     Parameters
     ----------
     image : path or Dask array
-        Of one plane, uint8 or uint16: a folder of Zarr or OME-Zarr, or a TIFF file.
+        Of one plane, uint8 or uint16: a folder of Zarr or OME-Zarr, or a TIFF file. Intensities of uint16 run over the
+        numbers used, by the rule of `segment`; of more than 2048 pixels along an axis, 256 at each of 8 places are
+        looked at for that.
     out : path
         The folder; made where it is not there.
     n_sites : int, optional
@@ -140,9 +143,10 @@ def segment_large(
     folder = Path(out)
     seed = _begun(folder, image, array, tiling, rng)
 
-    codebook = _codebook(array, settings)
+    ends = _planned_ends(folder)
+    codebook = _codebook(array, settings, ends)
     source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else array
-    _do_tiles(source, folder, tiling, codebook, jobs, dask, progress is True)
+    _do_tiles(source, folder, tiling, codebook, ends, jobs, dask, progress is True)
     parts = (_part(folder, index) for index in range(len(list(tiling.tiles()))))
     known = gathered(parts, tiling.n_cells, len(codebook))
     each = n_pixels / tiling.n_cells
@@ -165,6 +169,7 @@ def _begun(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> in
     """The seed of a run, its folder made or found to be of the same run."""
     source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else f"a Dask array, {array.name}"
     plan = {"source": source, "shape": list(array.shape), "dtype": str(array.dtype), **tiling._asdict()}
+    plan["ends"] = (_facts(folder / "plan.json") or {}).get("ends") or ends_of_large(array)
     plan["written"] = _written(image) if isinstance(image, (str, os.PathLike)) else None
     plan, seed = json.loads(json.dumps(plan)), seed_of(rng)
     try:
@@ -192,33 +197,42 @@ def _written(path: str | os.PathLike[str]) -> int:
     return next((file for file in about if file.exists()), Path(path)).stat().st_mtime_ns
 
 
-def _codebook(array: Any, settings: Settings) -> Codebook:
+def _planned_ends(folder: Path) -> ValueRange:
+    """The numbers of no and of full intensity that a run began with: the same for all tiles, also when it goes on."""
+    low, high = (_facts(folder / "plan.json") or {})["ends"]
+    return float(low), float(high)
+
+
+def _codebook(array: Any, settings: Settings, ends: ValueRange) -> Codebook:
     """The general colour words, or some fitted to a few places of a picture of other channels."""
     if array.shape[-1] in (1, 3):
         return Codebook.general(settings.n_words)
     rows, columns = (np.linspace(0, max(length - 64, 0), 8).astype(int) for length in array.shape[:2])
-    crops = [_read(array, (slice(r, r + 64), slice(c, c + 64))) for r in rows for c in columns]
+    crops = [_read(array, (slice(r, r + 64), slice(c, c + 64)), ends) for r in rows for c in columns]
     return Codebook.fit(crops, settings.n_words, rng=0)
 
 
-def _read(array: Any, box: tuple[slice, slice]) -> Picture:
-    """A part of a picture."""
-    try:
-        found = np.asarray(array[box].compute(scheduler="synchronous"))
-    except Exception as error:  # of a damaged file a decoder may raise nearly anything
-        raise OSError(f"the picture cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from error
-    return as_picture(found, channel_axis=-1)
+def _read(array: Any, box: tuple[slice, slice], ends: ValueRange) -> Picture:
+    """A part of a picture; intensities run between the same numbers in all parts."""
+    return as_picture(read_part(array, box), channel_axis=-1, ends=ends)
 
 
 def _do_tiles(
-    source: Any, folder: Path, tiling: Tiling, codebook: Codebook, jobs: int, dask: str | None, shown: bool
+    source: Any,
+    folder: Path,
+    tiling: Tiling,
+    codebook: Codebook,
+    ends: ValueRange,
+    jobs: int,
+    dask: str | None,
+    shown: bool,
 ) -> None:
     """Make the sites of all tiles that are not done yet."""
     there = (folder / "sites.zarr").exists()
     create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
     tiles = list(enumerate(tiling.tiles()))
     left = [(index, tile) for index, tile in tiles if not (there and _part_path(folder, index).exists())]
-    work = partial(_do_tile, source=source, folder=folder.absolute(), tiling=tiling, codebook=codebook)
+    work = partial(_do_tile, source=source, folder=folder.absolute(), tiling=tiling, codebook=codebook, ends=ends)
     coming: Any = in_processes(work, left, jobs) if dask is None or not left else on_cluster(work, left, dask)
     with closing(coming), counting(shown, "tile", len(tiles), len(tiles) - len(left)) as count:
         for place, problem in coming:
@@ -230,12 +244,19 @@ def _do_tiles(
 
 
 def _do_tile(
-    task: tuple[int, Tile], heed: Heed, *, source: Any, folder: Path, tiling: Tiling, codebook: Codebook
+    task: tuple[int, Tile],
+    heed: Heed,
+    *,
+    source: Any,
+    folder: Path,
+    tiling: Tiling,
+    codebook: Codebook,
+    ends: ValueRange,
 ) -> str | None:
     """Make the sites of one tile and write them; why that failed, or None. It takes seconds, and is not cut short."""
     index, tile = task
     try:
-        sites, part = tile_sites(_read(open_large(source), tile.read), tile, tiling, codebook)
+        sites, part = tile_sites(_read(open_large(source), tile.read, ends), tile, tiling, codebook)
         create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)[tile.own] = sites
         write_whole(_part_path(folder, index), lambda file: np.savez_compressed(file, **part))  # type: ignore[arg-type]
     except (ValueError, OSError, MemoryError) as error:

@@ -2,15 +2,19 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from spinseg._checks import refuse
+from spinseg.image.intensity import ValueRange, value_range
 
 YXC = ("y", "x", "c")
+PLACES, PLACE = 8, 256  # along each axis, where it is looked which numbers are used, and pixels along each side of them
 MOST_CHANNELS = 4  # on an axis that may be one of channels
 
 
@@ -88,6 +92,39 @@ def _rows_columns_channels(array: Any, axes: Sequence[str]) -> Any:
     if "c" not in axes:
         return array.transpose(axes.index("y"), axes.index("x"))[..., None]
     return array.transpose(*(axes.index(name) for name in YXC))
+
+
+def read_part(array: Any, box: tuple[slice, slice]) -> NDArray[Any]:
+    """A part of a picture that `open_large` opened, as it is stored."""
+    try:
+        return np.asarray(array[box].compute(scheduler="synchronous"))
+    except Exception as error:  # of a damaged file a decoder may raise nearly anything
+        raise OSError(f"the picture cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from error
+
+
+def ends_of_large(array: Any) -> ValueRange:
+    """The numbers of no and of full intensity, by the rule of `as_picture`, from some places all over a picture.
+
+    What cannot be read is left out; where that is all of them, smaller places are tried, which may pass it by.
+    """
+    if array.dtype == np.uint8:
+        return value_range(np.zeros((1, 1, 1), np.uint8))
+    for small in (False, True):
+        rows, columns = (_places(n, max(1, n // (2 * PLACES)) if small else PLACE) for n in array.shape[:2])
+        found = []
+        for down, across in product(rows, columns):
+            with suppress(OSError):
+                found.append(read_part(array, (down, across)))
+        if found:
+            return value_range(np.stack(found))
+    raise OSError("the picture cannot be read at any place")
+
+
+def _places(length: int, side: int) -> list[slice]:
+    """Where along an axis of so many pixels it is looked: everywhere, or at PLACES of `side` pixels."""
+    if length <= PLACES * side:
+        return [slice(0, length)]
+    return [slice(start, start + side) for start in np.linspace(0, length - side, PLACES).astype(int).tolist()]
 
 
 def create_ome_zarr(
