@@ -18,7 +18,7 @@ if os.environ.get("SPINSEG_TEST_SEED"):  # before anything draws
 
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [OTHER_SEEDS, os.environ.get("PYTHONPATH", "")]))
 
-from spinseg.pictures import PICTURES
+from spinseg.pictures import PICTURES  # noqa: E402
 
 # Tests wait for conditions, on machines however busy. This many seconds only keep one that hangs from doing so forever.
 PATIENCE = 600

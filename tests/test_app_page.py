@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image
 
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
@@ -25,6 +26,7 @@ from spinseg.cli import app as command_line
 from spinseg.image.files import read_picture
 from spinseg.inference.estimates import co_clustering, separation_probability
 from spinseg.inference.starts import STARTS
+from spinseg.presets import PRESETS
 
 
 @pytest.fixture(scope="module")
@@ -365,6 +367,35 @@ def test_controls_are_checked_against_their_ranges(control):
     for value in (control.least - 1, control.most + 1, "1", True, [1], float("nan"), float("inf"), 10**400):
         with pytest.raises(ValueError, match=f"^{control.name} must "):
             Chosen.read({"prior": prior, control.name: value})
+
+
+def test_what_is_transparent_is_outside_and_12_bits_are_seen(path, tmp_path):
+    with Image.open(path) as picture:
+        grey = np.asarray(picture.convert("L"))
+    deep, inside = grey.astype(np.uint16) * 16, np.ones(grey.shape, bool)
+    inside[30:70, 20:50] = False
+    clear = np.dstack([deep, deep, deep, np.where(inside, 4095, 0)]).astype(np.uint16)
+    tifffile.imwrite(tmp_path / "deep.tif", clear, photometric="rgb", extrasamples=["unassalpha"])
+
+    async def used(page):
+        await page.choose(Chosen.read({"n_sites": 200, "chains": 1}))
+        await swept(page, 3)
+        return await page.segmentation(), await page.repeat()
+
+    with ThreadPoolExecutor(1) as chains, ThreadPoolExecutor(1) as others:
+        page = Page(read_picture(tmp_path / "deep.tif"), str(tmp_path / "deep.tif"), Threads(chains, others))
+        found, told = asyncio.run(used(page))
+        page.close()
+    assert np.ptp(page.shown[inside]) > 200
+    assert ((page.sites() == -1) == ~inside).all() and ((found.labels == -1) == ~inside).all()
+    same(found, repeated(told["python"]))
+
+
+def test_detail_is_left_out_of_settings_that_have_none():
+    with pytest.raises(ValueError, match=r"^detail must be left out"):
+        Chosen(preset="paper", detail=0.2).settings(10_000)
+    only = {control.name: control.only for control in CONTROLS}["detail"]
+    assert [name for name, settings in PRESETS.items() if settings.has_detail] == [only]
 
 
 def test_what_a_prior_does_not_have_is_left_out():

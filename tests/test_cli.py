@@ -236,6 +236,31 @@ def test_wrong_usage_is_exit_code_2(photo, tmp_path, options, line, monkeypatch,
     assert not list(tmp_path.rglob("*.*"))
 
 
+@pytest.mark.parametrize(
+    "options, line",
+    [
+        (["--chains", "0"], "chains must be a whole number of at least 1; received 0"),
+        (["--sites", "-3"], "n_sites must be a whole number of at least 1; received -3"),
+        (["--init", "one,x", "--chains", "2"], "init must be one of 'one', 'singletons', 'greedy'; received 'x'"),
+        (["--preset", "paper", "--detail", "0.9"], "detail must be left out where couplings do not carry the evidence"),
+        (["--seed", "-1"], "rng must be a whole number of at least 0, a Generator or None; received -1"),
+        (["--mask", "no-such-mask.png"], "no-such-mask.png must be a file that can be read"),
+    ],
+)
+@pytest.mark.parametrize("more", [[], ["--resume"], ["--jobs", "2"]], ids=str)
+def test_what_is_wrong_for_all_pictures_is_told_once(photo, tmp_path, options, line, more, monkeypatch, capsys):
+    """Also where results are there already, and where a picture is not."""
+    (tmp_path / photo.stem).mkdir()
+    (tmp_path / photo.stem / "labels.tif").write_bytes(b"kept")
+    sources = [str(photo), str(tmp_path / "none.png"), str(photo)]
+    monkeypatch.setattr(sys, "argv", ["spinseg", "segment", *sources, "--out", str(tmp_path), *options, *more])
+    with pytest.raises(SystemExit) as end:
+        main()
+    told = capsys.readouterr().err
+    assert end.value.code == 2 and told.startswith(f"spinseg: {line}") and len(told.splitlines()) == 1
+    assert [path.name for path in tmp_path.rglob("*.*")] == ["labels.tif"]
+
+
 def test_a_mask_must_fit(photo, tmp_path):
     Image.new("L", (9, 9), 255).save(tmp_path / "mask.png")
     run = spinseg("segment", photo, "--out", tmp_path / "out", "--mask", tmp_path / "mask.png", *FAST, check=2)

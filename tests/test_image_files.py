@@ -156,6 +156,10 @@ def test_grey_with_transparency_is_laid_over_white_like_colour(tmp_path):
         np.testing.assert_array_equal(read_image(saved(tmp_path / "la", both, form, **options)), expected, strict=True)
     found = read_image(saved(tmp_path / "keyed", GREY, "PNG", transparency=int(GREY[0, 0])))
     assert np.array_equal(found[..., 3] == 0, GREY[0, 0] == GREY)
+    deep = read_image(saved(tmp_path / "deep", DEEP, "PNG", transparency=int(DEEP[0, 0])))
+    expected = np.dstack([DEEP, DEEP, DEEP, np.where(DEEP[0, 0] == DEEP, 0, 65535).astype(np.uint16)])
+    np.testing.assert_array_equal(deep, expected, strict=True)
+    assert np.array_equal(read_picture(tmp_path / "deep").inside, DEEP[0, 0] != DEEP)
 
 
 def test_cmyk_becomes_rgb(tmp_path):

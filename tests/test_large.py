@@ -20,9 +20,12 @@ from conftest import PATIENCE, wait_until
 from spinseg import cli
 from spinseg._errors import FailedTask, InvalidInput, Unfinished
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.large_files import create_ome_zarr, open_large
+from spinseg.image.intensity import value_range
+from spinseg.image.large_files import create_ome_zarr, ends_of_large, open_large
+from spinseg.image.pixels import as_picture
 from spinseg.image.render import boundaries, paint_edges
 from spinseg.image.shared_arrays import shared
+from spinseg.image.tiles import Tiling, tile_sites
 from spinseg.inference.estimates import separation_probability
 from spinseg.large import open_labels, segment_large
 from spinseg.pictures import PICTURES
@@ -350,6 +353,54 @@ def test_sites_that_are_gone_are_made_again_and_a_picture_that_was_replaced_is_t
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 2, overwrite=True)
     with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of the same run .* written again'$"):
         segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+
+
+def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, monkeypatch):
+    """Hot pixels, and a bright corner that only some tiles show, change nothing of the range of the others."""
+    monkeypatch.setattr("spinseg.large.in_processes", in_this_process)
+    seen = []
+    monkeypatch.setattr(
+        "spinseg.large.tile_sites", lambda picture, *more: (seen.append(picture), tile_sites(picture, *more))[1]
+    )
+    deep = image // 16
+    deep[3, 4] = deep[90, 100:103] = 65535
+    found = segment_large(da.from_array(deep), tmp_path / "deep", **FAST)
+    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["ends"]
+    assert 0 <= ends[0] < 500 and 3000 < ends[1] <= 4095
+    assert found.n_regions > 1 and check_written(found)
+    whole = as_picture(deep, channel_axis=-1)
+    tiles = list(Tiling.of(SHAPE, FAST["n_sites"], FAST["tile"]).tiles())
+    assert len(seen) == len(tiles)
+    for picture, tile in zip(seen, tiles, strict=True):
+        assert np.array_equal(picture.codes, whole.codes[tile.read])
+
+
+def test_a_run_that_goes_on_keeps_its_range(image, place, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.large.in_processes", in_this_process)
+    zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 16)
+    found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    (tmp_path / "out" / "tiles" / "000001.npz").unlink()
+    monkeypatch.setattr("spinseg.large.ends_of_large", lambda *_: 1 / 0)  # it is not found anew
+    again = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    assert np.array_equal(again.partition, found.partition)
+
+
+def test_the_range_of_a_large_picture_is_found_from_some_places(monkeypatch):
+    monkeypatch.setattr("spinseg.image.large_files.PLACE", 16)
+    rng = np.random.default_rng(0)
+    picture = rng.integers(1000, 3000, (500, 400, 2)).astype(np.uint16)
+    read = []
+    asked = da.map_blocks(
+        lambda block: (read.append(block.size), block)[1],
+        da.from_array(picture, chunks=25),
+        dtype="u2",
+        meta=picture[:0, :0],
+    )
+    low, high = ends_of_large(asked)
+    assert 1000 <= low < 1050 and 2950 < high < 3000
+    assert (low, high) == ends_of_large(asked) and sum(read) < 2 * picture.size
+    assert ends_of_large(da.from_array(picture.astype(np.uint8))) == (0, 255)
+    assert ends_of_large(da.from_array(picture[:100, :120])) == value_range(picture[:100, :120])
 
 
 def test_a_generator_gives_the_seed(place, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from spinseg.image.adjacency import region_adjacency
 from spinseg.image.pixels import as_picture
 from spinseg.model.likelihoods import Flat
 from spinseg.pictures import PICTURES
-from spinseg.presets import MOST_COUNTED, PAPER, PHOTO, PRESETS, USUAL_PIXELS, prior_named
+from spinseg.presets import MOST_COUNTED, PAPER, PHOTO, PRESETS, USUAL_PIXELS, prior_named, settings_of
 from spinseg.segment import segment
 
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
@@ -59,6 +59,19 @@ def test_neither_number_type_nor_range_nor_place_of_channels_matter(picture, pre
         np.testing.assert_array_equal(ss.segment(same, **keywords).labels, labels)
     moved = np.moveaxis(picture, -1, 0)
     np.testing.assert_array_equal(ss.segment(moved, channel_axis=0, **keywords).labels, labels)
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_12_bits_and_hot_pixels_divide_as_8_bits_do(picture, preset):
+    keywords = {"preset": preset, "sweeps": 20, "chains": 1, "rng": 1}
+    deep = picture.astype(np.uint16) * 16
+    found = ss.segment(deep, **keywords)
+    assert found.n_clusters > 1 and np.ptp(found.picture.rgb) > 200
+    np.testing.assert_array_equal(ss.segment(deep.astype(np.int32), **keywords).labels, found.labels)
+    hot = deep.copy()
+    hot[7:9, 11] = hot[60, 70:73] = 65535
+    others = (hot == deep).all(axis=-1)
+    np.testing.assert_array_equal(ss.segment(hot, **keywords).picture.codes[others], found.picture.codes[others])
 
 
 def test_a_seed_gives_the_same_again_and_none_draws_one(picture):
@@ -112,6 +125,43 @@ def test_the_paper_preset_is_the_papers(picture):
     assert found.model.prior.concentration == 3 and (found.model.beta == 0.02).all()
     assert found.model.likelihood.concentration == 50
     np.testing.assert_array_equal(found.partition, found.chains.best_labels)
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_what_is_masked_or_transparent_is_as_outside_a_mask(picture, preset, tmp_path):
+    inside = np.ones(picture.shape[:2], bool)
+    inside[20:70, 30:90] = False
+    keywords = {"preset": preset, "sweeps": 10, "rng": 0}
+    expected = ss.segment(picture, mask=inside, **keywords).labels
+    masked = np.ma.array(picture, mask=np.repeat(~inside[..., None], 3, axis=-1))
+    clear = np.dstack([picture, np.where(inside, 255, 0).astype(np.uint8)])
+    clear[~inside, :3] = 7  # of no matter
+    Image.fromarray(clear).save(tmp_path / "clear.png")
+    for image in (masked, clear, tmp_path / "clear.png"):
+        found = ss.segment(image, **keywords)
+        np.testing.assert_array_equal(found.labels, expected)
+        assert ((found.labels == -1) == ~inside).all()
+    found.save(tmp_path, ["labels.tif", "labels.png"])
+    np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), expected)
+    half = inside.copy()
+    half[:, 80:] = False
+    found = ss.segment(masked, mask=half, **keywords)
+    assert ((found.labels == -1) == ~half).all()
+
+
+def test_a_palette_with_transparency_has_an_outside(picture, tmp_path):
+    indexed = Image.fromarray(picture).quantize(31)
+    drawn = np.array(indexed)
+    drawn[20:70, 30:90] = 31
+    image = Image.fromarray(drawn)
+    image.putpalette([*indexed.getpalette()[:93], 0, 0, 0])
+    for name in ("picture.png", "picture.gif"):
+        image.save(tmp_path / name, transparency=31)
+        found = ss.segment(tmp_path / name, sweeps=10, rng=0)
+        assert ((found.labels == -1) == (drawn == 31)).all(), name
+    Image.new("RGBA", (30, 20), (9, 9, 9, 0)).save(tmp_path / "nothing.png")
+    with pytest.raises(ValueError, match=r"^image must have a pixel that is not transparent; received .*$"):
+        ss.segment(tmp_path / "nothing.png")
 
 
 def test_outside_the_mask_nothing_is_labelled(picture, tmp_path):
@@ -216,6 +266,95 @@ def test_wrong_wishes_get_one_line(picture, keywords, line):
     with pytest.raises(ValueError, match=line) as error:
         ss.segment(picture, **keywords)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "keywords, line",
+    [
+        ({"chains": 0}, "chains must be a whole number of at least 1; received 0"),
+        ({"chains": 2.5}, "chains must be a whole number of at least 1; received 2.5"),
+        ({"sweeps": "9"}, "sweeps must be a whole number of at least 1; received '9'"),
+        ({"sweeps": 10**9, "chains": 8}, "sweeps must keep the traces below 8 GB; received 1000000000"),
+        ({"n_sites": -3}, "n_sites must be a whole number of at least 1; received -3"),
+        ({"n_sites": 9, "sites": "pixels"}, "n_sites must be None where every pixel is a site; received 9"),
+        ({"sites": 7}, "sites must be a kind of sites or have two or three axes; received ()"),
+        ({"sites": np.zeros((4, 5))}, "sites must be whole numbers; received 'float64'"),
+        ({"moves": "x"}, "moves must be one of 'auto', 'gsw'; received 'x'"),
+        ({"lam": -1}, "lam must be a finite number of at least 0; received -1"),
+        ({"lam": "strong"}, "lam must be a finite number of at least 0; received 'strong'"),
+        ({"lam": [1.0, -2.0]}, "lam must not be negative; received -2.0"),
+        ({"lam": np.ones((2, 2))}, "lam must have shape (any); received (2, 2)"),
+        ({"init": "x"}, "init must be one of 'one', 'singletons', 'greedy'; received 'x'"),
+        ({"init": ("one", "x"), "chains": 2}, "init must be one of 'one', 'singletons', 'greedy'; received 'x'"),
+        (
+            {"init": ["one"] * 3, "chains": 2},
+            "init must be one start, or one for each of 2 chains; received '3 starts'",
+        ),
+        ({"init": np.zeros(9)}, "init must be whole numbers; received 'float64'"),
+        ({"init": np.zeros((3, 9), int)}, "init must be one start, or one for each of 2 chains; received '3 starts'"),
+        ({"init": np.zeros((2, 3, 4), int)}, "init must be labels of the sites, or such for each chain; rec"),
+        ({"connectivity": 0, "sites": "pixels"}, "connectivity must be a whole number of at least 1; received 0"),
+        ({"n_words": 0}, "n_words must be a whole number of at least 1; received 0"),
+        ({"phi": 0}, "phi must be a finite number above 0; received 0"),
+        ({"estimate": "mean"}, "estimate must be one of 'best', 'vi'; received 'mean'"),
+        ({"workers": 0}, "workers must be a whole number of at least 1; received 0"),
+        ({"channel_axis": "last"}, "channel_axis must be None, 'auto' or the number of an axis; received 'last'"),
+        ({"channel_axis": 1.0}, "channel_axis must be None, 'auto' or the number of an axis; received 1.0"),
+        ({"mask": np.zeros((5, 5), bool)}, "mask must leave some pixel inside; received 'all False'"),
+        ({"mask": np.zeros((5, 5))}, "mask must be True inside and False outside; received 'float64'"),
+        ({"mask": "no such mask.png"}, "no such mask.png must be a file that can be read"),
+        ({"rng": -1}, "rng must be a whole number of at least 0, a Generator or None; received -1"),
+    ],
+)
+def test_settings_are_checked_before_the_picture_is_read(keywords, line):
+    with pytest.raises((ValueError, OSError), match="^" + re.escape(line)) as error:
+        ss.segment("no such picture.png", **keywords)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "keywords, line",
+    [
+        ({"sites": np.zeros((2, 2), int)}, "sites must have the image's shape (120, 160); received (2, 2)"),
+        ({"sites": "pixels", "connectivity": 3}, "connectivity must be at most the 2 axes of the image; received 3"),
+        ({"preset": "paper", "n_words": 100}, "n_words must be one of 30, 60, 120, 240, 480 for the general codebook"),
+    ],
+)
+def test_what_does_not_fit_the_picture_is_told_before_sites_are_made(picture, keywords, line, monkeypatch):
+    monkeypatch.setattr("spinseg.scene.maps_for", lambda *_: 1 / 0)
+    with pytest.raises(ValueError, match="^" + re.escape(line)):
+        ss.segment(picture, **keywords)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"preset": "paper"},
+        {"beta": 0.3, "regions": False},
+        {"preset": "paper", "sites": "pixels", "init": "coarse"},
+        {"sites": "pixels", "init": "one", "regions": False},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("detail", [0.5, 0.9])
+def test_a_detail_without_effect_is_refused(keywords, detail):
+    with pytest.raises(ValueError, match=rf"^detail must be left out where .*; received {detail}$"):
+        ss.segment("no such picture.png", detail=detail, **keywords)
+
+
+@pytest.mark.parametrize(
+    "keywords", [{"beta": 0.3}, {"regions": False}, {"preset": "paper", "regions": True}, {"sites": "pixels"}], ids=str
+)
+def test_a_detail_with_an_effect_is_not_refused(keywords):
+    given = {"detail": 0.9, **keywords}
+    assert settings_of(given.pop("preset", "photo"), given).detail == 0.9
+
+
+def test_chains_of_pixels_may_start_from_coarse_settings_of_the_paper():
+    image = np.zeros((20, 24))
+    image[:, 12:] = 1
+    found = ss.segment(image, "paper", sites="pixels", init="coarse", beta=1.0, sweeps=2, rng=0)
+    assert found.labels.shape == image.shape
 
 
 def test_ctrl_c_keeps_the_sweeps_that_are_finished(picture):

@@ -18,8 +18,11 @@ from typing import Any, NamedTuple
 from spinseg._checks import InvalidInput, refuse, whole, writable_folder
 from spinseg._errors import expected, line_of
 from spinseg.cluster import on_cluster
+from spinseg.image.files import read_mask
+from spinseg.image.pixels import checked_mask
 from spinseg.inference.progress import Report, compiling_notice, reporting
 from spinseg.inference.sampler import sample
+from spinseg.inference.sampling import generator
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.priors import DirichletProcess
@@ -163,6 +166,7 @@ def segment_files(
     if jobs is not None and dask is not None:
         refuse("jobs", "be left out where dask is given", jobs)
     jobs = whole("jobs", 1 if jobs is None else jobs, at_least=1)
+    _check_keywords(keywords)
     writable_folder("out", out)
     tasks: dict[int, tuple[str, str]] = {}
     for index, (source, folder) in enumerate(zip(sources, folders_for(sources, out), strict=True)):
@@ -207,10 +211,24 @@ def _known(source: str, folder: str, asked: dict[str, Any] | None, overwrite: bo
         return Outcome(source, folder, 0.0, error=_line(source, line_of(problem)))
 
 
+def _check_keywords(keywords: dict[str, Any]) -> None:
+    """Refuse, once, what `segment` would refuse for every picture."""
+    _settings(keywords)
+    generator(keywords.get("rng"))
+    if keywords.get("mask") is not None:
+        checked_mask(read_mask(keywords["mask"]))
+
+
+def _settings(keywords: dict[str, Any]) -> Settings:
+    """The settings that `segment` makes of its keywords."""
+    chosen = {name: value for name, value in keywords.items() if name in Settings.__dataclass_fields__}
+    preset = chosen.pop("preset", "photo")
+    return settings_of(preset, chosen)
+
+
 def _asked(source: str, keywords: dict[str, Any]) -> dict[str, Any]:
     """What result.json would say of a run, as far as it is known before."""
-    chosen = {name: value for name, value in keywords.items() if name in Settings.__dataclass_fields__}
-    settings = plain_settings(settings_of(keywords.get("preset", "photo"), chosen))
+    settings = plain_settings(_settings(keywords))
     told = {"source": source, "mask": keywords.get("mask"), "seed": keywords.get("rng"), "settings": settings}
     text = json.dumps(told | {"versions": {"spinseg": version("spinseg")}}, ensure_ascii=False)
     return json.loads(text.encode(errors="replace"))  # as it is written and read

@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from spinseg._atomic import printable, say
-from spinseg._checks import InvalidInput, number, refuse, whole
+from spinseg._checks import number, refuse, whole
 from spinseg._errors import expected
 from spinseg.cluster import on_cluster
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.boundaries import hardly_varies, log_odds_of_plain, plain_cues_of, signed_couplings
 from spinseg.image.features import Codebook
 from spinseg.image.files import write_png
-from spinseg.image.large_files import create_ome_zarr, open_large, write_chunk
+from spinseg.image.intensity import ValueRange
+from spinseg.image.large_files import create_ome_zarr, open_large, read_part, write_chunk
 from spinseg.image.pixels import Picture, as_picture
 from spinseg.image.render import label_colours, paint_edges
 from spinseg.image.shared_arrays import shared
@@ -113,7 +114,9 @@ def segment_large(
     Parameters
     ----------
     image : path or Dask array
-        Of one plane, uint8 or uint16: a folder of Zarr or OME-Zarr, or a TIFF file.
+        Of one plane, uint8 or uint16: a folder of Zarr or OME-Zarr, or a TIFF file. Intensities of uint16 run over the
+        numbers used, by the rule of `segment`; of more than 2048 pixels along an axis, 256 at each of 8 places are
+        looked at for that.
     out : path
         The folder; made where it is not there. One that holds the results of another picture, version, tiling or seed,
         or other files of the names that are written, is refused and left as it is. A Dask array is known by its name.
@@ -147,7 +150,7 @@ def segment_large(
     run = begin_run(Path(out), image, array, tiling, rng)
     folder, seed = run.folder, run.seed
 
-    codebook = _codebook(array, settings)
+    codebook = _codebook(array, settings, run.ends)
     source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else array
     _do_tiles(source, run, tiling, codebook, jobs, dask, progress is True)
     known = gathered(read_parts(run, tiling), tiling.n_cells, len(codebook))
@@ -168,24 +171,18 @@ def segment_large(
     return LargeSegmentation(folder, n_regions, partition, separation, model, drawn, seed)
 
 
-def _codebook(array: Any, settings: Settings) -> Codebook:
+def _codebook(array: Any, settings: Settings, ends: ValueRange) -> Codebook:
     """The general colour words, or some fitted to a few places of a picture of other channels."""
     if array.shape[-1] in (1, 3):
         return Codebook.general(settings.n_words)
     rows, columns = (np.linspace(0, max(length - 64, 0), 8).astype(int) for length in array.shape[:2])
-    crops = [_read(array, (slice(r, r + 64), slice(c, c + 64))) for r in rows for c in columns]
+    crops = [_read(array, (slice(r, r + 64), slice(c, c + 64)), ends) for r in rows for c in columns]
     return Codebook.fit(crops, settings.n_words, rng=0)
 
 
-def _read(array: Any, box: tuple[slice, slice], source: Any = None) -> Picture:
-    """A part of a picture; where it cannot be read, the line names its file."""
-    try:
-        found = np.asarray(array[box].compute(scheduler="synchronous"))
-    except Exception as error:  # of a damaged file a decoder may raise nearly anything
-        told = " ".join(f"{type(error).__name__} {error}".split())
-        named = f"{source}: " if isinstance(source, str) else ""
-        raise InvalidInput(f"the picture cannot be read: {named}{told}") from error
-    return as_picture(found, channel_axis=-1)
+def _read(array: Any, box: tuple[slice, slice], ends: ValueRange, source: Any = None) -> Picture:
+    """A part of a picture; intensities run between the same numbers in all parts."""
+    return as_picture(read_part(array, box, source), channel_axis=-1, ends=ends)
 
 
 def _do_tiles(
@@ -212,7 +209,7 @@ def _do_tile(
     """Make the sites of one tile and write them; None, or why not. It takes seconds, and is not cut short."""
     index, tile = task
     try:
-        sites, part = tile_sites(_read(open_large(source), tile.read, source), tile, tiling, codebook)
+        sites, part = tile_sites(_read(open_large(source), tile.read, run.ends, source), tile, tiling, codebook)
         place = run.folder / "sites.zarr"
         write_chunk(place, create_ome_zarr(place, tiling.shape, tiling.side, np.int32, -1), tile.own, sites)
         write_part(run, index, sites, part)

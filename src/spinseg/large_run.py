@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from spinseg._atomic import atomic_write, printable, say
 from spinseg._checks import refuse
-from spinseg.image.large_files import picture_state
+from spinseg.image.intensity import ValueRange
+from spinseg.image.large_files import ends_of_large, picture_state
 from spinseg.image.tiles import Tile, Tiling
 from spinseg.inference.sampler import seed_of
 
@@ -38,11 +39,15 @@ MOST_TOLD = 10  # damaged tiles by number
 
 
 class Run(NamedTuple):
-    """A run: its folder, its seed, and its plan as text, which each tile carries."""
+    """A run: its folder, its seed, its plan as text, which each tile carries, and the numbers of no and full intensity.
+
+    These are found once, so that they are the same for all tiles, also when the run goes on.
+    """
 
     folder: Path
     seed: int
     plan: str
+    ends: ValueRange
 
 
 def begin_run(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> Run:
@@ -56,7 +61,7 @@ def begin_run(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) ->
     plan |= {"source": os.path.abspath(image) if named else f"a Dask array, {array.name}"}
     plan |= {"shape": list(array.shape), "dtype": str(array.dtype), **tiling._asdict()}
     plan, seed = json.loads(json.dumps(plan | {"picture": picture_state(image) if named else None})), seed_of(rng)
-    before = _plan_before(folder) or plan | {"seed": seed}
+    before = _plan_before(folder) or plan | {"seed": seed, "ends": list(ends_of_large(array))}
     _refuse_another(folder, plan, before)
     if rng is not None and seed != before["seed"]:
         refuse("rng", f"be the seed of the run in {folder}, {before['seed']}", rng)
@@ -69,7 +74,8 @@ def begin_run(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) ->
         say(f"{printable(path)} is damaged, and is written again")
     if damaged or not path.exists():
         write_json(path, before)
-    return Run(folder, int(before["seed"]), json.dumps(before))
+    low, high = before["ends"]
+    return Run(folder, int(before["seed"]), json.dumps(before), (float(low), float(high)))
 
 
 def _check_place(folder: Path, image: Any) -> None:
@@ -108,7 +114,7 @@ def _plan_in(path: Path) -> dict[str, Any] | None:
         else:
             text = path.read_text(encoding="utf-8")
         plan = json.loads(text)
-        return plan if isinstance(plan["seed"], int) and plan["source"] else None
+        return plan if isinstance(plan["seed"], int) and plan["source"] and len(plan["ends"]) == 2 else None
     except Exception:  # of a damaged file a decoder may raise nearly anything
         return None
 

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._checks import number, one_of, refuse, whole
+from spinseg._checks import number, one_of, refuse, whole, whole_numbers
 from spinseg.image.features import Codebook
 from spinseg.image.superpixels import KINDS
-from spinseg.inference.bonds import Lam
+from spinseg.inference.bonds import Lam, check_lam
+from spinseg.inference.sampling import MOVES, check_length, listed_starts
 from spinseg.inference.starts import STARTS
 from spinseg.model.priors import (
     DirichletProcess,
@@ -95,31 +96,72 @@ class Settings:
     chains: int
 
     def __post_init__(self) -> None:
+        """Refuse whatever can be refused without a picture."""
+        self._check_sites()
+        self._check_model()
+        one_of("estimate", self.estimate, ESTIMATES)
+        one_of("moves", self.moves, MOVES)
+        check_lam(self.lam)
+        check_length(self.sweeps, self.chains)
+        self._check_init()
+
+    def _check_sites(self) -> None:
         if isinstance(self.sites, str):
             one_of("sites", self.sites, KINDS)
+        elif whole_numbers("sites", self.sites).ndim not in (2, 3):
+            refuse("sites", "be a kind of sites or have two or three axes", np.shape(self.sites))
+        if self.n_sites is not None:
+            if self.of_pixels:
+                refuse("n_sites", "be None where every pixel is a site", self.n_sites)
+            whole("n_sites", self.n_sites, at_least=1)
+        whole("connectivity", self.connectivity, at_least=1)
+        if self.connectivity != 1 and not self.of_pixels:
+            refuse("connectivity", "be 1 where sites are not pixels", self.connectivity)
+        number("pixels_per_site", self.pixels_per_site, above=0)
+        whole("fewest_sites", self.fewest_sites, at_least=1)
+        if self.max_pixels is not None:
+            whole("max_pixels", self.max_pixels, at_least=1)
+
+    def _check_model(self) -> None:
         if not isinstance(self.codebook, Codebook):
             one_of("codebook", self.codebook, ("general", "image"))
         whole("n_words", self.n_words, at_least=1)
+        one_of("likelihood", self.likelihood, ("words", "gaussian"))
         number("count_weight", self.count_weight, above=0)
         number("phi", self.phi, above=0)
         if not isinstance(self.prior, PartitionPrior):
             refuse("prior", "be a PartitionPrior", self.prior)
         if not (isinstance(self.beta, str) and self.beta in ("signed", "contrast")):
             number("beta", self.beta)
-        whole("connectivity", self.connectivity, at_least=1)
-        if self.connectivity != 1 and not self.of_pixels:
-            refuse("connectivity", "be 1 where sites are not pixels", self.connectivity)
         if not isinstance(self.regions, (bool, np.bool_)):
             refuse("regions", "be True or False", self.regions)
-        one_of("estimate", self.estimate, ESTIMATES)
         number("detail", self.detail, at_least=0, at_most=1)
+
+    def _check_init(self) -> None:
+        """Refuse a start that is none, or as many as there are not chains; which labels fit, only the sites tell."""
         if isinstance(self.init, str):
             one_of("init", self.init, (*STARTS, "coarse") if self.of_pixels else STARTS)
+            return
+        starts = listed_starts(self.init)
+        for start in [self.init] if starts is None else starts:
+            if isinstance(start, str):
+                one_of("init", start, STARTS)
+            elif whole_numbers("init", start).ndim != 1:
+                refuse("init", "be labels of the sites, or such for each chain", np.shape(start))
+        if starts is not None and len(starts) != self.chains:
+            refuse("init", f"be one start, or one for each of {self.chains} chains", f"{len(starts)} starts")
 
     @property
     def of_pixels(self) -> bool:
         """Whether every pixel is a site."""
         return isinstance(self.sites, str) and self.sites == "pixels"
+
+    @property
+    def has_detail(self) -> bool:
+        """Whether `detail` has an effect: on couplings, on regions, or on the segmentation that chains start from."""
+        signed = isinstance(self.beta, str) and self.beta == "signed"
+        coarse = isinstance(self.init, str) and self.init == "coarse" and self.preset == "photo"
+        return signed or bool(self.regions) or coarse
 
     def pixels_per_site_of(self, n_pixels: int) -> float:
         """Pixels to a site: fewer in a small picture, so that it has `fewest_sites`, but not below FEWEST_PIXELS."""
@@ -218,9 +260,13 @@ def _usual(preset: str, sites: Any) -> Settings:
 
 
 def settings_of(preset: str, given: Mapping[str, Any]) -> Settings:
-    """The settings of a preset, with those given in their place."""
+    """The settings of a preset, with those given in their place; refused where one would have no effect."""
     one_of("preset", preset, list(PRESETS))
-    return replace(_usual(preset, given.get("sites")), **given)
+    settings = replace(_usual(preset, given.get("sites")), **given)
+    if "detail" in given and not settings.has_detail:
+        rule = "be left out where couplings do not carry the evidence of a boundary and there are no regions"
+        refuse("detail", f"{rule}, as in the preset 'paper'", given["detail"])
+    return settings
 
 
 def prior_named(

@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spinseg._checks import refuse
 from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacency
-from spinseg.image.features import site_sizes
+from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.files import read_mask, read_picture
-from spinseg.image.pixels import ChannelAxis, Picture, WorkingCopy, as_picture, checked_mask, working_copy
+from spinseg.image.pixels import (
+    ChannelAxis,
+    Picture,
+    WorkingCopy,
+    as_picture,
+    check_channel_axis,
+    checked_mask,
+    working_copy,
+)
 from spinseg.image.render import paint_edges
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.chains import Chains
@@ -79,14 +88,15 @@ def prepare(
     channel_axis: ChannelAxis = "auto",
 ) -> Scene:
     """A picture with its sites and its posterior."""
-    picture, inside = _read(image, mask, channel_axis)
+    picture = _read(image, mask, channel_axis)
+    _check_fit(settings, picture)
     told: dict[str, Any] = {
         "channel_axis": channel_axis,
         "source": os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
         "mask": None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "an array",
     }
     made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
-    seen = working_copy(picture, inside, settings.max_pixels if made_here else None)
+    seen = working_copy(picture, picture.inside, settings.max_pixels if made_here else None)
     return Scene(picture, settings, seen, *_posterior(seen, settings), told)
 
 
@@ -94,14 +104,28 @@ def _read(
     image: Picture | ArrayLike | str | os.PathLike[str],
     mask: ArrayLike | str | os.PathLike[str] | None,
     channel_axis: ChannelAxis,
-) -> tuple[Picture, NDArray[np.bool_] | None]:
-    """The picture in standard form, and its mask, each from a file or an array."""
-    inside = read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask
+) -> Picture:
+    """The picture in standard form, with what is inside, each from a file or an array; the mask comes first."""
+    check_channel_axis(channel_axis)
+    if mask is not None:
+        mask = checked_mask(read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask)
     if isinstance(image, (str, os.PathLike)):
-        picture = read_picture(image, channel_axis=channel_axis, mask=inside)
-    else:
-        picture = as_picture(image, channel_axis=channel_axis, mask=inside)
-    return picture, checked_mask(inside, picture.shape)
+        return read_picture(image, channel_axis=channel_axis, mask=mask)
+    return as_picture(image, channel_axis=channel_axis, mask=mask)
+
+
+def _check_fit(settings: Settings, picture: Picture) -> None:
+    """Refuse settings that are not for such a picture, before any work on it."""
+    shape = picture.shape
+    if not isinstance(settings.sites, str):
+        if np.shape(settings.sites) != shape:
+            refuse("sites", f"have the image's shape {shape}", np.shape(settings.sites))
+    elif settings.sites == "felzenszwalb" and len(shape) == 3:
+        refuse("sites", "be another than 'felzenszwalb' for a volume", settings.sites)
+    if settings.connectivity > len(shape):
+        refuse("connectivity", f"be at most the {len(shape)} axes of the image", settings.connectivity)
+    if settings.likelihood == "words" and settings.codebook == "general" and picture.n_channels == 3:
+        Codebook.general(settings.n_words)  # refuses numbers of words that there are not
 
 
 def _posterior(seen: WorkingCopy, settings: Settings) -> tuple[NDArray[np.int32], RegionAdjacency, Model]:

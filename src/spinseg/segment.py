@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spinseg._checks import whole
 from spinseg.image.features import Codebook
 from spinseg.image.pixels import ChannelAxis, Picture
 from spinseg.inference.bonds import Lam
@@ -17,7 +18,7 @@ from spinseg.inference.progress import Report
 from spinseg.inference.sampler import sample, seed_of, thin_to_fit
 from spinseg.model.priors import PartitionPrior
 from spinseg.model.target import Model
-from spinseg.presets import Settings, Start, settings_of
+from spinseg.presets import PRESETS, Settings, Start, settings_of
 from spinseg.scene import Scene, prepare
 from spinseg.segmentation import Segmentation, SegmentationInterrupted
 
@@ -58,7 +59,15 @@ def segment(
     Parameters
     ----------
     image : array, Picture or path
-        (H, W), (H, W, C) or a volume, of any number type, or a file that holds one. It is never changed.
+        (H, W), (H, W, C) or a volume, of any number type, or a file that holds one. It is never changed. What is
+        masked in a NumPy masked array is outside, and so are pixels of opacity 0.
+
+        Intensities of uint8 run from 0 to 255. Other numbers, of any type, run from 0 to 1 where those used lie there;
+        from 0 to 255 where they lie there and pass 2; from 0 to 65535 where they lie there and span three quarters of
+        it, or are 8 bits spread over 16; otherwise, as with 10, 12 or 14 bits, from the smallest to the largest that is
+        used, all channels alike. A number is used if five pixels of some 3 x 3 reach it, so that a few hot or dead
+        pixels have no say: at most one number in a thousand at either end (`spinseg.image.pixels.as_picture` has the
+        whole rule).
     preset : {"photo", "paper"}
         "photo" is the best that is known for photographs: sites that follow edges, couplings that carry the evidence of
         a boundary, and a tempered likelihood of colour and place. "paper" has the settings of Xu, Caron & Doucet:
@@ -91,7 +100,7 @@ def segment(
     detail : float, optional
         How finely a picture is divided, from 0 to 1, by default 0.5: how little evidence makes a boundary, where
         couplings carry it ("photo" without `beta`), and how small a piece may be, where there are `regions` (from 1.8 %
-        of the picture over 0.45 % to 0.11 %).
+        of the picture over 0.45 % to 0.11 %). Refused where there is neither, as in "paper".
     estimate : {"best", "vi"}, optional
         Which partition the labels come from: the best that the chains visited, or the one of least expected variation
         of information over all their draws (`minimum_vi`), which leaves out what the draws do not agree on.
@@ -101,7 +110,7 @@ def segment(
         Where chains start, as in `sample`. `found.chains.labels[:, -1]` is where those of another segmentation with the
         same sites ended.
     mask : array of bool or path, optional
-        Where to segment, in the image's shape.
+        Where to segment, in the image's shape; less what is masked or transparent in the image.
     channel_axis : int, None or "auto"
         As in `as_picture`.
     rng : int, Generator or None
@@ -126,6 +135,8 @@ def segment(
     given |= {"detail": detail, "estimate": estimate, "moves": moves, "lam": lam, "init": init}
     given |= {"sweeps": sweeps, "chains": chains}
     settings = settings_of(preset, {name: value for name, value in given.items() if value is not None})
+    if workers is not None:
+        whole("workers", workers, at_least=1)
     seed = seed_of(rng)
     scene = prepare(image, settings, mask, channel_axis)
     start = settings.init
@@ -151,7 +162,7 @@ def _coarse(scene: Scene, seed: int, workers: int | None, progress: bool | Repor
         scene.picture,
         settings.preset,
         mask=scene.seen.original_inside,
-        detail=settings.detail,
+        detail=settings.detail if PRESETS[settings.preset].has_detail else None,
         chains=settings.chains,
         rng=seed,
         workers=workers,

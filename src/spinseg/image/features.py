@@ -226,8 +226,10 @@ def _spread_out(points: NDArray[np.float32], count: int, rng: np.random.Generato
 
 
 def _some_pixels(picture: Picture, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Colours of pixels drawn from a picture, all of them where it has fewer."""
-    pixels = picture.codes.reshape(-1, picture.n_channels)
+    """Colours of pixels drawn from the inside of a picture, all of them where it has fewer."""
+    pixels = (picture.codes if picture.inside is None else picture.codes[picture.inside]).reshape(
+        -1, picture.n_channels
+    )
     if len(pixels) > count:
         pixels = pixels[rng.choice(len(pixels), count, replace=False)]
     return Picture(pixels).colours

@@ -78,7 +78,8 @@ def read_picture(
     """The picture in a file in standard form, as `as_picture` of `read_image`; `channel_axis` and `mask` as there.
 
     A TIFF says which of its axes are channels, and whether one is opacity: here five channels are not taken for a
-    volume, nor red, green, blue and infrared for RGBA. Files of more than `most_pixels` are refused undecoded.
+    volume, nor red, green, blue and infrared for RGBA. What is transparent is outside. Files of more than `most_pixels`
+    are refused undecoded.
     """
     array, own_axis = _read(path, most_pixels)
     return as_picture(array, channel_axis=own_axis if channel_axis == "auto" else channel_axis, mask=mask)
@@ -313,7 +314,13 @@ def _affordable(name: str, shape: tuple[int, ...], most_pixels: int) -> None:
 def _pixels(image: "Image.Image") -> NDArray[Any]:
     """What Pillow decodes, as grey, RGB or RGBA numbers."""
     if image.mode.startswith("I") and image.format == "PNG":  # 16-bit grey: "I;16", or "I" in older versions
-        return np.array(image).astype(np.uint16)
+        grey = np.array(image).astype(np.uint16)
+        clear = image.info.get("transparency")  # the one number that is transparent
+        return (
+            grey
+            if clear is None
+            else np.dstack([grey, grey, grey, np.where(grey == clear, 0, 65535)]).astype(np.uint16)
+        )
     if image.mode[0] in "IF":
         return np.array(image)
     if "transparency" in image.info or image.mode[-1] in "Aa":

@@ -3,19 +3,22 @@
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from spinseg._atomic import sync, sync_tree
 from spinseg._checks import refuse
-from spinseg._errors import MissingExtra
+from spinseg._errors import InvalidInput, MissingExtra
+from spinseg.image.intensity import ValueRange, value_range
 from spinseg.image.shared_arrays import SharedArray
 
 YXC = ("y", "x", "c")
+PLACES, PLACE = 8, 256  # along each axis, where it is looked which numbers are used, and pixels along each side of them
 MOST_CHANNELS = 4  # on an axis that may be one of channels
 
 
@@ -144,6 +147,41 @@ def _rows_columns_channels(array: Any, axes: Sequence[str]) -> Any:
     if "c" not in axes:
         return array.transpose(axes.index("y"), axes.index("x"))[..., None]
     return array.transpose(*(axes.index(name) for name in YXC))
+
+
+def read_part(array: Any, box: tuple[slice, slice], source: Any = None) -> NDArray[Any]:
+    """A part of a picture that `open_large` opened, as it is stored; where it cannot be read, the line names its file."""
+    try:
+        return np.asarray(array[box].compute(scheduler="synchronous"))
+    except Exception as error:  # of a damaged file a decoder may raise nearly anything
+        told = " ".join(f"{type(error).__name__} {error}".split())
+        named = f"{source}: " if isinstance(source, str) else ""
+        raise InvalidInput(f"the picture cannot be read: {named}{told}") from error
+
+
+def ends_of_large(array: Any) -> ValueRange:
+    """The numbers of no and of full intensity, by the rule of `as_picture`, from some places all over a picture.
+
+    What cannot be read is left out; where that is all of them, smaller places are tried, which may pass it by.
+    """
+    if array.dtype == np.uint8:
+        return value_range(np.zeros((1, 1, 1), np.uint8))
+    for small in (False, True):
+        rows, columns = (_places(n, max(1, n // (2 * PLACES)) if small else PLACE) for n in array.shape[:2])
+        found = []
+        for down, across in product(rows, columns):
+            with suppress(InvalidInput):
+                found.append(read_part(array, (down, across)))
+        if found:
+            return value_range(np.stack(found))
+    raise InvalidInput("the picture cannot be read at any place")
+
+
+def _places(length: int, side: int) -> list[slice]:
+    """Where along an axis of so many pixels it is looked: everywhere, or at PLACES of `side` pixels."""
+    if length <= PLACES * side:
+        return [slice(0, length)]
+    return [slice(start, start + side) for start in np.linspace(0, length - side, PLACES).astype(int).tolist()]
 
 
 def create_ome_zarr(

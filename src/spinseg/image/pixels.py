@@ -1,17 +1,16 @@
 """What a caller passes as an image, in one standard form."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import LARGEST, refuse
+from spinseg._checks import number, refuse
+from spinseg.image.intensity import FULL, ValueRange, codes_of, extremes, standard_range, value_range
 
 ChannelAxis = int | Literal["auto"] | None
-
-FULL = 65535  # the code of full intensity; 255 * 257, so that every 8-bit value has a 16-bit code of its own
 
 # Linear sRGB to CIE XYZ over the white point (D65, 2 degrees), as in skimage.color: its matrix and its white.
 _XYZ_OF_RGB = np.array(
@@ -31,9 +30,12 @@ class Picture:
     ----------
     codes : (*shape, n_channels) array of uint16
         Three channels are sRGB (a grey image has three equal ones); any other number are channels as such.
+    inside : (*shape) array of bool, or None where all of it is inside
+        False where a pixel is masked or transparent.
     """
 
     codes: NDArray[np.uint16]
+    inside: NDArray[np.bool_] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,23 +72,43 @@ class Picture:
 
 
 def as_picture(
-    image: "Picture | ArrayLike", *, channel_axis: ChannelAxis = "auto", mask: ArrayLike | None = None
+    image: "Picture | ArrayLike",
+    *,
+    channel_axis: ChannelAxis = "auto",
+    mask: ArrayLike | None = None,
+    ends: ValueRange | None = None,
 ) -> Picture:
     """The image in standard form; the array passed is never changed.
 
     Parameters
     ----------
     image : Picture or array
-        (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C). Unsigned 8- and 16-bit numbers run to the largest of their kind.
-        Other numbers are taken as they are where they lie in 0..1, over 255 where they lie in 0..255 and pass 2, and
-        stretched from their smallest to their largest value otherwise: all channels alike, so that they keep their
-        proportions. One channel is grey, three are sRGB.
+        (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C). One channel is grey, three are sRGB. Of a NumPy masked array a
+        pixel is outside if any of its channels is masked.
     channel_axis : int, None or "auto"
         Where the channels are; None for an image without. "auto" takes the last axis of a 4-D image and one of at most
-        4 in a 3-D image, which else is a volume; four channels are then RGBA, laid over white, for the colour
-        of a transparent pixel is arbitrary. Four channels on an axis named by its number are just channels.
+        4 in a 3-D image, which else is a volume; four channels are then RGBA. Pixels of opacity 0 are outside, since
+        their colour is arbitrary; others are laid over white. Four channels on an axis named by its number are just
+        channels.
     mask : (*shape) array of bool, optional
-        Numbers outside have no say in the range, and may be NaN or infinite.
+        Numbers outside have no say in the range, and may be NaN or infinite. It adds to what is masked or transparent.
+    ends : (float, float), optional
+        The numbers of no and of full intensity, instead of those below.
+
+    Notes
+    -----
+    Intensities of uint8 run from 0 to 255. Other numbers, of any type, run
+
+    - from 0 to 1 where those used lie in 0..1,
+    - from 0 to 255 where they lie in 0..255 and pass 2,
+    - from 0 to 65535 where they lie in 0..65535 and span three quarters of that or more, or are all multiples of 257,
+      which is 8 bits spread over 16,
+    - from the smallest to the largest that is used otherwise, as with 10, 12 or 14 bits: all channels alike, so that
+      they keep their proportions.
+
+    A number is used if five pixels of some 3 x 3 in one plane and channel reach it, or lie beyond. So a few hot or dead
+    pixels have no say, but small objects have. At either end that leaves out at most one number in a thousand, and
+    none where only one number would be left; what is left out gets no or full intensity.
 
     Examples
     --------
@@ -94,7 +116,7 @@ def as_picture(
     (4, 6, 3)
     """
     if isinstance(image, Picture):
-        return image
+        return image if mask is None else replace(image, inside=_within(mask, image.inside, image.shape))
     try:
         array = np.asarray(image)
     except ValueError:  # rows of different lengths
@@ -102,12 +124,27 @@ def as_picture(
     if array.dtype.kind not in "buif":
         refuse("image", "be an array of numbers", array.dtype.name)
     array = _channels_last(array, channel_axis)
-    codes = _codes(array, checked_mask(mask, array.shape[:-1]))
-    if codes.shape[-1] == 4 and channel_axis == "auto":
-        codes = _over_white(codes)
+    has_opacity = array.shape[-1] == 4 and channel_axis == "auto"
+    inside = _within(mask, _shown(image, array, channel_axis, has_opacity), array.shape[:-1])
+    channels = array[..., :3] if has_opacity else array
+    codes = codes_of(channels, _checked_ends(ends) if ends is not None else value_range(channels, inside))
+    if has_opacity:
+        codes = _over_white(codes, array[..., 3:], inside)
     if codes.shape[-1] == 1:
         codes = np.repeat(codes, 3, axis=-1)
-    return Picture(np.ascontiguousarray(codes))
+    return Picture(np.ascontiguousarray(codes), inside)
+
+
+def check_channel_axis(channel_axis: object) -> None:
+    """Refuse what is no axis of any image, before there is one."""
+    is_auto = isinstance(channel_axis, str) and channel_axis == "auto"
+    if not (channel_axis is None or is_auto or _is_whole(channel_axis)):
+        refuse("channel_axis", "be None, 'auto' or the number of an axis", channel_axis)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number, and not True or False."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 class WorkingCopy(NamedTuple):
@@ -164,22 +201,47 @@ def _block_sizes(shape: tuple[int, ...], step: int) -> NDArray[np.float32]:
     return np.prod(np.meshgrid(*lengths, indexing="ij"), axis=0).astype(np.float32)
 
 
-def checked_mask(mask: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.bool_] | None:
-    """The mask as bool, refused where it does not fit the image or leaves nothing of it."""
-    if mask is None:
-        return None
+def checked_mask(mask: ArrayLike) -> NDArray[np.bool_]:
+    """A mask as bool, refused where it is none or leaves nothing; what is masked in it is outside."""
     try:
-        array = np.asarray(mask)
+        array = np.ma.filled(mask, False) if isinstance(mask, np.ma.MaskedArray) else np.asarray(mask)
     except ValueError:  # rows of different lengths
         refuse("mask", "be True inside and False outside", mask)
     if array.dtype.kind not in "biu":
         refuse("mask", "be True inside and False outside", array.dtype.name)
-    if array.shape != shape:
-        refuse("mask", f"have the image's shape {shape}", array.shape)
     inside = array != 0
-    if not inside.any():
+    if inside.size and not inside.any():
         refuse("mask", "leave some pixel inside", "all False")
     return inside
+
+
+def _within(
+    mask: ArrayLike | None, shown: NDArray[np.bool_] | None, shape: tuple[int, ...]
+) -> NDArray[np.bool_] | None:
+    """What lies inside the mask and is shown; None for all pixels."""
+    inside = shown
+    if mask is not None:
+        inside = checked_mask(mask)
+        if inside.shape != shape:
+            refuse("mask", f"have the image's shape {shape}", inside.shape)
+        if shown is not None and not (inside & shown).any():
+            refuse("mask", "leave some pixel inside that is neither masked nor transparent", "none")
+        inside = inside if shown is None else inside & shown
+    return None if inside is None or inside.all() else inside
+
+
+def _shown(image: object, array: NDArray, channel_axis: ChannelAxis, has_opacity: bool) -> NDArray[np.bool_] | None:
+    """Which pixels are neither masked in a masked array nor transparent; None for all."""
+    shown = np.ones(array.shape[:-1], bool)
+    if isinstance(image, np.ma.MaskedArray):
+        shown &= ~_channels_last(np.ma.getmaskarray(image), channel_axis).any(axis=-1)
+        if not shown.any():
+            refuse("image", "have a pixel that is not masked", "all masked")
+    if has_opacity:
+        shown &= ~(array[..., 3] <= 0)  # NaN is told of later
+        if not shown.any():
+            refuse("image", "have a pixel that is not transparent", "an opacity of 0 everywhere")
+    return None if shown.all() else shown
 
 
 def cielab(codes: NDArray[np.uint16]) -> NDArray[np.float32]:
@@ -221,7 +283,7 @@ def _channels_last(array: NDArray, channel_axis: ChannelAxis) -> NDArray:
         channel_axis = -1 if array.ndim == 4 or (array.ndim == 3 and array.shape[-1] <= 4) else None
     if channel_axis is None:
         array = array[..., None]
-    elif isinstance(channel_axis, (int, np.integer)) and -array.ndim <= channel_axis < array.ndim:
+    elif _is_whole(channel_axis) and -array.ndim <= channel_axis < array.ndim:
         array = np.moveaxis(array, channel_axis, -1)
     else:
         refuse("channel_axis", f"be None, 'auto' or an axis of the image of {array.ndim} axes", channel_axis)
@@ -232,35 +294,16 @@ def _channels_last(array: NDArray, channel_axis: ChannelAxis) -> NDArray:
     return array
 
 
-def _codes(array: NDArray, inside: NDArray[np.bool_] | None) -> NDArray[np.uint16]:
-    """16-bit codes of the intensities, (*shape, n_channels)."""
-    if array.dtype.kind == "u" and array.dtype.itemsize == 2:  # in any byte order
-        return array.astype(np.uint16)
-    if array.dtype == np.uint8:
-        return np.multiply(array, 257, dtype=np.uint16)
-    seen = array if inside is None else array[inside]
-    low, high = float(seen.min()), float(seen.max())
-    if not np.isfinite([low, high]).all():  # the least of numbers with a NaN among them is NaN
-        refuse("image", "hold finite numbers" + (" inside the mask" if inside is not None else ""), low + high)
-    if max(abs(low), abs(high)) > LARGEST:
-        refuse("image", f"hold numbers of at most {LARGEST:g} in size", max(low, high, key=abs))
-    low, high = _range(low, high)
-    scaled = (array - np.float64(low)) * (FULL / (high - low))
-    if inside is not None:
-        scaled = np.nan_to_num(scaled, copy=False).clip(0, FULL)
-    return np.rint(scaled).astype(np.uint16)
+def _checked_ends(ends: ValueRange) -> ValueRange:
+    """The numbers of no and of full intensity as given."""
+    if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+        refuse("ends", "be the numbers of no and of full intensity", ends)
+    low = number("ends", ends[0])
+    return low, number("ends", ends[1], above=low)
 
 
-def _range(low: float, high: float) -> tuple[float, float]:
-    """The values of none and full intensity, from the smallest and the largest in an image."""
-    if low >= 0 and high <= 1:
-        return 0.0, 1.0
-    if low >= 0 and 2 < high <= 255:  # up to 2: a picture in 0..1 that some filter made overshoot
-        return 0.0, 255.0
-    return (low, high) if high > low else (low - 1, low + 1)
-
-
-def _over_white(codes: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """Red, green and blue of RGBA seen against white: alpha * colour + (1 - alpha)."""
-    alpha = codes[..., 3:].astype(np.float64) / FULL
-    return np.rint(alpha * codes[..., :3] + (1 - alpha) * FULL).astype(np.uint16)
+def _over_white(codes: NDArray[np.uint16], opacity: NDArray, inside: NDArray[np.bool_] | None) -> NDArray[np.uint16]:
+    """Red, green and blue seen against white: alpha * colour + (1 - alpha). Opacity runs from 0, by the same rule."""
+    full = (0.0, 255.0) if opacity.dtype == np.uint8 else standard_range(0.0, extremes(opacity, inside)[1])
+    alpha = codes_of(opacity, full).astype(np.float64) / FULL
+    return np.rint(alpha * codes + (1 - alpha) * FULL).astype(np.uint16)

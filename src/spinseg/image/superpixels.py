@@ -12,7 +12,7 @@ from skimage.segmentation import felzenszwalb, slic, watershed
 from spinseg._checks import finite_array, number, one_of, refuse, whole, whole_numbers
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import gradient, site_means, site_sizes
-from spinseg.image.pixels import ChannelAxis, Picture, as_picture, checked_mask
+from spinseg.image.pixels import ChannelAxis, Picture, as_picture
 
 PIXELS_PER_SITE = 60  # as in the paper
 RELIEF_SCALE = 1.0  # pixels
@@ -47,7 +47,7 @@ def superpixels(
         About how many; one for `pixels_per_site` by default. A flat image has no more for "felzenszwalb" than it has
         colours.
     mask : (*shape) array of bool, optional
-        Where sites are wanted.
+        Where sites are wanted; there are none where the image is masked or transparent.
     compactness : float
         For "slic" and "watershed": how far a site prefers being round to following colours; by default 10 for "slic",
         which suits CIELAB, and 0 for "watershed".
@@ -70,7 +70,7 @@ def superpixels(
            [0, 0, 1, 1]], dtype=int32)
     """
     picture = as_picture(image, channel_axis=channel_axis, mask=mask)
-    inside = checked_mask(mask, picture.shape)
+    inside = picture.inside
     if not isinstance(kind, str):
         return _own_sites(kind, picture.shape, inside)
     one_of("kind", kind, KINDS)

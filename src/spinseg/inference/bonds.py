@@ -33,11 +33,24 @@ class DataDriven:
 Lam = float | ArrayLike | DataDriven | None
 
 
+def check_lam(lam: Lam, n_edges: int | None = None) -> None:
+    """Refuse what are no bond strengths, where it is known for how many edges."""
+    if lam is None or isinstance(lam, DataDriven):
+        return
+    if not isinstance(lam, (np.ndarray, list, tuple)):
+        number("lam", lam, at_least=0)
+        return
+    per_edge = finite_array("lam", lam, (n_edges,))
+    if (per_edge < 0).any():
+        refuse("lam", "not be negative", per_edge[per_edge < 0][0])
+
+
 def bond_strengths(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(strength, lams): a sweep draws lambda from `lams` and bonds an edge with probability 1 - exp(-lambda strength).
 
     strength = max(beta, 0) * delta / lambda: a negative coupling never bonds.
     """
+    check_lam(lam, model.graph.n_edges)
     attraction = np.maximum(model.beta, 0.0)
     if lam is None:
         return attraction, np.array([PAPER_LAM] if moves == "gsw" else MIXED_LAMS)
@@ -45,9 +58,6 @@ def bond_strengths(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float
         return attraction * np.exp(-lam.tau * model.likelihood.distances(model.graph.edges, lam.distance)), np.array(
             [float(lam.lam)]
         )
-    if not isinstance(lam, (np.ndarray, list, tuple)):
-        return attraction, np.array([number("lam", lam, at_least=0)])
-    per_edge = finite_array("lam", lam, (model.graph.n_edges,))
-    if (per_edge < 0).any():
-        refuse("lam", "not be negative", per_edge[per_edge < 0][0])
-    return attraction * per_edge, np.ones(1)
+    if isinstance(lam, (np.ndarray, list, tuple)):
+        return attraction * np.asarray(lam, np.float64), np.ones(1)
+    return attraction, np.array([float(lam)])  # type: ignore[arg-type]

@@ -70,8 +70,7 @@ class Sampling:
         n_draws = (sweeps - burn_in) // thin
         if 4 * chains * n_draws * model.graph.n_sites > MAX_DRAW_BYTES:
             refuse("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)
-        if 12 * chains * sweeps > MAX_DRAW_BYTES:
-            refuse("sweeps", f"keep the traces below {MAX_DRAW_BYTES >> 30} GB", sweeps)
+        check_length(sweeps, chains)
         rungs = _rungs(temperatures)
         if concentration_prior is not None and len(rungs) > 1:
             refuse("concentration_prior", "be left out with temperatures", concentration_prior)
@@ -126,6 +125,13 @@ class Sampling:
         for c in range(len(self.runners)):
             self.lay_down(c)
         return collect(*self.laid_down(), self.records._asdict())
+
+
+def check_length(sweeps: int, chains: int) -> None:
+    """Refuse what are no numbers of sweeps and chains, or too many for their traces."""
+    sweeps, chains = whole("sweeps", sweeps, at_least=1), whole("chains", chains, at_least=1)
+    if 12 * chains * sweeps > MAX_DRAW_BYTES:
+        refuse("sweeps", f"keep the traces below {MAX_DRAW_BYTES >> 30} GB", sweeps)
 
 
 def _bonds(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -246,13 +252,17 @@ def _starts(
     model: Model, target: Target, init: str | ArrayLike | Sequence[str], chains: int
 ) -> list[NDArray[np.int32]]:
     """Starting labels of each chain."""
-    if isinstance(init, np.ndarray):
-        inits = list(init) if init.ndim == 2 else None
-    else:
-        listed = isinstance(init, (list, tuple)) and any(isinstance(i, str) or np.ndim(i) > 0 for i in init)
-        inits = list(init) if listed else None  # type: ignore[arg-type]
+    inits = listed_starts(init)
     if inits is None:
         return [starting_labels(model, target, init)] * chains
     if len(inits) != chains:
         refuse("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
     return [starting_labels(model, target, one) for one in inits]
+
+
+def listed_starts(init: str | ArrayLike | Sequence[str]) -> list[Any] | None:
+    """The starts of several chains, one by one; None where all have one."""
+    if isinstance(init, np.ndarray):
+        return list(init) if init.ndim == 2 else None
+    listed = isinstance(init, (list, tuple)) and any(isinstance(i, str) or np.ndim(i) > 0 for i in init)
+    return list(init) if listed else None  # type: ignore[arg-type]

@@ -232,8 +232,9 @@ class App {
 
   ask() {
     const { look, scene, session } = this;
-    const kind = scene && wantedAnswer(look);
     const site = look.place && scene?.siteAt(look.place);
+    const wanted = scene && wantedAnswer(look);
+    const kind = wanted === "together" && site < 0 ? null : wanted; // outside, where nothing is together
     const { page } = session;
     const questions = { together: () => page.together(site), lines: page?.boundaries, result: () => page.result() };
     this.refresh.want([page?.path, this.sceneNumber, kind, site].join(" "), kind, questions[kind]);
