@@ -37,6 +37,11 @@ def internal(function: Any) -> Any:
     return njit(**OPTIONS | {"no_cpython_wrapper": True})(function)
 
 
+def entry(function: Any) -> Any:
+    """An `internal` function with an entry for the interpreter, compiled on its first call."""
+    return jit(getattr(function, "py_func", function))  # with JIT off it is the plain function
+
+
 def inlined(function: Any) -> Any:
     """As `jit`, and copied into its caller before that is compiled: each layer of calls is optimised once more."""
     return jit(function, inline="always")

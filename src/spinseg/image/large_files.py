@@ -150,7 +150,7 @@ def _rows_columns_channels(array: Any, axes: Sequence[str]) -> Any:
 
 
 def read_part(array: Any, box: tuple[slice, slice], source: Any = None) -> NDArray[Any]:
-    """A part of a picture that `open_large` opened, as it is stored; where it cannot be read, the line names its file."""
+    """A part of a picture that `open_large` opened; where it cannot be read, the line names its file."""
     try:
         return np.asarray(array[box].compute(scheduler="synchronous"))
     except Exception as error:  # of a damaged file a decoder may raise nearly anything

@@ -496,7 +496,7 @@ def weigh_touching(target, state, group, old, n_bins):
     return n + 1
 
 
-@jit
+@internal
 def choose(state, n_destinations, inv_temperature, rng):
     """A destination drawn with probability proportional to exp(gain / temperature - lambda held).
 
@@ -530,7 +530,7 @@ def choose(state, n_destinations, inv_temperature, rng):
     return chosen
 
 
-@jit
+@internal
 def propose(target, state, c):
     """Weigh the destinations of spin-cluster c; its slot, which destination that is, its number of bins and of those.
 
@@ -549,7 +549,7 @@ def propose(target, state, c):
     return old, np.int64(state.rank[old]), n_bins, n_destinations
 
 
-@jit
+@internal
 def move(target, state, c, old, new, n_bins, change):
     """Move the pooled spin-cluster c from slot `old` to slot `new`, where `new` = k founds a cluster."""
     group, label, number = state.member[state.first[c] : state.first[c + 1]], state.label, state.number
@@ -571,7 +571,7 @@ def one_of(numbers, rng):
     return numbers[int(rng.random() * numbers.size) if numbers.size > 1 else 0]
 
 
-@jit
+@internal
 def begin_sweep(target, state, plan, rng):
     """Draw whether the sweep is local, lambda, uniformly from those of such a sweep, and bonds; list spin-clusters."""
     number, spin = state.number, state.spin
@@ -584,7 +584,7 @@ def begin_sweep(target, state, plan, rng):
     number[CURSOR] = 0
 
 
-@jit
+@internal
 def sweep(target, state, inv_temperature, rng):
     """Go on with the sweep, from the cursor to the last spin-cluster; DONE, FULL or STOPPED."""
     number, capacity = state.number, state.size.size
@@ -689,7 +689,7 @@ def log_selection(k_merged, m_a, m_b):
     return math.log(k_merged + 1.0) + math.log(m_a * 1.0 * m_b) - math.log(m * (m - 1.0))
 
 
-@jit
+@internal
 def propose_split(target, state, inv_temperature, rng):
     """Build the split of a random cluster; its slot, the change of log posterior, the log ratio of proposing it."""
     log_v, log_w, start, neighbour, beta = target.log_v, target.log_w, target.start, target.neighbour, target.beta
@@ -713,7 +713,7 @@ def propose_split(target, state, inv_temperature, rng):
     return slot, change, log_q + log_selection(k, m_a, m_b)
 
 
-@jit
+@internal
 def finish_split(state, slot, change, accepted):
     """Replace `slot` by the two clusters that were built, or forget them."""
     number, spin, member, label = state.number, state.spin, state.member, state.label
@@ -731,7 +731,7 @@ def finish_split(state, slot, change, accepted):
     drop_slot(state, slot)
 
 
-@jit
+@internal
 def propose_merge(target, state, rng):
     """Pick two clusters; their slots, the change of log posterior if they merge, and the log ratio of picking them."""
     log_v, log_w, start, neighbour, beta = target.log_v, target.log_w, target.start, target.neighbour, target.beta
@@ -758,7 +758,7 @@ def propose_merge(target, state, rng):
     return a, b, change, log_selection(k - 1, m_a, m_b)
 
 
-@jit
+@internal
 def log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
     """Log probability that a split of their union deals out the clusters in slots a and b; a bound if below `floor`."""
     member, k = state.member, state.number[N_CLUSTERS]
@@ -774,7 +774,7 @@ def log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
     return log_q
 
 
-@jit
+@internal
 def finish_merge(target, state, a, b, change):
     """Put the sites of slot b into slot a."""
     table, table_start, law = target.table, target.table_start, target.bin_law
@@ -859,7 +859,7 @@ def order_from(member, seeds, n_seeds, n_sites, rng):
     shuffle(member, n_seeds, n_sites, rng)
 
 
-@jit
+@internal
 def propose_regroup(target, state, inv_temperature, rng):
     """Deal two clusters out as three, or three as two; (n_old, n_sites, anchors, change of log posterior, log q).
 
@@ -895,7 +895,7 @@ def propose_regroup(target, state, inv_temperature, rng):
     return n_old, n_sites, anchors, change, log_q
 
 
-@jit
+@internal
 def log_q_of_groups(target, state, n_old, n_sites, anchors, floor, inv_temperature, rng):
     """Log probability that the present clusters of the anchors are dealt out; a bound if below `floor`."""
     base = state.number[N_CLUSTERS] + 3  # behind the new ones
@@ -906,7 +906,7 @@ def log_q_of_groups(target, state, n_old, n_sites, anchors, floor, inv_temperatu
     return log_q
 
 
-@jit
+@internal
 def finish_regroup(state, n_old, n_sites, anchors, change, accepted):
     """Replace the clusters of the anchors by those that were built, or forget these."""
     number, label, member, first = state.number, state.label, state.member, state.first
@@ -1075,7 +1075,7 @@ def merge_mutual(ends, gain, least, counts, total, size, best, into, changed):
 # --- A run of iterations and what is kept of it ---
 
 
-@jit
+@internal
 def renumber(label, rank, out):
     """Write `label` to `out`, numbered 0..k-1 by first appearance."""
     for r in range(rank.size):
@@ -1088,7 +1088,7 @@ def renumber(label, rank, out):
         out[i] = rank[label[i]]
 
 
-@jit
+@internal
 def keep(state, record, plan, t):
     """Note the traces of sweep t, the draw if it is one to keep, and the partition if it is the best so far."""
     record.log_posterior[t] = state.real[LOG_POSTERIOR]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._compiled import entry
 from spinseg.inference import _kernels
 from spinseg.inference._kernels import (
     CURSOR,
@@ -29,6 +30,14 @@ from spinseg.inference._kernels import (
     Target,
 )
 
+# The compiled steps, each with an entry for the interpreter.
+begin_sweep, keep = entry(_kernels.begin_sweep), entry(_kernels.keep)
+propose, choose, move = entry(_kernels.propose), entry(_kernels.choose), entry(_kernels.move)
+propose_split, finish_split = entry(_kernels.propose_split), entry(_kernels.finish_split)
+propose_merge, finish_merge = entry(_kernels.propose_merge), entry(_kernels.finish_merge)
+propose_regroup, finish_regroup = entry(_kernels.propose_regroup), entry(_kernels.finish_regroup)
+log_q_of_merged, log_q_of_groups = entry(_kernels.log_q_of_merged), entry(_kernels.log_q_of_groups)
+
 LogG = Callable[[NDArray[np.int64]], float]
 Tally = NDArray[np.int64]
 
@@ -49,7 +58,7 @@ def run(
             state.number[CURSOR] == state.number[N_SPINS]
             and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
         ):
-            _kernels.begin_sweep(target, state, plan._replace(local=0.0), rng)
+            begin_sweep(target, state, plan._replace(local=0.0), rng)
             record.spin[:] = state.spin
             state.number[SPLITS_LEFT] = plan.splits
             state.number[REGROUPS_LEFT] = plan.regroups
@@ -60,7 +69,7 @@ def run(
             status = regroup(log_g, target, state, record.tally, plan.inv_temperature, rng)
         if status != DONE:
             return status, t
-        _kernels.keep(state, record, plan, t)
+        keep(state, record, plan, t)
     return DONE, until
 
 
@@ -72,12 +81,12 @@ def sweep(log_g: LogG, target: Target, state: State, inv_temperature: float, rng
             return FULL
         if state.number[STOP] != 0:
             return STOPPED
-        old, _, n_bins, n_slots = _kernels.propose(target, state, c)
+        old, _, n_bins, n_slots = propose(target, state, c)
         if n_slots > 1:
             weigh_prior(log_g, state, int(state.first[c + 1] - state.first[c]), int(old), n_slots)
-            new = _kernels.choose(state, n_slots, inv_temperature, rng)
+            new = choose(state, n_slots, inv_temperature, rng)
             if new != old:
-                _kernels.move(target, state, c, old, new, n_bins, state.gain[new] - state.gain[old])
+                move(target, state, c, old, new, n_bins, state.gain[new] - state.gain[old])
     state.number[CURSOR] = state.number[N_SPINS]
     return DONE
 
@@ -119,21 +128,21 @@ def split_or_merge(
     sizes = state.size[:k].astype(np.int64)
     if rng.random() < 0.5:
         tally[SPLITS_TRIED] += 1
-        slot, change, against = _kernels.propose_split(target, state, inv_temperature, rng)
+        slot, change, against = propose_split(target, state, inv_temperature, rng)
         if slot >= 0:
             after = np.append(np.delete(sizes, slot), state.size[k : k + 2])
             change += log_g(after) - log_g(sizes)
             accepted = bool(log_u < inv_temperature * change - against)
-            _kernels.finish_split(state, slot, change, accepted)
+            finish_split(state, slot, change, accepted)
             tally[SPLITS_MADE] += accepted
     else:
         tally[MERGES_TRIED] += 1
-        a, b, change, ratio = _kernels.propose_merge(target, state, rng)
+        a, b, change, ratio = propose_merge(target, state, rng)
         if a >= 0:
             change += log_g(np.append(np.delete(sizes, [a, b]), sizes[a] + sizes[b])) - log_g(sizes)
             floor = log_u - inv_temperature * change - ratio
-            if floor < 0.0 and floor < _kernels.log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
-                _kernels.finish_merge(target, state, a, b, change)
+            if floor < 0.0 and floor < log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
+                finish_merge(target, state, a, b, change)
                 tally[MERGES_MADE] += 1
 
 
@@ -149,7 +158,7 @@ def regroup(
         state.number[REGROUPS_LEFT] -= 1
         tally[REGROUPS_TRIED] += 1
         log_u = math.log(1.0 - rng.random())
-        n_old, n_sites, anchors, change, log_q = _kernels.propose_regroup(target, state, inv_temperature, rng)
+        n_old, n_sites, anchors, change, log_q = propose_regroup(target, state, inv_temperature, rng)
         if n_old > 0:
             k = int(state.number[N_CLUSTERS])
             sizes = state.size[:k].astype(np.int64)
@@ -158,9 +167,8 @@ def regroup(
             floor = log_u - inv_temperature * change + log_q
             accepted = bool(
                 floor < 0.0
-                and floor
-                < _kernels.log_q_of_groups(target, state, n_old, n_sites, anchors, floor, inv_temperature, rng)
+                and floor < log_q_of_groups(target, state, n_old, n_sites, anchors, floor, inv_temperature, rng)
             )
-            _kernels.finish_regroup(state, n_old, n_sites, anchors, change, accepted)
+            finish_regroup(state, n_old, n_sites, anchors, change, accepted)
             tally[REGROUPS_MADE] += accepted
     return DONE

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._compiled import entry
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference import _kernels
 from spinseg.inference._kernels import Plan, Record
@@ -103,7 +104,7 @@ def hit_edges(graph: SiteGraph, chain: Chain) -> NDArray[np.bool_]:
         state, stream = copy.deepcopy(chain.state), copy.deepcopy(chain.rng)
         state.label[:] = np.arange(graph.n_sites)
         state.label[j] = state.label[i]
-        _kernels.begin_sweep(chain.target, state, chain.plan, stream)
+        entry(_kernels.begin_sweep)(chain.target, state, chain.plan, stream)
         hit[e] = state.spin[i] == state.spin[j]
     return hit
 
