@@ -38,6 +38,34 @@ def wait_until(true, seconds=PATIENCE):
         time.sleep(0.01)
 
 
+def pytest_sessionstart(session):
+    """Compile once what all tests need, before there are workers: each would for itself."""
+    if not hasattr(session.config, "workerinput") and not os.environ.get("NUMBA_DISABLE_JIT"):
+        both = [subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parent) for script in WARM_UP]
+        assert [process.wait() for process in both] == [0, 0]
+
+
+WARM_UP = [
+    """
+import numpy as np, spinseg as ss, exact
+graph, kept = exact.graph(5)
+model = ss.Model(graph, ss.Flat(), ss.DirichletProcess(1.0), exact.MIXED[kept])
+ss.sample(model, 2, 1, rng=0)
+exact.iterated(model, 1.0, 10, 0)
+ss.maximize(model, 1, sweeps=2, rng=0)
+""",
+    """
+import numpy as np, spinseg as ss, test_ddcrp
+case = test_ddcrp.GRAPHS["ring with a chord"], test_ddcrp.LIKELIHOODS["weight 0.7"]
+test_ddcrp.p_after_one_sweep(*case, 1.0, 0.5, 10, 0)
+graph = ss.SiteGraph(2, [[0, 1]])
+ss.sample(ss.Model(graph, ss.Flat(), ss.ExchangeablePrior(lambda sizes: 0.0)), 2, 1, rng=0)
+from spinseg.inference.minimum import minimum_vi
+minimum_vi(np.array([[0, 0, 1], [0, 1, 1]], np.int32), rng=0)
+""",
+]
+
+
 class ColdRun(NamedTuple):
     """A first run of the command in an environment of its own, whose kernels check every index."""
 

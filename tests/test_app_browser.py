@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from conftest import PATIENCE, wait_until
+from effort import exhaustive
 from spinseg.pictures import PICTURES
 
 CHROMIUM = shutil.which("chromium")
@@ -196,6 +197,7 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(opened, scheme):
     assert page.locator("#stage").bounding_box()["y"] < 300
 
 
+@exhaustive
 def test_too_many_chains_get_a_sentence_and_others_go_on(opened):
     pages = [opened("#example=cat&chains=4") for _ in range(2)]
     run_until(pages[0], 1)

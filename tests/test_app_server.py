@@ -31,6 +31,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from effort import exhaustive
+
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
 
@@ -1106,6 +1108,7 @@ def test_two_who_listen_count_as_two(spare):
         assert listener.wait_for(lambda frame: frame["sweeps"] > 40)["state"] == "running"  # long after STOP_SECONDS
 
 
+@exhaustive
 def test_one_who_listens_while_chains_are_made_ready_hears_of_them_once_they_are(spare):
     page = spare.page(name="slow.png")
     with Listener(spare, page) as listener:

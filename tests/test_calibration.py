@@ -6,8 +6,9 @@ from scipy.stats import chisquare
 
 import exact
 import spinseg as ss
+from effort import effort
 
-N_SITES, N_DATA, N_DRAWS = 6, 300, 19
+N_SITES, N_DATA, N_DRAWS = 6, effort(100, 300), 19
 PRIORS = {
     "dirichlet process": ss.DirichletProcess(1.2),
     "pitman-yor of at least two": ss.PitmanYor(0.7, 0.3, min_size=2),
@@ -57,4 +58,4 @@ def test_ranks_are_uniform(prior, draw_data):
             ranks[name].append(below.sum() + rng.integers(same.sum() + 1))  # ties are broken at random
     for name, found in ranks.items():
         counts = np.bincount(found, minlength=N_DRAWS + 1).reshape(10, 2).sum(axis=1)
-        assert chisquare(counts).pvalue > 1e-3, name
+        assert chisquare(counts).pvalue > 1e-5, name  # false alarms: about 1e-4 in all twelve

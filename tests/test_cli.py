@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from command import spinseg
 from conftest import PATIENCE
+from effort import exhaustive
 from spinseg import batch, cli
 from spinseg.batch import folders_for, segment_file, segment_files
 from spinseg.cli import main
@@ -26,15 +28,6 @@ from spinseg.segmentation import Segmentation
 
 FAST = ["--sweeps", "10", "--chains", "1"]
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
-
-
-def spinseg(*arguments, check=None, **options):
-    command = [sys.executable, "-m", "spinseg", *map(str, arguments)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-    assert "Traceback" not in run.stderr, run.stderr
-    if check is not None:
-        assert run.returncode == check, run.stderr
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -377,6 +370,7 @@ def children(process):
         return file.read().split()
 
 
+@exhaustive
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="Linux")
 def test_ctrl_c_while_processes_start(photo, tmp_path):
     run = started("segment", photo, photo, photo, "--out", tmp_path, "--json", "--jobs", 2, "--sweeps", 200_000)
@@ -447,6 +441,7 @@ def test_a_killed_process_is_one_line_and_the_rest_is_done(gallery):
     assert found[2].summary and found[3].summary and len(found) == 4
 
 
+@exhaustive
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_killed_in_the_middle_nothing_is_half_written(photo, tmp_path):
     rng = np.random.default_rng(0)
@@ -491,6 +486,7 @@ def test_the_demo_says_where_to_look(tmp_path):
     assert (tmp_path / "coffee" / "report.html").exists()
 
 
+@exhaustive
 @pytest.mark.xdist_group("cold")  # compiling takes half a minute: once is enough
 def test_the_first_run_says_that_it_compiles_and_later_ones_do_not(cold_run):
     assert cold_run.return_code == 0

@@ -8,10 +8,11 @@ from scipy.stats import kstest
 import exact
 import spinseg as ss
 import zoo
+from effort import effort
 from spinseg.inference import concentration
 
 LAW = (2.0, 0.7)
-GRID = np.exp(np.linspace(-9, 5, 3000))
+GRID = np.exp(np.linspace(-9, 5, effort(1000, 3000)))
 
 
 def joint(prior_of, model):
@@ -40,7 +41,7 @@ def test_a_sweep_and_an_update_leave_the_joint_law_invariant(prior_of, monkeypat
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
     rng = np.random.default_rng(0)
-    places = rng.choice(p.size, 1200, p=p.ravel())
+    places = rng.choice(p.size, effort(300, 1200), p=p.ravel())
     alphas, finals = [], []
     for seed, place in enumerate(places):
         row, column = np.unravel_index(place, p.shape)
@@ -48,9 +49,9 @@ def test_a_sweep_and_an_update_leave_the_joint_law_invariant(prior_of, monkeypat
         chains = ss.sample(started, 1, 1, lam=1.0, init=rows[row], concentration_prior=LAW, rng=seed, workers=1)
         alphas.append(chains.concentration[0, 0])
         finals.append(chains.labels[0, 0])
-    assert exact.p_value(exact.frequencies(np.array(finals)), p.sum(axis=1)) > 1e-3
+    assert exact.p_value(exact.frequencies(np.array(finals)), p.sum(axis=1)) > 1e-5
     cumulative = np.cumsum(p.sum(axis=0))
-    assert kstest(np.interp(np.log(alphas), np.log(GRID), cumulative), "uniform").pvalue > 1e-3
+    assert kstest(np.interp(np.log(alphas), np.log(GRID), cumulative), "uniform").pvalue > 1e-5
 
 
 def test_the_running_log_posterior_is_the_joint_one():
@@ -79,7 +80,7 @@ def test_alpha_given_k_has_its_density():
         x = concentration.slice_sample(lambda y: float(update.log_v(np.exp(y), 7)) + y, x, rng)
         if i % 4 == 0:
             drawn.append(x)
-    assert kstest(np.interp(drawn, np.log(GRID), np.cumsum(p) / p.sum()), "uniform").pvalue > 1e-3
+    assert kstest(np.interp(drawn, np.log(GRID), np.cumsum(p) / p.sum()), "uniform").pvalue > 1e-5
     known = 6 * np.log(2.0) + gammaln(3.0) - gammaln(52.0) + (LAW[0] - 1) * np.log(2.0) - LAW[1] * 2.0
     assert float(update.log_v(2.0, 7)) == pytest.approx(known)
 

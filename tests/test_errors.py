@@ -11,9 +11,10 @@ from PIL import Image
 
 import spinseg as ss
 from spinseg import batch, cli
+from spinseg._atomic import atomic_write
 from spinseg._errors import BUG, LOG, FailedTask, Unfinished, expected, line_of
 from spinseg.batch import Outcome, segment_files
-from spinseg.image.files import read_picture, write_whole
+from spinseg.image.files import read_picture
 from spinseg.segmentation import Segmentation
 
 
@@ -60,8 +61,8 @@ def test_what_is_expected_has_its_own_line_and_the_rest_is_called_a_bug(error, o
 def test_an_error_that_names_the_file_is_judged_by_its_origin(tmp_path):
     assert expected(raised(read_picture, tmp_path / "missing.png"))
     assert expected(raised(read_picture, tmp_path / ("long" * 100)))
-    assert expected(raised(write_whole, tmp_path / "full", no_room))
-    assert not expected(raised(write_whole, tmp_path / "closed", closed))
+    assert expected(raised(atomic_write, tmp_path / "full", no_room))
+    assert not expected(raised(atomic_write, tmp_path / "closed", closed))
 
 
 @pytest.mark.parametrize(

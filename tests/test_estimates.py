@@ -12,6 +12,7 @@ from skimage.measure import label as connected_pieces
 from skimage.metrics import variation_of_information
 
 import spinseg as ss
+from effort import effort, exhaustive
 from exact import partitions
 from spinseg.inference import _partition_kernels, minimum
 from spinseg.inference.estimates import (
@@ -25,7 +26,7 @@ from spinseg.inference.estimates import (
 from spinseg.inference.losses import credible_ball, expected_binder, expected_vi
 from spinseg.inference.minimum import minimum_binder, minimum_vi
 
-ALL = partitions(6)
+ALL = partitions(effort(5, 6))
 COSTS = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.4), (5.0, 0.2), (1.0, 30.0)]
 
 
@@ -100,7 +101,7 @@ def test_one_site_alone_has_no_loss():
 
 @cache
 def all_losses(loss, *costs):
-    """Loss of each partition of six sites against each: candidate x draw."""
+    """Loss of each partition against each: candidate x draw."""
     return np.array([[loss(draw, candidate, *costs) for draw in ALL] for candidate in ALL])
 
 
@@ -111,7 +112,7 @@ def least_loss(table, draws):
 
 
 def test_the_vi_estimate_is_the_best_of_all_partitions():
-    for seed in range(300):
+    for seed in range(effort(60, 300)):
         draws = random_draws(seed)
         best = least_loss(all_losses(slow_vi), draws)
         assert minimum_vi(draws, rng=seed).expected_loss == pytest.approx(best, abs=1e-12), seed
@@ -120,7 +121,7 @@ def test_the_vi_estimate_is_the_best_of_all_partitions():
 @pytest.mark.parametrize(("apart", "together"), COSTS)
 def test_the_binder_estimate_is_the_best_of_all_partitions(apart, together):
     table = apart * all_losses(slow_binder, 1.0, 0.0) + together * all_losses(slow_binder, 0.0, 1.0)
-    for seed in range(100):
+    for seed in range(effort(25, 100)):
         draws = random_draws(seed)
         found = minimum_binder(draws, cost_apart=apart, cost_together=together, rng=seed)
         assert found.expected_loss == pytest.approx(least_loss(table, draws), abs=1e-12), seed
@@ -129,7 +130,7 @@ def test_the_binder_estimate_is_the_best_of_all_partitions(apart, together):
 @pytest.mark.parametrize("max_clusters", [1, 2, 3])
 def test_at_most_so_many_clusters(max_clusters):
     few = ALL[ALL.max(axis=1) < max_clusters]
-    for seed in range(20):
+    for seed in range(effort(6, 20)):
         draws = random_draws(seed)
         vi = minimum_vi(draws, max_clusters=max_clusters, rng=seed).expected_loss
         assert vi == pytest.approx(min(expected_vi(draws, one) for one in few), abs=1e-12)
@@ -250,6 +251,7 @@ def small_run(**environment):
     return process.stdout
 
 
+@exhaustive
 def test_compiled_interpreted_and_checked_searches_agree(tmp_path):
     compiled = small_run()
     assert compiled.startswith("[0")

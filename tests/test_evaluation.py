@@ -14,7 +14,9 @@ import pytest
 from PIL import Image
 from scipy.stats import wilcoxon
 
+from command import spinseg
 from conftest import PATIENCE, wait_until
+from effort import exhaustive
 from spinseg._errors import BUG, LOG, InvalidInput
 from spinseg.cli import main
 from spinseg.evaluation import benchmark
@@ -183,6 +185,7 @@ def test_each_row_has_the_scores_of_what_its_method_made(album, tmp_path):
         assert np.array_equal(read_labels(labels_path(out, one))[0], labels)
 
 
+@exhaustive
 def test_the_number_of_processes_changes_nothing_but_the_seconds(album, tmp_path):
     for jobs in (1, 3):
         evaluate(examples_of(album), [CUT, STRIPES], tmp_path / f"{jobs}.csv", dataset="album", jobs=jobs)
@@ -289,6 +292,7 @@ def test_a_name_that_comes_twice_is_refused(album, tmp_path):
         evaluate(examples_of(album)[:1] * 2, [CUT], tmp_path / "r.csv", dataset="album")
 
 
+@exhaustive
 def test_ctrl_c_keeps_what_is_finished_and_the_same_call_goes_on(album, tmp_path):
     """The call is made by another process, which gets SIGINT after the first rows, while the next images are held."""
     script = (
@@ -315,6 +319,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_call_goes_on(album, tmp_path
     assert lines_without_seconds(out) == lines_without_seconds(whole)
 
 
+@exhaustive
 @pytest.mark.xdist_group("dask")
 def test_a_dask_worker_that_is_killed_costs_nothing(album, tmp_path, cluster):
     slow, out, whole = method(partial(cut, wait=0.3)), tmp_path / "r.csv", tmp_path / "whole.csv"
@@ -419,26 +424,19 @@ def test_unknown_methods_are_refused_and_the_known_ones_listed():
         methods_named(["spinseg", "spinseg"])
 
 
-def spinseg(*arguments):
-    command = [sys.executable, "-m", "spinseg", "evaluate", *map(str, arguments)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "Traceback" not in run.stderr, run.stderr
-    return run
-
-
 def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(album, tmp_path):
     out = tmp_path / "r.csv"
     arguments = ["folder", "--root", album, "--methods", "felzenszwalb,slic-rag", "--out", out, "--jobs", 1]
-    run = spinseg(*arguments)
+    run = spinseg("evaluate", *arguments)
     assert run.returncode == 0, run.stderr
     assert "felzenszwalb" in run.stdout and "r.html" in run.stdout
     (album / "images" / "p0.png").write_bytes(b"no picture")
-    run = spinseg(*arguments, "--json")  # all rows are there: nothing is read again
+    run = spinseg("evaluate", *arguments, "--json")  # all rows are there: nothing is read again
     assert run.returncode == 0
     found = json.loads(run.stdout)
     assert (found["rows"], found["errors"], found["dataset"]) == (12, 0, "folder")
     out.unlink()
-    run = spinseg(*arguments, "--json", "--limit", 2)
+    run = spinseg("evaluate", *arguments, "--json", "--limit", 2)
     assert run.returncode == 2 and json.loads(run.stdout)["errors"] == 2
     assert "p0" in run.stderr and "2 of 4 rows" in run.stderr
 
@@ -457,7 +455,7 @@ def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(
 )
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, arguments, told):
     monkeypatch.chdir(tmp_path)
-    run = spinseg(*arguments, "--out", tmp_path / "r.csv")
+    run = spinseg("evaluate", *arguments, "--out", tmp_path / "r.csv")
     assert run.returncode == 2 and told in run.stderr
     assert len(run.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "r.csv").exists()

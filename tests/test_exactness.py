@@ -17,6 +17,7 @@ import exact
 import spinseg as ss
 import zoo
 from covering import pairwise
+from effort import exhaustive
 
 N_SITES = 5
 SIGNS = {"positive": exact.POSITIVE, "mixed": exact.MIXED}
@@ -110,7 +111,7 @@ def test_one_iteration_leaves_the_posterior_invariant(iteration):
     check([case for case in covering() if case.iteration == iteration], 50_000)
 
 
-@pytest.mark.exhaustive
+@exhaustive
 @pytest.mark.parametrize("iteration", ITERATIONS)
 @pytest.mark.parametrize("likelihood", FACTORS["likelihood"])
 def test_one_iteration_leaves_every_posterior_invariant(iteration, likelihood):

@@ -17,6 +17,7 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from conftest import PATIENCE, wait_until
+from effort import exhaustive
 from spinseg import cli
 from spinseg._errors import FailedTask, InvalidInput, Unfinished
 from spinseg.image.adjacency import region_adjacency
@@ -285,6 +286,7 @@ def test_neither_tiles_nor_jobs_change_the_labels(found, image, place):
     assert again.seed == 0 and np.array_equal(again.partition, one.partition)
 
 
+@exhaustive
 def test_sites_whose_border_two_tiles_see_differently(here, tmp_path, monkeypatch):
     """Some pairs of sites that touch across a border are no edge of the graph; they are painted all the same."""
     monkeypatch.setattr("spinseg.image.tiles.HALO", 0)  # else they are few
@@ -380,7 +382,7 @@ def test_a_run_that_goes_on_keeps_its_range(image, place, tmp_path, monkeypatch)
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 16)
     found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     (tmp_path / "out" / "tiles" / "000001.npz").unlink()
-    monkeypatch.setattr("spinseg.large.ends_of_large", lambda *_: 1 / 0)  # it is not found anew
+    monkeypatch.setattr("spinseg.large_run.ends_of_large", lambda *_: 1 / 0)  # it is not found anew
     again = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     assert np.array_equal(again.partition, found.partition)
 
@@ -427,6 +429,7 @@ def started(*arguments):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="Linux")
+@exhaustive
 def test_killed_and_interrupted_it_goes_on_to_the_same_end(found, place, capsys):
     out = place / "killed"
     for _ in range(20):  # on a busy machine this process may be late

@@ -12,6 +12,7 @@ from scipy.special import digamma
 
 import exact
 import spinseg as ss
+from effort import effort
 from spinseg.evaluation.datasets import Example, labelme
 from spinseg.image.files import write_png
 from spinseg.paper import figure1, figure2, figure3, figure4, plots, reproduce
@@ -218,7 +219,7 @@ def test_every_pair_of_neighbours_in_a_cluster_is_bonded_as_often_as_it_should()
     """A spanning set of bonds would do for the spin-clusters, and be too few."""
     model, start = figure3.lattice_model(), figure3.paper_partition()
     ends = start[model.graph.edges]
-    n_pairs, n_sweeps = np.count_nonzero(ends[:, 0] == ends[:, 1]), 60
+    n_pairs, n_sweeps = np.count_nonzero(ends[:, 0] == ends[:, 1]), effort(15, 60)
     n_bonds = sum(len(figure3.one_sweep(model, start, figure3.LAM, seed).bonds) for seed in range(n_sweeps))
     p, n = 1 - math.exp(-figure3.BETA * figure3.LAM), n_pairs * n_sweeps
     assert abs(n_bonds - n * p) < 4.5 * math.sqrt(n * p * (1 - p))

@@ -12,6 +12,7 @@ import pytest
 
 import spinseg as ss
 import zoo
+from effort import exhaustive
 from spinseg.image.adjacency import grid_graph
 
 KINDS = {
@@ -55,17 +56,17 @@ def test_going_on_is_the_same_as_never_having_stopped(model, kind, tmp_path):
 
 def test_an_interrupted_run_goes_on(model, tmp_path):
     keywords = SHARED | KINDS["tempered"]
-    whole = ss.sample(model, 2000, rng=5, **keywords)
+    whole = ss.sample(model, 600, rng=5, **keywords)
 
     def stop(at):
         if at.done > 100:
             raise KeyboardInterrupt
 
     with pytest.raises(ss.SamplingInterrupted) as stopped:
-        ss.sample(model, 2000, rng=5, progress=stop, checkpoint=tmp_path / "run.npz", **keywords)
-    assert stopped.value.chains.n_sweeps < 2000
-    assert_same(ss.sample(model, 2000, resume_from=tmp_path / "run.npz", **keywords), whole)
-    assert_same(ss.sample(model, 2000, resume_from=stopped.value.chains, **keywords), whole)
+        ss.sample(model, 600, rng=5, progress=stop, checkpoint=tmp_path / "run.npz", **keywords)
+    assert stopped.value.chains.n_sweeps < 600
+    assert_same(ss.sample(model, 600, resume_from=tmp_path / "run.npz", **keywords), whole)
+    assert_same(ss.sample(model, 600, resume_from=stopped.value.chains, **keywords), whole)
 
 
 def test_netcdf(model, tmp_path):
@@ -123,6 +124,7 @@ RUN = textwrap.dedent("""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+@exhaustive
 def test_killed_at_any_moment_it_goes_on_to_the_same_end(tmp_path):
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     command = [sys.executable, "-c", RUN]

