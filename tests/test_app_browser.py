@@ -105,6 +105,7 @@ def test_an_example_runs_is_paused_stepped_and_begun_anew(opened):
     wait_until(lambda: sweeps(page) == 1)
 
 
+@exhaustive
 def test_a_click_shows_what_belongs_with_a_place_and_escape_leads_back(opened):
     page = opened("#example=cat&speed=20")
     run_until(page, 8)
@@ -130,6 +131,7 @@ def test_a_click_shows_what_belongs_with_a_place_and_escape_leads_back(opened):
     wait_until(lambda: pixels(page) not in seen)
 
 
+@exhaustive
 def test_a_change_goes_on_or_begins_anew_and_the_link_restores_it(opened, address):
     page = opened("#example=coffee&preset=paper&n_sites=300")
     run_until(page, 5)
@@ -151,6 +153,7 @@ def test_a_change_goes_on_or_begins_anew_and_the_link_restores_it(opened, addres
     assert values == ["paper", "py", "7", "5"]
 
 
+@exhaustive
 def test_exported_labels_are_those_of_the_snippet(opened, tmp_path):
     picture = tmp_path / "a small 'photograph'.png"
     Image.open(PICTURES["cat"].path).resize((160, 120)).save(picture)
@@ -186,6 +189,7 @@ def test_a_file_that_is_no_picture_gets_a_sentence(opened, tmp_path):
     opened.expected.clear()
 
 
+@exhaustive
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_narrow_screen_needs_no_scrolling_sideways(opened, scheme):
     page = opened("#example=astronaut&speed=5", PHONE, color_scheme=scheme, has_touch=True)

@@ -1024,6 +1024,7 @@ def test_only_so_many_chains_run(server, bystander):
     assert server.ask("POST", f"{page}/pause", "{}").status == 200
 
 
+@exhaustive
 def test_no_more_chains_run_where_a_page_is_started_while_its_settings_are_made(spare):
     full, late = spare.page(chains=4, n_sites=10), spare.page(name="slow.png")
     with Listener(spare, full), Listener(spare, late) as listener:
@@ -1079,6 +1080,7 @@ def test_chains_stop_after_nobody_listens(spare):
         assert listener.latest["sweeps"] == states[-1]["sweeps"] >= left["sweeps"]
 
 
+@exhaustive
 def test_a_page_that_is_left_is_stopped_and_forgotten_when_it_is_time_and_not_before():
     async def used():
         kept, page = pages.Pages(), types.SimpleNamespace(n_pixels=1, running=True, close=lambda: None)
@@ -1100,6 +1102,7 @@ def test_a_page_that_is_left_is_stopped_and_forgotten_when_it_is_time_and_not_be
     asyncio.run(used())
 
 
+@exhaustive
 def test_two_who_listen_count_as_two(spare):
     page = spare.page(chains=1)
     with Listener(spare, page) as listener:

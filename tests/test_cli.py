@@ -105,6 +105,7 @@ def test_nothing_but_errors_goes_to_a_standard_error_that_is_no_terminal(album, 
     assert len(lines) == 1 and missing in lines[0]
 
 
+@exhaustive
 @pytest.mark.skipif(os.name != "posix", reason="terminals")
 def test_a_terminal_shows_a_bar(photo, tmp_path):
     ours, theirs = os.openpty()
@@ -352,6 +353,7 @@ def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path, telling):
     assert 0 < results(tmp_path)[photo.stem]["sweeps_done"] < 200_000
 
 
+@exhaustive
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_saves_what_several_jobs_have_finished(album, photo, tmp_path, telling):
     arguments = [photo, album[1][0], photo, photo]
@@ -430,6 +432,7 @@ def test_a_batch_that_nobody_listens_to_ends(gallery):
     assert not multiprocessing.active_children()
 
 
+@exhaustive
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_killed_process_is_one_line_and_the_rest_is_done(gallery):
     found = dict([next(gallery)])

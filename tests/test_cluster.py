@@ -12,6 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from conftest import PATIENCE, SMALL
+from effort import exhaustive
 from spinseg import batch, cli
 from spinseg._errors import BUG
 from spinseg.batch import segment_file, segment_files
@@ -66,6 +67,7 @@ def times(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
+@exhaustive
 def test_a_cluster_gives_the_files_that_one_process_gives(here, cluster):
     code, told, _ = spinseg(*SOURCES, "missing.png", *OPTIONS, "--out", "dask", "--dask", cluster.scheduler.address)
     assert code == 2 and [image["source"] for image in told] == [*SOURCES, "missing.png"]
@@ -74,6 +76,7 @@ def test_a_cluster_gives_the_files_that_one_process_gives(here, cluster):
     assert contents(here / "dask") == contents(here / "serial")
 
 
+@exhaustive
 def test_a_worker_lost_after_writing_its_files_costs_nothing(here, cluster):
     def die_after_saving():
         def save_and_die(self, folder, save=Segmentation.save, **options):
@@ -172,6 +175,7 @@ def test_what_is_no_address_is_refused_at_once(address, monkeypatch):
         next(on_cluster(wait_for_the_others, [0], address))
 
 
+@exhaustive
 def test_going_on_after_an_interruption_ends_as_without_one(here, cluster):
     """Two pictures are done, one was cut short by Ctrl-C, one was killed midway, one was never begun."""
 

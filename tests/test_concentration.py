@@ -8,7 +8,7 @@ from scipy.stats import kstest
 import exact
 import spinseg as ss
 import zoo
-from effort import effort
+from effort import effort, exhaustive
 from spinseg.inference import concentration
 
 LAW = (2.0, 0.7)
@@ -32,7 +32,9 @@ def joint(prior_of, model):
 
 
 @pytest.mark.parametrize(
-    "prior_of", [ss.DirichletProcess, lambda a: ss.PitmanYor(a, 0.4)], ids=["dirichlet process", "pitman-yor"]
+    "prior_of",
+    [ss.DirichletProcess, pytest.param(lambda a: ss.PitmanYor(a, 0.4), marks=exhaustive)],
+    ids=["dirichlet process", "pitman-yor"],
 )
 def test_a_sweep_and_an_update_leave_the_joint_law_invariant(prior_of, monkeypatch):
     graph, kept = exact.graph(5)

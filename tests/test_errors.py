@@ -141,10 +141,10 @@ def pictures(tmp_path):
     return [str(tmp_path / f"p{i}.png") for i in range(3)]
 
 
-def save_unless_odd(self, folder, names=None, save=Segmentation.save):
+def save_unless_odd(self, folder, save=Segmentation.save, **options):
     if self.labels.shape[0] == 11:
         broken()
-    save(self, folder)
+    save(self, folder, **options)
 
 
 def test_a_bug_with_one_picture_is_its_line_and_the_others_are_done(command, pictures, tmp_path, monkeypatch):

@@ -192,6 +192,7 @@ def test_the_number_of_processes_changes_nothing_but_the_seconds(album, tmp_path
     assert lines_without_seconds(tmp_path / "1.csv") == lines_without_seconds(tmp_path / "3.csv")
 
 
+@exhaustive
 def test_another_seed_gives_other_rows(album, tmp_path):
     a, b = (
         evaluate(examples_of(album), [CUT], tmp_path / f"{seed}.csv", dataset="album", seed=seed) for seed in (0, 1)
@@ -236,6 +237,7 @@ def test_one_bad_image_has_its_line_and_the_others_are_done(album, tmp_path):
     assert read_rows(tmp_path / "r.csv") == found
 
 
+@exhaustive
 def test_a_method_that_fails_or_kills_its_process_costs_one_row(album, tmp_path):
     Image.fromarray(np.full((*SIZE, 3), 255, np.uint8)).save(album / "images" / "p2.png")
     chosen = [method(bright_ones_kill), method(bright_ones_fail)]

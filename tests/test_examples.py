@@ -9,6 +9,8 @@ import pytest
 from benchmarks.data import data_root
 from PIL import Image
 
+from effort import exhaustive
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NEEDS = {"brain_volume": "mni152_brain", "spatial_transcriptomics": "dlpfc_151510"}
 
@@ -33,6 +35,7 @@ def test_an_example_has_fewer_than_60_lines(name):
     assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < 60
 
 
+@exhaustive
 @pytest.mark.parametrize("name", NEEDS)
 def test_an_example_runs_and_draws_a_picture(name, tmp_path):
     if not (data_root() / "extra" / NEEDS[name]).is_dir():

@@ -49,7 +49,7 @@ REGROUP_FAULTS = {
         "change += slot_log_marginal(state, k + s)",
     ),
 }
-N_DRAWS = {False: 1_500, True: 2_500}  # without and with regroupings, of which faults show less
+N_DRAWS = {True: 600, False: 2_000}  # of sweeps, and of other moves, where faults show less
 
 
 def replaced(source: str, right: str, wrong: str) -> str:
@@ -76,7 +76,9 @@ def p_value(iterate, faults, number, limits):
     attempts = {"splits": 12 * (faults is SPLIT_FAULTS), "regroups": 6 * (faults is REGROUP_FAULTS)}
     attempts["local"] = float(faults is LOCAL_FAULTS)
     try:
-        return exact.iterated(model, lam, N_DRAWS[faults is REGROUP_FAULTS], number, **attempts, iterate=iterate)[0]
+        return exact.iterated(
+            model, lam, N_DRAWS[faults in (SWEEP_FAULTS, LOCAL_FAULTS)], number, **attempts, iterate=iterate
+        )[0]
     except IndexError:  # a fault may read outside the tables
         return 0.0
 

@@ -58,11 +58,11 @@ def test_log_posterior_and_long_run_frequencies(entry):
     np.testing.assert_allclose(np.logaddexp.reduce(known[legal]), 0, atol=1e-9)
 
     # Long-run frequencies, with their error from batches of 400 sweeps.
-    chains = ss.sample(model, sweeps=effort(4_400, 20_400), chains=8, moves="auto", burn_in=400, rng=7)
+    chains = ss.sample(model, sweeps=effort(2_400, 20_400), chains=8, moves="auto", burn_in=400, rng=7)
     batches = chains.labels.reshape(-1, 400, PARTITIONS.shape[1])
     shares = np.array([exact.frequencies(batch) / 400 for batch in batches])
     error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
     assert not shares[:, ~legal].any()
     common = np.exp(known) > 0.005
     z = (shares.mean(axis=0) - np.exp(known))[common] / error[common]
-    assert np.abs(z).max() < 6, z  # of about 1,000 cells in all, with the errors estimated from 80 batches
+    assert np.abs(z).max() < 7, z  # of about 1,000 cells in all, with the errors estimated from 40 batches or more

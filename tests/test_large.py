@@ -271,6 +271,7 @@ def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatc
     assert np.array_equal(edge, boundaries(labels) & (labels > 0)) and edge.any()  # region 0 is the ground of others
 
 
+@exhaustive
 def test_neither_tiles_nor_jobs_change_the_labels(found, image, place):
     """One tile in place of twelve, of a Dask array; and twelve tiles by two processes."""
     with pytest.MonkeyPatch.context() as patch:
@@ -576,6 +577,7 @@ def test_a_dask_array_that_others_cannot_open_gets_one_line(image, tmp_path):
         segment_large(locked, tmp_path / "out", **FAST)
 
 
+@exhaustive
 def test_a_cluster_makes_the_same_labels(found, image, place, cluster):
     keywords = {name: value for name, value in FAST.items() if name != "jobs"}
     for name, source in {"dask": place / "picture.zarr", "dask-derived": derived(image)}.items():

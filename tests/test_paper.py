@@ -12,7 +12,7 @@ from scipy.special import digamma
 
 import exact
 import spinseg as ss
-from effort import effort
+from effort import effort, exhaustive
 from spinseg.evaluation.datasets import Example, labelme
 from spinseg.image.files import write_png
 from spinseg.paper import figure1, figure2, figure3, figure4, plots, reproduce
@@ -170,6 +170,7 @@ def test_simulated_means_are_those_of_all_partitions(beta):
         assert wanted == pytest.approx(figure1.exact_mean(3.0, 6), abs=1e-12)
 
 
+@exhaustive
 def test_figure2_marks_the_exact_means_and_opposite_starts_agree(drawing, monkeypatch, tmp_path):
     monkeypatch.setattr(figure2, "QUICK", figure2.Effort((0.0, 0.1), 4, 100, 350))
     paths = figure2.reproduce(tmp_path, None, True)
@@ -294,6 +295,7 @@ def here(work, tasks, jobs):
     yield from ((index, work(task)) for index, task in enumerate(tasks))
 
 
+@exhaustive
 def test_figure4_compares_samplers_in_processes(drawing, photographs, monkeypatch, tmp_path):
     monkeypatch.setattr(figure4, "QUICK_SWEEPS", 40)
     told = []

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import spinseg as ss
 import spinseg.segment as module
 import zoo
+from effort import exhaustive
 from spinseg import cli
 from spinseg.batch import FILES
 from spinseg.image.adjacency import RegionAdjacency, grid_graph
@@ -275,6 +276,7 @@ def test_the_coarse_segmentation_has_the_detail_chains_mask_and_seed_that_are_as
     assert greedy == again == "greedy" and first.shape == moved.shape
 
 
+@exhaustive
 @pytest.mark.parametrize("connectivity", [1, 3])
 def test_a_box_in_a_volume_is_found_though_its_coarse_outline_is_off(connectivity):
     truth = np.zeros((10, 20, 24), bool)
@@ -336,6 +338,7 @@ def test_ctrl_c_while_the_coarse_segmentation_runs(picture, tmp_path):
 # ---- files and the command -------------------------------------------------------------------------------------------
 
 
+@exhaustive
 @pytest.mark.parametrize(
     "keywords",
     [

@@ -65,6 +65,7 @@ def test_the_berkeley_photographs_are_those_of_test_and_every_second_of_train(ro
     assert [example.name for example in table1.berkeley(root)] == ["101", "102", "202", "204"]
 
 
+@exhaustive
 def test_the_table_has_the_medians_of_its_rows_beside_the_papers(root, tmp_path):
     out = tmp_path / "out"
     told = []

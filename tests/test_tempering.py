@@ -50,7 +50,7 @@ def model():
 
 
 def test_exchanges_leave_every_rung_at_its_target(model):
-    assert min(after_one_round(model, effort(2000, 6000), 1)) > 1e-5
+    assert min(after_one_round(model, effort(1200, 6000), 1)) > 1e-5
 
 
 def test_a_wrong_exchange_is_caught(model):
@@ -61,7 +61,7 @@ def test_a_wrong_exchange_is_caught(model):
                 if hot.log_posterior > cold.log_posterior:  # a search, not a sampler
                     cold.state, hot.state = hot.state, cold.state
 
-    assert min(after_one_round(model, effort(2000, 6000), 1, ladder=Careless)) < 1e-6
+    assert min(after_one_round(model, effort(1200, 6000), 1, ladder=Careless)) < 1e-6
 
 
 def test_frequencies_of_a_tempered_run(model):

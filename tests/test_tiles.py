@@ -155,6 +155,7 @@ def test_what_tiles_know_adds_up_to_what_the_whole_picture_shows(n_channels, dty
     assert np.allclose(known.slope, edge_means(sites, edges, gradient(picture.colours, SLOPE_SCALE)), rtol=1e-6)
 
 
+@exhaustive
 @pytest.mark.parametrize("n_sites", [150, 600])
 def test_hardly_an_edge_of_a_photograph_is_lost_or_made_up(photograph, n_sites):
     """Across a border two tiles may see a pixel in different sites."""
