@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo app test lint bench clean
+.PHONY: demo app test test-all lint bench clean
 
 demo: .venv/.core
 	$(BIN)/spinseg demo
@@ -14,6 +14,9 @@ app: .venv/.web
 
 test: lint
 	$(BIN)/python -m pytest
+
+test-all: lint
+	SPINSEG_EXHAUSTIVE=1 $(BIN)/python -m pytest -m ''
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

@@ -95,9 +95,10 @@ class Reply(NamedTuple):
 
 def complete(connection_reply):
     """A whole reply; of a stream that has no end only the head."""
-    headers = {name.lower(): value for name, value in connection_reply.getheaders()}
-    endless = headers.get("content-type", "").startswith("text/event-stream")
-    return Reply(connection_reply.status, headers, b"" if endless else connection_reply.read())
+    with connection_reply:
+        headers = {name.lower(): value for name, value in connection_reply.getheaders()}
+        endless = headers.get("content-type", "").startswith("text/event-stream")
+        return Reply(connection_reply.status, headers, b"" if endless else connection_reply.read())
 
 
 class Server(NamedTuple):

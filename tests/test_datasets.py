@@ -37,7 +37,7 @@ def write_mat(path, *images):
             "Segmentation": np.asarray(image) + np.uint16(1),
             "Boundaries": np.zeros(np.shape(image), np.uint8),
         }
-    savemat(path, {"groundTruth": cells})
+    savemat(path, {"groundTruth": cells}, do_compression=True)  # whose checksum tells of flipped bits
     return path
 
 

@@ -78,6 +78,18 @@ def test_netcdf(model, tmp_path):
     assert_same(ss.sample(model, 60, resume_from=tmp_path / "part.nc", **SHARED), ss.sample(model, 60, rng=5, **SHARED))
 
 
+def test_another_prior_without_tables_is_refused(model):
+    def with_prior(log_g):
+        return ss.Model(model.graph, model.likelihood, ss.ExchangeablePrior(log_g), model.beta)
+
+    part = ss.sample(with_prior(lambda sizes: -float(len(sizes))), 5, 1, rng=5)
+    same = ss.sample(with_prior(lambda sizes: -1.0 * len(sizes)), 8, 1, resume_from=part)
+    assert same.n_sweeps == 8
+    for other in (lambda sizes: -1.1 * len(sizes), lambda sizes: -float(len(sizes)) + 0.1 * (len(sizes) == 2)):
+        with pytest.raises(ss.InvalidInput, match="resume_from must hold chains of this model"):
+            ss.sample(with_prior(other), 8, 1, resume_from=part)
+
+
 def test_other_models_and_settings_are_refused(model, tmp_path):
     part = ss.sample(model, 10, rng=5, chains=2)
     other = ss.Model(model.graph, model.likelihood, ss.DirichletProcess(2.1), model.beta)

@@ -7,7 +7,7 @@ import exact
 import spinseg as ss
 import zoo
 from effort import effort
-from spinseg.inference._kernels import Plan, Record
+from spinseg.inference._kernels import MERGES_TRIED, SPLITS_TRIED, Plan, Record
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.pack import new_records, pack
@@ -62,6 +62,21 @@ def test_a_wrong_exchange_is_caught(model):
                     cold.state, hot.state = hot.state, cold.state
 
     assert min(after_one_round(model, effort(1200, 6000), 1, ladder=Careless)) < 1e-6
+
+
+def test_counts_of_attempts_stay_with_their_temperature(model):
+    target = pack(model, bond_strengths(model, 1.0, "gsw")[0])
+    start, rng = np.zeros(5, np.int32), np.random.default_rng(0)
+    rungs = []
+    for temperature, splits in ((1.0, 10), (2.0, 0)):  # only the first tries any
+        record = Record(*(array[0] for array in new_records(1, 50, 0, 5)))
+        plan = Plan(np.ones(1), splits, 0, 1 / temperature, 50, 1)
+        rungs.append(Chain(model, target, plan, start, model.log_posterior(start), record, rng))
+    whole = Ladder(rungs, rng)
+    whole.advance(50)
+    assert whole.swaps_made[0] > 0
+    tried = [rung.record.tally[[SPLITS_TRIED, MERGES_TRIED]].sum() for rung in whole.rungs]
+    assert tried == [500, 0] and not whole.rungs[1].record.tally.any()
 
 
 def test_frequencies_of_a_tempered_run(model):

@@ -109,7 +109,7 @@ def _plan_in(path: Path) -> dict[str, Any] | None:
     """The plan that plan.json or a tile holds; None where it is damaged or holds something else."""
     try:
         if path.suffix == ".npz":
-            with np.load(path) as stored:
+            with path.open("rb") as file, np.load(file) as stored:
                 text = str(stored["plan"])
         else:
             text = path.read_text(encoding="utf-8")
@@ -176,7 +176,7 @@ def write_part(run: Run, index: int, sites: NDArray[np.int32], part: dict[str, N
 
 def read_part(folder: Path, index: int) -> dict[str, NDArray[Any]]:
     """What a tile adds."""
-    with np.load(part_path(folder, index)) as stored:
+    with part_path(folder, index).open("rb") as file, np.load(file) as stored:
         return {name: stored[name] for name in stored.files}
 
 

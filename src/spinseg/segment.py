@@ -114,7 +114,8 @@ def segment(
     channel_axis : int, None or "auto"
         As in `as_picture`.
     rng : int, Generator or None
-        Seed; the same seed gives the same segmentation. Where it is None, one is drawn and kept in `seed`.
+        Seed; the same seed gives the same segmentation on one machine with the same versions. Where it is None, one is
+        drawn and kept in `seed`.
 
     Raises
     ------

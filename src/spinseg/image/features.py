@@ -92,7 +92,7 @@ class Codebook:
     def load(cls, path: str | os.PathLike[str]) -> "Codebook":
         """The codebook that `save` wrote."""
         try:
-            with np.load(path) as stored:
+            with open(path, "rb") as file, np.load(file) as stored:
                 known = str(stored["format"]) == FORMAT
                 colours = stored["colours"]
         except FileNotFoundError:

@@ -1,8 +1,7 @@
-"""The compiled sampler: plain arrays in named tuples, no knowledge of images, priors or classes.
+"""The compiled sampler: plain arrays under names, no knowledge of images, priors or classes.
 
-All compiled code that calls each other stands in this one file, because Numba's disk cache does not notice an edit of a
-callee in another file. Every argument is a number, an array or a tuple of arrays, so that one compiled signature
-serves every model. Inputs are assumed valid: the public functions check them.
+Every argument is a number, an array, a named tuple or a bundle of arrays, so that one compiled signature serves every
+model. Inputs are assumed valid: the public functions check them.
 
 A cluster has a lasting *id*, written in `label`, and a *slot*, its place in the tables of statistics. Slots 0..k-1 are
 occupied, slot k is empty and stands for the new cluster. When a cluster vanishes, the last slot moves into its place;

@@ -72,7 +72,7 @@ def read_chains(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Arra
 
 def _read_npz(path: str | os.PathLike[str]) -> tuple[str, Arrays]:
     """The text and the arrays of a NumPy file."""
-    with np.load(path) as stored:
+    with open(path, "rb") as file, np.load(file) as stored:  # NumPy leaves a damaged file open
         arrays = {name: stored[name] for name in stored.files}
     return str(arrays.pop("about")), arrays
 

@@ -58,7 +58,8 @@ def sample(
     burn_in, thin : int
         Keep the labels of every `thin`-th sweep after the first `burn_in`. Traces cover every sweep.
     rng : int, Generator or None
-        Seed. The same seed gives the same draws, whatever the number of workers.
+        Seed. The same seed gives the same draws on one machine, whatever the number of workers. Other processors, and
+        other versions of NumPy, round differently, and chains may then go another way.
     temperatures : sequence of float, optional
         Parallel tempering: rising temperatures from 1, between which partitions are exchanged after each sweep. Every
         chain then costs as much as there are temperatures; only the first is kept.
