@@ -49,7 +49,7 @@ REGROUP_FAULTS = {
         "change += slot_log_marginal(state, k + s)",
     ),
 }
-N_DRAWS = {True: 600, False: 2_000}  # of sweeps, and of other moves, where faults show less
+N_DRAWS = {True: 600, False: 4_000}  # of sweeps, and of other moves, where faults show less
 
 
 def replaced(source: str, right: str, wrong: str) -> str:

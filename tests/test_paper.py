@@ -227,7 +227,7 @@ def test_every_pair_of_neighbours_in_a_cluster_is_bonded_as_often_as_it_should()
 
 
 def test_the_sweep_chosen_shows_everything():
-    found = figure3.one_sweep(figure3.lattice_model(), figure3.paper_partition(), figure3.LAM, figure3.SEED)
+    found = figure3.chosen_sweep()
     assert np.bincount(found.before).tolist() == [15, 14, 7]  # red, green and blue in the paper's source
     moved = found.before != found.after
     assert np.unique(found.spin_cluster[moved]).size >= 4
@@ -261,7 +261,7 @@ def test_figure3_writes_its_picture_and_its_numbers(drawing, tmp_path):
     paths = figure3.reproduce(tmp_path)
     assert_pictures(paths, tmp_path, ["figure3.png", "figure3.csv", "figure3-bonds.csv"])
     rows, bonds = table(paths[1]), table(paths[2])
-    found = figure3.one_sweep(figure3.lattice_model(), figure3.paper_partition(), figure3.LAM, figure3.SEED)
+    found = figure3.chosen_sweep()
     assert [int(row["after"]) for row in rows] == found.after.tolist()
     assert [int(row["spin_cluster"]) for row in rows] == found.spin_cluster.tolist()
     assert [[int(row["row"]), int(row["column"])] for row in rows[:7]] == [*([0, c] for c in range(6)), [1, 0]]

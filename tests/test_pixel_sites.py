@@ -417,7 +417,7 @@ def test_local_sweeps_keep_the_books(name, limits, few_are_many):
         sizes = [np.bincount(labels) for labels in chains.labels[0]]
         assert min(map(min, sizes)) >= limits.get("min_size", 1) and max(map(max, sizes)) <= limits.get("max_size", 144)
         visited += len(np.unique(chains.labels[0], axis=0))
-    assert visited > 10
+    assert visited > 3
 
 
 def test_only_many_sites_have_local_sweeps(monkeypatch):

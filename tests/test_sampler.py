@@ -170,7 +170,8 @@ def test_one_compiled_signature_serves_every_model():
     assert len(_kernels.rebuild.signatures) == 1
 
 
-@pytest.mark.parametrize("limits", zoo.LIMITS[:3], ids=str)
+# With min_size the tables let a spin-cluster stay before a random number is drawn, and the walks part.
+@pytest.mark.parametrize("limits", [{}, {"max_size": 3}], ids=str)
 def test_an_exchangeable_prior_walks_with_its_tabulated_form(limits):
     def log_g(sizes):
         return len(sizes) * math.log(2.0) + sum(map(math.lgamma, sizes))

@@ -74,7 +74,7 @@ def test_the_table_has_the_medians_of_its_rows_beside_the_papers(root, tmp_path)
     assert len(told) == 2 * 4 * 11
     with Image.open(paths[1]) as picture:
         assert picture.width > 1000
-    lines = list(csv.DictReader(paths[0].open()))
+    lines = list(csv.DictReader(paths[0].read_text().splitlines()))
     assert len(lines) == 2 * 11
     for name, first in (("LabelMe", 0), ("Berkeley", 11)):
         rows = read_rows(out / f"table1-{name.lower()}.csv")
@@ -101,7 +101,7 @@ def test_the_printed_table_is_the_papers():
 @exhaustive
 def test_figure_5_shows_six_photographs_under_each_method(root, tmp_path):
     picture, table = reproduce("figure5", tmp_path / "out", root, jobs=2)
-    lines = list(csv.DictReader(table.open()))
+    lines = list(csv.DictReader(table.read_text().splitlines()))
     assert len(lines) == 6 * 6
     assert [line["method"] for line in lines[:6]] == list(table1.COLUMNS)
     assert len({line["image"] for line in lines}) == 6

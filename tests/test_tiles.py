@@ -9,6 +9,7 @@ from effort import exhaustive
 from spinseg.image.adjacency import edge_means, region_adjacency
 from spinseg.image.boundaries import SLOPE_SCALE
 from spinseg.image.features import Codebook, gradient, site_histograms, site_means, site_sizes
+from spinseg.image.intensity import value_range
 from spinseg.image.pixels import as_picture
 from spinseg.image.superpixels import RELIEF_SCALE, flooded, superpixels
 from spinseg.image.tiles import HALO, Tiling, gathered, tile_sites
@@ -32,9 +33,9 @@ def by_tiles(image, n_sites, side):
     """The tiling of a picture, the site of every pixel by its cell, and what is known of the sites."""
     tiling = Tiling.of(image.shape[:2], n_sites, side)
     book = codebook(image)
-    cells, parts = np.full(tiling.shape, -1, np.int32), []
+    cells, parts, ends = np.full(tiling.shape, -1, np.int32), [], value_range(image)
     for tile in tiling.tiles():
-        cells[tile.own], part = tile_sites(as_picture(image[tile.read], channel_axis=-1), tile, tiling, book)
+        cells[tile.own], part = tile_sites(as_picture(image[tile.read], channel_axis=-1, ends=ends), tile, tiling, book)
         parts.append(part)
     return tiling, cells, gathered(iter(parts), tiling.n_cells, len(book))
 
