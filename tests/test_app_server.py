@@ -164,9 +164,9 @@ class Server(NamedTuple):
             connection.sendall(sent)
             if end_of_sending:
                 connection.shutdown(socket.SHUT_WR)
-            reply = http.client.HTTPResponse(connection)
-            reply.begin()
-            return complete(reply)
+            with http.client.HTTPResponse(connection) as reply:  # which may not even begin
+                reply.begin()
+                return complete(reply)
 
     def head(self, method, path, **headers):
         """The beginning of a request, as bytes."""
@@ -267,10 +267,17 @@ class Listener:
 
     def __exit__(self, *error):
         self._socket.shutdown(socket.SHUT_RDWR)
+        self.close()
+        assert self.problem is None
+
+    def close(self):
+        """Listen no more, once the other end is gone."""
         self._thread.join(PATIENCE)
         self._reply.close()
         self._connection.close()
-        assert self.problem is None
+
+
+LEFT: list[Listener] = []  # those who listen until the server has ended
 
 
 @pytest.fixture(scope="module")
@@ -279,6 +286,8 @@ def server(tmp_path_factory):
     server = Server.started(tmp_path_factory.mktemp("server"), "-m", "spinseg", "app", "--no-browser")
     yield server
     told = "\n".join(server.end())
+    for listener in LEFT:
+        listener.close()
     assert told == ""
 
 
@@ -297,6 +306,7 @@ def bystander(server):
     """A page of somebody else, running slowly; it is left so, for Ctrl-C to end."""
     page = server.page(chains=1, seed=5)
     listener, began = Listener(server, page), time.monotonic()
+    LEFT.append(listener)
     assert server.ask("POST", f"{page}/run", json.dumps({"speed": SPEED})).status == 200
     listener.wait_for(lambda frame: frame["sweeps"] > 0)
     return page, listener, began
@@ -560,9 +570,9 @@ def test_a_body_in_chunks_is_refused_once_it_is_too_long(server, page, claimed):
             while sent < 2 * most + 2**20 and not select.select([connection], [], [], 0)[0]:
                 connection.sendall(b"%x\r\n%s\r\n" % (size, bytes(size)))
                 sent += size
-            reply = http.client.HTTPResponse(connection)
-            reply.begin()
-            reply = complete(reply)
+            with http.client.HTTPResponse(connection) as begun:
+                begun.begin()
+                reply = complete(begun)
         assert reply.status == 413 and is_in_order(reply) and sent > most - size
 
 
