@@ -1,6 +1,7 @@
 """The command, run as a user would."""
 
 import io
+import signal
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -32,4 +33,6 @@ def in_this_process(command):
             cli.main()
         except SystemExit as end:
             code = end.code or 0
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # which an interrupted command no longer obeys
     return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())

@@ -1,6 +1,7 @@
 """What several test files share."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +23,9 @@ from spinseg.pictures import PICTURES  # noqa: E402
 
 # Tests wait for conditions, on machines however busy. This many seconds only keep one that hangs from doing so forever.
 PATIENCE = 600
+
+# A shell that runs this in the background ignores Ctrl-C for it and all it starts; tests send it to both.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")

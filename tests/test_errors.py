@@ -3,6 +3,7 @@
 import errno
 import json
 import logging
+import signal
 import sys
 
 import numpy as np
@@ -93,6 +94,7 @@ def command(monkeypatch, capsys):
     yield run
     LOG.setLevel(logging.NOTSET)
     LOG.handlers.clear()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def broken(*arguments, **keywords):

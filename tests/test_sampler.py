@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -228,10 +227,14 @@ def test_chains_may_have_starts_of_their_own():
 @pytest.mark.parametrize("workers", effort([4], [1, 4]))
 def test_ctrl_c_keeps_what_is_finished(workers):
     model = lattice_model("gaussian", side=30)
-    ss.sample(model, sweeps=1, chains=1)  # compiled, before the clock runs
-    threading.Timer(3.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    start = model.log_posterior(np.zeros(900, int))
+
+    def interrupt(progress):
+        if progress.log_posterior != pytest.approx(start):  # of the slowest chain: all have begun
+            signal.raise_signal(signal.SIGINT)
+
     with pytest.raises(ss.SamplingInterrupted) as caught:
-        ss.sample(model, sweeps=10_000_000, chains=4, burn_in=9_999_999, rng=0, workers=workers)
+        ss.sample(model, 10_000_000, 4, burn_in=9_999_999, init="one", rng=0, workers=workers, progress=interrupt)
     chains = caught.value.chains
     assert 0 < chains.n_sweeps < 10_000_000 and chains.labels.shape[1] == 0
     assert chains.best_log_posterior == pytest.approx(model.log_posterior(chains.best_labels), abs=1e-6)
