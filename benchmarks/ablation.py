@@ -10,7 +10,7 @@ from benchmarks.boundaries import fit, training_edges
 from benchmarks.data import data_root
 from benchmarks.variants import SPECTRAL, TEXTURE, WHOLE_PICTURE, Variant, summary
 from spinseg.evaluation.datasets import bsds
-from spinseg.image.boundaries import BoundaryWeights
+from spinseg.image.boundary.log_odds import BoundaryWeights
 
 VARIANTS = {
     "photo": Variant(),

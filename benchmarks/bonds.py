@@ -14,12 +14,12 @@ import spinseg as ss
 from benchmarks.data import data_root
 from spinseg.evaluation.benchmark import seed_for
 from spinseg.evaluation.datasets import Example, labelme
+from spinseg.evaluation.paper.figure4 import N_PER_CATEGORY, SWEEPS, chosen
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.pixels import as_picture
+from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
-from spinseg.paper.figure4 import N_PER_CATEGORY, SWEEPS, chosen
-from spinseg.picture_model import picture_model
-from spinseg.presets import settings_of
+from spinseg.segmentation.image_model import picture_model
+from spinseg.segmentation.settings import settings_of
 
 WEIGHTS = (0.09, 0.3, 1.0)
 LAMS = (0.0, 1.0, 5.0, 10.0, 20.0)

@@ -23,17 +23,17 @@ from scipy.optimize import minimize
 import spinseg
 from benchmarks.data import data_root
 from benchmarks.versions import Picture, compressed, grey, halved, noisy
-from spinseg._atomic import atomic_write
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
-from spinseg.image.boundaries import KINDS, BoundaryWeights, Cues
-from spinseg.image.boundary_maps import boundary_maps
-from spinseg.image.edge_cues import SiteLooks, edge_cues
+from spinseg.image.boundary.cues import SiteLooks, edge_cues
+from spinseg.image.boundary.grouping import grouping_cues
+from spinseg.image.boundary.log_odds import KINDS, BoundaryWeights, Cues
+from spinseg.image.boundary.maps import boundary_maps
 from spinseg.image.features import Codebook, site_histograms
-from spinseg.image.grouping import grouping_cues
-from spinseg.image.pixels import as_picture
+from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
-from spinseg.presets import PHOTO
+from spinseg.parallel.atomic import atomic_write
+from spinseg.segmentation.settings import PHOTO
 
 N_FOLDS = 5
 N_HIDDEN = 8

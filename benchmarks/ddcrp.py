@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 import spinseg as ss
 from benchmarks.problems import chain_at, superpixels
-from spinseg.evaluation.baselines import _ddcrp_kernels
+from spinseg.evaluation.baselines import ddcrp_kernels as _ddcrp_kernels
 from spinseg.evaluation.baselines.ddcrp import new_record, new_state, pack_problem, sample_ddcrp
-from spinseg.inference import _kernels
+from spinseg.inference.kernels.iterations import run_iterations
 
 N_SITES = 1100
 LAM = 10.0
@@ -51,7 +51,7 @@ def _gsw(model: ss.Model) -> tuple[Callable[[], object], int]:
     chain = chain_at(model, start, LAM, n)
 
     def sweeps() -> None:
-        _kernels.run(chain.target, chain.state, chain.record, chain.plan, 0, n, chain.rng)
+        run_iterations(chain.target, chain.state, chain.record, chain.plan, 0, n, chain.rng)
 
     return sweeps, chain.n_clusters
 

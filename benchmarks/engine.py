@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import spinseg as ss
 from benchmarks import plain
 from benchmarks.problems import chain_at, superpixels
-from spinseg.inference import _kernels
+from spinseg.inference.kernels.iterations import run_iterations
 
 LAM = 10.0
 SWEEPS = 100
@@ -68,7 +68,7 @@ def study() -> dict[str, Any]:
     target, n_sites, rng = chain.target, model.graph.n_sites, chain.rng
 
     def sweeps() -> None:
-        _kernels.run(target, chain.state, chain.record, chain.plan, 0, SWEEPS, rng)
+        run_iterations(target, chain.state, chain.record, chain.plan, 0, SWEEPS, rng)
 
     sweeps()
     needed, clusters = [], []

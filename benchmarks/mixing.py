@@ -15,11 +15,11 @@ import spinseg as ss
 from benchmarks.data import data_root
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.pixels import as_picture
+from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.diagnostics import diagnose
-from spinseg.picture_model import picture_model
-from spinseg.presets import settings_of
+from spinseg.segmentation.image_model import picture_model
+from spinseg.segmentation.settings import settings_of
 
 WEIGHTS = (0.05, 0.1)
 STARTS = ["one", "one", "singletons", "singletons"]

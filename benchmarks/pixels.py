@@ -14,7 +14,7 @@ from benchmarks.data import data_root
 from benchmarks.segment import mean_shift, photograph, seconds
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.evaluation.metrics import scores
-from spinseg.presets import PHOTO
+from spinseg.segmentation.settings import PHOTO
 
 N_PHOTOGRAPHS = 40
 

@@ -7,9 +7,9 @@ from scipy.spatial import Delaunay
 
 import spinseg as ss
 from spinseg.image.adjacency import grid_graph
-from spinseg.inference._kernels import Plan, Record
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
+from spinseg.inference.kernels.state import Plan, Record
 from spinseg.inference.pack import new_records, pack
 
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.sparse import coo_array
 
-from spinseg.large import open_labels, segment_large
 from spinseg.pictures import PICTURES
+from spinseg.segmentation.large.segment_large import open_labels, segment_large
 
 SIDE, TILE = 2048, 512
 N_MOSAICS = 4

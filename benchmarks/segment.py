@@ -11,12 +11,12 @@ from skimage.segmentation import felzenszwalb, quickshift, slic
 
 import spinseg as ss
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.pixels import as_picture
+from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.sampler import sample
-from spinseg.picture_model import maps_for, picture_model
 from spinseg.pictures import PICTURES
-from spinseg.presets import PRESETS
+from spinseg.segmentation.image_model import maps_for, picture_model
+from spinseg.segmentation.settings import PRESETS
 
 REPEATS = 5
 

@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinseg as ss
-from spinseg import picture_model, presets
 from spinseg.evaluation.datasets import Example
 from spinseg.evaluation.metrics import scores
-from spinseg.image.boundaries import BoundaryWeights, signed_couplings
+from spinseg.image.boundary.log_odds import BoundaryWeights, signed_couplings
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.pack import pack
 from spinseg.inference.sampler import sample
 from spinseg.inference.starts import greedy_labels
+from spinseg.segmentation import image_model as picture_model
+from spinseg.segmentation import settings as presets
 
 # Cues, by what they are about.
 SPECTRAL = frozenset({"apart"})
@@ -54,7 +55,7 @@ class Variant:
             if self.positive:
                 changed.enter_context(patch.object(picture_model, "signed_couplings", _attraction))
             if not self.sampled:
-                changed.enter_context(patch.object(import_module("spinseg.segment"), "sample", _merged))
+                changed.enter_context(patch.object(import_module("spinseg.segmentation.segment"), "sample", _merged))
             if weights is not None:
                 fitted = {"colour": weights, "grey": BoundaryWeights.fitted("grey")}
                 changed.enter_context(patch.object(BoundaryWeights, "fitted", fitted.__getitem__))

@@ -13,7 +13,7 @@ import numpy as np
 from skimage import data
 
 from spinseg.image.features import k_means
-from spinseg.image.pixels import as_picture, cielab
+from spinseg.image.picture import as_picture, cielab
 
 PHOTOGRAPHS = ["astronaut", "chelsea", "coffee", "hubble_deep_field", "retina", "rocket"]
 SIZES = [30, 60, 120, 240, 480]

@@ -15,7 +15,7 @@ from skimage import data
 
 from spinseg.image.render import mean_colours, overlay, probability_picture
 from spinseg.pictures import PICTURES
-from spinseg.segment import segment
+from spinseg.segmentation.segment import segment
 
 ORIGINALS = {"coffee": data.coffee, "cat": data.chelsea, "astronaut": data.astronaut}
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

@@ -11,13 +11,21 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
-OTHER_SEEDS = str(Path(__file__).parent / "other_seeds")
+TESTS = Path(__file__).parent
+
+
+def find_in_children(folder):
+    """Let processes that tests start import what lies in a folder."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
+
+
+find_in_children(TESTS)
 if os.environ.get("SPINSEG_TEST_SEED"):  # before anything draws
-    sys.path.insert(0, OTHER_SEEDS)
+    sys.path.insert(0, str(TESTS / "other_seeds"))
     sys.modules.pop("sitecustomize", None)
     import sitecustomize  # noqa: F401
 
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [OTHER_SEEDS, os.environ.get("PYTHONPATH", "")]))
+    find_in_children(TESTS / "other_seeds")
 
 from spinseg.pictures import PICTURES  # noqa: E402
 
@@ -45,7 +53,7 @@ def wait_until(true, seconds=PATIENCE):
 def pytest_sessionstart(session):
     """Compile once what all tests need, before there are workers: each would for itself."""
     if not hasattr(session.config, "workerinput") and not os.environ.get("NUMBA_DISABLE_JIT"):
-        both = [subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parent) for script in WARM_UP]
+        both = [subprocess.Popen([sys.executable, "-c", script], cwd=TESTS) for script in WARM_UP]
         assert [process.wait() for process in both] == [0, 0]
 
 
@@ -59,12 +67,13 @@ exact.iterated(model, 1.0, 10, 0)
 ss.maximize(model, 1, sweeps=2, rng=0)
 """,
     """
+import sys; sys.path.insert(0, "evaluation")
 import numpy as np, spinseg as ss, test_ddcrp
 case = test_ddcrp.GRAPHS["ring with a chord"], test_ddcrp.LIKELIHOODS["weight 0.7"]
 test_ddcrp.p_after_one_sweep(*case, 1.0, 0.5, 10, 0)
 graph = ss.SiteGraph(2, [[0, 1]])
 ss.sample(ss.Model(graph, ss.Flat(), ss.ExchangeablePrior(lambda sizes: 0.0)), 2, 1, rng=0)
-from spinseg.inference.minimum import minimum_vi
+from spinseg.inference.estimates.minimize import minimum_vi
 minimum_vi(np.array([[0, 0, 1], [0, 1, 1]], np.int32), rng=0)
 """,
 ]
@@ -109,10 +118,8 @@ def dask_client():
         f"with LocalCluster(n_workers=2, **{SMALL}) as cluster:\n"
         "    print(cluster.scheduler_address, flush=True); sys.stdin.read()"
     )
-    places = [os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-c", script], text=True, env=environment, **pipes) as process:
+    with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as process:
         with distributed.Client(process.stdout.readline().strip(), set_as_default=False) as client:
             yield client
         process.stdin.close()  # which ends it

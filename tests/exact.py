@@ -8,21 +8,14 @@ from scipy.stats import chisquare
 
 import spinseg as ss
 from spinseg._compiled import jit
-from spinseg.inference._kernels import (
-    N_CLUSTERS,
-    REGROUPS_LEFT,
-    SPLITS_LEFT,
-    Plan,
-    begin_sweep,
-    clear_slot,
-    rebuild,
-    regroup,
-    renumber,
-    split_merge,
-    sweep,
-)
 from spinseg.inference.anchors import near_sites
 from spinseg.inference.bonds import bond_strengths
+from spinseg.inference.kernels.clusters import clear_slot, rebuild
+from spinseg.inference.kernels.iterations import renumber
+from spinseg.inference.kernels.regroup import regroup
+from spinseg.inference.kernels.split_merge import split_merge
+from spinseg.inference.kernels.state import N_CLUSTERS, REGROUPS_LEFT, SPLITS_LEFT, Plan
+from spinseg.inference.kernels.sweep import begin_sweep, sweep
 from spinseg.inference.pack import new_state, pack
 
 # Six sites: a ring with two chords.

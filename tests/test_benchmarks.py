@@ -4,13 +4,13 @@ import numpy as np
 from benchmarks import plain
 
 import exact
+import model_cases
 import spinseg as ss
-import zoo
 
 
 def test_the_plain_numpy_sweep_leaves_the_posterior_invariant():
     graph, kept = exact.graph(5)
-    model = ss.Model(graph, zoo.likelihoods(5)["histogram"], ss.DirichletProcess(1.3), exact.POSITIVE[kept])
+    model = ss.Model(graph, model_cases.likelihoods(5)["histogram"], ss.DirichletProcess(1.3), exact.POSITIVE[kept])
     rng = np.random.default_rng(0)
     probabilities = np.exp(exact.log_probabilities(model))
     rows = exact.partitions(5)

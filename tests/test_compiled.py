@@ -14,7 +14,7 @@ from spinseg._bundle import Bundle
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A package with two files of compiled code, and nobody's NUMBA_CACHE_DIR."""
-    for name in ("_compiled.py", "_bundle.py", "_kernels.py", "inner/_more_kernels.py", "other.py"):
+    for name in ("_compiled.py", "_bundle.py", "some_kernels.py", "kernels/sweep.py", "other.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     monkeypatch.setattr(_compiled, "PACKAGE", tmp_path)
@@ -32,7 +32,7 @@ def test_an_edit_of_any_compiled_source_names_another_folder_and_clears_the_old(
     assert first == folder() and first.parent == package / "__pycache__" and first.is_dir()
     (package / "other.py").write_text("edited")
     assert folder() == first
-    for name in ("_kernels.py", "inner/_more_kernels.py", "_bundle.py"):
+    for name in ("some_kernels.py", "kernels/sweep.py", "_bundle.py"):
         before = folder()
         (package / name).write_text("edited")
         assert folder() != before
@@ -51,7 +51,7 @@ def test_where_the_package_is_read_only_the_users_cache_is_taken_and_else_none(p
     monkeypatch.setattr(Path, "mkdir", only_elsewhere)
     assert folder().parent == package / "users" / "spinseg"
     refused.add(package / "users" / "spinseg")
-    (package / "_kernels.py").write_text("edited")
+    (package / "some_kernels.py").write_text("edited")
     assert folder() is None
 
 

@@ -17,16 +17,14 @@ if TYPE_CHECKING:
     from spinseg.inference.chains import SamplingInterrupted as SamplingInterrupted
     from spinseg.inference.diagnostics import Diagnostics as Diagnostics
     from spinseg.inference.diagnostics import diagnose as diagnose
-    from spinseg.inference.estimates import co_clustering as co_clustering
-    from spinseg.inference.estimates import separation_probability as separation_probability
-    from spinseg.inference.losses import credible_ball as credible_ball
-    from spinseg.inference.minimum import minimum_binder as minimum_binder
-    from spinseg.inference.minimum import minimum_vi as minimum_vi
-    from spinseg.inference.modes import Mode as Mode
-    from spinseg.inference.modes import maximize as maximize
+    from spinseg.inference.estimates.losses import credible_ball as credible_ball
+    from spinseg.inference.estimates.minimize import minimum_binder as minimum_binder
+    from spinseg.inference.estimates.minimize import minimum_vi as minimum_vi
+    from spinseg.inference.estimates.pairs import co_clustering as co_clustering
+    from spinseg.inference.estimates.pairs import separation_probability as separation_probability
+    from spinseg.inference.map_search import Mode as Mode
+    from spinseg.inference.map_search import maximize as maximize
     from spinseg.inference.sampler import sample as sample
-    from spinseg.large import LargeSegmentation as LargeSegmentation
-    from spinseg.large import segment_large as segment_large
     from spinseg.model.gaussians import DiagonalGaussian as DiagonalGaussian
     from spinseg.model.gaussians import Gaussian as Gaussian
     from spinseg.model.graph import SiteGraph as SiteGraph
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from spinseg.model.likelihoods import Likelihood as Likelihood
     from spinseg.model.likelihoods import PoissonGamma as PoissonGamma
     from spinseg.model.likelihoods import Product as Product
+    from spinseg.model.posterior import Model as Model
     from spinseg.model.priors import DirichletProcess as DirichletProcess
     from spinseg.model.priors import ExchangeablePrior as ExchangeablePrior
     from spinseg.model.priors import FiniteDirichlet as FiniteDirichlet
@@ -44,10 +43,11 @@ if TYPE_CHECKING:
     from spinseg.model.priors import Potts as Potts
     from spinseg.model.priors import TabulatedPrior as TabulatedPrior
     from spinseg.model.priors import TemperedProcess as TemperedProcess
-    from spinseg.model.target import Model as Model
-    from spinseg.segment import segment as segment
-    from spinseg.segmentation import Segmentation as Segmentation
-    from spinseg.segmentation import SegmentationInterrupted as SegmentationInterrupted
+    from spinseg.segmentation.large.segment_large import LargeSegmentation as LargeSegmentation
+    from spinseg.segmentation.large.segment_large import segment_large as segment_large
+    from spinseg.segmentation.result import Segmentation as Segmentation
+    from spinseg.segmentation.result import SegmentationInterrupted as SegmentationInterrupted
+    from spinseg.segmentation.segment import segment as segment
 
 _HOMES = {
     "model.graph": ("SiteGraph",),
@@ -70,20 +70,20 @@ _HOMES = {
         "ExchangeablePrior",
         "PartitionPrior",
     ),
-    "model.target": ("Model",),
+    "model.posterior": ("Model",),
     "inference.bonds": ("DataDriven",),
     "inference.chains": ("Chains", "SamplingInterrupted"),
     "inference.diagnostics": ("Diagnostics", "diagnose"),
-    "inference.estimates": ("co_clustering", "separation_probability"),
-    "inference.losses": ("credible_ball",),
-    "inference.minimum": ("minimum_vi", "minimum_binder"),
-    "inference.modes": ("Mode", "maximize"),
+    "inference.estimates.pairs": ("co_clustering", "separation_probability"),
+    "inference.estimates.losses": ("credible_ball",),
+    "inference.estimates.minimize": ("minimum_vi", "minimum_binder"),
+    "inference.map_search": ("Mode", "maximize"),
     "inference.sampler": ("sample",),
     "image.features": ("Codebook",),
-    "segment": ("segment",),
-    "segmentation": ("Segmentation", "SegmentationInterrupted"),
+    "segmentation.segment": ("segment",),
+    "segmentation.result": ("Segmentation", "SegmentationInterrupted"),
     "_errors": ("InvalidInput", "MissingExtra"),
-    "large": ("LargeSegmentation", "segment_large"),
+    "segmentation.large.segment_large": ("LargeSegmentation", "segment_large"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *_HOME_OF]
@@ -94,7 +94,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'spinseg' has no attribute {name!r}")
     value = getattr(import_module(f"spinseg.{_HOME_OF[name]}"), name)
-    globals()[name] = value  # in place of the module `segment`, which importing it has put there
+    globals()[name] = value
     return value
 
 

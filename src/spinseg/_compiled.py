@@ -55,7 +55,8 @@ def cache_folder() -> Path | None:
     so that a digest of all compiled sources is part of the name.
     """
     digest = hashlib.blake2b(digest_size=8)
-    for path in sorted([PACKAGE / "_compiled.py", PACKAGE / "_bundle.py", *PACKAGE.rglob("*kernels*.py")]):
+    compiled = [*PACKAGE.rglob("*kernels.py"), *PACKAGE.rglob("kernels/*.py")]
+    for path in sorted([PACKAGE / "_compiled.py", PACKAGE / "_bundle.py", *compiled]):
         digest.update(path.read_bytes())
     name = f"compiled-{digest.hexdigest()}"
     if config.CACHE_DIR:  # from NUMBA_CACHE_DIR

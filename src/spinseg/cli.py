@@ -15,8 +15,8 @@ from spinseg._errors import LOG, MissingExtra, expected, line_of
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from spinseg.batch import Outcome
     from spinseg.evaluation.summary import Summary
+    from spinseg.segmentation.batch import Outcome
 
 WRONG, INTERRUPTED, BUG = 2, 130, 70  # exit codes; the last is EX_SOFTWARE of sysexits.h
 SHOW = "spinseg --debug ... shows its traceback"
@@ -155,7 +155,7 @@ def segment(
 
     What is not given is the preset's. Pictures that cannot be read get a line, and the others are done.
     """
-    from spinseg.presets import prior_named
+    from spinseg.segmentation.settings import prior_named
 
     chosen = prior_named(
         prior and prior.value,
@@ -200,7 +200,7 @@ def large(
 
     The same command after an interruption goes on where it stopped; no tile that was finished is done again.
     """
-    from spinseg.large import segment_large
+    from spinseg.segmentation.large.segment_large import segment_large
 
     found = segment_large(
         image,
@@ -298,7 +298,7 @@ def reproduce(
 
     Long ones keep what is finished: the same command after an interruption goes on where it stopped.
     """
-    from spinseg.paper import reproduce as made
+    from spinseg.evaluation.paper import reproduce as made
 
     for path in made(what.value, out, root, quick=quick, jobs=jobs, progress=_tell):
         print(path.resolve())
@@ -334,7 +334,7 @@ def _segment_all(
     quiet: bool = False,
 ) -> None:
     """Segment, print what became of each picture, and exit with the code that says it."""
-    from spinseg.batch import segment_files
+    from spinseg.segmentation.batch import segment_files
 
     outcomes, code = {}, 0
     try:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._checks import number, refuse, whole
+from spinseg._validation import check_int, check_real, invalid
 from spinseg.image.render import label_colours
 from spinseg.pictures import PICTURES
-from spinseg.presets import PRESETS, PRIOR_PARAMETERS, Settings
+from spinseg.segmentation.settings import PRESETS, PRIOR_PARAMETERS, Settings
 
 MOST_SITES, MOST_CHAINS = 20_000, 4
 MOST_COLOURS, PURITY, MIDDLE_GREY = 1000, 0.6, 150
@@ -36,9 +36,9 @@ class Control:
     def checked(self, value: Any) -> float | int:
         """A value, refused where it is out of range."""
         if self.whole:
-            value = whole(self.name, value, at_least=int(self.least))
-            return value if value <= self.most else refuse(self.name, f"be at most {self.most}", value)
-        return number(self.name, value, at_least=self.least, at_most=self.most)
+            value = check_int(self.name, value, at_least=int(self.least))
+            return value if value <= self.most else invalid(self.name, f"be at most {self.most}", value)
+        return check_real(self.name, value, at_least=self.least, at_most=self.most)
 
 
 CONTROLS = (

@@ -6,7 +6,7 @@ import time
 
 from starlette.types import Receive, Scope, Send
 
-from spinseg.app.pages import Pages
+from spinseg.app.sessions import Pages
 
 FRAME_SECONDS = 1 / 12  # between two frames of a page, at least
 STILL_SECONDS = 1.0  # between two frames where nothing happens

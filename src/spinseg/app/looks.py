@@ -5,8 +5,8 @@ from base64 import b64encode
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.image.pixels import Picture, working_copy
-from spinseg.scene import Scene
+from spinseg.image.picture import Picture, working_copy
+from spinseg.segmentation.problem import Scene
 
 MOST_SHOWN = 300_000  # pixels
 MOST_NUMBERS = 2**16  # of sites and clusters, as `packed` has them

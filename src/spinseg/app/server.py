@@ -16,11 +16,11 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from spinseg._checks import InvalidInput, refuse
-from spinseg.app.answers import STATIC, Answers
+from spinseg._validation import InvalidInput, invalid
 from spinseg.app.guard import Guard, Refused, refusal
-from spinseg.app.page import NotYet
-from spinseg.app.pages import Pages
+from spinseg.app.handlers import STATIC, Answers
+from spinseg.app.session import NotYet
+from spinseg.app.sessions import Pages
 
 
 def application(pages: Pages, opened: Callable[[], None] = lambda: None) -> Guard:
@@ -85,7 +85,7 @@ def serve(port: int | None = None, open_browser: bool = True) -> None:
     try:
         listening.bind(("127.0.0.1", port or 0))
     except (OSError, OverflowError):
-        refuse("port", "be free, and from 1 to 65535", port)
+        invalid("port", "be free, and from 1 to 65535", port)
     listening.listen()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
     pages = Pages()

@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from skimage.measure import label as connected_pieces
 
-from spinseg._atomic import printable, say
-from spinseg._checks import refuse, whole, writable_folder
 from spinseg._errors import LOG, expected, line_of
-from spinseg.cluster import on_cluster
+from spinseg._validation import check_int, check_writable, invalid
 from spinseg.evaluation.datasets import Example
 from spinseg.evaluation.methods import Method
 from spinseg.evaluation.metrics import scores
 from spinseg.evaluation.results import ResultsFile, Row
-from spinseg.image.files import MOST_LABELS_PNG, write_labels_png
+from spinseg.image.io import MOST_LABELS_PNG, write_labels_png
 from spinseg.image.render import label_colours
-from spinseg.processes import Heed, Lost, in_processes
+from spinseg.parallel.atomic import printable, say
+from spinseg.parallel.dask import on_cluster
+from spinseg.parallel.processes import Heed, Lost, in_processes
 
 Report = Callable[[int, int, Row], None]
 
@@ -72,8 +72,8 @@ def evaluate(
         Called as report(n_done, n_tasks, row) after each row.
     """
     _check_names(examples)
-    jobs = whole("jobs", jobs, at_least=1)
-    writable_folder("out", Path(out).parent)
+    jobs = check_int("jobs", jobs, at_least=1)
+    check_writable("out", Path(out).parent)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     marks = {method.name: method.mark for method in methods}
     ours = version("spinseg")
@@ -129,7 +129,7 @@ def compare(task: Task, heed: Heed | None = None) -> tuple[Row, NDArray[np.int32
         image, annotations = task.example.image(), task.example.annotations()
         shape, size = annotations[0].shape, image.shape[:2]
         if shape != size:
-            refuse(f"the ground truth of {task.example.name}", f"have the photograph's shape, {size}", shape)
+            invalid(f"the ground truth of {task.example.name}", f"have the photograph's shape, {size}", shape)
         _tried(task.method)
         began = time.perf_counter()
         labels = task.method.run(image, task.run["seed"])
@@ -173,4 +173,4 @@ def _check_names(examples: Sequence[Example]) -> None:
     names = [example.name for example in examples]
     if not names or len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
-        refuse("examples", "have at least one image, each name once", twice or "none")
+        invalid("examples", "have at least one image, each name once", twice or "none")

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinseg._checks import refuse, whole
 from spinseg._errors import BUG
+from spinseg._validation import check_int, invalid
 from spinseg.evaluation.benchmark import evaluate
 from spinseg.evaluation.datasets import Example, dataset_named
 from spinseg.evaluation.methods import METHODS, methods_named
@@ -68,7 +68,7 @@ def compare_methods(
         After Ctrl-C; the rows so far are in `out`.
     """
     if jobs is not None and dask is not None:
-        refuse("jobs", "be left out where dask is given", jobs)
+        invalid("jobs", "be left out where dask is given", jobs)
     chosen, out = methods_named(methods), Path(out)
     examples = spread(dataset_named(dataset, root, split), limit)
     name = f"{dataset} {split or 'test'}" if dataset.startswith("bsds") else dataset
@@ -93,7 +93,7 @@ def spread(examples: list[Example], limit: int | None) -> list[Example]:
     >>> spread(list("abcdefg"), 3)
     ['a', 'd', 'g']
     """
-    if limit is None or whole("limit", limit, at_least=1) >= len(examples):
+    if limit is None or check_int("limit", limit, at_least=1) >= len(examples):
         return examples
     return [examples[i] for i in np.linspace(0, len(examples) - 1, limit).round().astype(int)]
 

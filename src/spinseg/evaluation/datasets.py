@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._checks import one_of, refuse, whole
-from spinseg.image.files import MAX_PIXELS, read_image
+from spinseg._validation import check_choice, check_int, invalid
+from spinseg.image.io import MAX_PIXELS, read_image
 
 FolderPath = str | os.PathLike[str]
 
@@ -63,7 +63,7 @@ class Example:
         images = [image for path in self.label_paths for image in read_labels(path, unlabelled=self.unlabelled)]
         for image in images:
             if image.shape != images[0].shape:
-                refuse(f"the ground truth of {self.name}", f"have one shape, {images[0].shape}", image.shape)
+                invalid(f"the ground truth of {self.name}", f"have one shape, {images[0].shape}", image.shape)
         return images
 
 
@@ -72,13 +72,13 @@ def dataset_named(name: str, root: FolderPath, split: str | None = None) -> list
 
     "folder" is any folder that has two folders, `images` and `labels`, as `folder` reads them.
     """
-    one_of("dataset", name, DATASETS)
+    check_choice("dataset", name, DATASETS)
     if name.startswith("bsds"):
         return bsds(root, split or "test", edition=name)
     if name == "labelme8":
         return labelme(root, split)
     if split is not None:
-        refuse("split", "be left out for a folder, which has no splits", split)
+        invalid("split", "be left out for a folder, which has no splits", split)
     return folder(Path(root, "images"), Path(root, "labels"))
 
 
@@ -97,10 +97,10 @@ def bsds(root: FolderPath, split: str = "test", *, edition: str | None = None) -
     edition : {"bsds300", "bsds500"}, optional
         Which one, where there are both.
     """
-    one_of("split", split, SPLITS)
+    check_choice("split", split, SPLITS)
     places = ["bsds", "bsds300", "bsds500", "bsr", "data"]
     if edition is not None:
-        one_of("edition", edition, ("bsds300", "bsds500"))
+        check_choice("edition", edition, ("bsds300", "bsds500"))
         places.remove("bsds500" if edition == "bsds300" else "bsds300")
     images = f"images/{split}/*.jpg"
     truths = [f"groundTruth/{split}/*.mat", f"ground_truth/{split}/*.mat", "human/color/*/*.seg"]
@@ -127,7 +127,7 @@ def labelme(root: FolderPath, split: str | None = None) -> list[Example]:
         There are no splits: a name of one is refused.
     """
     if split is not None:
-        refuse("split", "be None for LabelMe, which has no splits", split)
+        invalid("split", "be None for LabelMe, which has no splits", split)
     images, truth = "images/*.jpg", "labels/*.png"
     base = _base("LabelMe", root, ("labelme", "labelme8"), [images], [truth], LABELME_PAGE)
     labels = {name: (path,) for name, path in _by_name(_visible(base, truth)).items()}
@@ -149,7 +149,7 @@ def folder(images: FolderPath, labels: FolderPath, *, unlabelled: int | None = N
         unlabelled in any case.
     """
     if unlabelled is not None:
-        unlabelled = whole("unlabelled", unlabelled, at_least=-(2**31), below=2**31)
+        unlabelled = check_int("unlabelled", unlabelled, at_least=-(2**31), below=2**31)
     for name, place in (("images", images), ("labels", labels)):
         if not Path(place).is_dir():
             raise FileNotFoundError(f"{name} must be a folder; received {os.fspath(place)!r}")
@@ -159,7 +159,7 @@ def folder(images: FolderPath, labels: FolderPath, *, unlabelled: int | None = N
     for name in photographs:
         several = tuple(_visible(Path(labels, name), "*", LABEL_SUFFIXES))
         if several and name in single:
-            refuse(f"the ground truth of {name}", "be a file or a folder", f"{single[name].name} and {name}/")
+            invalid(f"the ground truth of {name}", "be a file or a folder", f"{single[name].name} and {name}/")
         if several:
             truths[name] = several
     for what, place, files in (("photograph", images, photographs), ("label image", labels, truths)):
@@ -195,12 +195,12 @@ def _read_mat(path: Path) -> list[NDArray[np.int32]]:
             annotators = loadmat(file, variable_names=["groundTruth"])["groundTruth"].ravel()
             images = [annotator["Segmentation"].item() for annotator in annotators]
         except Exception as error:  # damaged bytes make loadmat fail in a dozen ways
-            refuse(str(path), rule, f"{type(error).__name__}: {error}")
+            invalid(str(path), rule, f"{type(error).__name__}: {error}")
     for image in images:
         if not isinstance(image, np.ndarray) or image.dtype.kind not in "iu" or image.ndim != 2 or image.size == 0:
-            refuse(str(path), rule + " of whole numbers, one a pixel", image)
+            invalid(str(path), rule + " of whole numbers, one a pixel", image)
     if not images:
-        refuse(str(path), rule, "no annotator")
+        invalid(str(path), rule, "no annotator")
     return [_as_labels(path, image.astype(np.int64) - 1) for image in images]
 
 
@@ -218,21 +218,23 @@ def _read_seg(path: Path) -> NDArray[np.int32]:
         runs = np.array([list(map(int, words)) for words in lines[start + 1 :] if words], np.int64).reshape(-1, 4)
     except (KeyError, ValueError, OverflowError) as error:
         rule = "have a header with width and height, a line 'data', then lines of four whole numbers"
-        refuse(str(path), rule, f"{type(error).__name__}: {error}")
+        invalid(str(path), rule, f"{type(error).__name__}: {error}")
     for key, value in (("format", "ascii cr"), ("flipflop", "0")):  # 1: people saw the image upside down
         if " ".join(header.get(key, [value])) != value:
-            refuse(str(path), f"have {key} {value}", " ".join(header[key]))
+            invalid(str(path), f"have {key} {value}", " ".join(header[key]))
     if not 0 < width * height <= MAX_PIXELS:
-        refuse(str(path), f"have 1 to {MAX_PIXELS} pixels", f"width {width}, height {height}")
+        invalid(str(path), f"have 1 to {MAX_PIXELS} pixels", f"width {width}, height {height}")
     segment, row, first, last = runs.T
     inside = (segment >= 0) & (row >= 0) & (row < height) & (first >= 0) & (first <= last) & (last < width)
     if not inside.all():
-        refuse(str(path), f"have segments from 0 and runs inside {width} x {height} pixels", runs[~inside][0].tolist())
+        invalid(str(path), f"have segments from 0 and runs inside {width} x {height} pixels", runs[~inside][0].tolist())
     starts, lengths = row * width + first, last - first + 1
     order = np.argsort(starts)
     expected = np.cumsum(lengths[order]) - lengths[order]  # where each run begins if they follow one another
     if lengths.sum() != width * height or np.any(starts[order] != expected):
-        refuse(str(path), f"name each of {width} x {height} pixels once", f"{lengths.sum()} pixels in {len(runs)} runs")
+        invalid(
+            str(path), f"name each of {width} x {height} pixels once", f"{lengths.sum()} pixels in {len(runs)} runs"
+        )
     return _as_labels(path, np.repeat(segment[order], lengths[order]).reshape(height, width))
 
 
@@ -242,7 +244,7 @@ def _read_label_picture(path: Path, unlabelled: int | None) -> NDArray[np.int32]
     if numbers.dtype == np.uint8 and numbers.ndim == 3 and numbers.shape[2] in (3, 4):
         numbers = numbers[..., :3].astype(np.int64) @ [0x10000, 0x100, 1]
     if numbers.dtype.kind not in "biu":
-        refuse(str(path), "hold whole numbers or 8-bit colours", numbers.dtype.name)
+        invalid(str(path), "hold whole numbers or 8-bit colours", numbers.dtype.name)
     return _as_labels(path, numbers, unlabelled)
 
 
@@ -261,7 +263,7 @@ def _palette_indices(path: Path) -> NDArray[np.uint8] | None:
 
 def _as_labels(path: Path, numbers: NDArray[Any], unlabelled: int | None = None) -> NDArray[np.int32]:
     if numbers.size and numbers.max() >= 2**31:
-        refuse(str(path), "hold labels below 2^31", numbers.max())
+        invalid(str(path), "hold labels below 2^31", numbers.max())
     labels = np.maximum(numbers.astype(np.int64), -1).astype(np.int32)
     if unlabelled is not None:
         labels[numbers == unlabelled] = -1
@@ -287,7 +289,7 @@ def _base(
         state = "looked for" if Path(root).is_dir() else "there is no such folder, which should have"
         raise FileNotFoundError(f"no {dataset} under {os.fspath(root)!r}: {state} {wanted}; it is offered on {page}")
     if len(found) > 1 and found[0] != Path(root):
-        refuse("root", f"hold one {dataset}", [str(base.relative_to(root)) for base in found])
+        invalid("root", f"hold one {dataset}", [str(base.relative_to(root)) for base in found])
     return found[0]
 
 
@@ -312,7 +314,7 @@ def _by_name(paths: Iterable[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in paths:
         if found.setdefault(path.stem, path) != path:
-            refuse(str(path.parent), "have one file of a name", f"{found[path.stem].name} and {path.name}")
+            invalid(str(path.parent), "have one file of a name", f"{found[path.stem].name} and {path.name}")
     return found
 
 

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._checks import one_of, refuse
+from spinseg._validation import check_choice, invalid
 from spinseg.evaluation.baselines import library
 from spinseg.evaluation.baselines.ddcrp import sample_ddcrp
 from spinseg.evaluation.baselines.mean_shift import mean_shift
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.pixels import as_picture
+from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
-from spinseg.picture_model import picture_model
-from spinseg.presets import PAPER, settings_of
-from spinseg.segment import segment
+from spinseg.segmentation.image_model import picture_model
+from spinseg.segmentation.segment import segment
+from spinseg.segmentation.settings import PAPER, settings_of
 
 
 class Method(NamedTuple):
@@ -40,9 +40,9 @@ def methods_named(names: Iterable[str]) -> list[Method]:
     """The methods of these names, each once."""
     found = list(names)
     for name in found:
-        one_of("methods", name, list(METHODS))
+        check_choice("methods", name, list(METHODS))
     if len(set(found)) != len(found) or not found:
-        refuse("methods", "name at least one method, each once", found)
+        invalid("methods", "name at least one method, each once", found)
     return [METHODS[name] for name in found]
 
 

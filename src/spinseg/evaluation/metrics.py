@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
-from spinseg._checks import number, refuse, whole_numbers
+from spinseg._validation import check_real, integer_array, invalid
 
 TOLERANCE = 0.0075  # of the diagonal: maxDist of the BSDS benchmark, 4.3 pixels for 481 x 321
 
@@ -275,7 +275,7 @@ def _pairs(table: Contingency) -> tuple[int, int, int, int]:
 
 
 def _boundary_scores(labels: Labels, truths: list[Labels], tolerance: float) -> BoundaryScores:
-    reach = number("tolerance", tolerance, at_least=0) * float(np.hypot.reduce(labels.shape))
+    reach = check_real("tolerance", tolerance, at_least=0) * float(np.hypot.reduce(labels.shape))
     judged = np.any([truth >= 0 for truth in truths], axis=0)
     drawn = _boundary(np.where(judged, labels, -1))
     true = np.stack([_boundary(np.where(labels >= 0, truth, -1)) for truth in truths])
@@ -326,15 +326,15 @@ def _labelled(labels: Labels, truth: Labels, name: str) -> NDArray[np.bool_]:
     kept = (labels >= 0) & (truth >= 0)
     if not kept.any():
         counts = [int(np.count_nonzero(image >= 0)) for image in (labels, truth)]
-        refuse(f"labels and {name}", f"have a pixel labelled in both, of {labels.size}", f"{counts} labelled")
+        invalid(f"labels and {name}", f"have a pixel labelled in both, of {labels.size}", f"{counts} labelled")
     return kept
 
 
 def _numbered(name: str, labels: ArrayLike, shape: tuple[int, ...] | None = None) -> Labels:
     """Labels as 0..k-1 in their order, -1 where unlabelled; of the segmentation's shape, where that is given."""
-    array = whole_numbers(name, labels)
+    array = integer_array(name, labels)
     if shape is not None and array.shape != shape:
-        refuse(name, f"have the shape of labels, {shape}", array.shape)
+        invalid(name, f"have the shape of labels, {shape}", array.shape)
     if array.size == 0 or array.max() > 4 * array.size + 1024:  # large numbers, few labels: packed colours, say
         values, inverse = np.unique(array, return_inverse=True)
         return np.maximum(inverse - np.count_nonzero(values < 0), -1).reshape(array.shape)
@@ -348,5 +348,5 @@ def _numbered_list(annotations: Sequence[ArrayLike], shape: tuple[int, ...]) -> 
     """The annotations by the names that errors give them."""
     stacked = isinstance(annotations, np.ndarray) and annotations.ndim > len(shape)
     if not (stacked or isinstance(annotations, (list, tuple))) or len(annotations) == 0:
-        refuse("annotations", "be a list of label images, one or more", annotations)
+        invalid("annotations", "be a list of label images, one or more", annotations)
     return {f"annotations[{a}]": _numbered(f"annotations[{a}]", image, shape) for a, image in enumerate(annotations)}

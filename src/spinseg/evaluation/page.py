@@ -6,8 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from spinseg._atomic import atomic_write
-from spinseg._checks import InvalidInput
+from spinseg._validation import InvalidInput
 from spinseg.evaluation.benchmark import labels_path
 from spinseg.evaluation.datasets import Example, read_labels
 from spinseg.evaluation.methods import Method
@@ -15,7 +14,8 @@ from spinseg.evaluation.metrics import Scores
 from spinseg.evaluation.results import Row, table_bytes
 from spinseg.evaluation.summary import READ, SIGNIFICANT, Summary, summarise, written
 from spinseg.image.render import overlay
-from spinseg.report.pictures import embedded
+from spinseg.parallel.atomic import atomic_write
+from spinseg.segmentation.report.pictures import embedded
 
 SHOWN = 3  # images at either end
 MOST_ERRORS = 20  # that are listed

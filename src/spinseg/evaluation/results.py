@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spinseg._atomic import append, atomic_write, printable, say, whole_lines
-from spinseg._checks import refuse
+from spinseg._validation import invalid
 from spinseg.evaluation.metrics import Scores
+from spinseg.parallel.atomic import append, atomic_write, printable, say, whole_lines
 
 Key = tuple[str, str]
 
@@ -52,7 +52,7 @@ class ResultsFile:
         self._expected = expected
         self.rows: dict[Key, Row] = {}
         if self.path.is_dir() or not self.path.parent.is_dir():
-            refuse("out", "be a file in a folder that is there", str(self.path))
+            invalid("out", "be a file in a folder that is there", str(self.path))
         if self.path.exists() and self.path.stat().st_size:
             self._take_up()
         else:
@@ -77,7 +77,7 @@ class ResultsFile:
             for name, value in self._expected(*row.key).items():
                 if getattr(row, name) != value:
                     rule = f"be of {name} {value!r} in its rows of {row.method} (name another file for other results)"
-                    refuse(str(self.path), rule, getattr(row, name))
+                    invalid(str(self.path), rule, getattr(row, name))
             self.rows[row.key] = row
         if whole != data:
             say(f"the last line of {printable(self.path)} was cut short, and is dropped")
@@ -90,13 +90,13 @@ def read_rows(path: str | os.PathLike[str], data: bytes | None = None) -> list[R
     lines = csv.reader(io.StringIO(text, newline=""))
     header = next(lines, [])
     if tuple(header) != COLUMNS:
-        refuse(str(path), "be a results file of this version, with the columns " + ",".join(COLUMNS), ",".join(header))
+        invalid(str(path), "be a results file of this version, with the columns " + ",".join(COLUMNS), ",".join(header))
     rows = {}
     for number, cells in enumerate(lines, start=2):
         try:
             row = _row(dict(zip(COLUMNS, cells, strict=True)))
         except (ValueError, KeyError):
-            refuse(str(path), f"have {len(COLUMNS)} cells of the right kinds in line {number}", ",".join(cells))
+            invalid(str(path), f"have {len(COLUMNS)} cells of the right kinds in line {number}", ",".join(cells))
         rows[row.key] = row
     return list(rows.values())
 

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import refuse, whole
+from spinseg._validation import check_int, invalid
 from spinseg.model.graph import SiteGraph
 
 
@@ -96,8 +96,8 @@ def grid_graph(shape: tuple[int, ...], *, connectivity: int = 1, inside: NDArray
     >>> grid_graph((2, 2), connectivity=2).n_edges
     6
     """
-    if whole("connectivity", connectivity, at_least=1) > len(shape):
-        refuse("connectivity", f"be at most the {len(shape)} axes of the image", connectivity)
+    if check_int("connectivity", connectivity, at_least=1) > len(shape):
+        invalid("connectivity", f"be at most the {len(shape)} axes of the image", connectivity)
     index = np.arange(np.prod(shape, dtype=np.int64), dtype=np.int32).reshape(shape)
     if inside is not None:
         index = np.full(shape, -1, np.int32)
@@ -125,9 +125,9 @@ def checked_sites(sites: ArrayLike) -> tuple[NDArray[np.int32], int]:
     """The label image of sites as int32, and `n_sites`."""
     array = np.asarray(sites)
     if array.dtype.kind not in "iu":
-        refuse("sites", "be whole numbers", array.dtype.name)
+        invalid("sites", "be whole numbers", array.dtype.name)
     if array.size == 0 or array.min() < -1 or array.max() < 0:
-        refuse("sites", "number pixels from 0, some of them, with -1 outside", array)
+        invalid("sites", "number pixels from 0, some of them, with -1 outside", array)
     return array.astype(np.int32, copy=False), int(array.max()) + 1
 
 
@@ -135,7 +135,7 @@ def per_pixel(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[n
     """Values with or without a last axis of channels, as (n_pixels, n_channels)."""
     array = np.asarray(values, dtype=np.float32)
     if array.shape != shape and array.shape[:-1] != shape:
-        refuse(name, f"have the sites' shape {shape}, and one axis of channels or none", array.shape)
+        invalid(name, f"have the sites' shape {shape}, and one axis of channels or none", array.shape)
     return array.reshape(int(np.prod(shape)), -1)
 
 

@@ -12,10 +12,10 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_gradient_magnitude
 
-from spinseg._atomic import atomic_write
-from spinseg._checks import finite_array, refuse, whole
+from spinseg._validation import check_int, finite_array, invalid
 from spinseg.image.adjacency import checked_sites, per_pixel
-from spinseg.image.pixels import ChannelAxis, Picture, as_picture, cielab
+from spinseg.image.picture import ChannelAxis, Picture, as_picture, cielab
+from spinseg.parallel.atomic import atomic_write
 
 RNG = int | np.random.Generator | None
 
@@ -43,7 +43,7 @@ class Codebook:
     def __post_init__(self) -> None:
         array = finite_array("colours", self.colours, (None, None)).astype(np.float32)
         if array.size == 0:
-            refuse("colours", "hold at least one word", array.shape)
+            invalid("colours", "hold at least one word", array.shape)
         array.flags.writeable = False
         object.__setattr__(self, "colours", array)
 
@@ -58,7 +58,7 @@ class Codebook:
         """The codebook that comes with the package, for photographs (scripts/make_codebook.py says from what)."""
         with files("spinseg.image").joinpath("data/general_codebooks.npz").open("rb") as file, np.load(file) as stored:
             if str(n_words) not in stored.files:
-                refuse("n_words", f"be one of {', '.join(stored.files)} for the general codebook", n_words)
+                invalid("n_words", f"be one of {', '.join(stored.files)} for the general codebook", n_words)
             return cls(stored[str(n_words)])
 
     @classmethod
@@ -75,16 +75,16 @@ class Codebook:
         20,000 pixels of one image, or 2,000 of each of several, are looked at. There are fewer words than asked
         where those have fewer colours. Words come in order of lightness.
         """
-        n_words = whole("n_words", n_words, at_least=1)
+        n_words = check_int("n_words", n_words, at_least=1)
         rng = np.random.default_rng(rng)
         count = 2_000
         if isinstance(images, (Picture, np.ndarray)):
             images, count = [images], 20_000
         sample = [_some_pixels(as_picture(image, channel_axis=channel_axis), count, rng) for image in images]
         if not sample:
-            refuse("images", "hold at least one image", sample)
+            invalid("images", "hold at least one image", sample)
         if len({pixels.shape[1] for pixels in sample}) > 1:
-            refuse("images", "have equally many channels", sorted({pixels.shape[1] for pixels in sample}))
+            invalid("images", "have equally many channels", sorted({pixels.shape[1] for pixels in sample}))
         words = k_means(np.concatenate(sample), n_words, rng)
         return cls(words[np.lexsort(words.T[::-1])])
 
@@ -96,11 +96,11 @@ class Codebook:
                 known = str(stored["format"]) == FORMAT
                 colours = stored["colours"]
         except FileNotFoundError:
-            refuse("path", "be a file", str(path))
+            invalid("path", "be a file", str(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile, DeflateError):
             known = False
         if not known:
-            refuse("path", "be a codebook that spinseg saved", str(path))
+            invalid("path", "be a codebook that spinseg saved", str(path))
         return cls(colours)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -116,7 +116,7 @@ class Codebook:
         """
         picture = as_picture(image, channel_axis=channel_axis)
         if picture.n_channels != self.colours.shape[1]:
-            refuse("image", f"have the codebook's {self.colours.shape[1]} channels", picture.n_channels)
+            invalid("image", f"have the codebook's {self.colours.shape[1]} channels", picture.n_channels)
         if picture.n_channels != 3:
             return nearest(picture.colours.reshape(-1, picture.n_channels), self.colours).reshape(picture.shape)
         red, green, blue = (picture.codes[..., c].astype(np.int32) >> (16 - CELL_BITS) for c in range(3))
@@ -140,11 +140,11 @@ def site_histograms(words: ArrayLike, sites: ArrayLike, n_words: int) -> sparse.
     array, n_sites = checked_sites(sites)
     shown = np.asarray(words)
     if shown.shape != array.shape:
-        refuse("words", f"have the sites' shape {array.shape}", shown.shape)
+        invalid("words", f"have the sites' shape {array.shape}", shown.shape)
     inside = array >= 0
     rows, columns = array[inside], shown[inside]
     if columns.dtype.kind not in "iu" or columns.min() < 0 or columns.max() >= n_words:
-        refuse("words", f"be whole numbers from 0 to {n_words - 1}", columns)
+        invalid("words", f"be whole numbers from 0 to {n_words - 1}", columns)
     ones = np.ones(rows.size, np.int32)
     counts = sparse.coo_array((ones, (rows, columns)), shape=(n_sites, n_words)).tocsr()
     counts.sort_indices()

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._checks import LARGEST, refuse
+from spinseg._validation import MAX_MAGNITUDE, invalid
 
 FULL = 65535  # the code of full intensity; 255 * 257, so that every 8-bit value has a 16-bit code of its own
 
@@ -43,9 +43,9 @@ def extremes(array: NDArray, inside: NDArray[np.bool_] | None) -> ValueRange:
     seen = array if inside is None else array[inside]
     low, high = float(seen.min()), float(seen.max())
     if not np.isfinite([low, high]).all():  # the least of numbers with a NaN among them is NaN
-        refuse("image", "hold finite numbers" + (" inside the mask" if inside is not None else ""), low + high)
-    if max(abs(low), abs(high)) > LARGEST:
-        refuse("image", f"hold numbers of at most {LARGEST:g} in size", max(low, high, key=abs))
+        invalid("image", "hold finite numbers" + (" inside the mask" if inside is not None else ""), low + high)
+    if max(abs(low), abs(high)) > MAX_MAGNITUDE:
+        invalid("image", f"hold numbers of at most {MAX_MAGNITUDE:g} in size", max(low, high, key=abs))
     return low, high
 
 

@@ -5,10 +5,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import finite_array, refuse, whole, whole_numbers
+from spinseg._validation import check_int, finite_array, integer_array, invalid
 from spinseg.image.adjacency import checked_sites, edge_of_pairs, pairs_across
 from spinseg.image.features import site_means
-from spinseg.image.pixels import FULL, ChannelAxis, Picture, as_picture, cielab
+from spinseg.image.picture import FULL, ChannelAxis, Picture, as_picture, cielab
 
 LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # the two sides of a boundary: one of them shows on any picture
 PIXELS_PER_WIDTH = 650  # of the longest side, for a pixel of width of each side of a boundary
@@ -75,7 +75,7 @@ def label_colours(n: int) -> NDArray[np.uint8]:
     Each colour is the one farthest in CIELAB from those before it, among colours neither nearly black nor nearly white;
     after 1,000 they repeat.
     """
-    n = whole("n", n, at_least=0)
+    n = check_int("n", n, at_least=0)
     palette = _palette(1 << max(4, n - 1).bit_length())
     return palette[np.arange(n) % len(palette)]
 
@@ -85,7 +85,7 @@ def probability_picture(probability: ArrayLike) -> NDArray[np.uint8]:
     array = np.asarray(probability)
     array = finite_array("probability", array, (None,) * array.ndim)
     if array.size and (array.min() < 0 or array.max() > 1):
-        refuse("probability", "lie in 0..1", array[(array < 0) | (array > 1)][0])
+        invalid("probability", "lie in 0..1", array[(array < 0) | (array > 1)][0])
     steps = np.linspace(0, 1, 256)
     table = np.stack([np.interp(steps, np.linspace(0, 1, len(_HEAT)), channel) for channel in _HEAT.T], axis=1)
     return np.rint(table).astype(np.uint8)[np.rint(array * 255).astype(np.uint8)]
@@ -116,15 +116,15 @@ def _matched(
     inside = array >= 0
     picture = as_picture(image, channel_axis=channel_axis, mask=inside if inside.any() and not inside.all() else None)
     if picture.shape != array.shape:
-        refuse("labels", f"have the image's shape {picture.shape}", array.shape)
+        invalid("labels", f"have the image's shape {picture.shape}", array.shape)
     return picture, array
 
 
 def _labelled(labels: ArrayLike) -> NDArray[np.int32]:
     """The label image as int32; unlike sites, all of it may be outside, as a plane of a volume may be."""
-    array = whole_numbers("labels", labels)
+    array = integer_array("labels", labels)
     if array.size == 0 or array.min() < -1:
-        refuse("labels", "number pixels from 0, with -1 outside", array)
+        invalid("labels", "number pixels from 0, with -1 outside", array)
     return array.astype(np.int32, copy=False)
 
 

@@ -9,10 +9,10 @@ from scipy import ndimage
 from skimage.measure import label
 from skimage.segmentation import felzenszwalb, slic, watershed
 
-from spinseg._checks import finite_array, number, one_of, refuse, whole, whole_numbers
+from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import gradient, site_means, site_sizes
-from spinseg.image.pixels import ChannelAxis, Picture, as_picture
+from spinseg.image.picture import ChannelAxis, Picture, as_picture
 
 PIXELS_PER_SITE = 60  # as in the paper
 RELIEF_SCALE = 1.0  # pixels
@@ -73,17 +73,17 @@ def superpixels(
     inside = picture.inside
     if not isinstance(kind, str):
         return _own_sites(kind, picture.shape, inside)
-    one_of("kind", kind, KINDS)
+    check_choice("kind", kind, KINDS)
     compactness = (10.0 if kind == "slic" else 0.0) if compactness is None else compactness
-    compactness = number("compactness", compactness, **({"above": 0} if kind == "slic" else {"at_least": 0}))
+    compactness = check_real("compactness", compactness, **({"above": 0} if kind == "slic" else {"at_least": 0}))
     n_inside = int(np.prod(picture.shape)) if inside is None else int(np.count_nonzero(inside))
-    wanted = max(1, round(n_inside / pixels_per_site)) if n_sites is None else whole("n_sites", n_sites, at_least=1)
+    wanted = max(1, round(n_inside / pixels_per_site)) if n_sites is None else check_int("n_sites", n_sites, at_least=1)
     if kind == "pixels":
         if n_sites is not None:
-            refuse("n_sites", "be None where every pixel is a site", n_sites)
+            invalid("n_sites", "be None where every pixel is a site", n_sites)
         return _numbered(np.arange(np.prod(picture.shape)).reshape(picture.shape), inside)
     if kind == "felzenszwalb" and len(picture.shape) == 3:
-        refuse("kind", "be another than 'felzenszwalb' for a volume", kind)
+        invalid("kind", "be another than 'felzenszwalb' for a volume", kind)
     box = (slice(None),) if inside is None else ndimage.find_objects(inside.astype(np.uint8))[0]
     colours = picture.colours[box]
     n_pixels = int(np.prod(colours.shape[:-1]))
@@ -97,12 +97,12 @@ def superpixels(
 
 def _own_sites(sites: ArrayLike, shape: tuple[int, ...], inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
     """Sites that a caller brings, numbered anew."""
-    array = whole_numbers("sites", sites)
+    array = integer_array("sites", sites)
     if array.shape != shape:
-        refuse("sites", f"have the image's shape {shape}", array.shape)
+        invalid("sites", f"have the image's shape {shape}", array.shape)
     within = array >= 0 if inside is None else (array >= 0) & inside
     if not within.any():
-        refuse("sites", "number some pixel inside from 0", array)
+        invalid("sites", "number some pixel inside from 0", array)
     dense = np.full(shape, -1)
     dense[within] = np.unique(array[within], return_inverse=True)[1].ravel()
     return _numbered(dense, within)

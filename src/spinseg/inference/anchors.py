@@ -5,7 +5,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm
-from spinseg.model.target import Model
+from spinseg.model.posterior import Model
 
 MOST_NEAR = 200
 DECIMALS = 9  # of distances of about 1: processors round sums differently, and should find the same sites

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import finite_array, number, one_of, refuse
+from spinseg._validation import check_choice, check_real, finite_array, invalid
 from spinseg.model.likelihoods import DISTANCES
-from spinseg.model.target import Model
+from spinseg.model.posterior import Model
 
 PAPER_LAM = 10.0
 MIXED_LAMS = (0.0, 1.0, 3.0, 10.0, 20.0)
@@ -25,9 +25,9 @@ class DataDriven:
     distance: str = "hellinger"
 
     def __post_init__(self) -> None:
-        number("lam", self.lam, at_least=0)
-        number("tau", self.tau, at_least=0)
-        one_of("distance", self.distance, DISTANCES)
+        check_real("lam", self.lam, at_least=0)
+        check_real("tau", self.tau, at_least=0)
+        check_choice("distance", self.distance, DISTANCES)
 
 
 Lam = float | ArrayLike | DataDriven | None
@@ -38,11 +38,11 @@ def check_lam(lam: Lam, n_edges: int | None = None) -> None:
     if lam is None or isinstance(lam, DataDriven):
         return
     if not isinstance(lam, (np.ndarray, list, tuple)):
-        number("lam", lam, at_least=0)
+        check_real("lam", lam, at_least=0)
         return
     per_edge = finite_array("lam", lam, (n_edges,))
     if (per_edge < 0).any():
-        refuse("lam", "not be negative", per_edge[per_edge < 0][0])
+        invalid("lam", "not be negative", per_edge[per_edge < 0][0])
 
 
 def bond_strengths(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,11 +10,23 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.inference import _kernels, exchangeable
-from spinseg.inference._kernels import DONE, FULL, N_CLUSTERS, STOP, STOPPED, Plan, Record, State, Target
+from spinseg.inference import exchangeable
+from spinseg.inference.kernels.iterations import run_iterations
+from spinseg.inference.kernels.state import (
+    DONE,
+    FULL,
+    LOG_POSTERIOR,
+    N_CLUSTERS,
+    STOP,
+    STOPPED,
+    Plan,
+    Record,
+    State,
+    Target,
+)
 from spinseg.inference.pack import new_state, resized
+from spinseg.model.posterior import Model
 from spinseg.model.priors import ExchangeablePrior
-from spinseg.model.target import Model
 
 CHUNK_SECONDS = 0.05  # of compiled code at a stretch
 
@@ -60,7 +72,7 @@ class Chain:
         self.record.best[:] = labels
         self.record.best_log_posterior[0] = self.log_posterior
         self.done = 0
-        self.run: Callable[..., Any] = _kernels.run
+        self.run: Callable[..., Any] = run_iterations
         if isinstance(model.prior, ExchangeablePrior):
             self.run = functools.partial(exchangeable.run, model.prior.log_g)
 
@@ -97,7 +109,7 @@ class Chain:
     @property
     def log_posterior(self) -> float:
         """Log posterior now."""
-        return float(self.state.real[_kernels.LOG_POSTERIOR])
+        return float(self.state.real[LOG_POSTERIOR])
 
     def laid_down(self) -> Arrays:
         """Everything from which the chain can be taken up; traces and draws are views, which only grow."""

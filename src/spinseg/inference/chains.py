@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.inference._kernels import (
+from spinseg.inference.chain import Arrays
+from spinseg.inference.checkpoint import read_chains, write_chains
+from spinseg.inference.kernels.state import (
     MERGES_MADE,
     MERGES_TRIED,
     REGROUPS_MADE,
@@ -16,8 +18,6 @@ from spinseg.inference._kernels import (
     SPLITS_MADE,
     SPLITS_TRIED,
 )
-from spinseg.inference.chain import Arrays
-from spinseg.inference.checkpoint import read_chains, write_chains
 
 COUNTERS = {
     "split": (SPLITS_TRIED, SPLITS_MADE),

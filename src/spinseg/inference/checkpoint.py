@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._atomic import atomic_write
-from spinseg._checks import refuse
 from spinseg._errors import MissingExtra
-from spinseg.inference._kernels import Target
+from spinseg._validation import invalid
 from spinseg.inference.chain import Arrays
+from spinseg.inference.kernels.state import Target
+from spinseg.parallel.atomic import atomic_write
 
 FORMAT = "spinseg chains 2"
 
@@ -52,7 +52,7 @@ def read_chains(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Arra
             place, _, own = name.partition("/")
             chains[int(place.removeprefix("chain"))][own] = array
     except FileNotFoundError:
-        refuse("path", "be a file", os.fspath(path))
+        invalid("path", "be a file", os.fspath(path))
     except (
         OSError,
         ValueError,
@@ -66,7 +66,7 @@ def read_chains(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Arra
     ):
         known = False
     if not known:
-        refuse("path", "be a whole file of chains that spinseg saved", os.fspath(path))
+        invalid("path", "be a whole file of chains that spinseg saved", os.fspath(path))
     return about, chains
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._checks import refuse
-from spinseg.inference._kernels import LOG_POSTERIOR
+from spinseg._validation import invalid
 from spinseg.inference.chain import Arrays, Chain
+from spinseg.inference.kernels.state import LOG_POSTERIOR
 from spinseg.model.priors import DirichletProcess, PartitionPrior, PitmanYor
 
 TINY = 1e-300  # the smallest alpha: below it logarithms end
@@ -31,7 +31,7 @@ class ConcentrationUpdate:
 
     def __init__(self, prior: PartitionPrior, law: tuple[float, float], n_sites: int, sweeps: int) -> None:
         if not isinstance(prior, (DirichletProcess, PitmanYor)) or getattr(prior, "discount", 0.0) < 0:
-            refuse("concentration_prior", "be left out for a prior that has no free concentration", prior)
+            invalid("concentration_prior", "be left out for a prior that has no free concentration", prior)
         self.discount = getattr(prior, "discount", 0.0)
         self.shape, self.rate = law
         self.n_sites = n_sites

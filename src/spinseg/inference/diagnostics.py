@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._checks import refuse
 from spinseg._errors import MissingExtra
+from spinseg._validation import invalid
 from spinseg.inference.chains import Chains
 from spinseg.model.graph import SiteGraph
 
@@ -151,7 +151,7 @@ def traces(chains: Chains, graph: SiteGraph | None = None) -> dict[str, NDArray[
 def _edge_agreement(labels: NDArray[np.int32], graph: SiteGraph) -> NDArray[np.float64]:
     """The share of edges within clusters, of each draw."""
     if labels.shape[-1] != graph.n_sites:
-        refuse("graph", f"have the {labels.shape[-1]} sites of the chains", graph.n_sites)
+        invalid("graph", f"have the {labels.shape[-1]} sites of the chains", graph.n_sites)
     agreement = np.ones(labels.shape[:2])
     if graph.n_edges > 0:
         for place in np.ndindex(agreement.shape):  # one at a time: a table of draws x edges may not fit
@@ -204,7 +204,7 @@ def to_arviz(chains: Chains, graph: SiteGraph | None = None) -> Any:
 def _quantity(name: str, trace: NDArray[Any], seconds: float) -> Quantity:
     """R-hat and effective sample sizes of one trace."""
     if not np.isfinite(trace).all():
-        refuse(name, "be finite", trace[~np.isfinite(trace)][0])
+        invalid(name, "be finite", trace[~np.isfinite(trace)][0])
     n_chains, n_draws = trace.shape
     means = tuple(trace.mean(axis=1).tolist()) if n_draws > 0 else ()
     if n_draws < FEWEST_DRAWS:

@@ -7,8 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._compiled import entry
-from spinseg.inference import _kernels
-from spinseg.inference._kernels import (
+from spinseg.inference.kernels import iterations
+from spinseg.inference.kernels import regroup as regrouping
+from spinseg.inference.kernels import split_merge as splitting
+from spinseg.inference.kernels import sweep as sweeping
+from spinseg.inference.kernels.state import (
     CURSOR,
     DONE,
     FULL,
@@ -31,12 +34,12 @@ from spinseg.inference._kernels import (
 )
 
 # The compiled steps, each with an entry for the interpreter.
-begin_sweep, keep = entry(_kernels.begin_sweep), entry(_kernels.keep)
-propose, choose, move = entry(_kernels.propose), entry(_kernels.choose), entry(_kernels.move)
-propose_split, finish_split = entry(_kernels.propose_split), entry(_kernels.finish_split)
-propose_merge, finish_merge = entry(_kernels.propose_merge), entry(_kernels.finish_merge)
-propose_regroup, finish_regroup = entry(_kernels.propose_regroup), entry(_kernels.finish_regroup)
-log_q_of_merged, log_q_of_groups = entry(_kernels.log_q_of_merged), entry(_kernels.log_q_of_groups)
+begin_sweep, keep = entry(sweeping.begin_sweep), entry(iterations.keep)
+propose, choose, move = entry(sweeping.propose), entry(sweeping.choose), entry(sweeping.move)
+propose_split, finish_split = entry(splitting.propose_split), entry(splitting.finish_split)
+propose_merge, finish_merge = entry(splitting.propose_merge), entry(splitting.finish_merge)
+propose_regroup, finish_regroup = entry(regrouping.propose_regroup), entry(regrouping.finish_regroup)
+log_q_of_merged, log_q_of_groups = entry(splitting.log_q_of_merged), entry(regrouping.log_q_of_groups)
 
 LogG = Callable[[NDArray[np.int64]], float]
 Tally = NDArray[np.int64]

@@ -7,11 +7,11 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from spinseg.inference import _kernels
-from spinseg.inference._kernels import Record, State, Target
+from spinseg.inference.kernels.clusters import rebuild
+from spinseg.inference.kernels.state import FAMILIES, LOG_POSTERIOR, N_CLUSTERS, Record, State, Target
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm
+from spinseg.model.posterior import Model
 from spinseg.model.special import log_rising
-from spinseg.model.target import Model
 
 MAX_TABLE = 2**25  # entries of all tables of lgamma together, 256 MB; bins beyond that are evaluated directly
 
@@ -111,7 +111,7 @@ def _pack_blocks(terms: list[DenseTerm], n_sites: int) -> Blocks:
     """All dense terms side by side."""
     rows, statistic, parameter = [], 0, 0
     for term in terms:
-        rows.append((_kernels.FAMILIES.index(term.family), term.channels, statistic, parameter))
+        rows.append((FAMILIES.index(term.family), term.channels, statistic, parameter))
         statistic += term.statistics.shape[1]
         parameter += term.parameters.size
     return Blocks(
@@ -141,9 +141,9 @@ def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -
         number=np.zeros(7, np.int64),
         real=np.zeros(2),
     )
-    state.number[_kernels.N_CLUSTERS] = k
-    state.real[_kernels.LOG_POSTERIOR] = log_posterior
-    _kernels.rebuild(target, state)
+    state.number[N_CLUSTERS] = k
+    state.real[LOG_POSTERIOR] = log_posterior
+    rebuild(target, state)
     return state
 
 
@@ -171,7 +171,7 @@ def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> dict[str, 
 
 def resized(state: State) -> State:
     """The same chain with tables that fit its number of clusters: larger if they are full, smaller if mostly unused."""
-    k = int(state.number[_kernels.N_CLUSTERS])
+    k = int(state.number[N_CLUSTERS])
     fields = _cluster_tables(state.counts.shape[0], state.total.shape[1], _roomy(k))
     capacity = fields["size"].size
     for name in ("size", "dense_value", "counts", "value"):

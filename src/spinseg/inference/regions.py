@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg import _checks
+from spinseg import _validation
 from spinseg.image.adjacency import RegionAdjacency
 from spinseg.model.graph import SiteGraph
 
@@ -21,11 +21,11 @@ def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:
     >>> regions_of([0, 1, 0], SiteGraph(3, [[0, 1], [1, 2]]))
     array([0, 1, 2], dtype=int32)
     """
-    z = _checks.labels("labels", labels, graph.n_sites)
+    z = _validation.labels("labels", labels, graph.n_sites)
     inner = graph.edges[z[graph.edges[:, 0]] == z[graph.edges[:, 1]]]
     shape = (graph.n_sites, graph.n_sites)
     joined = sparse.coo_array((np.ones(len(inner), np.int8), (inner[:, 0], inner[:, 1])), shape=shape)
-    return _checks.labels("labels", sparse.csgraph.connected_components(joined, directed=False)[1], graph.n_sites)
+    return _validation.labels("labels", sparse.csgraph.connected_components(joined, directed=False)[1], graph.n_sites)
 
 
 def without_small(
@@ -77,7 +77,7 @@ def without_small(
             heapq.heappush(queue, (size[s], s))
     while (into[into] != into).any():
         into = into[into]
-    return _checks.labels("regions", into[regions], regions.size)
+    return _validation.labels("regions", into[regions], regions.size)
 
 
 def _between(

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spinseg._checks import number, whole
+from spinseg._validation import check_int, check_real
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
 from spinseg.inference.checkpoint import write_chains
 from spinseg.inference.progress import Report
 from spinseg.inference.sampling import Sampling, generator
 from spinseg.inference.workers import run_all
-from spinseg.model.target import Model
+from spinseg.model.posterior import Model
 
 MANY_LABELS, FEW_DRAWS = 2**26, 4  # to keep: 256 MB, but some draws in any case
 
@@ -90,8 +90,8 @@ def sample(
     >>> chains.best_labels
     array([0, 0, 1, 1], dtype=int32)
     """
-    every = number("checkpoint_seconds", checkpoint_seconds, above=0)
-    workers = None if workers is None else whole("workers", workers, at_least=1)
+    every = check_real("checkpoint_seconds", checkpoint_seconds, above=0)
+    workers = None if workers is None else check_int("workers", workers, at_least=1)
     sampling = Sampling(
         model,
         sweeps,

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import finite_array, number, one_of, refuse, whole
-from spinseg.inference._kernels import Plan, Record, Target
+from spinseg._validation import check_choice, check_int, check_real, finite_array, invalid
 from spinseg.inference.anchors import near_sites
 from spinseg.inference.bonds import Lam, bond_strengths
 from spinseg.inference.chain import Arrays, Chain
 from spinseg.inference.chains import Chains, collect
 from spinseg.inference.checkpoint import fingerprint, read_chains
 from spinseg.inference.concentration import ConcentrationUpdate
+from spinseg.inference.kernels.state import Plan, Record, Target
 from spinseg.inference.pack import new_records, pack
 from spinseg.inference.starts import starting_labels
 from spinseg.inference.tempering import Ladder
+from spinseg.model.posterior import Model
 from spinseg.model.priors import ExchangeablePrior
-from spinseg.model.target import Model
 
 MOVES = ("auto", "gsw")
 ATTEMPTS = {"auto": (10, 3), "gsw": (0, 0)}  # to split or merge, and to regroup, after each sweep
@@ -59,21 +59,21 @@ class Sampling:
         concentration_prior: tuple[float, float] | None = None,
         resume_from: str | os.PathLike[str] | Chains | None = None,
     ) -> None:
-        sweeps, chains = whole("sweeps", sweeps, at_least=1), whole("chains", chains, at_least=1)
-        burn_in, thin = whole("burn_in", burn_in, at_least=0), whole("thin", thin, at_least=1)
+        sweeps, chains = check_int("sweeps", sweeps, at_least=1), check_int("chains", chains, at_least=1)
+        burn_in, thin = check_int("burn_in", burn_in, at_least=0), check_int("thin", thin, at_least=1)
         if burn_in > sweeps:
-            refuse("burn_in", f"be at most sweeps, {sweeps}", burn_in)
-        one_of("moves", moves, MOVES)
+            invalid("burn_in", f"be at most sweeps, {sweeps}", burn_in)
+        check_choice("moves", moves, MOVES)
         if not isinstance(model, Model):
-            refuse("model", "be a Model", model)
+            invalid("model", "be a Model", model)
         strength, lams = _bonds(model, lam, moves)
         n_draws = (sweeps - burn_in) // thin
         if 4 * chains * n_draws * model.graph.n_sites > MAX_DRAW_BYTES:
-            refuse("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)
+            invalid("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)
         check_length(sweeps, chains)
         rungs = _rungs(temperatures)
         if concentration_prior is not None and len(rungs) > 1:
-            refuse("concentration_prior", "be left out with temperatures", concentration_prior)
+            invalid("concentration_prior", "be left out with temperatures", concentration_prior)
         law = None if concentration_prior is None else _gamma(concentration_prior)
         plan = _plan(model.graph.n_sites, moves, lams, burn_in, thin)
         target = pack(model, strength, near_sites(model) if plan.regroups else None)
@@ -129,9 +129,9 @@ class Sampling:
 
 def check_length(sweeps: int, chains: int) -> None:
     """Refuse what are no numbers of sweeps and chains, or too many for their traces."""
-    sweeps, chains = whole("sweeps", sweeps, at_least=1), whole("chains", chains, at_least=1)
+    sweeps, chains = check_int("sweeps", sweeps, at_least=1), check_int("chains", chains, at_least=1)
     if 12 * chains * sweeps > MAX_DRAW_BYTES:
-        refuse("sweeps", f"keep the traces below {MAX_DRAW_BYTES >> 30} GB", sweeps)
+        invalid("sweeps", f"keep the traces below {MAX_DRAW_BYTES >> 30} GB", sweeps)
 
 
 def _bonds(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -139,9 +139,9 @@ def _bonds(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDA
     strength, lams = bond_strengths(model, lam, moves)
     strongest = lams.max() * strength.max(initial=0.0)
     if not np.isfinite(strongest):
-        refuse("lam", "keep lam * beta finite", lam)
+        invalid("lam", "keep lam * beta finite", lam)
     if moves == "gsw" and model.prior.min_size > 1 and strongest == 0.0:
-        refuse("lam", "bond some sites where min_size > 1, since a single site cannot found a cluster", lam)
+        invalid("lam", "bond some sites where min_size > 1, since a single site cannot found a cluster", lam)
     return strength, lams
 
 
@@ -170,15 +170,15 @@ def _rungs(temperatures: Sequence[float] | None) -> list[float]:
         return [1.0]
     rungs = finite_array("temperatures", temperatures, (None,)).tolist()
     if not rungs or rungs[0] != 1 or any(b <= a for a, b in pairwise(rungs)):
-        refuse("temperatures", "rise from 1", temperatures)
+        invalid("temperatures", "rise from 1", temperatures)
     return rungs
 
 
 def _gamma(law: tuple[float, float]) -> tuple[float, float]:
     """Shape and rate of a gamma law."""
     if not isinstance(law, (tuple, list)) or len(law) != 2:
-        refuse("concentration_prior", "be (shape, rate)", law)
-    return number("shape", law[0], above=0), number("rate", law[1], above=0)
+        invalid("concentration_prior", "be (shape, rate)", law)
+    return check_real("shape", law[0], above=0), check_real("rate", law[1], above=0)
 
 
 def _to_resume(source: str | os.PathLike[str] | Chains, about: dict[str, Any], sweeps: int) -> list[Arrays]:
@@ -186,10 +186,10 @@ def _to_resume(source: str | os.PathLike[str] | Chains, about: dict[str, Any], s
     before, laid_down = (source._about, source._laid_down) if isinstance(source, Chains) else read_chains(source)
     name = "Chains" if isinstance(source, Chains) else os.fspath(source)
     if before["fingerprint"] != about["fingerprint"]:
-        refuse("resume_from", "hold chains of this model, sampled in this way", name)
+        invalid("resume_from", "hold chains of this model, sampled in this way", name)
     longest = max(int(chain["done"]) for chain in laid_down)
     if longest > sweeps:
-        refuse("sweeps", f"be at least the {longest} sweeps of resume_from", sweeps)
+        invalid("sweeps", f"be at least the {longest} sweeps of resume_from", sweeps)
     about["seconds"] = source.seconds if isinstance(source, Chains) else before["seconds"]
     return laid_down
 
@@ -239,13 +239,13 @@ def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     """`rng` as a Generator."""
     rule = "be a whole number of at least 0, a Generator or None"
     if isinstance(rng, bool):
-        refuse("rng", rule, rng)
+        invalid("rng", rule, rng)
     try:
         generator = np.random.default_rng(rng)
         generator.bit_generator.seed_seq.spawn(0)  # type: ignore[attr-defined]
         return generator
     except (AttributeError, TypeError, ValueError):
-        refuse("rng", rule, rng)
+        invalid("rng", rule, rng)
 
 
 def _starts(
@@ -256,7 +256,7 @@ def _starts(
     if inits is None:
         return [starting_labels(model, target, init)] * chains
     if len(inits) != chains:
-        refuse("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
+        invalid("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
     return [starting_labels(model, target, one) for one in inits]
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg import _checks
-from spinseg._checks import refuse
-from spinseg.inference._kernels import Target, agglomerate, merge_mutual, pair_gains
-from spinseg.model.target import Model
+from spinseg import _validation
+from spinseg._validation import invalid
+from spinseg.inference.kernels.agglomerate import agglomerate, merge_mutual, pair_gains
+from spinseg.inference.kernels.state import Target
+from spinseg.model.posterior import Model
 
 STARTS = ("one", "singletons", "greedy")
 MOST_GREEDY = 10_000  # clusters to merge one pair at a time: its time grows with their square
@@ -23,11 +24,11 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
     """
     n_sites = model.graph.n_sites
     if not isinstance(init, str):
-        labels = _checks.labels("init", init, n_sites)
+        labels = _validation.labels("init", init, n_sites)
         if model.log_prior_of_sizes(np.bincount(labels)) == -np.inf:
-            refuse("init", "be a partition that the prior allows", np.sort(np.bincount(labels)))
+            invalid("init", "be a partition that the prior allows", np.sort(np.bincount(labels)))
         return labels
-    _checks.one_of("init", init, (*STARTS, "labels of the sites"))
+    _validation.check_choice("init", init, (*STARTS, "labels of the sites"))
     if init == "greedy" and n_sites * target.bin_law.shape[0] <= MOST_SUMMED:
         labels = greedy_labels(target)
         if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
@@ -42,7 +43,7 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
         sizes[: n_sites % k] += 1
         if model.log_prior_of_sizes(sizes) > -np.inf:
             return _blocks(model, sizes)
-    refuse("init", "be labels: no division into equal blocks is allowed by the prior", init)
+    invalid("init", "be labels: no division into equal blocks is allowed by the prior", init)
 
 
 def greedy_labels(target: Target, labels: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
@@ -79,7 +80,7 @@ def greedy_labels(target: Target, labels: NDArray[np.int32] | None = None) -> ND
         size,
         np.full(size.size, -1),
     )
-    return _checks.labels("init", merged[unit], n_sites)
+    return _validation.labels("init", merged[unit], n_sites)
 
 
 def _merged_in_rounds(target: Target) -> NDArray[np.int64]:
@@ -178,4 +179,4 @@ def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
         order = sparse.csgraph.reverse_cuthill_mckee(sparse.csr_array(links + links.T), symmetric_mode=True)
     labels = np.empty(n_sites, np.int64)
     labels[order] = np.repeat(np.arange(sizes.size), sizes)
-    return _checks.labels("init", labels, n_sites)
+    return _validation.labels("init", labels, n_sites)

@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from spinseg.inference import _kernels
+from spinseg.inference.kernels.iterations import run_iterations
 from spinseg.inference.progress import Progress, Report, reporting
 
 TURN_SECONDS = 0.5  # that a chain is advanced before the next one has its turn
@@ -75,7 +75,7 @@ def run_all(
                 finished, waiting = wait(waiting, min(0.1, every), return_when=FIRST_EXCEPTION)
                 slowest = min(runners, key=lambda runner: runner.done)
                 total = sum(runner.done for runner in runners)
-                compiled = total > 0 or getattr(_kernels.run, "signatures", True)
+                compiled = total > 0 or getattr(run_iterations, "signatures", True)
                 compiling = not compiled and time.perf_counter() - began > LOADING_SECONDS
                 state = (slowest.n_clusters, slowest.log_posterior)
                 report(Progress(total, sweeps * len(runners), *state, compiling))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import multigammaln
 
-from spinseg._checks import finite_array, number, numbers, one_of, refuse, site_set
+from spinseg._validation import check_array, check_choice, check_real, finite_array, invalid, site_set
 from spinseg.model.likelihoods import (
     DenseTerm,
     Floats,
@@ -62,7 +62,7 @@ class DiagonalGaussian(Likelihood):
     ) -> None:
         x = rows("values", values)
         self.n_sites, channels = x.shape
-        self.kappa, self.shape = number("kappa", kappa, above=0), number("shape", shape, above=0)
+        self.kappa, self.shape = check_real("kappa", kappa, above=0), check_real("shape", shape, above=0)
         w = site_weights("weights", weights, self.n_sites)
         centre, variance = _spread(x, w)
         self.mean = per_channel("mean", centre if mean is None else mean, channels)
@@ -72,7 +72,7 @@ class DiagonalGaussian(Likelihood):
         if squares is not None:
             within = finite_array("squares", squares, x.shape) - x**2
             if (within < -1e-9 * (1 + x**2)).any():
-                refuse("squares", "be at least values ** 2", within.min())
+                invalid("squares", "be at least values ** 2", within.min())
             second = second + np.maximum(within, 0.0)
         self.statistics = np.hstack([w[:, None], w[:, None] * self.values, w[:, None] * second])
 
@@ -92,7 +92,7 @@ class DiagonalGaussian(Likelihood):
 
     def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
         """Euclidean distance of the values."""
-        one_of("distance", distance, ("euclidean",))
+        check_choice("distance", distance, ("euclidean",))
         return edge_lengths(self.values, edges)
 
 
@@ -131,15 +131,17 @@ class Gaussian(Likelihood):
     ) -> None:
         x = rows("values", values)
         self.n_sites, d = x.shape
-        self.kappa = number("kappa", kappa, above=0)
-        self.dof = number("dof", d + 2 if dof is None else dof, above=d - 1)
+        self.kappa = check_real("kappa", kappa, above=0)
+        self.dof = check_real("dof", d + 2 if dof is None else dof, above=d - 1)
         w = site_weights("weights", weights, self.n_sites)
         centre, variance = _spread(x, w)
         self.mean = per_channel("mean", centre if mean is None else mean, d)
         default = np.diag(0.1 * max(self.dof - d - 1, 1.0) * variance)
-        self.scale = finite_array("scale", default if scale is None else np.atleast_2d(numbers("scale", scale)), (d, d))
+        self.scale = finite_array(
+            "scale", default if scale is None else np.atleast_2d(check_array("scale", scale)), (d, d)
+        )
         if not np.allclose(self.scale, self.scale.T) or np.linalg.eigvalsh(self.scale)[0] <= 0:
-            refuse("scale", "be symmetric and positive definite", self.scale)
+            invalid("scale", "be symmetric and positive definite", self.scale)
         self.values = x - self.mean
         self.weights = w
 
@@ -166,5 +168,5 @@ class Gaussian(Likelihood):
 
     def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
         """Euclidean distance of the values."""
-        one_of("distance", distance, ("euclidean",))
+        check_choice("distance", distance, ("euclidean",))
         return edge_lengths(self.values, edges)

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._checks import numbers, refuse, whole, whole_numbers
+from spinseg._validation import check_array, check_int, integer_array, invalid
 
 MAX_SITES = 2**31 - 1  # sites are numbered in 32 bits
 
@@ -35,13 +35,13 @@ class SiteGraph:
     edge_of: NDArray[np.int32]
 
     def __init__(self, n_sites: int, edges: ArrayLike) -> None:
-        self.n_sites = whole("n_sites", n_sites, at_least=1, below=MAX_SITES)
+        self.n_sites = check_int("n_sites", n_sites, at_least=1, below=MAX_SITES)
         self.edges = _checked_edges(edges, self.n_sites)
         ends = np.concatenate([self.edges, self.edges[:, ::-1]])
         ids = np.tile(np.arange(len(self.edges), dtype=np.int32), 2)
         rows = sparse.coo_array((ids, (ends[:, 0], ends[:, 1])), shape=(self.n_sites, self.n_sites)).tocsr()
         if rows.nnz < len(ends):  # the conversion adds duplicates up
-            refuse("edges", "hold each pair of sites once", _first_duplicate(self.edges))
+            invalid("edges", "hold each pair of sites once", _first_duplicate(self.edges))
         rows.sort_indices()
         self.start = rows.indptr.astype(np.int64)
         self.neighbours = rows.indices.astype(np.int32)
@@ -58,18 +58,18 @@ class SiteGraph:
 
 def _checked_edges(edges: ArrayLike, n_sites: int) -> NDArray[np.int32]:
     """`edges` as (E, 2) int32, refused where they are not pairs of different sites."""
-    array = numbers("edges", edges)
+    array = check_array("edges", edges)
     if array.size == 0:
         array = np.empty((0, 2), np.int32)
     if array.ndim != 2 or array.shape[1] != 2:
-        refuse("edges", "have shape (n_edges, 2)", array.shape)
-    array = whole_numbers("edges", array)
+        invalid("edges", "have shape (n_edges, 2)", array.shape)
+    array = integer_array("edges", array)
     outside = ((array < 0) | (array >= n_sites)).any(axis=1)
     if outside.any():
-        refuse("edges", f"join sites 0..{n_sites - 1}", array[outside][0])
+        invalid("edges", f"join sites 0..{n_sites - 1}", array[outside][0])
     loops = array[:, 0] == array[:, 1]
     if loops.any():
-        refuse("edges", "join two different sites", array[loops][0])
+        invalid("edges", "join two different sites", array[loops][0])
     return array.astype(np.int32)
 
 

@@ -14,7 +14,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from spinseg._checks import finite_array, number, numbers, one_of, per_item, refuse, site_set
+from spinseg._validation import check_array, check_choice, check_real, finite_array, invalid, per_item, site_set
 from spinseg.model.special import log_rising
 
 Floats = NDArray[np.float64]
@@ -54,15 +54,15 @@ class Likelihood(ABC):
 
     def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
         """d(y_i, y_j) for every edge."""
-        refuse("distance", f"be defined for the data, and {type(self).__name__} has none", distance)
+        invalid("distance", f"be defined for the data, and {type(self).__name__} has none", distance)
 
 
 def rows(name: str, values: ArrayLike) -> Floats:
     """`values` as (n_sites, channels) float64; a vector is one channel."""
-    array = numbers(name, values)
+    array = check_array(name, values)
     array = finite_array(name, array[:, None] if array.ndim == 1 else array, (None, None))
     if array.shape[1] == 0:
-        refuse(name, "have at least one channel", array.shape)
+        invalid(name, "have at least one channel", array.shape)
     return array
 
 
@@ -70,7 +70,7 @@ def site_weights(name: str, values: ArrayLike | None, n_sites: int) -> Floats:
     """Non-negative numbers per site, 1 by default."""
     weights = np.ones(n_sites) if values is None else finite_array(name, values, (n_sites,))
     if (weights < 0).any():
-        refuse(name, "not be negative", weights[weights < 0][0])
+        invalid(name, "not be negative", weights[weights < 0][0])
     return weights
 
 
@@ -78,7 +78,7 @@ def per_channel(name: str, value: ArrayLike, channels: int, *, positive: bool = 
     """One number for all channels or one for each, as a vector."""
     vector = per_item(name, value, channels)
     if positive and (vector <= 0).any():
-        refuse(name, "be positive", vector[vector <= 0][0])
+        invalid(name, "be positive", vector[vector <= 0][0])
     return vector
 
 
@@ -129,17 +129,17 @@ class DirichletMultinomial(Likelihood):
     ) -> None:
         table = _count_table(counts)
         self.n_sites = table.shape[0]
-        self.concentration = number("concentration", concentration, above=0)
+        self.concentration = check_real("concentration", concentration, above=0)
         if not 1e-9 <= self.concentration <= 1e9:  # beyond, the compiled lgamma has too few digits
-            refuse("concentration", "be from 1e-9 to 1e9", concentration)
-        self.count_weight = number("count_weight", count_weight, above=0)
+            invalid("concentration", "be from 1e-9 to 1e9", concentration)
+        self.count_weight = check_real("count_weight", count_weight, above=0)
         sums = np.asarray(table.sum(axis=0), dtype=np.float64)
         used = np.flatnonzero(sums)
         weights = sums if base is None else finite_array("base", base, (table.shape[1],))
         if (weights[used] <= 0).any() or (weights < 0).any():
-            refuse("base", "be positive in every bin that is used and nowhere negative", weights)
+            invalid("base", "be positive in every bin that is used and nowhere negative", weights)
         if used.size and weights[used].min() < 1e-9 * weights.sum():
-            refuse("base", "give every bin that is used at least 1e-9 of the whole", weights[used].min())
+            invalid("base", "give every bin that is used at least 1e-9 of the whole", weights[used].min())
         self.counts = table[:, used]
         self.prior = self.concentration * weights[used] / max(weights.sum(), np.finfo(float).tiny)
 
@@ -156,7 +156,7 @@ class DirichletMultinomial(Likelihood):
 
     def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
         """Hellinger, chi-square (0.5 sum (p - q)^2 / (p + q)) or Euclidean distance of the normalised histograms."""
-        one_of("distance", distance, DISTANCES)
+        check_choice("distance", distance, DISTANCES)
         totals = np.maximum(self.counts.sum(axis=1), 1)
         shares = sparse.diags_array(1.0 / totals).dot(self.counts).tocsr()
         p, q = shares[edges[:, 0]], shares[edges[:, 1]]
@@ -173,19 +173,19 @@ def _count_table(counts: Any) -> sparse.csr_array:
     """`counts` as (n_sites, D) int32 compressed rows without zeros, refused where they are not whole numbers >= 0."""
     if sparse.issparse(counts):
         if counts.ndim != 2 or counts.dtype.kind not in "biuf":
-            refuse("counts", "be a table of numbers of shape (n_sites, n_bins)", f"{counts.dtype} {counts.shape}")
+            invalid("counts", "be a table of numbers of shape (n_sites, n_bins)", f"{counts.dtype} {counts.shape}")
         table = sparse.csr_array(counts, copy=True)
     else:
-        dense = numbers("counts", counts)
+        dense = check_array("counts", counts)
         if dense.ndim != 2:
-            refuse("counts", "be a table of numbers of shape (n_sites, n_bins)", dense.shape)
+            invalid("counts", "be a table of numbers of shape (n_sites, n_bins)", dense.shape)
         table = sparse.csr_array(dense)
     table.sum_duplicates()
     bad = ~((table.data >= 0) & (table.data == np.floor(table.data)))
     if bad.any():
-        refuse("counts", "be whole numbers of at least 0", table.data[bad][0])
+        invalid("counts", "be whole numbers of at least 0", table.data[bad][0])
     if table.data.size and table.data.sum(dtype=np.float64) >= np.iinfo(np.int32).max:
-        refuse("counts", "sum to less than 2^31", float(table.data.sum(dtype=np.float64)))
+        invalid("counts", "sum to less than 2^31", float(table.data.sum(dtype=np.float64)))
     table = table.astype(np.int32)
     table.eliminate_zeros()
     return table
@@ -219,12 +219,12 @@ class PoissonGamma(Likelihood):
     ) -> None:
         y = rows("counts", counts)
         if (y < 0).any() or (y != np.floor(y)).any():
-            refuse("counts", "be whole numbers of at least 0", y[(y < 0) | (y != np.floor(y))][0])
+            invalid("counts", "be whole numbers of at least 0", y[(y < 0) | (y != np.floor(y))][0])
         self.n_sites, channels = y.shape
         self.counts = y
         self.exposure = site_weights("exposure", exposure, self.n_sites)
         if (self.exposure == 0).any():
-            refuse("exposure", "be positive", 0.0)
+            invalid("exposure", "be positive", 0.0)
         self.shape = per_channel("shape", shape, channels, positive=True)
         means = y.sum(axis=0) / max(self.exposure.sum(), np.finfo(float).tiny)
         default = self.shape / np.where(means > 0, means, 1.0)
@@ -246,7 +246,7 @@ class PoissonGamma(Likelihood):
 
     def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
         """Euclidean distance of the counts per unit of exposure."""
-        one_of("distance", distance, ("euclidean",))
+        check_choice("distance", distance, ("euclidean",))
         return edge_lengths(self.counts / self.exposure[:, None], edges)
 
 
@@ -256,10 +256,10 @@ class Product(Likelihood):
     def __init__(self, *parts: Likelihood) -> None:
         for part in parts:
             if not isinstance(part, Likelihood):
-                refuse("parts", "be likelihoods", part)
+                invalid("parts", "be likelihoods", part)
         sizes = {part.n_sites for part in parts} - {None}
         if len(sizes) > 1:
-            refuse("parts", "have the same number of sites", sorted(size for size in sizes if size is not None))
+            invalid("parts", "have the same number of sites", sorted(size for size in sizes if size is not None))
         self.parts = parts
         self.n_sites = next(iter(sizes), None)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
-from spinseg._checks import number, numbers, refuse, whole, whole_numbers
+from spinseg._validation import check_array, check_int, check_real, integer_array, invalid
 from spinseg.model.special import log_rising
 
 Table = NDArray[np.float64]
@@ -29,10 +29,10 @@ class PartitionPrior(ABC):
     """A prior on partitions, log g(sizes), symmetric in the sizes; clusters hold min_size to max_size sites."""
 
     def __init__(self, *, min_size: int = 1, max_size: int | None = None) -> None:
-        self.min_size = whole("min_size", min_size, at_least=1)
-        self.max_size = None if max_size is None else whole("max_size", max_size, at_least=1)
+        self.min_size = check_int("min_size", min_size, at_least=1)
+        self.max_size = None if max_size is None else check_int("max_size", max_size, at_least=1)
         if self.max_size is not None and self.max_size < self.min_size:
-            refuse("max_size", f"be at least min_size, {self.min_size}", max_size)
+            invalid("max_size", f"be at least min_size, {self.min_size}", max_size)
 
     def __repr__(self) -> str:
         """The call that makes the prior, without what has its default; functions and arrays by their names alone."""
@@ -51,7 +51,7 @@ class PartitionPrior(ABC):
 
     def tables(self, n_sites: int) -> tuple[Table, Table]:
         """(log_v, log_w), each of length n_sites + 1; -inf for sizes outside min_size..max_size."""
-        log_v, log_w = self._tables(whole("n_sites", n_sites, at_least=1))
+        log_v, log_w = self._tables(check_int("n_sites", n_sites, at_least=1))
         log_w[1 : self.min_size] = -np.inf
         if self.max_size is not None:
             log_w[self.max_size + 1 :] = -np.inf
@@ -70,16 +70,16 @@ class PartitionPrior(ABC):
 
 def _checked_sizes(sizes: ArrayLike) -> NDArray[np.int64]:
     """Cluster sizes as int64."""
-    m = whole_numbers("sizes", sizes)
+    m = integer_array("sizes", sizes)
     if m.ndim != 1 or m.size == 0 or m.min() < 1:
-        refuse("sizes", "be a list of sizes of at least 1", sizes)
+        invalid("sizes", "be a list of sizes of at least 1", sizes)
     return m.astype(np.int64)
 
 
 def _as_float(name: str, value: object) -> float:
     """What a function of the caller's returned, as a float; infinity and NaN included."""
     if not isinstance(value, (int, float, np.integer, np.floating)):
-        refuse(name, "be a number", value)
+        invalid(name, "be a number", value)
     return float(value)
 
 
@@ -97,7 +97,7 @@ class Potts(PartitionPrior):
 
     def __init__(self, n_labels: int, *, min_size: int = 1, max_size: int | None = None) -> None:
         super().__init__(min_size=min_size, max_size=max_size)
-        self.n_labels = whole("n_labels", n_labels, at_least=1)
+        self.n_labels = check_int("n_labels", n_labels, at_least=1)
 
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
         return _falling(self.n_labels, n_sites), np.zeros(n_sites + 1)
@@ -117,8 +117,8 @@ class FiniteDirichlet(PartitionPrior):
         self, n_labels: int, concentration: float = 1.0, *, min_size: int = 1, max_size: int | None = None
     ) -> None:
         super().__init__(min_size=min_size, max_size=max_size)
-        self.n_labels = whole("n_labels", n_labels, at_least=1)
-        self.concentration = number("concentration", concentration, above=0)
+        self.n_labels = check_int("n_labels", n_labels, at_least=1)
+        self.concentration = check_real("concentration", concentration, above=0)
 
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
         return _falling(self.n_labels, n_sites), log_rising(self.concentration, np.arange(n_sites + 1))
@@ -133,7 +133,7 @@ class DirichletProcess(PartitionPrior):
 
     def __init__(self, concentration: float, *, min_size: int = 1, max_size: int | None = None) -> None:
         super().__init__(min_size=min_size, max_size=max_size)
-        self.concentration = number("concentration", concentration, above=0)
+        self.concentration = check_real("concentration", concentration, above=0)
 
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
         sizes = np.arange(n_sites + 1, dtype=np.float64)
@@ -162,9 +162,9 @@ class TemperedProcess(PartitionPrior):
         max_size: int | None = None,
     ) -> None:
         super().__init__(min_size=min_size, max_size=max_size)
-        self.concentration = number("concentration", concentration, above=0)
-        self.power = number("power", power, at_least=0)
-        self.n_reference = whole("n_reference", n_reference, at_least=1)
+        self.concentration = check_real("concentration", concentration, above=0)
+        self.power = check_real("power", power, at_least=0)
+        self.n_reference = check_int("n_reference", n_reference, at_least=1)
 
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
         sizes = np.arange(n_sites + 1, dtype=np.float64)
@@ -184,17 +184,17 @@ class PitmanYor(PartitionPrior):
         self, concentration: float, discount: float, *, min_size: int = 1, max_size: int | None = None
     ) -> None:
         super().__init__(min_size=min_size, max_size=max_size)
-        self.discount = number("discount", discount)
+        self.discount = check_real("discount", discount)
         if self.discount >= 1:
-            refuse("discount", "be below 1", discount)
-        self.concentration = number("concentration", concentration, above=-max(self.discount, 0.0))
+            invalid("discount", "be below 1", discount)
+        self.concentration = check_real("concentration", concentration, above=-max(self.discount, 0.0))
         self.n_labels: int | None = None
         if self.discount < 0:
             ratio = -self.concentration / self.discount
             self.n_labels = round(ratio)
             if not math.isclose(ratio, self.n_labels, rel_tol=1e-9):
                 rule = f"be a whole multiple of {-self.discount:g} where discount = {self.discount:g} is negative"
-                refuse("concentration", rule, concentration)
+                invalid("concentration", rule, concentration)
 
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
         i = np.arange(1, n_sites)
@@ -238,10 +238,10 @@ class MixtureOfFiniteMixtures(PartitionPrior):
         max_size: int | None = None,
     ) -> None:
         super().__init__(min_size=min_size, max_size=max_size)
-        self.concentration = number("concentration", concentration, above=0)
-        self.mean_labels = number("mean_labels", mean_labels, above=1)
+        self.concentration = check_real("concentration", concentration, above=0)
+        self.mean_labels = check_real("mean_labels", mean_labels, above=1)
         if log_p_labels is not None and not callable(log_p_labels):
-            refuse("log_p_labels", "be a function of the numbers of labels", log_p_labels)
+            invalid("log_p_labels", "be a function of the numbers of labels", log_p_labels)
         self.log_p_labels = log_p_labels
 
     def _poisson(self, n_labels: NDArray[np.int64]) -> Table:
@@ -272,7 +272,7 @@ class MixtureOfFiniteMixtures(PartitionPrior):
             open_rows = open_rows[~(falling & begun)]
             if not open_rows.size:
                 return log_v
-        refuse("log_p_labels", "fall fast enough for its series to converge", self.log_p_labels)
+        invalid("log_p_labels", "fall fast enough for its series to converge", self.log_p_labels)
 
     def log_normalizer(self, n_sites: int) -> float:
         """0: V_n(k) is the normalised probability."""
@@ -301,16 +301,16 @@ class TabulatedPrior(PartitionPrior):
         if callable(source):
             table = np.array([0.0] + [_as_float(f"{name}({i})", source(i)) for i in range(1, n_sites + 1)])
         else:
-            table = numbers(name, source).astype(np.float64)
+            table = check_array(name, source).astype(np.float64)
             if table.ndim != 1:
-                refuse(name, "be one row of numbers", table.shape)
+                invalid(name, "be one row of numbers", table.shape)
             table = table[: n_sites + 1]
             if table.size < n_sites + 1:
-                refuse(name, f"have at least n_sites + 1 = {n_sites + 1} entries", table.size)
+                invalid(name, f"have at least n_sites + 1 = {n_sites + 1} entries", table.size)
             table[0] = 0.0
         bad = np.isnan(table) | (table == np.inf)
         if bad.any():
-            refuse(name, "hold finite numbers or -inf", table[bad][0])
+            invalid(name, "hold finite numbers or -inf", table[bad][0])
         return table
 
 
@@ -325,7 +325,7 @@ class ExchangeablePrior(PartitionPrior):
     ) -> None:
         super().__init__(min_size=min_size, max_size=max_size)
         if not callable(log_g):
-            refuse("log_g", "be a function of the cluster sizes", log_g)
+            invalid("log_g", "be a function of the cluster sizes", log_g)
         self._log_g = log_g
 
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
@@ -338,5 +338,5 @@ class ExchangeablePrior(PartitionPrior):
             return -math.inf
         value = _as_float("log_g(sizes)", self._log_g(m))
         if math.isnan(value) or value == math.inf:
-            refuse("log_g(sizes)", f"be a finite number or -inf at sizes {m.tolist()}", value)
+            invalid("log_g(sizes)", f"be a finite number or -inf at sizes {m.tolist()}", value)
         return value

@@ -15,17 +15,17 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from spinseg import _checks
-from spinseg._checks import number, one_of, refuse, whole
-from spinseg.evaluation.baselines import _ddcrp_kernels as kernels
-from spinseg.evaluation.baselines._ddcrp_kernels import FULL, N_CLUSTERS, Problem, Record, State
+from spinseg import _validation
+from spinseg._validation import check_choice, check_int, check_real, invalid
+from spinseg.evaluation.baselines import ddcrp_kernels as kernels
+from spinseg.evaluation.baselines.ddcrp_kernels import FULL, N_CLUSTERS, Problem, Record, State
 from spinseg.inference.pack import MAX_TABLE, pack
 from spinseg.inference.progress import Progress, Report, reporting
 from spinseg.inference.sampling import MAX_DRAW_BYTES, generator
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import HistogramTerm, Likelihood
+from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
-from spinseg.model.target import Model
 
 STARTS = ("singletons", "one")
 CHUNK_SECONDS = 0.05  # of compiled code at a stretch; Ctrl-C waits that long
@@ -119,14 +119,14 @@ def sample_ddcrp(
     >>> sample_ddcrp(graph, histograms, sweeps=50, alpha=0.1, gamma=None, rng=0).best_labels
     array([0, 0, 1, 2], dtype=int32)
     """
-    sweeps, burn_in = whole("sweeps", sweeps, at_least=1), whole("burn_in", burn_in, at_least=0)
+    sweeps, burn_in = check_int("sweeps", sweeps, at_least=1), check_int("burn_in", burn_in, at_least=0)
     if burn_in > sweeps:
-        refuse("burn_in", f"be at most sweeps, {sweeps}", burn_in)
-    every = sweeps + 1 if thin is None else whole("thin", thin, at_least=1)
+        invalid("burn_in", f"be at most sweeps, {sweeps}", burn_in)
+    every = sweeps + 1 if thin is None else check_int("thin", thin, at_least=1)
     n_draws = (sweeps - burn_in) // every
     problem = pack_problem(graph, likelihood, alpha, gamma)
     if 4 * n_draws * graph.n_sites > MAX_DRAW_BYTES:
-        refuse("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({n_draws} draws)", thin)
+        invalid("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({n_draws} draws)", thin)
     links, clusters = _start(graph, gamma is None, init)
     state = new_state(problem, links, clusters)
     state.real[0] = _log_prior(graph, links, clusters, alpha, gamma) + state.value.sum()
@@ -141,7 +141,7 @@ def sample_ddcrp(
         n_regions=record.n_regions,
         labels=record.draw,
         links=state.link.copy(),
-        clusters=_checks.labels("clusters", state.label, graph.n_sites),
+        clusters=_validation.labels("clusters", state.label, graph.n_sites),
         seconds=time.perf_counter() - began,
     )
 
@@ -206,20 +206,20 @@ def regions_of_links(links: ArrayLike) -> Labels:
     target = np.asarray(links)
     n_sites = target.size
     matrix = sparse.csr_array((np.ones(n_sites, np.int8), target, np.arange(n_sites + 1)), shape=(n_sites, n_sites))
-    return _checks.labels("links", sparse.csgraph.connected_components(matrix, directed=False)[1], n_sites)
+    return _validation.labels("links", sparse.csgraph.connected_components(matrix, directed=False)[1], n_sites)
 
 
 def pack_problem(graph: SiteGraph, likelihood: Likelihood, alpha: float, gamma: float | None) -> Problem:
     """The posterior as the arrays of the compiled sampler, with their types and layout."""
     alpha, gamma = _weights(alpha, gamma)
     if not isinstance(graph, SiteGraph):
-        refuse("graph", "be a SiteGraph", graph)
+        invalid("graph", "be a SiteGraph", graph)
     if not isinstance(likelihood, Likelihood) or not all(isinstance(t, HistogramTerm) for t in likelihood.terms()):
-        refuse("likelihood", "be of histograms: a DirichletMultinomial or a Product of such", likelihood)
+        invalid("likelihood", "be of histograms: a DirichletMultinomial or a Product of such", likelihood)
     # The same tables as for our own sampler; prior and couplings of the model have no say in them.
     target = pack(Model(graph, likelihood, DirichletProcess(1.0), beta=0.0), np.zeros(graph.n_edges))
     if (target.table_start < 0).any():
-        refuse("likelihood", f"have a table of at most {MAX_TABLE} counts", int(target.bin_count.sum()))
+        invalid("likelihood", f"have a table of at most {MAX_TABLE} counts", int(target.bin_count.sum()))
     regions = np.arange(graph.n_sites + 1, dtype=np.float64)
     log_seat, log_seats = np.full(regions.size, -np.inf), np.zeros(regions.size)  # only the new table is free
     log_seat[0] = 0.0
@@ -324,18 +324,18 @@ def _run(
 
 def _weights(alpha: float, gamma: float | None) -> tuple[float, float | None]:
     """Both, checked."""
-    alpha = number("alpha", alpha, above=0)
-    return alpha, None if gamma is None else number("gamma", gamma, above=0)
+    alpha = check_real("alpha", alpha, above=0)
+    return alpha, None if gamma is None else check_real("gamma", gamma, above=0)
 
 
 def _start(graph: SiteGraph, plain: bool, init: str | tuple[ArrayLike, ArrayLike]) -> tuple[Labels, Labels]:
     """Links and clusters to start from."""
     sites = np.arange(graph.n_sites, dtype=np.int32)
     if not isinstance(init, (str, tuple)) or (isinstance(init, tuple) and len(init) != 2):
-        refuse("init", f"be one of {STARTS} or (links, clusters)", init)
+        invalid("init", f"be one of {STARTS} or (links, clusters)", init)
     if isinstance(init, tuple):
         return _checked(graph, *init, plain)
-    one_of("init", init, STARTS)
+    check_choice("init", init, STARTS)
     if init == "singletons":
         return sites, sites.copy()
     links = spanning_links(graph)
@@ -363,21 +363,21 @@ def spanning_links(graph: SiteGraph) -> Labels:
 
 def _checked(graph: SiteGraph, links: ArrayLike, clusters: ArrayLike, plain: bool) -> tuple[Labels, Labels]:
     """Links and clusters, refused where they do not fit the graph or each other."""
-    target = _checks.whole_numbers("links", links)
+    target = _validation.integer_array("links", links)
     n_sites = graph.n_sites
     if target.shape != (n_sites,):
-        refuse("links", f"have one entry per site, shape ({n_sites},)", target.shape)
+        invalid("links", f"have one entry per site, shape ({n_sites},)", target.shape)
     sites = np.arange(n_sites)
     edges = np.repeat(sites, np.diff(graph.start)) * n_sites + graph.neighbours
     inside = (target >= 0) & (target < n_sites)
     wrong = ~inside | ((target != sites) & ~np.isin(sites * n_sites + target, edges))
     if wrong.any():
         i = int(np.flatnonzero(wrong)[0])
-        refuse("links", "lead from each site to itself or to a neighbour", f"{i} -> {target[i]}")
+        invalid("links", "lead from each site to itself or to a neighbour", f"{i} -> {target[i]}")
     links = target.astype(np.int32)
-    tables = _checks.labels("clusters", clusters, n_sites)
+    tables = _validation.labels("clusters", clusters, n_sites)
     if (tables[links] != tables).any():
-        refuse("clusters", "be the same at both ends of a link", tables)
+        invalid("clusters", "be the same at both ends of a link", tables)
     if plain and (regions_of_links(links) != tables).any():
-        refuse("clusters", "be the regions of the links where gamma is None", tables)
+        invalid("clusters", "be the regions of the links where gamma is None", tables)
     return links, tables

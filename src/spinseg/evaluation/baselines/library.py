@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from skimage import graph, segmentation
 
-from spinseg import _checks
+from spinseg import _validation
 from spinseg._errors import MissingExtra
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import pixel_positions, site_means, site_sizes
-from spinseg.image.pixels import Picture, as_picture
+from spinseg.image.picture import Picture, as_picture
 from spinseg.image.superpixels import superpixels
 
 
@@ -37,9 +37,9 @@ def felzenszwalb(
     >>> felzenszwalb(np.repeat([[0, 200]], 4, axis=1), min_size=1, sigma=0)
     array([[0, 0, 0, 0, 1, 1, 1, 1]], dtype=int32)
     """
-    scale = _checks.number("scale", scale, above=0)
-    sigma = _checks.number("sigma", sigma, at_least=0)
-    min_size = _checks.whole("min_size", min_size, at_least=1)
+    scale = _validation.check_real("scale", scale, above=0)
+    sigma = _validation.check_real("sigma", sigma, at_least=0)
+    min_size = _validation.check_int("min_size", min_size, at_least=1)
     return numbered(segmentation.felzenszwalb(checked_rgb(image), scale=scale, sigma=sigma, min_size=min_size))
 
 
@@ -59,10 +59,10 @@ def quickshift(
     array([[0, 0, 0, 0, 1, 1, 1, 1]], dtype=int32)
     """
     settings = {
-        "kernel_size": _checks.number("kernel_size", kernel_size, at_least=1),
-        "max_dist": _checks.number("max_dist", max_dist, above=0),
-        "ratio": _checks.number("ratio", ratio, at_least=0),
-        "rng": _checks.whole("seed", seed, at_least=0) % 2**31,  # scikit-image holds it in 32 bits, one of them a sign
+        "kernel_size": _validation.check_real("kernel_size", kernel_size, at_least=1),
+        "max_dist": _validation.check_real("max_dist", max_dist, above=0),
+        "ratio": _validation.check_real("ratio", ratio, at_least=0),
+        "rng": _validation.check_int("seed", seed, at_least=0) % 2**31,  # scikit-image has 31 bits for it
     }
     return numbered(segmentation.quickshift(checked_rgb(image), **settings))
 
@@ -81,9 +81,9 @@ def slic_merged(
     >>> slic_merged(np.repeat([[0, 200]], 4, axis=1), n_segments=4)
     array([[0, 0, 0, 0, 1, 1, 1, 1]], dtype=int32)
     """
-    n_segments = _checks.whole("n_segments", n_segments, at_least=1)
-    compactness = _checks.number("compactness", compactness, above=0)
-    threshold = _checks.number("threshold", threshold, above=0)
+    n_segments = _validation.check_int("n_segments", n_segments, at_least=1)
+    compactness = _validation.check_real("compactness", compactness, above=0)
+    threshold = _validation.check_real("threshold", threshold, above=0)
     rgb = checked_rgb(image)
     sites = segmentation.slic(rgb, compactness=compactness, n_segments=n_segments, start_label=0)
     merged = graph.merge_hierarchical(
@@ -120,8 +120,8 @@ def gaussian_mixture(image: Picture | ArrayLike, *, n_components: int = 5, seed:
     >>> gaussian_mixture(halves, n_components=2).max()  # doctest: +SKIP
     1
     """
-    n_components = _checks.whole("n_components", n_components, at_least=1)
-    seed = _checks.whole("seed", seed, at_least=0, below=2**32)
+    n_components = _validation.check_int("n_components", n_components, at_least=1)
+    seed = _validation.check_int("seed", seed, at_least=0, below=2**32)
     mixture, exceptions, pools = (
         extra(module, "gaussian_mixture needs scikit-learn: pip install 'spinseg[sklearn]'")
         for module in ("sklearn.mixture", "sklearn.exceptions", "threadpoolctl")
@@ -156,13 +156,13 @@ def checked_rgb(image: Picture | ArrayLike) -> NDArray[np.uint8]:
     picture = as_picture(image)
     if len(picture.shape) != 2 or picture.n_channels != 3:
         refused = (*picture.shape, picture.n_channels)
-        _checks.refuse("image", "be a grey or colour picture, (H, W), (H, W, 3) or (H, W, 4)", refused)
+        _validation.invalid("image", "be a grey or colour picture, (H, W), (H, W, 3) or (H, W, 4)", refused)
     return picture.rgb
 
 
 def numbered(labels: NDArray) -> NDArray[np.int32]:
     """The label image as 0..k-1 by first appearance."""
-    return _checks.labels("labels", labels.ravel(), labels.size).reshape(labels.shape)
+    return _validation.labels("labels", labels.ravel(), labels.size).reshape(labels.shape)
 
 
 def _mean_colour_graph(rgb: NDArray[np.uint8], sites: NDArray) -> graph.RAG:

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg import _checks
+from spinseg import _validation
 from spinseg.evaluation.baselines.library import checked_rgb, extra, numbered
 from spinseg.image.adjacency import grid_graph, region_adjacency
 from spinseg.image.features import site_means, site_sizes
-from spinseg.image.pixels import Picture
+from spinseg.image.picture import Picture
 
 SAME = 1.0  # L*u*v* units: filtered neighbours nearer than this in each channel are one piece; EDISON's LUV_treshold
 NEAR = 0.5  # of the range bandwidth: touching regions with modes nearer than this are fused; EDISON's InWindow
@@ -91,9 +91,9 @@ def mean_shift(
     >>> mean_shift(halves, spatial_bandwidth=2, min_size=1)  # doctest: +SKIP
     array([[0, 0, 0, 0, 1, 1, 1, 1]], dtype=int32)
     """
-    spatial_bandwidth = _checks.number("spatial_bandwidth", spatial_bandwidth, above=0)
-    range_bandwidth = _checks.number("range_bandwidth", range_bandwidth, above=0)
-    min_size = _checks.whole("min_size", min_size, at_least=1)
+    spatial_bandwidth = _validation.check_real("spatial_bandwidth", spatial_bandwidth, above=0)
+    range_bandwidth = _validation.check_real("range_bandwidth", range_bandwidth, above=0)
+    min_size = _validation.check_int("min_size", min_size, at_least=1)
     levels, scale = stretched(edison_luv(checked_rgb(image)))
     settled = filtered(levels, spatial_bandwidth, range_bandwidth * scale)
     return segmented(settled, SAME * scale, NEAR * range_bandwidth * scale, min_size)

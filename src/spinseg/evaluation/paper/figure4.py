@@ -1,0 +1,307 @@
+"""Figure 4: what bond strengths do for the search of a good partition, on photographs of LabelMe.
+
+The paper gives the "percentage of increase" of the best log posterior over that of single-site Gibbs, lambda = 0. A log
+posterior is known but for a constant, so a percentage of it depends on where its zero is put. Here the zero is that of
+`Model.log_posterior`, and the table has the increase in nats as well, which depends on no such choice.
+"""
+
+import csv
+import hashlib
+import os
+import zlib
+from collections.abc import Sequence
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import wilcoxon
+
+from spinseg._errors import expected, line_of
+from spinseg._validation import InvalidInput, check_int, invalid
+from spinseg.evaluation.comparison import spread
+from spinseg.evaluation.datasets import Example, labelme
+from spinseg.evaluation.paper import plots
+from spinseg.evaluation.results import table_bytes
+from spinseg.image.adjacency import region_adjacency
+from spinseg.image.io import read_picture
+from spinseg.image.superpixels import superpixels
+from spinseg.inference.chains import Chains
+from spinseg.inference.sampler import sample
+from spinseg.model.graph import SiteGraph
+from spinseg.model.likelihoods import Flat
+from spinseg.model.posterior import Model
+from spinseg.model.priors import DirichletProcess
+from spinseg.parallel.atomic import append, atomic_write, printable, say, whole_lines
+from spinseg.parallel.processes import Heed, Lost, in_processes
+from spinseg.segmentation.image_model import picture_model
+from spinseg.segmentation.settings import PAPER
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+N_PER_CATEGORY = 6  # of eight categories: 48 photographs, as many as in the paper, which does not say which
+SWEEPS, N_QUICK, QUICK_SWEEPS = 1000, 4, 200
+BASE, TYPICAL = "lambda=0", "lambda=10"
+LINEAR = 1.0  # per cent: increases up to this are drawn to scale
+TICKS = (-100, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100)
+SHARE_HIDDEN = 0.04  # of the sweeps: how low the traces begin would flatten the rest
+
+
+class Sampler(NamedTuple):
+    """A way to sample: `moves` and `lam` of `sample`."""
+
+    moves: str
+    lam: float | None
+    colour: str
+
+
+SAMPLERS = {
+    "lambda=0": Sampler("gsw", 0.0, plots.GREY),
+    "lambda=1": Sampler("gsw", 1.0, plots.SKY),
+    "lambda=5": Sampler("gsw", 5.0, plots.GREEN),
+    "lambda=10": Sampler("gsw", 10.0, plots.BLUE),
+    "lambda=20": Sampler("gsw", 20.0, plots.VERMILION),
+    "auto": Sampler("auto", None, plots.ORANGE),  # not in the paper
+}
+
+
+SUMMARY = ("sampler", "lower_percent", "median_percent", "upper_percent", "median_nats", "better", "of", "p_value")
+
+
+class Run(NamedTuple):
+    """What one sampler found on one photograph; increases are those over single-site Gibbs."""
+
+    image: str
+    sampler: str
+    best_log_posterior: float
+    increase_nats: float
+    increase_percent: float
+    n_clusters: int
+    seconds: float
+
+
+class Task(NamedTuple):
+    """A photograph and how long to sample."""
+
+    example: Example
+    sweeps: int
+
+
+def reproduce(
+    out: Path,
+    root: Path | None = None,
+    quick: bool = False,
+    progress: plots.Tell | None = None,
+    jobs: int | None = None,
+) -> list[Path]:
+    """Paths of figure4.png, figure4.csv, -trace.csv and -summary.csv, written to the folder `out`.
+
+    LabelMe's photographs must be in `root`. Each finished one is appended to figure4.csv; where that is there already,
+    of the same settings, the run goes on with what is missing. `jobs` photographs are worked on at a time, by default
+    one for each processor.
+    """
+    plots.need_matplotlib()
+    if root is None:
+        invalid("root", "be the folder of LabelMe's photographs, which figure 4 needs", root)
+    examples = chosen(labelme(root), N_PER_CATEGORY)
+    if quick:
+        examples = spread(examples, N_QUICK)
+    tasks = [Task(example, QUICK_SWEEPS if quick else SWEEPS) for example in examples]
+    table = out / "figure4.csv"
+    out.mkdir(parents=True, exist_ok=True)
+    runs = all_runs(
+        tasks, table, os.cpu_count() or 1 if jobs is None else check_int("jobs", jobs, at_least=1), progress
+    )
+    example, sweeps = tasks[[task.example.name for task in tasks].index(typical(runs))]
+    model = model_of(example)
+    traces = {s: one_run(model, s, example.name, sweeps).log_posterior[0] for s in SAMPLERS if s != "auto"}
+    header = ("sweep", *traces)
+    rows = [(t + 1, *(f"{trace[t]:.3f}" for trace in traces.values())) for t in range(sweeps)]
+    return [
+        draw(out / "figure4.png", example.name, traces, runs),
+        table,
+        plots.write_table(out / "figure4-trace.csv", header, rows),
+        plots.write_table(out / "figure4-summary.csv", SUMMARY, summary(runs)),
+    ]
+
+
+def summary(runs: Sequence[Run]) -> list[tuple[object, ...]]:
+    """A line of `SUMMARY` for each sampler: its increases over single-site Gibbs, and Wilcoxon's signed-rank test."""
+    lines: list[tuple[object, ...]] = []
+    for name in SAMPLERS:
+        found = [(run.increase_percent, run.increase_nats) for run in runs if run.sampler == name]
+        percent, nats = np.array(found).T
+        quartiles = np.percentile(percent, [25, 50, 75]).round(3).tolist()
+        p_value = wilcoxon(nats).pvalue if nats.any() else 1.0
+        lines.append((name, *quartiles, round(float(np.median(nats)), 3), int((nats > 0).sum()), nats.size, p_value))
+    return lines
+
+
+def chosen(examples: Sequence[Example], n_per_category: int) -> list[Example]:
+    """Photographs spread evenly over the names of each category, CATEGORY_NUMBER; all where there are too few."""
+    groups = groupby(sorted(examples, key=lambda e: e.name), key=lambda example: example.name.partition("_")[0])
+    return [example for _, group in groups for example in spread(list(group), n_per_category)]
+
+
+def model_of(example: Example) -> Model:
+    """The posterior of a photograph under the paper's settings, as `segment(image, "paper")` has it."""
+    picture = read_picture(example.image_path)
+    sites = superpixels(picture, kind=PAPER.sites, n_sites=PAPER.n_sites, pixels_per_site=PAPER.pixels_per_site)
+    return picture_model(picture, sites, region_adjacency(sites), PAPER)
+
+
+def one_run(model: Model, sampler: str, image: str, sweeps: int, heed: Heed | None = None) -> Chains:
+    """One chain from one cluster, seeded by the names of the photograph and of the sampler; no draws are kept."""
+    moves, lam, _ = SAMPLERS[sampler]
+    rng = np.random.default_rng(zlib.crc32(f"{image} {sampler}".encode()))
+    return sample(model, sweeps, 1, moves, lam, PAPER.init, burn_in=sweeps, rng=rng, workers=1, progress=heed)
+
+
+def runs_of(task: Task, heed: Heed | None = None) -> list[Run] | str | None:
+    """What every sampler found on a photograph; a line where it cannot be read, None where Ctrl-C came."""
+    name = task.example.name
+    try:
+        model = model_of(task.example)
+        chains = {sampler: one_run(model, sampler, name, task.sweeps, heed) for sampler in SAMPLERS}
+    except (InvalidInput, OSError, MemoryError) as problem:
+        if not expected(problem):
+            raise
+        return f"{name}: {line_of(problem)}"
+    except KeyboardInterrupt:
+        return None
+    base = chains[BASE].best_log_posterior
+    runs = []
+    for sampler, drawn in chains.items():
+        best, n_clusters = drawn.best_log_posterior, int(drawn.best_labels.max()) + 1
+        nats, percent = round(best - base, 6), round(100 * (best - base) / abs(base), 6)  # as the table has them
+        runs.append(Run(name, sampler, round(best, 6), nats, percent, n_clusters, round(drawn.seconds, 3)))
+    return runs
+
+
+def all_runs(tasks: Sequence[Task], table: Path, jobs: int, progress: plots.Tell | None) -> list[Run]:
+    """The runs of all photographs, in order; those that the table has are not done again, others are added to it."""
+    settings = settings_line(tasks)
+    names = [task.example.name for task in tasks]
+    done = {name: runs for name, runs in read_runs(table, settings).items() if name in names}
+    _write(table, settings, done)
+    missing = [task for task in tasks if task.example.name not in done]
+    if missing:  # compile here what else every process would for itself
+        sample(Model(SiteGraph(2, [[0, 1]]), Flat(), DirichletProcess(1.0)), sweeps=1, chains=1)
+    for index, found in in_processes(runs_of, missing, min(jobs, len(missing))):
+        name = missing[index].example.name
+        if found is None:
+            continue
+        if isinstance(found, str):
+            raise InvalidInput(found)
+        if isinstance(found, Lost):
+            raise found.error(name)
+        done[name] = found
+        append(table, table_bytes(_cells(found[0]), map(_cells, found[1:])))
+        if progress is not None:
+            progress(f"figure4: {len(done)}/{len(tasks)} {name}")
+    done = {name: done[name] for name in names}
+    _write(table, settings, done)
+    return [run for runs in done.values() for run in runs]
+
+
+def settings_line(tasks: Sequence[Task]) -> str:
+    """The first line of the table, which tells its runs from others."""
+    names = hashlib.sha256("\n".join(task.example.name for task in tasks).encode()).hexdigest()[:8]
+    model = f"beta {PAPER.beta}, count weight {PAPER.count_weight}, {PAPER.prior!r}"
+    what = f"{len(tasks)} photographs ({names}), {tasks[0].sweeps} sweeps"
+    return f"# figure4, spinseg {version('spinseg')}: {what}, {model}"
+
+
+def read_runs(table: Path, settings: str) -> dict[str, list[Run]]:
+    """The runs of each photograph that the table has all of; refused where they are of other settings."""
+    data = table.read_bytes() if table.exists() else b""
+    whole = whole_lines(data)
+    lines = whole.decode("utf-8", errors="replace").splitlines()
+    if data and lines[:1] != [settings]:
+        rule = f"be of these settings: {settings!r} (remove it, or name another folder)"
+        invalid(str(table), rule, lines[0] if lines else data[:100])
+    found: dict[str, list[Run]] = {}
+    for cells in csv.reader(lines[2:]):
+        try:
+            image, sampler, best, nats, percent, n_clusters, seconds = cells
+            run = Run(image, sampler, float(best), float(nats), float(percent), int(n_clusters), float(seconds))
+        except ValueError:
+            invalid(str(table), f"have the columns {','.join(Run._fields)} in every line", ",".join(cells))
+        found.setdefault(image, []).append(run)
+    if whole != data:
+        say(f"the last line of {printable(table)} was cut short, and is dropped")
+    return {name: runs for name, runs in found.items() if [run.sampler for run in runs] == list(SAMPLERS)}
+
+
+def _write(table: Path, settings: str, done: dict[str, list[Run]]) -> None:
+    """Put the table in order."""
+    rows = [_cells(run) for runs in done.values() for run in runs]
+    content = settings.encode() + b"\n" + table_bytes(Run._fields, rows)
+    atomic_write(table, lambda file: file.write(content))
+
+
+def _cells(run: Run) -> list[object]:
+    return [*run[:2], *(f"{value:.6f}" for value in run[2:5]), run.n_clusters, f"{run.seconds:.3f}"]
+
+
+def typical(runs: Sequence[Run]) -> str:
+    """The photograph with the median increase at lambda = 10; of two the lower."""
+    increases = sorted((run.increase_percent, run.image) for run in runs if run.sampler == TYPICAL)
+    return increases[(len(increases) - 1) // 2][1]
+
+
+def draw(path: Path, image: str, traces: dict[str, NDArray[np.float64]], runs: Sequence[Run]) -> Path:
+    """The path, where the figure is now."""
+    figure, (left, right) = plots.new_figure(9.6, 4.3, (1.15, 1))
+    n_sweeps = next(iter(traces.values())).size
+    for name, trace in traces.items():
+        label = name.replace("lambda=", "$\\lambda$ = ")
+        label += {"lambda=0": " (single-site Gibbs)", "lambda=1": " (Swendsen-Wang)"}.get(name, "")
+        left.plot(np.arange(1, n_sweeps + 1), trace, color=SAMPLERS[name].colour, linewidth=0.8, label=label)
+    begun = int(SHARE_HIDDEN * n_sweeps)
+    lowest, highest = (float(f([f(trace[begun:]) for trace in traces.values()])) for f in (np.min, np.max))
+    left.set_ylim(lowest, highest + 0.03 * (highest - lowest))
+    left.set_xlim(0, n_sweeps)
+    left.legend(frameon=False, fontsize=plots.SMALL, loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=3)
+    plots.dress(left, "sweep", "log posterior (nats, but for a constant)", f"(a) {image}")
+    _boxes(right, runs)
+    n_images = len({run.image for run in runs})
+    note = f"compared with $\\lambda$ = 0; scale logarithmic beyond {LINEAR:g}%"
+    title = f"(b) {n_images} photographs, {n_sweeps:,} sweeps each"
+    plots.dress(right, note, "increase of the best log posterior (%)", title)
+    return plots.save(figure, path)
+
+
+def _boxes(axes: "Axes", runs: Sequence[Run]) -> None:
+    """Increases over single-site Gibbs, a box for each other sampler, with its photographs as points."""
+    names = [name for name in SAMPLERS if name != BASE]
+    jitter = np.random.default_rng(0)
+    axes.set_yscale("symlog", linthresh=LINEAR)  # a few photographs lie far out
+    axes.axhline(0, color=plots.GREY, linewidth=1.0)
+    for place, name in enumerate(names):
+        values = np.array([run.increase_percent for run in runs if run.sampler == name])
+        colour = SAMPLERS[name].colour
+        ink = {"color": colour, "linewidth": 1.2}
+        axes.boxplot(
+            values,
+            positions=[place],
+            widths=0.55,
+            showfliers=False,
+            patch_artist=True,
+            boxprops={"facecolor": "none", "edgecolor": colour, "linewidth": 1.2},
+            medianprops={"color": colour, "linewidth": 2.2},
+            whiskerprops=ink,
+            capprops=ink,
+        )
+        spots = place + jitter.uniform(-0.18, 0.18, values.size)
+        axes.scatter(spots, values, s=10, color=colour, alpha=0.6, linewidths=0, zorder=2)
+    texts = [name.replace("lambda=", "$\\lambda$ = ") for name in names]
+    texts[-1] += "\n(not in the paper)"
+    axes.set_xticks(range(len(names)), texts)
+    lowest, highest = axes.get_ylim()
+    axes.set_yticks([tick for tick in TICKS if lowest <= tick <= highest], minor=False)
+    axes.set_yticks([], minor=True)
+    axes.yaxis.set_major_formatter("{x:g}")

@@ -1,0 +1,1 @@
+"""The evidence of a boundary between neighbouring sites of a photograph."""

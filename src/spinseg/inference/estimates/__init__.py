@@ -1,0 +1,1 @@
+"""Point estimates and summaries of draws of partitions."""

@@ -1,0 +1,57 @@
+"""A run of iterations, and what is recorded of it."""
+
+from spinseg._compiled import internal, jit
+from spinseg.inference.kernels.regroup import regroup
+from spinseg.inference.kernels.split_merge import split_merge
+from spinseg.inference.kernels.state import CURSOR, DONE, LOG_POSTERIOR, N_CLUSTERS, N_SPINS, REGROUPS_LEFT, SPLITS_LEFT
+from spinseg.inference.kernels.sweep import begin_sweep, sweep
+
+
+@internal
+def renumber(label, rank, out):
+    """Write `label` to `out`, numbered 0..k-1 by first appearance."""
+    for r in range(rank.size):
+        rank[r] = -1
+    k = 0
+    for i in range(label.size):
+        if rank[label[i]] < 0:
+            rank[label[i]] = k
+            k += 1
+        out[i] = rank[label[i]]
+
+
+@internal
+def keep(state, record, plan, t):
+    """Note the traces of sweep t, the draw if it is one to keep, and the partition if it is the best so far."""
+    record.log_posterior[t] = state.real[LOG_POSTERIOR]
+    record.n_clusters[t] = state.number[N_CLUSTERS]
+    after = t + 1 - plan.burn_in
+    if after > 0 and after % plan.thin == 0:
+        renumber(state.label, state.rank, record.draw[after // plan.thin - 1])
+    if state.real[LOG_POSTERIOR] > record.best_log_posterior[0]:
+        record.best_log_posterior[0] = state.real[LOG_POSTERIOR]
+        renumber(state.label, state.rank, record.best)
+
+
+@jit
+def run_iterations(target, state, record, plan, done, until, rng):
+    """Do iterations done..until-1, the first perhaps left unfinished before; the status and how many are done."""
+    for t in range(done, until):
+        if (
+            state.number[CURSOR] == state.number[N_SPINS]
+            and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
+        ):
+            begin_sweep(target, state, plan, rng)
+            for i in range(state.spin.size):
+                record.spin[i] = state.spin[i]
+            state.number[SPLITS_LEFT] = plan.splits
+            state.number[REGROUPS_LEFT] = plan.regroups
+        status = sweep(target, state, plan.inv_temperature, rng)
+        if status == DONE:
+            status = split_merge(target, state, record.tally, plan.inv_temperature, rng)
+        if status == DONE:
+            status = regroup(target, state, record.tally, plan.inv_temperature, rng)
+        if status != DONE:
+            return status, t
+        keep(state, record, plan, t)
+    return DONE, until

@@ -1,0 +1,143 @@
+"""Regroup two clusters into three, or three into two.
+
+Three sites are drawn without looking at the partition; the first two must lie in different clusters. If the third is
+in one of these, all three found the new clusters of what they hold together, else the first two do. The division
+is dealt out as in a split; the probability of dealing out the present one is that of the way back.
+"""
+
+import math
+
+import numpy as np
+
+from spinseg._compiled import inlined, internal
+from spinseg.inference.kernels.clusters import clear_slot, drop_slot
+from spinseg.inference.kernels.split_merge import allocate, gather_sites, shuffle, slot_log_marginal
+from spinseg.inference.kernels.state import (
+    DONE,
+    FORCED,
+    FREE,
+    FULL,
+    LOG_POSTERIOR,
+    N_CLUSTERS,
+    NONE,
+    REGROUPS_LEFT,
+    REGROUPS_MADE,
+    REGROUPS_TRIED,
+    STOP,
+    STOPPED,
+    TWO,
+)
+
+
+@internal
+def draw_anchors(near, n, rng):
+    """Three sites: one anywhere, each other one anywhere with probability 0.3, else among those that look like it."""
+    a = int(rng.random() * n)
+    b, c = int(rng.random() * n), int(rng.random() * n)
+    if near.shape[1] > 0 and rng.random() < 0.7:
+        b = np.int64(near[a, int(rng.random() * near.shape[1])])
+    if near.shape[1] > 0 and rng.random() < 0.7:
+        c = np.int64(near[a, int(rng.random() * near.shape[1])])
+    return a, b, c
+
+
+@internal
+def order_from(member, seeds, n_seeds, n_sites, rng):
+    """Put the seeds first in member[:n_sites], and the others behind them in random order."""
+    for s in range(n_seeds):
+        for q in range(s, n_sites):
+            if member[q] == seeds[s]:
+                member[q] = member[s]
+                member[s] = seeds[s]
+                break
+    shuffle(member, n_seeds, n_sites, rng)
+
+
+@internal
+def propose_regroup(target, state, inv_temperature, rng):
+    """Deal two clusters out as three, or three as two; (n_old, n_sites, anchors, change of log posterior, log q).
+
+    n_old = 0 where there is nothing to do. The new clusters are built in the empty slots from k; `first` notes the
+    slot of each site, counted from 1.
+    """
+    log_v, log_w, start, upper = target.log_v, target.log_w, target.start, target.upper
+    neighbour, beta = target.neighbour, target.beta
+    label, slot_of, spin, member, first = state.label, state.slot_of, state.spin, state.member, state.first
+    size, k = state.size, state.number[N_CLUSTERS]
+    anchors = draw_anchors(target.near, label.size, rng)
+    a, b, c = anchors
+    if label[a] == label[b] or a == c or b == c:
+        return NONE, NONE, anchors, 0.0, 0.0
+    n_old = TWO if label[c] == label[a] or label[c] == label[b] else TWO + 1
+    n_new = 5 - n_old
+    n_sites, change = NONE, log_v[k - n_old + n_new] - log_v[k]
+    for s in range(n_old):
+        slot = np.int64(slot_of[label[a if s == 0 else b if s == 1 else c]])
+        n_sites = gather_sites(state, slot, n_sites)
+        change -= slot_log_marginal(state, slot) + log_w[size[slot]]
+    order_from(member, anchors, n_new, n_sites, rng)
+    log_q = allocate(target, state, n_sites, n_new, k, FREE, 0.0, inv_temperature, rng)
+    for s in range(n_new):
+        change += slot_log_marginal(state, k + s) + log_w[size[k + s]]
+    for q in range(n_sites):
+        u = member[q]
+        first[u] = spin[u]
+        for h in range(upper[u], start[u + 1]):
+            j = neighbour[h]
+            if spin[j] > 0:
+                change += beta[h] * (1.0 * (spin[u] == spin[j]) - 1.0 * (label[u] == label[j]))
+    return n_old, n_sites, anchors, change, log_q
+
+
+@internal
+def log_q_of_groups(target, state, n_old, n_sites, anchors, floor, inv_temperature, rng):
+    """Log probability that the present clusters of the anchors are dealt out; a bound if below `floor`."""
+    base = state.number[N_CLUSTERS] + 3  # behind the new ones
+    order_from(state.member, anchors, n_old, n_sites, rng)
+    log_q = allocate(target, state, n_sites, n_old, base, FORCED, floor, inv_temperature, rng)
+    for s in range(n_old):
+        clear_slot(state, base + s)
+    return log_q
+
+
+@internal
+def finish_regroup(state, n_old, n_sites, anchors, change, accepted):
+    """Replace the clusters of the anchors by those that were built, or forget these."""
+    number, label, member, first = state.number, state.label, state.member, state.first
+    k, n_new = number[N_CLUSTERS], 5 - n_old
+    if not accepted:
+        for s in range(n_new):
+            clear_slot(state, k + s)
+        return
+    a, b, c = anchors
+    id_a, id_b, id_c = label[a], label[b], label[c]
+    for q in range(n_sites):
+        label[member[q]] = state.id_of[k + first[member[q]] - 1]
+    number[N_CLUSTERS] = k + n_new
+    state.real[LOG_POSTERIOR] += change
+    for s in range(n_old):
+        gone = np.int64(state.slot_of[id_a if s == 0 else id_b if s == 1 else id_c])
+        clear_slot(state, gone)
+        drop_slot(state, gone)
+
+
+@inlined
+def regroup(target, state, tally, inv_temperature, rng):
+    """Do the attempts to regroup that are left in this iteration; DONE, FULL or STOPPED."""
+    while state.number[REGROUPS_LEFT] > 0:
+        if state.number[N_CLUSTERS] + 7 >= state.size.size:
+            return FULL
+        if state.number[STOP] != 0:
+            return STOPPED
+        state.number[REGROUPS_LEFT] -= 1
+        tally[REGROUPS_TRIED] += 1
+        log_u = math.log(1.0 - rng.random())
+        n_old, n_sites, anchors, change, log_q = propose_regroup(target, state, inv_temperature, rng)
+        if n_old > 0:
+            floor = log_u - inv_temperature * change + log_q
+            accepted = floor < 0.0 and floor < log_q_of_groups(
+                target, state, n_old, n_sites, anchors, floor, inv_temperature, rng
+            )
+            finish_regroup(state, n_old, n_sites, anchors, change, accepted)
+            tally[REGROUPS_MADE] += accepted
+    return DONE

@@ -1,0 +1,110 @@
+"""What the compiled code works on: the posterior, the state of a chain, and what is recorded of it.
+
+Every argument of a compiled function is a number, an array, a named tuple or a bundle of arrays, so that one compiled
+signature serves every model. Inputs are assumed valid: the public functions check them.
+
+A cluster has a lasting *id*, written in `label`, and a *slot*, its place in the tables of statistics. Slots 0..k-1 are
+occupied, slot k is empty and stands for the new cluster. When a cluster vanishes, the last slot moves into its place;
+this costs nothing per site, because `label` keeps the id.
+
+Arrays that are used as indices are unsigned: Numba then leaves out the test for negative ones.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spinseg._bundle import Bundle
+
+FAMILIES = ("diagonal_gaussian", "gaussian", "poisson_gamma")
+DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
+
+# Entries of State.number and State.real.
+N_CLUSTERS, N_SPINS, CURSOR, SPLITS_LEFT, REGROUPS_LEFT, STOP, LOCAL = range(7)
+LOG_POSTERIOR, LAM = range(2)
+
+# Entries of Record.tally. It stays with a chain where chains exchange their states.
+SPLITS_TRIED, SPLITS_MADE, MERGES_TRIED, MERGES_MADE, REGROUPS_TRIED, REGROUPS_MADE = range(6)
+
+# Numbers to pass on: a plain constant has a type of its own in Numba, and would compile its function once more.
+NONE, TWO = np.int64(0), np.int64(2)
+FREE, FORCED = np.int64(0), np.int64(1)
+
+# What a sweep or a run answers: it is finished; no empty slot is left, enlarge the tables and call again; told to stop.
+DONE, FULL, STOPPED = range(3)
+
+
+class Target(Bundle):
+    """The posterior, shared by all chains and never written: n sites, D bins, B blocks, S statistics."""
+
+    start: np.ndarray  # (n + 1,) uint64; the half-edges of site i are start[i]..start[i+1]
+    upper: np.ndarray  # (n,) uint64; those to sites after i are upper[i]..start[i+1]
+    neighbour: np.ndarray  # (half-edges,) uint32
+    beta: np.ndarray  # (half-edges,) float64
+    strength: np.ndarray  # (half-edges,) float64; max(beta, 0) * delta / lambda: a bond's strength per unit of lambda
+    row: np.ndarray  # (n + 1,) uint64; the histogram entries of site i are row[i]..row[i+1]
+    bin: np.ndarray  # (entries,) uint32
+    bin_count: np.ndarray  # (entries,) int32
+    table: np.ndarray  # float64; for each bin sign * (lgamma(pi + s c) - lgamma(pi)), c = 0, 1, ..
+    table_start: np.ndarray  # (D,) int64; where the table of a bin starts, -1 where it has none
+    bin_law: np.ndarray  # (D, 4) float64; pi, s, sign, lgamma(pi)
+    block: np.ndarray  # (B, 4) int64; family, channels, first statistic, first parameter
+    parameter: np.ndarray  # float64
+    statistic: np.ndarray  # (n, S) float64
+    log_v: np.ndarray  # (n + 1,) float64
+    log_w: np.ndarray  # (n + 1,) float64
+    guide: np.ndarray  # (n + 1,) float64; log_w with its -inf filled in, so that every split can be proposed
+    near: np.ndarray  # (n, any) uint32; sites that look like each one, for the anchors of regroupings
+
+
+class State(Bundle):
+    """One chain: its partition, the statistics of its clusters, and scratch space. The capacity is a multiple of 4."""
+
+    label: np.ndarray  # (n,) uint32; cluster id of each site
+    slot_of: np.ndarray  # (capacity,) uint32; id -> slot
+    id_of: np.ndarray  # (capacity,) uint32; slot -> id; a permutation, the ids at k and beyond are free
+    size: np.ndarray  # (capacity,) int32; sites in each slot
+    counts: np.ndarray  # (D, capacity) int32; summed counts, 0 in empty slots
+    value: np.ndarray  # (D, capacity) float64; the bin's table at `counts`
+    total: np.ndarray  # (capacity, S) float64; summed statistics
+    dense_value: np.ndarray  # (capacity,) float64; log marginal of the blocks at `total`
+    gain: np.ndarray  # (capacity,) float64; log posterior with the spin-cluster at each of its destinations
+    held: np.ndarray  # (capacity,) float64; bond strength between the spin-cluster and that destination
+    touched: np.ndarray  # (capacity,) uint32; in a local sweep the slot of each destination; else that is its number
+    rank: np.ndarray  # (capacity,) int32; scratch; in a local sweep the destination of each touched slot
+    spin: np.ndarray  # (n,) uint32; spin-cluster of each site in this sweep
+    member: np.ndarray  # (n,) uint32; the sites, spin-cluster by spin-cluster
+    first: np.ndarray  # (n + 1,) uint32; spin-cluster c is member[first[c]..first[c+1]]; scratch between sweeps
+    pool_bin: np.ndarray  # (D + 1,) uint32; occupied bins of the spin-cluster at hand
+    pool_count: np.ndarray  # (D,) int32; their counts
+    pooled: np.ndarray  # (D,) int32; all zero between calls
+    pool_total: np.ndarray  # (S,) float64; its summed statistics
+    joined: np.ndarray  # (S,) float64; scratch
+    work: np.ndarray  # float64; scratch, a triangle for the Cholesky factor
+    number: np.ndarray  # (7,) int64
+    real: np.ndarray  # (2,) float64
+
+
+class Plan(NamedTuple):
+    """What an iteration is, and which ones are kept."""
+
+    lams: np.ndarray  # float64; a sweep draws its lambda from these
+    splits: int  # attempts to split or merge after each sweep
+    regroups: int  # attempts to regroup two clusters into three, or back, after those
+    inv_temperature: float
+    burn_in: int
+    thin: int
+    local: float = 0.0  # share of sweeps in which a spin-cluster may only go where it touches, or found a cluster
+    far_lams: np.ndarray = np.ones(1)  # float64; where there are local sweeps, the others draw their lambda from these
+
+
+class Record(NamedTuple):
+    """What a chain leaves behind."""
+
+    log_posterior: np.ndarray  # (sweeps,) float64
+    n_clusters: np.ndarray  # (sweeps,) int32
+    draw: np.ndarray  # (draws, n) int32; labels numbered by first appearance
+    best: np.ndarray  # (n,) int32; labels numbered by first appearance
+    best_log_posterior: np.ndarray  # (1,) float64
+    spin: np.ndarray  # (n,) uint32; spin-cluster of each site in the last sweep begun
+    tally: np.ndarray  # (6,) int64; how many moves of each kind were tried and made

@@ -1,0 +1,329 @@
+"""One sweep of generalized Swendsen-Wang: bonds, spin-clusters; then for each one weigh, choose, move."""
+
+import math
+
+import numpy as np
+
+from spinseg._compiled import internal
+from spinseg.inference.kernels.clusters import drop_slot, pool, shift
+from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
+from spinseg.inference.kernels.state import (
+    CURSOR,
+    DONE,
+    FULL,
+    LAM,
+    LOCAL,
+    LOG_POSTERIOR,
+    N_CLUSTERS,
+    N_SPINS,
+    STOP,
+    STOPPED,
+)
+
+
+@internal
+def root(parent, i):
+    """The root of site i, halving the path to it."""
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@internal
+def draw_bonds(target, parent, label, lam, rng):
+    """Bond neighbours of one cluster with probability 1 - exp(-lambda strength); leaves a forest in `parent`.
+
+    Laid end to end, the edges are a line of length sum(lambda strength). The points of a unit Poisson process on it
+    hit an edge with just that probability, independently of the others; so one exponential gap leads to the next
+    bond, and after it a new gap starts at the end of the edge. The parent of a site is never after it.
+    """
+    start, upper, neighbour, strength = target.start, target.upper, target.neighbour, target.strength
+    for i in range(parent.size):
+        parent[i] = i
+    if lam == 0.0:
+        return
+    gap = rng.standard_exponential()
+    for i in range(parent.size):
+        for h in range(upper[i], start[i + 1]):
+            if gap >= lam * strength[h]:
+                gap -= lam * strength[h]
+                continue
+            gap = rng.standard_exponential()
+            j = neighbour[h]
+            if label[i] == label[j]:
+                a, b = root(parent, i), root(parent, j)
+                parent[max(a, b)] = min(a, b)
+
+
+@internal
+def list_spin_clusters(spin, member, first):
+    """Turn the parents in `spin` into spin-clusters 0..p-1, numbered by their first sites, and list their sites; p."""
+    p = 0
+    for i in range(spin.size):
+        if spin[i] == i:
+            spin[i] = p
+            first[p] = 0
+            p += 1
+        else:
+            spin[i] = spin[spin[i]]  # the parent comes before, so it has its number already
+        first[spin[i]] += 1
+    end = 0
+    for c in range(p):
+        end += first[c]
+        first[c] = end
+    first[p] = end
+    for i in range(spin.size - 1, -1, -1):
+        first[spin[i]] -= 1
+        member[first[spin[i]]] = i
+    return p
+
+
+@internal
+def weigh_likelihood(target, state, old, n_bins, n_slots):
+    """gain[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j the sites of slot j without C."""
+    table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
+    gain, counts, value, pool_bin, pool_count = state.gain, state.counts, state.value, state.pool_bin, state.pool_count
+    tabulated = True
+    for quad in range((n_slots + 3) // 4):  # four slots at a time keep their sums in registers
+        j0 = np.uint64(4 * quad)
+        j1, j2, j3 = j0 + np.uint64(1), j0 + np.uint64(2), j0 + np.uint64(3)
+        g0, g1, g2, g3 = 0.0, 0.0, 0.0, 0.0
+        for t in range(n_bins):
+            d = pool_bin[t]
+            first = table_start[d] + pool_count[t]
+            if table_start[d] < 0:
+                tabulated = False
+                continue
+            g0 += table[np.uint64(first + counts[d, j0])] - value[d, j0]
+            g1 += table[np.uint64(first + counts[d, j1])] - value[d, j1]
+            g2 += table[np.uint64(first + counts[d, j2])] - value[d, j2]
+            g3 += table[np.uint64(first + counts[d, j3])] - value[d, j3]
+        gain[j0], gain[j1], gain[j2], gain[j3] = g0, g1, g2, g3
+    if not tabulated:
+        for t in range(n_bins):
+            d = pool_bin[t]
+            if table_start[d] < 0:
+                for j in range(n_slots):
+                    gain[j] += bin_value(table, table_start, law, d, counts[d, j] + pool_count[t]) - value[d, j]
+
+    gain[old] = 0.0  # there C was counted twice
+    for t in range(n_bins):
+        d = pool_bin[t]
+        gain[old] += value[d, old] - bin_value(table, table_start, law, d, counts[d, old] - pool_count[t])
+
+    if block.shape[0] > 0:
+        total, joined, pool_total = state.total, state.joined, state.pool_total
+        for j in range(n_slots):
+            sign = -1.0 if j == old else 1.0
+            for s in range(joined.size):
+                joined[s] = total[j, s] + sign * pool_total[s]
+            log_p = dense_log_marginal(block, target.parameter, joined, state.work)
+            gain[j] += sign * (log_p - state.dense_value[j])
+
+
+@internal
+def weigh(target, state, group, old, n_bins):
+    """Fill gain and held for every destination of the pooled spin-cluster `group` of slot `old`; their number.
+
+    They are the occupied slots and one for a new cluster: slot k, or `old` itself if the spin-cluster is all of it.
+    gain[j] is the log posterior with the spin-cluster in slot j, less what is the same for all destinations.
+    """
+    log_v, log_w = target.log_v, target.log_w
+    start, neighbour, beta, strength = target.start, target.neighbour, target.beta, target.strength
+    size, gain, held = state.size, state.gain, state.held
+    spin, slot_of, label = state.spin, state.slot_of, state.label
+    rest = size[old] - group.size
+    k_rest = state.number[N_CLUSTERS] - (rest == 0)
+    n_slots = k_rest + 1
+    weigh_likelihood(target, state, old, n_bins, n_slots)
+
+    new = k_rest if rest > 0 else old
+    gain_new = gain[new] + log_v[k_rest + 1] + log_w[group.size]
+    size[old] = rest
+    for j in range(n_slots):
+        m = size[j]
+        gain[j] += log_v[k_rest] + log_w[np.uint64(m + group.size)] - log_w[np.uint64(m)]
+        held[j] = 0.0
+    size[old] = rest + group.size
+    gain[new] = gain_new
+
+    mine = spin[group[0]]
+    for q in range(group.size):
+        i = group[q]
+        for h in range(start[i], start[i + 1]):
+            j = neighbour[h]
+            outside = spin[j] != mine  # a factor, not a branch to mispredict
+            slot = slot_of[label[j]]
+            gain[slot] += outside * beta[h]
+            held[slot] += outside * strength[h]
+    return n_slots
+
+
+@internal
+def likelihood_at(target, state, slot, n_bins, sign):
+    """log p(y_C | y_A): C the pooled sites, A those of the slot, without C where sign is -1."""
+    table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
+    counts, value, pool_bin, pool_count = state.counts, state.value, state.pool_bin, state.pool_count
+    log_p = 0.0
+    for t in range(n_bins):
+        d = pool_bin[t]
+        log_p += bin_value(table, table_start, law, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
+    if block.shape[0] > 0:
+        total, joined, pool_total = state.total, state.joined, state.pool_total
+        for s in range(joined.size):
+            joined[s] = total[slot, s] + sign * pool_total[s]
+        log_p += dense_log_marginal(block, target.parameter, joined, state.work) - state.dense_value[slot]
+    return sign * log_p
+
+
+@internal
+def weigh_touching(target, state, group, old, n_bins):
+    """As `weigh`, but the destinations are the slots that the spin-cluster touches and, last, a new cluster.
+
+    touched[t] is the slot of destination t, and rank[touched[t]] = t. None where the spin-cluster does not touch the
+    rest of its own cluster: from where it could go it would not come back. Else the destinations are the same at each
+    of them, since they do not depend on where the spin-cluster is.
+    """
+    log_v, log_w = target.log_v, target.log_w
+    start, neighbour, beta, strength = target.start, target.neighbour, target.beta, target.strength
+    size, gain, held, touched, rank = state.size, state.gain, state.held, state.touched, state.rank
+    spin, slot_of, label = state.spin, state.slot_of, state.label
+    mine, n = spin[group[0]], 0
+    for q in range(group.size):
+        i = group[q]
+        for h in range(start[i], start[i + 1]):
+            j = neighbour[h]
+            if spin[j] == mine:
+                continue
+            slot = slot_of[label[j]]
+            t = rank[slot]
+            if t < 0 or t >= n or touched[t] != slot:  # it was not met yet
+                t = n
+                touched[t], rank[slot], gain[t], held[t] = slot, t, 0.0, 0.0
+                n += 1
+            gain[t] += beta[h]
+            held[t] += strength[h]
+
+    rest = size[old] - group.size
+    k_rest = state.number[N_CLUSTERS] - (rest == 0)
+    if rest > 0 and (rank[old] < 0 or rank[old] >= n or touched[rank[old]] != old):
+        return 0
+    new = np.int64(old) if rest == 0 else k_rest
+    for t in range(n):
+        slot = np.int64(touched[t])
+        m = rest if slot == old else size[slot]
+        sign = -1 if slot == old else 1
+        gain[t] += likelihood_at(target, state, slot, n_bins, sign) + log_v[k_rest]
+        gain[t] += log_w[np.uint64(m + group.size)] - log_w[np.uint64(m)]
+    touched[n], rank[new], held[n] = new, n, 0.0
+    gain[n] = likelihood_at(target, state, new, n_bins, -1 if rest == 0 else 1) + log_w[group.size] + log_v[k_rest + 1]
+    return n + 1
+
+
+@internal
+def choose(state, n_destinations, inv_temperature, rng):
+    """A destination drawn with probability proportional to exp(gain / temperature - lambda held).
+
+    The weights, as shares of the largest, are laid end to end, the largest first, and a point of that line is drawn.
+    Mostly it falls into the first part even if all others were as large as the second: then no other exponential is
+    needed.
+    """
+    gain, weight, lam = state.gain, state.held, state.real[LAM]
+    top, second, best = -np.inf, -np.inf, 0
+    for j in range(n_destinations):  # selections, not branches to mispredict
+        w = inv_temperature * gain[j] - lam * weight[j]
+        weight[j] = w
+        lesser = w if w < top else top
+        second = lesser if lesser > second else second
+        best = j if w > top else best
+        top = w if w > top else top
+    point = 1.0 - rng.random()  # in (0, 1]
+    if point * (1.0 + (n_destinations - 1) * math.exp(second - top)) <= 1.0:
+        return best
+    weight[best] = -np.inf
+    others = 0.0
+    for j in range(n_destinations):
+        others += math.exp(weight[j] - top)
+        weight[j] = others
+    left = min(point * (1.0 + others) - 1.0, others)
+    if left <= 0.0:
+        return best
+    chosen = 0
+    for j in range(n_destinations):
+        chosen += weight[j] < left
+    return chosen
+
+
+@internal
+def propose(target, state, c):
+    """Weigh the destinations of spin-cluster c; its slot, which destination that is, its number of bins and of those.
+
+    No destination: what it would leave behind has a size that the prior forbids, or in a local sweep it does not touch
+    that; so it stays.
+    """
+    group = state.member[state.first[c] : state.first[c + 1]]
+    old = state.slot_of[state.label[group[0]]]
+    rest = state.size[old] - group.size
+    if rest > 0 and target.log_w[rest] == -np.inf:
+        return old, np.int64(old), 0, 0
+    n_bins = pool(target, state, group)
+    if state.number[LOCAL] == 0:
+        return old, np.int64(old), n_bins, weigh(target, state, group, old, n_bins)
+    n_destinations = weigh_touching(target, state, group, old, n_bins)
+    return old, np.int64(state.rank[old]), n_bins, n_destinations
+
+
+@internal
+def move(target, state, c, old, new, n_bins, change):
+    """Move the pooled spin-cluster c from slot `old` to slot `new`, where `new` = k founds a cluster."""
+    group, label, number = state.member[state.first[c] : state.first[c + 1]], state.label, state.number
+    state.real[LOG_POSTERIOR] += change
+    shift(target, state, old, group.size, n_bins, -1)
+    shift(target, state, new, group.size, n_bins, 1)
+    cluster = state.id_of[new]
+    for q in range(group.size):
+        label[group[q]] = cluster
+    if new == number[N_CLUSTERS]:
+        number[N_CLUSTERS] += 1
+    if state.size[old] == 0:
+        drop_slot(state, np.int64(old))
+
+
+@internal
+def draw_one(numbers, rng):
+    """A number drawn uniformly from some."""
+    return numbers[int(rng.random() * numbers.size) if numbers.size > 1 else 0]
+
+
+@internal
+def begin_sweep(target, state, plan, rng):
+    """Draw whether the sweep is local, lambda, uniformly from those of such a sweep, and bonds; list spin-clusters."""
+    number, spin = state.number, state.spin
+    far = plan.local > 0.0 and rng.random() >= plan.local
+    number[LOCAL] = plan.local > 0.0 and not far
+    lam = draw_one(plan.far_lams, rng) if far else draw_one(plan.lams, rng)
+    state.real[LAM] = lam
+    draw_bonds(target, spin, state.label, lam, rng)
+    number[N_SPINS] = list_spin_clusters(spin, state.member, state.first)
+    number[CURSOR] = 0
+
+
+@internal
+def sweep(target, state, inv_temperature, rng):
+    """Go on with the sweep, from the cursor to the last spin-cluster; DONE, FULL or STOPPED."""
+    number, capacity = state.number, state.size.size
+    for c in range(number[CURSOR], number[N_SPINS]):
+        number[CURSOR] = c
+        if number[N_CLUSTERS] + 1 >= capacity:
+            return FULL
+        if number[STOP] != 0:
+            return STOPPED
+        old, here, n_bins, n_destinations = propose(target, state, c)
+        if n_destinations > 1:
+            there = choose(state, n_destinations, inv_temperature, rng)
+            if there != here:
+                new = there if number[LOCAL] == 0 else np.int64(state.touched[there])
+                move(target, state, c, old, new, n_bins, state.gain[there] - state.gain[here])
+    number[CURSOR] = number[N_SPINS]
+    return DONE

@@ -1,0 +1,1 @@
+"""Work that may be spread over processes or machines, interrupted and resumed."""

@@ -1,3 +1,0 @@
-"""The report of a segmentation, one HTML file that needs no other."""
-
-from spinseg.report.page import report as report

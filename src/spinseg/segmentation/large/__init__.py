@@ -1,0 +1,1 @@
+"""Pictures larger than memory, tile by tile."""

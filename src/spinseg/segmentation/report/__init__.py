@@ -1,0 +1,3 @@
+"""The report of a segmentation, one HTML file that needs no other."""
+
+from spinseg.segmentation.report.page import report as report

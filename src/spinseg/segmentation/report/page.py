@@ -1,0 +1,184 @@
+"""The report: what was found, how sure it is, and how to repeat it."""
+
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.image.picture import Picture
+from spinseg.inference.chains import Chains
+from spinseg.segmentation.report.charts import bars, lines
+from spinseg.segmentation.report.pictures import one_region_each, pictures
+
+MOST_ROWS = 40  # of the table of regions
+
+# By whether the chains agree: the colour of the bar, and what it means in one sentence.
+HEADLINES = {
+    True: ("good", "The chains agree."),
+    False: (
+        "poor",
+        "The chains do not agree yet: the segmentation shown is the best that was found, but read its probabilities as "
+        "a description of its surroundings, not of the whole posterior.",
+    ),
+    None: ("unknown", "Whether the chains agree cannot be told."),
+}
+
+
+def report(
+    found: dict[str, Any],
+    picture: Picture,
+    labels: NDArray[np.int32],
+    boundary_probability: NDArray[np.float32],
+    chains: Chains,
+) -> str:
+    """The report as HTML: of the summary of a segmentation, its picture, what was found there, and its chains.
+
+    The same segmentation gives the same text.
+    """
+    template = Template(files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8"))
+    shares = {int(k): share for k, share in found["n_clusters_posterior"].items()}
+    shaded = min(chains.burn_in, chains.n_sweeps)
+    drawn = chains.labels.shape[1] > 0
+    return template.substitute(
+        title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
+        facts=escape(_facts(found)),
+        notices=_notices(found),
+        pictures=pictures(found["regions"], picture, labels, boundary_probability if drawn else None),
+        log_posterior=lines(chains.log_posterior, "log posterior over sweeps", shaded=shaded),
+        n_clusters=lines(chains.n_clusters, "number of clusters over sweeps", shaded=shaded),
+        posterior=bars(shares, "posterior of the number of clusters", "clusters"),
+        at_every_sweep="at every sweep" + (", burn-in (shaded) included" if shaded else ""),
+        after_burn_in=" after the burn-in" if shaded else "",
+        before_regions=_before_regions(found),
+        regions=_regions(found["regions"]),
+        notes=_notes(found),
+        python=escape(f"import spinseg as ss\n{found['python']}"),
+        settings=_rows(found["settings"]),
+        versions=_rows(found["versions"]),
+    )
+
+
+def _facts(found: dict[str, Any]) -> str:
+    """How much was found in how much."""
+    clusters, regions = _counted(found["n_clusters"], "cluster"), _counted(found["n_regions"], "region")
+    parts = [f"{clusters} after cutting into regions" if found["settings"]["regions"] else f"{clusters} in {regions}"]
+    parts += [_counted(found["n_sites"], "site"), f"{' x '.join(map(str, found['shape']))} pixels"]
+    if len(found["shape"]) == 3:
+        parts.append("of which one plane is shown")
+    return ", ".join(parts)
+
+
+def _counted(number: int, thing: str) -> str:
+    """1 cluster, 2 clusters."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _notices(found: dict[str, Any]) -> str:
+    """What to know before anything else: whether sampling was cut short, and whether the chains agree."""
+    notices = []
+    if found.get("interrupted"):
+        notices.append(_notice("poor", _interrupted(found)))
+    notices.append(_notice(*HEADLINES[found.get("agree")], found["verdict"]))
+    return "\n".join(notices)
+
+
+def _interrupted(found: dict[str, Any]) -> str:
+    """After how many sweeps sampling was cut short, and what that leaves."""
+    done, planned = found["sweeps_done"], found["settings"]["sweeps"]
+    if done == 0:
+        return (
+            "Sampling was interrupted before one sweep was finished: the segmentation shown is the one that the chains "
+            "started from."
+        )
+    drawn = "" if found["n_clusters_posterior"] else ", and there are no probabilities yet"
+    return (
+        f"Sampling was interrupted after {done:,} of {planned:,} sweeps: the segmentation shown is the best that was "
+        f"found by then{drawn}."
+    )
+
+
+def _notice(colour: str, headline: str, fine: str = "") -> str:
+    """A sentence beside a coloured bar, and what else there is to say in smaller type."""
+    fine = f'<p class="fine">{escape(fine)}</p>' if fine else ""
+    return f'<div class="notice {colour}"><p class="headline">{escape(headline)}</p>{fine}</div>'
+
+
+def _before_regions(found: dict[str, Any]) -> str:
+    """Why the number of clusters at the top is another than that in the charts."""
+    if not found["settings"]["regions"]:
+        return ""
+    return f"; counted before clusters are cut into regions, of which the segmentation has {found['n_regions']:,}"
+
+
+def _regions(regions: list[dict[str, Any]]) -> str:
+    """The table of regions, the largest first; without their clusters, where these are but other numbers of them."""
+    columns = [column for column in COLUMNS if column.name != "Cluster" or not one_region_each(regions)]
+    head = "".join(f'<th class="{column.look}">{column.name}</th>' for column in columns)
+    rows = [
+        "".join(f'<td class="{column.look}">{column.cell(region)}</td>' for column in columns)
+        for region in regions[:MOST_ROWS]
+    ]
+    if len(regions) > MOST_ROWS:
+        rows.append(f'<td colspan="{len(columns)}">and {len(regions) - MOST_ROWS:,} smaller, in result.json</td>')
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
+
+
+def _colour(region: dict[str, Any]) -> str:
+    """The mean colour, to see and to read."""
+    colour = region["colour"]
+    return f'<span class="swatch" style="background:{colour}"></span><span class="code">{colour}</span>'
+
+
+def _percent(share: float | None) -> str:
+    """A probability, or a dash where there is none."""
+    return "-" if share is None else f"{share:.0%}"
+
+
+class Column(NamedTuple):
+    """A column of the table of regions: its head, the classes of its cells, and what stands in them."""
+
+    name: str
+    look: str
+    cell: Callable[[dict[str, Any]], str]
+
+
+COLUMNS = [
+    Column("Region", "number", lambda region: f"{region['region']}"),
+    Column("Colour", "", _colour),
+    Column("Pixels", "number", lambda region: f"{region['area']:,}"),
+    Column("Share", "number", lambda region: f"{region['share']:.1%}"),
+    Column("Box", "number box", lambda region: ", ".join(map(str, region["box"]))),
+    Column("Cluster", "number", lambda region: f"{region['cluster']}"),
+    Column("Together", "number", lambda region: _percent(region["probability"])),
+    Column("Outline", "number", lambda region: _percent(region["boundary"])),
+]
+
+
+def _notes(found: dict[str, Any]) -> str:
+    """What the columns mean, and how far to trust them."""
+    notes = []
+    if found.get("agree") is False:
+        notes.append(
+            '<p class="note warning">The chains do not agree yet, so Together and Outline hold for the surroundings of '
+            "this segmentation only.</p>"
+        )
+    first = "first plane, row and column" if len(found["shape"]) == 3 else "first row and column"
+    notes.append(
+        '<p class="note">Together: how often two sites of the region share a cluster. Outline: how often, on average '
+        f'along it, there is a boundary.<span class="box"> Box: {first}, and those after the last.</span></p>'
+    )
+    return "\n".join(notes)
+
+
+def _rows(values: dict[str, Any]) -> str:
+    """Names and values as rows of a table."""
+    return "\n".join(
+        f"<tr><th>{escape(name)}</th><td>{escape('automatic' if value is None else str(value))}</td></tr>"
+        for name, value in values.items()
+    )

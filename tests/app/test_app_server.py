@@ -1,0 +1,1144 @@
+"""The server of the page: only its own page may ask, no file and no nonsense harms it, and everything has an end."""
+
+import ast
+import asyncio
+import contextlib
+import functools
+import http.client
+import io
+import json
+import lzma
+import os
+import pickle
+import select
+import shlex
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import types
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from effort import exhaustive
+
+pytest.importorskip("starlette", reason="the extra [web] is not installed")
+pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
+
+from conftest import PATIENCE, wait_until
+from spinseg.app import guard
+from spinseg.app import sessions as pages
+from spinseg.app.controls import CONTROLS, PRIORS, STARTS_SHOWN, parameters
+from spinseg.segmentation.settings import PRESETS
+
+pytestmark = pytest.mark.xdist_group("app")  # one server
+
+STATIC = Path(pages.__file__).with_name("static")
+HARMLESS = {  # what uvicorn says on standard error of requests that are no HTTP, or no HTTP that is spoken here
+    "WARNING:  Invalid HTTP request received.",
+    "WARNING:  Unsupported upgrade request.",
+    "WARNING:  No supported WebSocket library detected. Please use \"pip install 'uvicorn[standard]'\", or install "
+    "'websockets' or 'wsproto' manually.",
+}
+SPEED = 12  # sweeps a second of the page of somebody else
+MUCH = 100 * 2**20  # bytes of memory that no refused file may take
+
+
+def fuzz(examples):
+    """The same examples every time."""
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
+    return settings(max_examples=examples, derandomize=True, database=None, deadline=None, suppress_health_check=slow)
+
+
+# The same server, but for constants that tests cannot wait for, a fault, and pictures that take their time.
+SPARE = """
+import time, spinseg.app.handlers as answers, spinseg.app.session as page, spinseg.app.sessions as pages, spinseg.app.server as server
+pages.STOP_SECONDS, pages.FORGET_SECONDS, pages.MOST_PAGES, pages.MOST_RUNNING = 0.5, 1.5, 12, 4
+def about(*arguments): raise ValueError("a secret of the server")
+answers.about = about
+def slowly(do):
+    def slow(self, *arguments): time.sleep(1.2 * (self.source == "slow.png")); return do(self, *arguments)
+    return slow
+page.Page._look, page.Page._staged = slowly(page.Page._look), slowly(page.Page._staged)
+server.serve(open_browser=False)
+"""
+
+GETS = ["/", "/api/about", "/api/examples/coffee", "/static/index.html"]
+GETS_OF_PAGE = ["picture", "sites", "result", "boundaries", "together?site=1", "repeat", "events"]
+GETS_OF_PAGE += ["export/labels.png", "export/report.html", "export/result.json"]
+POSTS_OF_PAGE = {"settings": '{"chains": 2, "seed": 77}', "run": '{"speed": 999}'}
+POSTS_OF_PAGE |= {"pause": "{}", "step": "{}", "restart": "{}"}
+
+
+# --- a server, and what it is asked by ---
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+def complete(connection_reply):
+    """A whole reply; of a stream that has no end only the head."""
+    with connection_reply:
+        headers = {name.lower(): value for name, value in connection_reply.getheaders()}
+        endless = headers.get("content-type", "").startswith("text/event-stream")
+        return Reply(connection_reply.status, headers, b"" if endless else connection_reply.read())
+
+
+class Server(NamedTuple):
+    process: subprocess.Popen
+    port: int
+    told: Path
+
+    @classmethod
+    def started(cls, folder, *arguments):
+        for name in ("here", "tmp"):
+            (folder / name).mkdir()
+        environment = os.environ | {"TMPDIR": str(folder / "tmp")}
+        with (folder / "told").open("w") as told:
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                stdout=subprocess.PIPE,
+                stderr=told,
+                text=True,
+                env=environment,
+                cwd=folder / "here",
+            )
+        line = process.stdout.readline()
+        address = line.split()[3]
+        assert address.startswith("http://127.0.0.1:") and line.endswith("- stop it with Ctrl-C\n"), line
+        server = cls(process, int(address.split(":")[2].strip("/")), folder / "told")
+        with Listener(server, server.page()) as listener:
+            listener.wait_for(lambda frame: frame["state"] != "compiling")
+        return server
+
+    def end(self):
+        """What it said on standard error, once Ctrl-C has ended it; it leaves no file behind."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            code = self.process.wait(PATIENCE)
+        finally:
+            self.process.kill()
+            self.process.stdout.close()
+        assert code == 0, self.told.read_text()
+        left = [path for name in ("here", "tmp") for path in (self.told.parent / name).iterdir()]
+        assert left == []
+        return [line for line in self.told.read_text().splitlines() if line not in HARMLESS]
+
+    def connection(self, seconds=PATIENCE):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+
+    def ask(self, method, path, body=None, headers=(), seconds=PATIENCE):
+        connection = self.connection(seconds)
+        try:
+            connection.putrequest(method, path, skip_host=any(name == "Host" for name, _ in headers))
+            for name, value in headers:
+                connection.putheader(name, value)
+            body = body.encode() if isinstance(body, str) else body
+            if body is not None:
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            return complete(connection.getresponse())
+        finally:
+            connection.close()
+
+    def raw(self, sent, end_of_sending=False):
+        """What comes back for bytes that need not be HTTP."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
+            connection.sendall(sent)
+            if end_of_sending:
+                connection.shutdown(socket.SHUT_WR)
+            with http.client.HTTPResponse(connection) as reply:  # which may not even begin
+                reply.begin()
+                return complete(reply)
+
+    def head(self, method, path, **headers):
+        """The beginning of a request, as bytes."""
+        lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        return "\r\n".join([*lines, "", ""]).encode()
+
+    def upload(self, body, name="picture.png"):
+        return self.ask("POST", f"/api/pages?name={quote(name)}", body)
+
+    def page(self, name="picture.png", **chosen):
+        """The path of a new page, with settings where some are given."""
+        replies = []
+
+        def sent():  # unless there are too many pages of earlier tests, which are soon forgotten
+            replies.append(self.upload(small("PNG"), name))
+            return replies[-1].status != 429
+
+        wait_until(sent)
+        assert replies[-1].status == 201, replies[-1]
+        path = f"/api/pages/{replies[-1].json['id']}"
+        if chosen:
+            assert self.set(path, **chosen).status == 200
+        return path
+
+    def set(self, page, **chosen):
+        return self.ask("POST", f"{page}/settings", json.dumps(chosen))
+
+    def memory(self, kind="VmRSS"):
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith(kind):
+                return int(line.split()[1]) * 1024
+
+    def cpu_seconds(self):
+        """That it has computed for, which is the same on a busy machine."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def forget_peak(self):
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+
+class Listener:
+    """One who listens to a page, as a browser does: frames are JSON that browsers read, traces are sent once."""
+
+    def __init__(self, server, page):
+        self.latest: dict[str, Any] = {}
+        self.problem, self.moved = None, time.monotonic()
+        self.ended = False
+        self._connection = server.connection()
+        self._connection.request("GET", f"{page}/events")
+        self._reply = self._connection.getresponse()
+        self._socket = self._reply.fp.raw._sock
+        assert self._reply.status == 200, self._reply.read()
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def _listen(self):
+        def invalid(constant):
+            raise ValueError(f"{constant} is no JSON")
+
+        stage, sweeps = -1, 0
+        try:
+            for line in self._reply:
+                if not line.startswith(b"data: "):
+                    continue
+                frame = json.loads(line[6:], parse_constant=invalid)
+                for name in ("log_posterior", "n_clusters") if frame["chains"] else ():
+                    first, traces = frame["traces"]["from"], frame["traces"][name]
+                    ends = {first + len(trace) for trace in traces}
+                    if first != (sweeps if frame["stage"] == stage else 0) or ends != {frame["sweeps"]}:
+                        raise ValueError(f"{name} from {first} to {ends} after {sweeps} of stage {stage}: {frame}")
+                if (stage, sweeps) != (frame["stage"], frame["sweeps"]):
+                    self.moved = time.monotonic()
+                stage, sweeps, self.latest = frame["stage"], frame["sweeps"], frame
+        except ValueError as error:
+            self.problem = error
+        except (OSError, http.client.HTTPException):
+            pass
+        self.ended = True
+
+    def wait_for(self, condition):
+        """The frame that a condition is true of."""
+        found = []
+
+        def come():
+            frame = self.latest
+            if frame and condition(frame):
+                found.append(frame)
+            assert found or not self.ended, (self.problem, frame)
+            return found
+
+        wait_until(come)
+        return found[0]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self.close()
+        assert self.problem is None
+
+    def close(self):
+        """Listen no more, once the other end is gone."""
+        self._thread.join(PATIENCE)
+        self._reply.close()
+        self._connection.close()
+
+
+LEFT: list[Listener] = []  # those who listen until the server has ended
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The command as people start it; at its end it has said nothing on standard error, and Ctrl-C ends it."""
+    server = Server.started(tmp_path_factory.mktemp("server"), "-m", "spinseg", "app", "--no-browser")
+    yield server
+    told = "\n".join(server.end())
+    for listener in LEFT:
+        listener.close()
+    assert told == ""
+
+
+@pytest.fixture(scope="module")
+def spare(tmp_path_factory):
+    """A server with little patience, on which `/api/about` fails."""
+    server = Server.started(tmp_path_factory.mktemp("spare"), "-c", SPARE)
+    yield server
+    told = server.end()
+    faults = [line for line in told if "Error" in line and not line.startswith(" ")]
+    assert set(faults) <= {"ValueError: a secret of the server"}, told
+
+
+@pytest.fixture(scope="module")
+def bystander(server):
+    """A page of somebody else, running slowly; it is left so, for Ctrl-C to end."""
+    page = server.page(chains=1, seed=5)
+    listener, began = Listener(server, page), time.monotonic()
+    LEFT.append(listener)
+    assert server.ask("POST", f"{page}/run", json.dumps({"speed": SPEED})).status == 200
+    listener.wait_for(lambda frame: frame["sweeps"] > 0)
+    return page, listener, began
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_notices(request, bystander):
+    """Whatever a test does: the page of somebody else goes on, with the chains and settings that it had."""
+    _, listener, began = bystander
+    before, entered = dict(listener.latest), time.monotonic()
+    yield
+    if "bystander" in request.function.__code__.co_varnames or time.monotonic() - min(entered, listener.moved) > 1:
+        listener.wait_for(lambda frame: frame["sweeps"] > before["sweeps"] + 1)
+    after, same = listener.latest, ("scene", "stage", "began", "state", "note", "n_sites")
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert after["sweeps"] <= SPEED * (time.monotonic() - began) + 2  # nobody has hurried it
+    assert listener.problem is None and not listener.ended
+
+
+@pytest.fixture(scope="module")
+def page(server):
+    """A page with settings and a sweep, that somebody listens to."""
+    page = server.page(chains=1, start="greedy")
+    with Listener(server, page) as listener:
+        assert server.ask("POST", f"{page}/step", "{}").status == 200
+        yield page
+        assert listener.problem is None and not listener.ended
+
+
+def small(kind):
+    """A picture of 16 x 24 pixels as the content of a file."""
+    file, pixels = io.BytesIO(), np.kron(np.arange(6).reshape(2, 3) * 40, np.ones((8, 8))).astype(np.uint8)
+    if kind == "NPY":
+        np.save(file, pixels)
+    else:
+        Image.fromarray(pixels).save(file, kind)
+    return file.getvalue()
+
+
+def is_in_order(reply, method="GET"):
+    """Whether a reply is one that a page can show: no fault of the server, and one sentence where it is a refusal."""
+    assert reply.status < 500, reply
+    if reply.status >= 400 and method != "HEAD":
+        assert reply.headers["content-type"] == "application/json", reply
+        assert list(reply.json) == ["error"]
+        sentence = reply.json["error"]
+        assert sentence.endswith(".") and 10 <= len(sentence) < 600 and sentence.isprintable(), sentence
+        for secret in ("Traceback", 'File "', "spinseg-", "site-packages", str(Path(pages.__file__).parents[2])):
+            assert secret not in sentence
+    is_guarded(reply)
+    return True
+
+
+def is_guarded(reply):
+    """Whether the browser is told to run and load nothing from elsewhere."""
+    policy = [part.split() for part in reply.headers["content-security-policy"].split(";")]
+    allowed = {name: set(sources) for name, *sources in policy}
+    assert len(allowed) == len(policy)
+    assert allowed.pop("default-src") == {"'self'"} and allowed.pop("frame-ancestors") == {"'none'"}
+    assert allowed.pop("img-src", set()) <= {"'self'", "blob:"}
+    assert all(sources <= {"'self'", "'none'"} for sources in allowed.values()), allowed
+    assert reply.headers["x-content-type-options"] == "nosniff" and reply.headers["x-frame-options"] == "DENY"
+    assert "access-control-allow-origin" not in reply.headers and "server" not in reply.headers
+    return True
+
+
+def everything(page):
+    """Every endpoint: method, path and body; those of a page as they would change it."""
+    yield from (("GET", path, None) for path in GETS)
+    yield "POST", "/api/pages?example=coffee", None
+    yield from (("GET", f"{page}/{name}", None) for name in GETS_OF_PAGE)
+    yield from (("POST", f"{page}/{name}", body) for name, body in POSTS_OF_PAGE.items())
+
+
+# --- who may ask ---
+
+
+def test_it_listens_at_127_0_0_1_and_nowhere_else(server):
+    tables = [path for path in map(Path, ("/proc/net/tcp", "/proc/net/tcp6")) if path.exists()]
+    rows = [line.split() for path in tables for line in path.read_text().splitlines()[1:]]
+    listening = [row[1] for row in rows if row[3] == "0A" and int(row[1].split(":")[1], 16) == server.port]
+    assert listening == [f"0100007F:{server.port:04X}"] or not tables
+    for other in ("127.0.0.2", socket.gethostbyname(socket.gethostname())):
+        if other != "127.0.0.1":
+            with pytest.raises(OSError):
+                socket.create_connection((other, server.port), timeout=5).close()
+
+
+HOSTS = ["evil.example", "evil.example:{port}", "127.0.0.1", "localhost", "127.0.0.1:{other}", "localhost:{other}"]
+HOSTS += ["127.0.0.1.evil.example:{port}", "localhost.evil.example:{port}", "0.0.0.0:{port}", "[::1]:{port}"]
+HOSTS += ["127.1:{port}", "2130706433:{port}", "127.0.0.1:{port}@evil.example", "evil.example@127.0.0.1:{port}", ""]
+HOSTS += ["127.0.0.1:{port}, evil.example", "127.0.0.2:{port}", "127.0.0.1:0{port}", "127.0.0.1:"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_request_with_another_host_is_refused(server, bystander, host):
+    named = host.format(port=server.port, other=server.port + 1)
+    for method, path, body in [
+        ("GET", "/", None),
+        ("GET", "/api/about", None),
+        ("POST", f"{bystander[0]}/restart", "{}"),
+    ]:
+        reply = server.ask(method, path, body, [("Host", named)])
+        assert reply.status == 403 and is_in_order(reply)
+
+
+def test_every_endpoint_refuses_another_host(server, bystander):
+    for method, path, body in everything(bystander[0]):
+        reply = server.ask(method, path, body, [("Host", "evil.example")])
+        assert reply.status == 403 and is_in_order(reply), path
+
+
+def test_a_request_without_a_host_or_with_two_is_refused(server):
+    ours, evil = f"Host: 127.0.0.1:{server.port}\r\n", "Host: evil.example\r\n"
+    for hosts in ("", ours + evil, evil + ours, ours + ours):
+        for version in ("1.0", "1.1"):
+            reply = server.raw(f"GET /api/about HTTP/{version}\r\n{hosts}\r\n".encode())
+            assert reply.status in (400, 403) and b"version" not in reply.body
+    reply = server.raw(server.head("GET", "http://evil.example/api/about"))
+    assert reply.status == 404 and is_in_order(reply)
+
+
+ORIGINS = ["http://evil.example", "null", "", "file://", "https://127.0.0.1:{port}", "http://127.0.0.1:{other}"]
+ORIGINS += ["http://127.0.0.1", "http://localhost:{port}", "http://127.0.0.1:{port}.evil.example"]
+ORIGINS += ["http://127.0.0.1:{port}@evil.example", "http://127.0.0.1:{port} http://evil.example", "moz-extension://a"]
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_a_page_of_another_origin_may_not_ask(server, bystander, origin):
+    named = origin.format(port=server.port, other=server.port + 1)
+    for method, path, body in [("GET", "/api/about", None), ("POST", f"{bystander[0]}/pause", "{}")]:
+        reply = server.ask(method, path, body, [("Origin", named)])
+        assert reply.status == 403 and is_in_order(reply)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("Origin", "http://evil.example")],
+        [("Origin", "http://127.0.0.1:{port}"), ("Origin", "http://evil.example")],
+        [("Sec-Fetch-Site", "cross-site")],
+        [("Sec-Fetch-Site", "same-site")],  # another port of this machine
+        [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")],
+        [("Origin", "http://127.0.0.1:{port}"), ("Sec-Fetch-Site", "cross-site")],
+        [("Origin", "http://evil.example"), ("Sec-Fetch-Site", "same-origin")],
+    ],
+    ids=str,
+)
+def test_no_endpoint_answers_another_site(server, bystander, headers):
+    sent = [(name, value.format(port=server.port)) for name, value in headers]
+    for method, path, body in everything(bystander[0]):
+        reply = server.ask(method, path, body, sent)
+        is_link = path == "/" and not any("evil" in value for _, value in sent)  # from elsewhere to this page
+        assert reply.status == (200 if is_link else 403) and is_in_order(reply), (path, reply)
+
+
+def test_the_page_itself_may_ask(server, page):
+    for host in ("127.0.0.1", "localhost"):
+        for site in ("same-origin", "none"):
+            own = [("Host", f"{host}:{server.port}"), ("Origin", f"http://{host}:{server.port}")]
+            own.append(("Sec-Fetch-Site", site))
+            for path in (*GETS, f"{page}/repeat", f"{page}/events"):
+                assert server.ask("GET", path, None, own).status == 200
+            assert server.ask("POST", f"{page}/pause", "{}", own).status == 200
+
+
+def test_there_are_no_web_sockets(server):
+    asked = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec_WebSocket_Version": "13"}
+    asked["Sec_WebSocket_Key"] = "dGhlIHNhbXBsZSBub25jZQ=="
+    assert server.raw(server.head("GET", "/api/about", **asked)).status != 101
+    assert server.raw(server.head("GET", "/api/about", Origin="http://evil.example", **asked)).status == 403
+
+
+# --- what browsers are told ---
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "path", "body"),
+    [
+        (200, "GET", "/", None),
+        (200, "HEAD", "/", None),
+        (200, "GET", "/api/about", None),
+        (200, "GET", "/static/index.html", None),
+        (200, "GET", "/static/style.css", None),
+        (200, "GET", "/api/examples/cat", None),
+        (404, "GET", "/api/examples/nobody", None),
+        (404, "GET", "/nowhere", None),
+        (404, "GET", "/static/nothing.js", None),
+        (404, "GET", "/static/", None),
+        (404, "GET", "/api/pages/nobody/picture", None),
+        (404, "GET", "/api/pages/nobody/events", None),
+        (405, "DELETE", "/api/about", None),
+        (405, "POST", "/static/style.css", "{}"),
+        (405, "GET", "/api/pages", None),
+        (307, "GET", "/api/about/", None),
+        (201, "POST", "/api/pages?example=cat", None),
+        (404, "POST", "/api/pages?example=dog", None),
+        (415, "POST", "/api/pages", "a letter"),
+        (200, "GET", "{page}/events", None),
+        (200, "GET", "{page}/picture", None),
+        (200, "GET", "{page}/sites", None),
+        (200, "GET", "{page}/export/report.html", None),
+        (404, "GET", "{page}/export/secrets.txt", None),
+        (400, "POST", "{page}/settings", "no JSON"),
+        (422, "POST", "{page}/settings", '{"chains": 99}'),
+        (422, "GET", "{page}/together", None),
+    ],
+)
+def test_every_kind_of_answer_has_the_headers(server, page, status, method, path, body):
+    reply = server.ask(method, path.format(page=page), body)
+    assert reply.status == status and is_in_order(reply, method)
+    assert reply.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "wanted", ["bytes=99999999-", "bytes=9-1", "potato", "bytes=", "bytes=0-0,1-1,5-3", "bytes=-0"]
+)
+@pytest.mark.parametrize("path", ["/", "/static/style.css", "/api/examples/cat"])
+def test_odd_ranges_of_files_get_one_sentence_or_the_file(server, path, wanted):
+    assert is_in_order(server.ask("GET", path, None, [("Range", wanted)]))
+
+
+def test_a_fault_of_the_server_is_told_without_its_details(spare):
+    reply = spare.ask("GET", "/api/about")
+    assert reply.status == 500 and list(reply.json) == ["error"]
+    assert b"secret" not in reply.body and b"Traceback" not in reply.body
+    assert is_guarded(reply)
+    wait_until(lambda: "ValueError: a secret of the server" in spare.told.read_text())
+    assert "Traceback (most recent call last)" in spare.told.read_text()
+
+
+def test_an_export_is_a_download_and_its_report_runs_nothing(server):
+    page = server.page(name="<img src=x onerror=alert(1)><script>alert(2)<&script>.png", chains=1)
+    server.ask("POST", f"{page}/step", "{}")
+    for name in ("labels.png", "labels.tif", "overlay.png", "boundary_probability.png", "report.html", "result.json"):
+        reply = server.ask("GET", f"{page}/export/{name}")
+        assert reply.status == 200 and reply.headers["content-disposition"] == f'attachment; filename="{name}"'
+        if name == "report.html":
+            assert b"<img src=x" not in reply.body and b"<script>alert" not in reply.body
+            assert b"&lt;img src=x" in reply.body
+
+
+# --- what is sent to it: how long ---
+
+
+def test_a_length_beyond_the_limit_is_refused_before_anything_is_sent(server, page):
+    for path, most in (("/api/pages", guard.UPLOAD_BYTES), (f"{page}/settings", guard.JSON_BYTES)):
+        for length in (most + 1, 10**12, 10**18):
+            reply = server.raw(server.head("POST", path, Content_Length=length))
+            assert reply.status == 413 and is_in_order(reply)
+    assert server.ask("POST", f"{page}/settings", b" " * (guard.JSON_BYTES + 1)).status == 413
+    assert server.ask("POST", f"{page}/pause", b" " * guard.JSON_BYTES + b"").status == 400  # at the limit: no JSON
+
+
+@pytest.mark.parametrize("claimed", [{}, {"Content_Length": 5}], ids=["no length", "a wrong length"])
+def test_a_body_in_chunks_is_refused_once_it_is_too_long(server, page, claimed):
+    for path, most in (("/api/pages", guard.UPLOAD_BYTES), (f"{page}/settings", guard.JSON_BYTES)):
+        size, sent = max(1024, most // 64), 0
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+            connection.sendall(server.head("POST", path, Transfer_Encoding="chunked", **claimed))
+            while sent < 2 * most + 2**20 and not select.select([connection], [], [], 0)[0]:
+                connection.sendall(b"%x\r\n%s\r\n" % (size, bytes(size)))
+                sent += size
+            with http.client.HTTPResponse(connection) as begun:
+                begun.begin()
+                reply = complete(begun)
+        assert reply.status == 413 and is_in_order(reply) and sent > most - size
+
+
+def test_lengths_that_lie_harm_nobody(server):
+    body = small("PNG")
+    reply = server.raw(server.head("POST", "/api/pages", Content_Length=len(body) - 20) + body)  # more comes
+    assert reply.status in (201, 415)
+    for claimed in (len(body) + 9, guard.UPLOAD_BYTES):  # less comes, and then the end
+        try:
+            sent = server.head("POST", "/api/pages", Content_Length=claimed) + body
+            assert server.raw(sent, end_of_sending=True).status == 400
+        except (OSError, http.client.HTTPException):
+            pass  # nobody is there to be answered
+    for claimed in ("-1", "0x10", "1e3", "", "9" * 30, "5, 6"):
+        reply = server.raw(server.head("POST", "/api/pages", Content_Length=claimed))
+        assert 400 <= reply.status < 500
+    assert server.raw(server.head("POST", "/api/pages", Transfer_Encoding="chunked") + b"zz\r\n").status == 400
+    for nonsense in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"\0" * 99 + b"\r\n\r\n", b"GET\r\n\r\n"):
+        assert server.raw(nonsense).status == 400
+    with contextlib.suppress(ConnectionError):  # it hangs up while more is coming
+        assert server.raw(server.head("GET", "/" + "a" * 200_000)).status in (400, 414)
+
+
+# --- what is sent to it: files ---
+
+
+def png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(width, height, *more):
+    header = png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + header
+        + b"".join(more)
+        + png_chunk(b"IDAT", zlib.compress(b""))
+        + png_chunk(b"IEND", b"")
+    )
+
+
+def tiff(strip, width=10, height=10, compression=1, bits=8, samples=1):
+    """A TIFF of one strip that says what it likes."""
+    strip += b"\0" * (len(strip) % 2)
+    entries = [(256, 4, width), (257, 4, height), (258, 3, bits), (259, 3, compression), (262, 3, 1), (273, 4, 8)]
+    entries += [(277, 3, samples), (278, 4, height), (279, 4, len(strip))]
+    table = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in entries)
+    return b"II*\0" + struct.pack("<I", 8 + len(strip)) + strip + struct.pack("<H", len(entries)) + table + bytes(4)
+
+
+def npy(shape, kind="<f8", data=bytes(64)):
+    header = f"{{'descr': {kind!r}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + data
+
+
+def gif(screen, frame):
+    head = b"GIF89a" + struct.pack("<HHBBB", *screen, 0x80, 0, 0) + bytes(6)
+    return head + b"," + struct.pack("<HHHHB", 0, 0, *frame, 0) + b"\x02\x02\x4c\x01\x00;"
+
+
+@functools.cache
+def zeros(kind):
+    """300 MB of nothing, packed."""
+    compressor = zlib.compressobj(1) if kind == "deflate" else lzma.LZMACompressor(preset=0)
+    return b"".join(compressor.compress(bytes(2**20)) for _ in range(300)) + compressor.flush()
+
+
+def jpeg_of(width, height):
+    content = bytearray(small("JPEG"))
+    start = content.index(b"\xff\xc0")
+    content[start + 5 : start + 9] = struct.pack(">HH", height, width)
+    return bytes(content)
+
+
+BOMBS = {
+    "png": lambda: png(60_000, 60_000),
+    "png just too large": lambda: png(25_000_001, 1),
+    "png text": lambda: png(9, 9, png_chunk(b"zTXt", b"a\0\0" + zeros("deflate"))),
+    "png profile": lambda: png(9, 9, png_chunk(b"iCCP", b"a\0\0" + zeros("deflate"))),
+    "gif": lambda: gif((65_535, 65_535), (65_535, 65_535)),
+    "gif frame": lambda: gif((1, 1), (65_535, 65_535)),
+    "gif frame of a size that Pillow warns of": lambda: gif((1, 1), (10_000, 10_000)),
+    "jpeg": lambda: jpeg_of(60_000, 60_000),
+    "bmp": lambda: b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, 60_000, 60_000, 1, 24, 0, 0, 0, 0, 0, 0),
+    "webp": lambda: b"RIFF\x1e\0\0\0WEBPVP8X\x0a\0\0\0" + bytes(4) + b"\xff\xff\xff\xff\xff\xff" + bytes(20),
+    "tiff": lambda: tiff(bytes(100), 60_000, 60_000),
+    "tiff deflated": lambda: tiff(zlib.compress(bytes(999)), 60_000, 60_000, 8),
+    "tiff of many bits": lambda: tiff(zlib.compress(bytes(999)), 4_900, 4_900, 8, 64),
+    "tiff of many samples": lambda: tiff(bytes(99), 4_000, 4_000, 1, 8, 60_000),
+    "npy": lambda: npy((60_000, 60_000)),
+    "npy beyond 64 bits": lambda: npy((2**40, 2**40)),
+    "npy negative": lambda: npy((-5, -5)),
+    "npy of nothing": lambda: npy((2**40, 0)),
+    "npy of items of no size": lambda: npy((5_000, 5_000), "|V0"),
+    "npy of large items": lambda: npy((5, 5), "<U99999999"),
+    "npy deep": lambda: npy("(" * 3000 + ")" * 3000),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_that_claims_much_is_refused_quickly_and_with_little_memory(server, bomb):
+    content = BOMBS[bomb]()
+    assert len(content) < 2**21
+    before, began = server.memory(), server.cpu_seconds()
+    server.forget_peak()
+    reply = server.upload(content)
+    assert 400 <= reply.status < 500 and is_in_order(reply)
+    assert server.memory("VmHWM") - before < MUCH and server.cpu_seconds() - began < 10
+
+
+def test_the_limit_of_pixels_is_that_of_the_page(server):
+    most = server.ask("GET", "/api/about").json["limits"]["pixels"]
+    for content in (png(most + 1, 1), npy((most + 1, 1), "|u1", bytes(most + 1))):
+        reply = server.upload(content)
+        assert reply.status == 415 and f"at most {most} pixels" in reply.json["error"]
+
+
+UNPACKED = {
+    "deflate": lambda: (8, zeros("deflate")),
+    "old deflate": lambda: (32946, zeros("deflate")),
+    "lzma": lambda: (34925, zeros("lzma")),
+    "packbits": lambda: (32773, b"\x81\0" * 400_000),
+}
+
+
+@pytest.mark.parametrize("packing", UNPACKED)
+def test_a_tiff_is_not_unpacked_further_than_it_has_pixels(server, packing):
+    compression, strip = UNPACKED[packing]()
+    content = tiff(strip, 10, 10, compression)
+    before, began = server.memory(), server.cpu_seconds()
+    server.forget_peak()
+    reply = server.upload(content)
+    assert reply.status in (201, 415, 422) and is_in_order(reply)
+    assert server.memory("VmHWM") - before < MUCH and server.cpu_seconds() - began < 10
+
+
+class Opened:
+    """What runs code where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_no_file_runs_code(server, tmp_path):
+    traces = [tmp_path / "array", tmp_path / "pickle"]
+    file = io.BytesIO()
+    np.save(file, np.array([[Opened(traces[0])] * 9] * 9, object), allow_pickle=True)
+    for content in (
+        file.getvalue(),
+        pickle.dumps(Opened(traces[1])),
+        npy((9, 9), "|O", pickle.dumps(Opened(traces[1]))),
+    ):
+        reply = server.upload(content)
+        assert reply.status == 415 and is_in_order(reply)
+    assert not any(path.exists() for path in traces)
+
+
+def arrays():
+    yield "volume", np.zeros((9, 9, 9), np.uint8)
+    yield "coloured volume", np.zeros((5, 9, 9, 3), np.uint8)
+    yield "row", np.zeros(9)
+    yield "five axes", np.zeros((2, 2, 2, 2, 2))
+    yield "nan", np.full((9, 9), np.nan)
+    yield "infinite", np.full((9, 9), np.inf)
+    yield "giants", np.array([[-1.7e308, 1.7e308]] * 9)
+    yield "complex", np.zeros((9, 9), complex)
+    yield "texts", np.full((9, 9), "a" * 99)
+    yield "dates", np.zeros((9, 9), "M8[s]")
+    yield "records", np.zeros((9, 9), [("a", "f8"), ("b", "O")][:1])
+    yield "nothing", np.zeros((0, 9))
+
+
+@pytest.mark.parametrize("array", [array for _, array in arrays()], ids=[name for name, _ in arrays()])
+def test_arrays_that_are_no_picture_are_refused(server, array):
+    file = io.BytesIO()
+    np.save(file, array)
+    reply = server.upload(file.getvalue())
+    assert reply.status in (415, 422) and is_in_order(reply)
+
+
+def test_volumes_of_tiff_and_nothing_at_all_are_refused(server):
+    file = io.BytesIO()
+    planes = [Image.fromarray(np.full((9, 9), 20 * i, np.uint8)) for i in range(5)]
+    planes[0].save(file, "TIFF", save_all=True, append_images=planes[1:])
+    for reply in (server.upload(file.getvalue()), server.upload(b""), server.ask("POST", "/api/pages")):
+        assert reply.status in (415, 422) and is_in_order(reply)
+
+
+KINDS = {"PNG": 8, "JPEG": 3, "GIF": 6, "WEBP": 12, "BMP": 2, "TIFF": 4, "NPY": 6}
+
+
+@fuzz(60)
+@given(data=st.data(), kind=st.sampled_from(list(KINDS)))
+def test_damaged_files_get_one_sentence(spare, data, kind):
+    whole = small(kind)
+    how = data.draw(st.sampled_from(["cut", "random", "changed", "doubled"]))
+    if how == "cut":
+        content = whole[: data.draw(st.integers(1, len(whole) - 1))]
+    elif how == "random":
+        content = whole[: KINDS[kind]] + data.draw(st.binary(max_size=300))
+    elif how == "changed":
+        content = bytearray(whole)
+        for _ in range(data.draw(st.integers(1, 9))):
+            content[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    else:
+        content = whole + data.draw(st.binary(max_size=99)) + whole
+    reply = spare.upload(bytes(content), f"a.{kind}")
+    assert reply.status in (201, 415, 422, 429) and is_in_order(reply)
+
+
+# --- what is sent to it: names ---
+
+NAMES = ["../../etc/passwd", "/etc/passwd", "..\\..\\windows\\system32", "C:\\secret.png", "a\0b.png", "a\nb.png"]
+NAMES += ["a'b.png", 'a"b.png', "'); import os; os.system('x') #", "$(touch x).png", "`touch x`.png", "a b;rm -rf *"]
+NAMES += ["--out=x", "-rf", "--", "", ".", "..", "/", "a" * 5000, "\u202egnp.exe", "é漢.png", "{0}%s%n.png", "~", "#"]
+NAMES += ["\r\nSet-Cookie: a=b", "\ud83d", "a\\'b", "\x1b[31mred.png", "'''", "-.-.png", "...", "a.png "]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_only_shown(spare, name):
+    path = f"/api/pages?name={quote(name, safe='', errors='surrogatepass')}"
+    replies = []
+    wait_until(lambda: replies.append(spare.ask("POST", path, small("PNG"))) or replies[-1].status != 429)
+    assert replies[-1].status == 201
+    called, page = replies[-1].json["name"], f"/api/pages/{replies[-1].json['id']}"
+    assert called.isprintable() and 0 < len(called) <= 120 and called not in (".", "..")
+    assert not set(called) & set("/\\") and not called.startswith("-")
+    with Listener(spare, page):  # else it is soon forgotten
+        assert spare.set(page, chains=1, start="greedy").status == 200
+        assert spare.ask("POST", f"{page}/step", "{}").status == 200
+        told = spare.ask("GET", f"{page}/repeat").json
+    nodes = list(ast.walk(ast.parse(told["python"])))
+    assert [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)] == [called]
+    assert sum(isinstance(node, ast.Call) for node in nodes) == 1 and told["python"].count("\n") == 1
+    words = shlex.split(told["command"])
+    assert words[:3] == ["spinseg", "segment", called] and "\n" not in told["command"]
+    assert words[3:] == ["--sweeps", "1", "--chains", "1", "--init", "greedy", "--seed", "0"]
+
+
+PATHS = """
+/static/../server.py /static/%2e%2e/server.py /static/..%2fserver.py /static/%2e%2e%2fserver.py /static/..%5cserver.py
+/static//etc/passwd /static/%2fetc%2fpasswd /static/....//server.py /static/vendor/../../server.py //etc/passwd
+/static/../guard.py /static/server.py /static/__pycache__ /../../../etc/passwd
+/static/%00 /static/index.html%00.png /static/%252e%252e/server.py
+/static/..;/server.py /static/~root /static/file:///etc/passwd /static/vendor /static/. /static/.. /server.py
+/api/examples/..%2f__init__.py /api/examples/../__init__.py /api/examples/coffee.jpg /static/%ff%fe /static/..%c0%af
+{page}/export/..%2flabels.png {page}/export/../picture {page}/export/%2fetc%2fpasswd
+"""
+TRAVERSALS = [*PATHS.split(), "/static/" + "a" * 300, "/static/" + "../" * 999 + "etc/passwd"]
+
+
+@pytest.mark.parametrize("path", TRAVERSALS, ids=[path[:40] for path in TRAVERSALS])
+def test_no_path_leads_out(server, page, path):
+    reply = server.raw(server.head("GET", path.format(page=page)))
+    assert reply.status == 404 and is_in_order(reply)
+
+
+# --- nonsense ---
+
+ODD_JSON = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" + "0" * 400, "-1" + "0" * 400, "9" * 5000, "1e-999"]
+ODD_JSON += ["null", "true", "[]", "{}", '""', "-1", "0", "0.5", "-0.0", '"1"', "[1]", '{"a": 1}', '"\\ud800"']
+ODD_JSON += ["[" * depth + "]" * depth for depth in (50, 900, 950, 960, 7000)] + ['{"a":' * 940 + "1" + "}" * 940]
+ODD_JSON += ['"' + "a" * 9000 + '"', "1" * 4300, "0." + "1" * 9000, '"../../etc/passwd"', '"\\u0000"']
+FIELDS = ["preset", "prior", "start", *(control.name for control in CONTROLS)]
+
+
+def told_of(server, page):
+    reply = server.ask("GET", f"{page}/repeat")
+    assert reply.status == 200, reply
+    return reply.json
+
+
+@pytest.mark.parametrize("value", ODD_JSON, ids=[value[:20] for value in ODD_JSON])
+def test_odd_values_of_any_setting_are_refused_or_fit(server, page, value):
+    before = told_of(server, page)
+    for field in (*FIELDS, "nobody", "__class__"):
+        prior = '"prior": "py", ' if field in ("alpha", "discount") else '"prior": "mfm", ' if field == "labels" else ""
+        reply = server.ask("POST", f"{page}/settings", f'{{{prior}"chains": 1, "start": "greedy", "{field}": {value}}}')
+        assert reply.status in (200, 400, 422) and is_in_order(reply), (field, reply)
+        if reply.status == 200:
+            assert server.set(page, chains=1, start="greedy").status == 200
+            assert server.ask("POST", f"{page}/restart", "{}").status == 200
+            assert server.ask("POST", f"{page}/step", "{}").status == 200
+    reply = server.ask("POST", f"{page}/run", f'{{"speed": {value}}}')
+    assert reply.status in (200, 400, 422) and is_in_order(reply)
+    for name in ("settings", "run", "pause", "step"):
+        assert is_in_order(server.ask("POST", f"{page}/{name}", f"{value} "))
+    for do in ("pause", "restart", "step"):
+        assert server.ask("POST", f"{page}/{do}", "{}").status == 200
+    assert server.set(page, chains=1, start="greedy").status == 200
+    server.ask("POST", f"{page}/restart", "{}")
+    server.ask("POST", f"{page}/step", "{}")
+    assert told_of(server, page) == before
+
+
+METHODS = ["GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "FOO"]
+LAST = [*(name.split("?")[0] for name in GETS_OF_PAGE), *POSTS_OF_PAGE, "export", "export/", "nothing", ""]
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
+BODIES = st.one_of(
+    st.none(),
+    st.binary(max_size=200),
+    st.sampled_from(ODD_JSON),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS | st.sampled_from([*FIELDS, "speed"]), inner),
+        max_leaves=8,
+    ).map(json.dumps),
+)
+ODD_QUERIES = ["?site=-1", "?site=99999999999", "?site=9999", "?site=1e3", "?site=%D9%A3", "?site=1&site=x", "?&&=="]
+ODD_QUERIES += ["?example=", "?example=coffee%00", "?name", "?site=0x1", "?site=%201", "?%ff=%fe", "?" + "a" * 9000]
+QUERIES = st.one_of(
+    st.just(""),
+    st.builds("?{}={}".format, st.sampled_from(["site", "name", "example", "x"]), TEXTS.map(quote)),
+    st.sampled_from(ODD_QUERIES),
+)
+
+
+@pytest.fixture(scope="module")
+def closed(spare):
+    """A page that was forgotten."""
+    page = spare.page()
+    wait_until(lambda: spare.ask("GET", f"{page}/picture").status == 404)
+    return page
+
+
+@fuzz(150)
+@given(
+    method=st.sampled_from(METHODS),
+    place=st.sampled_from(["", "{page}/", "{closed}/", "/api/pages/{random}/", "/api/{random}/", "/{random}"]),
+    last=st.sampled_from(LAST),
+    name=TEXTS,
+    query=QUERIES,
+    body=BODIES,
+)
+def test_nonsense_gets_one_sentence(server, page, closed, method, place, last, name, query, body):
+    random = quote(name, safe="")
+    path = place.format(page=page, closed=closed, random=random) + last if place else f"/api/pages{query and '/'}"
+    if method == "POST" and path == f"{page}/run":
+        body = b"no JSON"  # one that runs would be in the way of others
+    reply = server.ask(method, path + query, body)
+    assert is_in_order(reply, method)
+    if place not in ("", "{page}/") and random:
+        assert reply.status in (400, 404, 405), reply  # 400: the body is read first
+    if method not in ("GET", "HEAD", "POST"):
+        assert reply.status in (404, 405, 307)
+
+
+def test_a_closed_page_and_one_that_never_was_are_the_same(spare, closed):
+    for name in [*GETS_OF_PAGE, *POSTS_OF_PAGE]:
+        method = "POST" if name in POSTS_OF_PAGE else "GET"
+        replies = [spare.ask(method, f"{path}/{name}", "{}") for path in (closed, "/api/pages/nobody")]
+        assert replies[0].status == replies[1].status == 404 and replies[0].json == replies[1].json
+
+
+def test_before_the_settings_and_before_the_first_sweep_it_says_so(server):
+    page = server.page()
+    for name in ("sites", "result", "boundaries", "together?site=0", "repeat", "export/labels.png"):
+        reply = server.ask("GET", f"{page}/{name}")
+        assert reply.status == 409 and is_in_order(reply)
+    for name in ("step", "restart"):
+        reply = server.ask("POST", f"{page}/{name}", "{}")
+        assert reply.status == 409 and is_in_order(reply)
+    assert server.ask("GET", f"{page}/picture").status == 200
+    assert server.set(page, chains=1).status == 200
+    assert server.ask("GET", f"{page}/sites").status == 200
+    for name in ("result", "boundaries", "together?site=0", "repeat", "export/labels.png"):
+        assert server.ask("GET", f"{page}/{name}").status == 409
+
+
+def values_of(control):
+    """Values of a control with whether they are within its limits."""
+    least, most = control["least"], control["most"]
+    step = 1 if control["whole"] else 1e-9 + abs(most) * 1e-9
+    within = [None, least, most, min(most, least + step), max(least, most - step)]
+    beyond = [least - step, most + step, -(10**9), 10**400, "1", True, [1]]
+    if control["whole"]:
+        beyond.append(least + 0.5)
+    return st.sampled_from(4 * [(value, True) for value in within] + [(value, False) for value in beyond])
+
+
+@fuzz(75)
+@given(data=st.data())
+def test_settings_within_the_limits_work_and_others_change_nothing(server, page, about, data):
+    sent = {name: data.draw(st.sampled_from(list(names))) for name, names in CHOICES.items()}
+    fits = True
+    for name in data.draw(st.lists(st.sampled_from(sorted(about)), max_size=5, unique=True)):
+        control = about[name]
+        sent[name], within = data.draw(values_of(control))
+        applies = control["group"] != "prior" or name in parameters(sent["prior"])
+        fits &= within or not applies or control["only"] not in (None, sent["preset"])
+    before = told_of(server, page)
+    reply = server.set(page, **sent)
+    assert reply.status in ((200, 422) if fits else (422,)) and is_in_order(reply), reply
+    if reply.status == 422:
+        assert told_of(server, page) == before
+        return
+    assert server.ask("POST", f"{page}/step", "{}").status == 200
+    assert ast.parse(told_of(server, page)["python"])
+    for name in ("result", "boundaries", "together?site=0", "sites"):
+        assert server.ask("GET", f"{page}/{name}").status == 200
+
+
+CHOICES = {"preset": PRESETS, "prior": PRIORS, "start": STARTS_SHOWN}
+
+
+@pytest.fixture(scope="module")
+def about(server):
+    """The controls that the page has, by name."""
+    return {control["name"]: control for control in server.ask("GET", "/api/about").json["controls"]}
+
+
+def test_refused_settings_leave_those_before_in_force_while_the_chains_run(server, page):
+    assert server.set(page, chains=1, seed=3, prior="dp", alpha=2.5).status == 200
+    assert server.ask("POST", f"{page}/run", '{"speed": 50}').status == 200
+    with Listener(server, page) as listener:
+        before = listener.wait_for(lambda frame: frame["sweeps"] > 2)
+        for wrong in (
+            {"alpha": 2000, "prior": "dp"},
+            {"min_size": 500},
+            {"preset": "none"},
+            {"seed": -1},
+            {"colour": 1},
+        ):
+            assert server.set(page, **{"chains": 1, "seed": 3, **wrong}).status == 422
+        after = listener.wait_for(lambda frame: frame["sweeps"] > before["sweeps"] + 5)
+    assert after["stage"] == before["stage"] and after["state"] == "running"
+    assert server.ask("POST", f"{page}/pause", "{}").status == 200
+    told = told_of(server, page)
+    assert "DirichletProcess(concentration=2.5" in told["python"] and "--alpha 2.5" in told["command"]
+
+
+# --- how much, and how long ---
+
+
+def test_only_so_many_chains_run(server, bystander):
+    limits = server.ask("GET", "/api/about").json["limits"]
+    room, refused, running = limits["running"] - 1, 0, []  # the bystander has one
+    while not refused:
+        chains = min(limits["chains"], room + 1)
+        page = server.page(chains=chains, n_sites=10)
+        listener = Listener(server, page).__enter__()
+        running.append((page, listener))
+        reply = server.ask("POST", f"{page}/run", '{"speed": 2}')
+        assert reply.status == (200 if chains <= room else 429) and is_in_order(reply), reply
+        refused, room = reply.status == 429, room - chains
+    assert f"{limits['running']} may run" in reply.json["error"]
+    assert listener.wait_for(lambda frame: frame["state"] != "building")["state"] == "paused"
+    first = running[0][0]
+    more = server.set(first, chains=limits["chains"], n_sites=10)  # one that runs may have no more, either
+    assert more.status == (429 if len(running) > 1 else 200)
+    for page, listener in running:
+        server.ask("POST", f"{page}/pause", "{}")
+        listener.__exit__()
+    assert server.set(page, chains=1, n_sites=10).status == 200
+    assert server.ask("POST", f"{page}/run", '{"speed": 2}').status == 200  # there is room again
+    assert server.ask("POST", f"{page}/pause", "{}").status == 200
+
+
+@exhaustive
+def test_no_more_chains_run_where_a_page_is_started_while_its_settings_are_made(spare):
+    full, late = spare.page(chains=4, n_sites=10), spare.page(name="slow.png")
+    with Listener(spare, full), Listener(spare, late) as listener:
+        assert spare.ask("POST", f"{full}/run", '{"speed": 2}').status == 200
+        replies = []
+        setting = threading.Thread(target=lambda: replies.append(spare.set(late, chains=4)))
+        setting.start()
+        time.sleep(0.4)
+        started = spare.ask("POST", f"{late}/run", '{"speed": 5}')
+        assert started.status in (200, 429) and is_in_order(started)
+        setting.join()
+        if replies[0].status == 429:  # it was started first, without chains
+            return
+        assert replies[0].status == 200
+        listener.wait_for(lambda frame: frame["state"] != "building")
+        time.sleep(1.5)  # for chains that should not run
+        assert listener.latest["state"] == "paused" and listener.latest["sweeps"] == 0
+
+
+def test_only_so_many_pages_are_open_and_those_that_nobody_listens_to_are_forgotten(spare):
+    kept = spare.page()
+    with Listener(spare, kept):
+        with contextlib.ExitStack() as others:  # who listen, so that none is forgotten meanwhile
+            replies = [spare.upload(small("PNG"))]
+            while replies[-1].status == 201 and len(replies) < 100:
+                others.enter_context(Listener(spare, f"/api/pages/{replies[-1].json['id']}"))
+                replies.append(spare.upload(small("PNG")))
+        assert {reply.status for reply in replies} == {201, 429} and all(map(is_in_order, replies))
+        assert "pages are open already" in replies[-1].json["error"]
+        spare.page()  # waits until there is room
+        for reply in replies[:-1]:
+            wait_until(lambda path=f"/api/pages/{reply.json['id']}/picture": spare.ask("GET", path).status == 404)
+        assert spare.ask("GET", f"{kept}/picture").status == 200
+    assert pages.MOST_PAGES <= 100 and pages.STOP_SECONDS <= 3 and pages.FORGET_SECONDS <= 60
+
+
+def test_chains_stop_after_nobody_listens(spare):
+    page = spare.page(chains=1)
+    with Listener(spare, page) as listener:
+        assert spare.ask("POST", f"{page}/run", '{"speed": 20}').status == 200
+        left = listener.wait_for(lambda frame: frame["sweeps"] > 3)
+    states = []
+
+    def stopped():  # to look is to listen, and what is listened to goes on: between two looks it is left alone
+        time.sleep(0.9)
+        with Listener(spare, page) as listener:
+            states.append(listener.wait_for(lambda frame: True))
+        return states[-1]["state"] == "paused"
+
+    wait_until(stopped)
+    with Listener(spare, page) as listener:
+        time.sleep(0.5)  # for chains that should not run
+        assert listener.latest["sweeps"] == states[-1]["sweeps"] >= left["sweeps"]
+
+
+@exhaustive
+def test_a_page_that_is_left_is_stopped_and_forgotten_when_it_is_time_and_not_before():
+    async def used():
+        kept, page = pages.Pages(), types.SimpleNamespace(n_pixels=1, running=True, close=lambda: None)
+        name = kept.add(page)
+        looking, looks = asyncio.create_task(kept.look_after()), []
+        kept.listeners = types.SimpleNamespace(get=lambda _: looks.append(1), pop=lambda *_: None)
+        for seconds_ago, running, there in (
+            (-1000, True, True),
+            (pages.STOP_SECONDS + 0.01, False, True),
+            (pages.FORGET_SECONDS + 0.01, False, False),
+        ):
+            kept.left_at[name] = time.monotonic() - seconds_ago
+            n_looks = len(looks) + 2  # one may be under way
+            while name in kept.by_id and len(looks) < n_looks:
+                await asyncio.sleep(0.01)
+            assert (page.running, name in kept.by_id) == (running, there)
+        looking.cancel()
+
+    asyncio.run(used())
+
+
+@exhaustive
+def test_two_who_listen_count_as_two(spare):
+    page = spare.page(chains=1)
+    with Listener(spare, page) as listener:
+        with Listener(spare, page):
+            assert spare.ask("POST", f"{page}/run", '{"speed": 20}').status == 200
+        assert listener.wait_for(lambda frame: frame["sweeps"] > 40)["state"] == "running"  # long after STOP_SECONDS
+
+
+@exhaustive
+def test_one_who_listens_while_chains_are_made_ready_hears_of_them_once_they_are(spare):
+    page = spare.page(name="slow.png")
+    with Listener(spare, page) as listener:
+        assert spare.set(page, chains=1).status == 200
+        listener.wait_for(lambda frame: frame["stage"] == 1)
+        for _ in range(3):
+            assert spare.ask("POST", f"{page}/step", "{}").status == 200
+        listener.wait_for(lambda frame: frame["sweeps"] == 3)
+        assert spare.set(page, chains=1, prior="dp").status == 200  # they go on
+        assert listener.wait_for(lambda frame: frame["stage"] == 2)["began"] == 3
+        assert spare.ask("POST", f"{page}/restart", "{}").status == 200
+        assert listener.wait_for(lambda frame: frame["stage"] == 3)["began"] == 0
+
+
+def test_a_port_that_is_taken_gets_one_line(server):
+    command = [sys.executable, "-m", "spinseg", "app", "--no-browser", "--port", str(server.port)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert run.returncode != 0 and "Traceback" not in run.stderr and "port must be free" in run.stderr

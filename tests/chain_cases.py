@@ -1,0 +1,19 @@
+"""Kinds of chains, for tests that run over all of them, and what it means that two runs are the same."""
+
+import numpy as np
+
+KINDS = {
+    "auto": {},
+    "gsw": {"moves": "gsw", "lam": 3.0},
+    "tempered": {"temperatures": [1.0, 1.2, 1.5]},
+    "concentration": {"concentration_prior": (2.0, 1.0)},
+}
+
+
+def assert_same(a, b):
+    """Two runs drew the same."""
+    for name in ("labels", "log_posterior", "n_clusters", "best_labels", "concentration", "swap_rate"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    assert a.best_log_posterior == b.best_log_posterior
+    for move, rate in a.acceptance.items():
+        np.testing.assert_array_equal(rate, b.acceptance[move])

@@ -1,0 +1,177 @@
+"""Wrong input and a machine that fails get one line; anything else is a bug, and shows itself as one."""
+
+import errno
+import json
+import logging
+import signal
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import spinseg as ss
+from spinseg import cli
+from spinseg._errors import BUG, LOG, FailedTask, Unfinished, expected, line_of
+from spinseg.image.io import read_picture
+from spinseg.parallel.atomic import atomic_write
+from spinseg.segmentation import batch
+from spinseg.segmentation.batch import Outcome, segment_files
+from spinseg.segmentation.result import Segmentation
+
+
+def raised(call, *arguments):
+    """The exception of a call."""
+    with pytest.raises(Exception) as caught:
+        call(*arguments)
+    return caught.value
+
+
+def no_room(file):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def closed(file):
+    file.close()
+    file.write(b"")
+
+
+@pytest.mark.parametrize(
+    ("error", "own"),
+    [
+        (ss.InvalidInput("beta must be finite; received nan"), True),
+        (ss.MissingExtra("the page needs Starlette"), True),
+        (Unfinished("tile 3: gone"), True),
+        (MemoryError(), True),
+        (FileNotFoundError("no BSDS under here"), True),
+        (OSError(errno.ENOSPC, "No space left on device"), True),
+        (OSError("cannot write mode F as PNG"), False),
+        (OSError(errno.EBADF, "Bad file descriptor"), False),
+        (ValueError("operands could not be broadcast together with shapes (2,) (3,)"), False),
+        (ImportError("cannot import name 'x'"), False),
+        (ZeroDivisionError("division by zero"), False),
+        (FailedTask(f"a.png: {BUG}: KeyError: 1", "Traceback"), False),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_what_is_expected_has_its_own_line_and_the_rest_is_called_a_bug(error, own):
+    assert expected(error) == own
+    assert (BUG in line_of(error)) != own and "\n" not in line_of(error)
+    assert str(error) in line_of(error) and line_of(error)
+
+
+def test_an_error_that_names_the_file_is_judged_by_its_origin(tmp_path):
+    assert expected(raised(read_picture, tmp_path / "missing.png"))
+    assert expected(raised(read_picture, tmp_path / ("long" * 100)))
+    assert expected(raised(atomic_write, tmp_path / "full", no_room))
+    assert not expected(raised(atomic_write, tmp_path / "closed", closed))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ss.SiteGraph(2, [[0, 5]]),
+        lambda: ss.segment("no-such-file.png", preset="nice"),
+        lambda: ss.DirichletProcess(-1.0),
+        lambda: ss.sample(None),
+        lambda: ss.segment(np.zeros(3)),
+    ],
+)
+def test_wrong_input_is_one_exception_of_our_own(call):
+    error = raised(call)
+    assert isinstance(error, ss.InvalidInput) and isinstance(error, ValueError) and "\n" not in str(error)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command; its exit code, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["spinseg", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code, *capsys.readouterr()
+
+    yield run
+    LOG.setLevel(logging.NOTSET)
+    LOG.handlers.clear()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def broken(*arguments, **keywords):
+    """A mistake of this program, such as NumPy finds."""
+    return np.zeros(2) + np.zeros(3)
+
+
+def test_a_bug_is_one_line_that_asks_to_report_it_and_has_its_own_exit_code(command, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.settings.prior_named", broken)
+    code, output, errors = command("segment", "a.png")
+    assert (code, output) == (70, "") and len(errors.splitlines()) == 1
+    assert errors.startswith("spinseg: this is a bug in spinseg, please report it: ValueError: operands could not be")
+    assert errors.endswith("(spinseg --debug ... shows its traceback)\n")
+
+
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "between", "last"])
+def test_debug_shows_the_traceback_wherever_it_stands(command, monkeypatch, place):
+    monkeypatch.setattr("spinseg.segmentation.settings.prior_named", broken)
+    arguments = ["segment", "a.png"]
+    code, _, errors = command(*arguments[:place], "--debug", *arguments[place:])
+    assert code == 70 and "Traceback (most recent call last)" in errors and "in broken" in errors
+
+
+def test_debug_leaves_wrong_input_its_one_line_apart_from_the_traceback(command):
+    code, _, errors = command("segment", "a.png", "--alpha", "-1")
+    assert code == 2 and len(errors.splitlines()) == 1 and "Traceback" not in errors
+
+
+def test_a_missing_extra_is_one_line_and_another_failed_import_is_a_bug(command, monkeypatch):
+    monkeypatch.delitem(sys.modules, "spinseg.app.server", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    code, _, errors = command("app", "--no-browser")
+    assert code == 2 and "pip install" in errors and len(errors.splitlines()) == 1
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "spinseg.segmentation.large.segment_large", None)
+    code, _, errors = command("large", "picture.tif")
+    assert code == 70 and "ModuleNotFoundError" in errors
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Three pictures, of which the one in the middle is odd."""
+    for i in range(3):
+        Image.new("RGB", (12, 10 + (i == 1)), (90 * i, 50, 20)).save(tmp_path / f"p{i}.png")
+    return [str(tmp_path / f"p{i}.png") for i in range(3)]
+
+
+def save_unless_odd(self, folder, save=Segmentation.save, **options):
+    if self.labels.shape[0] == 11:
+        broken()
+    save(self, folder, **options)
+
+
+def test_a_bug_with_one_picture_is_its_line_and_the_others_are_done(command, pictures, tmp_path, monkeypatch):
+    monkeypatch.setattr(Segmentation, "save", save_unless_odd)
+    fast = ["--out", tmp_path / "out", "--sweeps", "4", "--chains", "1"]
+    code, output, errors = command("segment", *pictures, *fast, "--json", "--quiet")
+    told = json.loads(output)["images"]
+    assert [image["error"] is None for image in told] == [True, False, True] and code == 70
+    assert told[1]["error"].startswith(f"{pictures[1]}: this is a bug in spinseg, please report it: ValueError: oper")
+    assert errors == f"spinseg: {told[1]['error']} (spinseg --debug ... shows its traceback)\n"
+    code, _, errors = command("segment", "--debug", *pictures, *fast, "--quiet", "--overwrite")
+    assert code == 70 and "in save_unless_odd" in errors
+
+
+def segment_unless_odd(task, heed, **others):
+    """What a process does of a batch."""
+    if "p1" in task[0]:
+        broken()
+    return Outcome(*task, 0.0, {"interrupted": False})
+
+
+def test_a_bug_in_a_process_is_its_line_and_the_others_are_done(pictures, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "_segment_task", segment_unless_odd)
+    found = dict(segment_files(pictures, tmp_path / "out", {"rng": 0}, jobs=2))
+    assert found[0].summary and found[2].summary
+    assert found[1].error.startswith(f"{pictures[1]}: {BUG}: ValueError: operands could not")
+    assert "in broken" in found[1].traceback and "memory" not in found[1].error

@@ -1,0 +1,339 @@
+"""Whatever comes in as an image becomes the same picture, and bad input one clear line."""
+
+import numpy as np
+import pytest
+from skimage import color, data
+
+from spinseg.image.picture import FULL, Picture, as_picture, cielab
+
+RGB = data.astronaut()[100:140, 60:120]
+GREY = data.camera()[50:200, 150:350]  # nearly black to nearly white
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        RGB.astype(np.uint16) * 257,
+        (RGB.astype(np.uint16) * 257).astype(">u2"),
+        RGB.astype(np.int64),
+        RGB.astype(np.float32),
+        RGB.astype(np.float64),
+        RGB / 255,
+        (RGB / 255).astype(np.float32),
+        RGB * np.float32(1 / 255),
+        RGB[..., ::-1].copy()[..., ::-1],
+        np.asfortranarray(RGB),
+        RGB.tolist(),
+        np.dstack([RGB, np.full(RGB.shape[:2], 255, np.uint8)]),
+    ],
+    ids=[
+        "uint16",
+        "big-endian",
+        "int64",
+        "float32-255",
+        "float64-255",
+        "float64",
+        "float32",
+        "float32-rounded",
+        "view",
+        "fortran",
+        "list",
+        "rgba",
+    ],
+)
+def test_dtype_and_value_range_do_not_matter(same):
+    expected = as_picture(RGB)
+    assert np.array_equal(as_picture(same).codes, expected.codes)
+    assert np.array_equal(as_picture(same).colours, expected.colours)
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, ">u2", np.int32, np.int64, np.uint64, np.float32, np.float64])
+@pytest.mark.parametrize("bits", [9, 10, 12, 14, 15])
+def test_more_than_8_bits_are_stretched_to_what_they_use(bits, dtype):
+    numbers = GREY.astype(np.int64) << bits - 8
+    values = as_picture(numbers.astype(dtype)).values
+    assert values.min() == 0 and values.max() == 1
+    np.testing.assert_allclose(values, as_picture(GREY).values, atol=0.05)
+    assert np.array_equal(values, as_picture(numbers).values)  # whatever the type
+
+
+@pytest.mark.parametrize("offset", [-3000, 1000, 32768, 10**6])
+def test_an_offset_does_not_matter(offset):
+    numbers = GREY.astype(np.int64) * 16
+    shifted = (numbers + offset).astype(np.uint16 if 0 < offset < 40_000 else np.int32)
+    assert np.array_equal(as_picture(shifted).codes, as_picture(numbers).codes)
+
+
+def test_numbers_that_fill_16_bits_and_8_bits_in_more_are_taken_as_they_are():
+    deep = np.random.default_rng(0).integers(500, 65_000, (90, 120)).astype(np.uint16)
+    for same in (deep, deep.astype(np.int32), deep.astype(np.float64), deep.astype(">u2")):
+        assert np.array_equal(as_picture(same).codes[..., 0], deep)
+    dull = GREY // 4 + 60
+    for dtype in (np.uint16, np.int16, np.int64, np.float32):
+        assert np.array_equal(as_picture(dull.astype(dtype)).codes, as_picture(dull).codes)
+        spread = (dull.astype(np.uint16) * 257).astype(np.int32 if dtype == np.int16 else dtype)
+        assert np.array_equal(as_picture(spread).codes, as_picture(dull).codes)
+
+
+@pytest.mark.parametrize("scale", [1, 16, 250, 1 / 255], ids=["8-bit", "12-bit", "16-bit", "float"])
+def test_hot_and_dead_pixels_have_no_say(scale):
+    numbers = GREY * float(scale) if scale < 1 else GREY.astype(np.uint16) * np.uint16(scale) + np.uint16(200)
+    spoilt = numbers.astype(np.float64)
+    places = np.random.default_rng(1).integers(0, 100, (2, 10))
+    spoilt[tuple(places)] = 1e7
+    spoilt[120, 20:25] = 1e7  # some stand together
+    spoilt[140:142, 30:32] = -1e7
+    seen = spoilt == numbers
+    spoilt = spoilt if scale < 1 else spoilt.clip(0, 65535).astype(np.uint16)
+    expected, found = as_picture(numbers).codes[..., 0], as_picture(spoilt).codes[..., 0]
+    assert np.array_equal(found[seen], expected[seen])
+    assert set(np.unique(found[~seen]).tolist()) <= {0, int(expected.max()), FULL}
+
+
+@pytest.mark.parametrize("side", [3, 4, 12])
+def test_a_small_object_has_a_say(side):
+    image = np.random.default_rng(0).integers(1000, 1300, (200, 200)).astype(np.uint16)
+    image[100 : 100 + side, 90 : 90 + side] = 4000
+    values = as_picture(image).values[..., 0]
+    assert (values[100 : 100 + side, 90 : 90 + side] == 1).all() and values[image < 4000].max() < 0.11
+    at_the_edge = np.roll(image, (-100, -90), (0, 1))
+    assert np.array_equal(as_picture(at_the_edge).values[..., 0], np.roll(values, (-100, -90), (0, 1)))
+
+
+def test_few_levels_and_few_pixels_do_not_collapse():
+    rare = np.zeros((200, 200), np.uint16)
+    rare[np.arange(0, 200, 10), np.arange(0, 200, 10)] = 1000  # 0.05 %, each alone
+    assert np.array_equal(as_picture(rare).codes[..., 0], np.where(rare, FULL, 0))
+    few = np.array([[1000, 1001], [1002, 5000]], np.uint16)
+    assert as_picture(few).values[..., 0].max() == 1 and as_picture(few).values[..., 0].min() == 0
+    for number in (0, 300, 65_535, -7):
+        flat = np.full((60, 60), number, np.int32)
+        assert len(np.unique(as_picture(flat).codes)) == 1
+
+
+def test_all_channels_have_one_range_and_planes_are_looked_at_one_by_one():
+    image = np.dstack([GREY.astype(np.uint16) * 16, np.full(GREY.shape, 400, np.uint16)])
+    values = as_picture(image).values
+    assert values[..., 0].max() == 1 and np.ptp(values[..., 1]) == 0 and 0.05 < values[0, 0, 1] < 0.15
+    volume = np.stack([GREY.astype(np.uint16) * 16] * 4)
+    hot = volume.copy()
+    hot[:, 70, 80] = 65535  # one pixel of the camera
+    seen = hot == volume
+    assert np.array_equal(as_picture(hot).codes[seen], as_picture(volume).codes[seen])
+
+
+def test_only_what_is_inside_counts_for_the_range():
+    image = GREY.astype(np.uint16) * 16
+    inside = np.ones(GREY.shape, bool)
+    inside[:, 150:] = False
+    other = np.where(inside, image, 65535).astype(np.uint16)
+    expected = as_picture(image[:, :150]).codes
+    assert np.array_equal(as_picture(other, mask=inside).codes[:, :150], expected)
+    assert np.array_equal(as_picture(np.ma.array(other, mask=~inside)).codes[:, :150], expected)
+
+
+def test_numbers_in_0_to_1_are_kept_whatever_is_rare():
+    image = np.full((100, 100), 0.2)
+    image[3, 4], image[50, 60] = 0.9, 0.01
+    assert np.array_equal(as_picture(image).codes[..., 0], np.rint(image * FULL))
+
+
+def test_ends_may_be_given():
+    image = np.array([[0, 100, 1000, 5000]], np.uint16)
+    assert as_picture(image, ends=(100, 1100)).values[0, :, 0].tolist() == pytest.approx([0, 0, 0.9, 1], abs=1e-4)
+    for wrong in ((5, 5), (1,), ("a", 2), 7):
+        with pytest.raises(ValueError, match=r"^ends must .*received"):
+            as_picture(image, ends=wrong)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64, bool])
+def test_the_input_is_never_changed_and_never_shared(dtype):
+    image = (RGB > 128) if dtype is bool else RGB.astype(dtype)
+    kept = image.copy()
+    picture = as_picture(image)
+    picture.codes[:] = 7
+    assert np.array_equal(image, kept)
+
+
+def test_grey_is_the_colour_image_with_equal_channels():
+    grey = RGB[..., 0]
+    expected = as_picture(np.dstack([grey] * 3))
+    for same in [grey, grey[..., None], grey / 255]:
+        assert np.array_equal(as_picture(same).codes, expected.codes)
+    assert np.abs(expected.colours[..., 1:]).max() < 0.01
+
+
+def test_rgba_lies_on_white():
+    image = np.array([[[200, 100, 0, 255], [200, 100, 0, 0], [200, 100, 0, 51]]], np.uint8)
+    assert as_picture(image).rgb.tolist() == [[[200, 100, 0], [255, 255, 255], [244, 224, 204]]]
+
+
+def test_what_is_masked_or_transparent_is_outside():
+    masked = np.ma.array(RGB, mask=np.zeros(RGB.shape, bool))
+    assert as_picture(masked).inside is None
+    masked[3:5, 6, 1] = np.ma.masked  # in one channel
+    picture = as_picture(masked)
+    assert np.argwhere(~picture.inside).tolist() == [[3, 6], [4, 6]]
+    assert np.array_equal(picture.codes[picture.inside], as_picture(RGB).codes[picture.inside])
+    moved = np.ma.array(np.moveaxis(masked.data, -1, 0), mask=np.moveaxis(masked.mask, -1, 0))
+    assert np.array_equal(as_picture(moved, channel_axis=0).inside, picture.inside)
+    clear = np.dstack([RGB, np.full(RGB.shape[:2], 255, np.uint8)])
+    clear[3:5, 6, 3], clear[9, 9, 3] = 0, 1
+    assert np.array_equal(as_picture(clear).inside, picture.inside)
+    assert as_picture(clear, channel_axis=-1).inside is None  # four channels, none of them opacity
+    mask = np.ones(RGB.shape[:2], bool)
+    mask[0] = False
+    for image in (masked, clear, picture):
+        assert np.array_equal(as_picture(image, mask=mask).inside, picture.inside & mask)
+    assert np.array_equal(as_picture(RGB, mask=np.ma.array(mask, mask=~picture.inside)).inside, picture.inside & mask)
+
+
+@pytest.mark.parametrize("full", [1, 255, 4095, 65535])
+def test_opacity_has_a_range_of_its_own(full):
+    image = np.dstack([RGB.astype(np.float64) * 16, np.full(RGB.shape[:2], float(full))])
+    assert np.array_equal(as_picture(image).codes, as_picture(RGB.astype(np.float64) * 16).codes)
+    image[0, 0] = np.nan, np.inf, -1e9, 0  # of no matter where it is transparent
+    assert np.array_equal(as_picture(image).codes[1:], as_picture(RGB.astype(np.float64) * 16).codes[1:])
+
+
+@pytest.mark.parametrize(
+    ("given", "axis", "shape", "n_channels"),
+    [
+        ((5, 6), "auto", (5, 6), 3),
+        ((5, 6, 3), "auto", (5, 6), 3),
+        ((5, 6, 2), "auto", (5, 6), 2),
+        ((5, 6, 7), "auto", (5, 6, 7), 3),
+        ((5, 6, 7), -1, (5, 6), 7),
+        ((7, 5, 6), 0, (5, 6), 7),
+        ((4, 5, 6), 0, (5, 6), 4),
+        ((5, 6, 4), "auto", (5, 6), 3),
+        ((5, 6, 4), -1, (5, 6), 4),
+        ((5, 6, 3), None, (5, 6, 3), 3),
+        ((4, 5, 6, 3), "auto", (4, 5, 6), 3),
+        ((9, 4, 5, 6), 0, (4, 5, 6), 9),
+        ((1, 1), "auto", (1, 1), 3),
+    ],
+)
+def test_axes(given, axis, shape, n_channels):
+    image = np.random.default_rng(0).integers(0, 256, given).astype(np.uint8)
+    picture = as_picture(image, channel_axis=axis)
+    assert picture.shape == shape and picture.n_channels == n_channels
+    assert picture.values.shape == picture.colours.shape == (*shape, n_channels)
+    assert picture.values.dtype == picture.colours.dtype == np.float32
+    assert picture.rgb.shape == (*shape, 3) and picture.rgb.dtype == np.uint8
+
+
+def test_channels_keep_their_proportions_and_their_order():
+    image = np.zeros((2, 2, 6))
+    image[0, 0] = [-10, 0, 10, 20, 30, 40]
+    values = as_picture(image, channel_axis=-1).values
+    np.testing.assert_allclose(values[0, 0], [0, 0.2, 0.4, 0.6, 0.8, 1.0], atol=1e-5)
+    np.testing.assert_allclose(values[1, 1], 0.2, atol=1e-5)
+
+
+def test_a_picture_in_0_to_1_may_overshoot():
+    image = np.linspace(0, 1.08, 12).reshape(3, 4)
+    np.testing.assert_allclose(as_picture(image).values[..., 0], image / 1.08, atol=1e-5)
+
+
+def test_a_picture_passes_as_it_is():
+    picture = as_picture(RGB)
+    assert as_picture(picture) is picture
+
+
+def test_black_to_white_is_a_distance_of_100_in_any_number_of_channels():
+    for n_channels in (1, 2, 3, 5, 12):
+        ends = np.array([np.zeros(n_channels), np.ones(n_channels)])[None]
+        colours = as_picture(ends, channel_axis=-1).colours[0]
+        assert np.linalg.norm(colours[1] - colours[0]) == pytest.approx(100, abs=0.01)
+
+
+def test_cielab_is_that_of_skimage():
+    steps = np.concatenate([np.arange(0, 30), np.arange(30, 256, 15), [254, 255]])
+    rgb = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(-1, 1, 3).astype(np.uint8)
+    assert np.abs(cielab(as_picture(rgb).codes) - color.rgb2lab(rgb)).max() < 2e-3
+
+
+def test_mask_hides_what_is_not_finite_and_has_a_say_in_the_range():
+    image = np.array([[0.0, 1.0], [np.nan, 1e30]])
+    picture = as_picture(image, mask=[[True, True], [False, False]])
+    assert picture.rgb[..., 0].tolist() == [[0, 255], [0, 255]]
+
+
+@pytest.mark.parametrize(
+    ("image", "keywords", "message"),
+    [
+        (np.zeros((0, 5)), {}, "image must hold at least one pixel; received (0, 5)"),
+        (np.zeros((5, 5, 0)), {}, "image must hold at least one pixel; received (5, 5, 0)"),
+        (np.zeros(5), {}, "image must have two or three axes, and one of channels or none; received (5,)"),
+        (
+            np.zeros((2, 2, 2, 2, 2)),
+            {},
+            "image must have two or three axes, and one of channels or none; received (2, 2, 2, 2, 2)",
+        ),
+        (7, {}, "image must have two or three axes, and one of channels or none; received ()"),
+        (
+            np.zeros((3, 4)),
+            {"channel_axis": 0},
+            "image must have two or three axes, and one of channels or none; received (3, 4)",
+        ),
+        (
+            np.zeros((3, 4)),
+            {"channel_axis": 2},
+            "channel_axis must be None, 'auto' or an axis of the image of 2 axes; received 2",
+        ),
+        (
+            np.zeros((3, 4)),
+            {"channel_axis": "last"},
+            "channel_axis must be None, 'auto' or an axis of the image of 2 axes; received 'last'",
+        ),
+        (np.array([[1.0, np.nan]]), {}, "image must hold finite numbers; received nan"),
+        (np.array([[1.0, np.inf]]), {}, "image must hold finite numbers; received inf"),
+        (
+            np.array([[1.0, np.nan]]),
+            {"mask": [[False, True]]},
+            "image must hold finite numbers inside the mask; received nan",
+        ),
+        (np.array([["a", "b"]]), {}, "image must be an array of numbers; received 'str32'"),
+        (np.zeros((3, 3), complex), {}, "image must be an array of numbers; received 'complex128'"),
+        ("cat.jpg", {}, "image must be an array of numbers; received 'str224'"),
+        ([[1, 2], [3]], {}, "image must be an array of numbers; received [[1, 2], [3]]"),
+        (np.zeros((3, 4)), {"mask": np.ones((4, 3), bool)}, "mask must have the image's shape (3, 4); received (4, 3)"),
+        (np.zeros((3, 4)), {"mask": np.zeros((3, 4), bool)}, "mask must leave some pixel inside; received 'all False'"),
+        (
+            np.ma.array(np.zeros((3, 4)), mask=True),
+            {},
+            "image must have a pixel that is not masked; received 'all masked'",
+        ),
+        (
+            np.zeros((3, 4, 4), np.uint8),
+            {},
+            "image must have a pixel that is not transparent; received 'an opacity of 0 everywhere'",
+        ),
+        (
+            np.ma.array(np.zeros((2, 2)), mask=[[True, True], [False, False]]),
+            {"mask": [[True, True], [False, False]]},
+            "mask must leave some pixel inside that is neither masked nor transparent; received 'none'",
+        ),
+        (
+            np.zeros((3, 4, 5)),
+            {"channel_axis": True},
+            "channel_axis must be None, 'auto' or an axis of the image of 3 axes; received True",
+        ),
+        (
+            np.zeros((3, 4)),
+            {"mask": np.ones((3, 4))},
+            "mask must be True inside and False outside; received 'float64'",
+        ),
+    ],
+)
+def test_bad_images_are_refused_in_one_line(image, keywords, message):
+    with pytest.raises(ValueError) as caught:
+        as_picture(image, **keywords)
+    assert str(caught.value) == message
+
+
+def test_a_picture_is_frozen():
+    with pytest.raises(AttributeError):
+        as_picture(RGB).codes = None
+    assert isinstance(as_picture(RGB), Picture)

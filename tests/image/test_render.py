@@ -1,0 +1,154 @@
+"""Pictures to look at: what is drawn where, and readable on anything."""
+
+import numpy as np
+import pytest
+from skimage import data
+
+from spinseg.image.picture import as_picture
+from spinseg.image.render import DARK, LIGHT, boundaries, label_colours, mean_colours, overlay, probability_picture
+
+HALVES = np.repeat([[0, 0, 0, 1, 1, 1]], 4, axis=0)
+
+
+def test_boundaries_against_a_loop():
+    labels = np.random.default_rng(0).integers(-1, 3, (7, 5, 4))
+    expected = np.zeros(labels.shape, bool)
+    for place in np.ndindex(labels.shape):
+        for axis in range(3):
+            for step in (-1, 1):
+                other = list(place)
+                other[axis] += step
+                if 0 <= other[axis] < labels.shape[axis]:
+                    expected[place] |= labels[place] != labels[tuple(other)]
+    assert np.array_equal(boundaries(labels), expected)
+    assert not boundaries(np.zeros((3, 3), int)).any()
+
+
+@pytest.mark.parametrize("grey", [0, 60, 128, 200, 255])
+def test_boundaries_show_on_dark_and_on_light_pictures(grey):
+    drawn = overlay(np.full((4, 6), grey, np.uint8), HALVES).astype(int)
+    lightness = drawn.mean(axis=-1)
+    assert np.abs(lightness[:, 2:4] - grey).max(axis=1).min() > 80
+    assert np.all(drawn[:, [0, 1, 4, 5]] == grey)
+
+
+@pytest.mark.parametrize("grey", [0, 128, 255])
+@pytest.mark.parametrize("falling", [False, True])
+def test_slanting_boundaries_show_too(grey, falling):
+    labels = np.tri(40, dtype=int)
+    labels = labels if falling else labels[:, ::-1]
+    drawn = overlay(np.full((40, 40), grey, np.uint8), labels)
+    for colour in (LIGHT, DARK):
+        assert np.count_nonzero((drawn == colour).all(axis=-1).any(axis=1)) >= 39
+
+
+@pytest.mark.parametrize(("longest", "wide"), [(6, 1), (650, 1), (1300, 2), (4000, 6)])
+def test_boundaries_are_as_wide_as_the_picture_asks_for(longest, wide):
+    labels = np.repeat([[0, 1]], longest // 2, axis=1) + np.zeros((20, 1), int)
+    drawn = overlay(np.full(labels.shape, 128, np.uint8), labels)[10]
+    middle = longest // 2
+    assert np.all(drawn[middle - wide : middle] == LIGHT) and np.all(drawn[middle : middle + wide] == DARK)
+    assert np.all(drawn[: middle - wide] == 128) and np.all(drawn[middle + wide :] == 128)
+
+
+def test_a_wide_boundary_goes_round_corners_as_a_disc_would():
+    labels = np.zeros((1950, 1950), np.int32)
+    labels[900:1000, 900:1000] = 1
+    light = (overlay(np.full(labels.shape, 128, np.uint8), labels) == LIGHT).all(axis=-1)
+    assert light[897:900, 900:1000].all() and not light[896].any()
+    corner = light[897:900, 897:900]  # pixels up to 3 along each axis from the corner of the square
+    assert corner[2, 2] and not corner[0, 0]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 6), (3, 4, 5)])
+def test_all_of_a_picture_may_be_outside(shape):
+    labels, image = np.full(shape, -1), np.full(shape, 0.2)
+    for picture in (image, as_picture(image, channel_axis=None)):
+        assert np.all(overlay(picture, labels, channel_axis=None) == 51 // 3 + 170)
+        assert np.all(mean_colours(picture, labels, channel_axis=None) == 255)
+    assert not boundaries(labels).any()
+
+
+def test_overlay_draws_on_boundaries_only_and_changes_no_input():
+    image = data.chelsea()[:60, :80]
+    labels = np.add.outer(np.arange(60) // 20 * 4, np.arange(80) // 20)
+    kept = image.copy()
+    drawn = overlay(image, labels)
+    assert drawn.dtype == np.uint8 and drawn.shape == (60, 80, 3)
+    assert np.array_equal(drawn[~boundaries(labels)], image[~boundaries(labels)])
+    assert np.array_equal(image, kept)
+    assert np.array_equal(overlay(image / 255, labels), drawn) and np.array_equal(
+        overlay(as_picture(image), labels), drawn
+    )
+
+
+def test_the_outside_is_faded():
+    labels = np.where(np.arange(6) < 4, 0, -1) + np.zeros((4, 1), int)
+    image = np.full((4, 6), 0.2)
+    image[:, 5] = np.nan
+    drawn = overlay(image, labels)
+    assert drawn[0, 0].tolist() == [51, 51, 51] and drawn[0, 5].tolist() == [170, 170, 170]
+
+
+def test_mean_colours():
+    image = np.zeros((4, 6, 3), np.uint8)
+    image[:, 0] = (30, 60, 90)
+    image[:, 3:] = (10, 200, 255)
+    labels = HALVES.copy()
+    labels[0, 0] = -1
+    painted = mean_colours(image, labels)
+    assert painted.dtype == np.uint8
+    assert painted[0, 0].tolist() == [255, 255, 255]
+    assert painted[1, 0].tolist() == np.rint(np.array([30, 60, 90]) * 3 / 11).astype(int).tolist()
+    assert painted[0, 4].tolist() == [10, 200, 255]
+
+
+@pytest.mark.parametrize("shape", [(5, 6, 7), (5, 6)])
+def test_volumes_and_many_channels_can_be_shown(shape):
+    image = np.random.default_rng(0).random((*shape, 5))
+    labels = np.zeros(shape, int)
+    assert overlay(image, labels, channel_axis=-1).shape == (*shape, 3)
+    assert mean_colours(image, labels, channel_axis=-1).shape == (*shape, 3)
+
+
+def test_label_colours_are_distinct_and_stable():
+    assert label_colours(0).shape == (0, 3)
+    many = label_colours(2500)
+    assert many.dtype == np.uint8 and len(np.unique(many[:1000], axis=0)) == 1000
+    for n in (1, 2, 9, 16, 17, 300, 1000):
+        assert np.array_equal(label_colours(n), many[:n])
+    for n, apart in [(6, 70), (12, 50), (20, 35), (50, 20)]:
+        colours = as_picture(many[None, :n]).colours[0]
+        gaps = np.linalg.norm(colours[:, None] - colours, axis=-1) + np.diag(np.full(n, np.inf))
+        assert gaps.min() > apart
+
+
+def test_a_palette_handed_out_may_be_changed():
+    label_colours(5)[:] = 0
+    assert label_colours(5).any()
+
+
+def test_probability_picture_gets_lighter():
+    drawn = probability_picture(np.linspace(0, 1, 50).reshape(5, 10))
+    assert drawn.dtype == np.uint8 and drawn.shape == (5, 10, 3)
+    assert drawn[0, 0].tolist() == [0, 0, 4] and drawn[-1, -1].tolist() == [252, 253, 191]
+    assert np.all(np.diff(as_picture(drawn).colours[..., 0].ravel()) > 0)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: overlay(np.zeros((3, 3)), HALVES), "labels must have the image's shape (3, 3); received (4, 6)"),
+        (lambda: mean_colours(np.zeros((3, 3)), HALVES), "labels must have the image's shape (3, 3); received (4, 6)"),
+        (lambda: boundaries([[0.5]]), "labels must be whole numbers; received 'float64'"),
+        (lambda: boundaries([[0, -2]]), "labels must number pixels from 0, with -1 outside; received [[ 0 -2]]"),
+        (lambda: boundaries(np.zeros((0, 3), int)), "labels must number pixels from 0, with -1 outside; received []"),
+        (lambda: label_colours(-1), "n must be a whole number of at least 0; received -1"),
+        (lambda: probability_picture([[0.5, 1.5]]), "probability must lie in 0..1; received 1.5"),
+        (lambda: probability_picture([[np.nan]]), "probability must be finite; received nan"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(act, message):
+    with pytest.raises(ValueError) as caught:
+        act()
+    assert str(caught.value) == message

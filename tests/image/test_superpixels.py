@@ -1,0 +1,233 @@
+"""Sites and the graph of those that touch: against loops over pixels, and properties over kinds, shapes and masks."""
+
+import itertools
+
+import numpy as np
+import pytest
+from skimage import data
+from skimage.measure import label
+
+import spinseg.image.superpixels as module
+from spinseg.image.adjacency import grid_graph, region_adjacency
+from spinseg.image.features import site_means, site_sizes
+from spinseg.image.picture import as_picture
+from spinseg.image.superpixels import superpixels
+
+PHOTO = data.chelsea()[60:160, 100:230]
+KINDS = ["slic", "watershed", "felzenszwalb", "grid", "pixels"]
+
+
+def assert_sites(sites, shape, inside=None):
+    """Int32, numbered in reading order, connected, and just where they should be."""
+    assert sites.dtype == np.int32 and sites.shape == shape
+    assert np.array_equal(sites >= 0, np.ones(shape, bool) if inside is None else inside)
+    numbers, first = np.unique(sites[sites >= 0], return_index=True)
+    assert numbers.tolist() == list(range(len(numbers))) and np.all(np.diff(first) > 0)
+    assert label(sites + 1, connectivity=1, background=0).max() == len(numbers)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sites_of_a_photograph(kind):
+    sites = superpixels(PHOTO, kind=kind)
+    assert_sites(sites, PHOTO.shape[:2])
+    if kind != "pixels":
+        wanted = PHOTO.shape[0] * PHOTO.shape[1] / 60
+        assert abs(sites.max() + 1 - wanted) < 0.2 * wanted
+        assert site_sizes(sites).min() >= 15
+
+
+@pytest.mark.parametrize("kind", KINDS[:4])
+@pytest.mark.parametrize("n_sites", [1, 7, 60, 1000])
+def test_as_many_sites_as_asked(kind, n_sites):
+    sites = superpixels(PHOTO, kind=kind, n_sites=n_sites)
+    assert_sites(sites, PHOTO.shape[:2])
+    assert n_sites / 1.5 <= sites.max() + 1 <= 1.5 * n_sites
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (1, 7), (9, 1), (3, 40), (1, 1, 1), (2, 2, 2), (5, 1, 6), (6, 9, 8)])
+@pytest.mark.parametrize("content", ["constant", "noise"])
+def test_any_shape_and_any_content(kind, shape, content):
+    image = np.full(shape, 0.5)
+    if content == "noise":
+        image = np.random.default_rng(1).random(shape)
+    if kind == "felzenszwalb" and len(shape) == 3:
+        with pytest.raises(ValueError, match=r"^kind must be another than 'felzenszwalb' for a volume; received 'felz"):
+            superpixels(image, kind=kind, channel_axis=None)
+        return
+    for n_sites in [None] if kind == "pixels" else [None, 1, 3, 10**6]:
+        sites = superpixels(image, kind=kind, n_sites=n_sites, channel_axis=None)
+        assert_sites(sites, shape)
+        if n_sites == 1 and kind != "felzenszwalb":
+            assert sites.max() == 0
+        if n_sites == 10**6 and kind in ("slic", "watershed", "grid"):
+            assert sites.max() + 1 == image.size
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_site_lies_inside_the_mask(kind):
+    rng = np.random.default_rng(3)
+    rows, columns = np.ogrid[:100, :130]
+    disc = (rows - 50) ** 2 + (columns - 60) ** 2 < 35**2
+    for mask in [disc, disc & (rng.random(disc.shape) < 0.7), rng.random(disc.shape) < 0.1]:
+        sites = superpixels(PHOTO, kind=kind, mask=mask)
+        assert_sites(sites, mask.shape, mask)
+        if kind != "pixels":  # a fragment is left only where it touches nothing
+            alone = np.bincount(region_adjacency(sites).graph.edges.ravel(), minlength=sites.max() + 1) == 0
+            assert np.all(alone | (site_sizes(sites) >= 15))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mask_without_outside_changes_nothing(kind):
+    assert np.array_equal(superpixels(PHOTO, kind=kind, mask=np.ones((100, 130), bool)), superpixels(PHOTO, kind=kind))
+
+
+def test_what_lies_outside_the_mask_has_no_say():
+    image = (PHOTO / 255.0)[..., 0]
+    mask = np.zeros(image.shape, bool)
+    mask[20:60, 30:90] = True
+    expected = superpixels(image, mask=mask)
+    assert np.array_equal(superpixels(np.where(mask, image, np.nan), mask=mask), expected)
+    assert np.array_equal(superpixels(image[20:60, 30:90]), expected[20:60, 30:90])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_value_range_order_in_memory_and_repetition_do_not_matter(kind):
+    expected = superpixels(PHOTO, kind=kind)
+    kept = PHOTO.copy()
+    for same in [PHOTO, PHOTO / 255, PHOTO.astype(np.float32), PHOTO.astype(np.uint16) * 257, np.asfortranarray(PHOTO)]:
+        assert np.array_equal(superpixels(same, kind=kind), expected)
+    assert np.array_equal(PHOTO, kept)
+
+
+@pytest.mark.parametrize("kind", ["slic", "watershed", "grid"])
+@pytest.mark.parametrize("n_channels", [None, 3, 7])
+def test_volumes(kind, n_channels):
+    shape = (12, 20, 24)
+    image = np.random.default_rng(0).random(shape if n_channels is None else (*shape, n_channels))
+    sites = superpixels(image, kind=kind)
+    assert_sites(sites, shape)
+    assert 48 < sites.max() + 1 < 192
+
+
+def test_sites_follow_colours():
+    image = np.zeros((60, 60, 3), np.uint8)
+    image[:, 31:] = (200, 30, 30)
+    for kind, slack in [("slic", 0), ("watershed", 1), ("felzenszwalb", 0)]:  # a slope is a pixel wide on either side
+        sites = superpixels(image, kind=kind)
+        assert not set(sites[:, : 31 - slack].ravel()) & set(sites[:, 31 + slack :].ravel())
+
+
+def test_colour_varies_less_within_sites_than_within_those_of_skimage_alone():
+    from skimage.segmentation import slic
+
+    colours = as_picture(PHOTO).colours
+    left = []
+    for sites in [superpixels(PHOTO), slic(PHOTO, n_segments=PHOTO.shape[0] * PHOTO.shape[1] // 60, start_label=0)]:
+        left.append(np.square(colours - site_means(colours, sites)[sites]).sum())
+    assert left[0] < left[1]
+
+
+def test_fragments_join_the_neighbour_of_the_nearest_colour():
+    pieces = np.array([[0, 0, 0, 0], [0, 1, 2, 2], [2, 2, 2, 2]])
+    for value, expected in [(1.0, 0), (9.0, 2)]:
+        colours = np.array([0.0, value, 10.0])[pieces][..., None]
+        joined = module._without_fragments(pieces, colours, smallest=2)
+        assert joined[1, 1] == joined[{0: (0, 0), 2: (2, 0)}[expected]]
+        assert len(np.unique(joined)) == 2
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        (
+            {"kind": "quickshift"},
+            "kind must be one of 'slic', 'watershed', 'felzenszwalb', 'grid', 'pixels'; received 'quickshift'",
+        ),
+        ({"n_sites": 0}, "n_sites must be a whole number of at least 1; received 0"),
+        ({"n_sites": 2.5}, "n_sites must be a whole number of at least 1; received 2.5"),
+        ({"kind": "pixels", "n_sites": 4}, "n_sites must be None where every pixel is a site; received 4"),
+        ({"compactness": 0}, "compactness must be a finite number above 0; received 0"),
+        ({"mask": np.ones((2, 2), bool)}, "mask must have the image's shape (100, 130); received (2, 2)"),
+    ],
+)
+def test_bad_wishes_are_refused_in_one_line(keywords, message):
+    with pytest.raises(ValueError) as caught:
+        superpixels(PHOTO, **keywords)
+    assert str(caught.value) == message
+
+
+def brute_adjacency(sites, image):
+    """Edge -> (boundary length, contrast), by a loop over pixels and axes."""
+    found = {}
+    for place in itertools.product(*map(range, sites.shape)):
+        for axis in range(sites.ndim):
+            other = tuple(p + (a == axis) for a, p in enumerate(place))
+            if other[axis] == sites.shape[axis]:
+                continue
+            pair = sites[place], sites[other]
+            if pair[0] != pair[1] and min(pair) >= 0:
+                step = np.mean([abs(float(x) - float(y)) for x, y in zip(image[place], image[other], strict=True)])
+                found.setdefault((min(pair), max(pair)), []).append(step)
+    return {edge: (len(steps), np.mean(steps)) for edge, steps in sorted(found.items())}
+
+
+@pytest.mark.parametrize("shape", [(9, 11), (4, 5, 6), (1, 8), (6, 1), (20,)])
+@pytest.mark.parametrize("n_channels", [1, 4])
+@pytest.mark.parametrize("lowest", [0, -1])
+def test_region_adjacency_against_a_loop_over_pixels(shape, n_channels, lowest):
+    rng = np.random.default_rng(5)
+    sites = rng.integers(lowest, 8, shape)
+    image = rng.integers(0, 256, (*shape, n_channels)).astype(np.uint8)
+    kept = sites.copy(), image.copy()
+    expected = brute_adjacency(sites, image)
+    found = region_adjacency(sites, contrast_of=image)
+    assert [tuple(edge) for edge in found.graph.edges.tolist()] == list(expected)
+    assert found.graph.n_sites == sites.max() + 1
+    assert found.boundary_length.tolist() == [length for length, _ in expected.values()]
+    np.testing.assert_allclose(found.contrast, [contrast for _, contrast in expected.values()], rtol=1e-5)
+    assert found.contrast.dtype == np.float32
+    assert np.array_equal(sites, kept[0]) and np.array_equal(image, kept[1])
+    assert region_adjacency(sites).contrast is None
+
+
+def test_region_adjacency_of_a_photograph_against_a_loop():
+    sites = superpixels(PHOTO)
+    colours = as_picture(PHOTO).colours
+    expected = brute_adjacency(sites, colours)
+    found = region_adjacency(sites, colours)
+    assert [tuple(edge) for edge in found.graph.edges.tolist()] == list(expected)
+    assert found.boundary_length.tolist() == [length for length, _ in expected.values()]
+    np.testing.assert_allclose(found.contrast, [contrast for _, contrast in expected.values()], rtol=1e-4)
+
+
+def test_pixels_as_sites_give_the_grid_graph():
+    for shape in [(4, 6), (3, 4, 5), (1, 1)]:
+        found = region_adjacency(superpixels(np.zeros(shape), kind="pixels", channel_axis=None))
+        expected = grid_graph(shape)
+        assert sorted(map(tuple, expected.edges.tolist())) == list(map(tuple, found.graph.edges.tolist()))
+        assert np.all(found.boundary_length == 1)
+
+
+def test_no_edge_crosses_the_outside():
+    assert region_adjacency([[0, -1, 1]]).graph.n_edges == 0
+
+
+@pytest.mark.parametrize(
+    ("sites", "contrast_of", "message"),
+    [
+        ([[0.0, 1.0]], None, "sites must be whole numbers; received 'float64'"),
+        ([[-2, 1]], None, "sites must number pixels from 0, some of them, with -1 outside; received [[-2 1]]"),
+        ([[-1, -1]], None, "sites must number pixels from 0, some of them, with -1 outside; received [[-1 -1]]"),
+        (np.zeros((0, 3), int), None, "sites must number pixels from 0, some of them, with -1 outside; received []"),
+        (
+            [[0, 1]],
+            [[1.0]],
+            "contrast_of must have the sites' shape (1, 2), and one axis of channels or none; received (1, 1)",
+        ),
+    ],
+)
+def test_bad_sites_are_refused_in_one_line(sites, contrast_of, message):
+    with pytest.raises(ValueError) as caught:
+        region_adjacency(sites, contrast_of)
+    assert str(caught.value) == message

@@ -1,0 +1,208 @@
+"""Diagnostics: against ArviZ itself, and on chains made to agree, to disagree or to stand still."""
+
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from scipy.stats import entropy as scipy_entropy
+
+import spinseg as ss
+from spinseg.inference.diagnostics import diagnose, to_arviz, traces
+from spinseg.inference.estimates.pairs import count_clusters, separation_probability
+
+GRAPH = ss.SiteGraph(6, [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]])
+MODEL = ss.Model(GRAPH, ss.PoissonGamma([1, 2, 2, 4, 5, 9]), ss.DirichletProcess(1.0), beta=0.3)
+SAMPLED = ss.sample(MODEL, sweeps=400, chains=3, burn_in=45, thin=7, rng=0)
+
+
+def made(log_posterior, n_clusters=None, labels=None, seconds=2.0):
+    """Chains of these traces, every sweep a draw."""
+    log_posterior = np.asarray(log_posterior, float)
+    n_clusters = np.full(log_posterior.shape, 2, np.int32) if n_clusters is None else np.asarray(n_clusters, np.int32)
+    labels = np.tile(np.array([0, 0, 1, 1, 1, 1], np.int32), (*log_posterior.shape, 1)) if labels is None else labels
+    return replace(
+        SAMPLED, labels=labels, log_posterior=log_posterior, n_clusters=n_clusters, seconds=seconds, burn_in=0, thin=1
+    )
+
+
+def noise(chains=4, draws=500, seed=0):
+    return np.random.default_rng(seed).normal(size=(chains, draws))
+
+
+def test_quantities_equal_their_definitions():
+    found = traces(SAMPLED, GRAPH)
+    assert found["log_posterior"].shape == found["n_clusters"].shape == (3, 355)
+    assert found["entropy"].shape == found["edge_agreement"].shape == SAMPLED.labels.shape[:2] == (3, 50)
+    np.testing.assert_array_equal(found["log_posterior"], SAMPLED.log_posterior[:, 45:])
+    for c, d in np.ndindex(3, 50):
+        draw = SAMPLED.labels[c, d]
+        assert found["entropy"][c, d] == pytest.approx(scipy_entropy(np.bincount(draw), base=2))
+        assert found["edge_agreement"][c, d] == pytest.approx(1 - separation_probability(draw, GRAPH.edges).mean())
+    assert "edge_agreement" not in traces(SAMPLED)
+
+
+def test_equal_sizes_have_equal_entropies():
+    labels = np.array([[[0, 1, 1, 2, 2, 2], [0, 0, 0, 1, 1, 2], [0, 0, 1, 2, 2, 2]]], np.int32)
+    assert np.ptp(traces(made(noise(1, 3), labels=labels))["entropy"]) == 0.0
+
+
+def test_without_edges_all_of_them_agree():
+    assert (traces(SAMPLED, ss.SiteGraph(6, []))["edge_agreement"] == 1.0).all()
+
+
+def test_the_table_equals_arviz():
+    found = diagnose(SAMPLED, GRAPH)
+    for name, raw in traces(SAMPLED, GRAPH).items():
+        row = found.table[name]
+        trace = np.round(raw / (1e-10 * max(np.abs(raw).max(), 1.0)))  # other units part values that tie once folded
+        assert row.r_hat == pytest.approx(array_stats.rhat(trace, method="rank"))
+        assert row.ess_bulk == pytest.approx(array_stats.ess(trace, method="bulk"))
+        assert row.ess_tail == pytest.approx(array_stats.ess(trace, method="tail", prob=0.05))
+        assert row.ess_per_second == pytest.approx(row.ess_bulk / SAMPLED.seconds)
+        assert row.chain_means == pytest.approx(raw.mean(axis=1))
+        assert row.sd == pytest.approx(raw.std())
+
+
+def test_the_drift_of_a_running_sum_is_no_signal():
+    trace = np.minimum(noise(), 0.5)  # many draws at the largest value, as at the mode of a small posterior
+    drifting = trace + 1e-13 * np.arange(500)
+    assert diagnose(made(drifting), GRAPH).table["log_posterior"].ess_tail == pytest.approx(
+        array_stats.ess(trace, method="tail", prob=0.05)
+    )
+    assert array_stats.ess(drifting, method="tail", prob=0.05) < 100
+
+
+def test_chains_that_agree():
+    found = diagnose(made(noise(), np.random.default_rng(1).integers(5, 9, (4, 500))), GRAPH)
+    assert found.agree is True
+    assert found.verdict.startswith("Four chains agree: R-hat is at most 1.0")
+    assert "the fewest effective draws are" in found.verdict
+
+
+def test_chains_that_do_not_agree():
+    centre = np.array([[9], [9], [14], [14]])
+    found = diagnose(made(noise() + centre / 2, np.random.default_rng(1).integers(-1, 2, (4, 500)) + centre), GRAPH)
+    assert found.agree is False
+    assert found.verdict.startswith("The chains do not agree: R-hat of the number of clusters is ")
+    told = re.search(r"\(chain means ([0-9., ]+)\), that of the log posterior ", found.verdict)
+    assert [float(mean) for mean in told[1].split(", ")] == pytest.approx([9, 9, 14, 14], abs=0.3)  # 8 standard errors
+    assert found.table["n_clusters"].r_hat > 1.5
+
+
+def test_one_quantity_apart_is_enough():
+    labels = np.tile(np.array([0, 0, 1, 1, 1, 1], np.int32), (2, 500, 1))
+    labels[1] = [0, 1, 1, 1, 0, 1]  # as many clusters, of the same sizes
+    found = diagnose(made(noise(2), labels=labels), GRAPH)
+    assert found.agree is False
+    assert "R-hat of the share of edges within clusters is infinite (chain means 0.800, 0.400)" in found.verdict
+    assert found.table["edge_agreement"].r_hat == np.inf
+    assert found.table["entropy"].r_hat == 1.0
+
+
+@pytest.mark.parametrize("drift", [0.0, 1e-12])
+def test_chains_that_stand_still_apart_do_not_agree(drift):
+    still = np.broadcast_to(np.array([[-100.1], [-100.1], [-250.3]]), (3, 40)) + drift * noise(3, 40)
+    found = diagnose(made(still), GRAPH)
+    assert found.agree is False and found.table["log_posterior"].r_hat == np.inf
+    assert "the log posterior is infinite (chain means -100.1, -100.1, -250.3)" in found.verdict
+    assert 0 < found.table["log_posterior"].ess_bulk < 10
+
+
+def test_a_jump_between_halves_is_a_disagreement_too():
+    found = diagnose(made(np.repeat([[1.1, 7.3], [1.1, 7.3]], 15, axis=1)), GRAPH)
+    assert found.agree is False and found.table["log_posterior"].r_hat == np.inf
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_chains_that_stand_still_together_agree_with_a_warning(odd):
+    still = np.full((2, 601), -1234.567) + 1e-12 * noise(2, 601)  # the drift of a running sum
+    if odd:
+        still[0, 300] = 0.0  # the middle draw, which is in neither half
+    found = diagnose(made(still), GRAPH)
+    assert found.agree is True
+    assert found.verdict.startswith("Two chains agree, but nothing in them ever varied")
+    row = found.table["log_posterior"]
+    assert (row.r_hat, row.ess_bulk, row.ess_tail, row.sd) == (1.0, 1202.0, 1202.0, 0.0)
+
+
+def test_one_chain_has_nothing_to_compare_with():
+    found = diagnose(made(noise(1)), GRAPH)
+    assert found.agree is None and found.table["log_posterior"].r_hat is None
+    assert found.verdict.startswith("One chain: nothing to compare with")
+    assert found.table["log_posterior"].ess_bulk == pytest.approx(array_stats.ess(noise(1), method="bulk"))
+
+
+@pytest.mark.parametrize("draws", [0, 1, 3])
+def test_too_few_draws_are_said_to_be_too_few(draws):
+    found = diagnose(made(noise(4, draws)), GRAPH)
+    assert found.agree is None
+    assert found.verdict.startswith(f"Too few draws to judge: {draws} in each chain")
+
+
+def test_few_effective_draws_are_pointed_out():
+    found = diagnose(made(noise(2, 30, seed=4)), GRAPH)
+    assert found.agree is True
+    assert (
+        found.verdict.startswith("Two chains agree so far") and "and 200 are advised. Sample longer." in found.verdict
+    )
+
+
+def test_traces_are_judged_where_draws_are_too_few():
+    chains = made(noise(2, 600) + np.array([[0], [9]]))
+    found = diagnose(replace(chains, labels=chains.labels[:, :2], thin=300), GRAPH)
+    assert found.agree is False
+    assert found.verdict.endswith(
+        "too few draws, 2 in each chain, to judge the entropy of the cluster sizes and the share of edges within clusters."
+    )
+
+
+@pytest.mark.parametrize("chains", [1, 2, 4, 12])
+@pytest.mark.parametrize("draws", [0, 1, 3, 4, 5, 6, 7, 50])
+@pytest.mark.parametrize("kind", ["noise", "still", "apart", "two values"])
+def test_no_nan_is_ever_shown(kind, chains, draws):
+    trace = {
+        "noise": noise(chains, draws),
+        "still": np.zeros((chains, draws)),
+        "apart": np.zeros((chains, draws)) + np.arange(chains)[:, None],
+        "two values": (noise(chains, draws) > 0).astype(float),
+    }[kind]
+    found = diagnose(made(trace, seconds=0.0), GRAPH)
+    assert "nan" not in str(found) and "None" not in str(found) and len(found.verdict) > 20
+    assert found.agree is not None or draws < 4 or chains == 1
+    assert kind != "apart" or not found.agree
+
+
+def test_the_table_is_printed_with_its_verdict():
+    lines = str(diagnose(SAMPLED, GRAPH)).splitlines()
+    assert [line.split()[0] for line in lines[1:5]] == ["log_posterior", "n_clusters", "entropy", "edge_agreement"]
+    assert lines[5].startswith("Three chains")
+
+
+def test_a_foreign_graph_and_an_infinite_trace_are_refused():
+    with pytest.raises(ValueError, match="graph must have the 6 sites of the chains; received 2"):
+        diagnose(SAMPLED, ss.SiteGraph(2, []))
+    with pytest.raises(ValueError, match="log_posterior must be finite; received -inf"):
+        diagnose(made(np.full((2, 9), -np.inf)), GRAPH)
+
+
+def test_export_to_arviz():
+    for module in ("arviz_base", "xarray"):
+        pytest.importorskip(module, reason='needs the extra "spinseg[diagnostics]"')
+    tree = to_arviz(SAMPLED, GRAPH)
+    np.testing.assert_array_equal(tree["partition"]["labels"], SAMPLED.labels)
+    assert tree["partition"]["labels"].dims == ("chain", "draw", "site")
+    # Each draw stands beside the traces of its own sweep.
+    np.testing.assert_array_equal(tree["posterior"]["n_clusters"], count_clusters(SAMPLED.labels))
+    exact = [[MODEL.log_posterior(draw) for draw in draws] for draws in SAMPLED.labels]
+    np.testing.assert_allclose(tree["sample_stats"]["lp"], exact, atol=1e-9)
+    assert set(tree["posterior"].data_vars) == {"n_clusters", "entropy", "edge_agreement"}
+    assert "edge_agreement" not in to_arviz(SAMPLED)["posterior"]
+
+
+def test_export_without_arviz_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz_base", None)
+    with pytest.raises(ImportError, match=r'pip install "spinseg\[diagnostics\]"'):
+        to_arviz(SAMPLED, GRAPH)

@@ -1,0 +1,144 @@
+"""Chains laid down and taken up again, in memory, from files, after kills: bit by bit the uninterrupted run."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import model_cases
+import spinseg as ss
+from chain_cases import KINDS, assert_same
+from effort import exhaustive
+from spinseg.image.adjacency import grid_graph
+
+SHARED = {"chains": 2, "burn_in": 20, "thin": 3}
+
+
+@pytest.fixture(scope="module")
+def model():
+    graph = grid_graph((8, 8))
+    beta = np.random.default_rng(1).normal(0.2, 0.4, graph.n_edges)
+    return ss.Model(graph, model_cases.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), beta)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_going_on_is_the_same_as_never_having_stopped(model, kind, tmp_path):
+    keywords = SHARED | KINDS[kind]
+    whole = ss.sample(model, 120, rng=5, **keywords)
+    part = ss.sample(model, 41, rng=5, **keywords)
+    for _ in range(2):  # resuming leaves what it resumes from as it was
+        assert_same(ss.sample(model, 120, resume_from=part, **keywords), whole)
+    part.save(tmp_path / "part.npz")
+    again = ss.sample(model, 77, resume_from=tmp_path / "part.npz", checkpoint=tmp_path / "on.npz", **keywords)
+    assert_same(ss.sample(model, 120, resume_from=tmp_path / "on.npz", workers=1, **keywords), whole)
+    loaded = ss.Chains.load(tmp_path / "on.npz")
+    assert_same(loaded, again)
+    assert loaded.seconds >= part.seconds
+
+
+def test_an_interrupted_run_goes_on(model, tmp_path):
+    keywords = SHARED | KINDS["tempered"]
+    whole = ss.sample(model, 600, rng=5, **keywords)
+
+    def stop(at):
+        if at.done > 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(ss.SamplingInterrupted) as stopped:
+        ss.sample(model, 600, rng=5, progress=stop, checkpoint=tmp_path / "run.npz", **keywords)
+    assert stopped.value.chains.n_sweeps < 600
+    assert_same(ss.sample(model, 600, resume_from=tmp_path / "run.npz", **keywords), whole)
+    assert_same(ss.sample(model, 600, resume_from=stopped.value.chains, **keywords), whole)
+
+
+def test_netcdf(model, tmp_path):
+    for needed in ("h5netcdf", "h5py", "xarray"):
+        pytest.importorskip(needed, reason="NetCDF needs the extra [diagnostics]")
+    part = ss.sample(model, 30, rng=5, **SHARED)
+    part.save(tmp_path / "part.nc")
+    assert_same(ss.Chains.load(tmp_path / "part.nc"), part)
+    assert_same(ss.sample(model, 60, resume_from=tmp_path / "part.nc", **SHARED), ss.sample(model, 60, rng=5, **SHARED))
+
+
+def test_another_prior_without_tables_is_refused(model):
+    def with_prior(log_g):
+        return ss.Model(model.graph, model.likelihood, ss.ExchangeablePrior(log_g), model.beta)
+
+    part = ss.sample(with_prior(lambda sizes: -float(len(sizes))), 5, 1, rng=5)
+    same = ss.sample(with_prior(lambda sizes: -1.0 * len(sizes)), 8, 1, resume_from=part)
+    assert same.n_sweeps == 8
+    for other in (lambda sizes: -1.1 * len(sizes), lambda sizes: -float(len(sizes)) + 0.1 * (len(sizes) == 2)):
+        with pytest.raises(ss.InvalidInput, match="resume_from must hold chains of this model"):
+            ss.sample(with_prior(other), 8, 1, resume_from=part)
+
+
+def test_other_models_and_settings_are_refused(model, tmp_path):
+    part = ss.sample(model, 10, rng=5, chains=2)
+    other = ss.Model(model.graph, model.likelihood, ss.DirichletProcess(2.1), model.beta)
+    for wrong in ({"model": other}, {"chains": 3}, {"moves": "gsw"}, {"thin": 2}, {"temperatures": [1.0, 2.0]}):
+        keywords = {"model": model, "sweeps": 20, "chains": 2, "resume_from": part} | wrong
+        with pytest.raises(ValueError, match="resume_from must hold chains of this model, sampled in this way"):
+            ss.sample(**keywords)
+    with pytest.raises(ValueError, match="sweeps must be at least the 10 sweeps of resume_from; received 5"):
+        ss.sample(model, 5, 2, resume_from=part)
+
+
+def test_damaged_and_foreign_files_are_refused_in_one_line(model, tmp_path):
+    part = ss.sample(model, 10, rng=5, chains=1)
+    part.save(tmp_path / "whole.npz")
+    whole = (tmp_path / "whole.npz").read_bytes()
+    rng = np.random.default_rng(0)
+    (tmp_path / "foreign.npz").write_bytes(b"hello")
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    for name in ("foreign.npz", "other.npz", "array.npy"):
+        with pytest.raises(ValueError, match="path must be a whole file of chains that spinseg saved") as error:
+            ss.Chains.load(tmp_path / name)
+        assert "\n" not in str(error.value)
+    with pytest.raises(ValueError, match="path must be a file"):
+        ss.Chains.load(tmp_path / "missing.npz")
+    for cut in rng.integers(1, len(whole), 20):
+        (tmp_path / "cut.npz").write_bytes(whole[:cut])
+        with pytest.raises(ValueError, match="whole file of chains"):
+            ss.Chains.load(tmp_path / "cut.npz")
+
+
+RUN = textwrap.dedent("""
+    import os, sys
+    import numpy as np
+    import spinseg as ss
+    from spinseg.image.adjacency import grid_graph
+    graph = grid_graph((12, 12))
+    model = ss.Model(graph, ss.PoissonGamma(np.random.default_rng(0).poisson(4, 144)), ss.DirichletProcess(1.0), 0.4)
+    path, sweeps = sys.argv[1], int(sys.argv[2])
+    resume = {"resume_from": path} if os.path.exists(path) else {"rng": 3}
+    chains = ss.sample(model, sweeps, 2, checkpoint=path, checkpoint_seconds=0.02, thin=50, **resume)
+    print(hash((chains.labels.tobytes(), chains.log_posterior.tobytes(), chains.best_labels.tobytes())))
+""")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+@exhaustive
+def test_killed_at_any_moment_it_goes_on_to_the_same_end(tmp_path):
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-c", RUN]
+    arguments = {"env": environment, "stdout": subprocess.PIPE, "text": True}
+    expected = subprocess.run([*command, str(tmp_path / "whole.npz"), "6000"], check=True, **arguments).stdout
+    rng, path, kills = np.random.default_rng(0), tmp_path / "killed.npz", 0
+    for _ in range(8):
+        before = path.stat().st_mtime_ns if path.exists() else 0
+        run = subprocess.Popen([*command, str(path), "6000"], **arguments)
+        while run.poll() is None and not (path.exists() and path.stat().st_mtime_ns > before):
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0.0, 0.1))  # until some moment after a new checkpoint
+        kills += run.poll() is None
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+        ss.Chains.load(path)  # whole, whenever it is looked at
+    assert kills > 0
+    assert subprocess.run([*command, str(path), "6000"], check=True, **arguments).stdout == expected

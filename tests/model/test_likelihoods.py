@@ -1,0 +1,242 @@
+"""Log marginals against predictive densities, numerical integrals, and the compiled evaluation."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+from scipy import integrate
+from scipy.special import gammaln
+from scipy.stats import gamma, invwishart, multivariate_t, nbinom, norm, t
+
+import model_cases
+import spinseg as ss
+from effort import exhaustive
+from spinseg.inference.kernels.state import FAMILIES
+from spinseg.inference.pack import new_state, pack
+
+N = 6
+RNG = np.random.default_rng(11)
+COUNTS = RNG.poisson(2.0, (N, 4))
+VALUES = RNG.normal(size=(N, 3))
+
+
+def increments(likelihood):
+    """log p(y_i | y_0..y_{i-1}) as differences of log marginals."""
+    sets = [likelihood.log_marginal(np.arange(i)) for i in range(N + 1)]
+    assert sets[0] == pytest.approx(0.0, abs=1e-12)
+    return np.diff(sets)
+
+
+def test_histograms_follow_the_polya_urn():
+    likelihood = ss.DirichletMultinomial(COUNTS, concentration=7.0)
+    pi = 7.0 * COUNTS.sum(axis=0) / COUNTS.sum()
+    seen = np.zeros(4)
+    for i, step in enumerate(increments(likelihood)):
+        log_p = 0.0
+        for d in range(4):
+            for _ in range(COUNTS[i, d]):  # one draw after the other
+                log_p += math.log((pi[d] + seen[d]) / (7.0 + seen.sum()))
+                seen[d] += 1
+        assert step == pytest.approx(log_p, abs=1e-10)
+
+
+def test_diagonal_gaussian_follows_students_t():
+    m0, kappa, shape, rate = 0.2, 0.5, 1.5, 0.8
+    likelihood = ss.DiagonalGaussian(VALUES, mean=m0, kappa=kappa, shape=shape, rate=rate)
+    for i, step in enumerate(increments(likelihood)):
+        x = VALUES[:i]
+        kappa_n, shape_n = kappa + i, shape + i / 2
+        mean_n = (kappa * m0 + x.sum(axis=0)) / kappa_n
+        deviation = ((x - x.mean(axis=0)) ** 2).sum(axis=0) if i else 0.0
+        centre = x.mean(axis=0) if i else 0.0
+        rate_n = rate + 0.5 * deviation + 0.5 * kappa * i / kappa_n * (centre - m0) ** 2
+        scale = np.sqrt(rate_n * (kappa_n + 1) / (shape_n * kappa_n))
+        assert step == pytest.approx(t.logpdf(VALUES[i], 2 * shape_n, mean_n, scale).sum(), abs=1e-10)
+
+
+def test_gaussian_follows_the_multivariate_t():
+    m0, kappa, dof = np.array([0.1, -0.2, 0.3]), 0.4, 5.5
+    psi = np.array([[1.0, 0.2, 0.0], [0.2, 2.0, -0.3], [0.0, -0.3, 0.7]])
+    likelihood = ss.Gaussian(VALUES, mean=m0, kappa=kappa, dof=dof, scale=psi)
+    for i, step in enumerate(increments(likelihood)):
+        x = VALUES[:i]
+        kappa_n, dof_n = kappa + i, dof + i
+        mean_n = (kappa * m0 + x.sum(axis=0)) / kappa_n
+        centre = x.mean(axis=0) if i else m0
+        spread = (x - centre).T @ (x - centre) + kappa * i / kappa_n * np.outer(centre - m0, centre - m0)
+        free = dof_n - 2
+        shape = (psi + spread) * (kappa_n + 1) / (kappa_n * free)
+        assert step == pytest.approx(multivariate_t.logpdf(VALUES[i], mean_n, shape, df=free), abs=1e-10)
+
+
+def test_poisson_follows_the_negative_binomial():
+    exposure = np.array([0.5, 1.0, 2.0, 1.5, 0.7, 1.1])
+    likelihood = ss.PoissonGamma(COUNTS, shape=2.0, rate=0.7, exposure=exposure)
+    shape, rate = np.full(4, 2.0), 0.7
+    for i, step in enumerate(increments(likelihood)):
+        assert step == pytest.approx(nbinom.logpmf(COUNTS[i], shape, rate / (rate + exposure[i])).sum(), abs=1e-10)
+        shape, rate = shape + COUNTS[i], rate + exposure[i]
+
+
+def test_histogram_against_an_integral():
+    counts = np.array([[2, 1], [0, 3]])
+    likelihood = ss.DirichletMultinomial(counts, concentration=4.0, count_weight=0.5)
+    a, b = 4.0 * np.array([2, 4]) / 6
+    density = lambda u: u ** (a - 1 + 1.0) * (1 - u) ** (b - 1 + 2.0)  # noqa: E731
+    norming = math.exp(gammaln(a) + gammaln(b) - gammaln(a + b))
+    assert likelihood.log_marginal([0, 1]) == pytest.approx(
+        math.log(integrate.quad(density, 0, 1)[0] / norming), abs=1e-8
+    )
+
+
+def test_poisson_against_an_integral():
+    likelihood = ss.PoissonGamma([3, 1, 4], shape=1.5, rate=0.6)
+    density = lambda u: gamma.pdf(u, 1.5, scale=1 / 0.6) * math.exp(-3 * u) * u**8 / (6 * 1 * 24)  # noqa: E731
+    assert likelihood.log_marginal([0, 1, 2]) == pytest.approx(math.log(integrate.quad(density, 0, 60)[0]), abs=1e-8)
+
+
+@exhaustive
+@pytest.mark.parametrize("family", ["diagonal", "full"])
+def test_gaussians_in_one_channel_against_an_integral(family):
+    y = np.array([0.3, -0.8, 1.1])
+    m0, kappa, shape, rate = 0.1, 0.6, 1.7, 0.9
+    if family == "diagonal":
+        likelihood = ss.DiagonalGaussian(y, mean=m0, kappa=kappa, shape=shape, rate=rate)
+    else:
+        likelihood = ss.Gaussian(y, mean=[m0], kappa=kappa, dof=2 * shape, scale=[[2 * rate]])
+        assert invwishart.pdf(0.7, 2 * shape, 2 * rate) == pytest.approx(
+            gamma.pdf(1 / 0.7, shape, scale=1 / rate) / 0.49
+        )
+
+    def density(mean, log_precision):
+        precision = math.exp(log_precision)
+        prior = gamma.pdf(precision, shape, scale=1 / rate) * norm.pdf(mean, m0, 1 / math.sqrt(kappa * precision))
+        return prior * norm.pdf(y, mean, 1 / math.sqrt(precision)).prod() * precision
+
+    value, _ = integrate.dblquad(density, -9, 5, -12, 12, epsabs=1e-9, epsrel=1e-6)
+    assert likelihood.log_marginal([0, 1, 2]) == pytest.approx(math.log(value), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", model_cases.likelihoods(N))
+def test_the_compiled_sampler_has_the_same_log_marginals(name):
+    """Differences over partitions of the running log marginal equal those of the definition."""
+    likelihood = model_cases.likelihoods(N)[name]
+    model = ss.Model(ss.SiteGraph(N, []), likelihood, ss.TabulatedPrior(lambda k: 0.0, lambda m: 0.0))
+    target = pack(model, np.zeros(0))
+    ours, theirs = [], []
+    for labels in ([0] * N, [0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], range(N)):
+        z = np.array(labels, dtype=np.int32)
+        state = new_state(target, z, 0.0)
+        ours.append(state.value.sum() + state.dense_value.sum())
+        theirs.append(model.log_posterior(z))
+    np.testing.assert_allclose(np.diff(ours), np.diff(theirs), atol=1e-9)
+
+
+def test_every_family_has_its_branch():
+    used = {
+        term.family
+        for likelihood in model_cases.likelihoods(N).values()
+        for term in likelihood.terms()
+        if hasattr(term, "family")
+    }
+    assert used == set(FAMILIES)
+
+
+def test_sparse_and_dense_counts_are_the_same_and_unused_bins_do_not_matter():
+    wide = np.zeros((N, 7), int)
+    wide[:, [1, 3, 4, 6]] = COUNTS
+    plain, padded = ss.DirichletMultinomial(COUNTS), ss.DirichletMultinomial(sparse.coo_array(wide))
+    np.testing.assert_allclose(increments(plain), increments(padded), atol=1e-12)
+    assert plain.counts.shape == padded.counts.shape
+
+
+def test_a_site_may_be_a_mask_and_may_have_no_counts():
+    counts = COUNTS.copy()
+    counts[2] = 0
+    likelihood = ss.DirichletMultinomial(counts)
+    assert likelihood.log_marginal([2]) == pytest.approx(0.0, abs=1e-12)
+    mask = np.array([True, False, True, False, True, True])
+    assert likelihood.log_marginal(mask) == likelihood.log_marginal([0, 2, 4, 5])
+
+
+def test_squares_are_the_scatter_inside_sites():
+    inside = RNG.normal(size=(N, 8, 3))
+    sites = ss.DiagonalGaussian(
+        inside.mean(axis=1), mean=0.0, rate=1.0, weights=np.full(N, 8.0), squares=(inside**2).mean(axis=1)
+    )
+    points = ss.DiagonalGaussian(inside.reshape(-1, 3), mean=0.0, rate=1.0)
+    assert sites.log_marginal([1, 4]) == pytest.approx(points.log_marginal([*range(8, 16), *range(32, 40)]), abs=1e-9)
+
+
+def test_distances():
+    likelihood = ss.DirichletMultinomial([[1, 1, 0], [1, 0, 1], [0, 0, 2]])
+    edges = np.array([[0, 1], [1, 2], [0, 2]])
+    np.testing.assert_allclose(likelihood.distances(edges, "hellinger") ** 2, [0.5, 1 - math.sqrt(0.5), 1.0])
+    np.testing.assert_allclose(likelihood.distances(edges, "chi-square"), [0.5, 1 / 3, 1.0])
+    np.testing.assert_allclose(likelihood.distances(edges, "euclidean") ** 2, [0.5, 0.5, 1.5])
+    gaussian = ss.Gaussian([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0]])
+    np.testing.assert_allclose(gaussian.distances(edges, "euclidean"), [5.0, 0.0, 5.0])
+    both = ss.Product(likelihood, gaussian).distances(edges, "euclidean")
+    np.testing.assert_allclose(both**2, [25.5, 0.5, 26.5])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: ss.DirichletMultinomial([1, 2, 3]),
+            r"counts must be a table of numbers of shape \(n_sites, n_bins\); received \(3,\)",
+        ),
+        (lambda: ss.DirichletMultinomial([[1, -2]]), r"counts must be whole numbers of at least 0; received .*-2"),
+        (lambda: ss.DirichletMultinomial([[1, 0.5]]), r"counts must be whole numbers of at least 0; received .*0.5"),
+        (
+            lambda: ss.DirichletMultinomial([[1, math.nan]]),
+            r"counts must be whole numbers of at least 0; received .*nan",
+        ),
+        (lambda: ss.DirichletMultinomial([[2**30, 2**30]]), r"counts must sum to less than 2\^31"),
+        (lambda: ss.DirichletMultinomial([["a", "b"]]), r"counts must be an array of numbers"),
+        (
+            lambda: ss.DirichletMultinomial([[1]], concentration=0),
+            r"concentration must be a finite number above 0; received 0",
+        ),
+        (
+            lambda: ss.DirichletMultinomial([[1]], count_weight=-1),
+            r"count_weight must be a finite number above 0; received -1",
+        ),
+        (lambda: ss.DirichletMultinomial([[1, 2]], base=[1, 0]), r"base must be positive in every bin that is used"),
+        (lambda: ss.Gaussian([[1.0, math.inf]]), r"values must be finite; received .*inf"),
+        (
+            lambda: ss.Gaussian([[1.0, 2.0]], scale=[[1.0, 2.0], [2.0, 1.0]]),
+            r"scale must be symmetric and positive definite",
+        ),
+        (lambda: ss.Gaussian([[1.0, 2.0]], dof=1.0), r"dof must be a finite number above 1; received 1.0"),
+        (lambda: ss.DiagonalGaussian([[1.0]], rate=0.0), r"rate must be positive; received .*0.0"),
+        (lambda: ss.DiagonalGaussian([[1.0]], weights=[-1.0]), r"weights must not be negative; received .*-1.0"),
+        (lambda: ss.DiagonalGaussian([[1.0], [2.0]], weights=[1.0]), r"weights must have shape \(2\); received \(1,\)"),
+        (lambda: ss.DiagonalGaussian([[2.0]], squares=[[1.0]]), r"squares must be at least values \*\* 2"),
+        (
+            lambda: ss.DiagonalGaussian(np.zeros((2, 2, 2))),
+            r"values must have shape \(any, any\); received \(2, 2, 2\)",
+        ),
+        (lambda: ss.PoissonGamma([1.5]), r"counts must be whole numbers of at least 0; received .*1.5"),
+        (lambda: ss.PoissonGamma([1, 2], exposure=[0.0, 1.0]), r"exposure must be positive; received 0.0"),
+        (lambda: ss.PoissonGamma([1], shape=-1.0), r"shape must be positive; received .*-1.0"),
+        (lambda: ss.Product(ss.Flat(), 3), r"parts must be likelihoods; received 3"),
+        (
+            lambda: ss.Product(ss.PoissonGamma([1]), ss.PoissonGamma([1, 2])),
+            r"parts must have the same number of sites; received \[1, 2\]",
+        ),
+        (
+            lambda: ss.Gaussian([[1.0]]).distances(np.array([[0, 0]]), "hellinger"),
+            r"distance must be one of 'euclidean'; received 'hellinger'",
+        ),
+        (
+            lambda: ss.Flat().distances(np.array([[0, 0]]), "euclidean"),
+            r"distance must be defined for the data, and Flat has none",
+        ),
+    ],
+)
+def test_bad_data_is_refused_with_the_rule(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,589 @@
+"""Pictures on disk, tile by tile: what is read, what is written, and what an interruption leaves."""
+
+import json
+import multiprocessing
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.ndimage import gaussian_filter
+
+from conftest import PATIENCE, wait_until
+from effort import exhaustive
+from spinseg import cli
+from spinseg._errors import FailedTask, InvalidInput, Unfinished
+from spinseg.image.adjacency import region_adjacency
+from spinseg.image.intensity import value_range
+from spinseg.image.picture import as_picture
+from spinseg.image.render import boundaries, paint_edges
+from spinseg.inference.estimates.pairs import separation_probability
+from spinseg.parallel.shared_arrays import shared
+from spinseg.pictures import PICTURES
+from spinseg.segmentation.large.files import create_ome_zarr, ends_of_large, open_large
+from spinseg.segmentation.large.segment_large import open_labels, segment_large
+from spinseg.segmentation.large.tiles import Tiling, tile_sites
+
+da = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
+zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
+tifffile = pytest.importorskip("tifffile")
+
+FAST = {"n_sites": 250, "sweeps": 6, "tile": 64, "jobs": 1, "rng": 0}
+OPTIONS = ["--sites", "250", "--sweeps", "6", "--tile", "64", "--jobs", "1"]
+SHAPE = (150, 210)
+
+pytestmark = pytest.mark.xdist_group("dask")  # one cluster, one picture segmented once
+
+
+@pytest.fixture(scope="module")
+def image():
+    """Three smooth patches with some noise: no two pixels are alike."""
+    rng = np.random.default_rng(0)
+    patches = np.zeros((*SHAPE, 3))
+    patches[:, 90:] += (0.5, 0.1, 0.3)
+    patches[80:, :] += (0.1, 0.4, 0.0)
+    values = gaussian_filter(patches, (1, 1, 0)) + 0.1 + 0.03 * rng.normal(size=patches.shape)
+    return np.rint(values.clip(0, 1) * 65535).astype(np.uint16)
+
+
+@pytest.fixture(scope="module")
+def place(image, tmp_path_factory):
+    """A folder with the picture as Zarr, and in `whole` what became of it."""
+    folder = tmp_path_factory.mktemp("large")
+    zarr.create_array(str(folder / "picture.zarr"), data=image, chunks=(50, 60, 3))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(place):
+    return segment_large(place / "picture.zarr", place / "whole", **FAST)
+
+
+def in_this_process(work, tasks, jobs):
+    for place, task in enumerate(tasks):
+        yield place, work(task, None)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Tiles are done by this process."""
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+
+
+def ome(path, array, axes, version):
+    group = zarr.open_group(str(path), mode="w", zarr_format=2 if version == "0.4" else 3)
+    group.create_array("fine", data=array, chunks=array.shape)
+    group.create_array("coarse", data=array[..., ::2, ::2], chunks=array.shape)
+    about = [{"axes": [{"name": name} for name in axes], "datasets": [{"path": "fine"}, {"path": "coarse"}]}]
+    group.attrs.update({"multiscales": about} if version == "0.4" else {"ome": {"multiscales": about}})
+
+
+def pyramid(path, array):
+    with tifffile.TiffWriter(path) as file:
+        options = {"tile": (64, 64), "photometric": "rgb"}
+        file.write(array, subifds=1, **options)
+        file.write(array[::2, ::2], subfiletype=1, **options)
+
+
+WRITERS = {
+    "yx": lambda path, a: zarr.create_array(str(path), data=a[..., 0]),
+    "yxc": lambda path, a: zarr.create_array(str(path), data=a, chunks=(50, 60, 3)),
+    "cyx": lambda path, a: zarr.create_array(str(path), data=np.moveaxis(a, -1, 0)),
+    "big-endian": lambda path, a: zarr.create_array(str(path), data=a.astype(">u2"), zarr_format=2),
+    "ome-0.4": lambda path, a: ome(path, np.moveaxis(a, -1, 0)[None, :, None], "tczyx", "0.4"),
+    "ome-0.5": lambda path, a: ome(path, np.moveaxis(a, -1, 0)[None, :, None], "tczyx", "0.5"),
+    "ome-xy": lambda path, a: ome(path, a[..., 0].T, "xy", "0.5"),
+    "ome-time": lambda path, a: ome(path, a[None, ..., 0], ["time", "y", "x"], "0.4"),
+    "tiled": lambda path, a: tifffile.imwrite(path, a, tile=(64, 64), photometric="rgb"),
+    "striped": lambda path, a: tifffile.imwrite(path, a, rowsperstrip=7, photometric="rgb", byteorder=">"),
+    "planar": lambda path, a: tifffile.imwrite(path, np.moveaxis(a, -1, 0), photometric="rgb", planarconfig="separate"),
+    "grey": lambda path, a: tifffile.imwrite(path, a[..., 0], tile=(64, 64)),
+    "pyramid": pyramid,
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_files_are_opened_as_rows_columns_and_channels(kind, image, tmp_path):
+    WRITERS[kind](tmp_path / "picture", image)
+    array = open_large(tmp_path / "picture")
+    assert isinstance(array, da.Array)
+    expected = image[..., :1] if kind in ("yx", "ome-xy", "ome-time", "grey") else image
+    assert array.shape == expected.shape and np.array_equal(array.compute(), expected)
+
+
+def test_a_tiff_file_is_open_only_while_it_is_read(image, tmp_path, monkeypatch):
+    opened = []
+
+    class Noted(tifffile.TiffFile):
+        def __init__(self, *arguments, **keywords):
+            super().__init__(*arguments, **keywords)
+            opened.append(self)
+
+    WRITERS["tiled"](tmp_path / "picture", image)
+    monkeypatch.setattr(tifffile, "TiffFile", Noted)
+    array = open_large(tmp_path / "picture")
+    assert opened and all(file.filehandle.closed for file in opened)
+    assert np.array_equal(array[20:90, 30:].compute(), image[20:90, 30:])
+    assert all(file.filehandle.closed for file in opened)
+    assert np.array_equal(pickle.loads(pickle.dumps(array)).compute(), image)
+
+
+def test_five_channels_need_a_name(image, tmp_path):
+    five = np.concatenate([image, image[..., :2]], axis=-1)
+    tifffile.imwrite(tmp_path / "five.tif", np.moveaxis(five, -1, 0), metadata={"axes": "CYX"})
+    assert np.array_equal(open_large(tmp_path / "five.tif").compute(), five)
+    with pytest.raises(ValueError, match=r"^image must have two axes, and perhaps one of channels; .*\(150, 210, 5\)$"):
+        open_large(da.from_array(five))
+
+
+def png(path):
+    Image.fromarray(np.zeros((9, 9), np.uint8)).save(path, "PNG")
+
+
+def dangling(path):
+    ome(path, np.zeros((3, 9, 9), np.uint8), "cyx", "0.5")
+    (path / "fine" / "zarr.json").unlink()
+
+
+def damaged(path):
+    path.mkdir()
+    (path / "zarr.json").write_text("[]")
+
+
+WRONG = {
+    "missing": (lambda path: None, "be a file or a folder that is there"),
+    "png": (png, "be a TIFF file, or a folder of Zarr"),
+    "text": (lambda path: path.write_text("text"), "be a TIFF file, or a folder of Zarr"),
+    "empty-file": (lambda path: path.write_bytes(b""), "be a TIFF file, or a folder of Zarr"),
+    "empty-folder": (lambda path: path.mkdir(), "be a Zarr array, or a group with OME-Zarr multiscales"),
+    "group": (lambda path: zarr.open_group(str(path), mode="w"), "be a Zarr array, or a group with OME-Zarr"),
+    "damaged": (damaged, "be a Zarr array, or a group with OME-Zarr multiscales"),
+    "dangling": (dangling, "be a Zarr array, or a group with OME-Zarr multiscales"),
+    "float": (lambda path: zarr.create_array(str(path), data=np.zeros((9, 9))), "hold numbers of type uint8 or uint16"),
+    "volume": (lambda path: zarr.create_array(str(path), data=np.zeros((9, 9, 9), np.uint8)), "have two axes, and"),
+    "no-pixel": (lambda path: zarr.create_array(str(path), shape=(0, 9), dtype=np.uint8), "hold at least one pixel"),
+    "ome-volume": (lambda path: ome(path, np.zeros((5, 9, 9), np.uint8), "zyx", "0.5"), "be one plane"),
+    "ome-times": (lambda path: ome(path, np.zeros((5, 9, 9), np.uint8), ["time", "y", "x"], "0.5"), "be one plane"),
+    "ome-few-axes": (lambda path: ome(path, np.zeros((3, 9, 9), np.uint8), "yx", "0.5"), "have axes y and x"),
+    "ome-no-rows": (lambda path: ome(path, np.zeros((3, 9, 9), np.uint8), "cxz", "0.5"), "have axes y and x"),
+    "tiff-volume": (lambda path: tifffile.imwrite(path, np.zeros((5, 9, 9), np.uint8)), "be one plane"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_no_such_picture_gets_one_line(kind, tmp_path):
+    write, rule = WRONG[kind]
+    write(tmp_path / "picture")
+    with pytest.raises(ValueError) as told:
+        segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
+    assert str(told.value).startswith(f"image must {rule}") and len(str(told.value).splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_array_in_memory_and_missing_libraries_get_one_line(image, monkeypatch):
+    with pytest.raises(ValueError, match=r"^image must be a path or a Dask array; received "):
+        open_large(image)
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ImportError, match=r"^images larger than memory need Dask and Zarr: pip install 'spinseg\["):
+        open_large("picture.zarr")
+
+
+def test_an_array_that_is_there_is_kept(tmp_path):
+    for side in (64, 2048):
+        first = create_ome_zarr(tmp_path / f"{side}.zarr", SHAPE, side, np.int32, -1)
+        assert (first[:] == -1).all() and first.chunks == (side, side)
+        first[:] = 5
+        assert (create_ome_zarr(tmp_path / f"{side}.zarr", SHAPE, side, np.int32, -1)[:] == 5).all()
+        about = json.loads((tmp_path / f"{side}.zarr" / "0" / "zarr.json").read_text())
+        assert about["dimension_names"] == ["y", "x"]  # which OME-Zarr 0.5 demands
+    assert (create_ome_zarr(tmp_path / "64.zarr", (9, 9), 64, np.int32, -1)[:] == -1).all()
+
+
+def pieces(folder):
+    """Sites, labels and boundary probabilities that a run wrote."""
+    names = ("sites.zarr", "labels.zarr", "boundary_probability.zarr")
+    return [open_labels(folder / name).compute() for name in names]
+
+
+def numbered(cells):
+    """Sites numbered from 0 in the order of their cells."""
+    return np.unique(cells, return_inverse=True)[1].reshape(cells.shape).astype(np.int32)
+
+
+def times(folder):
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "tiles").iterdir()}
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def check_written(found):
+    """All files say what the segmentation says."""
+    cells, labels, apart = pieces(found.folder)
+    sites = numbered(cells)
+    assert sites.max() + 1 == found.model.graph.n_sites == found.partition.size
+    assert labels.dtype == np.int32 and np.array_equal(labels, found.partition[sites])
+    assert np.array_equal(found.labels.compute(), labels)
+    edges = region_adjacency(sites).graph.edges
+    painted = paint_edges(sites, edges, separation_probability(found.chains.labels, edges))
+    assert apart.dtype == np.uint8 and np.array_equal(apart, np.rint(255 * painted))
+    assert np.array_equal(found.boundary_probability.compute(), apart)
+    told = json.loads((found.folder / "result.json").read_text())
+    assert told["regions"] == found.n_regions == labels.max() + 1 == np.unique(labels).size
+    assert told["best_log_posterior"] == found.chains.best_log_posterior
+    value = found.model.log_posterior(found.chains.best_labels)
+    assert value == pytest.approx(found.chains.best_log_posterior, abs=1e-6)
+    return told
+
+
+def test_what_is_written_is_what_was_found(found, image):
+    told = check_written(found)
+    assert told["shape"] == list(SHAPE) and told["tiles"] == 3 * 4 and told["seed"] == found.seed == 0
+    assert told["sites"] == found.model.graph.n_sites and told["edges"] == found.model.graph.n_edges
+    assert told["sweeps"] == 6 and told["detail"] == 0.5
+    assert open_large(found.folder / "boundary_probability.zarr").shape == (*SHAPE, 1)  # as others find it, too
+    assert 1 < found.n_regions < 20
+    assert found.separation.shape == (found.model.graph.n_edges,) and 0 < found.separation.max() <= 1
+    labels = found.labels.compute()
+    assert labels[40, 40] != labels[120, 160]  # patches that differ most
+
+
+def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatch):
+    with Image.open(found.folder / "overview.png") as overview:
+        assert overview.size == SHAPE[::-1]
+    monkeypatch.setattr(
+        "spinseg.segmentation.large.segment_large.WIDEST", 45
+    )  # every fifth pixel, out of step with the tiles
+    before = times(found.folder)
+    again = segment_large(place / "picture.zarr", found.folder, **FAST)
+    with Image.open(found.folder / "overview.png") as overview:
+        picture = np.array(overview)
+    assert picture.shape == (30, 42, 3)
+    assert times(found.folder) == before and np.array_equal(again.partition, found.partition)
+    labels = found.labels.compute()[::5, ::5]
+    edge = (picture == (255, 230, 0)).all(axis=-1)
+    assert np.array_equal(edge, boundaries(labels) & (labels > 0)) and edge.any()  # region 0 is the ground of others
+
+
+@exhaustive
+def test_neither_tiles_nor_jobs_change_the_labels(found, image, place):
+    """One tile in place of twelve, of a Dask array; and twelve tiles by two processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+        one = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256})
+    assert check_written(one)["tiles"] == 1
+    two = segment_large(place / "picture.zarr", place / "two", **FAST | {"jobs": 2})
+    for other in (one, two):
+        for mine, theirs in zip(pieces(found.folder), pieces(other.folder), strict=True):
+            assert np.array_equal(mine, theirs)
+        assert np.array_equal(other.model.beta.round(9), found.model.beta.round(9))
+    again = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256, "rng": None})
+    assert again.seed == 0 and np.array_equal(again.partition, one.partition)
+
+
+@exhaustive
+def test_sites_whose_border_two_tiles_see_differently(here, tmp_path, monkeypatch):
+    """Some pairs of sites that touch across a border are no edge of the graph; they are painted all the same."""
+    monkeypatch.setattr("spinseg.segmentation.large.tiles.HALO", 0)  # else they are few
+    with Image.open(PICTURES["astronaut"].path) as astronaut:
+        photograph = np.array(astronaut.convert("RGB"))[:200, :300]
+    found = segment_large(da.from_array(photograph), tmp_path, **FAST | {"n_sites": 400, "detail": 1})
+    check_written(found)
+    edges = set(map(tuple, region_adjacency(numbered(pieces(tmp_path)[0])).graph.edges.tolist()))
+    assert edges - set(map(tuple, found.model.graph.edges.tolist()))
+
+
+SAME_RUN = "out must be an empty folder, or one of the same run (name another folder, or remove this one); received "
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"image": "other.zarr"}, SAME_RUN + "'{out}, a run with source"),
+        ({"tile": 80}, SAME_RUN + "'{out}, a run with side 64'"),
+        ({"n_sites": 90}, SAME_RUN + "'{out}, a run with cells"),
+        ({"rng": 1}, "rng must be the seed of the run in {out}, 0; received 1"),
+    ],
+    ids=["picture", "tile", "sites", "seed"],
+)
+def test_a_folder_of_another_run_is_refused_and_kept(found, place, changes, line):
+    if not (place / "other.zarr").exists():
+        zarr.create_array(str(place / "other.zarr"), data=np.zeros(SHAPE, np.uint8))
+    before = contents(found.folder)
+    keywords = FAST | changes
+    with pytest.raises(ValueError) as told:
+        segment_large(place / keywords.pop("image", "picture.zarr"), found.folder, **keywords)
+    assert line.format(out=found.folder) in str(told.value) and len(str(told.value).splitlines()) == 1
+    assert contents(found.folder) == before
+
+
+def test_what_is_no_folder_of_a_run_is_refused(place, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(ValueError, match=r"^out must be a folder that can be written"):
+        segment_large(place / "picture.zarr", tmp_path / "file", **FAST)
+    assert (tmp_path / "file").read_text() == "kept"
+    (tmp_path / "out" / "tiles").mkdir(parents=True)
+    (tmp_path / "out" / "tiles" / "000000.npz").write_bytes(b"of whom?")
+    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of such a run"):
+        segment_large(place / "picture.zarr", tmp_path / "out", **FAST)
+    assert [path.name for path in (tmp_path / "out").rglob("*.*")] == ["000000.npz"]
+
+
+def test_another_sampling_keeps_the_tiles(found, place):
+    before, other = times(found.folder), {"detail": np.float32(1), "sweeps": np.int64(8)}
+    finer = segment_large(place / "picture.zarr", found.folder, **FAST | other)
+    assert check_written(finer)["detail"] == 1 and finer.chains.log_posterior.shape == (1, 8)
+    assert not np.allclose(finer.model.beta, found.model.beta)
+    back = segment_large(place / "picture.zarr", found.folder, **FAST)
+    assert np.array_equal(back.partition, found.partition) and back.n_regions == check_written(back)["regions"]
+    assert times(found.folder) == before
+
+
+def test_sites_that_are_gone_are_made_again_and_a_picture_that_was_replaced_is_told(image, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+    zarr.create_array(str(tmp_path / "picture.zarr"), data=image)
+    found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    shutil.rmtree(tmp_path / "out" / "sites.zarr")
+    again = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    check_written(again)
+    assert np.array_equal(again.partition, found.partition)
+    zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 2, overwrite=True)
+    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of the same run .* written again'$"):
+        segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+
+
+def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, monkeypatch):
+    """Hot pixels, and a bright corner that only some tiles show, change nothing of the range of the others."""
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+    seen = []
+    monkeypatch.setattr(
+        "spinseg.segmentation.large.segment_large.tile_sites",
+        lambda picture, *more: (seen.append(picture), tile_sites(picture, *more))[1],
+    )
+    deep = image // 16
+    deep[3, 4] = deep[90, 100:103] = 65535
+    found = segment_large(da.from_array(deep), tmp_path / "deep", **FAST)
+    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["ends"]
+    assert 0 <= ends[0] < 500 and 3000 < ends[1] <= 4095
+    assert found.n_regions > 1 and check_written(found)
+    whole = as_picture(deep, channel_axis=-1)
+    tiles = list(Tiling.of(SHAPE, FAST["n_sites"], FAST["tile"]).tiles())
+    assert len(seen) == len(tiles)
+    for picture, tile in zip(seen, tiles, strict=True):
+        assert np.array_equal(picture.codes, whole.codes[tile.read])
+
+
+def test_a_run_that_goes_on_keeps_its_range(image, place, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+    zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 16)
+    found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    (tmp_path / "out" / "tiles" / "000001.npz").unlink()
+    monkeypatch.setattr("spinseg.segmentation.large.run.ends_of_large", lambda *_: 1 / 0)  # it is not found anew
+    again = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    assert np.array_equal(again.partition, found.partition)
+
+
+def test_the_range_of_a_large_picture_is_found_from_some_places(monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.large.files.PLACE", 16)
+    rng = np.random.default_rng(0)
+    picture = rng.integers(1000, 3000, (500, 400, 2)).astype(np.uint16)
+    read = []
+    asked = da.map_blocks(
+        lambda block: (read.append(block.size), block)[1],
+        da.from_array(picture, chunks=25),
+        dtype="u2",
+        meta=picture[:0, :0],
+    )
+    low, high = ends_of_large(asked)
+    assert 1000 <= low < 1050 and 2950 < high < 3000
+    assert (low, high) == ends_of_large(asked) and sum(read) < 2 * picture.size
+    assert ends_of_large(da.from_array(picture.astype(np.uint8))) == (0, 255)
+    assert ends_of_large(da.from_array(picture[:100, :120])) == value_range(picture[:100, :120])
+
+
+def test_a_generator_gives_the_seed(place, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large._do_tiles", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        segment_large(place / "picture.zarr", tmp_path, **FAST | {"rng": np.random.default_rng(3)})
+    assert json.loads((tmp_path / "plan.json").read_text())["seed"] == np.random.default_rng(3).integers(2**63)
+
+
+@pytest.mark.parametrize("n_channels", [1, 2])
+def test_other_channels_and_shapes(n_channels, here, tmp_path, capsys):
+    """Flat, so that all of it is one region, in tiles of which some have a single row."""
+    flat = da.from_array(np.full((65, 30, n_channels), 77, np.uint8))
+    seen = []
+    found = segment_large(flat, tmp_path, **FAST | {"n_sites": 12, "sweeps": 2}, progress=seen.append)
+    assert seen and capsys.readouterr() == ("", "")  # who listens is told, and nobody else
+    assert check_written(found)["regions"] == 1 and not found.labels.compute().any()
+
+
+def started(*arguments):
+    command = [sys.executable, "-m", "spinseg", "large", *map(str, arguments)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, start_new_session=True, **pipes)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="Linux")
+@exhaustive
+def test_killed_and_interrupted_it_goes_on_to_the_same_end(found, place, capsys):
+    out = place / "killed"
+    for _ in range(20):  # on a busy machine this process may be late
+        shutil.rmtree(out, ignore_errors=True)
+        run = started(place / "picture.zarr", "--out", out, *OPTIONS)
+        wait_until(lambda ended=run.poll: ended() is not None or len(list(out.glob("tiles/*.npz"))) >= 2)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+        before = times(out)
+        if len(before) < 12:
+            break
+    assert 2 <= len(before) < 12 and not (out / "result.json").exists()
+
+    run = started(place / "picture.zarr", "--out", out, *OPTIONS)
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    wait_until(lambda: len(children.read_text().split()) > 1)  # one is Python's own
+    os.killpg(run.pid, signal.SIGINT)
+    _, errors = run.communicate(timeout=PATIENCE)
+    after = times(out)
+    assert len(after) > len(before) and before.items() <= after.items()  # that which was under way is finished
+    assert (run.returncode, errors.splitlines()[-1]) == (130, f"tile {len(after)}/12")
+    assert len(after) < 12 and not (out / "result.json").exists()
+
+    segment_large(place / "picture.zarr", out, **FAST, progress=True)
+    assert capsys.readouterr().err.splitlines()[0] == f"tile {len(after) + 1}/12"
+    assert after.items() <= times(out).items() and len(times(out)) == 12
+    assert json.loads((out / "result.json").read_text()) == json.loads((found.folder / "result.json").read_text())
+    for mine, theirs in zip(pieces(found.folder), pieces(out), strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+def command(capsys, monkeypatch, *arguments):
+    """Exit code, standard output and standard error of `spinseg large`."""
+    monkeypatch.setattr(sys, "argv", ["spinseg", "large", *map(str, arguments)])
+    code = 0
+    try:
+        cli.main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    return code, *capsys.readouterr()
+
+
+def test_the_command_prints_what_is_asked(found, place, capsys, monkeypatch):
+    arguments = (place / "picture.zarr", "--out", found.folder, *OPTIONS)
+    code, output, errors = command(capsys, monkeypatch, *arguments)
+    regions, look = output.splitlines()
+    assert code == 0 and regions == f"{found.n_regions} regions of {found.model.graph.n_sites} sites"
+    assert str(found.folder / "overview.png") in look and str(found.folder / "labels.zarr") in look
+    assert "writing tile 12/12" in errors
+    assert command(capsys, monkeypatch, *arguments, "--quiet") == (0, "", "")
+    code, output, errors = command(capsys, monkeypatch, *arguments, "--json", "--quiet")
+    assert (code, errors) == (0, "") and json.loads(output)["regions"] == found.n_regions
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--tile", "63"], "tile must be a whole number of at least 64; received 63"),
+        (["--sites", "0"], "n_sites must be a whole number of at least 1; received 0"),
+        (["--sweeps", "0"], "sweeps must be a whole number of at least 1; received 0"),
+        (["--chains", "0"], "chains must be a whole number of at least 1; received 0"),
+        (["--jobs", "0"], "jobs must be a whole number of at least 1; received 0"),
+        (["--detail", "2"], "detail must be a finite number of at least 0 and at most 1; received 2.0"),
+        (["--seed", "-1"], "rng must be"),
+        (["--jobs", "1", "--dask", "tcp://nowhere:1"], "jobs must be left out where dask is given; received 1"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_options_get_one_line(place, capsys, monkeypatch, options, line):
+    code, output, errors = command(capsys, monkeypatch, place / "picture.zarr", "--out", place / "wrong", *options)
+    assert (code, output) == (2, "") and errors.startswith(f"spinseg: {line}") and len(errors.splitlines()) == 1
+    assert not (place / "wrong").exists()
+
+
+def test_a_damaged_part_of_a_picture_gets_one_line(image, tmp_path, capfd):
+    """What is finished by then is kept, and no process is left behind that waits."""
+    zarr.create_array(str(tmp_path / "picture.zarr"), data=image, chunks=(50, 60, 3))
+    (tmp_path / "picture.zarr" / "c" / "2" / "3" / "0").write_bytes(b"nonsense")
+    with pytest.raises(Unfinished) as told:
+        segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    assert not multiprocessing.active_children() and capfd.readouterr() == ("", "")
+    assert (
+        f": the picture cannot be read: {tmp_path / 'picture.zarr'}: " in str(told.value)
+        and len(str(told.value).splitlines()) == 1
+    )
+    assert str(told.value).endswith(f"; what is finished is kept in {tmp_path / 'out'}")
+    assert 0 < len(times(tmp_path / "out")) < 12 and not (tmp_path / "out" / "result.json").exists()
+
+
+def broken(*arguments):
+    """A mistake of this program, such as NumPy finds."""
+    return np.zeros(2) + np.zeros(3)
+
+
+def break_tiles(task, heed, **others):
+    """A tile where the mistake is."""
+    broken()
+
+
+def test_a_bug_with_a_tile_shows_itself(place, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large._do_tile", break_tiles)
+    with pytest.raises(FailedTask, match=r"tile 0: this is a bug in spinseg, .*: ValueError: operands could") as told:
+        segment_large(place / "picture.zarr", tmp_path / "out", **FAST)
+    assert "in break_tiles" in told.value.__notes__[0] and not multiprocessing.active_children()
+
+
+def test_a_bug_while_a_tile_is_made_is_not_taken_for_a_damaged_picture(here, place, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large.tile_sites", broken)
+    with pytest.raises(ValueError, match=r"^operands could not be broadcast"):
+        segment_large(place / "picture.zarr", tmp_path / "out", **FAST)
+
+
+def derived(image):
+    """The picture as a Dask array that is computed from another one in memory, by functions that have no name."""
+    flipped = da.from_array(np.ascontiguousarray(image[::-1]), chunks=(40, 50, 3))
+    return flipped[::-1].map_blocks(lambda block: block + np.uint16(0), dtype=image.dtype)
+
+
+def test_a_dask_array_of_lambdas_is_shared_by_processes(found, image, place):
+    made = segment_large(derived(image), place / "derived", **FAST | {"jobs": 2})
+    for mine, theirs in zip(pieces(found.folder), pieces(made.folder), strict=True):
+        assert np.array_equal(mine, theirs)
+    assert not list((place / "derived").glob(".array-*"))
+
+
+def test_numbers_in_memory_are_laid_down_once_and_not_sent_along(image, tmp_path):
+    (tmp_path / ".array-killed").mkdir()
+    with shared(derived(image), tmp_path) as source:
+        assert len(pickle.dumps(source)) < 500
+        (folder,) = tmp_path.glob(".array-*")
+        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+        assert sizes["array.pickle"] < image.nbytes / 4
+        assert image.nbytes <= sizes["numbers.bin"] < 1.1 * image.nbytes
+        assert np.array_equal(open_large(source).compute(), image)
+    assert not list(tmp_path.iterdir())
+    with shared("picture.zarr", tmp_path) as source:
+        assert source == "picture.zarr"
+
+
+def test_a_dask_array_that_others_cannot_open_gets_one_line(image, tmp_path):
+    lock = threading.Lock()
+    locked = da.from_array(image, chunks=70).map_blocks(lambda block: block if lock else 0, dtype=image.dtype)
+    with pytest.raises(InvalidInput, match=r"^image must be a Dask array that other processes can open[^\n]*lock"):
+        segment_large(locked, tmp_path / "out", **FAST)
+
+
+@exhaustive
+def test_a_cluster_makes_the_same_labels(found, image, place, cluster):
+    keywords = {name: value for name, value in FAST.items() if name != "jobs"}
+    for name, source in {"dask": place / "picture.zarr", "dask-derived": derived(image)}.items():
+        other = segment_large(source, place / name, **keywords, dask=cluster.scheduler.address)
+        for mine, theirs in zip(pieces(found.folder), pieces(other.folder), strict=True):
+            assert np.array_equal(mine, theirs)

@@ -1,0 +1,311 @@
+"""The folder of a run on a large picture: what was damaged is made again, what is not of the run is left alone."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from spinseg.segmentation.large.segment_large import open_labels, segment_large
+
+zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
+da = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
+tifffile = pytest.importorskip("tifffile")
+
+FAST = {"n_sites": 60, "sweeps": 4, "tile": 64, "jobs": 1, "rng": 0}
+SHAPE = (70, 100)  # four tiles
+OUTPUTS = ("sites.zarr", "labels.zarr", "boundary_probability.zarr")
+FACTS = ("sampling.json", "chains.npz", "overview.png", "result.json")
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+
+def in_this_process(work, tasks, jobs):
+    for place, task in enumerate(tasks):
+        yield place, work(task, None)
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """Tiles are done by this process."""
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+
+
+def noise(seed=0):
+    rng = np.random.default_rng(seed)
+    return (rng.integers(0, 60, (*SHAPE, 3)) + 100 * (np.arange(SHAPE[1]) > 50)[:, None]).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A picture, and a finished run on it."""
+    folder = tmp_path_factory.mktemp("run")
+    zarr.create_array(str(folder / "picture.zarr"), data=noise(), chunks=(50, 60, 3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+        segment_large(folder / "picture.zarr", folder / "whole", **FAST)
+    return folder
+
+
+@pytest.fixture
+def out(place, tmp_path):
+    """A copy of the run."""
+    return shutil.copytree(place / "whole", tmp_path / "out")
+
+
+def times(folder):
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "tiles").iterdir()}
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def check_same(place, out):
+    """All that the run wrote is as in the finished one."""
+    for name in OUTPUTS:
+        assert np.array_equal(*(open_labels(folder / name).compute() for folder in (place / "whole", out)))
+    for name in ("plan.json", "sampling.json", "overview.png", "result.json"):
+        assert (out / name).read_bytes() == (place / "whole" / name).read_bytes()
+
+
+def spoil(path, how):
+    data = path.read_bytes()
+    spoilt = {"empty": b"", "truncated": data[: len(data) // 2], "zeros": bytes(len(data)), "gone": None}[how]
+    path.unlink()
+    if spoilt is not None:
+        path.write_bytes(spoilt)
+
+
+@pytest.mark.parametrize("how", ["empty", "truncated", "zeros"])
+def test_a_damaged_tile_is_made_again_and_told(how, place, out, capsys):
+    before = times(out)
+    spoil(out / "tiles" / "000002.npz", how)
+    segment_large(place / "picture.zarr", out, **FAST)
+    check_same(place, out)
+    after = times(out)
+    assert {name for name in after if after[name] != before[name]} == {"000002.npz"}
+    assert capsys.readouterr().err == f"spinseg: 1 of the tiles in {out} are damaged, and are made again: 2\n"
+
+
+@pytest.mark.parametrize("how", ["empty", "truncated", "zeros", "gone"])
+def test_sites_of_a_tile_that_are_damaged_are_made_again_and_told(how, place, out, capsys):
+    before = times(out)
+    spoil(out / "sites.zarr" / "0" / "c" / "0" / "1", how)
+    segment_large(place / "picture.zarr", out, **FAST)
+    check_same(place, out)
+    after = times(out)
+    assert {name for name in after if after[name] != before[name]} == {"000001.npz"}
+    assert capsys.readouterr().err == f"spinseg: 1 of the tiles in {out} are damaged, and are made again: 1\n"
+
+
+@pytest.mark.parametrize("how", ["empty", "truncated", "zeros"])
+def test_a_damaged_plan_is_written_again_from_the_tiles(how, place, out, capsys):
+    before = times(out)
+    spoil(out / "plan.json", how)
+    spoil(out / "tiles" / "000000.npz", how)  # another tile has it, too
+    found = segment_large(place / "picture.zarr", out, **FAST | {"rng": None})
+    check_same(place, out)
+    after = times(out)
+    assert found.seed == 0 and {name for name in after if after[name] != before[name]} == {"000000.npz"}
+    assert capsys.readouterr().err.splitlines() == [
+        f"spinseg: {out / 'plan.json'} is damaged, and is written again",
+        f"spinseg: 1 of the tiles in {out} are damaged, and are made again: 0",
+    ]
+
+
+def test_a_damaged_plan_does_not_make_another_run_pass(place, out):
+    (out / "plan.json").write_bytes(b"")
+    before = contents(out)
+    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of the same run .* with side 64'$"):
+        segment_large(place / "picture.zarr", out, **FAST | {"tile": 80})
+    with pytest.raises(ValueError, match=r"^rng must be the seed of the run in .*, 0; received 1$"):
+        segment_large(place / "picture.zarr", out, **FAST | {"rng": 1})
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize("how", ["empty", "truncated", "zeros"])
+def test_a_plan_that_was_damaged_before_any_tile_was_done_is_written_again(how, place, out, capsys):
+    for name in (*OUTPUTS, "tiles"):
+        shutil.rmtree(out / name)
+    for name in FACTS:
+        (out / name).unlink()
+    spoil(out / "plan.json", how)
+    segment_large(place / "picture.zarr", out, **FAST)
+    check_same(place, out)
+    assert capsys.readouterr().err == f"spinseg: {out / 'plan.json'} is damaged, and is written again\n"
+
+
+@pytest.mark.parametrize("text", ['{"weeks": 3}', "[]", "Monday: rest.", "{"], ids=["json", "list", "text", "torn"])
+def test_a_plan_of_something_else_is_refused(text, place, tmp_path):
+    (tmp_path / "plan.json").write_text(text)
+    if text == "{":  # perhaps ours, but then there would be tiles before there are labels
+        (tmp_path / "labels.zarr").mkdir()
+    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of such a run \(name another folder\)"):
+        segment_large(place / "picture.zarr", tmp_path, **FAST)
+    assert contents(tmp_path) == {(tmp_path / "plan.json").relative_to(tmp_path): text.encode()}
+
+
+@pytest.mark.parametrize("how", ["empty", "truncated", "zeros"])
+@pytest.mark.parametrize("name", ["sampling.json", "chains.npz"])
+def test_sampling_begins_anew_where_its_files_are_damaged(name, how, place, out, capsys):
+    before = times(out)
+    spoil(out / name, how)
+    segment_large(place / "picture.zarr", out, **FAST)
+    check_same(place, out)
+    assert capsys.readouterr().err == f"spinseg: {out / name} is damaged; sampling begins anew\n"
+    assert times(out) == before
+
+
+@pytest.mark.parametrize("file", ["zarr.json", "0/zarr.json"])
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_an_array_whose_description_is_damaged_is_made_again(name, file, place, out, capsys):
+    (out / name / file).write_bytes(b"")
+    segment_large(place / "picture.zarr", out, **FAST)
+    check_same(place, out)
+    assert capsys.readouterr().err.startswith(f"spinseg: {out / name} is damaged, and is made again\n")
+
+
+def test_chunks_of_labels_that_are_damaged_are_written_again(place, out):
+    for chunk in (out / "labels.zarr" / "0" / "c").glob("*/*"):
+        chunk.write_bytes(b"")
+    segment_large(place / "picture.zarr", out, **FAST)
+    check_same(place, out)
+
+
+def test_sites_and_labels_reach_the_disk_before_what_says_that_they_are_done(place, tmp_path, monkeypatch):
+    seen, real_fsync, real_replace = [], os.fsync, os.replace
+
+    def fsync(opened):
+        seen.append(os.fstat(opened).st_ino)
+        real_fsync(opened)
+
+    def replace(source, target):
+        seen.append(os.path.basename(target))
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    segment_large(place / "picture.zarr", tmp_path, **FAST)
+    for name, done in [("sites.zarr", "000003.npz"), ("labels.zarr", "result.json")]:
+        for file in ("zarr.json", "0/zarr.json", "0/c/1/1", "0/c/1"):
+            assert seen.index((tmp_path / name / file).stat().st_ino) < seen.index(done)
+
+
+def test_an_old_result_is_gone_before_labels_are_written_again(place, out, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large._write", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        segment_large(place / "picture.zarr", out, **FAST | {"sweeps": 5})
+    assert not (out / "result.json").exists()
+
+
+# ------------------------------------------------------------------------------------------- what the run is of
+
+
+def as_zarr(path, array, version=3):
+    zarr.create_array(str(path), data=array, chunks=(50, 60, 3), zarr_format=version)
+
+
+def as_ome(path, array):
+    group = zarr.open_group(str(path), mode="w")
+    group.create_array("fine", data=array, chunks=(50, 60, 3))
+    axes = [{"name": name} for name in "yxc"]
+    group.attrs["ome"] = {"multiscales": [{"axes": axes, "datasets": [{"path": "fine"}]}]}
+
+
+def rewrite_in_zarr(path, array):
+    zarr.open(str(path), mode="r+")[50:, 60:] = array[50:, 60:]  # one chunk
+
+
+PICTURES = {
+    "zarr-2": (lambda path, array: as_zarr(path, array, 2), rewrite_in_zarr),
+    "zarr-3": (as_zarr, rewrite_in_zarr),
+    "ome": (as_ome, lambda path, array: rewrite_in_zarr(path / "fine", array)),
+    "tiff": (tifffile.imwrite, tifffile.imwrite),
+}
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+def test_a_picture_that_was_written_again_in_place_is_told(kind, tmp_path, capsys):
+    write, rewrite = PICTURES[kind]
+    write(tmp_path / "picture", noise(0))
+    segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
+    tiles = times(tmp_path / "out")
+    segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
+    assert times(tmp_path / "out") == tiles
+    before = contents(tmp_path / "out")
+    rewrite(tmp_path / "picture", noise(1))
+    with pytest.raises(ValueError) as told:
+        segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
+    rule = "out must be an empty folder, or one of the same run (name another folder, or remove this one)"
+    assert str(told.value).startswith(f"{rule}; received ")
+    assert str(told.value).endswith("a run of the picture before it was written again'")
+    assert contents(tmp_path / "out") == before and capsys.readouterr().err == ""
+
+
+def test_what_others_add_to_a_group_of_zarr_changes_no_picture(tmp_path):
+    as_ome(tmp_path / "picture", noise())
+    segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
+    before = times(tmp_path / "out")
+    zarr.open_group(str(tmp_path / "picture"))["fine"]  # read by another tool
+    zarr.create_array(str(tmp_path / "picture" / "labels"), data=np.zeros((9, 9), np.uint8))
+    segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
+    assert times(tmp_path / "out") == before
+
+
+def test_a_dask_array_of_other_numbers_is_told(tmp_path):
+    segment_large(da.from_array(noise(0)), tmp_path, **FAST)
+    segment_large(da.from_array(noise(0)), tmp_path, **FAST)
+    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of the same run .* with source a Dask"):
+        segment_large(da.from_array(noise(1)), tmp_path, **FAST)
+
+
+def test_a_run_of_another_version_is_told(place, out, monkeypatch):
+    before, ours = contents(out), json.loads((out / "plan.json").read_text())["spinseg"]
+    monkeypatch.setattr("spinseg.segmentation.large.run.version", lambda name: "99.0")
+    with pytest.raises(
+        ValueError, match=rf"\(name another folder, or remove this one\); .* a run with spinseg {ours}'$"
+    ):
+        segment_large(place / "picture.zarr", out, **FAST)
+    assert contents(out) == before
+
+
+# ------------------------------------------------------------------------------------------- what is not of a run
+
+
+def mine(path):
+    """Something of the user's, a folder of Zarr or a file."""
+    if path.suffix == ".zarr":
+        group = zarr.open_group(str(path), mode="w")
+        group.create_array("0", data=np.arange(12).reshape(3, 4))
+    else:
+        path.write_bytes(b"mine")
+
+
+@pytest.mark.parametrize("name", [*OUTPUTS, *FACTS, "tiles"])
+def test_what_others_keep_in_the_folder_is_never_overwritten(name, place, tmp_path):
+    mine(tmp_path / name)
+    before = contents(tmp_path)
+    with pytest.raises(ValueError) as told:
+        segment_large(place / "picture.zarr", tmp_path, **FAST)
+    rule = "out must be an empty folder, or one of such a run (name another folder)"
+    assert str(told.value) == f"{rule}; received '{tmp_path}, which holds {name}'"
+    assert contents(tmp_path) == before and [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_other_things_in_the_folder_are_no_hindrance(place, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "tiles").mkdir()  # all that a run leaves that was killed at once
+    segment_large(place / "picture.zarr", tmp_path, **FAST)
+    check_same(place, tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("inside", [".", "results"])
+def test_a_folder_within_the_picture_is_refused(inside, tmp_path):
+    as_zarr(tmp_path / "picture", noise())
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match=r"^out must be a folder outside the picture; received "):
+        segment_large(tmp_path / "picture", tmp_path / "picture" / inside, **FAST)
+    assert contents(tmp_path) == before

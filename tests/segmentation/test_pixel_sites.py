@@ -1,0 +1,402 @@
+"""Pixels and voxels as sites: the graph, couplings by contrast, the coarse start, and the sampler of many sites."""
+
+import inspect
+import itertools
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage.io import imread
+from typer.testing import CliRunner
+
+import spinseg as ss
+import spinseg.segmentation.segment as module
+from effort import exhaustive
+from spinseg import cli
+from spinseg.image.adjacency import RegionAdjacency, grid_graph
+from spinseg.image.picture import as_picture
+from spinseg.image.superpixels import superpixels
+from spinseg.inference import sampler
+from spinseg.pictures import PICTURES
+from spinseg.segmentation.batch import FILES
+from spinseg.segmentation.image_model import _by_contrast
+from spinseg.segmentation.settings import AT_ANY_CONTRAST, AT_NO_CONTRAST, PHOTO_OF_PIXELS, PRESETS
+
+SHAPES = [(1, 1), (1, 6), (5, 1), (4, 5), (1, 1, 1), (3, 1, 4), (2, 3, 4), (3, 4, 3)]
+
+
+@pytest.fixture(scope="module")
+def picture():
+    with Image.open(PICTURES["coffee"].path) as image:
+        return np.asarray(image)[100:148, 200:260]
+
+
+@pytest.fixture(scope="module")
+def found(picture):
+    return ss.segment(picture, sites="pixels", sweeps=12, regions=False, rng=3)
+
+
+# ---- the graph -------------------------------------------------------------------------------------------------------
+
+
+def masks(shape):
+    """None, all, holes, one pixel, and pixels that touch nothing."""
+    rng = np.random.default_rng(len(shape))
+    yield None
+    yield np.ones(shape, bool)
+    for share in (0.4, 0.8):
+        inside = rng.random(shape) < share
+        inside.flat[-1] = True
+        yield inside
+    alone = np.zeros(shape, bool)
+    alone.flat[alone.size // 2] = True
+    yield alone
+    yield np.indices(shape).sum(axis=0) % 2 == 0
+
+
+def pairs(shape, connectivity, inside):
+    """Pairs of neighbours by their sites in reading order, found by comparing all pixels, and how far apart they are."""
+    pixels = [pixel for pixel in np.ndindex(*shape) if inside is None or inside[pixel]]
+    found = {}
+    for (i, a), (j, b) in itertools.combinations(enumerate(pixels), 2):
+        apart = [abs(x - y) for x, y in zip(a, b, strict=True)]
+        if max(apart) == 1 and sum(apart) <= connectivity:
+            found[i, j] = math.sqrt(sum(apart))
+    return len(pixels), found
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_grid_joins_just_the_neighbours_of_each_pixel(shape):
+    for connectivity, inside in itertools.product(range(1, len(shape) + 1), masks(shape)):
+        graph = grid_graph(shape, connectivity=connectivity, inside=inside)
+        n_sites, expected = pairs(shape, connectivity, inside)
+        assert graph.n_sites == n_sites
+        assert [tuple(edge) for edge in graph.edges.tolist()] == sorted(expected)
+        assert graph.edges.dtype == np.int32
+
+
+@pytest.mark.parametrize("wrong", [0, 3, 1.5, "two"])
+def test_the_grid_refuses_neighbours_along_axes_that_there_are_not(wrong):
+    with pytest.raises(ValueError, match="connectivity must be "):
+        grid_graph((3, 4), connectivity=wrong)
+
+
+# ---- couplings by contrast -------------------------------------------------------------------------------------------
+
+
+# What a straight boundary cuts for each pixel of its length: all neighbours on its other side, over their distance.
+ROOT2, ROOT3 = math.sqrt(2), math.sqrt(3)
+CUT = {(2, 1): 1, (2, 2): 1 + 2 / ROOT2, (3, 1): 1, (3, 2): 1 + 4 / ROOT2, (3, 3): 1 + 4 / ROOT2 + 4 / ROOT3}
+
+
+def contrast(image, connectivity, inside=None):
+    """Edges and couplings, as a picture with pixels as sites has them."""
+    seen = as_picture(image, channel_axis=-1)
+    sites = superpixels(seen, kind="pixels", mask=inside)
+    graph = grid_graph(seen.shape, connectivity=connectivity, inside=inside)
+    return (
+        seen,
+        graph.edges,
+        _by_contrast(seen, sites, RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None), connectivity),
+    )
+
+
+@pytest.mark.parametrize("shape", [(1, 7, 3), (6, 5, 3), (3, 4, 5, 3), (3, 4, 5)], ids=str)
+def test_couplings_fall_with_contrast_and_distance(shape):
+    image = np.random.default_rng(2).random(shape)
+    for connectivity, inside in itertools.product(range(1, len(shape)), masks(shape[:-1])):
+        seen, edges, beta = contrast(image, connectivity, inside)
+        _, apart = pairs(shape[:-1], connectivity, inside)
+        colours = seen.colours.astype(float)[... if inside is None else inside].reshape(-1, seen.n_channels)
+        squares = {(i, j): ((colours[i] - colours[j]) ** 2).sum() for i, j in apart}
+        usual = np.mean(list(squares.values())) if squares else 1.0
+        assert beta.dtype == np.float64 and beta.shape == (len(apart),)
+        for edge, value in zip(map(tuple, edges.tolist()), beta, strict=True):
+            falling = AT_NO_CONTRAST * math.exp(-squares[edge] / (2 * usual))
+            cut = CUT[len(shape) - 1, connectivity] * apart[edge]
+            assert value == pytest.approx((AT_ANY_CONTRAST + falling) / cut, rel=1e-5)
+    if len(shape) == 4:
+        assert {round(d**2) for d in apart.values()} <= {1, 2, 3}
+
+
+def test_in_a_flat_picture_every_coupling_is_the_strongest():
+    _, edges, beta = contrast(np.full((4, 5, 3), 0.3), 2)
+    steps = np.where(np.isin(edges[:, 1] - edges[:, 0], (1, 5)), 1.0, math.sqrt(2))
+    np.testing.assert_allclose(beta, (AT_ANY_CONTRAST + AT_NO_CONTRAST) / (CUT[2, 2] * steps))
+    assert contrast(np.full((1, 1, 3), 0.3), 1)[2].shape == (0,)
+
+
+@pytest.mark.parametrize("shape", [(300, 300), (60, 60, 60)], ids=str)
+def test_a_straight_boundary_costs_the_same_whatever_the_connectivity(shape):
+    half = (np.arange(shape[0]) < shape[0] // 2).reshape(-1, *[1] * (len(shape) - 1)) & np.ones(shape, bool)
+    costs = []
+    for connectivity in range(1, len(shape) + 1):
+        _, edges, beta = contrast(np.full((*shape, 3), 0.3), connectivity)
+        costs.append(beta[half.ravel()[edges[:, 0]] != half.ravel()[edges[:, 1]]].sum())
+    np.testing.assert_allclose(costs, costs[0], rtol=0.03)  # at the ends of the boundary neighbours are missing
+
+
+# ---- segmentations ---------------------------------------------------------------------------------------------------
+
+
+def assert_of_pixels(found, shape, connectivity=1, inside=None):
+    """A segmentation of an image of this shape whose sites are its pixels."""
+    inside = np.ones(shape, bool) if inside is None else inside
+    graph = grid_graph(shape, connectivity=connectivity, inside=inside)
+    assert found.labels.shape == found.sites.shape == found.boundary_probability.shape == shape
+    np.testing.assert_array_equal(found.model.graph.edges, graph.edges)
+    np.testing.assert_array_equal(found.sites[inside], np.arange(graph.n_sites))
+    assert (found.sites[~inside] == -1).all() and (found.labels[~inside] == -1).all()
+    np.testing.assert_array_equal(found.labels[inside], found.partition)
+    assert set(found.partition.tolist()) == set(range(found.n_clusters))
+    assert not found.boundary_probability[~inside].any()
+    best = found.chains.best_log_posterior
+    assert found.model.log_posterior(found.chains.best_labels) == pytest.approx(best, abs=1e-6)
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_pixels_of_a_picture(picture, preset):
+    keywords = {"preset": preset, "sites": "pixels", "sweeps": 6, "chains": 2, "rng": 5}
+    one, two = (ss.segment(picture, workers=workers, **keywords) for workers in (1, 2))
+    assert_of_pixels(one, picture.shape[:2])
+    np.testing.assert_array_equal(one.chains.labels, two.chains.labels)
+    np.testing.assert_array_equal(one.labels, two.labels)
+    assert one.settings.regions == (preset == "photo")
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_pixels_inside_a_mask(picture, preset):
+    inside = np.hypot(*np.ogrid[-24:24, -30:30]) < 20
+    inside[::7, ::5] = False
+    inside[40:, 50:] = True  # a second piece
+    noisy = picture.copy()
+    noisy[~inside] = np.random.default_rng(0).integers(0, 256, noisy[~inside].shape)
+    keywords = {"preset": preset, "sites": "pixels", "connectivity": 2, "mask": inside, "sweeps": 4, "rng": 0}
+    found = ss.segment(picture, **keywords)
+    assert_of_pixels(found, picture.shape[:2], 2, inside)
+    np.testing.assert_array_equal(found.labels, ss.segment(noisy, **keywords).labels)
+
+
+def box(shape):
+    """Noise with a brighter box in it, and where the box is."""
+    where = np.zeros(shape, bool)
+    where[tuple(slice(n // 4, n - n // 4) for n in shape)] = True
+    return np.random.default_rng(0).normal(0.3, 0.02, shape) + 0.4 * where, where
+
+
+@pytest.mark.parametrize(("shape", "connectivity"), [((40, 50), 1), ((40, 50), 2), ((16, 24, 24), 1)], ids=str)
+def test_a_box_is_found_pixel_by_pixel_in_pictures_and_volumes(shape, connectivity):
+    image, where = box(shape)
+    found = ss.segment(image, sites="pixels", connectivity=connectivity, channel_axis=None, sweeps=20, rng=0)
+    assert_of_pixels(found, shape, connectivity)
+    assert found.n_clusters == 2
+    assert np.mean(found.labels != where) < 0.001
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_voxels_may_have_26_neighbours(preset):
+    image, _ = box((6, 9, 12))
+    found = ss.segment(image, preset, sites="pixels", connectivity=3, channel_axis=None, sweeps=4, rng=0)
+    assert_of_pixels(found, image.shape, 3)
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (2, 2), (12, 14, 5)], ids=str)
+def test_tiny_pictures_and_many_channels(shape, preset, tmp_path):
+    image = np.random.default_rng(1).random(shape)
+    axis = -1 if len(shape) == 3 else None
+    found = ss.segment(image, preset, sites="pixels", channel_axis=axis, sweeps=4, rng=0)
+    assert_of_pixels(found, shape[:2])
+    found.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "line"),
+    [
+        ({"sites": "pixels", "connectivity": 3}, "connectivity must be at most the 2 axes of the image; received 3"),
+        ({"sites": "pixels", "connectivity": 0}, "connectivity must be a whole number of at least 1; received 0"),
+        ({"sites": "pixels", "connectivity": [1, 2]}, "connectivity must be a whole number of at least 1; received"),
+        ({"connectivity": 2}, "connectivity must be 1 where sites are not pixels; received 2"),
+        ({"sites": np.zeros((48, 60), int), "connectivity": 2}, "connectivity must be 1 where sites are not pixels"),
+        ({"sites": "pixels", "n_sites": 9}, "n_sites must be None where every pixel is a site; received 9"),
+    ],
+)
+def test_wrong_wishes_get_one_line_before_anything_is_sampled(picture, keywords, line, monkeypatch):
+    monkeypatch.setattr(module, "sample", None)
+    for preset in PRESETS:
+        with pytest.raises(ValueError, match=f"^{re.escape(line)}") as error:
+            ss.segment(picture, preset, **keywords)
+        assert "\n" not in str(error.value)
+
+
+# ---- from coarse to fine ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def starts(monkeypatch):
+    """Where the chains of every call of `sample` from `segment` start."""
+    seen = []
+
+    def noted(*arguments, **keywords):
+        seen.append(keywords["init"] if "init" in keywords else arguments[5])
+        return sampler.sample(*arguments, **keywords)
+
+    monkeypatch.setattr(module, "sample", noted)
+    return seen
+
+
+def test_chains_start_from_the_coarse_segmentation(picture, found):
+    coarse = ss.segment(picture, rng=3).labels.ravel()
+    value = found.model.log_posterior(coarse)
+    assert coarse.max() > 0
+    assert found.chains.best_log_posterior >= value
+    from_one = ss.sample(found.model, 12, 2, burn_in=6, rng=3)
+    assert found.chains.best_log_posterior > from_one.best_log_posterior
+    one = found.model.log_posterior(np.zeros_like(coarse))
+    assert (np.abs(found.chains.log_posterior[:, 0] - value) < 0.5 * abs(value - one)).all()
+    np.testing.assert_array_equal(found.partition, found.chains.best_labels)  # regions=False
+
+
+def test_the_coarse_segmentation_has_the_detail_chains_mask_and_seed_that_are_asked_for(picture, starts):
+    inside = np.zeros(picture.shape[:2], bool)
+    inside[5:40, 10:50] = True
+    shared = {"detail": 0.9, "chains": 1, "mask": inside, "rng": 8}
+    ss.segment(picture, sites="pixels", sweeps=2, **shared)
+    coarse = ss.segment(picture, **shared)
+    greedy, first, moved, again = starts  # coarse, by single pixels, fine; coarse
+    np.testing.assert_array_equal(first, coarse.labels[inside])
+    assert greedy == again == "greedy" and first.shape == moved.shape
+
+
+@exhaustive
+@pytest.mark.parametrize("connectivity", [1, 3])
+def test_a_box_in_a_volume_is_found_though_its_coarse_outline_is_off(connectivity):
+    truth = np.zeros((10, 20, 24), bool)
+    truth[3:7, 5:15, 6:18] = True
+    volume = np.where(truth, 0.7, 0.3) + np.random.default_rng(0).normal(0, 0.02, truth.shape)
+    found = ss.segment(volume.clip(0, 1), sites="pixels", connectivity=connectivity, sweeps=20, chains=1, rng=0)
+    assert found.n_clusters == 2
+    assert (found.labels == found.labels[5, 10, 12])[truth].mean() > 0.99
+    assert (found.labels == found.labels[0, 0, 0])[~truth].mean() > 0.99
+
+
+@pytest.mark.parametrize("limits", [{"max_size": 300}, {"min_size": 1500}], ids=str)
+def test_a_coarse_start_that_the_prior_forbids_is_not_used(picture, starts, limits):
+    found = ss.segment(
+        picture, sites="pixels", prior=ss.TemperedProcess(1e-3, **limits), sweeps=3, regions=False, rng=0
+    )
+    assert starts == ["greedy", "one"]
+    sizes = np.bincount(found.partition)
+    assert sizes.max() <= limits.get("max_size", sizes.sum()) and sizes.min() >= limits.get("min_size", 1)
+
+
+def stop_at(sweeps):
+    """Ctrl-C in the run of so many sweeps of all chains."""
+
+    def progress(at):
+        if at.total == sweeps:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_ctrl_c_while_pixels_are_sampled(picture, tmp_path):
+    with pytest.raises(ss.SegmentationInterrupted) as stopped:
+        ss.segment(picture, sites="pixels", sweeps=40_000, rng=0, progress=stop_at(80_000))
+    kept = stopped.value.segmentation
+    assert kept.interrupted and kept.chains.n_sweeps < 40_000 and kept.settings.of_pixels
+    assert_of_pixels(kept, picture.shape[:2])
+    assert kept.n_clusters > 1  # the coarse start at least
+    kept.save(tmp_path)
+    assert json.loads((tmp_path / "result.json").read_text())["interrupted"]
+
+
+def test_ctrl_c_while_the_coarse_segmentation_runs(picture, tmp_path):
+    path = tmp_path / "coffee.png"
+    Image.fromarray(picture).save(path)
+    inside = np.zeros(picture.shape[:2], bool)
+    inside[5:40, 10:50] = True
+    with pytest.raises(ss.SegmentationInterrupted) as stopped:
+        ss.segment(path, sites="pixels", sweeps=5, mask=inside, channel_axis=-1, rng=0, progress=stop_at(400))
+    kept = stopped.value.segmentation
+    assert kept.interrupted and not kept.settings.of_pixels
+    assert ((kept.labels >= 0) == inside).all()
+    assert kept.repeat == f"ss.segment({str(path)!r}, channel_axis=-1, mask=mask, rng=0)"
+    kept.save(tmp_path / "out")
+    told = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert told["interrupted"] and told["source"] == str(path) and told["settings"]["sites"] == "watershed"
+
+
+# ---- files and the command -------------------------------------------------------------------------------------------
+
+
+@exhaustive
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {},
+        {"preset": "paper", "beta": 0.7},
+        {"connectivity": 2, "prior": ss.TemperedProcess(1e-5, min_size=3), "count_weight": 0.4, "chains": 1},
+    ],
+    ids=str,
+)
+def test_the_line_of_python_repeats_the_run(picture, keywords):
+    found = ss.segment(picture, sites="pixels", sweeps=3, rng=7, **keywords)
+    assert found.settings.changes().keys() == {"sites", "sweeps"} | keywords.keys() - {"preset"}
+    assert found.settings.changes().keys() <= inspect.signature(module.segment).parameters.keys()
+    again = eval(found.repeat, {"ss": ss, "image": picture})
+    assert again.settings.of_pixels
+    np.testing.assert_array_equal(again.chains.labels, found.chains.labels)
+    np.testing.assert_array_equal(again.labels, found.labels)
+
+
+def test_files_tell_of_pixels(found, tmp_path):
+    found.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert told["n_sites"] == 48 * 60 and told["settings"]["sites"] == "pixels"
+    assert told["settings"]["init"] == "coarse" and told["settings"]["beta"] == "contrast"
+    assert sum(region["area"] for region in told["regions"]) == 48 * 60
+    assert told["python"] == "ss.segment(image, sites='pixels', regions=False, sweeps=12, rng=3)"
+    np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), found.labels)
+    page = (tmp_path / "report.html").read_text()
+    assert "2,880 sites, 48 x 60 pixels" in page and "<tr><th>sites</th><td>pixels</td></tr>" in page
+    assert "started from one place" in page  # all of them from the coarse segmentation
+
+
+def test_the_command_takes_pixels(picture, tmp_path):
+    path = tmp_path / "coffee.png"
+    Image.fromarray(picture).save(path)
+    out = ["--out", str(tmp_path), "--sweeps", "3", "--chains", "1", "--json"]
+    segment = ["segment", str(path), "--site-kind", "pixels", *out]
+    run = CliRunner().invoke(cli.app, [*segment, "--min-size", "4"])
+    assert run.exit_code == 0, run.output
+    told = json.loads(run.stdout)["images"][0]
+    assert told["n_sites"] == 48 * 60 and told["settings"]["sites"] == "pixels"
+    assert told["settings"]["prior"] == "ss.TemperedProcess(concentration=1e-06, min_size=4)"  # as without a limit
+    prior = ss.TemperedProcess(1e-6, min_size=4)
+    expected = ss.segment(path, sites="pixels", prior=prior, sweeps=3, chains=1, rng=0)
+    np.testing.assert_array_equal(imread(tmp_path / "coffee" / "labels.tif"), expected.labels)
+    run = CliRunner().invoke(cli.app, [*segment, "--sites", "9", "--overwrite"])
+    assert str(run.exception) == "n_sites must be None where every pixel is a site; received 9" and not run.stdout
+
+
+# ---- how many draws are kept -----------------------------------------------------------------------------------------
+
+
+def test_a_segmentation_keeps_as_many_draws_as_fit(picture, monkeypatch):
+    monkeypatch.setattr(sampler, "MANY_LABELS", 7 * 2 * 48 * 60)
+    found = ss.segment(picture, "paper", sites="pixels", sweeps=40, chains=2, rng=0)
+    assert found.chains.labels.shape == (2, 6, 48 * 60) and found.chains.thin == 3
+    assert found.chains.n_sweeps == 40 and found.chains.burn_in == 20
+
+
+def test_the_settings_of_pixels_differ_in_what_they_must():
+    usual, pixels = vars(PRESETS["photo"]), vars(PHOTO_OF_PIXELS)
+    changed = {name for name in usual if usual[name] != pixels[name]}
+    assert changed == {"sites", "likelihood", "count_weight", "phi", "prior", "beta", "init"}
+    assert PHOTO_OF_PIXELS.changes() == {"sites": "pixels"}

@@ -1,0 +1,328 @@
+"""The report: it says the most important thing first, in plain words, and it is made of anything that can be saved."""
+
+import base64
+import dataclasses
+import io
+import re
+from html import unescape
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import ndimage
+
+import spinseg as ss
+from spinseg.image.picture import as_picture, cielab
+from spinseg.segmentation.report import report
+from spinseg.segmentation.report.charts import N_COLOURS, bars, lines
+from spinseg.segmentation.report.pictures import MOST_NUMBERS, place_inside
+
+PAGE = files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8")
+
+
+def blocks() -> np.ndarray:
+    """A picture of four grounds, one of them in two places."""
+    image = np.full((60, 90), 0.1)
+    image[10:50, 10:30] = image[10:50, 60:80] = 0.9
+    image[20:30, 40:50] = 0.5
+    return image
+
+
+@pytest.fixture(scope="module")
+def segmented():
+    return ss.segment(blocks(), rng=0, sweeps=20, chains=2)
+
+
+def page(found, **changes):
+    """The report of a segmentation, with some of its summary changed, and parts of it by their name."""
+    shown = {"picture": found.picture, "labels": found.labels, "boundary": found.boundary_probability}
+    shown |= {"chains": found.chains}
+    shown |= {name: changes.pop(name) for name in list(changes) if name in shown}
+    return report({**found.summary(), **changes}, *shown.values())
+
+
+def texts(chart):
+    """What is written in a chart."""
+    return [unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", chart)]
+
+
+def seen(text):
+    """The words of a page as they are read, without its pictures and its style."""
+    body = re.sub(r'src="[^"]*"|<style>.*?</style>', "", text, flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+def rows(text):
+    """The cells of the table of regions, row by row."""
+    table = text[text.index("<thead>") : text.index("</tbody>")]
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[1:]]
+
+
+def numbers(text):
+    """The numbers over the picture: for each its region, and its place from the top and from the left, in shares."""
+    found = re.findall(r'<b style="left:([\d.]+)%;top:([\d.]+)%">(\d+)</b>', text)
+    return {int(region): (float(top) / 100, float(left) / 100) for left, top, region in found}
+
+
+# ---- what comes first ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("agree", "colour", "headline"),
+    [
+        (True, "good", "The chains agree."),
+        (False, "poor", "The chains do not agree yet: the segmentation shown is the best that was found, but "),
+        (None, "unknown", "Whether the chains agree cannot be told."),
+    ],
+)
+def test_a_plain_sentence_stands_before_the_verdict(segmented, agree, colour, headline):
+    text = page(segmented, agree=agree, verdict="R-hat <is> what it is.")
+    bar = re.search(r'<div class="notice (\w+)"><p class="headline">(.*?)</p><p class="fine">(.*?)</p></div>', text)
+    assert bar[1] == colour and bar[2].startswith(headline) and bar[3] == "R-hat &lt;is&gt; what it is."
+    assert ("hold for the surroundings of this segmentation only" in seen(text)) is (agree is False)
+
+
+def test_a_summary_that_does_not_say_whether_chains_agree_is_shown(segmented):
+    summary = {name: value for name, value in segmented.summary().items() if name not in ("agree", "interrupted")}
+    text = report(summary, segmented.picture, segmented.labels, segmented.boundary_probability, segmented.chains)
+    assert "Whether the chains agree cannot be told." in text and "interrupted" not in text
+
+
+def cut(chains, sweeps):
+    """Chains as Ctrl-C within the burn-in leaves them."""
+    traces = {"log_posterior": chains.log_posterior[:, :sweeps], "n_clusters": chains.n_clusters[:, :sweeps]}
+    return dataclasses.replace(chains, labels=chains.labels[:, :0], **traces)
+
+
+@pytest.mark.parametrize("sweeps", [0, 1, 5])
+def test_an_interruption_is_told_and_leaves_no_probabilities(segmented, sweeps):
+    regions = [{**region, "probability": None, "boundary": None} for region in segmented.regions]
+    text = page(
+        segmented,
+        chains=cut(segmented.chains, sweeps),
+        interrupted=True,
+        sweeps_done=sweeps,
+        n_clusters_posterior={},
+        agree=None,
+        regions=regions,
+    )
+    told = "before one sweep was finished" if sweeps == 0 else f"after {sweeps} of 20 sweeps"
+    assert f"Sampling was interrupted {told}" in seen(text)
+    assert text.index("Sampling was interrupted") < text.index("Whether the chains agree")
+    assert all(row[-2:] == ["-", "-"] for row in rows(text)[1:])
+    assert "Probability of a boundary" not in text and "nothing was drawn" in text
+    assert text.count("no sweep was finished") == (2 if sweeps == 0 else 0)
+
+
+def test_an_interruption_that_left_draws_keeps_them(segmented):
+    text = page(segmented, interrupted=True, sweeps_done=15)
+    assert "after 15 of 20 sweeps" in seen(text) and "no probabilities" not in text
+
+
+def test_captions_tell_which_clusters_and_which_sweeps_are_counted(segmented):
+    text = seen(page(segmented))
+    assert f"{segmented.n_clusters} clusters after cutting into regions" in text
+    assert f"before clusters are cut into regions, of which the segmentation has {len(segmented.regions)}" in text
+    assert text.count("burn-in (shaded) included") == 2 and "its share of the sweeps after the burn-in" in text
+    whole = ss.segment(blocks(), rng=0, sweeps=20, regions=False)
+    text = seen(page(whole))
+    assert f"{whole.n_clusters} clusters in {len(whole.regions)} regions" in text and "cut into regions" not in text
+
+
+# ---- pictures --------------------------------------------------------------------------------------------------------
+
+
+def test_a_single_row_of_pixels_can_be_saved(tmp_path):
+    ss.segment(np.random.default_rng(0).random((1, 3000)), rng=0).save(tmp_path)
+    assert (tmp_path / "result.json").exists()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 3000), (3000, 1), (2, 2500), (1999, 3), (1501, 1499)])
+@pytest.mark.parametrize("inside", ["all", "one pixel", "none"])
+def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
+    labels = np.zeros(shape, np.int32)
+    if inside != "all":
+        labels[:] = -1
+    if inside == "one pixel":
+        labels[shape[0] // 2, shape[1] // 3] = 0
+    region = {**segmented.regions[0], "cluster": 0, "area": 1, "box": [0, 0, *shape]}
+    text = page(
+        segmented,
+        picture=as_picture(np.zeros(shape)),
+        labels=labels,
+        boundary=np.zeros(shape, np.float32),
+        regions=[region],
+        shape=list(shape),
+    )
+    assert text.count("<img") == 4 and len(numbers(text)) == (0 if inside == "none" else 1)
+    outlined = re.findall(r'src="data:image/\w+;base64,([^"]*)"', text)[2]
+    colours = np.asarray(Image.open(io.BytesIO(base64.b64decode(outlined))).convert("RGB"))
+    assert max(colours.shape) <= 1000 and (colours < 255).any() == (inside != "none")  # one pixel is seen as well
+
+
+def test_every_region_has_its_number_well_inside(segmented):
+    for regions in (True, False):  # with clusters of one region each, and with clusters of several
+        found = ss.segment(blocks(), rng=0, sweeps=20, regions=regions)
+        assert (len(found.regions) == found.n_clusters) is regions
+        places = numbers(page(found))
+        assert sorted(places) == list(range(len(found.regions)))
+        for region in found.regions:
+            row, column = (
+                int(share * length) for share, length in zip(places[region["region"]], (60, 90), strict=True)
+            )
+            assert found.labels[row, column] == region["cluster"]
+            top, left, bottom, right = region["box"]
+            assert top <= row < bottom and left <= column < right
+            piece = ndimage.label(found.labels == region["cluster"])[0]
+            assert np.count_nonzero(piece == piece[row, column]) == region["area"]
+            assert np.all(found.labels[row - 3 : row + 4, column - 3 : column + 4] == region["cluster"])
+
+
+def test_only_the_largest_regions_are_numbered_and_not_on_the_saved_overlay(segmented, tmp_path):
+    labels = np.arange(30, dtype=np.int32).repeat(3)[None] + np.zeros((60, 1), np.int32)
+    regions = [
+        {**segmented.regions[0], "region": i, "cluster": i, "area": 180, "box": [0, 3 * i, 60, 3 * i + 3]}
+        for i in range(30)
+    ]
+    text = page(segmented, labels=labels, regions=regions)
+    assert sorted(numbers(text)) == list(range(MOST_NUMBERS)) and "(the largest)" in text
+    segmented.save(tmp_path)
+    drawn = np.asarray(Image.open(tmp_path / "overlay.png"))
+    np.testing.assert_array_equal(drawn, ss.image.render.overlay(segmented.picture, segmented.labels))
+
+
+def test_planes_of_a_volume_are_numbered_where_clusters_are_regions(segmented):
+    regions = [{**region, "box": [0, *region["box"][:2], 4, *region["box"][2:]]} for region in segmented.regions]
+    text = page(segmented, regions=regions, shape=[4, 60, 90])
+    assert numbers(text) == numbers(page(segmented))
+    assert "of which one plane is shown" in text and "Box: first plane, row and column" in text
+    doubled = [*regions, {**regions[0], "region": len(regions)}]
+    assert numbers(page(segmented, regions=doubled, shape=[4, 60, 90])) == {}
+
+
+def test_a_place_inside_is_in_the_thick_part_and_near_the_middle():
+    key = np.zeros((30, 60), bool)
+    key[14:16, :40] = key[5:25, 40:] = True
+    row, column = place_inside(key)
+    assert 12 <= row <= 17 and column >= 45
+    row, column = place_inside(np.ones((9, 101), bool))
+    assert (row, column) == (4, 50)
+    assert place_inside(np.ones((1, 1), bool)) == (0, 0)
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def test_clusters_are_left_out_of_the_table_where_each_is_one_region(segmented):
+    assert "Cluster" not in rows(page(segmented))[0]
+    pieces = [{**region, "cluster": 0} for region in segmented.regions]
+    assert "Cluster" in rows(page(segmented, regions=pieces))[0]
+    for table in (rows(page(segmented)), rows(page(segmented, regions=pieces))):
+        assert len({len(row) for row in table}) == 1 and len(table) == 1 + len(segmented.regions)
+
+
+def test_a_long_table_ends_by_saying_where_the_rest_is(segmented):
+    many = [{**segmented.regions[0], "region": i} for i in range(50)]
+    table = rows(page(segmented, regions=many))
+    assert len(table) == 42 and table[-1] == ["and 10 smaller, in result.json"]
+
+
+# ---- charts ----------------------------------------------------------------------------------------------------------
+
+
+def upward(chart):
+    """The numbers of the axis that goes up."""
+    return [unescape(text) for text in re.findall(r'text-anchor="end">([^<]*)</text>', chart)]
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.05, 0.3, 1, 7, 40, 999, 1e5, 1e9])
+@pytest.mark.parametrize("base", [0, 5000, -123456])
+def test_ticks_can_be_told_apart_and_lie_where_they_say(base, scale):
+    values = base + scale * np.linspace(0, 1, 50)[None]
+    ticks = upward(lines(values, "x"))
+    assert 2 <= len(ticks) <= 7 and len(set(ticks)) == len(ticks) and "-0" not in [t.rstrip("0.") for t in ticks]
+    steps = np.diff([float(tick.replace(",", "")) for tick in ticks])
+    assert np.allclose(steps, steps[0], rtol=1e-6) and steps[0] > 0
+
+
+def test_a_narrow_range_gets_the_digits_it_needs():
+    assert upward(lines(5000 + np.linspace(0, 0.05, 9)[None], "x")) == ["5,000.00", "5,000.02", "5,000.04"]
+
+
+@pytest.mark.parametrize("counts", [[[3]], [[3, 3]], [[3, 4]], [[1, 2, 3]], [[9, 250, 40]]])
+def test_numbers_of_clusters_and_sweeps_are_whole(counts):
+    chart = lines(np.array(counts, np.int32), "x")
+    assert all(re.fullmatch(r"[\d,]+|sweep", text) for text in texts(chart))
+    assert len(set(upward(chart))) == len(upward(chart)) >= 2
+
+
+def test_values_that_differ_by_rounding_only_are_level():
+    drift = 10235.3 + 1e-8 * np.random.default_rng(0).random((2, 40))
+    assert max(map(len, upward(lines(drift, "x")))) <= len("10,235.5")
+
+
+def test_no_sweeps_and_no_draws_give_a_chart_that_says_so():
+    assert texts(lines(np.zeros((2, 0)), "x")) == ["no sweep was finished"]
+    assert texts(bars({}, "x", "clusters")) == ["nothing was drawn"]
+    assert "nan" not in lines(np.full((1, 3), -np.inf), "x")
+
+
+@pytest.mark.parametrize("n_chains", [1, 2, 4, 8, 9, 20])
+def test_a_legend_names_the_chains_while_each_has_a_colour(n_chains):
+    chart = lines(np.arange(10.0) + np.zeros((n_chains, 1)), "x")
+    used = re.findall(r'class="line (c\d)"', chart)
+    assert len(used) == n_chains
+    if 2 <= n_chains <= N_COLOURS:
+        assert texts(chart)[-n_chains - 1 :] == ["chain", *map(str, range(1, n_chains + 1))]
+        assert re.findall(r'class="key (c\d)"', chart) == used == [f"c{i}" for i in range(n_chains)]
+    else:
+        assert "chain" not in texts(chart)
+
+
+def test_all_text_lies_within_the_chart():
+    for values in (-1.5e6 + 0.7 * np.arange(8 * 9).reshape(8, 9), np.arange(16).reshape(8, 2)):
+        for x, y, anchor, text in re.findall(
+            r'<text x="([-\d.]+)" y="([-\d.]+)" text-anchor="(\w+)">([^<]*)<', lines(values, "x")
+        ):
+            start = float(x) - {"start": 0, "middle": 0.5, "end": 1}[anchor] * 7 * len(text)
+            assert start >= 0 and start + 7 * len(text) <= 360 and 10 <= float(y) <= 200
+
+
+def test_lines_that_leave_the_range_are_cut_off():
+    chart = lines(np.array([[-1e6, -1e6, -1e6, 1.3, 2.0, 1.5, 1.2]]), "x", shaded=4)
+    path = re.search(r'class="line c0" d="([^"]*)"', chart)[1]
+    assert path.count("M") == 1 and path.count("L") == 4  # from the last one below on
+    early = lines(np.array([[1.0, 2.0, 3.0]]), "x", shaded=3)  # within the burn-in all of it counts
+    assert upward(early)[-1] == "3.0"
+
+
+def colour_sets():
+    """The grounds and the colours of lines, in light and in dark, as the page has them."""
+    for theme in re.findall(r":root \{(.*?)\}", PAGE, re.DOTALL):
+        values = dict(re.findall(r"--(\w+): (#\w{6});", theme))
+        yield values["ground"], [values[f"c{i}"] for i in range(N_COLOURS)]
+
+
+def test_the_colours_of_chains_differ_from_each_other_and_from_the_ground():
+    themes = list(colour_sets())
+    assert len(themes) == 2
+    for ground, colours in themes:
+        codes = np.array([list(bytes.fromhex(c[1:])) for c in [ground, *colours]], np.uint16) * 257
+        places = cielab(codes)
+        gaps = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))
+        assert gaps.min() > 35 and np.abs(places[1:, 0] - places[0, 0]).min() > 30
+
+
+# ---- the file --------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_segmentation_gives_the_same_text(segmented):
+    assert page(segmented) == page(segmented)
+
+
+def test_the_page_needs_nothing_else(segmented):
+    text = page(segmented, source="a <b> & 'c'.png")
+    assert not re.search(r"https?://|url\(|@import|<script|<link", text)
+    assert all(address.startswith("data:image/") for address in re.findall(r'(?:src|href)="([^"]*)"', text))
+    assert "<h1>a &lt;b&gt; &amp; &#x27;c&#x27;.png</h1>" in text and "$" not in text

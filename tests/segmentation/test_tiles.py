@@ -1,0 +1,193 @@
+"""Sites tile by tile, against the whole picture at once."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.ndimage import gaussian_filter
+
+from effort import exhaustive
+from spinseg.image.adjacency import edge_means, region_adjacency
+from spinseg.image.boundary.log_odds import SLOPE_SCALE
+from spinseg.image.features import Codebook, gradient, site_histograms, site_means, site_sizes
+from spinseg.image.intensity import value_range
+from spinseg.image.picture import as_picture
+from spinseg.image.superpixels import RELIEF_SCALE, flooded, superpixels
+from spinseg.pictures import PICTURES
+from spinseg.segmentation.large.tiles import HALO, Tiling, gathered, tile_sites
+
+SHAPES = [((150, 210), 64), ((64, 128), 64), ((40, 50), 64), ((1, 200), 64), ((200, 1), 70), ((65, 63), 64)]
+
+
+def whole(shape):
+    return tuple(slice(0, length) for length in shape)
+
+
+def noise(shape, n_channels, dtype=np.uint8, seed=0):
+    """A smooth random picture, of which no two pixels are alike in 16 bits."""
+    values = gaussian_filter(np.random.default_rng(seed).normal(size=(*shape, n_channels)), (3, 3, 0))
+    values = (values - values.min()) / np.ptp(values)
+    return (values * np.iinfo(dtype).max).astype(dtype)
+
+
+def by_tiles(image, n_sites, side):
+    """The tiling of a picture, the site of every pixel by its cell, and what is known of the sites."""
+    tiling = Tiling.of(image.shape[:2], n_sites, side)
+    book = codebook(image)
+    cells, parts, ends = np.full(tiling.shape, -1, np.int32), [], value_range(image)
+    for tile in tiling.tiles():
+        cells[tile.own], part = tile_sites(as_picture(image[tile.read], channel_axis=-1, ends=ends), tile, tiling, book)
+        parts.append(part)
+    return tiling, cells, gathered(iter(parts), tiling.n_cells, len(book))
+
+
+def codebook(image):
+    return Codebook.general() if image.shape[-1] in (1, 3) else Codebook.fit(image, 20, channel_axis=-1, rng=0)
+
+
+def at_once(image, tiling):
+    """The cell whose lowest pixel floods each pixel, the whole picture at once."""
+    relief = gradient(as_picture(image, channel_axis=-1).colours, RELIEF_SCALE) + tiling.bowls(whole(tiling.shape))
+    return flooded(relief, tiling.cells_of(whole(tiling.shape)))
+
+
+@pytest.fixture(scope="module")
+def photograph():
+    with Image.open(PICTURES["coffee"].path) as image:
+        return np.array(image.convert("RGB"))[60:360, 100:500]
+
+
+@pytest.mark.parametrize(("shape", "side"), SHAPES, ids=str)
+@pytest.mark.parametrize("n_sites", [1, 7, 90, 10**6])
+def test_tiles_cover_the_picture_once_and_lie_in_whole_cells(shape, side, n_sites):
+    tiling = Tiling.of(shape, n_sites, side)
+    cells = tiling.cells_of(whole(shape))
+    assert tiling.n_cells == cells.max() + 1 == np.unique(cells).size <= np.prod(shape)
+    covered = np.zeros(shape, int)
+    for tile in tiling.tiles():
+        covered[tile.own] += 1
+        assert all(span.start % side == 0 and 0 < span.stop - span.start <= side for span in tile.own)
+        for inner, outer in ((tile.own, tile.wide), (tile.wide, tile.read)):
+            assert all(o.start <= i.start and i.stop <= o.stop for i, o in zip(inner, outer, strict=True))
+        assert all(span.start >= 0 and span.stop <= length for span, length in zip(tile.read, shape, strict=True))
+        inside = np.zeros(shape, bool)
+        inside[tile.wide] = True
+        assert not np.intersect1d(cells[inside], cells[~inside]).size  # no cell lies half within
+        assert np.array_equal(tiling.cells_of(tile.wide), cells[tile.wide])
+    assert (covered == 1).all()
+
+
+@pytest.mark.parametrize("n_sites", [150, 1000])
+def test_some_cells_lie_around_a_tile(n_sites):
+    tiling = Tiling.of((300, 410), n_sites, 64)
+    for tile in tiling.tiles():
+        for own, wide, count, length in zip(tile.own, tile.wide, tiling.cells, tiling.shape, strict=True):
+            cell = np.arange(length) * count // length
+            assert cell[wide.start] == max(cell[own.start] - HALO, 0)
+            assert cell[wide.stop - 1] == min(cell[own.stop - 1] + HALO, count - 1)
+
+
+@pytest.mark.parametrize("scale", [RELIEF_SCALE, SLOPE_SCALE])
+def test_a_tile_reads_all_that_its_gradients_look_at(scale):
+    """They are those of the whole picture, bit by bit."""
+    image = noise((300, 260), 3)
+    slopes = gradient(as_picture(image).colours, scale)
+    for tile in Tiling.of(image.shape[:2], 2000, 64).tiles():
+        within = tuple(slice(w.start - r.start, w.stop - r.start) for w, r in zip(tile.wide, tile.read, strict=True))
+        assert np.array_equal(gradient(as_picture(image[tile.read]).colours, scale)[within], slopes[tile.wide])
+
+
+@pytest.mark.parametrize("shape", [(150, 210), (210, 150), (64, 64), (1, 200), (37, 53)], ids=str)
+def test_cells_are_those_of_a_grid(shape):
+    cells = Tiling.of(shape, 90, 64).cells_of(whole(shape))
+    grid = superpixels(np.zeros(shape), kind="grid", n_sites=90)
+    pairs = np.unique(np.stack([cells.ravel(), grid.ravel()]), axis=1)
+    assert pairs.shape[1] == cells.max() + 1 == grid.max() + 1
+
+
+@pytest.mark.parametrize("shape", [(150, 210), (128, 128), (40, 50), (1, 300)], ids=str)
+@pytest.mark.parametrize("n_sites", [60, 400])
+def test_sites_are_those_of_the_whole_picture(shape, n_sites):
+    """Noise is lower in a cell than around it: no flood comes from far."""
+    image = np.random.default_rng(1).integers(0, 2**16, (*shape, 3), dtype=np.uint16)
+    for side in (64, 100, 1000):
+        tiling, cells, known = by_tiles(image, n_sites, side)
+        assert np.array_equal(cells, at_once(image, tiling))
+        assert np.array_equal(np.flatnonzero(known.site_of >= 0), np.unique(cells))
+
+
+@exhaustive
+def test_a_photograph_has_nearly_the_sites_of_the_whole(photograph):
+    for n_sites in (150, 600):
+        for side, most in ((64, 0.01), (128, 0.005), (1000, 0)):
+            tiling, cells, _ = by_tiles(photograph, n_sites, side)
+            assert (cells != at_once(photograph, tiling)).mean() <= most
+
+
+def test_a_flat_picture_has_a_site_for_each_cell():
+    """Where no pixel is lower than another, the order in which they are flooded must not show where tiles end."""
+    image = np.full((200, 260, 3), 77, np.uint8)
+    tiling, cells, known = by_tiles(image, 300, 64)
+    assert np.array_equal(cells, at_once(image, tiling))
+    assert known.pixels.size == tiling.n_cells and known.pixels.max() < 4 * known.pixels.min()
+
+
+@pytest.mark.parametrize(
+    ("n_channels", "dtype"), [(1, np.uint8), (2, np.uint8), (3, np.uint8), (3, np.uint16), (5, np.uint16)]
+)
+def test_what_tiles_know_adds_up_to_what_the_whole_picture_shows(n_channels, dtype):
+    image = noise((150, 210), n_channels, dtype)
+    _, cells, known = by_tiles(image, 200, 64)
+    picture, book, sites = as_picture(image, channel_axis=-1), codebook(image), known.site_of[cells]
+    assert np.array_equal(np.unique(sites), np.arange(known.pixels.size))
+    assert np.array_equal(known.pixels, site_sizes(sites))
+    values = np.concatenate([picture.colours, np.moveaxis(np.indices(sites.shape), 0, -1)], axis=-1, dtype=np.float64)
+    assert np.allclose(known.means, site_means(values, sites), rtol=1e-6, atol=1e-4)
+    squares = [np.bincount(sites.ravel(), channel.ravel() ** 2) for channel in np.moveaxis(values, -1, 0)]
+    assert np.allclose(known.squares, np.stack(squares, axis=1) / known.pixels[:, None])
+    assert (known.squares >= known.means**2).all()
+    counts = site_histograms(book.words(picture), sites, len(book))
+    assert known.words.shape == counts.shape and not (known.words != counts).nnz
+
+    whole_adjacency = region_adjacency(sites)
+    edges = known.adjacency.graph.edges
+    assert known.adjacency.graph.n_sites == known.pixels.size
+    assert np.array_equal(edges, whole_adjacency.graph.edges)
+    assert np.array_equal(known.adjacency.boundary_length, whole_adjacency.boundary_length)
+    assert np.allclose(known.slope, edge_means(sites, edges, gradient(picture.colours, SLOPE_SCALE)), rtol=1e-6)
+
+
+@exhaustive
+@pytest.mark.parametrize("n_sites", [150, 600])
+def test_hardly_an_edge_of_a_photograph_is_lost_or_made_up(photograph, n_sites):
+    """Across a border two tiles may see a pixel in different sites."""
+    _, cells, known = by_tiles(photograph, n_sites, 64)
+    pairs = zip(known.adjacency.graph.edges.tolist(), known.adjacency.boundary_length.tolist(), strict=True)
+    found = {tuple(edge): length for edge, length in pairs}
+    sites = region_adjacency(known.site_of[cells])
+    assert abs(sum(found.values()) - sites.boundary_length.sum()) <= 0.003 * sites.boundary_length.sum()
+    there = set(map(tuple, sites.graph.edges.tolist()))
+    assert len(there ^ set(found)) <= 0.005 * len(there)
+
+
+def test_a_picture_of_one_site_has_no_edges():
+    image = noise((70, 30), 3)
+    _, cells, known = by_tiles(image, 1, 64)
+    assert not cells.any() and known.pixels.tolist() == [2100] and not known.adjacency.graph.n_edges
+    assert known.adjacency.boundary_length.size == known.slope.size == 0
+
+
+def test_cells_without_pixels_are_no_sites():
+    """A marker that is flooded from elsewhere before its turn is kept, so cells are made empty here by hand."""
+    image = noise((70, 130), 3)
+    tiling = Tiling.of((70, 130), 60, 64)
+    parts = []
+    for tile in tiling.tiles():
+        _, part = tile_sites(as_picture(image[tile.read], channel_axis=-1), tile, tiling, codebook(image))
+        kept = part["sites"] != 7
+        part |= {name: part[name][kept] for name in ("sites", "pixels", "sums")}
+        words = part["word_site"] != 7
+        parts.append(part | {name: part[name][words] for name in ("word_site", "word", "word_count")})
+    known = gathered(parts, tiling.n_cells, 120)
+    assert known.site_of[7] == -1 and known.site_of[8] == 7 and known.pixels.size == known.site_of.max() + 1
+    assert known.adjacency.graph.edges.min() == 0 and np.isfinite(known.slope).all()
+    assert np.array_equal(known.words.sum(axis=1), known.pixels)
