@@ -1,6 +1,9 @@
 """The pipeline from a picture to a segmentation and its files."""
 
+import inspect
 import json
+import pickle
+import pydoc
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -32,11 +35,13 @@ def found(picture):
     return ss.segment(picture, rng=3)
 
 
-def test_the_door_can_be_called_by_either_name():
-    import spinseg.segmentation.segment as module  # which takes the place of the function in the package, the first time
+def test_segment_is_a_function_however_it_is_imported():
+    import spinseg.segmentation.segment as module
 
-    image = np.zeros((20, 20))
-    assert module(image, rng=0, sweeps=2).n_clusters == segment(image, rng=0, sweeps=2).n_clusters == 1
+    assert ss.segment is module.segment is segment and inspect.isfunction(ss.segment)
+    assert list(inspect.signature(ss.segment).parameters)[:2] == ["image", "preset"]
+    assert pickle.loads(pickle.dumps(ss.segment)) is ss.segment
+    assert "The segmentation of a picture" in pydoc.render_doc(ss.segment)
 
 
 @pytest.mark.parametrize("preset", list(PRESETS))
