@@ -1,1 +1,1 @@
-"""Slow studies: speed against the limit of the hardware, against peers, and scaling."""
+"""Benchmarks: speed relative to the hardware limit and to other software, scaling, and accuracy of variants."""

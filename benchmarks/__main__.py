@@ -1,4 +1,4 @@
-"""Run one study: `python -m benchmarks NAME [--json]`."""
+"""Run one benchmark: `python -m benchmarks NAME [--json]`."""
 
 import argparse
 import importlib
@@ -14,7 +14,6 @@ STUDIES = (
     "app",
     "large",
     "segment",
-    "calibration",
     "boundaries",
     "tuning",
     "ablation",
@@ -29,13 +28,13 @@ STUDIES = (
 
 
 def main() -> None:
-    """Parse, run, print."""
+    """Parse the arguments, run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     arguments = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # so that all methods have one thread; before NumPy is loaded
+        os.environ[name] = "1"  # one thread for every method; must be set before NumPy is imported
     figures = importlib.import_module(f"benchmarks.{arguments.study}").study()
     if arguments.json:
         print(json.dumps(figures, indent=2))

@@ -1,7 +1,7 @@
-"""`photo` without each of its parts, on the test photographs of BSDS300: look rarely; log it in docs/accuracy.md.
+"""Accuracy of `photo` without each of its parts, on the test photographs of BSDS300.
 
-Where cues are left out, the boundary weights are fitted again without them, to the training photographs. Without
-texture, its steps still have their part in the relief that the sites come from.
+Test photographs should be used rarely: record each use in docs/accuracy.md. Where cues are left out, the boundary
+weights are fitted to the training photographs without them. The sites are always found with texture.
 """
 
 from functools import partial
@@ -14,25 +14,25 @@ from spinseg.image.boundary.log_odds import BoundaryWeights
 
 VARIANTS = {
     "photo": Variant(),
-    "couplings not below zero": Variant(positive=True),
-    "no likelihood": Variant(shares=dict.fromkeys(("lightness", "colour", "texture", "position"), 0.0)),
+    "couplings not below zero": Variant(nonnegative=True),
+    "no likelihood": Variant(feature_weights=dict.fromkeys(("lightness", "colour", "texture", "position"), 0.0)),
     "no sampling, merging alone": Variant(sampled=False),
     "clusters, not regions": Variant(arguments={"regions": False}),
 }
 WITHOUT = {
     "no spectral cue": (SPECTRAL, Variant()),
     "no cue of the whole picture": (WHOLE_PICTURE, Variant()),
-    "no texture, in cues or likelihood": (TEXTURE, Variant(shares={"texture": 0.0})),
+    "no texture, in cues or likelihood": (TEXTURE, Variant(feature_weights={"texture": 0.0})),
 }
 
 
 def _always(weights: BoundaryWeights, i: int) -> BoundaryWeights:
-    """The same weights for every photograph."""
+    """Return the same weights for every photograph."""
     return weights
 
 
 def study() -> dict[str, object]:
-    """One line for each."""
+    """Return the scores of each variant."""
     examples, photographs = bsds(data_root(), "test"), training_edges()
     figures: dict[str, object] = {name: summary(variant, examples) for name, variant in VARIANTS.items()}
     for name, (cues, variant) in WITHOUT.items():

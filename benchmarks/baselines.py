@@ -1,8 +1,8 @@
-"""Settings of the methods to compare with, on every fifth training photograph of BSDS300; never on the test ones.
+"""Choice of settings for the baselines, on every fifth training photograph of BSDS300.
 
-Of each grid that setting is chosen which has the least variation of information among those with a Rand index within
-0.01 of the best: the Rand index alone prefers many regions, the variation of information alone few. The chosen one is
-the method's default, except for mean shift, which keeps the paper's. Takes some 40 minutes of processor time.
+Of each grid the setting is chosen that has the least variation of information among those with a Rand index within
+0.01 of the best: the Rand index alone prefers many regions, the variation of information alone few. It is the default
+of the method, except for mean shift, whose default is that of the paper. This takes some 40 minutes of processor time.
 """
 
 import itertools
@@ -31,11 +31,11 @@ from spinseg.evaluation.metrics import (
 Method = Callable[..., NDArray]
 Methods = dict[str, Method]
 
-NEAR_BEST = 0.01  # of the Rand index
+MAX_RAND_LOSS = 0.01  # of the chosen setting, relative to the best Rand index
 
 
 class Row(NamedTuple):
-    """Means over photographs, and the median number of labels."""
+    """Scores of a method: means over photographs, and the median number of labels."""
 
     rand: float
     information: float
@@ -44,7 +44,7 @@ class Row(NamedTuple):
     seconds: float
 
     def text(self, unit: float) -> str:
-        """The row, with time in multiples of skimage's SLIC."""
+        """Return the row as text, with time in multiples of that of scikit-image's SLIC."""
         return (
             f"PRI {self.rand:.4f}, VoI {self.information:.3f}, covering {self.covering:.4f}, "
             f"{self.n_labels:g} labels, {self.seconds / unit:.2g} x SLIC"
@@ -52,34 +52,34 @@ class Row(NamedTuple):
 
 
 def grid(method: Method, **values: tuple[float, ...]) -> Methods:
-    """The method with every combination of settings, by name."""
+    """Return the method with every combination of settings, by name."""
     combinations = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
-    return {named(method, settings): partial(method, **settings) for settings in combinations}
+    return {setting_name(method, settings): partial(method, **settings) for settings in combinations}
 
 
-def named(method: Method, settings: dict[str, Any]) -> str:
-    """For instance "felzenszwalb 300/0.8/300"."""
+def setting_name(method: Method, settings: dict[str, Any]) -> str:
+    """Return a name such as "felzenszwalb 300/0.8/300"."""
     return f"{method.__name__} {'/'.join(f'{value:g}' for value in settings.values())}"
 
 
 def paper_settings_with(image: NDArray, change: str) -> NDArray:
-    """Mean shift with the paper's 20, 15 and 1500, one thing about it being changed."""
-    cv2, rgb = import_module("cv2"), library.checked_rgb(image)
+    """Return the labels of mean shift with the paper's settings 20, 15 and 1500 and one change."""
+    cv2, rgb = import_module("cv2"), library.as_rgb(image)
     if change == "sRGB":
         levels, scale = rgb, 1.0
     elif change == "OpenCV's 8-bit L*u*v*":
         levels, scale = cv2.cvtColor(rgb, cv2.COLOR_RGB2Luv), 1.0
     elif change == "L*u*v* of linear light":
-        levels, scale = mean_shift.stretched(cv2.cvtColor(rgb.astype(np.float32) / 255, cv2.COLOR_RGB2Luv))
+        levels, scale = mean_shift.to_8_bit(cv2.cvtColor(rgb.astype(np.float32) / 255, cv2.COLOR_RGB2Luv))
     else:
-        levels, scale = mean_shift.stretched(mean_shift.edison_luv(rgb))
+        levels, scale = mean_shift.to_8_bit(mean_shift.edison_luv(rgb))
     bandwidth = 15 * scale
     if change == "OpenCV's pyramid and five steps":
-        settled = cv2.pyrMeanShiftFiltering(levels, 20, bandwidth)
+        filtered = cv2.pyrMeanShiftFiltering(levels, 20, bandwidth)
     else:
-        settled = mean_shift.filtered(levels, 20, bandwidth)
-    near = bandwidth if change == "fusion within the whole bandwidth" else mean_shift.NEAR * bandwidth
-    return mean_shift.segmented(settled, mean_shift.SAME * scale, near, 1500)
+        filtered = mean_shift.apply_filter(levels, 20, bandwidth)
+    near = bandwidth if change == "fusion within the whole bandwidth" else mean_shift.FUSION_FRACTION * bandwidth
+    return mean_shift.segment_filtered(filtered, mean_shift.PIECE_THRESHOLD * scale, near, 1500)
 
 
 CHANGES = (
@@ -92,7 +92,7 @@ CHANGES = (
 
 
 def grids() -> dict[str, Methods]:
-    """What is compared, a grid for each method; without the extras [cv] and [sklearn] theirs are left out."""
+    """Return a grid of settings for each method; those of the extras [cv] and [sklearn] only if they are installed."""
     found = {
         "felzenszwalb": grid(library.felzenszwalb, scale=(200, 300, 450, 600), sigma=(0.8,), min_size=(300, 800, 1500)),
         "slic_merged": grid(library.slic_merged, n_segments=(200, 400), threshold=(25, 35, 45, 60)),
@@ -108,7 +108,7 @@ def grids() -> dict[str, Methods]:
 
 
 def score(method: Method, example: Example) -> Row:
-    """One photograph."""
+    """Return the scores on one photograph."""
     image, annotations = example.image(), example.annotations()
     began = time.process_time()
     labels = method(image)
@@ -123,27 +123,27 @@ def score(method: Method, example: Example) -> Row:
 
 
 def summary(method: Method, examples: list[Example]) -> Row:
-    """All photographs."""
+    """Return the scores over all photographs."""
     with ProcessPoolExecutor() as pool:
         table = np.array(list(pool.map(partial(score, method), examples)))
     return Row(*table.mean(axis=0))._replace(n_labels=float(np.median(table[:, 3])))
 
 
 def best(rows: dict[str, Row]) -> str:
-    """Which setting has the least variation of information among those that are near the best Rand index."""
+    """Return the setting of least variation of information among those close to the best Rand index."""
     highest = max(row.rand for row in rows.values())
     return min(
-        (name for name in rows if rows[name].rand > highest - NEAR_BEST), key=lambda name: rows[name].information
+        (name for name in rows if rows[name].rand > highest - MAX_RAND_LOSS), key=lambda name: rows[name].information
     )
 
 
 def superpixels(image: NDArray) -> NDArray:
-    """The unit of time."""
+    """Return SLIC superpixels, whose time is the unit of time."""
     return slic(image, n_segments=image[..., 0].size // 60)
 
 
 def study() -> dict[str, object]:
-    """One line for each setting, and the chosen one of each grid."""
+    """Return the scores of each setting, and the chosen setting of each grid."""
     examples = bsds(data_root(), "train")[::5]
     unit = summary(superpixels, examples).seconds
     figures: dict[str, object] = {"photographs": len(examples), "skimage slic, seconds": unit}

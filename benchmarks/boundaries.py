@@ -1,13 +1,13 @@
-"""Weights of the boundary cues, fitted to the training photographs of BSDS300, with their quality on those held out.
+"""Fit of the weights of the boundary cues to the training photographs of BSDS300, with cross-validation.
 
-Each photograph is seen as it is and once more, at half size, with noise or as a poor JPEG in turn, which counts half as
-much; and for the weights of grey pictures the same without colour. An edge between two sites counts with the length of
-their boundary; its outcome is the share of annotators for whom the two sites lie mostly in different segments. First
-log-odds are a logistic regression on the cues of the surroundings. Those that the cues of the whole picture start from
-are always of photographs held out (five folds), so that they are as good as they will be on a new photograph. The last
-log-odds are a network of one hidden layer. What is said of photographs held out is not strictly so: the regressions
-that the other photographs' first log-odds are from have seen them, as have the means of the cues. The weights are
-written to spinseg/image/data/boundary_weights.npz. Under ../shared/data or SPINSEG_DATA.
+Each photograph is used twice: unchanged, and at half size, with noise or as a JPEG of low quality, with half the
+weight. The weights for gray pictures are fitted to the same photographs in gray. An edge between two sites has the
+length of their boundary as weight; its outcome is the fraction of annotators for whom the two sites lie mostly in
+different segments. The first log-odds are a logistic regression on local cues. The cues of the whole picture are
+computed from first log-odds that were fitted to other photographs (five folds), so that they have the quality that they
+will have on a new photograph. The final log-odds are a network of one hidden layer. The cross-validation is not strict:
+the first log-odds of the other photographs, and the means of the cues, were fitted with the photographs left out. The
+weights are written to spinseg/image/data/boundary_weights.npz. The data are in ../shared/data or SPINSEG_DATA.
 """
 
 from collections.abc import Callable, Collection
@@ -22,63 +22,63 @@ from scipy.optimize import minimize
 
 import spinseg
 from benchmarks.data import data_root
-from benchmarks.versions import Picture, compressed, grey, halved, noisy
+from benchmarks.versions import Picture, compressed, gray, halved, noisy
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
-from spinseg.image.boundary.cues import SiteLooks, edge_cues
+from spinseg.image.boundary.cues import Cues, SiteStatistics, edge_cues
 from spinseg.image.boundary.grouping import grouping_cues
-from spinseg.image.boundary.log_odds import KINDS, BoundaryWeights, Cues
+from spinseg.image.boundary.log_odds import KINDS, BoundaryWeights
 from spinseg.image.boundary.maps import boundary_maps
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.parallel.atomic import atomic_write
-from spinseg.segmentation.settings import PHOTO
+from spinseg.segmentation.presets import PHOTO
 
 N_FOLDS = 5
 N_HIDDEN = 8
-DECAY = 1e-4  # of the network's weights
-ROUNDS = 150  # of its optimiser
-CHROMA = ("C3", "C6", "C12", "dab")  # cues that a grey picture has by rounding alone
-AS_IT_IS = "as it is"
-WEIGHTS = Path(spinseg.__file__).parent / "image" / "data" / "boundary_weights.npz"
+WEIGHT_DECAY = 1e-4  # of the network's weights
+MAX_ITERATIONS = 150  # of its optimizer
+CHROMA_CUES = ("C3", "C6", "C12", "dab")  # which are rounding errors in a gray picture
+ORIGINAL = "unchanged"
+WEIGHTS_PATH = Path(spinseg.__file__).parent / "image" / "data" / "boundary_weights.npz"
 
 Array = NDArray[np.float64]
 
 
-OTHERWISE: dict[str, Callable[[Picture, int], Picture]] = {
+CHANGES: dict[str, Callable[[Picture, int], Picture]] = {
     "at half size": lambda image, i: halved(image),
     "with noise": noisy,
     "as JPEG": lambda image, i: compressed(image),
 }
-VERSIONS = (AS_IT_IS, *OTHERWISE)
+VERSIONS = (ORIGINAL, *CHANGES)
 
 
 @dataclass
 class Edges:
-    """The edges of one photograph, seen in one way; `fold` is that of the photograph."""
+    """The edges of one version of a photograph; `fold` is that of the photograph."""
 
     version: str
     fold: int
-    looks: SiteLooks
+    statistics: SiteStatistics
     adjacency: RegionAdjacency
     local: Cues
     outcome: Array
 
     @property
     def weight(self) -> Array:
-        """What each counts for."""
+        """Return the weight of each edge."""
         lengths = self.adjacency.boundary_length.astype(np.float64)
-        return (1.0 if self.version == AS_IT_IS else 0.5) * lengths / lengths.mean()
+        return (1.0 if self.version == ORIGINAL else 0.5) * lengths / lengths.mean()
 
 
-def edges_of(i: int, example: Example, version: str, is_grey: bool) -> Edges:
-    """Cues and outcomes of the edges of one photograph, the i-th."""
+def edges_of(i: int, example: Example, version: str, is_gray: bool) -> Edges:
+    """Return cues and outcomes of the edges of the i-th photograph."""
     image, annotations = example.image(), example.annotations()
-    if is_grey:
-        image = grey(image)
-    if version != AS_IT_IS:
-        image = OTHERWISE[version](image, i)
+    if is_gray:
+        image = gray(image)
+    if version != ORIGINAL:
+        image = CHANGES[version](image, i)
     if len(image) != len(annotations[0]):
         annotations = [drawn[::2, ::2][: image.shape[0], : image.shape[1]] for drawn in annotations]
     picture = as_picture(image)
@@ -87,30 +87,30 @@ def edges_of(i: int, example: Example, version: str, is_grey: bool) -> Edges:
     sites = superpixels(picture, kind=PHOTO.sites, pixels_per_site=each, relief=maps.relief)
     adjacency = region_adjacency(sites)
     words = Codebook.general(PHOTO.n_words).words(picture)
-    looks = SiteLooks.of(picture, sites, site_histograms(words, sites, PHOTO.n_words), maps)
+    statistics = SiteStatistics.of(picture, sites, site_histograms(words, sites, PHOTO.n_words), maps)
     edges, apart = adjacency.graph.edges, []
     for annotation in annotations:
         votes = np.zeros((adjacency.graph.n_sites, int(annotation.max()) + 1))
         np.add.at(votes, (sites.ravel(), annotation.ravel()), 1)
         segment = votes.argmax(axis=1)
         apart.append(segment[edges[:, 0]] != segment[edges[:, 1]])
-    cues = edge_cues(looks, sites, adjacency, maps)
-    return Edges(version, i % N_FOLDS, looks, adjacency, cues, np.mean(apart, axis=0))
+    cues = edge_cues(statistics, sites, adjacency, maps)
+    return Edges(version, i % N_FOLDS, statistics, adjacency, cues, np.mean(apart, axis=0))
 
 
 def logistic(x: Array, outcome: Array, weight: Array) -> Array:
-    """Logistic regression by Newton's method: the constant, and a weight for each column."""
+    """Fit a logistic regression by Newton's method; return the constant, and a weight for each column."""
     x = np.column_stack([np.ones(len(x)), x])
     w = np.zeros(x.shape[1])
-    small = 1e-6 * weight.sum() * np.eye(x.shape[1])  # so that a column of zeros gets none
+    ridge = 1e-6 * weight.sum() * np.eye(x.shape[1])  # gives a column of zeros the weight 0
     for _ in range(12):
         p = 1 / (1 + np.exp(-x @ w))
-        w += np.linalg.solve((x * (weight * p * (1 - p))[:, None]).T @ x + small, x.T @ (weight * (outcome - p)))
+        w += np.linalg.solve((x * (weight * p * (1 - p))[:, None]).T @ x + ridge, x.T @ (weight * (outcome - p)))
     return w
 
 
 def network(x: Array, outcome: Array, weight: Array) -> dict[str, Array]:
-    """c + u.x + v.tanh(A x + a) of least cross-entropy, with a penalty on all weights but c."""
+    """Fit c + u.x + v.tanh(A x + a) by cross-entropy, with weight decay of all weights but c."""
     n_cues = x.shape[1]
     rng = np.random.default_rng(0)
     start = {
@@ -121,7 +121,7 @@ def network(x: Array, outcome: Array, weight: Array) -> dict[str, Array]:
         "constant": np.array([-3.0]),
     }
     ends = np.cumsum([part.size for part in start.values()])[:-1]
-    inputs, share, aim = (values.astype(np.float32) for values in (x, weight / weight.sum(), outcome))
+    inputs, share, labels = (values.astype(np.float32) for values in (x, weight / weight.sum(), outcome))
 
     def parts(flat: Array) -> dict[str, Array]:
         pieces = np.split(flat, ends)
@@ -131,21 +131,27 @@ def network(x: Array, outcome: Array, weight: Array) -> dict[str, Array]:
         net = {name: part.astype(np.float32) for name, part in parts(flat).items()}
         active = np.tanh(inputs @ net["hidden"].T + net["bias"])
         odds = active @ net["output"] + inputs @ net["direct"] + net["constant"]
-        slope = share * (1 / (1 + np.exp(-odds)) - aim)
-        back = np.outer(slope, net["output"]) * (1 - np.square(active))
-        slopes = [back.T @ inputs, back.sum(axis=0), active.T @ slope, inputs.T @ slope, slope.sum(keepdims=True)]
+        residual = share * (1 / (1 + np.exp(-odds)) - labels)
+        back = np.outer(residual, net["output"]) * (1 - np.square(active))
+        gradients = [
+            back.T @ inputs,
+            back.sum(axis=0),
+            active.T @ residual,
+            inputs.T @ residual,
+            residual.sum(keepdims=True),
+        ]
         penalised = np.append(flat[:-1], 0.0)
-        value = (share * (np.logaddexp(0, odds) - aim * odds)).sum(dtype=np.float64)
-        gradient = np.concatenate([part.ravel() for part in slopes]).astype(np.float64)
-        return float(value + DECAY * (penalised @ penalised)), gradient + 2 * DECAY * penalised
+        value = (share * (np.logaddexp(0, odds) - labels * odds)).sum(dtype=np.float64)
+        gradient = np.concatenate([part.ravel() for part in gradients]).astype(np.float64)
+        return float(value + WEIGHT_DECAY * (penalised @ penalised)), gradient + 2 * WEIGHT_DECAY * penalised
 
     flat = np.concatenate([part.ravel() for part in start.values()])
-    found = minimize(loss, flat, jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS, "maxcor": 20}).x
+    found = minimize(loss, flat, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITERATIONS, "maxcor": 20}).x
     return parts(found)
 
 
 def average_precision(score: Array, outcome: Array, weight: Array) -> float:
-    """Area under precision over recall of the edges that most annotators cut."""
+    """Return the average precision of the edges that most annotators separate."""
     order = np.argsort(-score)
     hit = (weight * (outcome > 0.5))[order]
     precision = np.cumsum(hit) / np.cumsum(weight[order])
@@ -154,7 +160,7 @@ def average_precision(score: Array, outcome: Array, weight: Array) -> float:
 
 @dataclass
 class Fitted:
-    """Weights from all photographs, and what weights from four fifths of them say of the others."""
+    """Weights fitted to all photographs; weights and log-odds of cross-validation."""
 
     weights: BoundaryWeights
     by_fold: list[BoundaryWeights]
@@ -163,66 +169,68 @@ class Fitted:
 
 
 def fit(photographs: list[Edges], without: Collection[str] = (), held_out: bool = True) -> Fitted:
-    """Both stages, leaving out the cues named; if asked, also what is said of photographs held out."""
+    """Fit both stages without the named cues, and, if `held_out`, the cross-validation of the second."""
     outcomes, weights = [p.outcome for p in photographs], [p.weight for p in photographs]
     folds = np.array([p.fold for p in photographs])
 
-    def fold_by_fold(
-        tables: list[Array], learn: Callable[[Array, Array, Array], Any], say: Callable[[Any, Array], Array]
+    def cross_validate(
+        tables: list[Array], fit_model: Callable[[Array, Array, Array], Any], predict: Callable[[Any, Array], Array]
     ) -> tuple[list[Any], list[Array]]:
-        """What is learnt from all but each fold and at last from all, and what it says of those left out."""
-        learnt = []
+        """Return fits to all folds but each, and at last to all; and the predictions for the photographs left out."""
+        fitted = []
         for fold in range(N_FOLDS + 1):
             used = np.flatnonzero(folds != fold)
-            learnt.append(learn(*(np.concatenate([part[i] for i in used]) for part in (tables, outcomes, weights))))
-        return learnt, [say(learnt[folds[i]], tables[i]) for i in range(len(tables))]
+            fitted.append(fit_model(*(np.concatenate([part[i] for i in used]) for part in (tables, outcomes, weights))))
+        return fitted, [predict(fitted[folds[i]], tables[i]) for i in range(len(tables))]
 
     tables = [np.stack(list(p.local.values()), axis=1) for p in photographs]
     kept = np.array([name not in without for name in photographs[0].local])
-    tables, mean, deviation = standardised(tables, kept)
-    firsts, first = fold_by_fold(tables, logistic, lambda w, x: w[0] + x @ w[1:])
+    tables, mean, deviation = standardize(tables, kept)
+    firsts, first = cross_validate(tables, logistic, lambda w, x: w[0] + x @ w[1:])
     with ProcessPoolExecutor() as pool:
-        looks, touching = [p.looks for p in photographs], [p.adjacency for p in photographs]
-        found = list(pool.map(grouping_cues, first, looks, touching, chunksize=8))
+        statistics, touching = [p.statistics for p in photographs], [p.adjacency for p in photographs]
+        found = list(pool.map(grouping_cues, first, statistics, touching, chunksize=8))
     if unknown := set(without) - set(found[0]) - set(photographs[0].local):
         raise ValueError(f"no such cues: {unknown}")
-    kept_too = np.array([name not in without for name in found[0]])
-    more, mean_too, deviation_too = standardised([np.stack(list(cues.values()), axis=1) for cues in found], kept_too)
+    kept_more = np.array([name not in without for name in found[0]])
+    more, mean_more, deviation_more = standardize([np.stack(list(cues.values()), axis=1) for cues in found], kept_more)
     tables = [np.hstack(pair) for pair in zip(tables, more, strict=True)]
 
-    scale = {"mean": np.append(mean, mean_too), "deviation": np.append(deviation, deviation_too)}
+    scale = {"mean": np.append(mean, mean_more), "deviation": np.append(deviation, deviation_more)}
 
-    def say(net: dict[str, Array], x: Array) -> Array:
-        return BoundaryWeights(first=firsts[-1], **scale, **net).of_standard(x)
+    def predict(net: dict[str, Array], x: Array) -> Array:
+        return BoundaryWeights(first=firsts[-1], **scale, **net).log_odds_of_standardized(x)
 
     if not held_out:
         net = network(*(np.concatenate(parts) for parts in (tables, outcomes, weights)))
         return Fitted(BoundaryWeights(first=firsts[-1], **scale, **net), [], first, [])
-    nets, log_odds = fold_by_fold(tables, network, say)
+    nets, log_odds = cross_validate(tables, network, predict)
     by_fold = [BoundaryWeights(first=w, **scale, **net) for w, net in zip(firsts, nets, strict=True)]
     return Fitted(by_fold[-1], by_fold[:-1], first, log_odds)
 
 
-def standardised(tables: list[Array], kept: NDArray[np.bool_]) -> tuple[list[Array], Array, Array]:
-    """Columns less their mean over their standard deviation, with both; infinitely small where they are not kept."""
+def standardize(tables: list[Array], kept: NDArray[np.bool_]) -> tuple[list[Array], Array, Array]:
+    """Return standardized columns, their means and standard deviations; columns that are not kept are 0."""
     joined = np.concatenate(tables)
     mean, deviation = joined.mean(axis=0), np.where(kept, joined.std(axis=0), np.inf)
     return [(table - mean) / deviation for table in tables], mean, deviation
 
 
-def training_edges(is_grey: bool = False) -> list[Edges]:
-    """Of all training photographs of BSDS300, as they are and otherwise."""
+def training_edges(is_gray: bool = False) -> list[Edges]:
+    """Return the edges of all training photographs of BSDS300, unchanged and changed."""
     tasks = []
     for i, example in enumerate(bsds(data_root(), "train")):
-        tasks += [(i, example, version, is_grey) for version in (AS_IT_IS, list(OTHERWISE)[i % len(OTHERWISE)])]
+        tasks += [(i, example, version, is_gray) for version in (ORIGINAL, list(CHANGES)[i % len(CHANGES)])]
     with ProcessPoolExecutor() as pool:
         return list(pool.map(edges_of, *zip(*tasks, strict=True)))
 
 
-def quality(photographs: list[Edges], said: list[Array], version: str = AS_IT_IS) -> str:
-    """Average precision of log-odds, the mean over folds, and their cross-entropy in nats."""
+def quality(photographs: list[Edges], log_odds: list[Array], version: str = ORIGINAL) -> str:
+    """Return the average precision of log-odds, mean over folds, and their cross-entropy in nats, as text."""
     rows = [
-        (p.fold, said, p.outcome, p.weight) for p, said in zip(photographs, said, strict=True) if p.version == version
+        (p.fold, odds, p.outcome, p.weight)
+        for p, odds in zip(photographs, log_odds, strict=True)
+        if p.version == version
     ]
     found = []
     for fold in range(N_FOLDS):
@@ -234,25 +242,25 @@ def quality(photographs: list[Edges], said: list[Array], version: str = AS_IT_IS
 
 
 def study() -> dict[str, object]:
-    """Fit, write, and say how good each stage is on photographs held out."""
+    """Fit and write the weights; return the quality of each stage in cross-validation."""
     figures: dict[str, object] = {}
     stored: dict[str, Array] = {}
     for kind in KINDS:
-        photographs = training_edges(is_grey=kind == "grey")
-        fitted = fit(photographs, without=CHROMA if kind == "grey" else ())
+        photographs = training_edges(is_gray=kind == "grey")
+        fitted = fit(photographs, without=CHROMA_CUES if kind == "grey" else ())
         stored |= {f"{kind} {name}": values for name, values in vars(fitted.weights).items()}
-        figures[f"{kind}, surroundings alone"] = quality(photographs, fitted.first)
+        figures[f"{kind}, local cues alone"] = quality(photographs, fitted.first)
         figures |= {f"{kind}, {version}": quality(photographs, fitted.log_odds, version) for version in VERSIONS}
         figures[f"{kind}, single cues"] = ", ".join(
             f"{name} {precision:.3f}" for name, precision in single_cues(photographs).items()
         )
-    atomic_write(WEIGHTS, lambda file: np.savez_compressed(file, **stored))  # type: ignore[arg-type]
-    return figures | {"written to": str(WEIGHTS)}
+    atomic_write(WEIGHTS_PATH, lambda file: np.savez_compressed(file, **stored))  # type: ignore[arg-type]
+    return figures | {"written to": str(WEIGHTS_PATH)}
 
 
 def single_cues(photographs: list[Edges]) -> dict[str, float]:
-    """Average precision of each cue of the surroundings alone."""
-    seen = [p for p in photographs if p.version == AS_IT_IS]
-    outcome, weight = (np.concatenate([getattr(p, name) for p in seen]) for name in ("outcome", "weight"))
-    cues = {name: np.concatenate([p.local[name] for p in seen]) for name in seen[0].local}
+    """Return the average precision of each local cue alone."""
+    originals = [p for p in photographs if p.version == ORIGINAL]
+    outcome, weight = (np.concatenate([getattr(p, name) for p in originals]) for name in ("outcome", "weight"))
+    cues = {name: np.concatenate([p.local[name] for p in originals]) for name in originals[0].local}
     return {name: average_precision(values, outcome, weight) for name, values in cues.items()}

@@ -1,9 +1,9 @@
-"""How far is one sweep from the limit of the hardware?
+"""Time of one sweep, relative to the limit of the hardware.
 
-The limit is taken as a bare compiled loop that does nothing but as many random reads of the same tables, and draws as
-many random numbers, as the sweep needs. A sweep needs, for every spin-cluster, one read for each of its bins and each
+The limit is taken as the time of a bare compiled loop that does as many random reads of the same tables, and draws as
+many random numbers, as a sweep. A sweep reads, for every spin-cluster, one entry for each of its bins and each
 destination (the table of lgamma at the joint count), one for each bin in its own cluster (at the count without it) and
-two of log_w for each destination; and a random number for each spin-cluster and for each bond.
+two of log_w for each destination; it draws a random number for each spin-cluster and for each bond.
 """
 
 import time
@@ -43,14 +43,14 @@ def draw(n: int, rng: Any) -> float:  # pragma: no cover
 
 
 def timed(function: Callable[[], object]) -> float:
-    """Seconds of one call."""
+    """Return the seconds of one call."""
     began = time.perf_counter()
     function()
     return time.perf_counter() - began
 
 
-def needs(target: Any, spin: NDArray[np.uint32], n_clusters: int) -> NDArray[np.float64]:
-    """Reads of the tables of lgamma, reads of log_w, and random numbers of a sweep with these spin-clusters."""
+def sweep_operations(target: Any, spin: NDArray[np.uint32], n_clusters: int) -> NDArray[np.float64]:
+    """Return the numbers of reads of the lgamma tables, reads of log_w, and random numbers of a sweep."""
     n_sites, p = spin.size, int(spin.max()) + 1
     histograms = sparse.csr_array((target.bin_count, target.bin.astype(np.int64), target.row.astype(np.int64)))
     members = sparse.csr_array((np.ones(n_sites), (spin, np.arange(n_sites))), shape=(p, n_sites))
@@ -61,7 +61,7 @@ def needs(target: Any, spin: NDArray[np.uint32], n_clusters: int) -> NDArray[np.
 
 
 def study() -> dict[str, Any]:
-    """Milliseconds a sweep, what it needs, and the ratio to a bare loop that does just that."""
+    """Return milliseconds per sweep, its operations, and the ratio to a bare loop of these operations."""
     model = superpixels()
     start = ss.sample(model, sweeps=500, chains=1, rng=1).labels[0, -1]
     chain = chain_at(model, start, LAM, SWEEPS)
@@ -71,13 +71,13 @@ def study() -> dict[str, Any]:
         run_iterations(target, chain.state, chain.record, chain.plan, 0, SWEEPS, rng)
 
     sweeps()
-    needed, clusters = [], []
+    operations, clusters = [], []
     for _ in range(50):
         chain.done = 0
         chain.advance(1)
         clusters.append(chain.n_clusters)
-        needed.append(needs(target, chain.state.spin, chain.n_clusters))
-    n_lgamma, n_log_w, n_numbers = np.rint(np.mean(needed, axis=0)).astype(int).tolist()
+        operations.append(sweep_operations(target, chain.state.spin, chain.n_clusters))
+    n_lgamma, n_log_w, n_numbers = np.rint(np.mean(operations, axis=0)).astype(int).tolist()
     places = rng.integers(0, target.table.size, n_lgamma, dtype=np.int32)
     sizes = rng.integers(0, target.log_w.size, n_log_w, dtype=np.int32)
 
@@ -87,7 +87,7 @@ def study() -> dict[str, Any]:
         draw(n_numbers, rng)
 
     best = np.full(2, np.inf)
-    for _ in range(30):  # turn about, so that a busy machine slows both alike; each with warm caches
+    for _ in range(30):  # in turn, so that a busy machine slows both alike; each with warm caches
         best = np.minimum(best, [min(timed(task) for _ in range(3)) for task in (sweeps, bare)])
     sweep_s, bare_s = best / [SWEEPS, 1]
     plain_s = min(timed(lambda: plain.sweep(model, start, LAM, rng)) for _ in range(2))

@@ -1,4 +1,4 @@
-"""A checkpointed run killed again and again: no file is ever damaged, and it ends where an uninterrupted run does."""
+"""A checkpointed run that is killed many times: no file is damaged, and the result is that of an uninterrupted run."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ KILLS, SWEEPS = 200, 240_000
 
 
 def sampled(path: str, sweeps: int) -> str:
-    """Sample, or go on sampling, with checkpoints at `path`; a digest of all that comes out."""
+    """Sample, or resume sampling, with checkpoints at `path`; return a digest of the result."""
     resume = {"resume_from": path} if os.path.exists(path) else {"rng": 3}
     chains = ss.sample(
         superpixels(200),
@@ -34,7 +34,7 @@ def sampled(path: str, sweeps: int) -> str:
 
 
 def study() -> dict[str, object]:
-    """How often it was killed, how often a checkpoint was there and whole, and whether the end is the same."""
+    """Return the number of kills, of undamaged checkpoints, and whether the results are equal."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.npz"
@@ -43,7 +43,7 @@ def study() -> dict[str, object]:
             "-c",
             "import sys; from benchmarks.kills import sampled; print(sampled(sys.argv[1], int(sys.argv[2])))",
         ]
-        whole = kills = 0
+        undamaged = kills = 0
         while True:
             run = subprocess.Popen([*command, str(path), str(SWEEPS)], stdout=subprocess.PIPE, text=True)
             try:
@@ -54,13 +54,13 @@ def study() -> dict[str, object]:
                 run.communicate()
                 kills += 1
                 if path.exists():
-                    ss.Chains.load(path)  # refuses what is damaged
-                    whole += 1
+                    ss.Chains.load(path)  # raises an error if it is damaged
+                    undamaged += 1
         expected = sampled(str(Path(folder) / "uninterrupted.npz"), SWEEPS)
         leftovers = sum(name.endswith(".partial") for name in os.listdir(folder))
     return {
         "kills": kills,
-        "checkpoints found, all of them whole": whole,
+        "checkpoints found, all undamaged": undamaged,
         "hidden partial files left behind": leftovers,
         "ended like the uninterrupted run": printed.strip() == expected,
     }

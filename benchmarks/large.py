@@ -1,6 +1,6 @@
-"""A synthetic picture of 20,000 x 20,000 pixels on disk: memory of all processes, killed in the middle and resumed.
+"""`spinseg large` on a synthetic picture of 20,000 x 20,000 pixels: memory of all processes, and resuming after a kill.
 
-SPINSEG_LARGE_SIDE makes it smaller, and SPINSEG_LARGE_FOLDER says where to put it: it takes some gigabytes.
+SPINSEG_LARGE_SIDE is the side in pixels, SPINSEG_LARGE_FOLDER the folder for the picture, of some gigabytes.
 """
 
 import json
@@ -19,25 +19,25 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 SIDE = int(os.environ.get("SPINSEG_LARGE_SIDE", "20000"))
-CHUNK, STEP = 2000, 4  # pixels; of so many along each side one is drawn
-N_FIELDS = 400  # differently coloured patches
+CHUNK, STEP = 2000, 4  # pixels of a chunk, and of the squares of one colour in it
+N_FIELDS = 400  # patches of different colours
 
 
 def chunk(top: int, left: int, side: int) -> NDArray[np.uint8]:
-    """A part of the picture: patches with wavy outlines, a slow drift of colour, and noise."""
+    """Return a part of the picture: patches with wavy outlines, a slow change of colour, and noise."""
     rng = np.random.default_rng(0)
-    centres, colours = rng.random((N_FIELDS, 2)), rng.integers(30, 226, (N_FIELDS, 3))
+    centers, colors = rng.random((N_FIELDS, 2)), rng.integers(30, 226, (N_FIELDS, 3))
     y, x = np.mgrid[top : top + CHUNK : STEP, left : left + CHUNK : STEP] / side
     wavy = np.stack([y + 0.01 * np.sin(40 * x + 9 * y), x + 0.01 * np.sin(37 * y - 5 * x)], axis=-1)
-    field = cKDTree(centres).query(wavy.reshape(-1, 2))[1].reshape(y.shape)
-    smooth = colours[field] + 12 * np.sin(6 * np.stack([x, y, x + y], axis=-1))
+    field = cKDTree(centers).query(wavy.reshape(-1, 2))[1].reshape(y.shape)
+    smooth = colors[field] + 12 * np.sin(6 * np.stack([x, y, x + y], axis=-1))
     noise = np.random.default_rng([top, left]).normal(0, 6, (CHUNK, CHUNK, 1)).astype(np.float32)
     painted = smooth.astype(np.float32).repeat(STEP, axis=0).repeat(STEP, axis=1) + noise
     return painted.clip(0, 255).astype(np.uint8)
 
 
 def make(path: Path) -> None:
-    """Write the picture chunk by chunk, where it is not there yet."""
+    """Write the picture chunk by chunk, unless it exists."""
     import zarr
 
     if path.exists():
@@ -49,7 +49,7 @@ def make(path: Path) -> None:
 
 
 def memory(session: int) -> int:
-    """Bytes that the processes of a session hold together, shared pages counted once (Linux)."""
+    """Return the bytes of memory of all processes of a session, shared pages counted once (Linux)."""
     total = 0
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -63,14 +63,14 @@ def memory(session: int) -> int:
 
 
 def run(source: Path, out: Path, kill_after: int | None = None) -> tuple[float, int, str]:
-    """`spinseg large` in a session of its own: seconds, the most memory, and what it told; killed after some tiles."""
+    """Run `spinseg large`, killed after some tiles if asked; return seconds, peak memory and its standard error."""
     command = [sys.executable, "-m", "spinseg", "large", str(source), "--out", str(out)]
     began, peak = time.perf_counter(), 0
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    told: list[str] = []
-    reader = threading.Thread(target=lambda: told.extend(process.stderr or ()))
+    output: list[str] = []
+    reader = threading.Thread(target=lambda: output.extend(process.stderr or ()))
     reader.start()
     while process.poll() is None:
         peak = max(peak, memory(process.pid))
@@ -78,18 +78,18 @@ def run(source: Path, out: Path, kill_after: int | None = None) -> tuple[float, 
             os.killpg(process.pid, signal.SIGKILL)
         time.sleep(0.2)
     reader.join()
-    return time.perf_counter() - began, peak, "".join(told)
+    return time.perf_counter() - began, peak, "".join(output)
 
 
 def study() -> dict[str, object]:
-    """Killed after a third of the tiles, then run to its end."""
+    """Kill the run after a third of the tiles, then resume it."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("SPINSEG_LARGE_FOLDER")) as folder:
         source, out = Path(folder, "picture.zarr"), Path(folder, "out")
         make(source)
         n_tiles = math.ceil(SIDE / 2048) ** 2
         first, peak, _ = run(source, out, kill_after=n_tiles // 3)
         before = {path.name: path.stat().st_mtime_ns for path in (out / "tiles").glob("*.npz")}
-        second, peak_after, told = run(source, out)
+        second, peak_after, output = run(source, out)
         again = [name for name, at in before.items() if (out / "tiles" / name).stat().st_mtime_ns != at]
         result = json.loads((out / "result.json").read_text())
     return {
@@ -102,5 +102,5 @@ def study() -> dict[str, object]:
         "of these done again": len(again),
         "most memory of all processes, bytes": float(max(peak, peak_after)),
         "seconds, before the kill and after": f"{first:.0f}, {second:.0f}",
-        "progress told, last lines": " | ".join(told.strip().splitlines()[-4:]),
+        "progress, last lines": " | ".join(output.strip().splitlines()[-4:]),
     }

@@ -1,7 +1,7 @@
-"""Whether a smallest size lowers the number of clusters: opposite starts under min_size 1, 3, 6 and 9.
+"""The number of clusters under min_size 1, 3, 6 and 9, from opposite starts.
 
-Four training photographs of BSDS300 as in `mixing`, count weight 0.05. Chains from one cluster and from as many blocks
-as the prior allows; the first half of the sweeps is dropped. Under ../shared/data or SPINSEG_DATA.
+Four training photographs of BSDS300 as in `mixing`, count weight 0.05. Chains start from one cluster and from as many
+blocks as the prior allows; the first half of the sweeps is burn-in. The data are in ../shared/data or SPINSEG_DATA.
 """
 
 from concurrent.futures import ProcessPoolExecutor
@@ -17,21 +17,21 @@ SWEEPS = {"gsw": 3000, "auto": 3000}
 
 
 def compare(task: tuple[Example, int]) -> str:
-    """Mean number of clusters of each chain, and R-hat, for both samplers."""
+    """Return the mean number of clusters of each chain, and R-hat, for both samplers."""
     example, size = task
     plain = paper_model(example, 0.05)
     model = ss.Model(plain.graph, plain.likelihood, ss.DirichletProcess(3.0, min_size=size), plain.beta)
-    told = []
+    parts = []
     for moves, sweeps in SWEEPS.items():
         chains = ss.sample(model, sweeps, 4, moves, init=STARTS, burn_in=sweeps // 2, thin=10, rng=0, workers=1)
         clusters = diagnose(chains, model.graph).table["n_clusters"]
         means = ", ".join(f"{mean:.1f}" for mean in clusters.chain_means)
-        told.append(f"{moves} {means} (R-hat {clusters.r_hat:.2f})")
-    return "; ".join(told)
+        parts.append(f"{moves} {means} (R-hat {clusters.r_hat:.2f})")
+    return "; ".join(parts)
 
 
 def study(n_images: int = 4) -> dict[str, object]:
-    """A line for each photograph and smallest size: chains from one cluster twice, then from many clusters twice."""
+    """Return a line for each photograph and min_size: two chains from one cluster, then two from many clusters."""
     examples = bsds(data_root(), "train")[7::50][:n_images]
     tasks = [(example, size) for example in examples for size in SIZES]
     with ProcessPoolExecutor() as pool:

@@ -1,8 +1,8 @@
-"""Whether chains from opposite starts agree: the paper's sampler beside `auto`, at equal wall time.
+"""Agreement of chains from opposite starts: the paper's sampler and `auto`, at equal wall time.
 
 Ten training photographs of BSDS300 reduced to about 56,000 pixels, paper preset, count weights 0.05 and 0.1. Four
-chains, two from one cluster and two from singletons; each has ten times the time of 1,000 plain sweeps, the first third
-is dropped. Under ../shared/data or SPINSEG_DATA.
+chains, two from one cluster and two from singletons, run for ten times the time of 1,000 sweeps of the paper's sampler;
+the first third is burn-in. The data are in ../shared/data or SPINSEG_DATA.
 """
 
 import time
@@ -19,16 +19,16 @@ from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.diagnostics import diagnose
 from spinseg.segmentation.image_model import picture_model
-from spinseg.segmentation.settings import settings_of
+from spinseg.segmentation.presets import settings_of
 
 WEIGHTS = (0.05, 0.1)
 STARTS = ["one", "one", "singletons", "singletons"]
-TIMES = 10  # the time of 1,000 plain sweeps
+TIME_FACTOR = 10  # times the time of 1,000 sweeps of the paper's sampler
 PIXELS = 56_000
 
 
 def paper_model(example: Example, weight: float) -> ss.Model:
-    """The paper's model of a reduced photograph."""
+    """Return the paper's model of a reduced photograph."""
     image = Image.fromarray(example.image())
     factor = (PIXELS / (image.width * image.height)) ** 0.5
     small = image.resize((round(image.width * factor), round(image.height * factor)), Image.Resampling.LANCZOS)
@@ -39,7 +39,7 @@ def paper_model(example: Example, weight: float) -> ss.Model:
 
 
 def seconds_per_sweep(model: ss.Model, moves: str, sweeps: int) -> float:
-    """Time of a sweep of one chain, once it has settled."""
+    """Return the time of a sweep of one chain after burn-in."""
     settled = ss.sample(model, 200, 1, moves, rng=1, workers=1)
     began = time.perf_counter()
     ss.sample(model, sweeps, 1, moves, init=settled.labels[0, -1], burn_in=sweeps, rng=2, workers=1)
@@ -47,10 +47,10 @@ def seconds_per_sweep(model: ss.Model, moves: str, sweeps: int) -> float:
 
 
 def compare(task: tuple[Example, float]) -> dict[str, object]:
-    """Both samplers on one photograph."""
+    """Return the results of both samplers on one photograph."""
     example, weight = task
     model = paper_model(example, weight)
-    budget = TIMES * 1000 * seconds_per_sweep(model, "gsw", 1000)
+    budget = TIME_FACTOR * 1000 * seconds_per_sweep(model, "gsw", 1000)
     row: dict[str, object] = {"image": example.name, "count weight": weight, "sites": model.graph.n_sites}
     for moves in ("gsw", "auto"):
         sweeps = round(budget / seconds_per_sweep(model, moves, 400))
@@ -70,12 +70,12 @@ def compare(task: tuple[Example, float]) -> dict[str, object]:
 
 
 def agrees(row: dict[str, object], moves: str) -> bool:
-    """Whether both R-hats are at most 1.05."""
+    """Return whether both R-hats are at most 1.05."""
     return all(float(row[f"{moves} R-hat {name}"]) <= 1.05 for name in ("log posterior", "clusters"))  # type: ignore[arg-type]
 
 
 def study(n_images: int = 10) -> dict[str, object]:
-    """All photographs, and how many agree."""
+    """Return a line for each photograph, and on how many the chains agree."""
     examples = bsds(data_root(), "train")[7 :: 200 // n_images][:n_images]
     tasks = [(example, weight) for weight in WEIGHTS for example in examples]
     with ProcessPoolExecutor() as pool:

@@ -1,4 +1,4 @@
-"""Pixels as sites: 200 sweeps beside mean shift and quickshift, coarse to fine against from scratch, and accuracy."""
+"""Pixels as sites: time relative to mean shift and quickshift, coarse to fine or from scratch, and accuracy."""
 
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -14,27 +14,27 @@ from benchmarks.data import data_root
 from benchmarks.segment import mean_shift, photograph, seconds
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.evaluation.metrics import scores
-from spinseg.segmentation.settings import PHOTO
+from spinseg.segmentation.presets import PHOTO
 
 N_PHOTOGRAPHS = 40
 
 
 def measure(example: Example, **keywords: Any) -> tuple[float, float, float]:
-    """Rand index, variation of information and covering of one photograph."""
+    """Return Rand index, variation of information and covering of one photograph."""
     found = scores(ss.segment(example.image(), chains=1, workers=1, rng=0, **keywords).labels, example.annotations())
     return found.probabilistic_rand_index, found.variation_of_information, found.segmentation_covering
 
 
-def line(**keywords: Any) -> str:
-    """Means over every fifth training photograph of BSDS300."""
+def mean_scores(**keywords: Any) -> str:
+    """Return the mean scores over every fifth training photograph of BSDS300."""
     examples = bsds(data_root(), "train")[::5][:N_PHOTOGRAPHS]
     with ProcessPoolExecutor() as pool:
         rand, information, covering = np.mean(list(pool.map(partial(measure, **keywords), examples)), axis=0)
     return f"PRI {rand:.4f}, VoI {information:.3f}, covering {covering:.4f}"
 
 
-def reached(image: NDArray[np.uint8]) -> dict[str, object]:
-    """The best log posterior of the pixels after so many sweeps, from the coarse segmentation and from scratch."""
+def best_log_posteriors(image: NDArray[np.uint8]) -> dict[str, object]:
+    """Return the best log posterior of pixels after 200 sweeps, from the coarse segmentation and from scratch."""
     coarse = ss.segment(image, chains=1, workers=1, rng=0)
     fine = ss.segment(image, sites="pixels", chains=1, workers=1, rng=0)
     figures: dict[str, object] = {
@@ -53,7 +53,7 @@ def reached(image: NDArray[np.uint8]) -> dict[str, object]:
 
 
 def study() -> dict[str, object]:
-    """Ratios of times in one run, log posteriors, and accuracy on training photographs."""
+    """Return ratios of times, log posteriors, and accuracy on training photographs."""
     image = photograph()
     labels = ss.segment(image, chains=1, workers=1, rng=0).labels.ravel()
     model = ss.segment(image, sites="pixels", chains=1, sweeps=2, workers=1, rng=0).model
@@ -67,7 +67,7 @@ def study() -> dict[str, object]:
     taken = dict(zip(calls, seconds(*calls.values()), strict=True))
     unit = taken["OpenCV mean shift + quickshift"]
     figures: dict[str, object] = {f"{name} / OpenCV mean shift + quickshift": t / unit for name, t in taken.items()}
-    figures |= reached(image)
-    figures["photo on 40 training photographs"] = line()
-    figures["photo, pixels as sites"] = line(sites="pixels")
+    figures |= best_log_posteriors(image)
+    figures["photo on 40 training photographs"] = mean_scores()
+    figures["photo, pixels as sites"] = mean_scores(sites="pixels")
     return figures

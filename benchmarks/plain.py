@@ -1,4 +1,4 @@
-"""The same sweep as a straightforward program in NumPy and SciPy would do it."""
+"""A sweep written in plain NumPy and SciPy, for comparison."""
 
 import numpy as np
 import scipy.sparse as sparse
@@ -9,7 +9,7 @@ import spinseg as ss
 
 
 def sweep(model: ss.Model, labels: NDArray[np.int32], lam: float, rng: np.random.Generator) -> NDArray[np.int32]:
-    """One generalised Swendsen-Wang sweep for histograms under a Dirichlet process; counts are kept, not recomputed."""
+    """Do one generalized Swendsen-Wang sweep for histograms under a Dirichlet process; return the new labels."""
     likelihood, prior, n_sites = model.likelihood, model.prior, model.graph.n_sites
     assert isinstance(likelihood, ss.DirichletMultinomial) and isinstance(prior, ss.DirichletProcess)
     counts = likelihood.count_weight * likelihood.counts.toarray()

@@ -14,7 +14,7 @@ from spinseg.inference.pack import new_records, pack
 
 
 def superpixels(n_sites: int = 1000, mean_degree: float = 5.5, n_clusters: int = 10, seed: int = 0) -> ss.Model:
-    """The paper's model on a region-adjacency-like graph, sites in reading order, about 9 of 120 bins each."""
+    """Return the paper's model on a graph like those of superpixels, with about 9 of 120 bins per site."""
     rng = np.random.default_rng(seed)
     rows = int(np.sqrt(n_sites))
     points = rng.random((n_sites, 2))
@@ -23,8 +23,8 @@ def superpixels(n_sites: int = 1000, mean_degree: float = 5.5, n_clusters: int =
     pairs = np.sort(np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]]), axis=1)
     edges = np.unique(pairs, axis=0)
     edges = edges[np.sort(rng.permutation(len(edges))[: round(mean_degree * n_sites / 2)])]
-    centres = rng.random((n_clusters, 2))
-    truth = ((points[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    centers = rng.random((n_clusters, 2))
+    truth = ((points[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
     palette = rng.dirichlet(np.full(120, 0.022), n_clusters)
     counts = np.array(
         [rng.multinomial(60, 0.97 * palette[z] + 0.03 * rng.dirichlet(np.full(120, 0.02))) for z in truth]
@@ -34,7 +34,7 @@ def superpixels(n_sites: int = 1000, mean_degree: float = 5.5, n_clusters: int =
 
 
 def grid(side: int, n_clusters: int = 10, seed: int = 0) -> tuple[ss.Model, NDArray[np.int32]]:
-    """Pixels as sites, in patches of ten kinds: one of 12 words of its kind for each, or any word; and the kinds."""
+    """Return a model of pixels in patches of ten clusters, with 12 words per cluster and 10 % noise, and the truth."""
     rng = np.random.default_rng(seed)
     y, x = np.divmod(np.arange(side * side), side)
     truth, nearest = np.zeros(side * side, np.int32), np.full(side * side, np.inf)
@@ -47,13 +47,13 @@ def grid(side: int, n_clusters: int = 10, seed: int = 0) -> tuple[ss.Model, NDAr
     words[anything] = rng.integers(0, 120, anything.sum())
     start = np.arange(side * side + 1)
     counts = sparse.csr_array((np.ones(side * side, np.int32), words, start), shape=(side * side, 120))
-    # A weight and a prior that keep all ten, and no more, on 1,024 sites as on a million.
+    # With this weight and prior there are exactly ten clusters on 1,024 sites as on a million.
     likelihood, prior = ss.DirichletMultinomial(counts, count_weight=3.0), ss.FiniteDirichlet(n_clusters)
     return ss.Model(grid_graph((side, side)), likelihood, prior, beta=0.5), truth
 
 
 def chain_at(model: ss.Model, labels: NDArray[np.int32], lam: float, sweeps: int) -> Chain:
-    """A chain at a partition, with room for some sweeps and no draws; set `done` to 0 to run them again."""
+    """Return a chain at a partition, with a record for some sweeps and no draws; set `done` to 0 to repeat them."""
     strength, lams = bond_strengths(model, lam, "gsw")
     record = Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
     rng = np.random.default_rng(2)

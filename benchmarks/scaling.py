@@ -1,4 +1,4 @@
-"""Time and memory for each site as the graph grows: pixels of a square image as sites, about ten clusters."""
+"""Time and memory per site, by the number of sites: pixels of a square image, about ten clusters."""
 
 import json
 import resource
@@ -10,12 +10,12 @@ from typing import Any
 from benchmarks.problems import chain_at, grid
 
 SIDES = (32, 100, 316, 1000, 3162)
-SITE_SWEEPS = 2_000_000  # how much work to time at each size
+SITE_SWEEPS = 2_000_000  # sites x sweeps that are timed at each size
 
 
 def measure(side: int) -> dict[str, float]:
-    """Nanoseconds a site and sweep; bytes a site, of the sampler's arrays and at the peak, with building the model."""
-    _sweeps(8, 1)  # loads the compiled code, which is not to be counted
+    """Return nanoseconds per site and sweep, and bytes per site: of the sampler, and at the peak, with the model."""
+    _sweeps(8, 1)  # loads the compiled code before memory is measured
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     times, arrays, n_clusters = _sweeps(side, 5)
     peak = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
@@ -30,7 +30,7 @@ def measure(side: int) -> dict[str, float]:
 
 
 def _sweeps(side: int, repeats: int) -> tuple[list[float], int, int]:
-    """Seconds a sweep in several runs, bytes of the sampler's arrays, and the number of clusters at the end."""
+    """Return seconds per sweep in several runs, bytes of the sampler's arrays, and the final number of clusters."""
     model, truth = grid(side)
     sweeps = max(SITE_SWEEPS // side**2, 1)
     chain = chain_at(model, truth, 1.0, sweeps)
@@ -48,7 +48,7 @@ def _sweeps(side: int, repeats: int) -> tuple[list[float], int, int]:
 
 
 def study() -> dict[str, Any]:
-    """Each size in a process of its own, so that its peak memory is its own."""
+    """Return the measurements; each size has its own process, so that its peak memory can be measured."""
     rows = []
     for side in SIDES:
         command = [sys.executable, "-c", f"import json, benchmarks.scaling as s; print(json.dumps(s.measure({side})))"]

@@ -1,4 +1,4 @@
-"""Seams: mosaics of 2,048 x 2,048 pixels in tiles and whole, compared along the borders of tiles and elsewhere."""
+"""Effect of tiles: mosaics segmented in tiles and as a whole, compared near the borders of tiles and elsewhere."""
 
 import tempfile
 from pathlib import Path
@@ -9,15 +9,16 @@ from PIL import Image
 from scipy.sparse import coo_array
 
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.large.segment_large import open_labels, segment_large
+from spinseg.segmentation.large.result import open_labels
+from spinseg.segmentation.large.segment_large import segment_large
 
-SIDE, TILE = 2048, 512
+SIDE, TILE_PIXELS = 2048, 512
 N_MOSAICS = 4
-NEAR = 16  # pixels from a border
+MAX_BORDER_DISTANCE = 16  # pixels; those closer to a border of tiles count as near
 
 
 def mosaic(side: int, seed: int = 0) -> NDArray[np.uint8]:
-    """Parts of the bundled photographs, turned and flipped, in rows without order."""
+    """Return random parts of the bundled photographs, rotated and flipped, in rows."""
     rng = np.random.default_rng(seed)
     pictures = [np.asarray(Image.open(picture.path).convert("RGB")) for picture in PICTURES.values()]
     painted = np.zeros((side, side, 3), np.uint8)
@@ -40,32 +41,32 @@ def mosaic(side: int, seed: int = 0) -> NDArray[np.uint8]:
 
 
 def apart(found: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Pixels that are not in the region of `other` that shares most with their own."""
+    """Return the pixels outside the region of `other` with the largest overlap with their own region."""
     shared = coo_array((np.ones(found.size), (found.ravel(), other.ravel()))).tocsr()
     return np.asarray(shared.argmax(axis=1)).ravel()[found] != other
 
 
 def border_distance(side: int, tile: int) -> NDArray[np.int64]:
-    """Of every pixel, how far the nearest border between tiles is."""
+    """Return the distance of every pixel from the nearest border between tiles."""
     borders = np.arange(tile, side, tile)
     along = np.abs(np.arange(side)[:, None] - borders).min(axis=1)
     return np.minimum(along[:, None], along)
 
 
 def compared(seed: int) -> dict[str, float]:
-    """Shares of pixels of one mosaic that differ, near borders of tiles and elsewhere; also between two seeds."""
+    """Return the fractions of pixels that differ, near borders of tiles and elsewhere; also between two seeds."""
     import dask.array
 
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "mosaic.zarr")
         dask.array.from_array(mosaic(SIDE, seed), chunks=(512, 512, 3)).to_zarr(str(source))
-        runs = {"tiles": (TILE, 0), "whole": (SIDE, 0), "another seed": (SIDE, 1)}
+        runs = {"tiles": (TILE_PIXELS, 0), "whole": (SIDE, 0), "another seed": (SIDE, 1)}
         labels, sites = {}, {}
         for name, (tile, rng) in runs.items():
             found = segment_large(source, Path(folder, name), tile=tile, rng=rng)
             labels[name] = found.labels.compute()
             sites[name] = open_labels(found.folder / "sites.zarr").compute()
-    near = border_distance(SIDE, TILE) < NEAR
+    near = border_distance(SIDE, TILE_PIXELS) < MAX_BORDER_DISTANCE
     differs = {"site, tiles": sites["tiles"] != sites["whole"]}
     differs |= {f"label, {name}": apart(labels[name], labels["whole"]) for name in ("tiles", "another seed")}
     places = {"near a border": near, "elsewhere": ~near}
@@ -73,7 +74,7 @@ def compared(seed: int) -> dict[str, float]:
 
 
 def study() -> dict[str, object]:
-    """Of several mosaics, since a region or two that go otherwise make up most of it: the mean, and each."""
+    """Return the mean over several mosaics, and the value of each: one or two regions account for most of it."""
     rows = [compared(seed) for seed in range(N_MOSAICS)]
     return {
         name: f"{np.mean([row[name] for row in rows]):.3%} ({', '.join(f'{row[name]:.3%}' for row in rows)})"

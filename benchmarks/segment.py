@@ -1,4 +1,4 @@
-"""One photograph from array to labels, beside what else a user might call; every method on one thread."""
+"""Time of segmenting one photograph, compared with methods of other packages; every method on one thread."""
 
 import time
 from collections.abc import Callable
@@ -16,19 +16,19 @@ from spinseg.image.superpixels import superpixels
 from spinseg.inference.sampler import sample
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.image_model import maps_for, picture_model
-from spinseg.segmentation.settings import PRESETS
+from spinseg.segmentation.presets import PRESETS
 
 REPEATS = 5
 
 
 def photograph() -> NDArray[np.uint8]:
-    """A photograph of 481 x 321 pixels."""
+    """Return a photograph of 481 x 321 pixels."""
     with Image.open(PICTURES["coffee"].path) as image:
         return np.asarray(image)[40:361, 60:541]
 
 
 def rag_merge(image: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """scikit-image's SLIC and hierarchical merging of mean colours, as in its gallery."""
+    """Return labels of scikit-image's SLIC and hierarchical merging of mean colors, as in its gallery."""
     labels = slic(image, compactness=30, n_segments=400, start_label=1)
     rag = graph.rag_mean_color(image, labels)
 
@@ -46,7 +46,7 @@ def rag_merge(image: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def mean_shift(image: NDArray[np.uint8]) -> NDArray | None:
-    """OpenCV's mean-shift filter with the paper's bandwidths; None without the extra [cv]."""
+    """Return the image after OpenCV's mean-shift filter with the paper's bandwidths; None without the extra [cv]."""
     try:
         import cv2
     except ImportError:
@@ -56,7 +56,7 @@ def mean_shift(image: NDArray[np.uint8]) -> NDArray | None:
 
 
 def seconds(*calls: Callable[[], object]) -> list[float]:
-    """Least time of each call, the calls taking turns so that all meet the same machine."""
+    """Return the least time of each call; the calls take turns, so that a busy machine slows all alike."""
     least = [np.inf] * len(calls)
     for _ in range(REPEATS):
         for i, call in enumerate(calls):
@@ -67,7 +67,7 @@ def seconds(*calls: Callable[[], object]) -> list[float]:
 
 
 def stages(image: NDArray[np.uint8], preset: str) -> dict[str, float]:
-    """Least time of each stage of `segment`, one chain."""
+    """Return the least time of each stage of `segment`, with one chain."""
     settings = PRESETS[preset]
     least: dict[str, float] = {}
     for _ in range(REPEATS):
@@ -91,9 +91,9 @@ def stages(image: NDArray[np.uint8], preset: str) -> dict[str, float]:
 
 
 def study() -> dict[str, object]:
-    """Times as multiples of skimage's SLIC, and our own by stage."""
+    """Return times as multiples of that of scikit-image's SLIC, and those of each stage of `segment`."""
     image = photograph()
-    for preset in PRESETS:  # load what is compiled
+    for preset in PRESETS:  # load the compiled code
         ss.segment(image, preset, chains=1, sweeps=2, workers=1, rng=0)
     calls: dict[str, Callable[[], object]] = {
         "skimage slic": lambda: slic(image, n_segments=image[..., 0].size // 60),

@@ -1,4 +1,4 @@
-"""The `photo` preset with something changed, and how it scores on photographs."""
+"""Variants of the `photo` preset, and their scores."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -20,10 +20,9 @@ from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.pack import pack
 from spinseg.inference.sampler import sample
 from spinseg.inference.starts import greedy_labels
-from spinseg.segmentation import image_model as picture_model
-from spinseg.segmentation import settings as presets
+from spinseg.segmentation import image_model, presets
 
-# Cues, by what they are about.
+# Groups of cues.
 SPECTRAL = frozenset({"apart"})
 TEXTURE = frozenset({"T6", "T12", "texture", "texture after"}) | {f"textons{hop}" for hop in range(4)}
 TEXTURE |= {f"textons after {time}" for time in (2, 4, 8)}
@@ -33,27 +32,27 @@ WHOLE_PICTURE |= {f"{name} after {time}" for name in ("words", "textons") for ti
 
 @dataclass(frozen=True)
 class Variant:
-    """What differs from `photo`: its coupling, shares and other constants, and arguments of `segment`."""
+    """Changes of `photo`: its constants in `presets`, and arguments of `segment`."""
 
     strength: float = presets.COUPLING.strength
     threshold: float = presets.COUPLING.threshold
-    positive: bool = False  # couplings below zero made zero
-    sampled: bool = True  # or merging alone
-    shares: Mapping[str, float] = field(default_factory=dict)
-    rates: Mapping[str, float] = field(default_factory=dict)
-    smallest_region: float = presets.SMALLEST_REGION
+    nonnegative: bool = False  # whether negative couplings are set to zero
+    sampled: bool = True  # whether to sample after greedy merging
+    feature_weights: Mapping[str, float] = field(default_factory=dict)
+    variance_rates: Mapping[str, float] = field(default_factory=dict)
+    min_region_share: float = presets.MIN_REGION_SHARE
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def labels(self, image: NDArray, weights: BoundaryWeights | None) -> NDArray[np.int32]:
-        """One chain, seed 0, with the boundary weights given or those of the package."""
+        """Return labels of one chain, seed 0, with the given boundary weights or those of the package."""
         with ExitStack() as changed:
             coupling = presets.Coupling(self.strength, self.threshold)
             changed.enter_context(patch.object(presets, "COUPLING", coupling))
-            changed.enter_context(patch.object(presets, "SMALLEST_REGION", self.smallest_region))
-            changed.enter_context(patch.dict(presets.SHARES, self.shares))
-            changed.enter_context(patch.dict(presets.RATES, self.rates))
-            if self.positive:
-                changed.enter_context(patch.object(picture_model, "signed_couplings", _attraction))
+            changed.enter_context(patch.object(presets, "MIN_REGION_SHARE", self.min_region_share))
+            changed.enter_context(patch.dict(presets.FEATURE_WEIGHTS, self.feature_weights))
+            changed.enter_context(patch.dict(presets.VARIANCE_RATES, self.variance_rates))
+            if self.nonnegative:
+                changed.enter_context(patch.object(image_model, "signed_couplings", _attraction))
             if not self.sampled:
                 changed.enter_context(patch.object(import_module("spinseg.segmentation.segment"), "sample", _merged))
             if weights is not None:
@@ -64,19 +63,19 @@ class Variant:
 
 
 def _attraction(*arguments: Any) -> NDArray[np.float64]:
-    """The couplings, none below zero."""
+    """Return the couplings, negative ones set to zero."""
     return np.maximum(signed_couplings(*arguments), 0)
 
 
 def _merged(model: ss.Model, *arguments: Any, **keywords: Any) -> ss.Chains:
-    """What greedy merging ends at, as if a chain had found it."""
+    """Return the result of greedy merging in the form of chains."""
     chains = sample(model, 1, rng=0)
     target = pack(model, bond_strengths(model, None, "auto")[0])
     return replace(chains, best_labels=greedy_labels(target))
 
 
 def score(variant: Variant, example: Example, weights: BoundaryWeights | None = None) -> tuple[float, ...]:
-    """Rand index, variation of information, covering and number of labels for one photograph."""
+    """Return Rand index, variation of information, covering and number of labels of one photograph."""
     labels = variant.labels(example.image(), weights)
     found = scores(labels, example.annotations())
     numbers = (found.probabilistic_rand_index, found.variation_of_information, found.segmentation_covering)
@@ -88,7 +87,7 @@ def summary(
     examples: Sequence[Example],
     weights_of: Callable[[int], BoundaryWeights | None] = lambda i: None,
 ) -> str:
-    """Means over photographs, the median of the Rand index, and the median number of labels."""
+    """Return means over photographs, the median of the Rand index, and the median number of labels, as text."""
     with ProcessPoolExecutor() as pool:
         rows = pool.map(partial(score, variant), examples, [weights_of(i) for i in range(len(examples))])
         rand, information, covering, labels = np.array(list(rows)).T

@@ -1,9 +1,9 @@
-"""Tissue classes of a brain: a volume goes into `segment`, three-dimensional labels come out.
+"""Tissue classes of a brain: `segment` on a volume.
 
     python examples/brain_volume.py [FOLDER [SWEEPS]]
 
-reads the ICBM 152 template (T1, every second voxel) under SPINSEG_DATA or ../shared/data, and draws three slices, raw
-and by cluster. The template's own maps of grey and white matter are only printed beside the clusters, not used.
+reads the ICBM 152 template (T1, every second voxel) under SPINSEG_DATA or ../shared/data, and draws three slices of the
+volume and of the clusters. The template's maps of gray and white matter are printed for comparison, but not used.
 """
 
 import gzip
@@ -23,16 +23,16 @@ SIDE, ZOOM = 120, 4  # of a panel in voxels, and pixels to a voxel
 
 
 def volume(name: str) -> np.ndarray:
-    """Every second voxel of a NIfTI file of bytes; the shape is in its header, and the values follow it."""
+    """Return every second voxel of a NIfTI file of bytes; its shape is in the header, before the values."""
     content = gzip.decompress((DATA / f"mni_icbm152_{name}_tal_nlin_sym_09a_converted.nii.gz").read_bytes())
     shape = np.frombuffer(content, "<i2", 3, offset=42)
     return np.frombuffer(content, np.uint8, offset=352).reshape(shape, order="F")[::2, ::2, ::2]
 
 
-def slices(colours: np.ndarray) -> np.ndarray:
-    """The slices through x = 48, y = 55 and z = 45 of a volume of colours, side by side on white."""
+def slices(colors: np.ndarray) -> np.ndarray:
+    """Return the slices x = 48, y = 55 and z = 45 of a volume of colors, side by side on white."""
     row = np.full((SIDE, 3 * SIDE, 3), 255, np.uint8)
-    for i, plane in enumerate(map(np.rot90, (colours[48], colours[:, 55], colours[:, :, 45]))):
+    for i, plane in enumerate(map(np.rot90, (colors[48], colors[:, 55], colors[:, :, 45]))):
         row[: plane.shape[0], i * SIDE : i * SIDE + plane.shape[1]] = plane
     return row.repeat(ZOOM, axis=0).repeat(ZOOM, axis=1)
 

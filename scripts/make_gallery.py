@@ -1,11 +1,11 @@
-"""Twelve test photographs by rank, from the best segmented to the worst.
+"""Draw the segmentations of twelve test photographs, from the best to the worst.
 
     spinseg evaluate bsds300 --root DATA --methods spinseg --out OUT/results.csv
     python scripts/make_gallery.py OUT/results.csv DATA
 
-chooses them at even ranks of the Rand index, writes docs/images/gallery.png, the outlines that `photo` found, and
-OUT/gallery.jpg, where the photographs lie under them and an annotator's drawing stands beside. The latter stays out of
-the repository: the photographs are for research use.
+chooses them at evenly spaced ranks of the Rand index, and writes docs/images/gallery.png, the outlines of `photo`, and
+OUT/gallery.jpg, where these are drawn over the photographs, beside the outlines of the closest annotator. The
+latter is not part of the repository, since the photographs are for research use only.
 """
 
 import sys
@@ -26,7 +26,7 @@ OUTLINES = Path(__file__).parents[1] / "docs" / "images" / "gallery.png"
 
 
 def main() -> None:
-    """Choose, print and draw."""
+    """Choose the photographs, print their scores and draw them."""
     results, root = Path(sys.argv[1]), sys.argv[2]
     rows = [row for row in read_rows(results) if row.method == "spinseg" and row.scores is not None]
     rows.sort(key=lambda row: -row.scores.probabilistic_rand_index)
@@ -37,18 +37,18 @@ def main() -> None:
         row = rows[rank]
         labels = read_labels(labels_path(results, row))[0]
         image, annotations = photographs[row.image].image(), photographs[row.image].annotations()
-        nearest = max(annotations, key=lambda drawn: probabilistic_rand_index(labels, [drawn]))
+        closest = max(annotations, key=lambda truth: probabilistic_rand_index(labels, [truth]))
         titles.append(title(rank, row))
         outlines.append(np.where(boundaries(labels), 40, 255).astype(np.uint8))
-        pictures += [overlay(image, labels), overlay(image, nearest)]
+        pictures += [overlay(image, labels), overlay(image, closest)]
         print(titles[-1].replace("\n", ", "))
     draw(outlines, titles, N_COLUMNS, OUTLINES)
-    beside = [line for shown in titles for line in (shown, "the nearest annotator")]
-    draw(pictures, beside, N_COLUMNS, results.with_name("gallery.jpg"))
+    pair_titles = [line for text in titles for line in (text, "the closest annotator")]
+    draw(pictures, pair_titles, N_COLUMNS, results.with_name("gallery.jpg"))
 
 
 def title(rank: int, row: Row) -> str:
-    """What stands above a picture."""
+    """Return the title of a picture."""
     return (
         f"{rank + 1}: {row.image}\nRand {row.scores.probabilistic_rand_index:.2f}, "
         f"VoI {row.scores.variation_of_information:.2f}, covering {row.scores.segmentation_covering:.2f}"
@@ -56,7 +56,7 @@ def title(rank: int, row: Row) -> str:
 
 
 def draw(pictures: list[NDArray[np.uint8]], titles: list[str], n_columns: int, path: Path) -> None:
-    """Pictures in rows, each with a title."""
+    """Draw pictures in rows, each with a title."""
     n_rows = -(-len(pictures) // n_columns)
     figure = Figure(figsize=(3.2 * n_columns, 3.0 * n_rows), layout="constrained")
     for axes, picture, text in zip(figure.subplots(n_rows, n_columns).flat, pictures, titles, strict=True):

@@ -17,14 +17,14 @@ VIEWS = (("light", "#example=astronaut", None), ("dark", "#example=coffee", (420
 SWEEPS = 400
 
 
-def seen(browser: Browser, address: str, scheme: str, link: str, place: tuple[int, int] | None) -> Image.Image:
-    """A page after some sweeps, with a place of its picture chosen perhaps."""
+def screenshot(browser: Browser, address: str, scheme: str, link: str, place: tuple[int, int] | None) -> Image.Image:
+    """Take a screenshot after SWEEPS sweeps, and after a click at `place` if one is given."""
     page = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(address + link)
     while int(page.get_attribute("body", "data-sweeps") or 0) < SWEEPS:
         page.wait_for_timeout(50)
     if place is not None:
-        page.click("#stage", position={"x": place[0], "y": place[1]})
+        page.click("#canvas", position={"x": place[0], "y": place[1]})
         page.wait_for_selector("#legend", state="visible")
         page.wait_for_timeout(1000)
     picture = Image.open(io.BytesIO(page.screenshot()))
@@ -33,14 +33,14 @@ def seen(browser: Browser, address: str, scheme: str, link: str, place: tuple[in
 
 
 def main() -> None:
-    """Draw it."""
+    """Draw the picture and save it."""
     with server() as (port, _), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        whole = Image.new("RGB", (2 * SIZE[0] + 24, SIZE[1]), "white")
+        both = Image.new("RGB", (2 * SIZE[0] + 24, SIZE[1]), "white")
         for i, (scheme, link, place) in enumerate(VIEWS):
-            whole.paste(seen(browser, f"http://127.0.0.1:{port}/", scheme, link, place), (i * (SIZE[0] + 24), 0))
+            both.paste(screenshot(browser, f"http://127.0.0.1:{port}/", scheme, link, place), (i * (SIZE[0] + 24), 0))
         browser.close()
-    whole.resize((whole.width * 3 // 4, whole.height * 3 // 4), Image.Resampling.LANCZOS).save(
+    both.resize((both.width * 3 // 4, both.height * 3 // 4), Image.Resampling.LANCZOS).save(
         ROOT / "docs" / "images" / "page.jpg", quality=88
     )
 

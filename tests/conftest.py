@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +34,8 @@ from spinseg.pictures import PICTURES  # noqa: E402
 PATIENCE = 600
 
 # A shell that runs this in the background ignores Ctrl-C for it and all it starts; tests send it to both.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+if threading.current_thread() is threading.main_thread():  # a worker of a cluster imports this in another one
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
@@ -51,8 +53,8 @@ def wait_until(true, seconds=PATIENCE):
 
 
 def pytest_sessionstart(session):
-    """Compile once what all tests need, before there are workers: each would for itself."""
-    if not hasattr(session.config, "workerinput") and not os.environ.get("NUMBA_DISABLE_JIT"):
+    """Compile once what all tests need, before workers start: each would compile it for itself."""
+    if getattr(session.config.option, "numprocesses", None) and not os.environ.get("NUMBA_DISABLE_JIT"):
         both = [subprocess.Popen([sys.executable, "-c", script], cwd=TESTS) for script in WARM_UP]
         assert [process.wait() for process in both] == [0, 0]
 
@@ -64,7 +66,7 @@ graph, kept = exact.graph(5)
 model = ss.Model(graph, ss.Flat(), ss.DirichletProcess(1.0), exact.MIXED[kept])
 ss.sample(model, 2, 1, rng=0)
 exact.iterated(model, 1.0, 10, 0)
-ss.maximize(model, 1, sweeps=2, rng=0)
+ss.find_map(model, 1, sweeps=2, rng=0)
 """,
     """
 import sys; sys.path.insert(0, "evaluation")
@@ -73,8 +75,8 @@ case = test_ddcrp.GRAPHS["ring with a chord"], test_ddcrp.LIKELIHOODS["weight 0.
 test_ddcrp.p_after_one_sweep(*case, 1.0, 0.5, 10, 0)
 graph = ss.SiteGraph(2, [[0, 1]])
 ss.sample(ss.Model(graph, ss.Flat(), ss.ExchangeablePrior(lambda sizes: 0.0)), 2, 1, rng=0)
-from spinseg.inference.estimates.minimize import minimum_vi
-minimum_vi(np.array([[0, 0, 1], [0, 1, 1]], np.int32), rng=0)
+from spinseg.inference.estimates.minimize import minimize_vi
+minimize_vi(np.array([[0, 0, 1], [0, 1, 1]], np.int32), rng=0)
 """,
 ]
 

@@ -8,7 +8,6 @@ from scipy.stats import chisquare
 
 import spinseg as ss
 from spinseg._compiled import jit
-from spinseg.inference.anchors import near_sites
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.kernels.clusters import clear_slot, rebuild
 from spinseg.inference.kernels.iterations import renumber
@@ -17,6 +16,7 @@ from spinseg.inference.kernels.split_merge import split_merge
 from spinseg.inference.kernels.state import N_CLUSTERS, REGROUPS_LEFT, SPLITS_LEFT, Plan
 from spinseg.inference.kernels.sweep import begin_sweep, sweep
 from spinseg.inference.pack import new_state, pack
+from spinseg.inference.similarity import similar_sites
 
 # Six sites: a ring with two chords.
 EDGES = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 0], [0, 3], [1, 4]])
@@ -92,7 +92,7 @@ def p_value(counts: np.ndarray, probabilities: np.ndarray) -> float:
     return float(chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue)
 
 
-def iterate_each(target, state, tally, starts, out, plan, rng):
+def iterate_each(target, state, move_counts, starts, out, plan, rng):
     """Start at each row of `starts`, do one iteration of a plan, and write the partition to the row of `out`.
 
     Where the plan has no lambda, there is no sweep.
@@ -100,19 +100,19 @@ def iterate_each(target, state, tally, starts, out, plan, rng):
     for r in range(starts.shape[0]):
         for slot in range(state.size.size):
             clear_slot(state, slot)
-        for c in range(state.number.size):
-            state.number[c] = 0
+        for c in range(state.counters.size):
+            state.counters[c] = 0
         for i in range(starts.shape[1]):
             state.label[i] = starts[r, i]
-            state.number[N_CLUSTERS] = max(state.number[N_CLUSTERS], starts[r, i] + 1)
+            state.counters[N_CLUSTERS] = max(state.counters[N_CLUSTERS], starts[r, i] + 1)
         rebuild(target, state)
         if plan.lams.size > 0:
             begin_sweep(target, state, plan, rng)
             sweep(target, state, plan.inv_temperature, rng)
-        state.number[SPLITS_LEFT] = plan.splits
-        split_merge(target, state, tally, plan.inv_temperature, rng)
-        state.number[REGROUPS_LEFT] = plan.regroups
-        regroup(target, state, tally, plan.inv_temperature, rng)
+        state.counters[SPLITS_LEFT] = plan.splits
+        split_merge(target, state, move_counts, plan.inv_temperature, rng)
+        state.counters[REGROUPS_LEFT] = plan.regroups
+        regroup(target, state, move_counts, plan.inv_temperature, rng)
         renumber(state.label, state.rank, out[r])
 
 
@@ -146,7 +146,7 @@ def iterated(
     sweeping = not isinstance(lam, str)
     strength, lams = bond_strengths(model, lam if sweeping else None, moves)
     lams = lams if sweeping else np.empty(0)
-    target = pack(model, strength, near_sites(model), max_table)
+    target = pack(model, strength, similar_sites(model), max_table)
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
     plan = Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams)

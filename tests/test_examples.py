@@ -45,8 +45,8 @@ def test_an_example_runs_and_draws_a_picture(name, tmp_path):
     done = run(name, tmp_path, 10)
     assert done.returncode == 0, done.stderr
     assert "clusters" in done.stdout
-    colours = Image.open(tmp_path / f"{name}.png").convert("RGB").getcolors(1 << 24)
-    assert len(colours) > 5
+    colors = Image.open(tmp_path / f"{name}.png").convert("RGB").getcolors(1 << 24)
+    assert len(colors) > 5
 
 
 @pytest.mark.parametrize("name", NEEDS)

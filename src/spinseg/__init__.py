@@ -3,6 +3,8 @@
 Names are loaded when they are first used, so that importing the package costs next to nothing.
 """
 
+import sys
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -18,12 +20,12 @@ if TYPE_CHECKING:
     from spinseg.inference.diagnostics import Diagnostics as Diagnostics
     from spinseg.inference.diagnostics import diagnose as diagnose
     from spinseg.inference.estimates.losses import credible_ball as credible_ball
-    from spinseg.inference.estimates.minimize import minimum_binder as minimum_binder
-    from spinseg.inference.estimates.minimize import minimum_vi as minimum_vi
+    from spinseg.inference.estimates.minimize import minimize_binder as minimize_binder
+    from spinseg.inference.estimates.minimize import minimize_vi as minimize_vi
     from spinseg.inference.estimates.pairs import co_clustering as co_clustering
     from spinseg.inference.estimates.pairs import separation_probability as separation_probability
     from spinseg.inference.map_search import Mode as Mode
-    from spinseg.inference.map_search import maximize as maximize
+    from spinseg.inference.map_search import find_map as find_map
     from spinseg.inference.sampler import sample as sample
     from spinseg.model.gaussians import DiagonalGaussian as DiagonalGaussian
     from spinseg.model.gaussians import Gaussian as Gaussian
@@ -43,11 +45,12 @@ if TYPE_CHECKING:
     from spinseg.model.priors import Potts as Potts
     from spinseg.model.priors import TabulatedPrior as TabulatedPrior
     from spinseg.model.priors import TemperedProcess as TemperedProcess
-    from spinseg.segmentation.large.segment_large import LargeSegmentation as LargeSegmentation
+    from spinseg.segmentation.large.result import LargeSegmentation as LargeSegmentation
     from spinseg.segmentation.large.segment_large import segment_large as segment_large
     from spinseg.segmentation.result import Segmentation as Segmentation
     from spinseg.segmentation.result import SegmentationInterrupted as SegmentationInterrupted
     from spinseg.segmentation.segment import segment as segment
+    from spinseg.segmentation.settings import Settings as Settings
 
 _HOMES = {
     "model.graph": ("SiteGraph",),
@@ -76,21 +79,29 @@ _HOMES = {
     "inference.diagnostics": ("Diagnostics", "diagnose"),
     "inference.estimates.pairs": ("co_clustering", "separation_probability"),
     "inference.estimates.losses": ("credible_ball",),
-    "inference.estimates.minimize": ("minimum_vi", "minimum_binder"),
-    "inference.map_search": ("Mode", "maximize"),
+    "inference.estimates.minimize": ("minimize_vi", "minimize_binder"),
+    "inference.map_search": ("Mode", "find_map"),
     "inference.sampler": ("sample",),
     "image.features": ("Codebook",),
+    "segmentation.settings": ("Settings",),
     "segmentation.segment": ("segment",),
     "segmentation.result": ("Segmentation", "SegmentationInterrupted"),
     "_errors": ("InvalidInput", "MissingExtra"),
-    "segmentation.large.segment_large": ("LargeSegmentation", "segment_large"),
+    "segmentation.large.result": ("LargeSegmentation",),
+    "segmentation.large.segment_large": ("segment_large",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+# Old names, which work for one more version.
+_DEPRECATED = {"maximize": "find_map", "minimum_vi": "minimize_vi", "minimum_binder": "minimize_binder"}
 __all__ = ["__version__", *_HOME_OF]
 
 
 def __getattr__(name: str) -> object:
     """The public name, from the module where it lives."""
+    if name in _DEPRECATED:
+        new = _DEPRECATED[name]
+        warnings.warn(f"spinseg.{name} is now called spinseg.{new}", DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[__name__], new)
     if name not in _HOME_OF:
         raise AttributeError(f"module 'spinseg' has no attribute {name!r}")
     value = getattr(import_module(f"spinseg.{_HOME_OF[name]}"), name)

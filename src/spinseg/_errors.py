@@ -1,15 +1,16 @@
-"""Which errors are of the input or the machine, and get one line, and which are bugs, and are shown as such."""
+"""The exceptions of the package, and which errors are bugs: those get a traceback, all others one line."""
 
 import errno
 import logging
-from typing import Final
+from traceback import format_exception
+from typing import Final, NamedTuple
 
 LOG = logging.getLogger("spinseg")  # tracebacks of bugs go here, at the level DEBUG
 
 BUG: Final = "this is a bug in spinseg, please report it"
 
-# What a machine may do to any program; other numbers, as that of a file used after it is closed, are bugs.
-OF_MACHINE = {
+# Errors that the machine may raise in any program. Others, as that of a file used after it was closed, are bugs.
+MACHINE_ERRNOS = {
     getattr(errno, name)
     for name in (
         *("ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "ENOTEMPTY", "ENAMETOOLONG", "ELOOP", "ENXIO", "ENODEV"),
@@ -19,7 +20,7 @@ OF_MACHINE = {
     )
     if hasattr(errno, name)
 }
-NAMED = (
+MACHINE_ERRORS = (
     FileNotFoundError,
     FileExistsError,
     NotADirectoryError,
@@ -31,46 +32,73 @@ NAMED = (
 
 
 class InvalidInput(ValueError):
-    """What a caller passed cannot be used: one line with the name, the rule and the value received."""
+    """The caller passed something that cannot be used: one line with the name, the rule and the value received."""
 
 
 class MissingExtra(ImportError):
-    """An optional dependency is not installed: one line that says what needs it and how to get it."""
+    """An optional dependency is not installed: one line that says what needs it and how to install it."""
 
 
-class Unfinished(OSError):
-    """Work that was given up for a reason of the input or the machine: one line, which says where."""
+class TaskError(OSError):
+    """A task failed because of its input or the machine: one line, which names the task."""
 
 
-class FailedTask(RuntimeError):
-    """A bug that showed in another process: its line, and as a note its traceback there."""
+class TaskBug(RuntimeError):
+    """A task failed because of a bug: one line, and as a note the traceback from the process that ran the task."""
 
     def __init__(self, line: str, traceback: str) -> None:
         super().__init__(line)
         self.add_note(traceback)
 
 
-def expected(error: BaseException) -> bool:
-    """Whether an error is of the input or the machine, so that its own line says all; any other is a bug.
+class TaskFailure(NamedTuple):
+    """The record of a task that raised an exception, or whose process ended before it had a result.
 
-    An OSError without a number that was made of another one, to name the file, is judged by that.
+    Attributes
+    ----------
+    seconds : float
+    why : str
+        One line.
+    traceback : str
+        That of a bug; empty where the input or the machine is to blame.
+    """
+
+    seconds: float
+    why: str
+    traceback: str = ""
+
+    @classmethod
+    def from_exception(cls, error: BaseException, seconds: float = 0.0) -> "TaskFailure":
+        """The record of a task that raised this exception."""
+        return cls(seconds, error_line(error), "" if is_expected(error) else "".join(format_exception(error)))
+
+    def to_exception(self, task: str, suffix: str = "") -> Exception:
+        """An exception to raise for it, whose line begins with the name of the task."""
+        line = f"{task}: {self.why}{suffix}"
+        return TaskBug(line, self.traceback) if self.traceback else TaskError(line)
+
+
+def is_expected(error: BaseException) -> bool:
+    """Whether an error comes from the input or the machine, so that its line is enough; any other is a bug.
+
+    An OSError without a number that was raised from another OSError, to name the file, is judged by the other one.
 
     Examples
     --------
-    >>> expected(InvalidInput("beta must be finite; received nan")), expected(ValueError("math domain error"))
+    >>> is_expected(InvalidInput("beta must be finite; received nan")), is_expected(ValueError("math domain error"))
     (True, False)
     """
     if isinstance(error, OSError):
         number, origin = error.errno, error.__context__
         while number is None and isinstance(origin, OSError):
             number, origin = origin.errno, origin.__context__
-        return isinstance(error, (Unfinished, *NAMED)) or number in OF_MACHINE
+        return isinstance(error, (TaskError, *MACHINE_ERRORS)) or number in MACHINE_ERRNOS
     return isinstance(error, (InvalidInput, MissingExtra, MemoryError))
 
 
-def line_of(error: BaseException) -> str:
-    """The one line that an error gets: its own where it is expected, else one that tells of a bug."""
-    own = str(error) or type(error).__name__
-    if not expected(error) and not isinstance(error, FailedTask):
-        own = f"{BUG}: {type(error).__name__}: {error}"
-    return " ".join(own.split())
+def error_line(error: BaseException) -> str:
+    """The message of an error in one line; that of a bug begins with BUG and the type of the error."""
+    text = str(error) or type(error).__name__
+    if not is_expected(error) and not isinstance(error, TaskBug):
+        text = f"{BUG}: {type(error).__name__}: {error}"
+    return " ".join(text.split())

@@ -32,7 +32,7 @@ def check_real(
     rule += f" and at most {at_most:g}" if at_most < math.inf else ""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         invalid(name, rule, value)
-    value = value.item() if isinstance(value, np.generic) else value  # single precision knows no LARGEST
+    value = value.item() if isinstance(value, np.generic) else value  # MAX_MAGNITUDE overflows single precision
     if not -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE or value <= above or not at_least <= value <= at_most:
         invalid(name, rule, value)
     return float(value)

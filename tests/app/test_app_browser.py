@@ -24,12 +24,12 @@ pytest.importorskip("starlette", reason="the extra [web] is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
-SOON = 1000 * PATIENCE  # milliseconds, for one that hangs
+TIMEOUT = 1000 * PATIENCE  # milliseconds
 
 
 @pytest.fixture(scope="module")
 def address():
-    """Of a server."""
+    """The address of a running server."""
     command = [sys.executable, "-m", "spinseg", "app", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         yield process.stdout.readline().split()[3]
@@ -46,25 +46,25 @@ def browser(address):
 
 @pytest.fixture
 def opened(browser, address):
-    """Open a page at a link; none may complain, or ask anybody but the server."""
-    contexts, complaints, hosts = [], [], set()
+    """Open a page at a link; at the end there are no unexpected console messages and no requests to other hosts."""
+    contexts, messages, hosts = [], [], set()
 
     def open_page(link="", size=DESKTOP, **options):
         contexts.append(browser.new_context(viewport=size, accept_downloads=True, **options))
         page = contexts[-1].new_page()
-        page.set_default_timeout(SOON)
-        page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.set_default_timeout(TIMEOUT)
+        page.on("console", lambda message: messages.append(message.text) if message.type != "log" else None)
+        page.on("pageerror", lambda error: messages.append(str(error)))
         page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
         page.goto(address + link)
         return page
 
-    open_page.expected = complaints
+    open_page.messages = messages
     yield open_page
     for context in contexts:
         context.close()
-    assert not complaints
-    assert {host for host in hosts if host} <= {urlsplit(address).netloc}  # blob: has none
+    assert not messages
+    assert {host for host in hosts if host} <= {urlsplit(address).netloc}  # blob: has no host
 
 
 def sweeps(page):
@@ -81,24 +81,24 @@ def pause(page):
     page.wait_for_selector('body[data-state="paused"]')
 
 
-def pixels(page, selector="#stage"):
-    """What a canvas shows."""
+def pixels(page, selector="#canvas"):
+    """The content of a canvas."""
     return page.locator(selector).first.evaluate("(canvas) => canvas.toDataURL()")
 
 
-def test_an_example_runs_is_paused_stepped_and_begun_anew(opened):
+def test_an_example_runs_pauses_steps_and_restarts(opened):
     page = opened()
     page.click('.example[data-name="coffee"]')
     run_until(page, 5)
     traces = pixels(page, "#trace-log_posterior canvas")
     wait_until(lambda: pixels(page, "#trace-log_posterior canvas") != traces)
     pause(page)
-    at = sweeps(page)
+    n_sweeps = sweeps(page)
     time.sleep(0.5)
-    assert sweeps(page) == at
+    assert sweeps(page) == n_sweeps
     page.keyboard.press("s")
-    wait_until(lambda: sweeps(page) == at + 1)
-    assert page.inner_text("#sweeps").replace(",", "") == str(at + 1)
+    wait_until(lambda: sweeps(page) == n_sweeps + 1)
+    assert page.inner_text("#sweeps").replace(",", "") == str(n_sweeps + 1)
     page.click("#restart")
     wait_until(lambda: sweeps(page) == 0)
     page.click("#step")
@@ -106,12 +106,12 @@ def test_an_example_runs_is_paused_stepped_and_begun_anew(opened):
 
 
 @exhaustive
-def test_a_click_shows_what_belongs_with_a_place_and_escape_leads_back(opened):
+def test_a_click_shows_the_probability_map_of_a_place_and_escape_closes_it(opened):
     page = opened("#example=cat&speed=20")
     run_until(page, 8)
     pause(page)
     before = pixels(page)
-    page.click("#stage", position={"x": 300, "y": 200})
+    page.click("#canvas", position={"x": 300, "y": 200})
     page.wait_for_selector("#legend", state="visible")
     wait_until(lambda: pixels(page) != before)
     page.keyboard.press("Escape")
@@ -121,18 +121,18 @@ def test_a_click_shows_what_belongs_with_a_place_and_escape_leads_back(opened):
     page.wait_for_selector("#legend", state="visible")
     wait_until(lambda: pixels(page) != before)
     page.uncheck("#boundaries")
-    seen = {before}
+    contents = {before}
     for view in ("outlines", "means", "picture"):
         page.check(f"[name=view][value={view}]", force=True)
-        wait_until(lambda: pixels(page) not in seen)
-        seen.add(pixels(page))
+        wait_until(lambda: pixels(page) not in contents)
+        contents.add(pixels(page))
     page.check("[name=view][value=fill]", force=True)
     page.check("#spins")
-    wait_until(lambda: pixels(page) not in seen)
+    wait_until(lambda: pixels(page) not in contents)
 
 
 @exhaustive
-def test_a_change_goes_on_or_begins_anew_and_the_link_restores_it(opened, address):
+def test_after_a_change_chains_continue_or_restart_and_the_link_restores_the_settings(opened, address):
     page = opened("#example=coffee&preset=paper&n_sites=300")
     run_until(page, 5)
     page.select_option("#prior", "py")
@@ -154,7 +154,7 @@ def test_a_change_goes_on_or_begins_anew_and_the_link_restores_it(opened, addres
 
 
 @exhaustive
-def test_exported_labels_are_those_of_the_snippet(opened, tmp_path):
+def test_exported_labels_equal_those_of_the_python_code(opened, tmp_path):
     picture = tmp_path / "a small 'photograph'.png"
     Image.open(PICTURES["cat"].path).resize((160, 120)).save(picture)
     page = opened("#seed=3")
@@ -178,35 +178,35 @@ def test_exported_labels_are_those_of_the_snippet(opened, tmp_path):
     assert labels.max() > 0
 
 
-def test_a_file_that_is_no_picture_gets_a_sentence(opened, tmp_path):
+def test_a_file_that_is_no_image_gets_one_sentence(opened, tmp_path):
     wrong = tmp_path / "notes.png"
     wrong.write_text("<script>alert(1)</script>")
     page = opened()
     page.set_input_files("#file", wrong)
     page.wait_for_selector("#error", state="visible")
     assert "The picture must be" in page.inner_text("#error") and "/tmp" not in page.inner_text("#error")
-    assert all("415" in line for line in opened.expected)  # the browser tells of the status, too
-    opened.expected.clear()
+    assert all("415" in line for line in opened.messages)  # the browser logs the status, too
+    opened.messages.clear()
 
 
 @exhaustive
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_narrow_screen_needs_no_scrolling_sideways(opened, scheme):
+def test_a_narrow_screen_needs_no_horizontal_scrolling(opened, scheme):
     page = opened("#example=astronaut&speed=5", PHONE, color_scheme=scheme, has_touch=True)
     run_until(page, 1)
     width = page.evaluate("() => document.documentElement.scrollWidth")
     assert width <= PHONE["width"]
     box = page.locator("#run").bounding_box()
     assert box["y"] + box["height"] <= PHONE["height"] and min(box["width"], box["height"]) >= 40
-    assert page.locator("#stage").bounding_box()["y"] < 300
+    assert page.locator("#canvas").bounding_box()["y"] < 300
 
 
 @exhaustive
-def test_too_many_chains_get_a_sentence_and_others_go_on(opened):
+def test_too_many_chains_get_a_sentence_and_others_continue(opened):
     pages = [opened("#example=cat&chains=4") for _ in range(2)]
     run_until(pages[0], 1)
     pages[1].wait_for_selector("#error", state="visible")
     assert "chains are running already" in pages[1].inner_text("#error")
     run_until(pages[0], sweeps(pages[0]) + 1)
-    assert all("429" in line for line in opened.expected)
-    opened.expected.clear()
+    assert all("429" in line for line in opened.messages)
+    opened.messages.clear()

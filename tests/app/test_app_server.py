@@ -1,4 +1,4 @@
-"""The server of the page: only its own page may ask, no file and no nonsense harms it, and everything has an end."""
+"""The server of the page: access control, harmful files and requests, and limits."""
 
 import ast
 import asyncio
@@ -37,22 +37,21 @@ pytest.importorskip("starlette", reason="the extra [web] is not installed")
 pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
 
 from conftest import PATIENCE, wait_until
-from spinseg.app import guard
-from spinseg.app import sessions as pages
-from spinseg.app.controls import CONTROLS, PRIORS, STARTS_SHOWN, parameters
-from spinseg.segmentation.settings import PRESETS
+from spinseg.app import guard, sessions
+from spinseg.app.controls import CONTROLS, PRIORS, STARTS, prior_parameters
+from spinseg.segmentation.presets import PRESETS
 
 pytestmark = pytest.mark.xdist_group("app")  # one server
 
-STATIC = Path(pages.__file__).with_name("static")
-HARMLESS = {  # what uvicorn says on standard error of requests that are no HTTP, or no HTTP that is spoken here
+STATIC = Path(sessions.__file__).with_name("static")
+HARMLESS = {  # what uvicorn prints about requests that are not HTTP, or not supported
     "WARNING:  Invalid HTTP request received.",
     "WARNING:  Unsupported upgrade request.",
     "WARNING:  No supported WebSocket library detected. Please use \"pip install 'uvicorn[standard]'\", or install "
     "'websockets' or 'wsproto' manually.",
 }
-SPEED = 12  # sweeps a second of the page of somebody else
-MUCH = 100 * 2**20  # bytes of memory that no refused file may take
+SPEED = 12  # sweeps a second of the bystander
+MAX_REFUSED_BYTES = 100 * 2**20  # memory that a refused file may take
 
 
 def fuzz(examples):
@@ -61,16 +60,18 @@ def fuzz(examples):
     return settings(max_examples=examples, derandomize=True, database=None, deadline=None, suppress_health_check=slow)
 
 
-# The same server, but for constants that tests cannot wait for, a fault, and pictures that take their time.
+# The same server with shorter times, an error in /api/about, and images that take long.
 SPARE = """
-import time, spinseg.app.handlers as answers, spinseg.app.session as page, spinseg.app.sessions as pages, spinseg.app.server as server
-pages.STOP_SECONDS, pages.FORGET_SECONDS, pages.MOST_PAGES, pages.MOST_RUNNING = 0.5, 1.5, 12, 4
-def about(*arguments): raise ValueError("a secret of the server")
-answers.about = about
+import time
+from spinseg.app import handlers, sessions, server
+from spinseg.app.session import Session
+sessions.STOP_SECONDS, sessions.CLOSE_SECONDS, sessions.MAX_SESSIONS, sessions.MAX_RUNNING_CHAINS = 0.5, 1.5, 12, 4
+def fail(*arguments): raise ValueError("a secret of the server")
+handlers.page_description = fail
 def slowly(do):
     def slow(self, *arguments): time.sleep(1.2 * (self.source == "slow.png")); return do(self, *arguments)
     return slow
-page.Page._look, page.Page._staged = slowly(page.Page._look), slowly(page.Page._staged)
+Session._record, Session._new_run = slowly(Session._record), slowly(Session._new_run)
 server.serve(open_browser=False)
 """
 
@@ -81,7 +82,7 @@ POSTS_OF_PAGE = {"settings": '{"chains": 2, "seed": 77}', "run": '{"speed": 999}
 POSTS_OF_PAGE |= {"pause": "{}", "step": "{}", "restart": "{}"}
 
 
-# --- a server, and what it is asked by ---
+# --- a server and its clients ---
 
 
 class Reply(NamedTuple):
@@ -95,7 +96,7 @@ class Reply(NamedTuple):
 
 
 def complete(connection_reply):
-    """A whole reply; of a stream that has no end only the head."""
+    """A complete reply; only the head of an endless stream."""
     with connection_reply:
         headers = {name.lower(): value for name, value in connection_reply.getheaders()}
         endless = headers.get("content-type", "").startswith("text/event-stream")
@@ -130,7 +131,7 @@ class Server(NamedTuple):
         return server
 
     def end(self):
-        """What it said on standard error, once Ctrl-C has ended it; it leaves no file behind."""
+        """Stop it with Ctrl-C, check that it left no file, and return what it printed on standard error."""
         self.process.send_signal(signal.SIGINT)
         try:
             code = self.process.wait(PATIENCE)
@@ -160,7 +161,7 @@ class Server(NamedTuple):
             connection.close()
 
     def raw(self, sent, end_of_sending=False):
-        """What comes back for bytes that need not be HTTP."""
+        """The reply to bytes that need not be HTTP."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
             connection.sendall(sent)
             if end_of_sending:
@@ -202,7 +203,7 @@ class Server(NamedTuple):
                 return int(line.split()[1]) * 1024
 
     def cpu_seconds(self):
-        """That it has computed for, which is the same on a busy machine."""
+        """Processor time that it has used, which does not depend on the load of the machine."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -211,7 +212,7 @@ class Server(NamedTuple):
 
 
 class Listener:
-    """One who listens to a page, as a browser does: frames are JSON that browsers read, traces are sent once."""
+    """A listener, as a browser is: checks that frames are valid JSON and that traces are sent once."""
 
     def __init__(self, server, page):
         self.latest: dict[str, Any] = {}
@@ -250,7 +251,7 @@ class Listener:
         self.ended = True
 
     def wait_for(self, condition):
-        """The frame that a condition is true of."""
+        """Wait for a frame that fulfils a condition."""
         found = []
 
         def come():
@@ -272,18 +273,18 @@ class Listener:
         assert self.problem is None
 
     def close(self):
-        """Listen no more, once the other end is gone."""
+        """Wait for the end of the stream and close it."""
         self._thread.join(PATIENCE)
         self._reply.close()
         self._connection.close()
 
 
-LEFT: list[Listener] = []  # those who listen until the server has ended
+LEFT: list[Listener] = []  # listeners that stay until the server has ended
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """The command as people start it; at its end it has said nothing on standard error, and Ctrl-C ends it."""
+    """The server of the command, which must end on Ctrl-C and print nothing on standard error."""
     server = Server.started(tmp_path_factory.mktemp("server"), "-m", "spinseg", "app", "--no-browser")
     yield server
     told = "\n".join(server.end())
@@ -294,7 +295,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def spare(tmp_path_factory):
-    """A server with little patience, on which `/api/about` fails."""
+    """A server with short timeouts, on which `/api/about` fails."""
     server = Server.started(tmp_path_factory.mktemp("spare"), "-c", SPARE)
     yield server
     told = server.end()
@@ -304,7 +305,7 @@ def spare(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bystander(server):
-    """A page of somebody else, running slowly; it is left so, for Ctrl-C to end."""
+    """The session of another user, which runs slowly until the server ends."""
     page = server.page(chains=1, seed=5)
     listener, began = Listener(server, page), time.monotonic()
     LEFT.append(listener)
@@ -314,8 +315,8 @@ def bystander(server):
 
 
 @pytest.fixture(autouse=True)
-def nobody_else_notices(request, bystander):
-    """Whatever a test does: the page of somebody else goes on, with the chains and settings that it had."""
+def bystander_is_unaffected(request, bystander):
+    """Check that each test leaves the bystander running, with the same chains and settings."""
     _, listener, began = bystander
     before, entered = dict(listener.latest), time.monotonic()
     yield
@@ -323,13 +324,13 @@ def nobody_else_notices(request, bystander):
         listener.wait_for(lambda frame: frame["sweeps"] > before["sweeps"] + 1)
     after, same = listener.latest, ("scene", "stage", "began", "state", "note", "n_sites")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
-    assert after["sweeps"] <= SPEED * (time.monotonic() - began) + 2  # nobody has hurried it
+    assert after["sweeps"] <= SPEED * (time.monotonic() - began) + 2  # not faster than its speed
     assert listener.problem is None and not listener.ended
 
 
 @pytest.fixture(scope="module")
 def page(server):
-    """A page with settings and a sweep, that somebody listens to."""
+    """A session with settings, a sweep and a listener."""
     page = server.page(chains=1, start="greedy")
     with Listener(server, page) as listener:
         assert server.ask("POST", f"{page}/step", "{}").status == 200
@@ -348,21 +349,21 @@ def small(kind):
 
 
 def is_in_order(reply, method="GET"):
-    """Whether a reply is one that a page can show: no fault of the server, and one sentence where it is a refusal."""
+    """Check that a reply is no server error, and that a refusal is one sentence."""
     assert reply.status < 500, reply
     if reply.status >= 400 and method != "HEAD":
         assert reply.headers["content-type"] == "application/json", reply
         assert list(reply.json) == ["error"]
         sentence = reply.json["error"]
         assert sentence.endswith(".") and 10 <= len(sentence) < 600 and sentence.isprintable(), sentence
-        for secret in ("Traceback", 'File "', "spinseg-", "site-packages", str(Path(pages.__file__).parents[2])):
+        for secret in ("Traceback", 'File "', "spinseg-", "site-packages", str(Path(sessions.__file__).parents[2])):
             assert secret not in sentence
     is_guarded(reply)
     return True
 
 
 def is_guarded(reply):
-    """Whether the browser is told to run and load nothing from elsewhere."""
+    """Check the headers that keep the browser from running or loading anything from elsewhere."""
     policy = [part.split() for part in reply.headers["content-security-policy"].split(";")]
     allowed = {name: set(sources) for name, *sources in policy}
     assert len(allowed) == len(policy)
@@ -382,7 +383,7 @@ def everything(page):
     yield from (("POST", f"{page}/{name}", body) for name, body in POSTS_OF_PAGE.items())
 
 
-# --- who may ask ---
+# --- access control ---
 
 
 def test_it_listens_at_127_0_0_1_and_nowhere_else(server):
@@ -436,7 +437,7 @@ ORIGINS += ["http://127.0.0.1:{port}@evil.example", "http://127.0.0.1:{port} htt
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_a_page_of_another_origin_may_not_ask(server, bystander, origin):
+def test_a_page_of_another_origin_is_refused(server, bystander, origin):
     named = origin.format(port=server.port, other=server.port + 1)
     for method, path, body in [("GET", "/api/about", None), ("POST", f"{bystander[0]}/pause", "{}")]:
         reply = server.ask(method, path, body, [("Origin", named)])
@@ -456,7 +457,7 @@ def test_a_page_of_another_origin_may_not_ask(server, bystander, origin):
     ],
     ids=str,
 )
-def test_no_endpoint_answers_another_site(server, bystander, headers):
+def test_every_endpoint_refuses_another_site(server, bystander, headers):
     sent = [(name, value.format(port=server.port)) for name, value in headers]
     for method, path, body in everything(bystander[0]):
         reply = server.ask(method, path, body, sent)
@@ -464,7 +465,7 @@ def test_no_endpoint_answers_another_site(server, bystander, headers):
         assert reply.status == (200 if is_link else 403) and is_in_order(reply), (path, reply)
 
 
-def test_the_page_itself_may_ask(server, page):
+def test_the_page_itself_is_allowed(server, page):
     for host in ("127.0.0.1", "localhost"):
         for site in ("same-origin", "none"):
             own = [("Host", f"{host}:{server.port}"), ("Origin", f"http://{host}:{server.port}")]
@@ -481,7 +482,7 @@ def test_there_are_no_web_sockets(server):
     assert server.raw(server.head("GET", "/api/about", Origin="http://evil.example", **asked)).status == 403
 
 
-# --- what browsers are told ---
+# --- headers and responses ---
 
 
 @pytest.mark.parametrize(
@@ -530,7 +531,7 @@ def test_odd_ranges_of_files_get_one_sentence_or_the_file(server, path, wanted):
     assert is_in_order(server.ask("GET", path, None, [("Range", wanted)]))
 
 
-def test_a_fault_of_the_server_is_told_without_its_details(spare):
+def test_an_error_of_the_server_is_reported_without_details(spare):
     reply = spare.ask("GET", "/api/about")
     assert reply.status == 500 and list(reply.json) == ["error"]
     assert b"secret" not in reply.body and b"Traceback" not in reply.body
@@ -550,7 +551,7 @@ def test_an_export_is_a_download_and_its_report_runs_nothing(server):
             assert b"&lt;img src=x" in reply.body
 
 
-# --- what is sent to it: how long ---
+# --- lengths of requests ---
 
 
 def test_a_length_beyond_the_limit_is_refused_before_anything_is_sent(server, page):
@@ -577,7 +578,7 @@ def test_a_body_in_chunks_is_refused_once_it_is_too_long(server, page, claimed):
         assert reply.status == 413 and is_in_order(reply) and sent > most - size
 
 
-def test_lengths_that_lie_harm_nobody(server):
+def test_wrong_lengths_are_harmless(server):
     body = small("PNG")
     reply = server.raw(server.head("POST", "/api/pages", Content_Length=len(body) - 20) + body)  # more comes
     assert reply.status in (201, 415)
@@ -597,7 +598,7 @@ def test_lengths_that_lie_harm_nobody(server):
         assert server.raw(server.head("GET", "/" + "a" * 200_000)).status in (400, 414)
 
 
-# --- what is sent to it: files ---
+# --- files ---
 
 
 def png_chunk(kind, data):
@@ -637,7 +638,7 @@ def gif(screen, frame):
 
 @functools.cache
 def zeros(kind):
-    """300 MB of nothing, packed."""
+    """300 MB of zeros, compressed."""
     compressor = zlib.compressobj(1) if kind == "deflate" else lzma.LZMACompressor(preset=0)
     return b"".join(compressor.compress(bytes(2**20)) for _ in range(300)) + compressor.flush()
 
@@ -682,7 +683,7 @@ def test_a_file_that_claims_much_is_refused_quickly_and_with_little_memory(serve
     server.forget_peak()
     reply = server.upload(content)
     assert 400 <= reply.status < 500 and is_in_order(reply)
-    assert server.memory("VmHWM") - before < MUCH and server.cpu_seconds() - began < 10
+    assert server.memory("VmHWM") - before < MAX_REFUSED_BYTES and server.cpu_seconds() - began < 10
 
 
 def test_the_limit_of_pixels_is_that_of_the_page(server):
@@ -708,11 +709,11 @@ def test_a_tiff_is_not_unpacked_further_than_it_has_pixels(server, packing):
     server.forget_peak()
     reply = server.upload(content)
     assert reply.status in (201, 415, 422) and is_in_order(reply)
-    assert server.memory("VmHWM") - before < MUCH and server.cpu_seconds() - began < 10
+    assert server.memory("VmHWM") - before < MAX_REFUSED_BYTES and server.cpu_seconds() - began < 10
 
 
 class Opened:
-    """What runs code where it is unpickled."""
+    """An object that runs code when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -788,7 +789,7 @@ def test_damaged_files_get_one_sentence(spare, data, kind):
     assert reply.status in (201, 415, 422, 429) and is_in_order(reply)
 
 
-# --- what is sent to it: names ---
+# --- names of files ---
 
 NAMES = ["../../etc/passwd", "/etc/passwd", "..\\..\\windows\\system32", "C:\\secret.png", "a\0b.png", "a\nb.png"]
 NAMES += ["a'b.png", 'a"b.png', "'); import os; os.system('x') #", "$(touch x).png", "`touch x`.png", "a b;rm -rf *"]
@@ -797,7 +798,7 @@ NAMES += ["\r\nSet-Cookie: a=b", "\ud83d", "a\\'b", "\x1b[31mred.png", "'''", "-
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_only_shown(spare, name):
+def test_a_file_name_is_only_displayed(spare, name):
     path = f"/api/pages?name={quote(name, safe='', errors='surrogatepass')}"
     replies = []
     wait_until(lambda: replies.append(spare.ask("POST", path, small("PNG"))) or replies[-1].status != 429)
@@ -830,7 +831,7 @@ TRAVERSALS = [*PATHS.split(), "/static/" + "a" * 300, "/static/" + "../" * 999 +
 
 
 @pytest.mark.parametrize("path", TRAVERSALS, ids=[path[:40] for path in TRAVERSALS])
-def test_no_path_leads_out(server, page, path):
+def test_no_path_leaves_the_static_folder(server, page, path):
     reply = server.raw(server.head("GET", path.format(page=page)))
     assert reply.status == 404 and is_in_order(reply)
 
@@ -844,15 +845,15 @@ ODD_JSON += ['"' + "a" * 9000 + '"', "1" * 4300, "0." + "1" * 9000, '"../../etc/
 FIELDS = ["preset", "prior", "start", *(control.name for control in CONTROLS)]
 
 
-def told_of(server, page):
+def repeat_of(server, page):
     reply = server.ask("GET", f"{page}/repeat")
     assert reply.status == 200, reply
     return reply.json
 
 
 @pytest.mark.parametrize("value", ODD_JSON, ids=[value[:20] for value in ODD_JSON])
-def test_odd_values_of_any_setting_are_refused_or_fit(server, page, value):
-    before = told_of(server, page)
+def test_odd_values_of_any_setting_are_refused_or_valid(server, page, value):
+    before = repeat_of(server, page)
     for field in (*FIELDS, "nobody", "__class__"):
         prior = '"prior": "py", ' if field in ("alpha", "discount") else '"prior": "mfm", ' if field == "labels" else ""
         reply = server.ask("POST", f"{page}/settings", f'{{{prior}"chains": 1, "start": "greedy", "{field}": {value}}}')
@@ -870,7 +871,7 @@ def test_odd_values_of_any_setting_are_refused_or_fit(server, page, value):
     assert server.set(page, chains=1, start="greedy").status == 200
     server.ask("POST", f"{page}/restart", "{}")
     server.ask("POST", f"{page}/step", "{}")
-    assert told_of(server, page) == before
+    assert repeat_of(server, page) == before
 
 
 METHODS = ["GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "FOO"]
@@ -897,7 +898,7 @@ QUERIES = st.one_of(
 
 @pytest.fixture(scope="module")
 def closed(spare):
-    """A page that was forgotten."""
+    """A session that was closed."""
     page = spare.page()
     wait_until(lambda: spare.ask("GET", f"{page}/picture").status == 404)
     return page
@@ -925,14 +926,14 @@ def test_nonsense_gets_one_sentence(server, page, closed, method, place, last, n
         assert reply.status in (404, 405, 307)
 
 
-def test_a_closed_page_and_one_that_never_was_are_the_same(spare, closed):
+def test_a_closed_page_and_one_that_never_existed_get_the_same_reply(spare, closed):
     for name in [*GETS_OF_PAGE, *POSTS_OF_PAGE]:
         method = "POST" if name in POSTS_OF_PAGE else "GET"
         replies = [spare.ask(method, f"{path}/{name}", "{}") for path in (closed, "/api/pages/nobody")]
         assert replies[0].status == replies[1].status == 404 and replies[0].json == replies[1].json
 
 
-def test_before_the_settings_and_before_the_first_sweep_it_says_so(server):
+def test_requests_before_the_settings_or_the_first_sweep_get_409(server):
     page = server.page()
     for name in ("sites", "result", "boundaries", "together?site=0", "repeat", "export/labels.png"):
         reply = server.ask("GET", f"{page}/{name}")
@@ -948,7 +949,7 @@ def test_before_the_settings_and_before_the_first_sweep_it_says_so(server):
 
 
 def values_of(control):
-    """Values of a control with whether they are within its limits."""
+    """Values of a control, each with whether it is within the limits."""
     least, most = control["least"], control["most"]
     step = 1 if control["whole"] else 1e-9 + abs(most) * 1e-9
     within = [None, least, most, min(most, least + step), max(least, most - step)]
@@ -966,21 +967,21 @@ def test_settings_within_the_limits_work_and_others_change_nothing(server, page,
     for name in data.draw(st.lists(st.sampled_from(sorted(about)), max_size=5, unique=True)):
         control = about[name]
         sent[name], within = data.draw(values_of(control))
-        applies = control["group"] != "prior" or name in parameters(sent["prior"])
+        applies = control["group"] != "prior" or name in prior_parameters(sent["prior"])
         fits &= within or not applies or control["only"] not in (None, sent["preset"])
-    before = told_of(server, page)
+    before = repeat_of(server, page)
     reply = server.set(page, **sent)
     assert reply.status in ((200, 422) if fits else (422,)) and is_in_order(reply), reply
     if reply.status == 422:
-        assert told_of(server, page) == before
+        assert repeat_of(server, page) == before
         return
     assert server.ask("POST", f"{page}/step", "{}").status == 200
-    assert ast.parse(told_of(server, page)["python"])
+    assert ast.parse(repeat_of(server, page)["python"])
     for name in ("result", "boundaries", "together?site=0", "sites"):
         assert server.ask("GET", f"{page}/{name}").status == 200
 
 
-CHOICES = {"preset": PRESETS, "prior": PRIORS, "start": STARTS_SHOWN}
+CHOICES = {"preset": PRESETS, "prior": PRIORS, "start": STARTS}
 
 
 @pytest.fixture(scope="module")
@@ -989,7 +990,7 @@ def about(server):
     return {control["name"]: control for control in server.ask("GET", "/api/about").json["controls"]}
 
 
-def test_refused_settings_leave_those_before_in_force_while_the_chains_run(server, page):
+def test_refused_settings_leave_the_previous_ones_while_the_chains_run(server, page):
     assert server.set(page, chains=1, seed=3, prior="dp", alpha=2.5).status == 200
     assert server.ask("POST", f"{page}/run", '{"speed": 50}').status == 200
     with Listener(server, page) as listener:
@@ -1005,14 +1006,14 @@ def test_refused_settings_leave_those_before_in_force_while_the_chains_run(serve
         after = listener.wait_for(lambda frame: frame["sweeps"] > before["sweeps"] + 5)
     assert after["stage"] == before["stage"] and after["state"] == "running"
     assert server.ask("POST", f"{page}/pause", "{}").status == 200
-    told = told_of(server, page)
+    told = repeat_of(server, page)
     assert "DirichletProcess(concentration=2.5" in told["python"] and "--alpha 2.5" in told["command"]
 
 
-# --- how much, and how long ---
+# --- limits and timeouts ---
 
 
-def test_only_so_many_chains_run(server, bystander):
+def test_the_number_of_running_chains_is_limited(server, bystander):
     limits = server.ask("GET", "/api/about").json["limits"]
     room, refused, running = limits["running"] - 1, 0, []  # the bystander has one
     while not refused:
@@ -1037,7 +1038,7 @@ def test_only_so_many_chains_run(server, bystander):
 
 
 @exhaustive
-def test_no_more_chains_run_where_a_page_is_started_while_its_settings_are_made(spare):
+def test_the_limit_holds_for_a_page_that_is_started_while_its_settings_are_applied(spare):
     full, late = spare.page(chains=4, n_sites=10), spare.page(name="slow.png")
     with Listener(spare, full), Listener(spare, late) as listener:
         assert spare.ask("POST", f"{full}/run", '{"speed": 2}').status == 200
@@ -1056,7 +1057,7 @@ def test_no_more_chains_run_where_a_page_is_started_while_its_settings_are_made(
         assert listener.latest["state"] == "paused" and listener.latest["sweeps"] == 0
 
 
-def test_only_so_many_pages_are_open_and_those_that_nobody_listens_to_are_forgotten(spare):
+def test_the_number_of_pages_is_limited_and_those_without_a_listener_are_closed(spare):
     kept = spare.page()
     with Listener(spare, kept):
         with contextlib.ExitStack() as others:  # who listen, so that none is forgotten meanwhile
@@ -1070,10 +1071,10 @@ def test_only_so_many_pages_are_open_and_those_that_nobody_listens_to_are_forgot
         for reply in replies[:-1]:
             wait_until(lambda path=f"/api/pages/{reply.json['id']}/picture": spare.ask("GET", path).status == 404)
         assert spare.ask("GET", f"{kept}/picture").status == 200
-    assert pages.MOST_PAGES <= 100 and pages.STOP_SECONDS <= 3 and pages.FORGET_SECONDS <= 60
+    assert sessions.MAX_SESSIONS <= 100 and sessions.STOP_SECONDS <= 3 and sessions.CLOSE_SECONDS <= 60
 
 
-def test_chains_stop_after_nobody_listens(spare):
+def test_chains_stop_without_a_listener(spare):
     page = spare.page(chains=1)
     with Listener(spare, page) as listener:
         assert spare.ask("POST", f"{page}/run", '{"speed": 20}').status == 200
@@ -1093,29 +1094,30 @@ def test_chains_stop_after_nobody_listens(spare):
 
 
 @exhaustive
-def test_a_page_that_is_left_is_stopped_and_forgotten_when_it_is_time_and_not_before():
+def test_a_session_without_a_listener_is_stopped_and_closed_in_time_and_not_before():
     async def used():
-        kept, page = pages.Pages(), types.SimpleNamespace(n_pixels=1, running=True, close=lambda: None)
-        name = kept.add(page)
-        looking, looks = asyncio.create_task(kept.look_after()), []
-        kept.listeners = types.SimpleNamespace(get=lambda _: looks.append(1), pop=lambda *_: None)
+        loop = types.SimpleNamespace(running=True)
+        kept, session = sessions.Sessions(), types.SimpleNamespace(n_pixels=1, loop=loop, close=lambda: None)
+        name = kept.add(session)
+        looking, looks = asyncio.create_task(kept.reap_idle()), []
+        kept.n_listeners = types.SimpleNamespace(get=lambda _: looks.append(1), pop=lambda *_: None)
         for seconds_ago, running, there in (
             (-1000, True, True),
-            (pages.STOP_SECONDS + 0.01, False, True),
-            (pages.FORGET_SECONDS + 0.01, False, False),
+            (sessions.STOP_SECONDS + 0.01, False, True),
+            (sessions.CLOSE_SECONDS + 0.01, False, False),
         ):
             kept.left_at[name] = time.monotonic() - seconds_ago
             n_looks = len(looks) + 2  # one may be under way
             while name in kept.by_id and len(looks) < n_looks:
                 await asyncio.sleep(0.01)
-            assert (page.running, name in kept.by_id) == (running, there)
+            assert (loop.running, name in kept.by_id) == (running, there)
         looking.cancel()
 
     asyncio.run(used())
 
 
 @exhaustive
-def test_two_who_listen_count_as_two(spare):
+def test_two_listeners_count_as_two(spare):
     page = spare.page(chains=1)
     with Listener(spare, page) as listener:
         with Listener(spare, page):
@@ -1124,7 +1126,7 @@ def test_two_who_listen_count_as_two(spare):
 
 
 @exhaustive
-def test_one_who_listens_while_chains_are_made_ready_hears_of_them_once_they_are(spare):
+def test_a_listener_gets_new_chains_once_they_are_prepared(spare):
     page = spare.page(name="slow.png")
     with Listener(spare, page) as listener:
         assert spare.set(page, chains=1).status == 200

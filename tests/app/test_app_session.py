@@ -1,4 +1,4 @@
-"""The page without a browser: chains that go on, and what is exported, against the Python and the command it names."""
+"""Sessions without a browser: exports equal what the Python code and the command give, also after a change of settings."""
 
 import asyncio
 import json
@@ -16,17 +16,18 @@ pytest.importorskip("starlette", reason="the extra [web] is not installed")
 
 import spinseg as ss
 from conftest import PATIENCE
-from spinseg.app import handlers as answers
-from spinseg.app.controls import CONTROLS, about, parameters
+from spinseg.app import handlers
+from spinseg.app.controls import CONTROLS, page_description, prior_parameters
 from spinseg.app.guard import Refused
-from spinseg.app.looks import keeping_numbers
-from spinseg.app.session import FORBIDDEN, NotYet, Page, Threads
-from spinseg.app.user_settings import Chosen
-from spinseg.cli import app as command_line
+from spinseg.app.rendering import match_labels
+from spinseg.app.run_loop import NotYet
+from spinseg.app.session import FORBIDDEN, Session, Threads
+from spinseg.app.user_settings import UserSettings
+from spinseg.cli.program import app as command_line
 from spinseg.image.io import read_picture
 from spinseg.inference.estimates.pairs import co_clustering, separation_probability
 from spinseg.inference.starts import STARTS
-from spinseg.segmentation.settings import PRESETS
+from spinseg.segmentation.presets import PRESETS
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +47,15 @@ def path(tmp_path_factory):
 
 
 @pytest.fixture
-def page(path):
+def session(path):
     with ThreadPoolExecutor(4) as chains, ThreadPoolExecutor(2) as others:
-        made = Page(read_picture(path), str(path), Threads(chains, others))
+        made = Session(read_picture(path), str(path), Threads(chains, others))
         yield made
         made.close()
 
 
 def repeated(python):
-    """What the snippet gives."""
+    """The result of the Python code."""
     names = {}
     exec(python, names)
     return names["found"]
@@ -74,12 +75,12 @@ async def until(true):
             await asyncio.sleep(0.01)
 
 
-async def swept(page, sweeps):
-    """Let it run, and pause after at least so many sweeps."""
-    page.run(None)
-    while page.frame(0, 0)["sweeps"] < sweeps and page.state == "running":
+async def run_sweeps(session, sweeps):
+    """Run until there are at least so many sweeps, and pause."""
+    session.loop.start(None)
+    while session.frame(0, 0)["sweeps"] < sweeps and session.loop.state == "running":
         await asyncio.sleep(0.01)
-    await page.pause()
+    await session.loop.pause()
 
 
 @pytest.mark.parametrize(
@@ -93,11 +94,11 @@ async def swept(page, sweeps):
     ],
     ids=str,
 )
-def test_what_is_exported_is_what_the_snippet_and_the_command_give(page, sent, tmp_path):
+def test_exports_equal_what_the_python_code_and_the_command_give(session, sent, tmp_path):
     async def used():
-        await page.choose(Chosen.read(sent))
-        await swept(page, 11)
-        return await page.segmentation(), await page.repeat(), await page.result()
+        await session.apply(UserSettings.from_json(sent))
+        await run_sweeps(session, 11)
+        return await session.segmentation(), await session.repeat(), await session.result()
 
     found, told, result = asyncio.run(used())
     same(found, repeated(told["python"]))
@@ -114,48 +115,52 @@ def test_what_is_exported_is_what_the_snippet_and_the_command_give(page, sent, t
     np.testing.assert_array_equal(labels, found.labels)
 
 
-def test_chains_go_on_under_another_posterior_and_the_snippet_repeats_it(page, tmp_path):
+def test_chains_continue_under_another_posterior_and_the_python_code_repeats_it(session, tmp_path):
     async def used():
-        await page.choose(Chosen.read({"preset": "paper", "seed": 5}))
-        await swept(page, 7)
-        at = page._stage.labels().copy()
-        one = await page.choose(Chosen.read({"preset": "paper", "seed": 5, "beta": 0.3}))
-        np.testing.assert_array_equal(page._stage.labels(), at)
-        two = await page.choose(Chosen.read({"preset": "paper", "seed": 5, "prior": "py"}))  # before a sweep is made
-        np.testing.assert_array_equal(page._stage.labels(), at)
-        await page.step()
-        await page.step()
-        three = await page.choose(Chosen.read({"preset": "paper", "seed": 5, "prior": "py", "count_weight": 0.02}))
-        await swept(page, 5)
+        await session.apply(UserSettings.from_json({"preset": "paper", "seed": 5}))
+        await run_sweeps(session, 7)
+        at = session.loop.chain_run.labels().copy()
+        one = await session.apply(UserSettings.from_json({"preset": "paper", "seed": 5, "beta": 0.3}))
+        np.testing.assert_array_equal(session.loop.chain_run.labels(), at)
+        two = await session.apply(
+            UserSettings.from_json({"preset": "paper", "seed": 5, "prior": "py"})
+        )  # before a sweep is made
+        np.testing.assert_array_equal(session.loop.chain_run.labels(), at)
+        await session.loop.step()
+        await session.loop.step()
+        three = await session.apply(
+            UserSettings.from_json({"preset": "paper", "seed": 5, "prior": "py", "count_weight": 0.02})
+        )
+        await run_sweeps(session, 5)
         assert [one, two, three] == [{"restarted": False, "note": None}] * 3
-        return await page.segmentation(), await page.repeat(), page.frame(0, 0)
+        return await session.segmentation(), await session.repeat(), session.frame(0, 0)
 
     found, told, frame = asyncio.run(used())
     assert told["python"].count("ss.segment(") == 3 and told["command"] is None and told["note"]
     same(found, repeated(told["python"]))
     assert frame["began"] >= 9 and frame["stage"] == 4
-    assert told["python"] == f"import spinseg as ss\n{found.repeat}"
+    assert told["python"] == f"import spinseg as ss\n{found.python_code}"
     found.save(tmp_path, ["result.json"])
     assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
-    assert json.loads((tmp_path / "result.json").read_text())["python"] == found.repeat
+    assert json.loads((tmp_path / "result.json").read_text())["python"] == found.python_code
 
 
-def test_an_export_that_cannot_be_written_is_told(path, monkeypatch):
+def test_an_export_that_cannot_be_written_gets_one_sentence(path, monkeypatch):
     found = ss.segment(path, sweeps=2, chains=1, rng=0)
-    assert answers._saved(found, "labels.png").startswith(b"\x89PNG")
-    monkeypatch.setattr("spinseg.segmentation.result.MOST_LABELS_PNG", found.n_clusters - 1)
+    assert handlers._file_content(found, "labels.png").startswith(b"\x89PNG")
+    monkeypatch.setattr("spinseg.segmentation.result.MAX_PNG_LABELS", found.n_clusters - 1)
     with pytest.raises(Refused, match=r"^There is no labels\.png: a PNG holds .* labels\.tif has them all\.$"):
-        answers._saved(found, "labels.png")
-    assert json.loads(answers._saved(found, "result.json"))["left_out"]
+        handlers._file_content(found, "labels.png")
+    assert json.loads(handlers._file_content(found, "result.json"))["left_out"]
 
 
-def test_a_prior_that_forbids_where_chains_are_makes_them_begin_anew(page):
+def test_a_prior_that_forbids_the_present_partitions_restarts_the_chains(session):
     async def used():
-        await page.choose(Chosen.read({"start": "singletons"}))
-        await page.step()
-        told = await page.choose(Chosen.read({"start": "singletons", "prior": "potts", "labels": 2}))
-        await page.step()
-        return told, page.frame(0, 0), await page.segmentation(), await page.repeat()
+        await session.apply(UserSettings.from_json({"start": "singletons"}))
+        await session.loop.step()
+        told = await session.apply(UserSettings.from_json({"start": "singletons", "prior": "potts", "labels": 2}))
+        await session.loop.step()
+        return told, session.frame(0, 0), await session.segmentation(), await session.repeat()
 
     told, frame, found, snippet = asyncio.run(used())
     assert told == {"restarted": True, "note": FORBIDDEN} and frame["note"] == FORBIDDEN and frame["began"] == 0
@@ -163,16 +168,16 @@ def test_a_prior_that_forbids_where_chains_are_makes_them_begin_anew(page):
     same(found, repeated(snippet["python"]))
 
 
-def test_a_restart_repeats_the_run(page):
+def test_a_restart_repeats_the_run(session):
     async def used():
         runs = []
-        await page.choose(Chosen())
+        await session.apply(UserSettings())
         for _ in range(2):
             for _ in range(6):
-                await page.step()
-            runs.append(page.frame(0, 0))
-            await page.restart()
-        return runs, page.frame(0, 0)
+                await session.loop.step()
+            runs.append(session.frame(0, 0))
+            await session.restart()
+        return runs, session.frame(0, 0)
 
     (first, second), rest = asyncio.run(used())
     assert first["traces"] == second["traces"] and rest["sweeps"] == 0
@@ -180,24 +185,24 @@ def test_a_restart_repeats_the_run(page):
     assert second["stage"] == first["stage"] + 1 and second["scene"] == first["scene"]
 
 
-def test_settings_that_change_the_sites_make_a_new_scene(page):
+def test_settings_that_change_the_sites_prepare_the_image_again(session):
     async def used():
-        await page.choose(Chosen())
-        before = page.sites()
-        await page.step()
-        told = await page.choose(Chosen(n_sites=40))
-        return before, page.sites(), told, page.frame(0, 0)
+        await session.apply(UserSettings())
+        before = session.sites()
+        await session.loop.step()
+        told = await session.apply(UserSettings(n_sites=40))
+        return before, session.sites(), told, session.frame(0, 0)
 
     before, after, told, frame = asyncio.run(used())
     assert told["restarted"] and frame["scene"] == 2 and frame["n_sites"] == after.max() + 1 < before.max()
-    assert before.shape == after.shape == page.shown.shape[:2]
+    assert before.shape == after.shape == session.image.shape[:2]
 
 
-def test_maps_are_made_from_the_draws_so_far(page):
+def test_maps_are_made_from_the_draws_so_far(session):
     async def used():
-        await page.choose(Chosen())
-        await swept(page, 20)
-        return await page.segmentation(), await page.boundaries(), await page.together(3)
+        await session.apply(UserSettings())
+        await run_sweeps(session, 20)
+        return await session.segmentation(), await session.boundaries(), await session.together(3)
 
     found, boundaries, together = asyncio.run(used())
     np.testing.assert_allclose(boundaries / 255, found.boundary_probability, atol=0.003)
@@ -205,16 +210,16 @@ def test_maps_are_made_from_the_draws_so_far(page):
     assert separation_probability(found.chains.labels, found.model.graph.edges).max() > 0.9
 
 
-def test_frames_carry_each_number_of_the_traces_once(page):
+def test_frames_contain_each_value_of_the_traces_once(session):
     async def used():
-        await page.choose(Chosen(chains=2))
-        first = page.frame(-1, 0)
-        await page.step()
-        await page.step()
-        second = page.frame(first["stage"], first["sweeps"])
-        await page.step()
-        third = page.frame(second["stage"], second["sweeps"])
-        return [first, second, third], (await page.segmentation()).chains
+        await session.apply(UserSettings(chains=2))
+        first = session.frame(-1, 0)
+        await session.loop.step()
+        await session.loop.step()
+        second = session.frame(first["stage"], first["sweeps"])
+        await session.loop.step()
+        third = session.frame(second["stage"], second["sweeps"])
+        return [first, second, third], (await session.segmentation()).chains
 
     frames, chains = asyncio.run(used())
     assert [frame["traces"]["from"] for frame in frames] == [0, 0, 2]
@@ -224,135 +229,135 @@ def test_frames_carry_each_number_of_the_traces_once(page):
 
 
 @pytest.mark.parametrize("by_steps", [False, True])
-def test_two_chains_at_rest_are_judged_as_the_snippet_is(page, by_steps):
+def test_two_paused_chains_have_the_diagnostics_of_the_python_code(session, by_steps):
     async def used():
-        await page.choose(Chosen(chains=2))
+        await session.apply(UserSettings(chains=2))
         if by_steps:
             for _ in range(44):
-                await page.step()
+                await session.loop.step()
         else:
-            await swept(page, 90)
+            await run_sweeps(session, 90)
         end, seen = time.monotonic() + PATIENCE, None
-        found = (await page.segmentation()).diagnostics
+        found = (await session.segmentation()).diagnostics
         wanted = {name: round(row.r_hat, 6) for name, row in found.table.items()}
         while time.monotonic() < end and seen != wanted:
             await asyncio.sleep(0.05)
-            told = page.frame(0, 0)["agreement"]
+            told = session.frame(0, 0)["agreement"]
             seen = told and {name: round(float(value), 6) for name, value in told["r_hat"].items()}
         assert seen == wanted and told["verdict"] == found.verdict and told["agree"] == found.agree
 
     asyncio.run(used())
 
 
-def test_one_chain_is_not_judged(page):
+def test_one_chain_is_not_diagnosed(session):
     async def used():
-        await page.choose(Chosen(chains=1))
-        await swept(page, 60)
-        return page.frame(0, 0)["agreement"]
+        await session.apply(UserSettings(chains=1))
+        await run_sweeps(session, 60)
+        return session.frame(0, 0)["agreement"]
 
     assert asyncio.run(used()) is None
 
 
-def test_many_sites_do_not_start_alone_unasked(page):
-    few, many = Chosen(chains=3), Chosen(chains=3, n_sites=9000)
+def test_many_sites_do_not_start_as_singletons_by_default(session):
+    few, many = UserSettings(chains=3), UserSettings(chains=3, n_sites=9000)
     assert few.starts(200_000) == ("greedy", "one", "singletons") and many.starts(200_000) == ("greedy", "one", "one")
-    assert Chosen(preset="paper", chains=4).starts(10**6)[2] == "one"
-    assert Chosen(start="singletons", n_sites=9000).starts(200_000) == "singletons"
+    assert UserSettings(preset="paper", chains=4).starts(10**6)[2] == "one"
+    assert UserSettings(start="singletons", n_sites=9000).starts(200_000) == "singletons"
 
 
-def test_pausing_and_starting_in_haste_leaves_it_running(page):
+def test_pausing_and_starting_in_quick_succession_leaves_the_chains_running(session):
     async def used():
-        await page.choose(Chosen(chains=1))
+        await session.apply(UserSettings(chains=1))
         for turn in range(60):
-            page.run(None)
+            session.loop.start(None)
             await asyncio.sleep(0.001 * (turn % 7))
-            await page.pause()
-        at = page.frame(0, 0)["sweeps"]
-        page.run(None)
-        await until(lambda: page.frame(0, 0)["sweeps"] > at)
-        return page.state
+            await session.loop.pause()
+        at = session.frame(0, 0)["sweeps"]
+        session.loop.start(None)
+        await until(lambda: session.frame(0, 0)["sweeps"] > at)
+        return session.loop.state
 
     assert asyncio.run(used()) in ("running", "done")
 
 
-def test_a_speed_is_kept(page):
+def test_the_speed_is_not_exceeded(session):
     async def used():
-        await page.choose(Chosen(chains=1))
+        await session.apply(UserSettings(chains=1))
         began = time.monotonic()
-        page.run(10.0)
-        await until(lambda: page.frame(0, 0)["sweeps"] >= 8)
-        await page.pause()
-        return page.frame(0, 0)["sweeps"], time.monotonic() - began
+        session.loop.start(10.0)
+        await until(lambda: session.frame(0, 0)["sweeps"] >= 8)
+        await session.loop.pause()
+        return session.frame(0, 0)["sweeps"], time.monotonic() - began
 
     sweeps, seconds = asyncio.run(used())
     assert sweeps <= 10 * seconds + 1
 
 
-def test_a_slower_speed_holds_at_once(page):
+def test_a_lower_speed_takes_effect_at_once(session):
     async def used():
-        await page.choose(Chosen(chains=1))
-        page.run(None)
-        await until(lambda: page.frame(0, 0)["sweeps"] > 20)
-        page.run(5.0)
-        async with page._lock:  # after the round in progress
-            at, began = page.frame(0, 0)["sweeps"], time.monotonic()
-        await until(lambda: page.frame(0, 0)["sweeps"] >= at + 4)
-        await page.pause()
-        return page.frame(0, 0)["sweeps"] - at, time.monotonic() - began
+        await session.apply(UserSettings(chains=1))
+        session.loop.start(None)
+        await until(lambda: session.frame(0, 0)["sweeps"] > 20)
+        session.loop.start(5.0)
+        async with session.loop.lock:  # after the round in progress
+            at, began = session.frame(0, 0)["sweeps"], time.monotonic()
+        await until(lambda: session.frame(0, 0)["sweeps"] >= at + 4)
+        await session.loop.pause()
+        return session.frame(0, 0)["sweeps"] - at, time.monotonic() - began
 
     sweeps, seconds = asyncio.run(used())
     assert sweeps <= 5 * seconds + 2
 
 
-def test_nothing_can_be_had_before_the_first_sweep(page):
+def test_there_are_no_results_before_the_first_sweep(session):
     async def used():
-        for wanted in (page.restart, page.step):
+        for wanted in (session.restart, session.loop.step):
             with pytest.raises(NotYet):
                 await wanted()
-        await page.choose(Chosen())
-        for wanted in (page.result, page.boundaries, page.segmentation, page.repeat):
+        await session.apply(UserSettings())
+        for wanted in (session.result, session.boundaries, session.segmentation, session.repeat):
             with pytest.raises(NotYet):
                 await wanted()
 
     asyncio.run(used())
 
 
-def test_room_for_sweeps_ends_and_says_so(page, monkeypatch):
-    monkeypatch.setattr("spinseg.app.chain_run.MOST_SWEEPS", 12)
+def test_the_run_ends_at_the_maximum_number_of_sweeps(session, monkeypatch):
+    monkeypatch.setattr("spinseg.app.chain_run.MAX_SWEEPS", 12)
 
     async def used():
-        await page.choose(Chosen())
-        await swept(page, 99)
-        return page.state, page.frame(0, 0)["sweeps"]
+        await session.apply(UserSettings())
+        await run_sweeps(session, 99)
+        return session.loop.state, session.frame(0, 0)["sweeps"]
 
     assert asyncio.run(used()) == ("done", 12)
 
 
-def test_clusters_keep_their_numbers():
+def test_matched_clusters_keep_their_numbers():
     rng = np.random.default_rng(1)
     before = rng.integers(0, 6, 300).astype(np.int32)
     after = before.copy()
     after[:20] = 9
     labels = np.unique(rng.permutation(10)[after], return_inverse=True)[1].astype(np.int32)
-    kept = keeping_numbers(labels, before)
+    kept = match_labels(labels, before)
     assert (kept[20:] == before[20:]).all() and set(kept[:20]) == {6}
-    alone = keeping_numbers(np.arange(5, dtype=np.int32), np.zeros(5, np.int32))
+    alone = match_labels(np.arange(5, dtype=np.int32), np.zeros(5, np.int32))
     assert sorted(alone) == [0, 1, 2, 3, 4]
-    assert (keeping_numbers(np.zeros(5, np.int32), np.array([3, 3, 1, 3, 2], np.int32)) == 3).all()
+    assert (match_labels(np.zeros(5, np.int32), np.array([3, 3, 1, 3, 2], np.int32)) == 3).all()
 
 
 def test_clusters_of_other_chains_are_numbered_like_those_of_the_first():
     first, own = np.array([7, 7, 7, 2, 2, 2]), np.array([0, 0, 1, 1, 7, 5])
-    assert keeping_numbers(np.array([0, 0, 0, 1, 1, 1]), first, own).tolist() == [7, 7, 7, 2, 2, 2]
-    assert keeping_numbers(np.array([0, 0, 0, 1, 1, 2]), first, own).tolist() == [7, 7, 7, 2, 2, 5]
+    assert match_labels(np.array([0, 0, 0, 1, 1, 1]), first, own).tolist() == [7, 7, 7, 2, 2, 2]
+    assert match_labels(np.array([0, 0, 0, 1, 1, 2]), first, own).tolist() == [7, 7, 7, 2, 2, 5]
 
 
-def test_one_can_look_at_any_moment(page):
+def test_frames_can_be_made_at_any_time(session):
     async def used():
-        for chosen in (Chosen(), Chosen(prior="dp"), Chosen(n_sites=50)):
-            changing = asyncio.create_task(page.choose(chosen))
+        for chosen in (UserSettings(), UserSettings(prior="dp"), UserSettings(n_sites=50)):
+            changing = asyncio.create_task(session.apply(chosen))
             while not changing.done():
-                frame = page.frame(0, 0)
+                frame = session.frame(0, 0)
                 assert len(frame["chains"]) == (2 if frame["stage"] else 0)
                 await asyncio.sleep(0.001)
 
@@ -361,15 +366,15 @@ def test_one_can_look_at_any_moment(page):
 
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
 def test_controls_are_checked_against_their_ranges(control):
-    prior = next((name for name in ("py", "finite", "preset") if control.name in parameters(name)), "preset")
+    prior = next((name for name in ("py", "finite", "preset") if control.name in prior_parameters(name)), "preset")
     for value in (control.least, control.most):
-        assert getattr(Chosen.read({"prior": prior, control.name: value}), control.name) == value
+        assert getattr(UserSettings.from_json({"prior": prior, control.name: value}), control.name) == value
     for value in (control.least - 1, control.most + 1, "1", True, [1], float("nan"), float("inf"), 10**400):
         with pytest.raises(ValueError, match=f"^{control.name} must "):
-            Chosen.read({"prior": prior, control.name: value})
+            UserSettings.from_json({"prior": prior, control.name: value})
 
 
-def test_what_is_transparent_is_outside_and_12_bits_are_seen(path, tmp_path):
+def test_transparent_pixels_are_masked_and_12_bits_are_displayed(path, tmp_path):
     with Image.open(path) as picture:
         grey = np.asarray(picture.convert("L"))
     deep, inside = grey.astype(np.uint16) * 16, np.ones(grey.shape, bool)
@@ -377,39 +382,39 @@ def test_what_is_transparent_is_outside_and_12_bits_are_seen(path, tmp_path):
     clear = np.dstack([deep, deep, deep, np.where(inside, 4095, 0)]).astype(np.uint16)
     tifffile.imwrite(tmp_path / "deep.tif", clear, photometric="rgb", extrasamples=["unassalpha"])
 
-    async def used(page):
-        await page.choose(Chosen.read({"n_sites": 200, "chains": 1}))
-        await swept(page, 3)
-        return await page.segmentation(), await page.repeat()
+    async def used(session):
+        await session.apply(UserSettings.from_json({"n_sites": 200, "chains": 1}))
+        await run_sweeps(session, 3)
+        return await session.segmentation(), await session.repeat()
 
     with ThreadPoolExecutor(1) as chains, ThreadPoolExecutor(1) as others:
-        page = Page(read_picture(tmp_path / "deep.tif"), str(tmp_path / "deep.tif"), Threads(chains, others))
-        found, told = asyncio.run(used(page))
-        page.close()
-    assert np.ptp(page.shown[inside]) > 200
-    assert ((page.sites() == -1) == ~inside).all() and ((found.labels == -1) == ~inside).all()
+        session = Session(read_picture(tmp_path / "deep.tif"), str(tmp_path / "deep.tif"), Threads(chains, others))
+        found, told = asyncio.run(used(session))
+        session.close()
+    assert np.ptp(session.image[inside]) > 200
+    assert ((session.sites() == -1) == ~inside).all() and ((found.labels == -1) == ~inside).all()
     same(found, repeated(told["python"]))
 
 
-def test_detail_is_left_out_of_settings_that_have_none():
+def test_detail_is_refused_by_presets_without_it():
     with pytest.raises(ValueError, match=r"^detail must be left out"):
-        Chosen(preset="paper", detail=0.2).settings(10_000)
+        UserSettings(preset="paper", detail=0.2).settings(10_000)
     only = {control.name: control.only for control in CONTROLS}["detail"]
-    assert [name for name, settings in PRESETS.items() if settings.has_detail] == [only]
+    assert [name for name, settings in PRESETS.items() if settings.uses_detail] == [only]
 
 
-def test_what_a_prior_does_not_have_is_left_out():
-    assert Chosen.read({"prior": "potts", "alpha": 3, "labels": 4}) == Chosen(prior="potts", labels=4)
-    assert Chosen.read({"preset": "paper", "detail": 0.2}) == Chosen(preset="paper")
+def test_parameters_that_a_prior_does_not_have_are_dropped():
+    assert UserSettings.from_json({"prior": "potts", "alpha": 3, "labels": 4}) == UserSettings(prior="potts", labels=4)
+    assert UserSettings.from_json({"preset": "paper", "detail": 0.2}) == UserSettings(preset="paper")
     for sent in ({"prior": "crp"}, {"preset": None}, {"start": 1}, {"gamma": 1}):
         with pytest.raises(ValueError):
-            Chosen.read(sent)
+            UserSettings.from_json(sent)
 
 
-def test_the_page_is_told_of_every_control():
-    told = about(4, 1, 1)
-    names = {control["name"] for control in told["controls"]} | {"preset", "prior", "start"}
-    assert names == set(vars(Chosen()))
-    assert {start["name"] for start in told["starts"]} == {"different", *STARTS}
-    for prior in told["priors"]:
+def test_the_description_has_every_control():
+    description = page_description(4, 1, 1)
+    names = {control["name"] for control in description["controls"]} | {"preset", "prior", "start"}
+    assert names == set(vars(UserSettings()))
+    assert {start["name"] for start in description["starts"]} == {"different", *STARTS}
+    for prior in description["priors"]:
         assert set(prior["defaults"]) <= set(prior["parameters"]) <= names and prior["about"]

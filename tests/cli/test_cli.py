@@ -1,82 +1,24 @@
 """The command line: every picture of a call is done or has its line."""
 
-import errno
 import json
-import multiprocessing
 import os
-import signal
-import struct
 import subprocess
 import sys
-import time
-import zlib
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from command import spinseg
-from conftest import PATIENCE
 from effort import exhaustive
-from spinseg import cli
 from spinseg.cli import main
-from spinseg.image.superpixels import KINDS
-from spinseg.pictures import PICTURES
 from spinseg.segmentation import batch
-from spinseg.segmentation.batch import folders_for, segment_file, segment_files
-from spinseg.segmentation.result import Segmentation
-from spinseg.segmentation.settings import PRESETS, PRIOR_PARAMETERS
+from spinseg.segmentation.batch import folders_for, segment_file
+
+pytest_plugins = ["album"]
 
 FAST = ["--sweeps", "10", "--chains", "1"]
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
-
-
-@pytest.fixture(scope="module")
-def photo(tmp_path_factory):
-    path = tmp_path_factory.mktemp("photos") / "a café.jpg"
-    with Image.open(PICTURES["coffee"].path) as image:
-        image.crop((150, 100, 270, 190)).save(path)
-    return path
-
-
-def header_of_a_bomb():
-    """A PNG that claims 30,000 x 30,000 pixels and has none."""
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0))
-        + chunk(b"IEND", b"")
-    )
-
-
-@pytest.fixture(scope="module")
-def album(tmp_path_factory, photo):
-    """Pictures good and bad, by name: whether they can be segmented."""
-    folder = tmp_path_factory.mktemp("album")
-    with Image.open(photo) as image:
-        image = image.convert("RGB")
-    tiny = image.resize((40, 30))
-    tiny.convert("CMYK").save(folder / "cmyk.jpg")
-    tiny.convert("P").save(folder / "palette.png")
-    tiny.save(folder / "moving.gif", save_all=True, append_images=[tiny.rotate(90)])
-    exif = Image.Exif()
-    exif[274] = 6
-    tiny.save(folder / "turned.jpg", exif=exif)
-    Image.new("RGB", (1, 1)).save(folder / "one.png")
-    Image.new("RGB", (2, 2)).save(folder / "two.png")
-    Image.new("RGB", (50, 40), "teal").save(folder / "constant.png")
-    good = ["cmyk.jpg", "palette.png", "moving.gif", "turned.jpg", "one.png", "two.png", "constant.png"]
-    (folder / "empty.jpg").write_bytes(b"")
-    (folder / "cut.jpg").write_bytes(photo.read_bytes()[:1500])
-    (folder / "text.jpg").write_text("this is no picture\n" * 9)
-    (folder / "bomb.png").write_bytes(header_of_a_bomb())
-    np.save(folder / "nan.npy", np.full((20, 20), np.nan))
-    bad = ["empty.jpg", "cut.jpg", "text.jpg", "bomb.png", "nan.npy", "missing.jpg"]
-    (folder / "folder").mkdir()
-    return [str(folder / name) for name in good], [str(folder / name) for name in (*bad, "folder")]
 
 
 def test_good_pictures_are_done_whatever_the_bad_ones_do(album, photo, tmp_path):
@@ -192,14 +134,28 @@ def test_a_file_in_the_place_of_a_folder_is_kept(photo, tmp_path):
     assert "file must be a folder" in outcome.error and (tmp_path / "file").read_text() == "kept"
 
 
-def test_options_reach_the_model(photo, tmp_path):
-    options = ["--preset", "paper", "--prior", "py", "--alpha", "2", "--discount", "0.3", "--beta", "0.1"]
-    options += ["--lambda", "5", "--min-size", "2", "--max-size", "500", "--sites", "60", "--count-weight", "0.2"]
+@pytest.mark.parametrize(
+    "names",
+    [("--concentration", "--lam", "--n-sites", "--rng"), ("--alpha", "--lambda", "--sites", "--seed")],
+    ids=["as in Python", "older names"],
+)
+def test_options_reach_the_model(photo, tmp_path, names):
+    options = [word for pair in zip(names, ("2", "5", "60", "9"), strict=True) for word in pair]
+    options += ["--preset", "paper", "--prior", "py", "--discount", "0.3", "--beta", "0.1", "--phi", "20", "--regions"]
+    options += ["--min-size", "2", "--max-size", "500", "--count-weight", "0.2", "--n-words", "60", "--moves", "auto"]
     run = spinseg("segment", photo, "--out", tmp_path, "--json", *options, *FAST, check=0)
-    settings = json.loads(run.stdout)["images"][0]["settings"]
-    expected = "ss.PitmanYor(concentration=2.0, discount=0.3, min_size=2, max_size=500)"
-    assert settings["prior"] == expected and settings["beta"] == 0.1 and settings["lam"] == 5
-    assert settings["n_sites"] == 60 and settings["count_weight"] == 0.2 and settings["moves"] == "gsw"
+    told = json.loads(run.stdout)["images"][0]
+    expected = {"prior": "ss.PitmanYor(concentration=2.0, discount=0.3, min_size=2, max_size=500)", "beta": 0.1}
+    expected |= {
+        "lam": 5,
+        "n_sites": 60,
+        "count_weight": 0.2,
+        "phi": 20,
+        "n_words": 60,
+        "moves": "auto",
+        "regions": True,
+    }
+    assert told["seed"] == 9 and expected.items() <= told["settings"].items()
 
 
 def test_quiet_says_nothing_and_plain_shows_a_table(photo, tmp_path):
@@ -287,184 +243,6 @@ def test_out_must_be_a_folder(photo, tmp_path, out):
     assert (tmp_path / "file").read_text() == "kept"
 
 
-# The command, whose processes say on standard error that they sample pictures.
-TELLING = """
-import os, sys
-from spinseg.inference import workers
-Progress, told = workers.Progress, []
-
-def progress(done, total, *others):
-    if done and total > 1000 and not told:
-        told.append(print(f"sampling {os.getpid()}", file=sys.stderr, flush=True))
-    return Progress(done, total, *others)
-
-workers.Progress = progress
-if __name__ == "__main__":
-    from spinseg.cli import main
-    main()
-"""
-
-
-def sampled_by(run):
-    """The process that comes next to say that it samples."""
-    for line in run.stderr:
-        if line.startswith("sampling "):
-            return line
-    pytest.fail("it ended before")
-
-
-@pytest.fixture(scope="module")
-def telling(tmp_path_factory):
-    path = tmp_path_factory.mktemp("telling") / "telling.py"
-    path.write_text(TELLING)
-    return path
-
-
-def started(*arguments, script=None):
-    command = [sys.executable, *(["-m", "spinseg"] if script is None else [str(script)]), *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=os.name == "posix"
-    )
-
-
-def after_ctrl_c(run, times=1):
-    """The pictures that a run tells of after Ctrl-C, which a terminal sends to all its processes."""
-    for _ in range(times):
-        os.killpg(run.pid, signal.SIGINT)
-        time.sleep(0.3)
-    output, errors = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 130 and "Traceback" not in errors, errors
-    assert errors.count("interrupted; what is finished is saved") == 1
-    return json.loads(output)["images"]
-
-
-def results(out):
-    return {path.parent.name: json.loads(path.read_text()) for path in out.glob("*/result.json")}
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path, telling):
-    empty = album[1][0]
-    arguments = [empty, photo, photo, "--out", tmp_path, "--json", "--sweeps", 200_000, "--chains", 1]
-    run = started("segment", *arguments, script=telling)
-    sampled_by(run)
-    told = after_ctrl_c(run)
-    assert [image["interrupted"] for image in told] == [False, True]
-    assert [path.name for path in tmp_path.iterdir()] == [photo.stem]
-    assert 0 < results(tmp_path)[photo.stem]["sweeps_done"] < 200_000
-
-
-@exhaustive
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_ctrl_c_saves_what_several_jobs_have_finished(album, photo, tmp_path, telling):
-    arguments = [photo, album[1][0], photo, photo]
-    options = ["--out", tmp_path, "--json", "--jobs", 2, "--sweeps", 200_000, "--chains", 1]
-    run = started("segment", *arguments, *options, script=telling)
-    assert sampled_by(run) != sampled_by(run)  # both processes
-    told = after_ctrl_c(run, times=3)
-    assert [image["interrupted"] for image in told] == [True, False, True]
-    names = {photo.stem, f"{photo.stem}-2"}
-    assert {path.name for path in tmp_path.iterdir()} == names
-    assert all(result["interrupted"] and result["sweeps_done"] > 0 for result in results(tmp_path).values())
-
-
-def children(process):
-    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
-        return file.read().split()
-
-
-@exhaustive
-@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="Linux")
-def test_ctrl_c_while_processes_start(photo, tmp_path):
-    run = started("segment", photo, photo, photo, "--out", tmp_path, "--json", "--jobs", 2, "--sweeps", 200_000)
-    while len(children(run)) < 3:  # the third is Python's own
-        time.sleep(0.001)
-    told = after_ctrl_c(run)
-    assert told and all(image["interrupted"] and not image["error"] for image in told)
-    assert len(results(tmp_path)) == len(list(tmp_path.iterdir())) == len(told)
-
-
-def test_ctrl_c_while_a_result_is_saved(photo, tmp_path, monkeypatch):
-    def save_meanwhile(self, folder, save=Segmentation.save, **options):
-        signal.raise_signal(signal.SIGINT)
-        save(self, folder, **options)
-
-    monkeypatch.setattr(Segmentation, "save", save_meanwhile)
-    found = segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0})
-    assert next(found)[1].summary["interrupted"] is False
-    with pytest.raises(KeyboardInterrupt):
-        next(found)
-    assert sorted(path.name for path in tmp_path.rglob("*.*") if path.is_file()) == FILES
-
-
-def test_ctrl_c_while_a_result_cannot_be_saved(photo, tmp_path, monkeypatch):
-    def fail_meanwhile(self, folder, **options):
-        signal.raise_signal(signal.SIGINT)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Segmentation, "save", fail_meanwhile)
-    found = segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0})
-    assert next(found)[1].error == f"{photo}: [Errno {errno.ENOSPC}] No space left on device"
-    with pytest.raises(KeyboardInterrupt):
-        next(found)
-
-
-@pytest.fixture
-def gallery(album, photo, tmp_path):
-    """Outcomes of a picture that is missing, one that takes long, and two that do not, by two processes."""
-    sources = ["missing.jpg", str(photo), *album[0][4:6]]
-    return segment_files(sources, tmp_path, {"sweeps": 20_000, "chains": 1, "rng": 0}, jobs=2)
-
-
-def test_every_outcome_comes_once_and_none_begins_after_ctrl_c(gallery, tmp_path):
-    found = []
-    with pytest.raises(KeyboardInterrupt):
-        for index, outcome in gallery:
-            found.append((index, outcome.interrupted))
-            signal.raise_signal(signal.SIGINT)
-    assert found == [(0, False), (1, True)]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert len(list(tmp_path.iterdir())) == 1 and not multiprocessing.active_children()
-
-
-def test_a_batch_that_nobody_listens_to_ends(gallery):
-    next(gallery)
-    gallery.close()
-    assert not multiprocessing.active_children()
-
-
-@exhaustive
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_a_killed_process_is_one_line_and_the_rest_is_done(gallery):
-    found = dict([next(gallery)])
-    for process in multiprocessing.active_children():
-        process.kill()
-        process.join()
-    found |= gallery
-    assert found[1].error.startswith(f"{found[1].source}: its process ended with exit code -9")
-    assert found[2].summary and found[3].summary and len(found) == 4
-
-
-@exhaustive
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_killed_in_the_middle_nothing_is_half_written(photo, tmp_path):
-    rng = np.random.default_rng(0)
-    for _ in range(4):
-        run = started("segment", photo, "--out", tmp_path, "--overwrite", *FAST)
-        time.sleep(rng.uniform(0.8, 2.2))
-        run.kill()
-        run.communicate()
-        folder = tmp_path / photo.stem
-        for path in folder.glob("[!.]*") if folder.exists() else ():
-            if path.suffix in (".png", ".tif"):
-                with Image.open(path) as image:
-                    image.load()
-            elif path.suffix == ".json":
-                json.loads(path.read_text())
-            else:
-                assert path.read_text().rstrip().endswith("</html>")
-
-
 @pytest.mark.parametrize(
     "sources, names",
     [
@@ -476,12 +254,6 @@ def test_killed_in_the_middle_nothing_is_half_written(photo, tmp_path):
 )
 def test_folders_have_names_of_their_own(sources, names):
     assert folders_for(sources, "out") == [os.path.join("out", name) for name in names]
-
-
-def test_choices_are_those_of_the_package():
-    assert [choice.value for choice in cli.Preset] == list(PRESETS)
-    assert [choice.value for choice in cli.Prior] == list(PRIOR_PARAMETERS)
-    assert [choice.value for choice in cli.Sites] == list(KINDS)
 
 
 def test_the_demo_says_where_to_look(tmp_path):

@@ -12,7 +12,7 @@ from PIL import Image
 
 import spinseg as ss
 from spinseg import cli
-from spinseg._errors import BUG, LOG, FailedTask, Unfinished, expected, line_of
+from spinseg._errors import BUG, LOG, TaskBug, TaskError, error_line, is_expected
 from spinseg.image.io import read_picture
 from spinseg.parallel.atomic import atomic_write
 from spinseg.segmentation import batch
@@ -41,7 +41,7 @@ def closed(file):
     [
         (ss.InvalidInput("beta must be finite; received nan"), True),
         (ss.MissingExtra("the page needs Starlette"), True),
-        (Unfinished("tile 3: gone"), True),
+        (TaskError("tile 3: gone"), True),
         (MemoryError(), True),
         (FileNotFoundError("no BSDS under here"), True),
         (OSError(errno.ENOSPC, "No space left on device"), True),
@@ -50,21 +50,21 @@ def closed(file):
         (ValueError("operands could not be broadcast together with shapes (2,) (3,)"), False),
         (ImportError("cannot import name 'x'"), False),
         (ZeroDivisionError("division by zero"), False),
-        (FailedTask(f"a.png: {BUG}: KeyError: 1", "Traceback"), False),
+        (TaskBug(f"a.png: {BUG}: KeyError: 1", "Traceback"), False),
     ],
     ids=lambda value: repr(value)[:30],
 )
 def test_what_is_expected_has_its_own_line_and_the_rest_is_called_a_bug(error, own):
-    assert expected(error) == own
-    assert (BUG in line_of(error)) != own and "\n" not in line_of(error)
-    assert str(error) in line_of(error) and line_of(error)
+    assert is_expected(error) == own
+    assert (BUG in error_line(error)) != own and "\n" not in error_line(error)
+    assert str(error) in error_line(error) and error_line(error)
 
 
 def test_an_error_that_names_the_file_is_judged_by_its_origin(tmp_path):
-    assert expected(raised(read_picture, tmp_path / "missing.png"))
-    assert expected(raised(read_picture, tmp_path / ("long" * 100)))
-    assert expected(raised(atomic_write, tmp_path / "full", no_room))
-    assert not expected(raised(atomic_write, tmp_path / "closed", closed))
+    assert is_expected(raised(read_picture, tmp_path / "missing.png"))
+    assert is_expected(raised(read_picture, tmp_path / ("long" * 100)))
+    assert is_expected(raised(atomic_write, tmp_path / "full", no_room))
+    assert not is_expected(raised(atomic_write, tmp_path / "closed", closed))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def broken(*arguments, **keywords):
 
 
 def test_a_bug_is_one_line_that_asks_to_report_it_and_has_its_own_exit_code(command, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.settings.prior_named", broken)
+    monkeypatch.setattr("spinseg.segmentation.prior_names.prior_named", broken)
     code, output, errors = command("segment", "a.png")
     assert (code, output) == (70, "") and len(errors.splitlines()) == 1
     assert errors.startswith("spinseg: this is a bug in spinseg, please report it: ValueError: operands could not be")
@@ -113,7 +113,7 @@ def test_a_bug_is_one_line_that_asks_to_report_it_and_has_its_own_exit_code(comm
 
 @pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "between", "last"])
 def test_debug_shows_the_traceback_wherever_it_stands(command, monkeypatch, place):
-    monkeypatch.setattr("spinseg.segmentation.settings.prior_named", broken)
+    monkeypatch.setattr("spinseg.segmentation.prior_names.prior_named", broken)
     arguments = ["segment", "a.png"]
     code, _, errors = command(*arguments[:place], "--debug", *arguments[place:])
     assert code == 70 and "Traceback (most recent call last)" in errors and "in broken" in errors
@@ -162,7 +162,7 @@ def test_a_bug_with_one_picture_is_its_line_and_the_others_are_done(command, pic
     assert code == 70 and "in save_unless_odd" in errors
 
 
-def segment_unless_odd(task, heed, **others):
+def segment_unless_odd(task, check_interrupt, **others):
     """What a process does of a batch."""
     if "p1" in task[0]:
         broken()

@@ -10,7 +10,7 @@ from skimage.measure import label
 from spinseg.evaluation.baselines import library
 from spinseg.evaluation.baselines import mean_shift as steps
 from spinseg.evaluation.baselines.library import felzenszwalb, gaussian_mixture, quickshift, slic_merged
-from spinseg.evaluation.baselines.mean_shift import absorbed, connected, fused, mean_shift, regions_of
+from spinseg.evaluation.baselines.mean_shift import absorb_small, connected_pieces, fuse, initial_regions, mean_shift
 from spinseg.evaluation.metrics import adjusted_rand_index
 
 COLOURS = np.array([(60, 60, 60), (200, 80, 60), (70, 160, 90), (220, 220, 120), (60, 80, 200)])
@@ -64,7 +64,7 @@ def are_connected(labels):
 
 
 def same_partition(one, other):
-    return np.array_equal(library.numbered(np.asarray(one)), library.numbered(np.asarray(other)))
+    return np.array_equal(library.renumber(np.asarray(one)), library.renumber(np.asarray(other)))
 
 
 # All methods
@@ -235,20 +235,20 @@ def test_steps_equal_their_slow_definitions(seed):
     shape = tuple(rng.integers(1, 14, 2))
     values = rng.integers(0, 6, (*shape, 3)) + rng.normal(0, 0.1, (*shape, 3))
     values = values.astype(np.float32)
-    pieces = connected(values, 1.5)
+    pieces = connected_pieces(values, 1.5)
     assert same_partition(pieces, slow_pieces(values, 1.5))
 
     pieces = label(rng.integers(0, 3, shape), background=-1, connectivity=1).astype(np.int32) - 1
-    start = regions_of(pieces, values)
+    start = initial_regions(pieces, values)
     for reach in (0.5, 1.5, 2.5):
-        joined = fused(start, reach)
-        assert same_partition(joined.of[pieces], slow_fused(pieces, values, reach))
+        joined = fuse(start, reach)
+        assert same_partition(joined.region_of_piece[pieces], slow_fused(pieces, values, reach))
     for smallest in (1, 3, 10, 1000):
-        left = absorbed(start, smallest)
-        assert same_partition(left.of[pieces], slow_absorbed(pieces, values, smallest))
-        inside = [values[left.of[pieces] == r].mean(axis=0) for r in range(left.sizes.size)]
+        left = absorb_small(start, smallest)
+        assert same_partition(left.region_of_piece[pieces], slow_absorbed(pieces, values, smallest))
+        inside = [values[left.region_of_piece[pieces] == r].mean(axis=0) for r in range(left.sizes.size)]
         np.testing.assert_allclose(left.modes, inside, rtol=1e-5)
-        assert np.array_equal(left.sizes, np.bincount(left.of[pieces].ravel()))
+        assert np.array_equal(left.sizes, np.bincount(left.region_of_piece[pieces].ravel()))
 
 
 def test_no_region_is_smaller_than_asked_and_all_are_connected(cv2, photograph):
@@ -302,7 +302,7 @@ def slow_filtered(levels, spatial_radius, radius):
 
 def test_the_filter_ends_where_pixels_rest(cv2, photograph):
     levels = np.ascontiguousarray(photograph[40:70, 40:75])
-    settled = steps.filtered(levels, 5, 30)
+    settled = steps.apply_filter(levels, 5, 30)
     expected = slow_filtered(levels, 5, 30)
     assert np.mean((settled == expected).all(axis=-1)) > 0.99  # a half may be rounded either way
     assert (expected != levels).any(axis=-1).mean() > 0.9

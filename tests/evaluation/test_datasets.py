@@ -201,9 +201,9 @@ def test_any_two_folders_and_every_kind_of_label_file(tmp_path):
 
 
 def test_colours_are_labels(tmp_path):
-    colours = np.array([[[255, 0, 0], [0, 0, 1]], [[0, 0, 0], [255, 0, 0]]], np.uint8)
-    Image.fromarray(colours).save(tmp_path / "a.png")
-    Image.fromarray(np.dstack([colours, np.full((2, 2), 9, np.uint8)])).save(tmp_path / "b.png")
+    colors = np.array([[[255, 0, 0], [0, 0, 1]], [[0, 0, 0], [255, 0, 0]]], np.uint8)
+    Image.fromarray(colors).save(tmp_path / "a.png")
+    Image.fromarray(np.dstack([colors, np.full((2, 2), 9, np.uint8)])).save(tmp_path / "b.png")
     for name in ("a.png", "b.png"):
         assert same(read_labels(tmp_path / name), [[[0xFF0000, 1], [0, 0xFF0000]]])
         assert same(read_labels(tmp_path / name, unlabelled=0xFF0000), [[[-1, 1], [0, -1]]])

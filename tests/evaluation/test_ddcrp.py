@@ -1,12 +1,14 @@
-"""dd-CRP and rdd-CRP against enumeration: on four sites all links and tables can be listed."""
+"""dd-CRP and rdd-CRP against enumeration: on four sites all links and clusters can be listed."""
 
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import types
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +18,16 @@ from scipy.stats import kstest
 import exact
 import spinseg as ss
 from effort import effort, exhaustive
+from spinseg._bundle import Bundle
 from spinseg._compiled import jit
 from spinseg.evaluation.baselines import ddcrp
 from spinseg.evaluation.baselines import ddcrp_kernels as kernels
 from spinseg.evaluation.baselines.ddcrp import log_joint, regions_of_links, sample_ddcrp
-from spinseg.evaluation.baselines.ddcrp_kernels import rebuild, renumber, sweep
+from spinseg.evaluation.baselines.ddcrp_kernels import rebuild_links, sweep
 from spinseg.image.adjacency import grid_graph
+from spinseg.inference.kernels.clusters import clear_slot, rebuild
+from spinseg.inference.kernels.iterations import renumber
+from spinseg.inference.kernels.state import N_CLUSTERS
 
 N_SITES = 4
 GRAPHS = {
@@ -38,21 +44,21 @@ LIKELIHOODS = {
 GAMMAS = [None, 0.05, 0.6, 4.0]
 
 
-def tables_of(regions, plain):
+def clusterings(regions, regions_are_clusters):
     """All clusters that regions can form: themselves, or any partition of them."""
-    if plain:
+    if regions_are_clusters:
         return regions[None]
     return exact.partitions(regions.max() + 1)[:, regions]
 
 
 @cache
-def states(graph, plain):
+def states(graph, regions_are_clusters):
     """All (links, clusters), as two arrays, one state a row."""
     targets = [[i, *graph.neighbours[graph.start[i] : graph.start[i + 1]].tolist()] for i in range(graph.n_sites)]
     pairs = [
         (links, clusters)
         for links in itertools.product(*targets)
-        for clusters in tables_of(regions_of_links(links), plain)
+        for clusters in clusterings(regions_of_links(links), regions_are_clusters)
     ]
     links, clusters = (np.array(rows, dtype=np.int32) for rows in zip(*pairs, strict=True))
     return links, clusters
@@ -74,9 +80,9 @@ def probabilities(graph, likelihood, alpha, gamma):
     return np.exp(log_p - np.logaddexp.reduce(log_p))
 
 
-def frequencies(links, clusters, graph, plain):
+def frequencies(links, clusters, graph, regions_are_clusters):
     """How often each of `states` occurs among rows of links and clusters."""
-    known = exact.code(np.hstack(states(graph, plain)))
+    known = exact.code(np.hstack(states(graph, regions_are_clusters)))
     order = np.argsort(known)
     found = exact.code(np.hstack([links, clusters]))
     index = order[np.searchsorted(known[order], found).clip(max=known.size - 1)]
@@ -84,17 +90,22 @@ def frequencies(links, clusters, graph, plain):
     return np.bincount(index, minlength=known.size)
 
 
-def sweep_each(problem, state, links, clusters, rng):
+def sweep_each(problem, clusters, links, link_rows, label_rows, rng):
     """Start at each row of links and clusters, do one sweep, and write where it ends."""
-    for r in range(links.shape[0]):
-        for i in range(links.shape[1]):
-            state.link[i] = links[r, i]
-            state.label[i] = clusters[r, i]
-        rebuild(problem, state)
-        sweep(problem, state, rng)
-        for i in range(links.shape[1]):
-            links[r, i] = state.link[i]
-        renumber(state, clusters[r])
+    for r in range(link_rows.shape[0]):
+        clusters.counters[N_CLUSTERS] = 0
+        for slot in range(clusters.size.size):
+            clear_slot(clusters, slot)
+        for i in range(link_rows.shape[1]):
+            links.link[i] = link_rows[r, i]
+            clusters.label[i] = label_rows[r, i]
+            clusters.counters[N_CLUSTERS] = max(clusters.counters[N_CLUSTERS], label_rows[r, i] + 1)
+        rebuild(problem.target, clusters)
+        rebuild_links(clusters, links)
+        sweep(problem, clusters, links, rng)
+        for i in range(link_rows.shape[1]):
+            link_rows[r, i] = links.link[i]
+        renumber(clusters.label, clusters.rank, label_rows[r])
 
 
 compiled_sweep_each = jit(sweep_each)
@@ -108,11 +119,11 @@ def p_after_one_sweep(graph, likelihood, alpha, gamma, n_draws, seed, sweep_each
     links, clusters = (rows[drawn] for rows in states(graph, gamma is None))
     problem = ddcrp.pack_problem(graph, likelihood, alpha, gamma)
     apart = np.arange(N_SITES, dtype=np.int32)
-    sweep_each(problem, ddcrp.new_state(problem, apart, apart), links, clusters, rng)
+    sweep_each(problem, *ddcrp.new_state(problem, apart, apart), links, clusters, rng)
     return exact.p_value(frequencies(links, clusters, graph, gamma is None), p)
 
 
-def test_one_sweep_leaves_the_posterior_of_links_and_tables_invariant():
+def test_one_sweep_leaves_the_posterior_of_links_and_clusters_invariant():
     cases = itertools.product(GRAPHS, LIKELIHOODS, [0.05, 2.0], GAMMAS)
     p_values = {
         case: p_after_one_sweep(GRAPHS[case[0]], LIKELIHOODS[case[1]], *case[2:], effort(1500, 8000), seed)
@@ -134,36 +145,42 @@ def test_one_sweep_of_many_draws(gamma):
     )
 
 
-SOURCE = Path(kernels.__file__).read_text()
+# The compiled code: what is shared with the sampler of spinseg, as one text, and the rest.
+FILES = ("state", "likelihood", "clusters", "size_prior", "sweep", "split_merge", "regroup", "iterations")
+FOLDER = Path(import_module("spinseg.inference.kernels").__path__[0])
+IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
+SHARED = IMPORTS.sub("", "\n".join((FOLDER / f"{name}.py").read_text() for name in FILES))
+SOURCE = IMPORTS.sub("", Path(kernels.__file__).read_text())
 FAULTS = {  # what goes wrong: (the line as it is, the line with the fault)
     "nothing": ("", ""),
-    "a new table has weight 1 instead of gamma": (
-        "return problem.log_seat[state.n_regions[slot]]",
-        "return (problem.log_seat[state.n_regions[slot]] if state.n_regions[slot] else 0.0)",
+    "a new cluster has weight 1 instead of gamma": (
+        "return problem.log_weight[links.n_regions[slot]]",
+        "return (problem.log_weight[links.n_regions[slot]] if links.n_regions[slot] else 0.0)",
     ),
-    "a table has weight 1 instead of its number of regions": (
-        "return problem.log_seat[state.n_regions[slot]]",
-        "return problem.log_seat[min(state.n_regions[slot], 1)]",
+    "a cluster has weight 1 instead of its number of regions": (
+        "return problem.log_weight[links.n_regions[slot]]",
+        "return problem.log_weight[min(links.n_regions[slot], 1)]",
     ),
-    "the restaurant is not normalised": (" - problem.log_seats[state.number[N_REGIONS]]", ""),
-    "a piece that was cut off keeps its table": (
-        "        weight[c] = gain[slot] + log_mass",
-        "        weight[c] = gain[slot] + log_mass if slot == old or joins[slot] > 0 else -np.inf",
+    "the Chinese restaurant process is not normalised": (" - problem.log_total[links.counters[N_REGIONS]]", ""),
+    "a subtree that becomes a region keeps its cluster": (
+        "        gain[d] = links.log_likelihood[slot] + log_weight",
+        "        gain[d] = links.log_likelihood[slot] + log_weight if slot == old or n_joining[slot] > 0 else -1e9",
     ),
-    "links inside the piece are forgotten": ("            inside += 1\n", ""),
-    "in its own cluster the piece counts twice": ("    gain[old] = 0.0  # there", "    n_bins = 0  # there"),
+    "links inside the subtree are forgotten": ("            n_inside += 1\n", ""),
+    "in its own cluster the subtree counts twice": ("    gain[old] = 0.0  # there", "    n_bins = 0  # there"),
 }
 
 
 def broken(fault):
     """One sweep with a fault, interpreted: compiling each would take longer."""
     right, wrong = FAULTS[fault]
-    assert not right or SOURCE.count(right) == 1, right
-    source = SOURCE.replace(right, wrong) if right else SOURCE
-    imported = "from spinseg._compiled import inlined, jit"
-    assert source.count(imported) == 1
-    module = types.ModuleType("broken_kernels")
-    exec(source.replace(imported, "inlined = jit = lambda function: function"), module.__dict__)
+    assert not right or (SHARED + SOURCE).count(right) == 1, right
+    names = dict.fromkeys(("inlined", "internal", "jit"), lambda function: function) | {"Bundle": Bundle}
+    for source in (SHARED, SOURCE):  # each with the names of the one before, which it does not change
+        module = types.ModuleType("broken_kernels")
+        module.__dict__.update(names)
+        exec(source.replace(right, wrong) if right else source, module.__dict__)
+        names = {name: value for name, value in vars(module).items() if not name.startswith("__")}
     return types.FunctionType(sweep_each.__code__, module.__dict__)
 
 
@@ -236,64 +253,70 @@ def test_regions_tables_counts_and_log_joint_equal_those_recomputed(alpha, gamma
     assert chain.n_regions[-1] == regions_of_links(chain.links).max() + 1
     assert chain.n_clusters[-1] == chain.clusters.max() + 1
 
-    state = ddcrp.new_state(problem, chain.links, chain.clusters)
+    clusters, links = ddcrp.new_state(problem, chain.links, chain.clusters)
     rng = np.random.default_rng(2)
     for _ in range(30):
-        while kernels.sweep(problem, state, rng) == kernels.FULL:
-            state = ddcrp.resized(state)
-        k = int(state.number[kernels.N_CLUSTERS])
-        clusters = state.slot_of[state.label].astype(np.int32)
-        afresh = ddcrp.new_state(problem, state.link, clusters)
-        np.testing.assert_array_equal(state.number[:3], afresh.number[:3])
-        for name in ("n_regions", "counts", "value"):
-            ours, theirs = getattr(state, name), getattr(afresh, name)
-            np.testing.assert_array_equal(ours[..., :k], theirs[..., :k])
-            assert not ours[..., k:].any()
-        assert not state.joins.any() and not state.pooled.any()
-        check_lists(state)
+        while kernels.sweep(problem, clusters, links, rng) == kernels.FULL:
+            clusters, links = ddcrp.resized(clusters, links)
+        k = int(clusters.counters[N_CLUSTERS])
+        labels = clusters.slot_of[clusters.label].astype(np.int32)
+        new_clusters, new_links = ddcrp.new_state(problem, links.link, labels)
+        assert k == new_clusters.counters[N_CLUSTERS]
+        assert links.counters[kernels.N_REGIONS] == new_links.counters[kernels.N_REGIONS]
+        for old, new, names in (
+            (clusters, new_clusters, ("size", "counts", "value")),
+            (links, new_links, ("n_regions",)),
+        ):
+            for name in names:
+                ours, theirs = getattr(old, name), getattr(new, name)
+                np.testing.assert_array_equal(ours[..., :k], theirs[..., :k])
+                assert not ours[..., k:].any()
+        assert not links.n_joining.any() and not clusters.pooled.any()
+        check_lists(links)
 
 
-def check_lists(state):
+def check_lists(links):
     """Each link to another site is in the list of its target, once, and no other is."""
-    links = []
-    for i in range(state.link.size):
-        last, j = -1, int(state.child[i])
+    pairs = []
+    for i in range(links.link.size):
+        last, j = -1, int(links.first_source[i])
         while j >= 0:
-            assert state.before[j] == last
-            links.append((j, i))
-            last, j = j, int(state.after[j])
-    assert sorted(links) == [(i, j) for i, j in enumerate(state.link.tolist()) if i != j]
+            assert links.previous_source[j] == last
+            pairs.append((j, i))
+            last, j = j, int(links.next_source[j])
+    assert sorted(pairs) == [(i, j) for i, j in enumerate(links.link.tolist()) if i != j]
 
 
-def test_links_are_kept_by_target_whatever_the_order_of_cuts_and_ties():
-    """A sweep cuts the oldest link of a list, its last; the lists must bear any order."""
-    cut, tie = (getattr(function, "py_func", function) for function in (kernels.cut, kernels.tie))
+def test_links_are_listed_by_target_whatever_the_order_of_changes():
+    """A sweep removes the oldest link of a list, its last; the lists must allow any order."""
+    remove, add = (getattr(function, "py_func", function) for function in (kernels.remove_link, kernels.add_link))
     rng, sites = np.random.default_rng(0), np.arange(12, dtype=np.int32)
     problem = ddcrp.pack_problem(ss.SiteGraph(12, []), ss.Flat(), 1.0, 1.0)
-    state = ddcrp.new_state(problem, sites, sites)
+    _, links = ddcrp.new_state(problem, sites, sites)
     for _ in range(300):
         i = int(rng.integers(12))
-        cut(state, i)
-        tie(state, i, int(rng.integers(3)))
-        check_lists(state)
+        remove(links, i)
+        add(links, i, int(rng.integers(3)))
+        check_lists(links)
 
 
 def test_running_out_of_slots_changes_nothing():
     graph, sweeps = grid_graph((8, 8)), 20
     problem = ddcrp.pack_problem(graph, ss.Flat(), 2.0, 20.0)
     apart = np.arange(graph.n_sites, dtype=np.int32)
-    roomy = ddcrp.new_state(problem, apart, apart)
-    roomy.link[:], roomy.label[:] = ddcrp.spanning_links(graph), 0
-    tight = ddcrp.new_state(problem, roomy.link, 0 * apart)
-    kernels.rebuild(problem, roomy)
+    clusters, links = ddcrp.new_state(problem, apart, apart)  # tables for as many clusters as sites
+    links.link[:], clusters.label[:], clusters.size[:] = ddcrp.spanning_links(graph), 0, 0
+    clusters.counters[N_CLUSTERS] = 1
+    rebuild(problem.target, clusters)
+    rebuild_links(clusters, links)
     rng, n_clusters = np.random.default_rng(4), []
     for _ in range(sweeps):
-        assert kernels.sweep(problem, roomy, rng) == kernels.DONE
-        n_clusters.append(roomy.number[kernels.N_CLUSTERS])
-    assert max(n_clusters) > tight.n_regions.size
+        assert kernels.sweep(problem, clusters, links, rng) == kernels.DONE
+        n_clusters.append(clusters.counters[N_CLUSTERS])
+    assert max(n_clusters) > ddcrp.new_state(problem, links.link, 0 * apart)[1].n_regions.size
     chain = sample_ddcrp(graph, ss.Flat(), sweeps, alpha=2.0, gamma=20.0, init="one", rng=4)
     assert chain.n_clusters.tolist() == n_clusters
-    np.testing.assert_array_equal(chain.links, roomy.link)
+    np.testing.assert_array_equal(chain.links, links.link)
 
 
 SMALL_RUN = """
@@ -325,7 +348,7 @@ def test_one_compiled_signature_serves_every_problem():
         for gamma in GAMMAS:
             sample_ddcrp(GRAPHS["ring with a chord"], likelihood, 3, gamma=gamma, thin=2, rng=0)
     assert len(kernels.run.signatures) == 1
-    assert len(kernels.rebuild.signatures) == 1
+    assert len(kernels.rebuild_links.signatures) == 1
 
 
 def test_a_seed_repeats_the_chain_and_the_global_stream_is_left_alone():
@@ -358,11 +381,11 @@ def test_another_chain_goes_on_where_one_ended():
         )
 
 
-def test_progress_is_told_and_what_it_raises_ends_the_run():
+def test_progress_is_reported_and_an_error_in_it_ends_the_run():
     graph, likelihood = grid_problem(6)
-    told = []
-    sample_ddcrp(graph, likelihood, 50, rng=0, progress=told.append)
-    assert told[-1].done == told[-1].total == 50
+    messages = []
+    sample_ddcrp(graph, likelihood, 50, rng=0, progress=messages.append)
+    assert messages[-1].done == messages[-1].total == 50
 
     def stop(at):
         raise KeyboardInterrupt

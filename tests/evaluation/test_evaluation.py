@@ -15,20 +15,22 @@ from PIL import Image
 from scipy.stats import wilcoxon
 
 from command import spinseg
-from conftest import PATIENCE, wait_until
+from conftest import PATIENCE, find_in_children, wait_until
 from effort import exhaustive
 from spinseg._errors import BUG, LOG, InvalidInput
 from spinseg.cli import main
 from spinseg.evaluation import benchmark
 from spinseg.evaluation.benchmark import evaluate, labels_path, seed_for
-from spinseg.evaluation.datasets import Example, dataset_named, folder, read_labels
-from spinseg.evaluation.methods import METHODS, Method, methods_named
+from spinseg.evaluation.datasets import Example, folder, get_dataset, read_labels
+from spinseg.evaluation.methods import METHODS, Method, get_methods
 from spinseg.evaluation.metrics import Scores, scores
 from spinseg.evaluation.page import write_comparison
 from spinseg.evaluation.results import COLUMNS, ResultsFile, Row, read_rows
-from spinseg.evaluation.summary import p_written, signed_rank, summarise
+from spinseg.evaluation.summary import format_p_value, summarize, wilcoxon_p_value
 
 SIZE = (24, 30)
+
+find_in_children(os.path.dirname(__file__))  # workers of a cluster import the methods that are defined here
 
 
 def cut(image, seed, *, wait=0.0, held=""):
@@ -80,7 +82,7 @@ def album(tmp_path):
 
 
 def examples_of(album):
-    return dataset_named("folder", album)
+    return get_dataset("folder", album)
 
 
 def without_seconds(rows):
@@ -105,26 +107,22 @@ def row(image="a", method_name="m", rand=0.5, **changes):
     return Row(image, method_name, **(values | changes))
 
 
-def anything(image, name):
-    return {}
-
-
 def test_rows_come_back_from_the_file_as_they_went_in(tmp_path):
     rows = [
         row('a, "b"'),
         row("c", error='one line, "quoted"', scores=None, clusters=0, regions=0),
         row("é", seconds=0.001),
     ]
-    file = ResultsFile(tmp_path / "r.csv", anything)
+    file = ResultsFile(tmp_path / "r.csv")
     for found in rows:
         file.append(found)
     assert read_rows(tmp_path / "r.csv") == rows
-    assert list(ResultsFile(tmp_path / "r.csv", anything).rows.values()) == rows
+    assert list(ResultsFile(tmp_path / "r.csv").rows.values()) == rows
 
 
 def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path, capsys):
     path = tmp_path / "r.csv"
-    file = ResultsFile(path, anything)
+    file = ResultsFile(path)
     file.append(row("a"))
     whole = path.read_bytes()
     file.append(row("b"))
@@ -132,7 +130,7 @@ def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path, caps
     zeros = [whole + bytes(20), whole + bytes(20) + b"\n"]  # as a power cut may leave it
     for content in [*(both[:length] for length in range(len(whole), len(both))), *zeros]:
         path.write_bytes(content)
-        again = ResultsFile(path, anything)
+        again = ResultsFile(path)
         assert list(again.rows) == [("a", "m")]
         assert path.read_bytes() == whole
         told = f"spinseg: the last line of {path} was cut short, and is dropped\n"
@@ -140,7 +138,7 @@ def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path, caps
 
 
 def test_a_later_row_takes_the_place_of_an_earlier_one_and_finishing_puts_them_in_order(tmp_path):
-    file = ResultsFile(tmp_path / "r.csv", anything)
+    file = ResultsFile(tmp_path / "r.csv")
     for found in (row("b"), row("a", error="no", scores=None), row("a", rand=0.75), row("z")):
         file.append(found)
     file.finish([("a", "m"), ("b", "m"), ("c", "m")])
@@ -149,14 +147,22 @@ def test_a_later_row_takes_the_place_of_an_earlier_one_and_finishing_puts_them_i
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("dataset", "other"), ("seed", 8), ("version", "2"), ("settings", "t")], ids=lambda x: str(x)
+    ("changes", "line"),
+    [
+        ({"dataset": "other"}, "dataset d, not other"),
+        ({"seed": 8}, "seed 7, not 8"),
+        ({"version": "2"}, "spinseg 1, not 2"),
+        ({"settings": "t", "seed": 8}, "seed 7, not 8, settings s, not t"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
-def test_results_of_another_run_are_refused_and_left_as_they_are(tmp_path, name, value):
+def test_results_of_another_run_are_refused_and_left_as_they_are(tmp_path, changes, line):
     path = tmp_path / "r.csv"
-    ResultsFile(path, anything).append(row())
+    ResultsFile(path).append(row())
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=f"{name} {value!r}"):
-        ResultsFile(path, lambda image, method_name: {name: value})
+    assert list(ResultsFile(path, lambda image, method_name: row().provenance).rows) == [("a", "m")]
+    with pytest.raises(ValueError, match=f"must have the rows of m from this run .*; received '{line}'$"):
+        ResultsFile(path, lambda image, method_name: row(**changes).provenance)
     assert path.read_bytes() == before
 
 
@@ -165,7 +171,7 @@ def test_a_file_that_holds_other_things_is_refused_in_one_line(tmp_path, text):
     path = tmp_path / "r.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match="must") as problem:
-        ResultsFile(path, anything)
+        ResultsFile(path)
     assert "\n" not in str(problem.value)
     assert path.read_text() == text
 
@@ -202,7 +208,9 @@ def test_another_seed_gives_other_rows(album, tmp_path):
 
 def test_what_is_there_is_not_computed_again_and_what_failed_is(album, tmp_path, monkeypatch):
     out, asked = tmp_path / "r.csv", []
-    monkeypatch.setattr(benchmark, "in_processes", lambda work, tasks, jobs: serially(work, tasks, asked))
+    monkeypatch.setattr(
+        "spinseg.parallel.executor.run_in_processes", lambda work, tasks, jobs: serially(work, tasks, asked)
+    )
     first = evaluate(examples_of(album)[:2], [CUT], out, dataset="album")
     picture = album / "images" / "p3.png"
     picture.rename(album / "hidden.png")
@@ -272,15 +280,17 @@ def test_results_that_cannot_be_written_are_refused_before_any_work(album, tmp_p
     (tmp_path / "file").write_text("kept")
     (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "folder").mkdir()
-    monkeypatch.setattr(benchmark, "_tried", None)  # the first thing that works
+    monkeypatch.setattr(benchmark, "_warm_up", None)  # the first thing that works
     with pytest.raises(InvalidInput, match=r"^out must be a [^\n]*$"):
         evaluate(examples_of(album), [STRIPES], tmp_path / place, dataset="album")
     assert (tmp_path / "file").read_text() == "kept"
 
 
 def test_more_labels_than_a_png_holds_cost_the_label_image_alone(album, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(benchmark, "in_processes", lambda work, tasks, jobs: serially(work, tasks, []))
-    monkeypatch.setattr(benchmark, "MOST_LABELS_PNG", 2)
+    monkeypatch.setattr(
+        "spinseg.parallel.executor.run_in_processes", lambda work, tasks, jobs: serially(work, tasks, [])
+    )
+    monkeypatch.setattr(benchmark, "MAX_PNG_LABELS", 2)
     rows = evaluate(examples_of(album)[:1], [CUT, STRIPES], tmp_path / "r.csv", dataset="album")
     assert not any(one.error for one in rows)
     assert [labels_path(tmp_path / "r.csv", one).exists() for one in rows] == [True, False]
@@ -333,7 +343,7 @@ def test_a_dask_worker_that_is_killed_costs_nothing(album, tmp_path, cluster):
     evaluate(examples_of(album), [slow, STRIPES], out, dataset="album", dask=cluster.scheduler.address, report=kill_one)
     evaluate(examples_of(album), [slow, STRIPES], whole, dataset="album")
     assert killed
-    assert not any(one.error for one in read_rows(out))
+    assert not [one.error for one in read_rows(out) if one.error]
     assert lines_without_seconds(out) == lines_without_seconds(whole)
 
 
@@ -349,7 +359,7 @@ def test_the_summary_is_what_numpy_and_scipy_say():
         for i in range(30)
     ]
     rows += [row("lost", "a", scores=None, error="no")]
-    a, b, c = summarise(rows)
+    a, b, c = summarize(rows)
     best = max(values, key=lambda name: np.median(values[name]))
     assert [one.p_value is None for one in (a, b, c)] == [name == best for name in values]
     for one in (a, b, c):
@@ -366,13 +376,13 @@ def test_the_test_takes_the_images_that_both_have_in_pairs():
     other = {f"i{i}": (i + (-1) ** i) / 20 for i in range(3, 25)}
     common = sorted(first.keys() & other.keys())
     expected = wilcoxon([first[i] for i in common], [other[i] for i in common]).pvalue
-    assert signed_rank(first, dict(reversed(other.items()))) == pytest.approx(expected, rel=1e-12)
-    assert signed_rank(first, first) == 1.0
-    assert p_written(1.0) == "1"
+    assert wilcoxon_p_value(first, dict(reversed(other.items()))) == pytest.approx(expected, rel=1e-12)
+    assert wilcoxon_p_value(first, first) == 1.0
+    assert format_p_value(1.0) == "1"
 
 
 def test_a_method_that_always_failed_has_no_summary():
-    assert summarise([row(scores=None, error="no")]) == []
+    assert summarize([row(scores=None, error="no")]) == []
 
 
 def test_the_page_shows_the_best_and_the_worst_and_escapes_names(album, tmp_path):
@@ -413,15 +423,15 @@ def test_every_method_labels_every_pixel_and_repeats_itself(name):
 
 
 def test_methods_differ_in_their_marks_where_their_settings_do():
-    marks = [found.mark for found in METHODS.values()]
+    marks = [found.settings_hash for found in METHODS.values()]
     assert len(set(marks)) == len(marks)
 
 
 def test_unknown_methods_are_refused_and_the_known_ones_listed():
     with pytest.raises(ValueError, match=r"rdd-crp.*received 'magic'"):
-        methods_named(["spinseg", "magic"])
+        get_methods(["spinseg", "magic"])
     with pytest.raises(ValueError, match="each once"):
-        methods_named(["spinseg", "spinseg"])
+        get_methods(["spinseg", "spinseg"])
 
 
 def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(album, tmp_path):

@@ -13,9 +13,11 @@ from scipy.special import digamma
 import exact
 import spinseg as ss
 from effort import effort, exhaustive
+from spinseg._errors import TaskError
 from spinseg.evaluation.datasets import Example, labelme
 from spinseg.evaluation.paper import figure1, figure2, figure3, figure4, plots, reproduce
 from spinseg.image.io import write_png
+from spinseg.parallel.executor import run_tasks
 
 FIGURES = (figure1, figure2, figure3, figure4)
 
@@ -74,17 +76,17 @@ def test_a_figure_that_fails_leaves_the_old_file(drawing, tmp_path):
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 3.0, 5.0])
 @pytest.mark.parametrize("n_sites", [1, 2, 50, 1000])
-def test_the_exact_law_sums_to_one_and_has_the_exact_mean(alpha, n_sites):
-    law = figure1.exact_distribution(alpha, n_sites)
-    assert law.shape == (n_sites + 1,) and law.min() >= 0 and law[0] == 0
-    assert law.sum() == pytest.approx(1, abs=1e-12)
+def test_the_exact_distribution_sums_to_one_and_has_the_exact_mean(alpha, n_sites):
+    distribution = figure1.exact_distribution(alpha, n_sites)
+    assert distribution.shape == (n_sites + 1,) and distribution.min() >= 0 and distribution[0] == 0
+    assert distribution.sum() == pytest.approx(1, abs=1e-12)
     mean = alpha * (digamma(alpha + n_sites) - digamma(alpha))
-    assert law @ np.arange(n_sites + 1) == pytest.approx(mean, abs=1e-9)
+    assert distribution @ np.arange(n_sites + 1) == pytest.approx(mean, abs=1e-9)
     assert figure1.exact_mean(alpha, n_sites) == pytest.approx(mean, abs=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 3.0])
-def test_the_exact_law_is_that_of_all_partitions(alpha):
+def test_the_exact_distribution_is_that_of_all_partitions(alpha):
     n_sites, prior = 6, ss.DirichletProcess(alpha)
     listed = np.zeros(n_sites + 1)
     for row in exact.partitions(n_sites):
@@ -93,11 +95,11 @@ def test_the_exact_law_is_that_of_all_partitions(alpha):
 
 
 def test_simulated_frequencies_are_the_exact_ones():
-    law = figure1.exact_distribution(3.0, 200)
-    seen = figure1.simulate(3.0, 200, figure1.Effort(chains=24, burn_in=100, sweeps=500), rng=4)
-    likely = law > 0.01
+    distribution = figure1.exact_distribution(3.0, 200)
+    seen = figure1.simulate(3.0, 200, figure1.SimulationSize(chains=24, burn_in=100, sweeps=500), rng=4)
+    likely = distribution > 0.01
     assert np.count_nonzero(likely) > 10
-    score = (seen.frequency - law)[likely] / seen.standard_error[likely]
+    score = (seen.frequency - distribution)[likely] / seen.standard_error[likely]
     assert np.abs(score).max() < 4.5
     assert 0.5 < np.sqrt(np.mean(score**2)) < 1.6  # the standard errors are neither too large nor too small
     assert seen.standard_error[likely].max() < 0.01
@@ -105,7 +107,7 @@ def test_simulated_frequencies_are_the_exact_ones():
 
 
 @pytest.mark.parametrize("figure", [figure1, figure2], ids=lambda figure: figure.__name__)
-def test_prior_simulation_starts_at_opposite_ends_and_drops_the_way_from_there(figure, monkeypatch):
+def test_prior_simulation_starts_at_opposite_ends_and_drops_the_burn_in(figure, monkeypatch):
     asked = {}
 
     def recorded(model, sweeps, chains, **keywords):
@@ -116,21 +118,21 @@ def test_prior_simulation_starts_at_opposite_ends_and_drops_the_way_from_there(f
 
     monkeypatch.setattr(figure, "sample", recorded)
     if figure is figure1:
-        seen = figure1.simulate(1.0, 20, figure1.Effort(4, 10, 60), rng=0)
+        seen = figure1.simulate(1.0, 20, figure1.SimulationSize(4, 10, 60), rng=0)
         assert seen.frequency[20] == 0
     else:
         graph, _ = exact.graph(6)
-        assert figure2.simulate(graph, 1.0, 0.1, figure2.Effort((0.1,), 4, 10, 60), rng=0).mean < 6
+        assert figure2.simulate(graph, 1.0, 0.1, figure2.SimulationSize((0.1,), 4, 10, 60), rng=0).mean < 6
     assert asked["init"] == ["one", "singletons", "one", "singletons"] and asked["burn_in"] == 10
 
 
 def test_figure1_writes_its_picture_and_its_numbers(drawing, monkeypatch, tmp_path):
     monkeypatch.setattr(figure1, "N_SITES", 100)
-    monkeypatch.setattr(figure1, "QUICK", figure1.Effort(chains=4, burn_in=20, sweeps=120))
-    told = []
-    paths = figure1.reproduce(tmp_path, None, True, told.append)
+    monkeypatch.setattr(figure1, "QUICK", figure1.SimulationSize(chains=4, burn_in=20, sweeps=120))
+    messages = []
+    paths = figure1.reproduce(tmp_path, None, True, messages.append)
     assert_pictures(paths, tmp_path, ["figure1.png", "figure1.csv"])
-    assert len(told) == 2
+    assert len(messages) == 2
     rows = table(paths[1])
     assert list(rows[0]) == ["alpha", "k", "exact", "simulated", "standard_error"]
     for alpha in (3.0, 5.0):
@@ -162,7 +164,7 @@ def test_simulated_means_are_those_of_all_partitions(beta):
     partitions = exact.partitions(6)
     weight = np.exp([model.log_posterior(row) for row in partitions])
     wanted = (weight * (partitions.max(axis=1) + 1)).sum() / weight.sum()
-    point = figure2.simulate(graph, 3.0, beta, figure2.Effort((beta,), 4, 50, 4050), rng=5)
+    point = figure2.simulate(graph, 3.0, beta, figure2.SimulationSize((beta,), 4, 50, 4050), rng=5)
     assert point[:2] == (3.0, beta) and point.r_hat < 1.02
     assert 0.001 < point.standard_error < 0.03
     assert abs(point.mean - wanted) < 4.5 * point.standard_error
@@ -172,7 +174,7 @@ def test_simulated_means_are_those_of_all_partitions(beta):
 
 @exhaustive
 def test_figure2_marks_the_exact_means_and_opposite_starts_agree(drawing, monkeypatch, tmp_path):
-    monkeypatch.setattr(figure2, "QUICK", figure2.Effort((0.0, 0.1), 4, 100, 350))
+    monkeypatch.setattr(figure2, "QUICK", figure2.SimulationSize((0.0, 0.1), 4, 100, 350))
     paths = figure2.reproduce(tmp_path, None, True)
     assert_pictures(paths, tmp_path, ["figure2.png", "figure2.csv"])
     rows = table(paths[1])
@@ -181,8 +183,8 @@ def test_figure2_marks_the_exact_means_and_opposite_starts_agree(drawing, monkey
     assert [row["exact"] for row in rows[1::2]] == ["", "", ""]
     for row in rows:
         assert float(row["r_hat"]) < 1.15
-    law = figure1.exact_distribution(5.0, 1099)
-    sd = math.sqrt(law @ np.arange(1100) ** 2 - (law @ np.arange(1100)) ** 2)
+    distribution = figure1.exact_distribution(5.0, 1099)
+    sd = math.sqrt(distribution @ np.arange(1100) ** 2 - (distribution @ np.arange(1100)) ** 2)
     assert float(rows[4]["standard_error"]) > 1.5 * sd / math.sqrt(4 * 250)  # draws of a chain are not independent
     for free, bound in zip(rows[::2], rows[1::2], strict=True):
         gap = float(free["mean"]) - float(free["exact"])
@@ -227,7 +229,7 @@ def test_every_pair_of_neighbours_in_a_cluster_is_bonded_as_often_as_it_should()
 
 
 def test_the_sweep_chosen_shows_everything():
-    found = figure3.chosen_sweep()
+    found = figure3.choose_sweep()
     assert np.bincount(found.before).tolist() == [15, 14, 7]  # red, green and blue in the paper's source
     moved = found.before != found.after
     assert np.unique(found.spin_cluster[moved]).size >= 4
@@ -261,7 +263,7 @@ def test_figure3_writes_its_picture_and_its_numbers(drawing, tmp_path):
     paths = figure3.reproduce(tmp_path)
     assert_pictures(paths, tmp_path, ["figure3.png", "figure3.csv", "figure3-bonds.csv"])
     rows, bonds = table(paths[1]), table(paths[2])
-    found = figure3.chosen_sweep()
+    found = figure3.choose_sweep()
     assert [int(row["after"]) for row in rows] == found.after.tolist()
     assert [int(row["spin_cluster"]) for row in rows] == found.spin_cluster.tolist()
     assert [[int(row["row"]), int(row["column"])] for row in rows[:7]] == [*([0, c] for c in range(6)), [1, 0]]
@@ -283,25 +285,25 @@ def photographs(tmp_path_factory):
         (root / "labelme" / part).mkdir(parents=True)
     for name in ("coast_a1", "forest_b2"):
         truth = rng.integers(0, 4, (4, 5)).repeat(16, axis=0).repeat(16, axis=1)
-        colours = rng.integers(40, 200, (4, 3))
-        pixels = np.clip(colours[truth] + rng.normal(0, 25, (*truth.shape, 3)), 0, 255).astype(np.uint8)
+        colors = rng.integers(40, 200, (4, 3))
+        pixels = np.clip(colors[truth] + rng.normal(0, 25, (*truth.shape, 3)), 0, 255).astype(np.uint8)
         Image.fromarray(pixels).save(root / "labelme" / "images" / f"{name}.jpg")
         write_png(root / "labelme" / "labels" / f"{name}.png", (truth + 1).astype(np.uint8))
     return root
 
 
 def here(work, tasks, jobs):
-    """As `in_processes`, but in this one."""
-    yield from ((index, work(task)) for index, task in enumerate(tasks))
+    """Like `run_in_processes`, but in this process."""
+    yield from run_tasks(work, tasks, jobs=jobs, in_process=True)
 
 
 @exhaustive
 def test_figure4_compares_samplers_in_processes(drawing, photographs, monkeypatch, tmp_path):
     monkeypatch.setattr(figure4, "QUICK_SWEEPS", 40)
-    told = []
-    paths = figure4.reproduce(tmp_path, photographs, True, told.append)
+    messages = []
+    paths = figure4.reproduce(tmp_path, photographs, True, messages.append)
     assert_pictures(paths, tmp_path, ["figure4.png", "figure4.csv", "figure4-trace.csv", "figure4-summary.csv"])
-    assert [line.split()[1] for line in told] == ["1/2", "2/2"]
+    assert [line.split()[1] for line in messages] == ["1/2", "2/2"]
     rows, traces = table(paths[1]), table(paths[2])
     assert [row["image"] for row in rows] == ["coast_a1"] * 6 + ["forest_b2"] * 6
     assert [row["sampler"] for row in rows] == 2 * [
@@ -319,37 +321,40 @@ def test_figure4_compares_samplers_in_processes(drawing, photographs, monkeypatc
         assert float(row["increase_nats"]) == pytest.approx(nats, abs=1e-5)
         assert float(row["increase_percent"]) == pytest.approx(100 * nats / abs(base), abs=1e-5)
     assert [row["sweep"] for row in traces] == [str(t + 1) for t in range(40)]
-    kept = figure4.read_runs(paths[1], paths[1].read_text().splitlines()[0])
-    image = figure4.typical([run for runs in kept.values() for run in runs])
+    kept = figure4.read_runs(paths[1], figure4.provenance_of([figure4.Task(e, 40) for e in labelme(photographs)]))
+    image = figure4.median_image([run for runs in kept.values() for run in runs])
     for name in list(traces[0])[1:]:  # the very chains of the table
         assert max(float(row[name]) for row in traces) == pytest.approx(best[image, name], abs=1e-3)
 
 
 def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(figure4, "in_processes", here)
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", here)
     tasks = [figure4.Task(example, 10) for example in labelme(photographs)]
     whole = figure4.all_runs(tasks, tmp_path / "whole.csv", 1, None)
     content = (tmp_path / "whole.csv").read_bytes()
     second = content.index(b"forest_b2")
     for cut in (len(content), second, second + 70, len(content) - 5, content.index(b"coast_a1") + 30):
         (tmp_path / "cut.csv").write_bytes(content[:cut])
-        told = []
-        again = figure4.all_runs(tasks, tmp_path / "cut.csv", 1, told.append)
+        messages = []
+        again = figure4.all_runs(tasks, tmp_path / "cut.csv", 1, messages.append)
         for one, other in zip(again, whole, strict=True):
             assert one[:2] == other[:2] and one[2:6] == pytest.approx(other[2:6], abs=1e-5)
-        assert len(told) == (cut < len(content)) + (cut < second)
+        assert len(messages) == (cut < len(content)) + (cut < second)
         line = f"spinseg: the last line of {tmp_path / 'cut.csv'} was cut short, and is dropped\n"
         assert capsys.readouterr().err == ("" if content[:cut].endswith(b"\n") else line)
         assert len((tmp_path / "cut.csv").read_text().splitlines()) == 14
 
 
 def test_results_of_other_settings_are_refused_in_one_line(photographs, monkeypatch, tmp_path):
-    monkeypatch.setattr(figure4, "in_processes", here)
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", here)
     path, examples = tmp_path / "figure4.csv", labelme(photographs)
     figure4.all_runs([figure4.Task(example, 3) for example in examples], path, 1, None)
     before = path.read_bytes()
     for tasks in ([figure4.Task(example, 4) for example in examples], [figure4.Task(examples[0], 3)]):
-        with pytest.raises(ValueError, match=r"^[^\n]*figure4.csv must be of these settings[^\n]*remove it[^\n]*$"):
+        with pytest.raises(
+            ValueError,
+            match=r"^[^\n]*figure4.csv must be of these settings \(remove it[^\n]*(3, not 4|, not 1 of)[^\n]*$",
+        ):
             figure4.all_runs(tasks, path, 1, None)
     assert path.read_bytes() == before
     path.write_bytes(before.replace(b",auto,", b",auto,x,"))
@@ -358,13 +363,13 @@ def test_results_of_other_settings_are_refused_in_one_line(photographs, monkeypa
 
 
 def test_a_picture_that_cannot_be_read_is_named_and_the_others_are_kept(photographs, monkeypatch, tmp_path):
-    monkeypatch.setattr(figure4, "in_processes", here)
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", here)
     damaged = tmp_path / "street_x.jpg"
     damaged.write_bytes(b"\xff\xd8\xff no picture")
     tasks = [figure4.Task(labelme(photographs)[0], 3), figure4.Task(Example("street_x", damaged, ()), 3)]
-    with pytest.raises(ValueError, match=r"^street_x: [^\n]*street_x.jpg must be a [^\n]*$"):
+    with pytest.raises(TaskError, match=r"^street_x: [^\n]*street_x.jpg must be a [^\n]*$"):
         figure4.all_runs(tasks, tmp_path / "figure4.csv", 1, None)
-    assert list(figure4.read_runs(tmp_path / "figure4.csv", figure4.settings_line(tasks))) == ["coast_a1"]
+    assert list(figure4.read_runs(tmp_path / "figure4.csv", figure4.provenance_of(tasks))) == ["coast_a1"]
 
 
 @pytest.mark.parametrize("what", ["figure1", "table1"])
@@ -386,10 +391,10 @@ def test_the_dataset_must_be_there(drawing, tmp_path):
 def test_photographs_are_spread_over_categories_whatever_their_order():
     names = [f"{category}_{number:03d}" for category in "abcdefgh" for number in range(50)]
     examples = [Example(name, Path(name), ()) for name in np.random.default_rng(0).permutation(names)]
-    picked = [example.name for example in figure4.chosen(examples, 6)]
+    picked = [example.name for example in figure4.choose_examples(examples, 6)]
     assert picked[:7] == ["a_000", "a_010", "a_020", "a_029", "a_039", "a_049", "b_000"]
     assert len(set(picked)) == 48 and picked == sorted(picked)
-    assert [example.name for example in figure4.chosen(examples[:1], 6)] == [examples[0].name]
+    assert [example.name for example in figure4.choose_examples(examples[:1], 6)] == [examples[0].name]
 
 
 def test_the_model_is_that_of_the_paper_preset(photographs):

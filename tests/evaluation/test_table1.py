@@ -13,7 +13,7 @@ from spinseg.evaluation.benchmark import labels_path
 from spinseg.evaluation.methods import METHODS, Method
 from spinseg.evaluation.paper import figure5, reproduce, table1
 from spinseg.evaluation.results import read_rows
-from spinseg.evaluation.summary import summarise
+from spinseg.evaluation.summary import summarize
 
 pytest.importorskip("matplotlib", reason="the extra [paper] is not installed")
 
@@ -44,8 +44,8 @@ def root(tmp_path, monkeypatch):
 
     def photograph(place, edge):
         truth[:] = 1 + (np.arange(40) >= edge)
-        colours = np.clip(60 * truth[..., None] + rng.integers(0, 30, (30, 40, 3)), 0, 255)
-        Image.fromarray(colours.astype(np.uint8)).save(place)
+        colors = np.clip(60 * truth[..., None] + rng.integers(0, 30, (30, 40, 3)), 0, 255)
+        Image.fromarray(colors.astype(np.uint8)).save(place)
 
     for i, name in enumerate(("coast_1", "coast_2", "street_1", "street_2")):
         photograph(places[0] / f"{name}.jpg", 8 + 7 * i)
@@ -56,8 +56,8 @@ def root(tmp_path, monkeypatch):
             cell = np.empty((1, 1), object)
             cell[0, 0] = {"Segmentation": truth.astype(np.uint16)}
             savemat(tmp_path / "bsds300" / "ground_truth" / split / f"{name}.mat", {"groundTruth": cell})
-    monkeypatch.setattr(table1, "methods_named", quick_methods)
-    monkeypatch.setattr(figure5, "methods_named", quick_methods)
+    monkeypatch.setattr(table1, "get_methods", quick_methods)
+    monkeypatch.setattr(figure5, "get_methods", quick_methods)
     return tmp_path
 
 
@@ -68,25 +68,25 @@ def test_the_berkeley_photographs_are_those_of_test_and_every_second_of_train(ro
 @exhaustive
 def test_the_table_has_the_medians_of_its_rows_beside_the_papers(root, tmp_path):
     out = tmp_path / "out"
-    told = []
-    paths = reproduce("table1", out, root, progress=told.append, jobs=2)
+    messages = []
+    paths = reproduce("table1", out, root, progress=messages.append, jobs=2)
     assert [path.name for path in paths] == ["table1.csv", "table1.png"]
-    assert len(told) == 2 * 4 * 11
+    assert len(messages) == 2 * 4 * 11
     with Image.open(paths[1]) as picture:
         assert picture.width > 1000
     lines = list(csv.DictReader(paths[0].read_text().splitlines()))
     assert len(lines) == 2 * 11
     for name, first in (("LabelMe", 0), ("Berkeley", 11)):
         rows = read_rows(out / f"table1-{name.lower()}.csv")
-        of_paper = summarise([row for row in rows if row.method in table1.COLUMNS])
+        of_paper = summarize([row for row in rows if row.method in table1.COLUMNS])
         for line, summary, printed in zip(lines[first:], of_paper, table1.PAPER[name], strict=False):
             assert (line["dataset"], line["method"]) == (name, summary.method)
             assert float(line["median_rand"]) == summary.median_rand
             assert line["p_value"] == ("best" if summary.p_value is None else str(summary.p_value))
             assert (float(line["printed_median_rand"]), line["printed_p_value"]) == (printed.rand, printed.p_value)
         assert all(line["p_value"] == line["printed_median_rand"] == "" for line in lines[first + 6 : first + 11])
-    reproduce("table1", out, root, progress=told.append)
-    assert len(told) == 2 * 4 * 11  # nothing was done again
+    reproduce("table1", out, root, progress=messages.append)
+    assert len(messages) == 2 * 4 * 11  # nothing was done again
 
 
 def test_the_printed_table_is_the_papers():

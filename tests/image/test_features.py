@@ -1,38 +1,38 @@
-"""Codebooks and what sites are described by: against loops and exact nearest words."""
+"""Codebooks against exact nearest words, and statistics of sites against loops."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sparse
 from skimage import data
 
-from spinseg.image.features import Codebook, k_means, nearest, site_histograms, site_means, site_sizes
+from spinseg.image.features import Codebook, k_means, nearest_center, site_histograms, site_means, site_sizes
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 
 PHOTO = data.astronaut()[:160, 60:260]
 
 
-def gaps(codebook, picture, words):
-    """Distance of every pixel from its word."""
-    return np.linalg.norm(picture.colours - codebook.colours[words], axis=-1)
+def distances(codebook, picture, words):
+    """Return the distance of every pixel from its word."""
+    return np.linalg.norm(picture.colors - codebook.colors[words], axis=-1)
 
 
 @pytest.mark.parametrize("n_words", [30, 60, 120, 240, 480])
 def test_the_general_codebook(n_words):
     codebook = Codebook.general(n_words)
-    assert len(codebook) == n_words and codebook.colours.shape == (n_words, 3)
-    assert codebook.colours.dtype == np.float32 and not codebook.colours.flags.writeable
-    assert len(np.unique(codebook.colours, axis=0)) == n_words
-    assert codebook.colours[:, 0].min() > -1 and codebook.colours[:, 0].max() < 101
-    assert np.all(np.diff(codebook.colours[:, 0]) >= 0)
+    assert len(codebook) == n_words and codebook.colors.shape == (n_words, 3)
+    assert codebook.colors.dtype == np.float32 and not codebook.colors.flags.writeable
+    assert len(np.unique(codebook.colors, axis=0)) == n_words
+    assert codebook.colors[:, 0].min() > -1 and codebook.colors[:, 0].max() < 101
+    assert np.all(np.diff(codebook.colors[:, 0]) >= 0)
 
 
 def test_every_colour_is_near_a_general_word():
     steps = np.linspace(0, 255, 12).astype(np.uint8)
     cube = as_picture(np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3))
     codebook = Codebook.general()
-    assert gaps(codebook, cube, codebook.words(cube)).max() < 45
-    assert gaps(codebook, as_picture(PHOTO), codebook.words(PHOTO)).mean() < 8
+    assert distances(codebook, cube, codebook.words(cube)).max() < 45
+    assert distances(codebook, as_picture(PHOTO), codebook.words(PHOTO)).mean() < 8
 
 
 @pytest.mark.parametrize("codebook", [Codebook.general(), Codebook.fit(PHOTO, rng=0)], ids=["general", "fitted"])
@@ -40,8 +40,8 @@ def test_words_from_the_table_are_nearly_the_nearest(codebook):
     picture = as_picture(PHOTO)
     words = codebook.words(PHOTO)
     assert words.dtype == np.int32 and words.shape == (160, 200)
-    every = np.linalg.norm(picture.colours[:, :, None] - codebook.colours, axis=-1)
-    missed = gaps(codebook, picture, words) - every.min(axis=-1)
+    every = np.linalg.norm(picture.colors[:, :, None] - codebook.colors, axis=-1)
+    missed = distances(codebook, picture, words) - every.min(axis=-1)
     assert missed.min() > -1e-3 and missed.mean() < 0.25 and missed.max() < 5  # cells are a few CIELAB units wide
 
 
@@ -49,15 +49,15 @@ def test_words_are_exact_in_the_middle_of_cells():
     rng = np.random.default_rng(0)
     image = (rng.integers(0, 64, (50, 50, 3)) * 1024 + 512).astype(np.uint16)
     codebook = Codebook.general()
-    every = np.linalg.norm(as_picture(image).colours[:, :, None] - codebook.colours, axis=-1)
+    every = np.linalg.norm(as_picture(image).colors[:, :, None] - codebook.colors, axis=-1)
     assert np.array_equal(codebook.words(image), every.argmin(axis=-1))
 
 
 def test_many_channels_get_the_nearest_word_exactly():
     image = np.random.default_rng(0).random((30, 40, 6))
     codebook = Codebook.fit(image, n_words=9, channel_axis=-1, rng=0)
-    assert codebook.colours.shape == (9, 6)
-    every = np.linalg.norm(as_picture(image, channel_axis=-1).colours[:, :, None] - codebook.colours, axis=-1)
+    assert codebook.colors.shape == (9, 6)
+    every = np.linalg.norm(as_picture(image, channel_axis=-1).colors[:, :, None] - codebook.colors, axis=-1)
     assert np.array_equal(codebook.words(image, channel_axis=-1), every.argmin(axis=-1))
 
 
@@ -66,21 +66,22 @@ def test_value_range_does_not_matter_and_the_input_is_never_changed():
     expected = Codebook.general().words(PHOTO)
     for same in [PHOTO / 255, PHOTO.astype(np.float32), PHOTO.astype(np.uint16) * 257, as_picture(PHOTO)]:
         assert np.array_equal(Codebook.general().words(same), expected)
-        assert np.array_equal(Codebook.fit(same, 20, rng=3).colours, Codebook.fit(PHOTO, 20, rng=3).colours)
+        assert np.array_equal(Codebook.fit(same, 20, rng=3).colors, Codebook.fit(PHOTO, 20, rng=3).colors)
     assert np.array_equal(PHOTO, kept)
 
 
 def test_a_seed_gives_one_codebook_and_other_seeds_others():
-    first = Codebook.fit(PHOTO, rng=1).colours
-    assert np.array_equal(first, Codebook.fit(PHOTO, rng=1).colours)
-    assert np.array_equal(first, Codebook.fit(PHOTO, rng=np.random.default_rng(1)).colours)
-    assert not np.array_equal(first, Codebook.fit(PHOTO, rng=2).colours)
+    first = Codebook.fit(PHOTO, rng=1).colors
+    assert np.array_equal(first, Codebook.fit(PHOTO, rng=1).colors)
+    assert np.array_equal(first, Codebook.fit(PHOTO, rng=np.random.default_rng(1)).colors)
+    assert not np.array_equal(first, Codebook.fit(PHOTO, rng=2).colors)
 
 
 def test_a_fitted_codebook_is_nearer_than_the_general_one():
     picture = as_picture(PHOTO)
     means = [
-        gaps(book, picture, book.words(picture)).mean() for book in (Codebook.fit(PHOTO, rng=0), Codebook.general())
+        distances(book, picture, book.words(picture)).mean()
+        for book in (Codebook.fit(PHOTO, rng=0), Codebook.general())
     ]
     assert means[0] < 0.7 * means[1]
 
@@ -89,10 +90,10 @@ def test_a_collection_may_be_a_generator_of_different_kinds_and_serves_all_of_th
     images = [data.astronaut(), data.chelsea() / 255, data.camera()]
     codebook = Codebook.fit((image for image in images), rng=0)
     assert len(codebook) == 120
-    assert np.array_equal(codebook.colours, Codebook.fit(images, rng=0).colours)
+    assert np.array_equal(codebook.colors, Codebook.fit(images, rng=0).colors)
     for image in images:
         picture = as_picture(image)
-        assert gaps(codebook, picture, codebook.words(picture)).mean() < 6
+        assert distances(codebook, picture, codebook.words(picture)).mean() < 6
 
 
 def test_there_are_no_more_words_than_colours():
@@ -107,9 +108,9 @@ def test_k_means_finds_separate_groups_and_ends_where_no_centre_moves():
     middles = rng.uniform(0, 100, (6, 3))
     points = (middles[rng.integers(0, 6, 3000)] + rng.normal(0, 0.5, (3000, 3))).astype(np.float32)
     found = k_means(points, 6, rng)
-    apart = np.linalg.norm(found[:, None] - middles, axis=-1)
-    assert apart.min(axis=1).max() < 0.2 and len(set(apart.argmin(axis=1))) == 6
-    owner = nearest(points, found)
+    distance = np.linalg.norm(found[:, None] - middles, axis=-1)
+    assert distance.min(axis=1).max() < 0.2 and len(set(distance.argmin(axis=1))) == 6
+    owner = nearest_center(points, found)
     again = np.stack([points[owner == word].mean(axis=0) for word in range(6)])
     assert np.abs(again - found).max() < 0.02
 
@@ -120,7 +121,7 @@ def test_save_and_load(tmp_path):
     codebook.save(path)
     codebook.save(path)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
-    assert np.array_equal(Codebook.load(path).colours, codebook.colours)
+    assert np.array_equal(Codebook.load(path).colors, codebook.colors)
     assert repr(Codebook.load(str(path))) == "Codebook(n_words=17, n_channels=3)"
 
 
@@ -178,8 +179,8 @@ def test_foreign_files_are_refused_in_one_line(tmp_path, content):
             lambda: Codebook.general().words(np.zeros((4, 4, 2))),
             "image must have the codebook's 3 channels; received 2",
         ),
-        (lambda: Codebook(np.zeros((0, 3))), "colours must hold at least one word; received (0, 3)"),
-        (lambda: Codebook([[np.nan, 0, 0]]), "colours must be finite; received nan"),
+        (lambda: Codebook(np.zeros((0, 3))), "colors must hold at least one word; received (0, 3)"),
+        (lambda: Codebook([[np.nan, 0, 0]]), "colors must be finite; received nan"),
         (lambda: site_histograms([[0, 1]], [[0]], 2), "words must have the sites' shape (1, 1); received (1, 2)"),
         (lambda: site_histograms([[2]], [[0]], 2), "words must be whole numbers from 0 to 1; received [2]"),
         (lambda: site_histograms([[0.5]], [[0]], 2), "words must be whole numbers from 0 to 1; received [0.5]"),

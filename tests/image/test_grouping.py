@@ -7,7 +7,7 @@ import pytest
 from scipy import linalg, sparse
 
 from spinseg.image.adjacency import RegionAdjacency
-from spinseg.image.boundary.cues import SiteLooks
+from spinseg.image.boundary.cues import SiteStatistics
 from spinseg.image.boundary.grouping import affinities, grouping_cues, merge_heights, spectral_distance
 from spinseg.model.graph import SiteGraph
 
@@ -30,12 +30,12 @@ def side_by_side(edges, n_sites, count):
     return np.concatenate([edges + n_sites * part for part in range(count)])
 
 
-def some_looks(n_sites, rng):
+def random_statistics(n_sites, rng):
     words, textons = rng.integers(0, 9, (n_sites, 6)), rng.integers(0, 9, (n_sites, 4))
-    return SiteLooks(
+    return SiteStatistics(
         sizes=rng.integers(5, 40, n_sites),
-        centres=rng.random((n_sites, 2)),
-        colours=rng.normal(50, 20, (n_sites, 3)),
+        centers=rng.random((n_sites, 2)),
+        colors=rng.normal(50, 20, (n_sites, 3)),
         variances=rng.random((n_sites, 3)),
         words=words.astype(float),
         textons=textons.astype(float),
@@ -184,15 +184,15 @@ def test_without_edges_nothing_merges():
 def graph():
     rng = np.random.default_rng(7)
     edges = grid_edges(4, 5)
-    looks = some_looks(20, rng)
+    statistics = random_statistics(20, rng)
     length = rng.integers(1, 15, len(edges))
     log_odds = rng.normal(-1, 2, len(edges))
-    return log_odds, length, edges, looks
+    return log_odds, length, edges, statistics
 
 
 def cues_of(graph):
-    log_odds, length, edges, looks = graph
-    return grouping_cues(log_odds, looks, adjacency_of(edges, length, len(looks.sizes)))
+    log_odds, length, edges, statistics = graph
+    return grouping_cues(log_odds, statistics, adjacency_of(edges, length, len(statistics.sizes)))
 
 
 def test_the_cues_come_in_the_order_that_the_weights_expect(graph):
@@ -223,18 +223,18 @@ def test_calm_and_busy_are_means_around_the_two_sites(graph):
 
 def test_a_site_at_the_end_of_a_row_has_its_one_edge_around_it():
     edges = np.array([[0, 1], [1, 2]], np.int32)
-    looks = some_looks(3, np.random.default_rng(0))
-    found = grouping_cues(np.array([-2.0, 1.0]), looks, adjacency_of(edges, [4, 7], 3))
+    statistics = random_statistics(3, np.random.default_rng(0))
+    found = grouping_cues(np.array([-2.0, 1.0]), statistics, adjacency_of(edges, [4, 7], 3))
     assert found["calm"].tolist() == [-2.0, -2.0] and found["busy"].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("time", [2, 4, 8])
-def test_diffused_looks_differ_as_dense_powers_say(graph, time):
-    log_odds, _, edges, looks = graph
+def test_diffused_histograms_differ_as_dense_powers_say(graph, time):
+    log_odds, _, edges, statistics = graph
     found = cues_of(graph)
     kept = slow_affinities(1 / (1 + np.exp(-log_odds)), edges, 20) + np.eye(20)
     spread = np.linalg.matrix_power(kept / kept.sum(axis=1, keepdims=True), time)
-    for name, counts in (("words", looks.words), ("textons", looks.textons)):
+    for name, counts in (("words", statistics.words), ("textons", statistics.textons)):
         shares = spread @ counts
         shares /= shares.sum(axis=1, keepdims=True)
         for e, (a, b) in enumerate(edges):
@@ -244,14 +244,14 @@ def test_diffused_looks_differ_as_dense_powers_say(graph, time):
 
 
 def test_diffused_means_weigh_sites_by_their_sizes(graph):
-    log_odds, _, edges, looks = graph
+    log_odds, _, edges, statistics = graph
     found = cues_of(graph)
     kept = slow_affinities(1 / (1 + np.exp(-log_odds)), edges, 20) + np.eye(20)
-    spread = np.linalg.matrix_power(kept / kept.sum(axis=1, keepdims=True), 4) * looks.sizes
+    spread = np.linalg.matrix_power(kept / kept.sum(axis=1, keepdims=True), 4) * statistics.sizes
     spread /= spread.sum(axis=1, keepdims=True)
-    colours, texture = spread @ looks.colours, spread @ looks.texture
+    colors, texture = spread @ statistics.colors, spread @ statistics.texture
     for e, (a, b) in enumerate(edges):
-        assert found["colours after"][e] == pytest.approx(np.sum((colours[a] - colours[b]) ** 2) ** 0.25)
+        assert found["colours after"][e] == pytest.approx(np.sum((colors[a] - colors[b]) ** 2) ** 0.25)
         assert found["texture after"][e] == pytest.approx(np.sum((texture[a] - texture[b]) ** 2) ** 0.5)
 
 
@@ -263,13 +263,15 @@ def test_the_one_edge_between_two_cliques_parts_them(size):
     bridge = len(clique)
     log_odds = rng.normal(-3, 0.2, len(edges))
     log_odds[bridge] = 3
-    found = grouping_cues(log_odds, some_looks(2 * size, rng), adjacency_of(edges, np.full(len(edges), 3), 2 * size))
+    found = grouping_cues(
+        log_odds, random_statistics(2 * size, rng), adjacency_of(edges, np.full(len(edges), 3), 2 * size)
+    )
     assert found["apart"].argmax() == found["merged"].argmax() == bridge
     assert found["merged"][bridge] == pytest.approx(3) and np.delete(found["merged"], bridge).max() < 0
 
 
 @pytest.mark.parametrize("n_sites", [1, 3])
 def test_sites_without_edges_have_empty_cues(n_sites):
-    looks = some_looks(n_sites, np.random.default_rng(0))
-    found = grouping_cues(np.empty(0), looks, adjacency_of(NO_EDGES, [], n_sites))
+    statistics = random_statistics(n_sites, np.random.default_rng(0))
+    found = grouping_cues(np.empty(0), statistics, adjacency_of(NO_EDGES, [], n_sites))
     assert len(found) == 12 and all(cue.shape == (0,) for cue in found.values())

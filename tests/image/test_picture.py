@@ -1,13 +1,13 @@
-"""Whatever comes in as an image becomes the same picture, and bad input one clear line."""
+"""The same image in any dtype and layout becomes the same picture; bad input raises one clear line."""
 
 import numpy as np
 import pytest
 from skimage import color, data
 
-from spinseg.image.picture import FULL, Picture, as_picture, cielab
+from spinseg.image.picture import MAX_CODE, Picture, as_picture, cielab
 
 RGB = data.astronaut()[100:140, 60:120]
-GREY = data.camera()[50:200, 150:350]  # nearly black to nearly white
+GRAY = data.camera()[50:200, 150:350]  # nearly black to nearly white
 
 
 @pytest.mark.parametrize(
@@ -44,22 +44,22 @@ GREY = data.camera()[50:200, 150:350]  # nearly black to nearly white
 def test_dtype_and_value_range_do_not_matter(same):
     expected = as_picture(RGB)
     assert np.array_equal(as_picture(same).codes, expected.codes)
-    assert np.array_equal(as_picture(same).colours, expected.colours)
+    assert np.array_equal(as_picture(same).colors, expected.colors)
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, ">u2", np.int32, np.int64, np.uint64, np.float32, np.float64])
 @pytest.mark.parametrize("bits", [9, 10, 12, 14, 15])
 def test_more_than_8_bits_are_stretched_to_what_they_use(bits, dtype):
-    numbers = GREY.astype(np.int64) << bits - 8
+    numbers = GRAY.astype(np.int64) << bits - 8
     values = as_picture(numbers.astype(dtype)).values
     assert values.min() == 0 and values.max() == 1
-    np.testing.assert_allclose(values, as_picture(GREY).values, atol=0.05)
+    np.testing.assert_allclose(values, as_picture(GRAY).values, atol=0.05)
     assert np.array_equal(values, as_picture(numbers).values)  # whatever the type
 
 
 @pytest.mark.parametrize("offset", [-3000, 1000, 32768, 10**6])
 def test_an_offset_does_not_matter(offset):
-    numbers = GREY.astype(np.int64) * 16
+    numbers = GRAY.astype(np.int64) * 16
     shifted = (numbers + offset).astype(np.uint16 if 0 < offset < 40_000 else np.int32)
     assert np.array_equal(as_picture(shifted).codes, as_picture(numbers).codes)
 
@@ -68,7 +68,7 @@ def test_numbers_that_fill_16_bits_and_8_bits_in_more_are_taken_as_they_are():
     deep = np.random.default_rng(0).integers(500, 65_000, (90, 120)).astype(np.uint16)
     for same in (deep, deep.astype(np.int32), deep.astype(np.float64), deep.astype(">u2")):
         assert np.array_equal(as_picture(same).codes[..., 0], deep)
-    dull = GREY // 4 + 60
+    dull = GRAY // 4 + 60
     for dtype in (np.uint16, np.int16, np.int64, np.float32):
         assert np.array_equal(as_picture(dull.astype(dtype)).codes, as_picture(dull).codes)
         spread = (dull.astype(np.uint16) * 257).astype(np.int32 if dtype == np.int16 else dtype)
@@ -76,22 +76,22 @@ def test_numbers_that_fill_16_bits_and_8_bits_in_more_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize("scale", [1, 16, 250, 1 / 255], ids=["8-bit", "12-bit", "16-bit", "float"])
-def test_hot_and_dead_pixels_have_no_say(scale):
-    numbers = GREY * float(scale) if scale < 1 else GREY.astype(np.uint16) * np.uint16(scale) + np.uint16(200)
+def test_hot_and_dead_pixels_do_not_count(scale):
+    numbers = GRAY * float(scale) if scale < 1 else GRAY.astype(np.uint16) * np.uint16(scale) + np.uint16(200)
     spoilt = numbers.astype(np.float64)
     places = np.random.default_rng(1).integers(0, 100, (2, 10))
     spoilt[tuple(places)] = 1e7
     spoilt[120, 20:25] = 1e7  # some stand together
     spoilt[140:142, 30:32] = -1e7
-    seen = spoilt == numbers
+    unspoilt = spoilt == numbers
     spoilt = spoilt if scale < 1 else spoilt.clip(0, 65535).astype(np.uint16)
     expected, found = as_picture(numbers).codes[..., 0], as_picture(spoilt).codes[..., 0]
-    assert np.array_equal(found[seen], expected[seen])
-    assert set(np.unique(found[~seen]).tolist()) <= {0, int(expected.max()), FULL}
+    assert np.array_equal(found[unspoilt], expected[unspoilt])
+    assert set(np.unique(found[~unspoilt]).tolist()) <= {0, int(expected.max()), MAX_CODE}
 
 
 @pytest.mark.parametrize("side", [3, 4, 12])
-def test_a_small_object_has_a_say(side):
+def test_a_small_object_counts(side):
     image = np.random.default_rng(0).integers(1000, 1300, (200, 200)).astype(np.uint16)
     image[100 : 100 + side, 90 : 90 + side] = 4000
     values = as_picture(image).values[..., 0]
@@ -103,7 +103,7 @@ def test_a_small_object_has_a_say(side):
 def test_few_levels_and_few_pixels_do_not_collapse():
     rare = np.zeros((200, 200), np.uint16)
     rare[np.arange(0, 200, 10), np.arange(0, 200, 10)] = 1000  # 0.05 %, each alone
-    assert np.array_equal(as_picture(rare).codes[..., 0], np.where(rare, FULL, 0))
+    assert np.array_equal(as_picture(rare).codes[..., 0], np.where(rare, MAX_CODE, 0))
     few = np.array([[1000, 1001], [1002, 5000]], np.uint16)
     assert as_picture(few).values[..., 0].max() == 1 and as_picture(few).values[..., 0].min() == 0
     for number in (0, 300, 65_535, -7):
@@ -111,20 +111,20 @@ def test_few_levels_and_few_pixels_do_not_collapse():
         assert len(np.unique(as_picture(flat).codes)) == 1
 
 
-def test_all_channels_have_one_range_and_planes_are_looked_at_one_by_one():
-    image = np.dstack([GREY.astype(np.uint16) * 16, np.full(GREY.shape, 400, np.uint16)])
+def test_all_channels_have_one_range_and_planes_are_judged_one_by_one():
+    image = np.dstack([GRAY.astype(np.uint16) * 16, np.full(GRAY.shape, 400, np.uint16)])
     values = as_picture(image).values
     assert values[..., 0].max() == 1 and np.ptp(values[..., 1]) == 0 and 0.05 < values[0, 0, 1] < 0.15
-    volume = np.stack([GREY.astype(np.uint16) * 16] * 4)
+    volume = np.stack([GRAY.astype(np.uint16) * 16] * 4)
     hot = volume.copy()
     hot[:, 70, 80] = 65535  # one pixel of the camera
-    seen = hot == volume
-    assert np.array_equal(as_picture(hot).codes[seen], as_picture(volume).codes[seen])
+    unspoilt = hot == volume
+    assert np.array_equal(as_picture(hot).codes[unspoilt], as_picture(volume).codes[unspoilt])
 
 
 def test_only_what_is_inside_counts_for_the_range():
-    image = GREY.astype(np.uint16) * 16
-    inside = np.ones(GREY.shape, bool)
+    image = GRAY.astype(np.uint16) * 16
+    inside = np.ones(GRAY.shape, bool)
     inside[:, 150:] = False
     other = np.where(inside, image, 65535).astype(np.uint16)
     expected = as_picture(image[:, :150]).codes
@@ -135,15 +135,17 @@ def test_only_what_is_inside_counts_for_the_range():
 def test_numbers_in_0_to_1_are_kept_whatever_is_rare():
     image = np.full((100, 100), 0.2)
     image[3, 4], image[50, 60] = 0.9, 0.01
-    assert np.array_equal(as_picture(image).codes[..., 0], np.rint(image * FULL))
+    assert np.array_equal(as_picture(image).codes[..., 0], np.rint(image * MAX_CODE))
 
 
-def test_ends_may_be_given():
+def test_the_value_range_may_be_given():
     image = np.array([[0, 100, 1000, 5000]], np.uint16)
-    assert as_picture(image, ends=(100, 1100)).values[0, :, 0].tolist() == pytest.approx([0, 0, 0.9, 1], abs=1e-4)
+    assert as_picture(image, value_range=(100, 1100)).values[0, :, 0].tolist() == pytest.approx(
+        [0, 0, 0.9, 1], abs=1e-4
+    )
     for wrong in ((5, 5), (1,), ("a", 2), 7):
-        with pytest.raises(ValueError, match=r"^ends must .*received"):
-            as_picture(image, ends=wrong)
+        with pytest.raises(ValueError, match=r"^value_range must .*received"):
+            as_picture(image, value_range=wrong)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64, bool])
@@ -156,11 +158,11 @@ def test_the_input_is_never_changed_and_never_shared(dtype):
 
 
 def test_grey_is_the_colour_image_with_equal_channels():
-    grey = RGB[..., 0]
-    expected = as_picture(np.dstack([grey] * 3))
-    for same in [grey, grey[..., None], grey / 255]:
+    gray = RGB[..., 0]
+    expected = as_picture(np.dstack([gray] * 3))
+    for same in [gray, gray[..., None], gray / 255]:
         assert np.array_equal(as_picture(same).codes, expected.codes)
-    assert np.abs(expected.colours[..., 1:]).max() < 0.01
+    assert np.abs(expected.colors[..., 1:]).max() < 0.01
 
 
 def test_rgba_lies_on_white():
@@ -218,8 +220,8 @@ def test_axes(given, axis, shape, n_channels):
     image = np.random.default_rng(0).integers(0, 256, given).astype(np.uint8)
     picture = as_picture(image, channel_axis=axis)
     assert picture.shape == shape and picture.n_channels == n_channels
-    assert picture.values.shape == picture.colours.shape == (*shape, n_channels)
-    assert picture.values.dtype == picture.colours.dtype == np.float32
+    assert picture.values.shape == picture.colors.shape == (*shape, n_channels)
+    assert picture.values.dtype == picture.colors.dtype == np.float32
     assert picture.rgb.shape == (*shape, 3) and picture.rgb.dtype == np.uint8
 
 
@@ -244,8 +246,8 @@ def test_a_picture_passes_as_it_is():
 def test_black_to_white_is_a_distance_of_100_in_any_number_of_channels():
     for n_channels in (1, 2, 3, 5, 12):
         ends = np.array([np.zeros(n_channels), np.ones(n_channels)])[None]
-        colours = as_picture(ends, channel_axis=-1).colours[0]
-        assert np.linalg.norm(colours[1] - colours[0]) == pytest.approx(100, abs=0.01)
+        colors = as_picture(ends, channel_axis=-1).colors[0]
+        assert np.linalg.norm(colors[1] - colors[0]) == pytest.approx(100, abs=0.01)
 
 
 def test_cielab_is_that_of_skimage():
@@ -296,7 +298,7 @@ def test_mask_hides_what_is_not_finite_and_has_a_say_in_the_range():
         ),
         (np.array([["a", "b"]]), {}, "image must be an array of numbers; received 'str32'"),
         (np.zeros((3, 3), complex), {}, "image must be an array of numbers; received 'complex128'"),
-        ("cat.jpg", {}, "image must be an array of numbers; received 'str224'"),
+        ("cat.jpg", {}, "image must be an array of numbers; received 'cat.jpg'"),
         ([[1, 2], [3]], {}, "image must be an array of numbers; received [[1, 2], [3]]"),
         (np.zeros((3, 4)), {"mask": np.ones((4, 3), bool)}, "mask must have the image's shape (3, 4); received (4, 3)"),
         (np.zeros((3, 4)), {"mask": np.zeros((3, 4), bool)}, "mask must leave some pixel inside; received 'all False'"),

@@ -1,11 +1,11 @@
-"""Pictures to look at: what is drawn where, and readable on anything."""
+"""Overlays, boundaries, palettes and heat maps."""
 
 import numpy as np
 import pytest
 from skimage import data
 
 from spinseg.image.picture import as_picture
-from spinseg.image.render import DARK, LIGHT, boundaries, label_colours, mean_colours, overlay, probability_picture
+from spinseg.image.render import DARK, LIGHT, boundaries, label_colors, mean_colors, overlay, probability_picture
 
 HALVES = np.repeat([[0, 0, 0, 1, 1, 1]], 4, axis=0)
 
@@ -24,22 +24,22 @@ def test_boundaries_against_a_loop():
     assert not boundaries(np.zeros((3, 3), int)).any()
 
 
-@pytest.mark.parametrize("grey", [0, 60, 128, 200, 255])
-def test_boundaries_show_on_dark_and_on_light_pictures(grey):
-    drawn = overlay(np.full((4, 6), grey, np.uint8), HALVES).astype(int)
+@pytest.mark.parametrize("gray", [0, 60, 128, 200, 255])
+def test_boundaries_show_on_dark_and_on_light_pictures(gray):
+    drawn = overlay(np.full((4, 6), gray, np.uint8), HALVES).astype(int)
     lightness = drawn.mean(axis=-1)
-    assert np.abs(lightness[:, 2:4] - grey).max(axis=1).min() > 80
-    assert np.all(drawn[:, [0, 1, 4, 5]] == grey)
+    assert np.abs(lightness[:, 2:4] - gray).max(axis=1).min() > 80
+    assert np.all(drawn[:, [0, 1, 4, 5]] == gray)
 
 
-@pytest.mark.parametrize("grey", [0, 128, 255])
+@pytest.mark.parametrize("gray", [0, 128, 255])
 @pytest.mark.parametrize("falling", [False, True])
-def test_slanting_boundaries_show_too(grey, falling):
+def test_slanting_boundaries_show_too(gray, falling):
     labels = np.tri(40, dtype=int)
     labels = labels if falling else labels[:, ::-1]
-    drawn = overlay(np.full((40, 40), grey, np.uint8), labels)
-    for colour in (LIGHT, DARK):
-        assert np.count_nonzero((drawn == colour).all(axis=-1).any(axis=1)) >= 39
+    drawn = overlay(np.full((40, 40), gray, np.uint8), labels)
+    for color in (LIGHT, DARK):
+        assert np.count_nonzero((drawn == color).all(axis=-1).any(axis=1)) >= 39
 
 
 @pytest.mark.parametrize(("longest", "wide"), [(6, 1), (650, 1), (1300, 2), (4000, 6)])
@@ -65,7 +65,7 @@ def test_all_of_a_picture_may_be_outside(shape):
     labels, image = np.full(shape, -1), np.full(shape, 0.2)
     for picture in (image, as_picture(image, channel_axis=None)):
         assert np.all(overlay(picture, labels, channel_axis=None) == 51 // 3 + 170)
-        assert np.all(mean_colours(picture, labels, channel_axis=None) == 255)
+        assert np.all(mean_colors(picture, labels, channel_axis=None) == 255)
     assert not boundaries(labels).any()
 
 
@@ -90,13 +90,13 @@ def test_the_outside_is_faded():
     assert drawn[0, 0].tolist() == [51, 51, 51] and drawn[0, 5].tolist() == [170, 170, 170]
 
 
-def test_mean_colours():
+def test_mean_colors():
     image = np.zeros((4, 6, 3), np.uint8)
     image[:, 0] = (30, 60, 90)
     image[:, 3:] = (10, 200, 255)
     labels = HALVES.copy()
     labels[0, 0] = -1
-    painted = mean_colours(image, labels)
+    painted = mean_colors(image, labels)
     assert painted.dtype == np.uint8
     assert painted[0, 0].tolist() == [255, 255, 255]
     assert painted[1, 0].tolist() == np.rint(np.array([30, 60, 90]) * 3 / 11).astype(int).tolist()
@@ -108,42 +108,42 @@ def test_volumes_and_many_channels_can_be_shown(shape):
     image = np.random.default_rng(0).random((*shape, 5))
     labels = np.zeros(shape, int)
     assert overlay(image, labels, channel_axis=-1).shape == (*shape, 3)
-    assert mean_colours(image, labels, channel_axis=-1).shape == (*shape, 3)
+    assert mean_colors(image, labels, channel_axis=-1).shape == (*shape, 3)
 
 
-def test_label_colours_are_distinct_and_stable():
-    assert label_colours(0).shape == (0, 3)
-    many = label_colours(2500)
+def test_label_colors_are_distinct_and_stable():
+    assert label_colors(0).shape == (0, 3)
+    many = label_colors(2500)
     assert many.dtype == np.uint8 and len(np.unique(many[:1000], axis=0)) == 1000
     for n in (1, 2, 9, 16, 17, 300, 1000):
-        assert np.array_equal(label_colours(n), many[:n])
-    for n, apart in [(6, 70), (12, 50), (20, 35), (50, 20)]:
-        colours = as_picture(many[None, :n]).colours[0]
-        gaps = np.linalg.norm(colours[:, None] - colours, axis=-1) + np.diag(np.full(n, np.inf))
-        assert gaps.min() > apart
+        assert np.array_equal(label_colors(n), many[:n])
+    for n, min_distance in [(6, 70), (12, 50), (20, 35), (50, 20)]:
+        colors = as_picture(many[None, :n]).colors[0]
+        distances = np.linalg.norm(colors[:, None] - colors, axis=-1) + np.diag(np.full(n, np.inf))
+        assert distances.min() > min_distance
 
 
 def test_a_palette_handed_out_may_be_changed():
-    label_colours(5)[:] = 0
-    assert label_colours(5).any()
+    label_colors(5)[:] = 0
+    assert label_colors(5).any()
 
 
 def test_probability_picture_gets_lighter():
     drawn = probability_picture(np.linspace(0, 1, 50).reshape(5, 10))
     assert drawn.dtype == np.uint8 and drawn.shape == (5, 10, 3)
     assert drawn[0, 0].tolist() == [0, 0, 4] and drawn[-1, -1].tolist() == [252, 253, 191]
-    assert np.all(np.diff(as_picture(drawn).colours[..., 0].ravel()) > 0)
+    assert np.all(np.diff(as_picture(drawn).colors[..., 0].ravel()) > 0)
 
 
 @pytest.mark.parametrize(
     ("act", "message"),
     [
         (lambda: overlay(np.zeros((3, 3)), HALVES), "labels must have the image's shape (3, 3); received (4, 6)"),
-        (lambda: mean_colours(np.zeros((3, 3)), HALVES), "labels must have the image's shape (3, 3); received (4, 6)"),
+        (lambda: mean_colors(np.zeros((3, 3)), HALVES), "labels must have the image's shape (3, 3); received (4, 6)"),
         (lambda: boundaries([[0.5]]), "labels must be whole numbers; received 'float64'"),
         (lambda: boundaries([[0, -2]]), "labels must number pixels from 0, with -1 outside; received [[ 0 -2]]"),
         (lambda: boundaries(np.zeros((0, 3), int)), "labels must number pixels from 0, with -1 outside; received []"),
-        (lambda: label_colours(-1), "n must be a whole number of at least 0; received -1"),
+        (lambda: label_colors(-1), "n must be a whole number of at least 0; received -1"),
         (lambda: probability_picture([[0.5, 1.5]]), "probability must lie in 0..1; received 1.5"),
         (lambda: probability_picture([[np.nan]]), "probability must be finite; received nan"),
     ],

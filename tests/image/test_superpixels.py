@@ -8,7 +8,7 @@ from skimage import data
 from skimage.measure import label
 
 import spinseg.image.superpixels as module
-from spinseg.image.adjacency import grid_graph, region_adjacency
+from spinseg.image.adjacency import edge_means, grid_graph, region_adjacency
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
@@ -82,7 +82,7 @@ def test_a_mask_without_outside_changes_nothing(kind):
     assert np.array_equal(superpixels(PHOTO, kind=kind, mask=np.ones((100, 130), bool)), superpixels(PHOTO, kind=kind))
 
 
-def test_what_lies_outside_the_mask_has_no_say():
+def test_pixels_outside_the_mask_do_not_count():
     image = (PHOTO / 255.0)[..., 0]
     mask = np.zeros(image.shape, bool)
     mask[20:60, 30:90] = True
@@ -121,18 +121,18 @@ def test_sites_follow_colours():
 def test_colour_varies_less_within_sites_than_within_those_of_skimage_alone():
     from skimage.segmentation import slic
 
-    colours = as_picture(PHOTO).colours
+    colors = as_picture(PHOTO).colors
     left = []
     for sites in [superpixels(PHOTO), slic(PHOTO, n_segments=PHOTO.shape[0] * PHOTO.shape[1] // 60, start_label=0)]:
-        left.append(np.square(colours - site_means(colours, sites)[sites]).sum())
+        left.append(np.square(colors - site_means(colors, sites)[sites]).sum())
     assert left[0] < left[1]
 
 
 def test_fragments_join_the_neighbour_of_the_nearest_colour():
     pieces = np.array([[0, 0, 0, 0], [0, 1, 2, 2], [2, 2, 2, 2]])
     for value, expected in [(1.0, 0), (9.0, 2)]:
-        colours = np.array([0.0, value, 10.0])[pieces][..., None]
-        joined = module._without_fragments(pieces, colours, smallest=2)
+        colors = np.array([0.0, value, 10.0])[pieces][..., None]
+        joined = module._merge_fragments(pieces, colors, min_size=2)
         assert joined[1, 1] == joined[{0: (0, 0), 2: (2, 0)}[expected]]
         assert len(np.unique(joined)) == 2
 
@@ -151,7 +151,7 @@ def test_fragments_join_the_neighbour_of_the_nearest_colour():
         ({"mask": np.ones((2, 2), bool)}, "mask must have the image's shape (100, 130); received (2, 2)"),
     ],
 )
-def test_bad_wishes_are_refused_in_one_line(keywords, message):
+def test_bad_parameters_are_refused_in_one_line(keywords, message):
     with pytest.raises(ValueError) as caught:
         superpixels(PHOTO, **keywords)
     assert str(caught.value) == message
@@ -193,9 +193,9 @@ def test_region_adjacency_against_a_loop_over_pixels(shape, n_channels, lowest):
 
 def test_region_adjacency_of_a_photograph_against_a_loop():
     sites = superpixels(PHOTO)
-    colours = as_picture(PHOTO).colours
-    expected = brute_adjacency(sites, colours)
-    found = region_adjacency(sites, colours)
+    colors = as_picture(PHOTO).colors
+    expected = brute_adjacency(sites, colors)
+    found = region_adjacency(sites, colors)
     assert [tuple(edge) for edge in found.graph.edges.tolist()] == list(expected)
     assert found.boundary_length.tolist() == [length for length, _ in expected.values()]
     np.testing.assert_allclose(found.contrast, [contrast for _, contrast in expected.values()], rtol=1e-4)
@@ -231,3 +231,23 @@ def test_bad_sites_are_refused_in_one_line(sites, contrast_of, message):
     with pytest.raises(ValueError) as caught:
         region_adjacency(sites, contrast_of)
     assert str(caught.value) == message
+
+
+def test_means_along_edges_follow_the_order_of_the_graph():
+    rng = np.random.default_rng(3)
+    sites = superpixels(rng.random((20, 30)), n_sites=12)
+    adjacency = region_adjacency(sites, contrast_of=sites.astype(float))
+    ones = edge_means(sites, adjacency.graph.edges, np.ones(sites.shape))
+    np.testing.assert_array_equal(ones, 1)
+    largest = edge_means(sites, adjacency.graph.edges, sites.astype(float))
+    np.testing.assert_array_equal(largest, adjacency.graph.edges.max(axis=1))
+
+
+def test_the_watershed_floods_the_relief_it_is_given():
+    relief = np.random.default_rng(0).random((30, 40))
+    relief[:, 13] += 5
+    relief[15, [4, 30]] = -1
+    sites = superpixels(np.zeros((30, 40, 3)), kind="watershed", n_sites=2, relief=relief)
+    assert len(np.unique(sites[:, :13])) == len(np.unique(sites[:, 14:])) == 1 and sites[0, 0] != sites[0, 39]
+    with pytest.raises(ValueError, match=r"relief must have shape \(30, 40\)"):
+        superpixels(np.zeros((30, 40, 3)), kind="watershed", n_sites=2, relief=relief.T)

@@ -79,7 +79,7 @@ def test_chains_that_agree():
     found = diagnose(made(noise(), np.random.default_rng(1).integers(5, 9, (4, 500))), GRAPH)
     assert found.agree is True
     assert found.verdict.startswith("Four chains agree: R-hat is at most 1.0")
-    assert "the fewest effective draws are" in found.verdict
+    assert "the smallest effective sample size is" in found.verdict
 
 
 def test_chains_that_do_not_agree():
@@ -146,7 +146,8 @@ def test_few_effective_draws_are_pointed_out():
     found = diagnose(made(noise(2, 30, seed=4)), GRAPH)
     assert found.agree is True
     assert (
-        found.verdict.startswith("Two chains agree so far") and "and 200 are advised. Sample longer." in found.verdict
+        found.verdict.startswith("Two chains agree so far")
+        and "and at least 200 is advised. Sample longer." in found.verdict
     )
 
 

@@ -14,20 +14,18 @@ from skimage.metrics import variation_of_information
 import spinseg as ss
 from effort import effort, exhaustive
 from exact import partitions
-from spinseg.inference.estimates import minimize as minimum
+from spinseg.inference.estimates import minimize
 from spinseg.inference.estimates.losses import credible_ball, expected_binder, expected_vi
-from spinseg.inference.estimates.minimize import minimum_binder, minimum_vi
+from spinseg.inference.estimates.minimize import minimize_binder, minimize_vi
 from spinseg.inference.estimates.pairs import (
-    aligned,
     co_clustering,
     count_clusters,
-    count_regions,
-    pmf,
     separation_probability,
 )
-from spinseg.inference.kernels import partitions as _partition_kernels
+from spinseg.inference.kernels import partitions as kernels
+from spinseg.inference.regions import regions_of
 
-ALL = partitions(effort(5, 6))
+ALL_PARTITIONS = partitions(effort(5, 6))
 COSTS = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.4), (5.0, 0.2), (1.0, 30.0)]
 
 
@@ -52,8 +50,8 @@ def random_draws(seed, n_draws=None):
     """Draws of six sites, either anything or concentrated on a few partitions."""
     rng = np.random.default_rng(seed)
     n_draws = n_draws or rng.integers(1, 12)
-    weights = rng.dirichlet(np.full(len(ALL), 0.05 if seed % 2 else 1.0))
-    return ALL[rng.choice(len(ALL), n_draws, p=weights)]
+    weights = rng.dirichlet(np.full(len(ALL_PARTITIONS), 0.05 if seed % 2 else 1.0))
+    return ALL_PARTITIONS[rng.choice(len(ALL_PARTITIONS), n_draws, p=weights)]
 
 
 def blurred(seed, n_sites=60, n_draws=40, noise=0.25):
@@ -94,7 +92,7 @@ def test_the_costs_of_binders_loss_are_not_exchanged():
 
 def test_one_site_alone_has_no_loss():
     assert expected_vi([[0]], [5]) == expected_binder([[0]], [5]) == 0.0
-    assert minimum_vi([[4]], rng=0).labels.tolist() == minimum_binder([[4]], rng=0).labels.tolist() == [0]
+    assert minimize_vi([[4]], rng=0).labels.tolist() == minimize_binder([[4]], rng=0).labels.tolist() == [0]
 
 
 # --- The partition of least expected loss ---
@@ -103,12 +101,12 @@ def test_one_site_alone_has_no_loss():
 @cache
 def all_losses(loss, *costs):
     """Loss of each partition against each: candidate x draw."""
-    return np.array([[loss(draw, candidate, *costs) for draw in ALL] for candidate in ALL])
+    return np.array([[loss(draw, candidate, *costs) for draw in ALL_PARTITIONS] for candidate in ALL_PARTITIONS])
 
 
 def least_loss(table, draws):
     """The least expected loss of any partition."""
-    at = [int(np.flatnonzero((draw == ALL).all(axis=1))[0]) for draw in draws]
+    at = [int(np.flatnonzero((draw == ALL_PARTITIONS).all(axis=1))[0]) for draw in draws]
     return table[:, at].mean(axis=1).min()
 
 
@@ -116,7 +114,7 @@ def test_the_vi_estimate_is_the_best_of_all_partitions():
     for seed in range(effort(60, 300)):
         draws = random_draws(seed)
         best = least_loss(all_losses(slow_vi), draws)
-        assert minimum_vi(draws, rng=seed).expected_loss == pytest.approx(best, abs=1e-12), seed
+        assert minimize_vi(draws, rng=seed).expected_loss == pytest.approx(best, abs=1e-12), seed
 
 
 @pytest.mark.parametrize(("apart", "together"), COSTS)
@@ -124,25 +122,25 @@ def test_the_binder_estimate_is_the_best_of_all_partitions(apart, together):
     table = apart * all_losses(slow_binder, 1.0, 0.0) + together * all_losses(slow_binder, 0.0, 1.0)
     for seed in range(effort(25, 100)):
         draws = random_draws(seed)
-        found = minimum_binder(draws, cost_apart=apart, cost_together=together, rng=seed)
+        found = minimize_binder(draws, cost_apart=apart, cost_together=together, rng=seed)
         assert found.expected_loss == pytest.approx(least_loss(table, draws), abs=1e-12), seed
 
 
 @pytest.mark.parametrize("max_clusters", [1, 2, 3])
 def test_at_most_so_many_clusters(max_clusters):
-    few = ALL[ALL.max(axis=1) < max_clusters]
+    few = ALL_PARTITIONS[ALL_PARTITIONS.max(axis=1) < max_clusters]
     for seed in range(effort(6, 20)):
         draws = random_draws(seed)
-        vi = minimum_vi(draws, max_clusters=max_clusters, rng=seed).expected_loss
+        vi = minimize_vi(draws, max_clusters=max_clusters, rng=seed).expected_loss
         assert vi == pytest.approx(min(expected_vi(draws, one) for one in few), abs=1e-12)
-        binder = minimum_binder(draws, max_clusters=max_clusters, rng=seed).expected_loss
+        binder = minimize_binder(draws, max_clusters=max_clusters, rng=seed).expected_loss
         assert binder == pytest.approx(min(expected_binder(draws, one) for one in few), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_draw_and_no_move_of_one_site_is_better(seed):
     draws = blurred(seed)
-    for minimise, expected in ((minimum_vi, expected_vi), (minimum_binder, expected_binder)):
+    for minimise, expected in ((minimize_vi, expected_vi), (minimize_binder, expected_binder)):
         found = minimise(draws, rng=seed)
         assert found.expected_loss == pytest.approx(expected(draws, found.labels))
         assert found.expected_loss <= min(expected(draws, draw) for draw in draws)
@@ -154,7 +152,7 @@ def test_no_draw_and_no_move_of_one_site_is_better(seed):
 
 def test_estimates_repeat_and_do_not_depend_on_numbers():
     draws = blurred(9)
-    for minimise in (minimum_vi, minimum_binder):
+    for minimise in (minimize_vi, minimize_binder):
         found = minimise(draws, rng=3)
         again = minimise(scrambled(draws, 0).reshape(4, 10, -1), rng=3)
         np.testing.assert_array_equal(found.labels, again.labels)
@@ -165,24 +163,24 @@ def test_estimates_repeat_and_do_not_depend_on_numbers():
 
 def test_the_search_grows_beyond_the_clusters_of_the_draws():
     draws = np.array([np.arange(90) >> bit & 1 for bit in range(7)])  # every two sites are apart in some draw
-    assert minimum_binder(draws, cost_together=100.0, rng=0).labels.tolist() == list(range(90))
-    assert minimum_binder(draws, cost_together=100.0, max_clusters=30, rng=0).labels.max() == 29
+    assert minimize_binder(draws, cost_together=100.0, rng=0).labels.tolist() == list(range(90))
+    assert minimize_binder(draws, cost_together=100.0, max_clusters=30, rng=0).labels.max() == 29
 
 
 def test_few_draws_are_used_where_asked_or_where_memory_is_short(monkeypatch):
     draws = [[0, 0, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
-    assert minimum_vi(draws, rng=0).labels.tolist() == [0, 0, 0, 0]
-    assert minimum_vi(draws, max_draws=1, rng=0).labels.tolist() == [0, 0, 1, 1]
-    assert minimum_vi(draws, max_draws=1, rng=0).expected_loss == pytest.approx(2 / 3)  # over all draws
-    monkeypatch.setattr(minimum, "MAX_TABLE_BYTES", 1)
-    assert minimum_vi(draws, rng=0).labels.tolist() == [0, 0, 1, 1]
+    assert minimize_vi(draws, rng=0).labels.tolist() == [0, 0, 0, 0]
+    assert minimize_vi(draws, max_draws=1, rng=0).labels.tolist() == [0, 0, 1, 1]
+    assert minimize_vi(draws, max_draws=1, rng=0).expected_loss == pytest.approx(2 / 3)  # over all draws
+    monkeypatch.setattr(minimize, "MAX_TABLE_BYTES", 1)
+    assert minimize_vi(draws, rng=0).labels.tolist() == [0, 0, 1, 1]
 
 
 def tables(loss, draws):
     """Tables of a search over 60 sites, and what turns its loss into the expected one."""
     sites = np.arange(1.0, 61)
     step = np.diff(sites * np.log2(sites), prepend=0.0) if loss == "vi" else sites - 1
-    search, used, limit = minimum._tables(draws, step, 2 * step, 60)
+    search, used, limit = minimize._tables(draws, step, 2 * step, 60)
     return search, limit, len(used) * (60 if loss == "vi" else 60 * 59 / 2)
 
 
@@ -193,9 +191,9 @@ EXPECTED = {"vi": expected_vi, "binder": expected_binder}
 def test_the_tables_and_the_running_loss_equal_those_recomputed(loss):
     draws = blurred(5)
     search, limit, scale = tables(loss, draws)
-    one = minimum._begin(search, np.zeros(60, np.int32))
+    one = minimize._start(search, np.zeros(60, np.int32))
     for start in (None, draws[0], np.arange(10, dtype=np.int32).repeat(6)):
-        found, search = minimum._descend(search, start, limit, np.random.default_rng(0))
+        found, search = minimize._descend(search, start, limit, np.random.default_rng(0))
         change = EXPECTED[loss](draws, search.label) - EXPECTED[loss](draws, np.zeros(60, int))
         assert (found - one) / scale == pytest.approx(change, abs=1e-9)
         np.testing.assert_array_equal(search.size, np.bincount(search.label, minlength=search.size.size))
@@ -209,24 +207,24 @@ def test_the_tables_and_the_running_loss_equal_those_recomputed(loss):
 def test_a_site_goes_where_the_expected_loss_is_least(loss):
     draws, stays = blurred(6, n_draws=10), 0
     search, _, scale = tables(loss, draws)
-    minimum._begin(search, draws[0])
+    minimize._start(search, draws[0])
     for site in range(60):
         before, to = search.label[site], np.tile(search.label, (search.size.size, 1))
         to[:, site] = range(search.size.size)
         losses = [EXPECTED[loss](draws, moved) for moved in to]
-        best = _partition_kernels.best_slot(search, site, 1e-9)
+        best = kernels.best_slot(search, site, 1e-9)
         assert losses[best] == pytest.approx(min(losses), abs=1e-12)
-        change = _partition_kernels.leave(search, site) + _partition_kernels.enter(search, site, best)
+        change = kernels.remove_site(search, site) + kernels.add_site(search, site, best)
         assert change / scale == pytest.approx(losses[best] - losses[before], abs=1e-12)
         stays += best == before
     assert 5 < stays < 55
 
 
-def test_clusters_dealt_out_in_vain_are_put_back():
+def test_a_reallocation_without_gain_is_undone():
     draws = blurred(7)
     search, _, _ = tables("vi", draws)
-    minimum._begin(search, draws[0])
-    assert _partition_kernels.deal_again(search, np.arange(60), np.inf) == 0.0
+    minimize._start(search, draws[0])
+    assert kernels.reallocate(search, np.arange(60), np.inf) == 0.0
     np.testing.assert_array_equal(search.label, draws[0])
     np.testing.assert_array_equal(search.size[:7], np.bincount(draws[0], minlength=7))
 
@@ -234,9 +232,9 @@ def test_clusters_dealt_out_in_vain_are_put_back():
 SMALL_RUN = """
 import numpy as np
 from test_estimates import blurred
-from spinseg.inference.estimates.minimize import minimum_binder, minimum_vi
+from spinseg.inference.estimates.minimize import minimize_binder, minimize_vi
 draws = blurred(2, n_sites=25, n_draws=12)
-print(minimum_vi(draws, rng=1).labels.tolist(), minimum_binder(draws, cost_together=2.0, rng=1).labels.tolist())
+print(minimize_vi(draws, rng=1).labels.tolist(), minimize_binder(draws, cost_together=2.0, rng=1).labels.tolist())
 """
 
 
@@ -264,10 +262,10 @@ def test_compiled_interpreted_and_checked_searches_agree(tmp_path):
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_one_compiled_signature_serves_both_losses():
     draws = blurred(0)
-    minimum_vi(draws, rng=0)
-    minimum_binder(draws[:, ::2].tolist(), cost_apart=2, rng=0)
-    for name in ("fill", "sweep", "deal_again"):
-        assert len(getattr(_partition_kernels, name).signatures) == 1
+    minimize_vi(draws, rng=0)
+    minimize_binder(draws[:, ::2].tolist(), cost_apart=2, rng=0)
+    for name in ("add_sites", "sweep", "reallocate"):
+        assert len(getattr(kernels, name).signatures) == 1
 
 
 # --- The credible ball ---
@@ -327,32 +325,25 @@ def test_regions_are_the_connected_pieces_of_a_label_image():
     )
     pictures = rng.integers(0, 3, (2, 5, 12, 9))
     pieces = [[connected_pieces(p + 1, connectivity=1).max() for p in row] for row in pictures]
-    found = count_regions(pictures.reshape(2, 5, -1), ss.SiteGraph(site.size, edges))
-    np.testing.assert_array_equal(found, pieces)
-    assert count_regions([[0, 0, 0]], ss.SiteGraph(3, [])).tolist() == [3]
+    graph = ss.SiteGraph(site.size, edges)
+    found = [[regions_of(p.ravel(), graph).max() + 1 for p in row] for row in pictures]
+    assert found == pieces
+    assert regions_of([0, 0, 0], ss.SiteGraph(3, [])).tolist() == [0, 1, 2]
 
 
-def test_the_posterior_of_the_number_of_clusters():
+def test_the_number_of_clusters_of_each_draw():
     draws = np.array([[[0, 0, 0], [0, 5, -5]], [[0, 0, 2], [7, 1, 1]]])
     assert count_clusters(draws).tolist() == [[1, 3], [2, 2]]
-    assert pmf(count_clusters(draws)) == {1: 0.25, 2: 0.5, 3: 0.25}
 
 
-def test_alignment_keeps_the_partition_and_as_many_numbers_as_any_renumbering_could():
-    for seed in range(30):
-        draws, reference = random_draws(seed, n_draws=6), random_draws(seed + 40)[0]
-        found = aligned(draws, reference)
-        for draw, z in zip(draws, found, strict=True):
-            assert ((draw[:, None] == draw) == (z[:, None] == z)).all()
-            best = max(np.sum(np.array(new)[draw] == reference) for new in itertools.permutations(range(6)))
-            assert np.sum(z == reference) == best
+# --- Old names ---
 
 
-def test_alignment_gives_no_number_to_a_stranger():
-    reference = np.array([0, 0, 0, 0, 7])
-    np.testing.assert_array_equal(aligned([1, 1, 1, 1, 0], reference), reference)
-    np.testing.assert_array_equal(aligned([0, 0, 0, 1, 0], reference), [0, 0, 0, 8, 0])  # nothing of cluster 7 is left
-    assert aligned(np.zeros((2, 3, 5), int), reference).shape == (2, 3, 5)
+@pytest.mark.parametrize(("old", "new"), ss._DEPRECATED.items())
+def test_a_deprecated_name_works_and_warns(old, new):
+    with pytest.warns(DeprecationWarning, match=f"spinseg.{old} is now called spinseg.{new}"):
+        assert getattr(ss, old) is getattr(ss, new)
+    assert old not in ss.__all__
 
 
 # --- Refusals ---
@@ -361,17 +352,15 @@ def test_alignment_gives_no_number_to_a_stranger():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: minimum_vi(np.empty((0, 3), int)), "labels must hold at least one draw"),
-        (lambda: minimum_vi([[0.5, 1.0]]), "labels must be whole numbers"),
-        (lambda: minimum_vi([[0, 1]], max_clusters=0), "max_clusters must be a whole number of at least 1"),
-        (lambda: minimum_vi([[0, 1]], max_draws=0), "max_draws must be a whole number of at least 1"),
-        (lambda: minimum_binder([[0, 1]], cost_apart=0), "cost_apart must be a finite number above 0"),
+        (lambda: minimize_vi(np.empty((0, 3), int)), "labels must hold at least one draw"),
+        (lambda: minimize_vi([[0.5, 1.0]]), "labels must be whole numbers"),
+        (lambda: minimize_vi([[0, 1]], max_clusters=0), "max_clusters must be a whole number of at least 1"),
+        (lambda: minimize_vi([[0, 1]], max_draws=0), "max_draws must be a whole number of at least 1"),
+        (lambda: minimize_binder([[0, 1]], cost_apart=0), "cost_apart must be a finite number above 0"),
         (lambda: expected_vi([[0, 1]], [0, 1, 2]), "candidate must have one entry per site"),
         (lambda: credible_ball([[0, 1]], [0, 1], level=1.5), "level must be at most 1"),
         (lambda: credible_ball([[0, 1]], [0, 1], metric="rand"), "metric must be one of"),
         (lambda: co_clustering([[0, 1]], 2), "site must be below 2"),
-        (lambda: aligned([[0, 1]], [0]), "reference must have one entry per site"),
-        (lambda: count_regions([[0, 1]], ss.SiteGraph(3, [])), "labels must have the graph's 3 sites"),
     ],
 )
 def test_wrong_input_is_refused_in_one_line(call, message):

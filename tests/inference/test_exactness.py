@@ -82,13 +82,13 @@ def check(cases, n_draws):
     graph, kept = exact.graph(N_SITES)
     likelihoods = model_cases.likelihoods(N_SITES)
     p_values = {}
-    for number, case in enumerate(cases):
+    for counters, case in enumerate(cases):
         prior = model_cases.priors(**case.limits)[case.prior]
         model = ss.Model(graph, likelihoods[case.likelihood], prior, SIGNS[case.sign][kept])
         lam, splits, regroups, local, moves = ITERATIONS[case.iteration]
         how = {"splits": splits, "regroups": regroups, "local": local, "moves": moves}
         lam = bonds(case.likelihood, lam, graph)
-        p_values[str(case)], _ = exact.iterated(model, lam, n_draws, number, **how)
+        p_values[str(case)], _ = exact.iterated(model, lam, n_draws, counters, **how)
     worst = min(p_values, key=p_values.get)
     assert p_values[worst] > 1e-6, (worst, p_values[worst])
     assert kstest(list(p_values.values()), "uniform").pvalue > 1e-5

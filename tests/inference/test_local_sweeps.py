@@ -12,7 +12,7 @@ from model_cases import lattice as lattice_model
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference import pack, sampling
 from spinseg.inference.kernels.state import Plan
-from spinseg.inference.sampler import FEW_DRAWS, MANY_LABELS, thin_to_fit
+from spinseg.inference.sampler import MAX_LABELS, MIN_DRAWS, thin_to_fit
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_local_sweeps_fill_and_leave_their_tables(few_are_many, monkeypatch):
         runs = []
         for room in (lambda k: 4 * (k + 101), lambda k: 4 * ((k + 3) // 4 + 1)):  # never full, and all the time
             with monkeypatch.context() as patch:
-                patch.setattr(pack, "_roomy", room)
+                patch.setattr(pack, "_capacity", room)
                 runs.append(ss.sample(model, sweeps=8, chains=1, init=init, rng=1))
         assert_books(model, runs[0])
         assert_same(*runs)
@@ -86,12 +86,12 @@ def test_local_sweeps_fill_and_leave_their_tables(few_are_many, monkeypatch):
 
 
 @pytest.mark.parametrize("n_draws", [1, 3, 4, 5, 100, 101, 5000])
-@pytest.mark.parametrize("n_labels", [1, 1000, 2 * 481 * 321, MANY_LABELS // 100, MANY_LABELS, 10 * MANY_LABELS])
+@pytest.mark.parametrize("n_labels", [1, 1000, 2 * 481 * 321, MAX_LABELS // 100, MAX_LABELS, 10 * MAX_LABELS])
 def test_draws_are_thinned_to_fit(n_draws, n_labels):
     thin = thin_to_fit(n_draws, n_labels)
     kept = n_draws // thin
-    room = max(FEW_DRAWS, MANY_LABELS // n_labels)
-    assert min(n_draws, FEW_DRAWS // 2) <= kept <= room
-    assert kept * n_labels <= max(MANY_LABELS, FEW_DRAWS * n_labels)
+    room = max(MIN_DRAWS, MAX_LABELS // n_labels)
+    assert min(n_draws, MIN_DRAWS // 2) <= kept <= room
+    assert kept * n_labels <= max(MAX_LABELS, MIN_DRAWS * n_labels)
     assert (thin == 1) == (n_draws <= room)
     assert thin == 1 or n_draws / (thin - 1) > room  # no more than is needed

@@ -8,10 +8,10 @@ import model_cases
 import spinseg as ss
 from effort import effort
 from spinseg.image.adjacency import grid_graph
-from spinseg.inference.anchors import near_sites
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.map_search import Annealing
 from spinseg.inference.pack import pack
+from spinseg.inference.similarity import similar_sites
 from spinseg.inference.starts import greedy_labels
 
 
@@ -24,7 +24,7 @@ def test_on_six_sites_it_is_the_best_partition_there_is(name, limits):
             graph, model_cases.likelihoods(6, 3)[name], model_cases.priors(**limits)[prior], exact.MIXED[kept]
         )
         best = max(model.log_posterior(row) for row in exact.partitions(6))
-        found = ss.maximize(model, 2, rng=0)
+        found = ss.find_map(model, 2, rng=0)
         assert found.log_posterior == pytest.approx(best, abs=1e-9)
         assert found.log_posterior == pytest.approx(model.log_posterior(found.labels), abs=1e-9)
         assert found.runs.max() == found.log_posterior and 1 <= found.n_found <= 2
@@ -33,7 +33,7 @@ def test_on_six_sites_it_is_the_best_partition_there_is(name, limits):
 def test_it_is_the_same_for_a_seed_and_any_number_of_workers():
     graph = grid_graph((8, 8))
     model = ss.Model(graph, model_cases.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), 0.2)
-    one, other = (ss.maximize(model, 2, sweeps=60, rng=4, workers=workers) for workers in (1, 4))
+    one, other = (ss.find_map(model, 2, sweeps=60, rng=4, workers=workers) for workers in (1, 4))
     np.testing.assert_array_equal(one.labels, other.labels)
     np.testing.assert_array_equal(one.runs, other.runs)
     visited = ss.sample(model, 500, 4, rng=0)
@@ -45,7 +45,7 @@ def test_an_exchangeable_prior_can_be_searched():
     prior = ss.ExchangeablePrior(lambda sizes: -float(sizes[0] - sizes[-1]))
     model = ss.Model(graph, model_cases.likelihoods(6)["poisson"], prior, exact.MIXED[kept])
     best = max(model.log_posterior(row) for row in exact.partitions(6))
-    assert ss.maximize(model, 1, sweeps=60, rng=0).log_posterior == pytest.approx(best)
+    assert ss.find_map(model, 1, sweeps=60, rng=0).log_posterior == pytest.approx(best)
 
 
 def test_greedy_merging_of_clusters_takes_any_two():
@@ -61,7 +61,7 @@ def search():
     model = ss.Model(graph, model_cases.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), 0.2)
     strength, _ = bond_strengths(model, None, "auto")
     start = np.zeros(64, np.int32)
-    return Annealing(model, pack(model, strength, near_sites(model)), start, 1.5, 3, np.random.default_rng(0))
+    return Annealing(model, pack(model, strength, similar_sites(model)), start, 1.5, 3, np.random.default_rng(0))
 
 
 def test_a_search_that_is_told_to_stop_before_a_chain_of_its_polish_begins_none(search):
@@ -109,6 +109,6 @@ def test_wrong_wishes_are_refused():
     model = ss.Model(ss.SiteGraph(2, [[0, 1]]), ss.Flat(), ss.DirichletProcess(1.0))
     for wrong in ({"runs": 0}, {"sweeps": 0}, {"rng": -1}, {"workers": 0}):
         with pytest.raises(ValueError, match="must be"):
-            ss.maximize(model, **wrong)
+            ss.find_map(model, **wrong)
     with pytest.raises(ValueError, match="model must be a Model"):
-        ss.maximize(3)
+        ss.find_map(3)

@@ -96,7 +96,7 @@ def test_same_seed_same_labels_whatever_the_workers_and_the_chunks(moves, monkey
 def test_tables_that_are_full_all_the_time_change_nothing(monkeypatch):
     model = lattice_model("product", ss.DirichletProcess(100.0))
     roomy = ss.sample(model, sweeps=40, chains=1, rng=5)
-    monkeypatch.setattr(pack_module, "_roomy", lambda k: 4 * ((k + 7) // 4 + 1))  # what a regrouping asks for
+    monkeypatch.setattr(pack_module, "_capacity", lambda k: 4 * ((k + 7) // 4 + 1))  # what a regrouping asks for
     tight = ss.sample(model, sweeps=40, chains=1, rng=5)
     np.testing.assert_array_equal(roomy.labels, tight.labels)
 
@@ -321,7 +321,7 @@ def test_chains_advanced_bit_by_bit_are_those_of_sample(moves):
     for sweeps in (1, 2, 17, 30):
         for runner in sampling.runners:
             runner.advance(sweeps)
-        seen = sampling.so_far()
+        seen = sampling.chains_so_far()
         whole = ss.sample(model, sweeps, 2, moves, init=("one", "singletons"), rng=5)
         for name in ("labels", "log_posterior", "n_clusters", "best_labels"):
             np.testing.assert_array_equal(getattr(seen, name), getattr(whole, name))
@@ -337,13 +337,13 @@ def test_the_last_spin_clusters_are_connected_pieces_of_clusters_that_moved_as_o
     for sweep in range(60):
         runner.advance(sweep + 1)
         after = sampling.records.draw[0, sweep]
-        held = (
+        bond_weight = (
             before if moves == "auto" else np.unique(np.stack([before, after]), axis=1, return_inverse=True)[1].ravel()
         )
         pieces = regions_of(spins.astype(np.int32), model.graph)
         assert pieces.max() == spins.max()  # every spin-cluster is one piece
         for spin in range(int(spins.max()) + 1):
-            assert np.unique(held[spins == spin]).size == 1
+            assert np.unique(bond_weight[spins == spin]).size == 1
         bonded += int(spins.max()) + 1 < spins.size
         before = after.copy()
     assert bonded > 30

@@ -65,7 +65,7 @@ def test_of_many_sites_the_best_pairs_merge_at_once(name, monkeypatch):
     graph = grid_graph((5, 6))
     beta = np.random.default_rng(4).normal(0.0, 1.0, graph.n_edges)
     for prior, most in ((ss.DirichletProcess(1.5), 1), (ss.PitmanYor(0.5, 0.4), 12), (ss.DirichletProcess(20.0), 20)):
-        monkeypatch.setattr(starts, "MOST_GREEDY", most)
+        monkeypatch.setattr(starts, "MAX_PAIRWISE_CLUSTERS", most)
         model = ss.Model(graph, model_cases.likelihoods(30, 5)[name], prior, beta)
         rounds = plain_rounds(model, most)
         target = pack(model, np.maximum(beta, 0))

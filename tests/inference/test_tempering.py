@@ -9,14 +9,14 @@ import spinseg as ss
 from effort import effort
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
-from spinseg.inference.kernels.state import MERGES_TRIED, SPLITS_TRIED, Plan, Record
+from spinseg.inference.kernels.state import MERGES_PROPOSED, SPLITS_PROPOSED, Plan, Record
 from spinseg.inference.pack import new_records, pack
-from spinseg.inference.tempering import Ladder
+from spinseg.inference.tempering import ParallelTempering
 
 TEMPERATURES = (1.0, 1.7, 3.0)
 
 
-def after_one_round(model, n_draws, seed, temperatures=TEMPERATURES, ladder=Ladder):
+def after_one_round(model, n_draws, seed, temperatures=TEMPERATURES, ladder=ParallelTempering):
     """Partitions of the rungs after one sweep and exchange from exact draws of every rung's target."""
     rng = np.random.default_rng(seed)
     rows = exact.partitions(model.graph.n_sites)
@@ -28,16 +28,16 @@ def after_one_round(model, n_draws, seed, temperatures=TEMPERATURES, ladder=Ladd
     starts = [rng.choice(len(rows), n_draws, p=p) for p in tempered]
     out = np.empty((len(temperatures), n_draws, model.graph.n_sites), np.int32)
     for d in range(n_draws):
-        rungs = []
+        replicas = []
         for r, t in enumerate(temperatures):
             record = Record(*(array[0] for array in new_records(1, 1, 0, model.graph.n_sites)))
             row = starts[r][d]
             plan = Plan(lams, 0, 0, 1 / t, 1, 1)
-            rungs.append(Chain(model, target, plan, rows[row].astype(np.int32), values[row], record, rng))
-        whole = ladder(rungs, rng)
+            replicas.append(Chain(model, target, plan, rows[row].astype(np.int32), values[row], record, rng))
+        whole = ladder(replicas, rng)
         whole.advance(1)
-        for r, rung in enumerate(whole.rungs):
-            labels = rung.state.label
+        for r, replica in enumerate(whole.replicas):
+            labels = replica.state.label
             out[r, d] = [labels.tolist().index(label) for label in labels]
     numbered = np.array([[np.unique(z, return_inverse=True)[1] for z in draws] for draws in out])
     return [exact.p_value(exact.frequencies(z), p) for z, p in zip(numbered, tempered, strict=True)]
@@ -54,10 +54,10 @@ def test_exchanges_leave_every_rung_at_its_target(model):
 
 
 def test_a_wrong_exchange_is_caught(model):
-    class Careless(Ladder):
+    class Careless(ParallelTempering):
         def _exchange(self):
-            for r in range(len(self.rungs) - 1):
-                cold, hot = self.rungs[r], self.rungs[r + 1]
+            for r in range(len(self.replicas) - 1):
+                cold, hot = self.replicas[r], self.replicas[r + 1]
                 if hot.log_posterior > cold.log_posterior:  # a search, not a sampler
                     cold.state, hot.state = hot.state, cold.state
 
@@ -67,16 +67,16 @@ def test_a_wrong_exchange_is_caught(model):
 def test_counts_of_attempts_stay_with_their_temperature(model):
     target = pack(model, bond_strengths(model, 1.0, "gsw")[0])
     start, rng = np.zeros(5, np.int32), np.random.default_rng(0)
-    rungs = []
+    replicas = []
     for temperature, splits in ((1.0, 10), (2.0, 0)):  # only the first tries any
         record = Record(*(array[0] for array in new_records(1, 50, 0, 5)))
         plan = Plan(np.ones(1), splits, 0, 1 / temperature, 50, 1)
-        rungs.append(Chain(model, target, plan, start, model.log_posterior(start), record, rng))
-    whole = Ladder(rungs, rng)
+        replicas.append(Chain(model, target, plan, start, model.log_posterior(start), record, rng))
+    whole = ParallelTempering(replicas, rng)
     whole.advance(50)
-    assert whole.swaps_made[0] > 0
-    tried = [rung.record.tally[[SPLITS_TRIED, MERGES_TRIED]].sum() for rung in whole.rungs]
-    assert tried == [500, 0] and not whole.rungs[1].record.tally.any()
+    assert whole.swaps_accepted[0] > 0
+    tried = [replica.record.move_counts[[SPLITS_PROPOSED, MERGES_PROPOSED]].sum() for replica in whole.replicas]
+    assert tried == [500, 0] and not whole.replicas[1].record.move_counts.any()
 
 
 def test_frequencies_of_a_tempered_run(model):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spinseg.parallel.atomic import append, atomic_write, sync, sync_tree, whole_lines
+from spinseg.parallel.atomic import append, atomic_write, complete_lines, sync, sync_tree
 
 SOURCE = Path(__file__).parents[2] / "src" / "spinseg"
 
@@ -99,7 +99,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(mode, tmp_path):
     ],
 )
 def test_a_torn_last_line_is_left_out(data, kept):
-    assert whole_lines(data) == kept
+    assert complete_lines(data) == kept
 
 
 def writers(path):

@@ -13,19 +13,17 @@ from typer.testing import CliRunner
 
 from conftest import PATIENCE, SMALL
 from effort import exhaustive
-from spinseg import cli
-from spinseg._errors import BUG
-from spinseg.parallel.dask import AHEAD, on_cluster
-from spinseg.parallel.processes import Lost
+from spinseg._errors import BUG, TaskFailure
+from spinseg.cli.program import app
+from spinseg.parallel.dask import TASKS_PER_THREAD, run_on_dask
 from spinseg.pictures import PICTURES
-from spinseg.segmentation import batch
 from spinseg.segmentation.batch import segment_file, segment_files
 from spinseg.segmentation.result import Segmentation
 
 FAST = {"sweeps": 10, "chains": 1, "rng": 0, "mask": "mask.png", "preset": "photo"}
 OPTIONS = ["--sweeps", "10", "--chains", "1", "--mask", "mask.png"]
 SOURCES = [f"p{i}.png" for i in range(5)]
-LATCH = threading.Barrier(AHEAD + 1)
+LATCH = threading.Barrier(TASKS_PER_THREAD + 1)
 
 pytestmark = pytest.mark.xdist_group("dask")  # one cluster, one collection done serially
 
@@ -54,7 +52,7 @@ def here(collection, monkeypatch):
 
 def spinseg(*arguments):
     """What `spinseg segment` exits with, its one JSON object, and its lines on standard error."""
-    run = CliRunner().invoke(cli.app, ["segment", *map(str, arguments), "--json", "--quiet"])
+    run = CliRunner().invoke(app, ["segment", *map(str, arguments), "--json", "--quiet"])
     assert run.exception is None or isinstance(run.exception, SystemExit), run.exception
     return run.exit_code, json.loads(run.stdout)["images"], run.stderr.splitlines()
 
@@ -94,7 +92,7 @@ def test_a_worker_lost_after_writing_its_files_costs_nothing(here, cluster):
     assert contents(here / "killed") == contents(here / "serial")
 
 
-def wait_for_the_others(task, heed):
+def wait_for_the_others(task, check_interrupt):
     if task:
         LATCH.wait(timeout=PATIENCE)
     return task
@@ -103,7 +101,7 @@ def wait_for_the_others(task, heed):
 def test_workers_that_come_later_get_work():
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
     with distributed.LocalCluster(n_workers=1, processes=False, **SMALL) as cluster:
-        coming = on_cluster(wait_for_the_others, [0, 0, 0, *[1] * LATCH.parties], cluster.scheduler_address)
+        coming = run_on_dask(wait_for_the_others, [0, 0, 0, *[1] * LATCH.parties], cluster.scheduler_address)
         first = [next(coming)]
         cluster.scale(LATCH.parties)
         cluster.wait_for_workers(LATCH.parties, timeout=PATIENCE)
@@ -112,17 +110,17 @@ def test_workers_that_come_later_get_work():
 
 def test_a_lost_scheduler_loses_no_task_from_sight(monkeypatch):
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
-    monkeypatch.setattr("spinseg.parallel.dask.SECONDS", 1)
+    monkeypatch.setattr("spinseg.parallel.dask.CONNECT_SECONDS", 1)
     with distributed.LocalCluster(n_workers=1, processes=False, **SMALL) as cluster:
-        coming = on_cluster(wait_for_the_others, [0] * 9, cluster.scheduler_address)
+        coming = run_on_dask(wait_for_the_others, [0] * 9, cluster.scheduler_address)
         found = [next(coming)]
         cluster.close()
         found += coming
     assert sorted(index for index, _ in found) == list(range(9))
-    assert found[0][1] == 0 and isinstance(found[-1][1], Lost)
+    assert found[0][1] == 0 and isinstance(found[-1][1], TaskFailure)
 
 
-def fail(task, heed):
+def fail(task, check_interrupt):
     """A mistake of this program, a full disk, a worker that lacks a package, or nothing."""
     if task == "bug":
         np.zeros(2) + np.zeros(3)
@@ -136,7 +134,7 @@ def fail(task, heed):
 def test_an_exception_is_told_with_its_traceback_and_costs_its_task_alone():
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
     with distributed.LocalCluster(n_workers=1, processes=False, **SMALL) as cluster:
-        found = dict(on_cluster(fail, ["bug", "full", "lacking", "one"], cluster.scheduler_address))
+        found = dict(run_on_dask(fail, ["bug", "full", "lacking", "one"], cluster.scheduler_address))
     assert found[3] == "one"
     assert found[0].why.startswith(f"{BUG}: ValueError: operands") and "np.zeros(2) + np.zeros(3)" in found[0].traceback
     assert found[1].why == "[Errno 28] No space left on device" and not found[1].traceback
@@ -145,27 +143,27 @@ def test_an_exception_is_told_with_its_traceback_and_costs_its_task_alone():
 
 def test_a_scheduler_without_workers_is_told_and_given_up(monkeypatch, capsys):
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
-    monkeypatch.setattr("spinseg.parallel.dask.LOOK_SECONDS", 0.05)
-    monkeypatch.setattr("spinseg.parallel.dask.NO_WORKERS_SECONDS", 0.3)
+    monkeypatch.setattr("spinseg.parallel.dask.WORKER_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr("spinseg.parallel.dask.MAX_SECONDS_WITHOUT_WORKERS", 0.3)
     with distributed.LocalCluster(n_workers=0, processes=False, **SMALL) as cluster:
         address = cluster.scheduler_address
-        found = dict(on_cluster(fail, ["one", "two"], address))
+        found = dict(run_on_dask(fail, ["one", "two"], address))
     why = f"the Dask scheduler at {address} had no workers for 0.3 seconds"
-    assert found == {0: Lost(0.0, why), 1: Lost(0.0, why)}
+    assert found == {0: TaskFailure(0.0, why), 1: TaskFailure(0.0, why)}
     line = f"spinseg: the Dask scheduler at {address} has no workers; waiting up to 0.3 seconds\n"
     assert capsys.readouterr().err == line
 
 
 def test_workers_that_come_late_are_waited_for(monkeypatch, capsys):
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
-    monkeypatch.setattr("spinseg.parallel.dask.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("spinseg.parallel.dask.WORKER_CHECK_SECONDS", 0.05)
     with distributed.LocalCluster(n_workers=0, processes=False, **SMALL) as cluster:
 
         def told(line, **others):
             cluster.scale(1)
 
         monkeypatch.setattr("builtins.print", told)
-        assert dict(on_cluster(fail, ["one"], cluster.scheduler_address)) == {0: "one"}
+        assert dict(run_on_dask(fail, ["one"], cluster.scheduler_address)) == {0: "one"}
 
 
 @pytest.mark.parametrize("address", ["nonsense", "tcp://host", "post://host:8786"])
@@ -173,7 +171,7 @@ def test_what_is_no_address_is_refused_at_once(address, monkeypatch):
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
     monkeypatch.setattr(distributed, "Client", None)  # it would leave a thread behind that waits
     with pytest.raises(ValueError, match=r"dask must be the address of a scheduler.*(missing port|unknown address)"):
-        next(on_cluster(wait_for_the_others, [0], address))
+        next(run_on_dask(wait_for_the_others, [0], address))
 
 
 @exhaustive
@@ -201,7 +199,7 @@ def test_going_on_after_an_interruption_ends_as_without_one(here, cluster):
     assert [image["source"] for image in told] == SOURCES and told[0]["n_clusters"] >= 1
     assert [times(here / "out" / name) for name in ("p0", "p1")] == before
     assert contents(here / "out") == contents(here / "serial")
-    run = CliRunner().invoke(cli.app, ["segment", *SOURCES, *going_on, "--dask", "nowhere:1"])
+    run = CliRunner().invoke(app, ["segment", *SOURCES, *going_on, "--dask", "nowhere:1"])
     assert (run.exit_code, run.stdout) == (0, "5 were done before\n")  # and nobody asked for the cluster
 
 
@@ -229,7 +227,7 @@ def test_a_result_of_another_run_does_not_pass_for_done(here, monkeypatch, chang
     keywords = {name: value for name, value in (FAST | changes).items() if value is not None}
     source = keywords.pop("source", "p0.png")
     if "version" in keywords:
-        monkeypatch.setattr(batch, "version", {"spinseg": keywords.pop("version")}.get)
+        monkeypatch.setattr("spinseg.parallel.provenance.version", {"spinseg": keywords.pop("version")}.get)
     [(_, outcome)] = segment_files([source], "serial", keywords, resume=True)
     assert not outcome.done_before and "serial/p0 holds the result of another run" in outcome.error
     assert line.format(here=here) in outcome.error

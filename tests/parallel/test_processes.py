@@ -6,11 +6,11 @@ import os
 import numpy as np
 import pytest
 
-from spinseg._errors import BUG, FailedTask, InvalidInput, Unfinished
-from spinseg.parallel.processes import Lost, in_processes
+from spinseg._errors import BUG, InvalidInput, TaskBug, TaskError, TaskFailure
+from spinseg.parallel.processes import run_in_processes
 
 
-def do(task, heed):
+def do(task, check_interrupt):
     """What a task asks for."""
     if task == "bug":
         np.zeros(2) + np.zeros(3)
@@ -30,37 +30,37 @@ def do(task, heed):
 
 
 def test_an_exception_is_told_with_its_traceback_and_costs_its_task_alone():
-    found = dict(in_processes(do, ["bug", "one", "two"], 1))
+    found = dict(run_in_processes(do, ["bug", "one", "two"], 1))
     assert found[1] == "one" and found[2] == "two"
     assert found[0].why.startswith(f"{BUG}: ValueError: operands could not be broadcast") and "\n" not in found[0].why
     assert "np.zeros(2) + np.zeros(3)" in found[0].traceback and "memory" not in found[0].why
-    error = found[0].error("p1.png")
-    assert isinstance(error, FailedTask) and str(error) == f"p1.png: {found[0].why}"
+    error = found[0].to_exception("p1.png")
+    assert isinstance(error, TaskBug) and str(error) == f"p1.png: {found[0].why}"
     assert "np.zeros(2) + np.zeros(3)" in error.__notes__[0]
 
 
 def test_errors_of_the_machine_and_of_the_input_keep_their_line():
-    found = dict(in_processes(do, ["full", "closed", "wrong", "one"], 1))
+    found = dict(run_in_processes(do, ["full", "closed", "wrong", "one"], 1))
     assert found[0].why == "[Errno 28] No space left on device" and not found[0].traceback
     assert found[1].why.startswith(f"{BUG}: OSError") and found[1].traceback
     assert found[2].why == "beta must be finite; received nan" and not found[2].traceback
-    assert isinstance(found[2].error("a"), Unfinished) and found[3] == "one"
+    assert isinstance(found[2].to_exception("a"), TaskError) and found[3] == "one"
 
 
 def test_only_a_process_that_died_gives_its_exit_code():
-    found = dict(in_processes(do, ["die", "one"], 1))
+    found = dict(run_in_processes(do, ["die", "one"], 1))
     assert found[1] == "one" and not found[0].traceback
     assert found[0].why == "its process ended with exit code 3; perhaps the memory was not enough"
 
 
 def test_a_task_that_is_cut_short_without_a_result_is_no_process_that_died():
-    found = dict(in_processes(do, ["interrupted", "one"], 1))
+    found = dict(run_in_processes(do, ["interrupted", "one"], 1))
     assert found[0].why == "it was interrupted before there was a result" and found[1] == "one"
 
 
 def test_what_cannot_be_sent_back_is_told():
-    found = dict(in_processes(do, ["unpicklable", "one"], 1))
-    assert isinstance(found[0], Lost) and "pickle" in found[0].why and found[1] == "one"
+    found = dict(run_in_processes(do, ["unpicklable", "one"], 1))
+    assert isinstance(found[0], TaskFailure) and "pickle" in found[0].why and found[1] == "one"
 
 
 def not_here():
@@ -75,11 +75,14 @@ class Foreign:
 
 
 def test_what_cannot_be_unpacked_there_is_told():
-    found = dict(in_processes(do, [Foreign(), "one"], 1))
+    found = dict(run_in_processes(do, [Foreign(), "one"], 1))
     assert "KeyError" in found[0].why and "not_here" in found[0].traceback and found[1] == "one"
 
 
 def test_functions_without_a_name_are_sent():
     pytest.importorskip("cloudpickle", reason="the extra [distributed] is not installed")
     more = 5
-    assert dict(in_processes(lambda task, heed: task() + more, [lambda: 1, lambda: 2], 1)) == {0: 6, 1: 7}
+    assert dict(run_in_processes(lambda task, check_interrupt: task() + more, [lambda: 1, lambda: 2], 1)) == {
+        0: 6,
+        1: 7,
+    }

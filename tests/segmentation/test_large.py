@@ -16,19 +16,22 @@ import pytest
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
+import spinseg as ss
 from conftest import PATIENCE, wait_until
 from effort import exhaustive
 from spinseg import cli
-from spinseg._errors import FailedTask, InvalidInput, Unfinished
+from spinseg._errors import InvalidInput, TaskBug, TaskError
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.intensity import value_range
+from spinseg.image.intensity import infer_value_range
 from spinseg.image.picture import as_picture
 from spinseg.image.render import boundaries, paint_edges
 from spinseg.inference.estimates.pairs import separation_probability
+from spinseg.inference.regions import cohesion
 from spinseg.parallel.shared_arrays import shared
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.large.files import create_ome_zarr, ends_of_large, open_large
-from spinseg.segmentation.large.segment_large import open_labels, segment_large
+from spinseg.segmentation.large.files import create_ome_zarr, open_large, value_range_of
+from spinseg.segmentation.large.result import open_labels
+from spinseg.segmentation.large.segment_large import segment_large
 from spinseg.segmentation.large.tiles import Tiling, tile_sites
 
 da = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
@@ -67,14 +70,15 @@ def found(place):
 
 
 def in_this_process(work, tasks, jobs):
-    for place, task in enumerate(tasks):
-        yield place, work(task, None)
+    """Like `run_in_processes`, but exceptions come through."""
+    for index, task in enumerate(tasks):
+        yield index, work(task, None)
 
 
 @pytest.fixture
 def here(monkeypatch):
     """Tiles are done by this process."""
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
 
 
 def ome(path, array, axes, version):
@@ -248,7 +252,7 @@ def test_what_is_written_is_what_was_found(found, image):
     told = check_written(found)
     assert told["shape"] == list(SHAPE) and told["tiles"] == 3 * 4 and told["seed"] == found.seed == 0
     assert told["sites"] == found.model.graph.n_sites and told["edges"] == found.model.graph.n_edges
-    assert told["sweeps"] == 6 and told["detail"] == 0.5
+    assert told["sweeps"] == 6 and told["detail"] == 0.5 and told["verdict"] == found.verdict
     assert open_large(found.folder / "boundary_probability.zarr").shape == (*SHAPE, 1)  # as others find it, too
     assert 1 < found.n_regions < 20
     assert found.separation.shape == (found.model.graph.n_edges,) and 0 < found.separation.max() <= 1
@@ -256,11 +260,36 @@ def test_what_is_written_is_what_was_found(found, image):
     assert labels[40, 40] != labels[120, 160]  # patches that differ most
 
 
+def test_regions_are_described_as_those_of_a_segmentation(found, image):
+    labels, regions = found.labels.compute(), found.regions
+    assert len(regions) == found.n_regions == found.n_clusters and found.diagnostics.verdict == found.verdict
+    assert list(regions[0]) == list(ss.segment(image[:60, :60], sweeps=2, chains=1, rng=0).regions[0])
+    assert [row["area"] for row in regions] == sorted(np.bincount(labels.ravel()).tolist(), reverse=True)
+    assert sum(row["share"] for row in regions) == pytest.approx(1, abs=1e-5)
+    rgb = image.reshape(-1, 3) / 257
+    for row in regions:
+        inside = labels == row["cluster"]
+        rows, columns = np.nonzero(inside)
+        assert row["area"] == rows.size
+        assert row["box"] == [rows.min(), columns.min(), rows.max() + 1, columns.max() + 1]
+        color = [int(row["colour"][i : i + 2], 16) for i in (1, 3, 5)]
+        assert np.allclose(color, rgb[inside.ravel()].mean(axis=0), atol=12)  # the mean in CIELAB is another one
+    sites = numbered(pieces(found.folder)[0])
+    ends = found.partition[found.model.graph.edges]
+    assert sites.max() + 1 == found.partition.size and (ends[:, 0] != ends[:, 1]).any()
+    largest = regions[0]
+    outline = (ends == largest["cluster"]).sum(axis=1) == 1
+    assert largest["boundary"] == pytest.approx(found.separation[outline].mean(), abs=1e-6)
+    assert largest["probability"] == pytest.approx(
+        cohesion(found.chains.labels, found.partition)[largest["cluster"]], abs=1e-6
+    )
+
+
 def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatch):
     with Image.open(found.folder / "overview.png") as overview:
         assert overview.size == SHAPE[::-1]
     monkeypatch.setattr(
-        "spinseg.segmentation.large.segment_large.WIDEST", 45
+        "spinseg.segmentation.large.result.MAX_OVERVIEW_PIXELS", 45
     )  # every fifth pixel, out of step with the tiles
     before = times(found.folder)
     again = segment_large(place / "picture.zarr", found.folder, **FAST)
@@ -277,7 +306,7 @@ def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatc
 def test_neither_tiles_nor_jobs_change_the_labels(found, image, place):
     """One tile in place of twelve, of a Dask array; and twelve tiles by two processes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+        patch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
         one = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256})
     assert check_written(one)["tiles"] == 1
     two = segment_large(place / "picture.zarr", place / "two", **FAST | {"jobs": 2})
@@ -292,7 +321,7 @@ def test_neither_tiles_nor_jobs_change_the_labels(found, image, place):
 @exhaustive
 def test_sites_whose_border_two_tiles_see_differently(here, tmp_path, monkeypatch):
     """Some pairs of sites that touch across a border are no edge of the graph; they are painted all the same."""
-    monkeypatch.setattr("spinseg.segmentation.large.tiles.HALO", 0)  # else they are few
+    monkeypatch.setattr("spinseg.segmentation.large.tiles.HALO_CELLS", 0)  # else they are few
     with Image.open(PICTURES["astronaut"].path) as astronaut:
         photograph = np.array(astronaut.convert("RGB"))[:200, :300]
     found = segment_large(da.from_array(photograph), tmp_path, **FAST | {"n_sites": 400, "detail": 1})
@@ -301,15 +330,17 @@ def test_sites_whose_border_two_tiles_see_differently(here, tmp_path, monkeypatc
     assert edges - set(map(tuple, found.model.graph.edges.tolist()))
 
 
-SAME_RUN = "out must be an empty folder, or one of the same run (name another folder, or remove this one); received "
+SAME_RUN_RULE = (
+    "out must be an empty folder, or one of the same run (name another folder, or remove this one); received "
+)
 
 
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"image": "other.zarr"}, SAME_RUN + "'{out}, a run with source"),
-        ({"tile": 80}, SAME_RUN + "'{out}, a run with side 64'"),
-        ({"n_sites": 90}, SAME_RUN + "'{out}, a run with cells"),
+        ({"image": "other.zarr"}, SAME_RUN_RULE + "'{out}, another run (picture "),
+        ({"tile": 80}, SAME_RUN_RULE + "'{out}, another run (side 64, not 80)'"),
+        ({"n_sites": 90}, SAME_RUN_RULE + "'{out}, another run (cells "),
         ({"rng": 1}, "rng must be the seed of the run in {out}, 0; received 1"),
     ],
     ids=["picture", "tile", "sites", "seed"],
@@ -348,7 +379,7 @@ def test_another_sampling_keeps_the_tiles(found, place):
 
 
 def test_sites_that_are_gone_are_made_again_and_a_picture_that_was_replaced_is_told(image, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image)
     found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     shutil.rmtree(tmp_path / "out" / "sites.zarr")
@@ -356,13 +387,15 @@ def test_sites_that_are_gone_are_made_again_and_a_picture_that_was_replaced_is_t
     check_written(again)
     assert np.array_equal(again.partition, found.partition)
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 2, overwrite=True)
-    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of the same run .* written again'$"):
+    with pytest.raises(
+        ValueError, match=r"^out must be an empty folder, or one of the same run .* written again since\)'$"
+    ):
         segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
 
 
 def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, monkeypatch):
     """Hot pixels, and a bright corner that only some tiles show, change nothing of the range of the others."""
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
     seen = []
     monkeypatch.setattr(
         "spinseg.segmentation.large.segment_large.tile_sites",
@@ -371,7 +404,7 @@ def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, mo
     deep = image // 16
     deep[3, 4] = deep[90, 100:103] = 65535
     found = segment_large(da.from_array(deep), tmp_path / "deep", **FAST)
-    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["ends"]
+    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["value_range"]
     assert 0 <= ends[0] < 500 and 3000 < ends[1] <= 4095
     assert found.n_regions > 1 and check_written(found)
     whole = as_picture(deep, channel_axis=-1)
@@ -382,17 +415,17 @@ def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, mo
 
 
 def test_a_run_that_goes_on_keeps_its_range(image, place, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 16)
     found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     (tmp_path / "out" / "tiles" / "000001.npz").unlink()
-    monkeypatch.setattr("spinseg.segmentation.large.run.ends_of_large", lambda *_: 1 / 0)  # it is not found anew
+    monkeypatch.setattr("spinseg.segmentation.large.run.value_range_of", lambda *_: 1 / 0)  # it is not found anew
     again = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     assert np.array_equal(again.partition, found.partition)
 
 
 def test_the_range_of_a_large_picture_is_found_from_some_places(monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.large.files.PLACE", 16)
+    monkeypatch.setattr("spinseg.segmentation.large.files.SAMPLE_PIXELS", 16)
     rng = np.random.default_rng(0)
     picture = rng.integers(1000, 3000, (500, 400, 2)).astype(np.uint16)
     read = []
@@ -402,15 +435,15 @@ def test_the_range_of_a_large_picture_is_found_from_some_places(monkeypatch):
         dtype="u2",
         meta=picture[:0, :0],
     )
-    low, high = ends_of_large(asked)
+    low, high = value_range_of(asked)
     assert 1000 <= low < 1050 and 2950 < high < 3000
-    assert (low, high) == ends_of_large(asked) and sum(read) < 2 * picture.size
-    assert ends_of_large(da.from_array(picture.astype(np.uint8))) == (0, 255)
-    assert ends_of_large(da.from_array(picture[:100, :120])) == value_range(picture[:100, :120])
+    assert (low, high) == value_range_of(asked) and sum(read) < 2 * picture.size
+    assert value_range_of(da.from_array(picture.astype(np.uint8))) == (0, 255)
+    assert value_range_of(da.from_array(picture[:100, :120])) == infer_value_range(picture[:100, :120])
 
 
 def test_a_generator_gives_the_seed(place, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large._do_tiles", lambda *_: 1 / 0)
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large._make_tiles", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         segment_large(place / "picture.zarr", tmp_path, **FAST | {"rng": np.random.default_rng(3)})
     assert json.loads((tmp_path / "plan.json").read_text())["seed"] == np.random.default_rng(3).integers(2**63)
@@ -424,6 +457,9 @@ def test_other_channels_and_shapes(n_channels, here, tmp_path, capsys):
     found = segment_large(flat, tmp_path, **FAST | {"n_sites": 12, "sweeps": 2}, progress=seen.append)
     assert seen and capsys.readouterr() == ("", "")  # who listens is told, and nobody else
     assert check_written(found)["regions"] == 1 and not found.labels.compute().any()
+    (region,) = found.regions
+    assert region["box"] == [0, 0, 65, 30] and region["area"] == 65 * 30 and region["boundary"] is None
+    assert region["colour"] == {1: "#4d4d4d", 2: None}[n_channels]
 
 
 def started(*arguments):
@@ -512,7 +548,7 @@ def test_a_damaged_part_of_a_picture_gets_one_line(image, tmp_path, capfd):
     """What is finished by then is kept, and no process is left behind that waits."""
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image, chunks=(50, 60, 3))
     (tmp_path / "picture.zarr" / "c" / "2" / "3" / "0").write_bytes(b"nonsense")
-    with pytest.raises(Unfinished) as told:
+    with pytest.raises(TaskError) as told:
         segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     assert not multiprocessing.active_children() and capfd.readouterr() == ("", "")
     assert (
@@ -528,14 +564,14 @@ def broken(*arguments):
     return np.zeros(2) + np.zeros(3)
 
 
-def break_tiles(task, heed, **others):
+def break_tiles(task, check_interrupt, **others):
     """A tile where the mistake is."""
     broken()
 
 
 def test_a_bug_with_a_tile_shows_itself(place, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large._do_tile", break_tiles)
-    with pytest.raises(FailedTask, match=r"tile 0: this is a bug in spinseg, .*: ValueError: operands could") as told:
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large._make_tile", break_tiles)
+    with pytest.raises(TaskBug, match=r"tile 0: this is a bug in spinseg, .*: ValueError: operands could") as told:
         segment_large(place / "picture.zarr", tmp_path / "out", **FAST)
     assert "in break_tiles" in told.value.__notes__[0] and not multiprocessing.active_children()
 

@@ -7,7 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
-from spinseg.segmentation.large.segment_large import open_labels, segment_large
+from spinseg.segmentation.large.result import open_labels
+from spinseg.segmentation.large.segment_large import segment_large
 
 zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
 da = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
@@ -29,7 +30,7 @@ def in_this_process(work, tasks, jobs):
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     """Tiles are done by this process."""
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
 
 
 def noise(seed=0):
@@ -43,7 +44,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     zarr.create_array(str(folder / "picture.zarr"), data=noise(), chunks=(50, 60, 3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spinseg.segmentation.large.segment_large.in_processes", in_this_process)
+        patch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
         segment_large(folder / "picture.zarr", folder / "whole", **FAST)
     return folder
 
@@ -118,7 +119,9 @@ def test_a_damaged_plan_is_written_again_from_the_tiles(how, place, out, capsys)
 def test_a_damaged_plan_does_not_make_another_run_pass(place, out):
     (out / "plan.json").write_bytes(b"")
     before = contents(out)
-    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of the same run .* with side 64'$"):
+    with pytest.raises(
+        ValueError, match=r"^out must be an empty folder, or one of the same run .* another run \(side 64, not 80\)'$"
+    ):
         segment_large(place / "picture.zarr", out, **FAST | {"tile": 80})
     with pytest.raises(ValueError, match=r"^rng must be the seed of the run in .*, 0; received 1$"):
         segment_large(place / "picture.zarr", out, **FAST | {"rng": 1})
@@ -194,7 +197,7 @@ def test_sites_and_labels_reach_the_disk_before_what_says_that_they_are_done(pla
 
 
 def test_an_old_result_is_gone_before_labels_are_written_again(place, out, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large._write", lambda *_: 1 / 0)
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large.write_images", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         segment_large(place / "picture.zarr", out, **FAST | {"sweeps": 5})
     assert not (out / "result.json").exists()
@@ -240,7 +243,7 @@ def test_a_picture_that_was_written_again_in_place_is_told(kind, tmp_path, capsy
         segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
     rule = "out must be an empty folder, or one of the same run (name another folder, or remove this one)"
     assert str(told.value).startswith(f"{rule}; received ")
-    assert str(told.value).endswith("a run of the picture before it was written again'")
+    assert str(told.value).endswith("another run (picture was written again since)'")
     assert contents(tmp_path / "out") == before and capsys.readouterr().err == ""
 
 
@@ -257,15 +260,17 @@ def test_what_others_add_to_a_group_of_zarr_changes_no_picture(tmp_path):
 def test_a_dask_array_of_other_numbers_is_told(tmp_path):
     segment_large(da.from_array(noise(0)), tmp_path, **FAST)
     segment_large(da.from_array(noise(0)), tmp_path, **FAST)
-    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of the same run .* with source a Dask"):
+    with pytest.raises(
+        ValueError, match=r"^out must be an empty folder, or one of the same run .* another run \(picture a Dask"
+    ):
         segment_large(da.from_array(noise(1)), tmp_path, **FAST)
 
 
 def test_a_run_of_another_version_is_told(place, out, monkeypatch):
     before, ours = contents(out), json.loads((out / "plan.json").read_text())["spinseg"]
-    monkeypatch.setattr("spinseg.segmentation.large.run.version", lambda name: "99.0")
+    monkeypatch.setattr("spinseg.parallel.provenance.version", lambda name: "99.0")
     with pytest.raises(
-        ValueError, match=rf"\(name another folder, or remove this one\); .* a run with spinseg {ours}'$"
+        ValueError, match=rf"\(name another folder, or remove this one\); .* another run \(spinseg {ours}, not 99.0\)'$"
     ):
         segment_large(place / "picture.zarr", out, **FAST)
     assert contents(out) == before

@@ -1,9 +1,7 @@
-"""Pixels and voxels as sites: the graph, couplings by contrast, the coarse start, and the sampler of many sites."""
+"""Pixels and voxels as sites: segmentations, the coarse start, and how many draws are kept."""
 
 import inspect
-import itertools
 import json
-import math
 import re
 
 import numpy as np
@@ -15,17 +13,16 @@ from typer.testing import CliRunner
 import spinseg as ss
 import spinseg.segmentation.segment as module
 from effort import exhaustive
-from spinseg import cli
-from spinseg.image.adjacency import RegionAdjacency, grid_graph
-from spinseg.image.picture import as_picture
-from spinseg.image.superpixels import superpixels
+from spinseg.cli.program import app
+from spinseg.image.adjacency import grid_graph
 from spinseg.inference import sampler
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.batch import FILES
-from spinseg.segmentation.image_model import _by_contrast
-from spinseg.segmentation.settings import AT_ANY_CONTRAST, AT_NO_CONTRAST, PHOTO_OF_PIXELS, PRESETS
-
-SHAPES = [(1, 1), (1, 6), (5, 1), (4, 5), (1, 1, 1), (3, 1, 4), (2, 3, 4), (3, 4, 3)]
+from spinseg.segmentation.presets import (
+    PHOTO_OF_PIXELS,
+    PRESETS,
+    changed_settings,
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,106 +34,6 @@ def picture():
 @pytest.fixture(scope="module")
 def found(picture):
     return ss.segment(picture, sites="pixels", sweeps=12, regions=False, rng=3)
-
-
-# ---- the graph -------------------------------------------------------------------------------------------------------
-
-
-def masks(shape):
-    """None, all, holes, one pixel, and pixels that touch nothing."""
-    rng = np.random.default_rng(len(shape))
-    yield None
-    yield np.ones(shape, bool)
-    for share in (0.4, 0.8):
-        inside = rng.random(shape) < share
-        inside.flat[-1] = True
-        yield inside
-    alone = np.zeros(shape, bool)
-    alone.flat[alone.size // 2] = True
-    yield alone
-    yield np.indices(shape).sum(axis=0) % 2 == 0
-
-
-def pairs(shape, connectivity, inside):
-    """Pairs of neighbours by their sites in reading order, found by comparing all pixels, and how far apart they are."""
-    pixels = [pixel for pixel in np.ndindex(*shape) if inside is None or inside[pixel]]
-    found = {}
-    for (i, a), (j, b) in itertools.combinations(enumerate(pixels), 2):
-        apart = [abs(x - y) for x, y in zip(a, b, strict=True)]
-        if max(apart) == 1 and sum(apart) <= connectivity:
-            found[i, j] = math.sqrt(sum(apart))
-    return len(pixels), found
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_the_grid_joins_just_the_neighbours_of_each_pixel(shape):
-    for connectivity, inside in itertools.product(range(1, len(shape) + 1), masks(shape)):
-        graph = grid_graph(shape, connectivity=connectivity, inside=inside)
-        n_sites, expected = pairs(shape, connectivity, inside)
-        assert graph.n_sites == n_sites
-        assert [tuple(edge) for edge in graph.edges.tolist()] == sorted(expected)
-        assert graph.edges.dtype == np.int32
-
-
-@pytest.mark.parametrize("wrong", [0, 3, 1.5, "two"])
-def test_the_grid_refuses_neighbours_along_axes_that_there_are_not(wrong):
-    with pytest.raises(ValueError, match="connectivity must be "):
-        grid_graph((3, 4), connectivity=wrong)
-
-
-# ---- couplings by contrast -------------------------------------------------------------------------------------------
-
-
-# What a straight boundary cuts for each pixel of its length: all neighbours on its other side, over their distance.
-ROOT2, ROOT3 = math.sqrt(2), math.sqrt(3)
-CUT = {(2, 1): 1, (2, 2): 1 + 2 / ROOT2, (3, 1): 1, (3, 2): 1 + 4 / ROOT2, (3, 3): 1 + 4 / ROOT2 + 4 / ROOT3}
-
-
-def contrast(image, connectivity, inside=None):
-    """Edges and couplings, as a picture with pixels as sites has them."""
-    seen = as_picture(image, channel_axis=-1)
-    sites = superpixels(seen, kind="pixels", mask=inside)
-    graph = grid_graph(seen.shape, connectivity=connectivity, inside=inside)
-    return (
-        seen,
-        graph.edges,
-        _by_contrast(seen, sites, RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None), connectivity),
-    )
-
-
-@pytest.mark.parametrize("shape", [(1, 7, 3), (6, 5, 3), (3, 4, 5, 3), (3, 4, 5)], ids=str)
-def test_couplings_fall_with_contrast_and_distance(shape):
-    image = np.random.default_rng(2).random(shape)
-    for connectivity, inside in itertools.product(range(1, len(shape)), masks(shape[:-1])):
-        seen, edges, beta = contrast(image, connectivity, inside)
-        _, apart = pairs(shape[:-1], connectivity, inside)
-        colours = seen.colours.astype(float)[... if inside is None else inside].reshape(-1, seen.n_channels)
-        squares = {(i, j): ((colours[i] - colours[j]) ** 2).sum() for i, j in apart}
-        usual = np.mean(list(squares.values())) if squares else 1.0
-        assert beta.dtype == np.float64 and beta.shape == (len(apart),)
-        for edge, value in zip(map(tuple, edges.tolist()), beta, strict=True):
-            falling = AT_NO_CONTRAST * math.exp(-squares[edge] / (2 * usual))
-            cut = CUT[len(shape) - 1, connectivity] * apart[edge]
-            assert value == pytest.approx((AT_ANY_CONTRAST + falling) / cut, rel=1e-5)
-    if len(shape) == 4:
-        assert {round(d**2) for d in apart.values()} <= {1, 2, 3}
-
-
-def test_in_a_flat_picture_every_coupling_is_the_strongest():
-    _, edges, beta = contrast(np.full((4, 5, 3), 0.3), 2)
-    steps = np.where(np.isin(edges[:, 1] - edges[:, 0], (1, 5)), 1.0, math.sqrt(2))
-    np.testing.assert_allclose(beta, (AT_ANY_CONTRAST + AT_NO_CONTRAST) / (CUT[2, 2] * steps))
-    assert contrast(np.full((1, 1, 3), 0.3), 1)[2].shape == (0,)
-
-
-@pytest.mark.parametrize("shape", [(300, 300), (60, 60, 60)], ids=str)
-def test_a_straight_boundary_costs_the_same_whatever_the_connectivity(shape):
-    half = (np.arange(shape[0]) < shape[0] // 2).reshape(-1, *[1] * (len(shape) - 1)) & np.ones(shape, bool)
-    costs = []
-    for connectivity in range(1, len(shape) + 1):
-        _, edges, beta = contrast(np.full((*shape, 3), 0.3), connectivity)
-        costs.append(beta[half.ravel()[edges[:, 0]] != half.ravel()[edges[:, 1]]].sum())
-    np.testing.assert_allclose(costs, costs[0], rtol=0.03)  # at the ends of the boundary neighbours are missing
 
 
 # ---- segmentations ---------------------------------------------------------------------------------------------------
@@ -308,7 +205,7 @@ def test_ctrl_c_while_pixels_are_sampled(picture, tmp_path):
     with pytest.raises(ss.SegmentationInterrupted) as stopped:
         ss.segment(picture, sites="pixels", sweeps=40_000, rng=0, progress=stop_at(80_000))
     kept = stopped.value.segmentation
-    assert kept.interrupted and kept.chains.n_sweeps < 40_000 and kept.settings.of_pixels
+    assert kept.interrupted and kept.chains.n_sweeps < 40_000 and kept.settings.sites_are_pixels
     assert_of_pixels(kept, picture.shape[:2])
     assert kept.n_clusters > 1  # the coarse start at least
     kept.save(tmp_path)
@@ -323,9 +220,9 @@ def test_ctrl_c_while_the_coarse_segmentation_runs(picture, tmp_path):
     with pytest.raises(ss.SegmentationInterrupted) as stopped:
         ss.segment(path, sites="pixels", sweeps=5, mask=inside, channel_axis=-1, rng=0, progress=stop_at(400))
     kept = stopped.value.segmentation
-    assert kept.interrupted and not kept.settings.of_pixels
+    assert kept.interrupted and not kept.settings.sites_are_pixels
     assert ((kept.labels >= 0) == inside).all()
-    assert kept.repeat == f"ss.segment({str(path)!r}, channel_axis=-1, mask=mask, rng=0)"
+    assert kept.python_code == f"ss.segment({str(path)!r}, channel_axis=-1, mask=mask, rng=0)"
     kept.save(tmp_path / "out")
     told = json.loads((tmp_path / "out" / "result.json").read_text())
     assert told["interrupted"] and told["source"] == str(path) and told["settings"]["sites"] == "watershed"
@@ -346,10 +243,10 @@ def test_ctrl_c_while_the_coarse_segmentation_runs(picture, tmp_path):
 )
 def test_the_line_of_python_repeats_the_run(picture, keywords):
     found = ss.segment(picture, sites="pixels", sweeps=3, rng=7, **keywords)
-    assert found.settings.changes().keys() == {"sites", "sweeps"} | keywords.keys() - {"preset"}
-    assert found.settings.changes().keys() <= inspect.signature(module.segment).parameters.keys()
-    again = eval(found.repeat, {"ss": ss, "image": picture})
-    assert again.settings.of_pixels
+    assert changed_settings(found.settings).keys() == {"sites", "sweeps"} | keywords.keys() - {"preset"}
+    assert changed_settings(found.settings).keys() <= inspect.signature(module.segment).parameters.keys()
+    again = eval(found.python_code, {"ss": ss, "image": picture})
+    assert again.settings.sites_are_pixels
     np.testing.assert_array_equal(again.chains.labels, found.chains.labels)
     np.testing.assert_array_equal(again.labels, found.labels)
 
@@ -373,7 +270,7 @@ def test_the_command_takes_pixels(picture, tmp_path):
     Image.fromarray(picture).save(path)
     out = ["--out", str(tmp_path), "--sweeps", "3", "--chains", "1", "--json"]
     segment = ["segment", str(path), "--site-kind", "pixels", *out]
-    run = CliRunner().invoke(cli.app, [*segment, "--min-size", "4"])
+    run = CliRunner().invoke(app, [*segment, "--min-size", "4"])
     assert run.exit_code == 0, run.output
     told = json.loads(run.stdout)["images"][0]
     assert told["n_sites"] == 48 * 60 and told["settings"]["sites"] == "pixels"
@@ -381,7 +278,7 @@ def test_the_command_takes_pixels(picture, tmp_path):
     prior = ss.TemperedProcess(1e-6, min_size=4)
     expected = ss.segment(path, sites="pixels", prior=prior, sweeps=3, chains=1, rng=0)
     np.testing.assert_array_equal(imread(tmp_path / "coffee" / "labels.tif"), expected.labels)
-    run = CliRunner().invoke(cli.app, [*segment, "--sites", "9", "--overwrite"])
+    run = CliRunner().invoke(app, [*segment, "--sites", "9", "--overwrite"])
     assert str(run.exception) == "n_sites must be None where every pixel is a site; received 9" and not run.stdout
 
 
@@ -389,7 +286,7 @@ def test_the_command_takes_pixels(picture, tmp_path):
 
 
 def test_a_segmentation_keeps_as_many_draws_as_fit(picture, monkeypatch):
-    monkeypatch.setattr(sampler, "MANY_LABELS", 7 * 2 * 48 * 60)
+    monkeypatch.setattr(sampler, "MAX_LABELS", 7 * 2 * 48 * 60)
     found = ss.segment(picture, "paper", sites="pixels", sweeps=40, chains=2, rng=0)
     assert found.chains.labels.shape == (2, 6, 48 * 60) and found.chains.thin == 3
     assert found.chains.n_sweeps == 40 and found.chains.burn_in == 20
@@ -399,4 +296,4 @@ def test_the_settings_of_pixels_differ_in_what_they_must():
     usual, pixels = vars(PRESETS["photo"]), vars(PHOTO_OF_PIXELS)
     changed = {name for name in usual if usual[name] != pixels[name]}
     assert changed == {"sites", "likelihood", "count_weight", "phi", "prior", "beta", "init"}
-    assert PHOTO_OF_PIXELS.changes() == {"sites": "pixels"}
+    assert changed_settings(PHOTO_OF_PIXELS) == {"sites": "pixels"}

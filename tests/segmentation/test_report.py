@@ -15,8 +15,8 @@ from scipy import ndimage
 import spinseg as ss
 from spinseg.image.picture import as_picture, cielab
 from spinseg.segmentation.report import report
-from spinseg.segmentation.report.charts import N_COLOURS, bars, lines
-from spinseg.segmentation.report.pictures import MOST_NUMBERS, place_inside
+from spinseg.segmentation.report.charts import N_COLORS, bar_chart, line_chart
+from spinseg.segmentation.report.pictures import MAX_NUMBERS, central_pixel
 
 PAGE = files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8")
 
@@ -80,7 +80,7 @@ def test_a_plain_sentence_stands_before_the_verdict(segmented, agree, colour, he
     text = page(segmented, agree=agree, verdict="R-hat <is> what it is.")
     bar = re.search(r'<div class="notice (\w+)"><p class="headline">(.*?)</p><p class="fine">(.*?)</p></div>', text)
     assert bar[1] == colour and bar[2].startswith(headline) and bar[3] == "R-hat &lt;is&gt; what it is."
-    assert ("hold for the surroundings of this segmentation only" in seen(text)) is (agree is False)
+    assert ("describe partitions near this segmentation only" in seen(text)) is (agree is False)
 
 
 def test_a_summary_that_does_not_say_whether_chains_agree_is_shown(segmented):
@@ -125,9 +125,11 @@ def test_captions_tell_which_clusters_and_which_sweeps_are_counted(segmented):
     assert f"{segmented.n_clusters} clusters after cutting into regions" in text
     assert f"before clusters are cut into regions, of which the segmentation has {len(segmented.regions)}" in text
     assert text.count("burn-in (shaded) included") == 2 and "its share of the sweeps after the burn-in" in text
-    whole = ss.segment(blocks(), rng=0, sweeps=20, regions=False)
-    text = seen(page(whole))
-    assert f"{whole.n_clusters} clusters in {len(whole.regions)} regions" in text and "cut into regions" not in text
+    unbroken = ss.segment(blocks(), rng=0, sweeps=20, regions=False)
+    text = seen(page(unbroken))
+    assert (
+        f"{unbroken.n_clusters} clusters in {len(unbroken.regions)} regions" in text and "cut into regions" not in text
+    )
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------
@@ -157,8 +159,8 @@ def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
     )
     assert text.count("<img") == 4 and len(numbers(text)) == (0 if inside == "none" else 1)
     outlined = re.findall(r'src="data:image/\w+;base64,([^"]*)"', text)[2]
-    colours = np.asarray(Image.open(io.BytesIO(base64.b64decode(outlined))).convert("RGB"))
-    assert max(colours.shape) <= 1000 and (colours < 255).any() == (inside != "none")  # one pixel is seen as well
+    colors = np.asarray(Image.open(io.BytesIO(base64.b64decode(outlined))).convert("RGB"))
+    assert max(colors.shape) <= 1000 and (colors < 255).any() == (inside != "none")  # one pixel is seen as well
 
 
 def test_every_region_has_its_number_well_inside(segmented):
@@ -186,7 +188,7 @@ def test_only_the_largest_regions_are_numbered_and_not_on_the_saved_overlay(segm
         for i in range(30)
     ]
     text = page(segmented, labels=labels, regions=regions)
-    assert sorted(numbers(text)) == list(range(MOST_NUMBERS)) and "(the largest)" in text
+    assert sorted(numbers(text)) == list(range(MAX_NUMBERS)) and "(the largest)" in text
     segmented.save(tmp_path)
     drawn = np.asarray(Image.open(tmp_path / "overlay.png"))
     np.testing.assert_array_equal(drawn, ss.image.render.overlay(segmented.picture, segmented.labels))
@@ -204,11 +206,11 @@ def test_planes_of_a_volume_are_numbered_where_clusters_are_regions(segmented):
 def test_a_place_inside_is_in_the_thick_part_and_near_the_middle():
     key = np.zeros((30, 60), bool)
     key[14:16, :40] = key[5:25, 40:] = True
-    row, column = place_inside(key)
+    row, column = central_pixel(key)
     assert 12 <= row <= 17 and column >= 45
-    row, column = place_inside(np.ones((9, 101), bool))
+    row, column = central_pixel(np.ones((9, 101), bool))
     assert (row, column) == (4, 50)
-    assert place_inside(np.ones((1, 1), bool)) == (0, 0)
+    assert central_pixel(np.ones((1, 1), bool)) == (0, 0)
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def test_a_long_table_ends_by_saying_where_the_rest_is(segmented):
 # ---- charts ----------------------------------------------------------------------------------------------------------
 
 
-def upward(chart):
+def y_ticks(chart):
     """The numbers of the axis that goes up."""
     return [unescape(text) for text in re.findall(r'text-anchor="end">([^<]*)</text>', chart)]
 
@@ -240,40 +242,40 @@ def upward(chart):
 @pytest.mark.parametrize("base", [0, 5000, -123456])
 def test_ticks_can_be_told_apart_and_lie_where_they_say(base, scale):
     values = base + scale * np.linspace(0, 1, 50)[None]
-    ticks = upward(lines(values, "x"))
+    ticks = y_ticks(line_chart(values, "x"))
     assert 2 <= len(ticks) <= 7 and len(set(ticks)) == len(ticks) and "-0" not in [t.rstrip("0.") for t in ticks]
     steps = np.diff([float(tick.replace(",", "")) for tick in ticks])
     assert np.allclose(steps, steps[0], rtol=1e-6) and steps[0] > 0
 
 
 def test_a_narrow_range_gets_the_digits_it_needs():
-    assert upward(lines(5000 + np.linspace(0, 0.05, 9)[None], "x")) == ["5,000.00", "5,000.02", "5,000.04"]
+    assert y_ticks(line_chart(5000 + np.linspace(0, 0.05, 9)[None], "x")) == ["5,000.00", "5,000.02", "5,000.04"]
 
 
 @pytest.mark.parametrize("counts", [[[3]], [[3, 3]], [[3, 4]], [[1, 2, 3]], [[9, 250, 40]]])
 def test_numbers_of_clusters_and_sweeps_are_whole(counts):
-    chart = lines(np.array(counts, np.int32), "x")
+    chart = line_chart(np.array(counts, np.int32), "x")
     assert all(re.fullmatch(r"[\d,]+|sweep", text) for text in texts(chart))
-    assert len(set(upward(chart))) == len(upward(chart)) >= 2
+    assert len(set(y_ticks(chart))) == len(y_ticks(chart)) >= 2
 
 
 def test_values_that_differ_by_rounding_only_are_level():
     drift = 10235.3 + 1e-8 * np.random.default_rng(0).random((2, 40))
-    assert max(map(len, upward(lines(drift, "x")))) <= len("10,235.5")
+    assert max(map(len, y_ticks(line_chart(drift, "x")))) <= len("10,235.5")
 
 
 def test_no_sweeps_and_no_draws_give_a_chart_that_says_so():
-    assert texts(lines(np.zeros((2, 0)), "x")) == ["no sweep was finished"]
-    assert texts(bars({}, "x", "clusters")) == ["nothing was drawn"]
-    assert "nan" not in lines(np.full((1, 3), -np.inf), "x")
+    assert texts(line_chart(np.zeros((2, 0)), "x")) == ["no sweep was finished"]
+    assert texts(bar_chart({}, "x", "clusters")) == ["nothing was drawn"]
+    assert "nan" not in line_chart(np.full((1, 3), -np.inf), "x")
 
 
 @pytest.mark.parametrize("n_chains", [1, 2, 4, 8, 9, 20])
 def test_a_legend_names_the_chains_while_each_has_a_colour(n_chains):
-    chart = lines(np.arange(10.0) + np.zeros((n_chains, 1)), "x")
+    chart = line_chart(np.arange(10.0) + np.zeros((n_chains, 1)), "x")
     used = re.findall(r'class="line (c\d)"', chart)
     assert len(used) == n_chains
-    if 2 <= n_chains <= N_COLOURS:
+    if 2 <= n_chains <= N_COLORS:
         assert texts(chart)[-n_chains - 1 :] == ["chain", *map(str, range(1, n_chains + 1))]
         assert re.findall(r'class="key (c\d)"', chart) == used == [f"c{i}" for i in range(n_chains)]
     else:
@@ -283,32 +285,32 @@ def test_a_legend_names_the_chains_while_each_has_a_colour(n_chains):
 def test_all_text_lies_within_the_chart():
     for values in (-1.5e6 + 0.7 * np.arange(8 * 9).reshape(8, 9), np.arange(16).reshape(8, 2)):
         for x, y, anchor, text in re.findall(
-            r'<text x="([-\d.]+)" y="([-\d.]+)" text-anchor="(\w+)">([^<]*)<', lines(values, "x")
+            r'<text x="([-\d.]+)" y="([-\d.]+)" text-anchor="(\w+)">([^<]*)<', line_chart(values, "x")
         ):
             start = float(x) - {"start": 0, "middle": 0.5, "end": 1}[anchor] * 7 * len(text)
             assert start >= 0 and start + 7 * len(text) <= 360 and 10 <= float(y) <= 200
 
 
 def test_lines_that_leave_the_range_are_cut_off():
-    chart = lines(np.array([[-1e6, -1e6, -1e6, 1.3, 2.0, 1.5, 1.2]]), "x", shaded=4)
+    chart = line_chart(np.array([[-1e6, -1e6, -1e6, 1.3, 2.0, 1.5, 1.2]]), "x", shaded=4)
     path = re.search(r'class="line c0" d="([^"]*)"', chart)[1]
     assert path.count("M") == 1 and path.count("L") == 4  # from the last one below on
-    early = lines(np.array([[1.0, 2.0, 3.0]]), "x", shaded=3)  # within the burn-in all of it counts
-    assert upward(early)[-1] == "3.0"
+    early = line_chart(np.array([[1.0, 2.0, 3.0]]), "x", shaded=3)  # within the burn-in all of it counts
+    assert y_ticks(early)[-1] == "3.0"
 
 
 def colour_sets():
     """The grounds and the colours of lines, in light and in dark, as the page has them."""
     for theme in re.findall(r":root \{(.*?)\}", PAGE, re.DOTALL):
         values = dict(re.findall(r"--(\w+): (#\w{6});", theme))
-        yield values["ground"], [values[f"c{i}"] for i in range(N_COLOURS)]
+        yield values["ground"], [values[f"c{i}"] for i in range(N_COLORS)]
 
 
 def test_the_colours_of_chains_differ_from_each_other_and_from_the_ground():
     themes = list(colour_sets())
     assert len(themes) == 2
-    for ground, colours in themes:
-        codes = np.array([list(bytes.fromhex(c[1:])) for c in [ground, *colours]], np.uint16) * 257
+    for ground, colors in themes:
+        codes = np.array([list(bytes.fromhex(c[1:])) for c in [ground, *colors]], np.uint16) * 257
         places = cielab(codes)
         gaps = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))
         assert gaps.min() > 35 and np.abs(places[1:, 0] - places[0, 0]).min() > 30

@@ -7,13 +7,13 @@ from scipy.ndimage import gaussian_filter
 
 from effort import exhaustive
 from spinseg.image.adjacency import edge_means, region_adjacency
-from spinseg.image.boundary.log_odds import SLOPE_SCALE
-from spinseg.image.features import Codebook, gradient, site_histograms, site_means, site_sizes
-from spinseg.image.intensity import value_range
+from spinseg.image.boundary.log_odds import GRADIENT_SCALE
+from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_means, site_sizes
+from spinseg.image.intensity import infer_value_range
 from spinseg.image.picture import as_picture
-from spinseg.image.superpixels import RELIEF_SCALE, flooded, superpixels
+from spinseg.image.superpixels import RELIEF_SCALE, seeded_watershed, superpixels
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.large.tiles import HALO, Tiling, gathered, tile_sites
+from spinseg.segmentation.large.tiles import HALO_CELLS, Tiling, merge_tiles, tile_sites
 
 SHAPES = [((150, 210), 64), ((64, 128), 64), ((40, 50), 64), ((1, 200), 64), ((200, 1), 70), ((65, 63), 64)]
 
@@ -33,11 +33,13 @@ def by_tiles(image, n_sites, side):
     """The tiling of a picture, the site of every pixel by its cell, and what is known of the sites."""
     tiling = Tiling.of(image.shape[:2], n_sites, side)
     book = codebook(image)
-    cells, parts, ends = np.full(tiling.shape, -1, np.int32), [], value_range(image)
+    cells, parts, ends = np.full(tiling.shape, -1, np.int32), [], infer_value_range(image)
     for tile in tiling.tiles():
-        cells[tile.own], part = tile_sites(as_picture(image[tile.read], channel_axis=-1, ends=ends), tile, tiling, book)
+        cells[tile.own], part = tile_sites(
+            as_picture(image[tile.read], channel_axis=-1, value_range=ends), tile, tiling, book
+        )
         parts.append(part)
-    return tiling, cells, gathered(iter(parts), tiling.n_cells, len(book))
+    return tiling, cells, merge_tiles(iter(parts), tiling.n_cells, len(book))
 
 
 def codebook(image):
@@ -46,8 +48,10 @@ def codebook(image):
 
 def at_once(image, tiling):
     """The cell whose lowest pixel floods each pixel, the whole picture at once."""
-    relief = gradient(as_picture(image, channel_axis=-1).colours, RELIEF_SCALE) + tiling.bowls(whole(tiling.shape))
-    return flooded(relief, tiling.cells_of(whole(tiling.shape)))
+    relief = gradient_magnitude(as_picture(image, channel_axis=-1).colors, RELIEF_SCALE) + tiling.basins(
+        whole(tiling.shape)
+    )
+    return seeded_watershed(relief, tiling.cells_of(whole(tiling.shape)))
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +70,13 @@ def test_tiles_cover_the_picture_once_and_lie_in_whole_cells(shape, side, n_site
     for tile in tiling.tiles():
         covered[tile.own] += 1
         assert all(span.start % side == 0 and 0 < span.stop - span.start <= side for span in tile.own)
-        for inner, outer in ((tile.own, tile.wide), (tile.wide, tile.read)):
+        for inner, outer in ((tile.own, tile.padded), (tile.padded, tile.read)):
             assert all(o.start <= i.start and i.stop <= o.stop for i, o in zip(inner, outer, strict=True))
         assert all(span.start >= 0 and span.stop <= length for span, length in zip(tile.read, shape, strict=True))
         inside = np.zeros(shape, bool)
-        inside[tile.wide] = True
+        inside[tile.padded] = True
         assert not np.intersect1d(cells[inside], cells[~inside]).size  # no cell lies half within
-        assert np.array_equal(tiling.cells_of(tile.wide), cells[tile.wide])
+        assert np.array_equal(tiling.cells_of(tile.padded), cells[tile.padded])
     assert (covered == 1).all()
 
 
@@ -80,20 +84,22 @@ def test_tiles_cover_the_picture_once_and_lie_in_whole_cells(shape, side, n_site
 def test_some_cells_lie_around_a_tile(n_sites):
     tiling = Tiling.of((300, 410), n_sites, 64)
     for tile in tiling.tiles():
-        for own, wide, count, length in zip(tile.own, tile.wide, tiling.cells, tiling.shape, strict=True):
+        for own, padded, count, length in zip(tile.own, tile.padded, tiling.cells, tiling.shape, strict=True):
             cell = np.arange(length) * count // length
-            assert cell[wide.start] == max(cell[own.start] - HALO, 0)
-            assert cell[wide.stop - 1] == min(cell[own.stop - 1] + HALO, count - 1)
+            assert cell[padded.start] == max(cell[own.start] - HALO_CELLS, 0)
+            assert cell[padded.stop - 1] == min(cell[own.stop - 1] + HALO_CELLS, count - 1)
 
 
-@pytest.mark.parametrize("scale", [RELIEF_SCALE, SLOPE_SCALE])
+@pytest.mark.parametrize("scale", [RELIEF_SCALE, GRADIENT_SCALE])
 def test_a_tile_reads_all_that_its_gradients_look_at(scale):
     """They are those of the whole picture, bit by bit."""
     image = noise((300, 260), 3)
-    slopes = gradient(as_picture(image).colours, scale)
+    slopes = gradient_magnitude(as_picture(image).colors, scale)
     for tile in Tiling.of(image.shape[:2], 2000, 64).tiles():
-        within = tuple(slice(w.start - r.start, w.stop - r.start) for w, r in zip(tile.wide, tile.read, strict=True))
-        assert np.array_equal(gradient(as_picture(image[tile.read]).colours, scale)[within], slopes[tile.wide])
+        within = tuple(slice(w.start - r.start, w.stop - r.start) for w, r in zip(tile.padded, tile.read, strict=True))
+        assert np.array_equal(
+            gradient_magnitude(as_picture(image[tile.read]).colors, scale)[within], slopes[tile.padded]
+        )
 
 
 @pytest.mark.parametrize("shape", [(150, 210), (210, 150), (64, 64), (1, 200), (37, 53)], ids=str)
@@ -110,9 +116,9 @@ def test_sites_are_those_of_the_whole_picture(shape, n_sites):
     """Noise is lower in a cell than around it: no flood comes from far."""
     image = np.random.default_rng(1).integers(0, 2**16, (*shape, 3), dtype=np.uint16)
     for side in (64, 100, 1000):
-        tiling, cells, known = by_tiles(image, n_sites, side)
+        tiling, cells, statistics = by_tiles(image, n_sites, side)
         assert np.array_equal(cells, at_once(image, tiling))
-        assert np.array_equal(np.flatnonzero(known.site_of >= 0), np.unique(cells))
+        assert np.array_equal(np.flatnonzero(statistics.site_of >= 0), np.unique(cells))
 
 
 @exhaustive
@@ -126,9 +132,9 @@ def test_a_photograph_has_nearly_the_sites_of_the_whole(photograph):
 def test_a_flat_picture_has_a_site_for_each_cell():
     """Where no pixel is lower than another, the order in which they are flooded must not show where tiles end."""
     image = np.full((200, 260, 3), 77, np.uint8)
-    tiling, cells, known = by_tiles(image, 300, 64)
+    tiling, cells, statistics = by_tiles(image, 300, 64)
     assert np.array_equal(cells, at_once(image, tiling))
-    assert known.pixels.size == tiling.n_cells and known.pixels.max() < 4 * known.pixels.min()
+    assert statistics.pixels.size == tiling.n_cells and statistics.pixels.max() < 4 * statistics.pixels.min()
 
 
 @pytest.mark.parametrize(
@@ -136,34 +142,36 @@ def test_a_flat_picture_has_a_site_for_each_cell():
 )
 def test_what_tiles_know_adds_up_to_what_the_whole_picture_shows(n_channels, dtype):
     image = noise((150, 210), n_channels, dtype)
-    _, cells, known = by_tiles(image, 200, 64)
-    picture, book, sites = as_picture(image, channel_axis=-1), codebook(image), known.site_of[cells]
-    assert np.array_equal(np.unique(sites), np.arange(known.pixels.size))
-    assert np.array_equal(known.pixels, site_sizes(sites))
-    values = np.concatenate([picture.colours, np.moveaxis(np.indices(sites.shape), 0, -1)], axis=-1, dtype=np.float64)
-    assert np.allclose(known.means, site_means(values, sites), rtol=1e-6, atol=1e-4)
+    _, cells, statistics = by_tiles(image, 200, 64)
+    picture, book, sites = as_picture(image, channel_axis=-1), codebook(image), statistics.site_of[cells]
+    assert np.array_equal(np.unique(sites), np.arange(statistics.pixels.size))
+    assert np.array_equal(statistics.pixels, site_sizes(sites))
+    values = np.concatenate([picture.colors, np.moveaxis(np.indices(sites.shape), 0, -1)], axis=-1, dtype=np.float64)
+    assert np.allclose(statistics.means, site_means(values, sites), rtol=1e-6, atol=1e-4)
     squares = [np.bincount(sites.ravel(), channel.ravel() ** 2) for channel in np.moveaxis(values, -1, 0)]
-    assert np.allclose(known.squares, np.stack(squares, axis=1) / known.pixels[:, None])
-    assert (known.squares >= known.means**2).all()
+    assert np.allclose(statistics.squares, np.stack(squares, axis=1) / statistics.pixels[:, None])
+    assert (statistics.squares >= statistics.means**2).all()
     counts = site_histograms(book.words(picture), sites, len(book))
-    assert known.words.shape == counts.shape and not (known.words != counts).nnz
+    assert statistics.words.shape == counts.shape and not (statistics.words != counts).nnz
 
     whole_adjacency = region_adjacency(sites)
-    edges = known.adjacency.graph.edges
-    assert known.adjacency.graph.n_sites == known.pixels.size
+    edges = statistics.adjacency.graph.edges
+    assert statistics.adjacency.graph.n_sites == statistics.pixels.size
     assert np.array_equal(edges, whole_adjacency.graph.edges)
-    assert np.array_equal(known.adjacency.boundary_length, whole_adjacency.boundary_length)
-    assert np.allclose(known.slope, edge_means(sites, edges, gradient(picture.colours, SLOPE_SCALE)), rtol=1e-6)
+    assert np.array_equal(statistics.adjacency.boundary_length, whole_adjacency.boundary_length)
+    assert np.allclose(
+        statistics.gradient, edge_means(sites, edges, gradient_magnitude(picture.colors, GRADIENT_SCALE)), rtol=1e-6
+    )
 
 
 @exhaustive
 @pytest.mark.parametrize("n_sites", [150, 600])
 def test_hardly_an_edge_of_a_photograph_is_lost_or_made_up(photograph, n_sites):
     """Across a border two tiles may see a pixel in different sites."""
-    _, cells, known = by_tiles(photograph, n_sites, 64)
-    pairs = zip(known.adjacency.graph.edges.tolist(), known.adjacency.boundary_length.tolist(), strict=True)
+    _, cells, statistics = by_tiles(photograph, n_sites, 64)
+    pairs = zip(statistics.adjacency.graph.edges.tolist(), statistics.adjacency.boundary_length.tolist(), strict=True)
     found = {tuple(edge): length for edge, length in pairs}
-    sites = region_adjacency(known.site_of[cells])
+    sites = region_adjacency(statistics.site_of[cells])
     assert abs(sum(found.values()) - sites.boundary_length.sum()) <= 0.003 * sites.boundary_length.sum()
     there = set(map(tuple, sites.graph.edges.tolist()))
     assert len(there ^ set(found)) <= 0.005 * len(there)
@@ -171,9 +179,9 @@ def test_hardly_an_edge_of_a_photograph_is_lost_or_made_up(photograph, n_sites):
 
 def test_a_picture_of_one_site_has_no_edges():
     image = noise((70, 30), 3)
-    _, cells, known = by_tiles(image, 1, 64)
-    assert not cells.any() and known.pixels.tolist() == [2100] and not known.adjacency.graph.n_edges
-    assert known.adjacency.boundary_length.size == known.slope.size == 0
+    _, cells, statistics = by_tiles(image, 1, 64)
+    assert not cells.any() and statistics.pixels.tolist() == [2100] and not statistics.adjacency.graph.n_edges
+    assert statistics.adjacency.boundary_length.size == statistics.gradient.size == 0
 
 
 def test_cells_without_pixels_are_no_sites():
@@ -187,7 +195,11 @@ def test_cells_without_pixels_are_no_sites():
         part |= {name: part[name][kept] for name in ("sites", "pixels", "sums")}
         words = part["word_site"] != 7
         parts.append(part | {name: part[name][words] for name in ("word_site", "word", "word_count")})
-    known = gathered(parts, tiling.n_cells, 120)
-    assert known.site_of[7] == -1 and known.site_of[8] == 7 and known.pixels.size == known.site_of.max() + 1
-    assert known.adjacency.graph.edges.min() == 0 and np.isfinite(known.slope).all()
-    assert np.array_equal(known.words.sum(axis=1), known.pixels)
+    statistics = merge_tiles(parts, tiling.n_cells, 120)
+    assert (
+        statistics.site_of[7] == -1
+        and statistics.site_of[8] == 7
+        and statistics.pixels.size == statistics.site_of.max() + 1
+    )
+    assert statistics.adjacency.graph.edges.min() == 0 and np.isfinite(statistics.gradient).all()
+    assert np.array_equal(statistics.words.sum(axis=1), statistics.pixels)

@@ -1,4 +1,4 @@
-"""Chains under one posterior: what they are at, what was drawn, and the line of Python that gives the same."""
+"""Chains that sample from one posterior, and the Python line that repeats them."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -8,58 +8,59 @@ from numpy.typing import NDArray
 
 from spinseg.inference.chains import Chains
 from spinseg.inference.sampling import Sampling
-from spinseg.segmentation.problem import Scene
-from spinseg.segmentation.result import WHERE_IT_ENDED, repeating
+from spinseg.segmentation.problem import Problem
+from spinseg.segmentation.result import LAST_LABELS, python_call
 from spinseg.segmentation.settings import Settings
 
-MOST_SWEEPS, MOST_LABELS = 5000, 2**24  # of a stage; labels of all draws of all its chains, 64 MB
+MAX_SWEEPS = 5000  # of one run
+MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
 
 
-class Stage(NamedTuple):
-    """Chains under one posterior, and the seed that they have."""
+class ChainRun(NamedTuple):
+    """Chains that sample from one posterior, with their seed; `continued` if they started where another run ended."""
 
-    scene: Scene
+    problem: Problem
     sampling: Sampling
     seed: int
-    goes_on: bool = False  # from where those of an earlier stage were
+    continued: bool = False
 
     @classmethod
-    def of(cls, scene: Scene, seed: int, labels: NDArray[np.int32] | None = None) -> "Stage":
-        """Chains that start as the scene's settings say, or at `labels`, one row for each."""
+    def create(cls, problem: Problem, seed: int, labels: NDArray[np.int32] | None = None) -> "ChainRun":
+        """Make a run that starts as the problem's settings say, or from `labels` of shape (n_chains, n_sites)."""
         if labels is not None:
-            scene = replace(scene, settings=replace(scene.settings, init=labels))
-        settings, n_sites = scene.settings, scene.model.graph.n_sites
-        most = max(1, min(MOST_SWEEPS, MOST_LABELS // (settings.chains * n_sites)))
-        how = (settings.moves, settings.lam, settings.init)
-        sampling = Sampling(scene.model, most, settings.chains, *how, rng=seed)
-        return cls(scene, sampling, seed, labels is not None)
+            problem = replace(problem, settings=replace(problem.settings, init=labels))
+        settings, n_sites = problem.settings, problem.model.graph.n_sites
+        max_sweeps = max(1, min(MAX_SWEEPS, MAX_STORED_LABELS // (settings.chains * n_sites)))
+        sampler = (settings.moves, settings.lam, settings.init)
+        sampling = Sampling(problem.model, max_sweeps, settings.chains, *sampler, rng=seed)
+        return cls(problem, sampling, seed, labels is not None)
 
     @property
-    def most_sweeps(self) -> int:
-        """Sweeps that there is room for."""
+    def max_sweeps(self) -> int:
+        """The number of sweeps that memory is reserved for."""
         return self.sampling.records.log_posterior.shape[1]
 
     @property
-    def done(self) -> int:
-        """Sweeps that all chains have made."""
+    def n_sweeps(self) -> int:
+        """The number of sweeps that every chain has finished."""
         return min(runner.done for runner in self.sampling.runners)
 
     def labels(self) -> NDArray[np.int32]:
-        """Where the chains are, (chain, site)."""
+        """The present labels of all chains, of shape (n_chains, n_sites)."""
         records = self.sampling.records
-        return records.draw[:, self.done - 1] if self.done else records.best
+        return records.draw[:, self.n_sweeps - 1] if self.n_sweeps else records.best
 
     def settings(self) -> Settings:
-        """What `segment` gives the same with."""
-        return replace(self.scene.settings, sweeps=self.done)
+        """The settings with which `segment` gives the same result."""
+        return replace(self.problem.settings, sweeps=self.n_sweeps)
 
-    def drawn(self) -> Chains:
-        """What `segment` would have drawn: the second half of the sweeps."""
-        drawn = self.sampling.so_far()
-        burn_in = drawn.n_sweeps // 2
-        return replace(drawn, labels=drawn.labels[:, burn_in:], burn_in=burn_in)
+    def draws(self) -> Chains:
+        """The chains without their first half, which `segment` discards as burn-in, too."""
+        chains = self.sampling.chains_so_far()
+        burn_in = chains.n_sweeps // 2
+        return replace(chains, labels=chains.labels[:, burn_in:], burn_in=burn_in)
 
-    def line(self, source: str) -> str:
-        """The Python that makes it, after the line of the stage before."""
-        written = {"init": WHERE_IT_ENDED} if self.goes_on else {}
-        return f"found = {repeating(self.settings(), self.seed, source, written=written)}"
+    def python_line(self, source: str) -> str:
+        """The Python line that repeats this run; a continued run needs the line of the run before it."""
+        expressions = {"init": LAST_LABELS} if self.continued else {}
+        return f"found = {python_call(self.settings(), self.seed, source, expressions=expressions)}"

@@ -1,30 +1,33 @@
-"""What a person can set on the page: names, ranges and sentences."""
+"""What a user can set on the page: names, ranges and explanations."""
 
 from base64 import b64encode
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinseg._validation import check_int, check_real, invalid
-from spinseg.image.render import label_colours
+from spinseg.image.render import label_colors
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.settings import PRESETS, PRIOR_PARAMETERS, Settings
+from spinseg.segmentation.presets import PRESETS
+from spinseg.segmentation.prior_names import PRIORS as NAMED_PRIORS
+from spinseg.segmentation.settings import Settings
 
-MOST_SITES, MOST_CHAINS = 20_000, 4
-MOST_COLOURS, PURITY, MIDDLE_GREY = 1000, 0.6, 150
+MAX_SITES, MAX_CHAINS = 20_000, 4
+PALETTE_SIZE, PALETTE_SATURATION, MIDDLE_GRAY = 1000, 0.6, 150  # clusters are large areas: their colours are muted
 
 
 @dataclass(frozen=True)
 class Control:
-    """A number that can be set; `restarts` where chains begin anew then, `only` where one preset has it."""
+    """A number that the user can set; its fields are keys of the JSON that the page is built from.
+
+    A change of a control that `restarts` restarts the chains; `only` names the one preset that has the control.
+    """
 
     name: str
     label: str
     symbol: str
-    about: str
     group: str
     least: float
     most: float
@@ -34,7 +37,7 @@ class Control:
     only: str | None = None
 
     def checked(self, value: Any) -> float | int:
-        """A value, refused where it is out of range."""
+        """The value, if it is within the range."""
         if self.whole:
             value = check_int(self.name, value, at_least=int(self.least))
             return value if value <= self.most else invalid(self.name, f"be at most {self.most}", value)
@@ -42,178 +45,103 @@ class Control:
 
 
 CONTROLS = (
-    Control(
-        "alpha", "Concentration", "α", "Larger: more clusters, before the picture is seen.", "prior", 1e-6, 1e3, "log"
-    ),
-    Control("discount", "Discount", "θ", "Larger: more small clusters beside a few large ones.", "prior", 0, 0.95),
-    Control(
-        "labels",
-        "Labels",
-        "K",
-        "The most clusters; for a mixture of finite mixtures their expected number.",
-        "prior",
-        2,
-        200,
-        "log",
-        whole=True,
-    ),
-    Control(
-        "min_size", "Smallest cluster", "", "Sites that a cluster has at least.", "prior", 1, 500, "log", whole=True
-    ),
-    Control(
-        "max_size",
-        "Largest cluster",
-        "",
-        "Sites that a cluster has at most.",
-        "prior",
-        1,
-        MOST_SITES,
-        "log",
-        whole=True,
-    ),
-    Control(
-        "detail",
-        "Detail",
-        "",
-        "How little evidence makes a boundary, and how small a region may be.",
-        "posterior",
-        0,
-        1,
-        only="photo",
-    ),
-    Control(
-        "beta",
-        "Smoothness",
-        "β",
-        "How strongly touching sites hold together, all alike. Left alone, photo weighs the "
-        "evidence of a boundary between any two.",
-        "posterior",
-        -2,
-        10,
-    ),
-    Control(
-        "count_weight",
-        "Count weight",
-        "",
-        "How many observations a pixel counts for: neighbouring pixels are far from independent.",
-        "posterior",
-        1e-5,
-        1,
-        "log",
-    ),
-    Control(
-        "n_sites",
-        "Sites",
-        "n",
-        "About how many small patches the picture is cut into; clusters are made of them.",
-        "posterior",
-        10,
-        MOST_SITES,
-        "log",
-        whole=True,
-        restarts=True,
-    ),
-    Control(
-        "lam",
-        "Bond strength",
-        "λ",
-        "How readily touching sites move together: 0 moves them one by one. It changes the "
-        "way, not the posterior. Left alone, photo draws it afresh before each sweep.",
-        "sampler",
-        0,
-        50,
-    ),
-    Control(
-        "chains",
-        "Chains",
-        "",
-        "Run side by side: where they agree, the answer does not depend on the start.",
-        "sampler",
-        1,
-        MOST_CHAINS,
-        whole=True,
-        restarts=True,
-    ),
-    Control(
-        "seed", "Seed", "", "The same seed gives the same chains.", "sampler", 0, 2**31 - 1, whole=True, restarts=True
-    ),
+    Control("alpha", "Concentration", "α", "prior", 1e-6, 1e3, "log"),
+    Control("discount", "Discount", "θ", "prior", 0, 0.95),
+    Control("labels", "Labels", "K", "prior", 2, 200, "log", whole=True),
+    Control("min_size", "Smallest cluster", "", "prior", 1, 500, "log", whole=True),
+    Control("max_size", "Largest cluster", "", "prior", 1, MAX_SITES, "log", whole=True),
+    Control("detail", "Detail", "", "posterior", 0, 1, only="photo"),
+    Control("beta", "Smoothness", "β", "posterior", -2, 10),
+    Control("count_weight", "Count weight", "", "posterior", 1e-5, 1, "log"),
+    Control("n_sites", "Sites", "n", "posterior", 10, MAX_SITES, "log", whole=True, restarts=True),
+    Control("lam", "Bond strength", "λ", "sampler", 0, 50),
+    Control("chains", "Chains", "", "sampler", 1, MAX_CHAINS, whole=True, restarts=True),
+    Control("seed", "Seed", "", "sampler", 0, 2**31 - 1, whole=True, restarts=True),
 )
-
-
-class Prior(NamedTuple):
-    """A prior as the page names it."""
-
-    label: str
-    about: str
-    defaults: dict[str, float]
-
-
-PRIORS = {
-    "preset": Prior(
-        "That of the preset",
-        "photo has a Dirichlet process whose preference for large clusters is tempered, paper a plain one.",
-        {},
-    ),
-    "dp": Prior("Dirichlet process", "Any number of clusters; large ones grow larger.", {"alpha": 3.0}),
-    "py": Prior(
-        "Pitman-Yor process",
-        "Any number of clusters, sizes falling off like a power law.",
-        {"alpha": 3.0, "discount": 0.25},
-    ),
-    "potts": Prior("Potts", "At most K clusters, of any sizes alike.", {"labels": 10}),
-    "finite": Prior("Finite Dirichlet", "At most K clusters, with weights of their own.", {"labels": 10, "alpha": 1.0}),
-    "mfm": Prior(
-        "Mixture of finite mixtures",
-        "A finite Dirichlet whose number of labels is unknown.",
-        {"alpha": 1.0, "labels": 10},
-    ),
-}
-STARTS_SHOWN = {
-    "different": (
-        "a different one for each",
-        "Chains from different starts that agree have likely found all there is.",
-    ),
-    "greedy": ("merging", "Sites joined one pair at a time, as long as the posterior gains."),
-    "one": ("one cluster", "Everything together."),
-    "singletons": ("single sites", "As many clusters as there are sites."),
-}
-PRESETS_SHOWN = {
-    "photo": "For photographs: sites follow edges, and couplings the evidence of a boundary.",
-    "paper": "As in Xu, Caron & Doucet: histograms of colour words, equal couplings, their sampler.",
+EXPLANATIONS = {
+    "alpha": "A larger concentration makes more clusters likely a priori.",
+    "discount": "A larger discount makes many small clusters beside a few large ones likely a priori.",
+    "labels": "The maximum number of clusters; for a mixture of finite mixtures, the expected number of labels.",
+    "min_size": "The minimum number of sites in a cluster.",
+    "max_size": "The maximum number of sites in a cluster.",
+    "detail": "More detail means that less evidence makes a boundary and that smaller regions are kept.",
+    "beta": "How strongly neighbouring sites prefer to be in the same cluster. One value holds for all pairs of "
+    "neighbours; if it is not set, the preset photo computes one for each pair from the evidence of a boundary.",
+    "count_weight": "The number of observations that a pixel counts for: less than 1, because neighbouring pixels are "
+    "not independent.",
+    "n_sites": "The approximate number of superpixels that the image is divided into. Clusters are sets of sites.",
+    "lam": "How likely neighbouring sites are to move together; at 0 they move one by one. It affects how fast the "
+    "chains mix, not the posterior. If it is not set, the preset photo draws it at random before each sweep.",
+    "chains": "The number of independent chains. If they agree, the result does not depend on where they started.",
+    "seed": "The seed of the random numbers. The same seed gives the same chains.",
 }
 
 
-def parameters(prior: str) -> list[str]:
-    """Which controls a prior has."""
-    return [*PRIOR_PARAMETERS.get(prior, ()), "min_size", "max_size"]
+PRIORS = {  # labels and explanations
+    "preset": (
+        "Prior of the preset",
+        "The preset photo has a Dirichlet process with a weaker preference for large clusters; paper has a plain one.",
+    ),
+    "dp": ("Dirichlet process", "Any number of clusters; large clusters are favoured."),
+    "py": ("Pitman-Yor process", "Any number of clusters; their sizes follow a power law."),
+    "potts": ("Potts", "At most K clusters; the prior does not depend on their sizes."),
+    "finite": ("Finite Dirichlet", "At most K clusters, with Dirichlet-distributed weights."),
+    "mfm": ("Mixture of finite mixtures", "A finite Dirichlet prior with an unknown number of labels."),
+}
+PRIOR_CONTROLS = {"concentration": "alpha", "discount": "discount", "n_labels": "labels"}
+DEFAULT_LABELS = 10.0  # of priors for which `segment` has no default
+STARTS = {  # labels and explanations
+    "different": ("a different start for each", "If chains from different starts agree, they have likely converged."),
+    "greedy": ("merging", "Pairs of clusters are merged as long as the posterior probability grows."),
+    "one": ("one cluster", "All sites are in one cluster."),
+    "singletons": ("single sites", "Every site is a cluster of its own."),
+}
+PRESET_EXPLANATIONS = {
+    "photo": "For photographs: superpixels follow edges, and couplings depend on the evidence of a boundary.",
+    "paper": "As in Xu, Caron & Doucet: histograms of colour words, equal couplings and their sampler.",
+}
 
 
-def about(most_running: int, upload_bytes: int, most_pixels: int) -> dict[str, Any]:
-    """What the page is built from."""
-    limits = {"upload_bytes": upload_bytes, "pixels": most_pixels, "sites": MOST_SITES, "chains": MOST_CHAINS}
+def prior_defaults(prior: str) -> dict[str, float]:
+    """The defaults of a prior's parameters, by the names of their controls."""
+    defaults = {} if prior == "preset" else NAMED_PRIORS[prior].defaults
+    return {PRIOR_CONTROLS[name]: DEFAULT_LABELS if value is None else value for name, value in defaults.items()}
+
+
+def prior_parameters(prior: str) -> list[str]:
+    """The names of the controls that apply to a prior."""
+    return [*prior_defaults(prior), "min_size", "max_size"]
+
+
+def page_description(max_running_chains: int, upload_bytes: int, max_pixels: int) -> dict[str, Any]:
+    """The JSON that the page is built from: examples, controls and limits."""
+    limits = {"upload_bytes": upload_bytes, "pixels": max_pixels, "sites": MAX_SITES, "chains": MAX_CHAINS}
+    palette = PALETTE_SATURATION * label_colors(PALETTE_SIZE) + (1 - PALETTE_SATURATION) * MIDDLE_GRAY
     return {
         "version": version("spinseg"),
-        "limits": limits | {"running": most_running},
+        "limits": limits | {"running": max_running_chains},
         "examples": [
             {"name": name, "credit": picture.credit, "picture": f"/api/examples/{name}"}
             for name, picture in PICTURES.items()
         ],
         "presets": [
-            {"name": name, "about": text, "values": _values(PRESETS[name])} for name, text in PRESETS_SHOWN.items()
+            {"name": name, "about": text, "values": _preset_values(PRESETS[name])}
+            for name, text in PRESET_EXPLANATIONS.items()
         ],
-        "priors": [{"name": name, **prior._asdict(), "parameters": parameters(name)} for name, prior in PRIORS.items()],
-        "starts": [{"name": name, "label": label, "about": text} for name, (label, text) in STARTS_SHOWN.items()],
-        "controls": [{"kind": "number", **asdict(control)} for control in CONTROLS],
-        "palette": b64encode(_calm(label_colours(MOST_COLOURS)).tobytes()).decode(),
+        "priors": [
+            {"name": name, "label": label, "about": text, "defaults": prior_defaults(name)}
+            | {"parameters": prior_parameters(name)}
+            for name, (label, text) in PRIORS.items()
+        ],
+        "starts": [{"name": name, "label": label, "about": text} for name, (label, text) in STARTS.items()],
+        "controls": [
+            {"kind": "number", **asdict(control), "about": EXPLANATIONS[control.name]} for control in CONTROLS
+        ],
+        "palette": b64encode(np.rint(palette).astype(np.uint8).tobytes()).decode(),
     }
 
 
-def _calm(colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Colours, somewhat nearer to grey: whole areas are painted in them."""
-    return np.rint(PURITY * colours.astype(np.float64) + (1 - PURITY) * MIDDLE_GREY).astype(np.uint8)
-
-
-def _values(settings: Settings) -> dict[str, float | None]:
-    """What a preset chooses, as far as it is a number."""
+def _preset_values(settings: Settings) -> dict[str, float | None]:
+    """The values that a preset has for controls; None for what is not one number."""
     values = {name: getattr(settings, name) for name in ("count_weight", "beta", "lam", "n_sites", "detail")}
     return {name: value if isinstance(value, (int, float)) else None for name, value in values.items()}

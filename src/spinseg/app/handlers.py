@@ -1,4 +1,4 @@
-"""What each request is answered with."""
+"""The handlers of all requests."""
 
 import asyncio
 import io
@@ -13,19 +13,19 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from spinseg._validation import InvalidInput, check_real
-from spinseg.app.controls import about
+from spinseg.app.controls import page_description
 from spinseg.app.events import Events
-from spinseg.app.guard import UPLOAD_BYTES, Refused, body_of, json_of
-from spinseg.app.session import Page
-from spinseg.app.sessions import MOST_RUNNING, Pages
-from spinseg.app.user_settings import Chosen
+from spinseg.app.guard import UPLOAD_BYTES, Refused, read_body, read_json
+from spinseg.app.session import Session
+from spinseg.app.sessions import MAX_RUNNING_CHAINS, Sessions
+from spinseg.app.user_settings import UserSettings
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.result import Segmentation
 
 STATIC = Path(str(files("spinseg.app").joinpath("static")))
-MOST_PIXELS = 25_000_000
+MAX_PIXELS = 25_000_000
 EXPORTS = {
     "labels.png": "image/png",
     "labels.tif": "image/tiff",
@@ -36,165 +36,156 @@ EXPORTS = {
 }
 
 
-class Answers:
+class Handlers:
     """One method for each kind of request."""
 
-    def __init__(self, pages: Pages) -> None:
-        self.pages = pages
+    def __init__(self, sessions: Sessions) -> None:
+        self.sessions = sessions
 
-    def _page(self, request: Request) -> Page:
-        return self.pages[request.path_params["name"]]
+    def _session(self, request: Request) -> Session:
+        return self.sessions[request.path_params["id"]]
 
     async def index(self, request: Request) -> Response:
         """The page itself."""
         return FileResponse(STATIC / "index.html")
 
-    async def told(self, request: Request) -> Response:
-        """What the page is built from."""
-        return JSONResponse(about(MOST_RUNNING, UPLOAD_BYTES, MOST_PIXELS))
+    async def about(self, request: Request) -> Response:
+        """The JSON that the page is built from."""
+        return JSONResponse(page_description(MAX_RUNNING_CHAINS, UPLOAD_BYTES, MAX_PIXELS))
 
     async def example(self, request: Request) -> Response:
-        """A picture that comes along."""
-        name = request.path_params["name"]
-        if name not in PICTURES:
-            raise Refused(404, "There is no such example.")
-        return FileResponse(PICTURES[name].path)
+        """An example image."""
+        return FileResponse(_example_path(request.path_params["name"]))
 
     async def create(self, request: Request) -> Response:
-        """A new page, of an upload or an example."""
-        chosen = request.query_params.get("example")
-        body = await body_of(request, UPLOAD_BYTES)
-        if chosen is not None and chosen not in PICTURES:
-            raise Refused(404, "There is no such example.")
-        path = None if chosen is None else PICTURES[chosen].path
-        picture = await self.pages.threads.do(_decoded, body, path)
-        source = _harmless(request.query_params.get("name", "")) if path is None else str(path)
-        page = await self.pages.threads.do(Page, picture, source, self.pages.threads)
-        name = self.pages.add(page)
-        shown = {"shape": list(picture.shape), "shown": list(page.shown.shape[:2]), "name": Path(source).name}
-        return JSONResponse({"id": name, **shown}, 201)
+        """Create a session, with an upload or an example."""
+        example, body = request.query_params.get("example"), await read_body(request, UPLOAD_BYTES)
+        path = None if example is None else _example_path(example)
+        picture = await self.sessions.threads.do(_decode, body, path)
+        source = _printable_name(request.query_params.get("name", "")) if path is None else str(path)
+        session = await self.sessions.threads.do(Session, picture, source, self.sessions.threads)
+        shapes = {"shape": list(picture.shape), "shown": list(session.image.shape[:2])}
+        return JSONResponse({"id": self.sessions.add(session), **shapes, "name": Path(source).name}, 201)
 
     async def settings(self, request: Request) -> Response:
-        """Take up settings."""
-        page, chosen = self._page(request), Chosen.read(await json_of(request))
-        if page.running:
-            self.pages.check_room(page, chosen.chains)
-        return JSONResponse(await page.choose(chosen))
+        """Apply settings."""
+        session, settings = self._session(request), UserSettings.from_json(await read_json(request))
+        if session.loop.running:
+            self.sessions.check_capacity(session, settings.chains)
+        return JSONResponse(await session.apply(settings))
 
     async def run(self, request: Request) -> Response:
         """Let the chains run."""
-        page, sent = self._page(request), await json_of(request)
+        session, sent = self._session(request), await read_json(request)
         speed = sent.get("speed")
         if speed is not None:
             speed = check_real("speed", speed, at_least=0.1, at_most=1000)
-        self.pages.check_room(page, page.n_chains)
-        page.run(speed)
+        self.sessions.check_capacity(session, session.n_chains)
+        session.loop.start(speed)
         return JSONResponse({})
 
-    async def pause(self, request: Request) -> Response:
-        """Let the chains rest."""
-        return await self._do(Page.pause, request)
+    def action(self, act: Callable[[Session], Awaitable[None]]) -> Callable[[Request], Awaitable[Response]]:
+        """Make the handler of a request that has no parameters."""
 
-    async def step(self, request: Request) -> Response:
-        """One sweep."""
-        return await self._do(Page.step, request)
+        async def handler(request: Request) -> Response:
+            session = self._session(request)
+            await read_json(request)
+            await act(session)
+            return JSONResponse({})
 
-    async def restart(self, request: Request) -> Response:
-        """Begin anew."""
-        return await self._do(Page.restart, request)
-
-    async def _do(self, what: Callable[[Page], Awaitable[None]], request: Request) -> Response:
-        page = self._page(request)
-        await json_of(request)
-        await what(page)
-        return JSONResponse({})
+        return handler
 
     async def events(self, request: Request) -> Any:
-        """Frames, as long as it is listened to."""
-        found = Events(self.pages, request.path_params["name"])
-        return Response() if request.method == "HEAD" else found
+        """The stream of frames."""
+        events = Events(self.sessions, request.path_params["id"])
+        return Response() if request.method == "HEAD" else events
 
     async def picture(self, request: Request) -> Response:
-        """The picture as it is shown."""
-        return Response(await asyncio.to_thread(_as_png, self._page(request).shown), media_type="image/png")
+        """The displayed image."""
+        return Response(await asyncio.to_thread(_as_png, self._session(request).image), media_type="image/png")
 
     async def sites(self, request: Request) -> Response:
-        """The site of each pixel shown."""
-        return _raw(self._page(request).sites().astype("<i4"))
+        """The site of each displayed pixel."""
+        return _binary(self._session(request).sites().astype("<i4"))
 
     async def result(self, request: Request) -> Response:
         """The segmentation so far."""
-        return JSONResponse(await self._page(request).result())
+        return JSONResponse(await self._session(request).result())
 
     async def boundaries(self, request: Request) -> Response:
         """Boundary probabilities."""
-        return _raw(await self._page(request).boundaries())
+        return _binary(await self._session(request).boundaries())
 
     async def together(self, request: Request) -> Response:
-        """Probabilities of being together with a site."""
-        page, text = self._page(request), request.query_params.get("site", "")
+        """Probabilities of sharing a cluster with one site."""
+        session, text = self._session(request), request.query_params.get("site", "")
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
             raise Refused(422, "site must be the number of a site.")
-        return _raw(await page.together(int(text)))
+        return _binary(await session.together(int(text)))
 
     async def repeat(self, request: Request) -> Response:
-        """Python and command that give the same."""
-        return JSONResponse(await self._page(request).repeat())
+        """The Python code and the command that give the same result."""
+        return JSONResponse(await self._session(request).repeat())
 
     async def export(self, request: Request) -> Response:
-        """A file to keep."""
-        page, name = self._page(request), request.path_params["file"]
+        """A file to download."""
+        session, name = self._session(request), request.path_params["file"]
         if name not in EXPORTS:
             raise Refused(404, f"There is no such export; there are {', '.join(EXPORTS)}.")
-        found = await page.segmentation()
-        content = await self.pages.threads.do(_saved, found, name)
-        return Response(
-            content, media_type=EXPORTS[name], headers={"content-disposition": f'attachment; filename="{name}"'}
-        )
+        content = await self.sessions.threads.do(_file_content, await session.segmentation(), name)
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(content, media_type=EXPORTS[name], headers=headers)
 
 
-def _decoded(body: bytes, path: Path | None) -> Picture:
-    """The picture of an upload, or of a file that comes along."""
+def _example_path(name: str) -> Path:
+    """The file of an example image."""
+    if name not in PICTURES:
+        raise Refused(404, "There is no such example.")
+    return PICTURES[name].path
+
+
+def _decode(body: bytes, path: Path | None) -> Picture:
+    """The image of an upload, or of the file at `path`."""
     if path is not None:
         return read_picture(path)
     if not body:
-        raise Refused(422, "There is no picture in the request.")
+        raise Refused(422, "There is no image in the request.")
     with tempfile.TemporaryDirectory(prefix="spinseg-") as folder:
         upload = Path(folder, "upload")
-        upload.write_bytes(body)  # read at once and gone: nothing that a power cut could spoil
+        upload.write_bytes(body)  # not atomically: it is read and deleted at once
         try:
-            picture = read_picture(upload, most_pixels=MOST_PIXELS)
+            picture = read_picture(upload, max_pixels=MAX_PIXELS)
         except InvalidInput as error:
             raise Refused(415, f"{error}.".replace(str(upload), "The picture")) from None
     if len(picture.shape) != 2:
-        raise Refused(415, "The page shows pictures, not volumes: use spinseg.segmentation.segment in Python.")
+        raise Refused(415, "The page shows two-dimensional images, not volumes: use spinseg.segment in Python.")
     return picture
 
 
-def _harmless(name: str) -> str:
-    """What an upload is called in the snippet: the last part of its name, printable, and never used as a path."""
-    shown = "".join(c for c in name.replace("\\", "/").split("/")[-1] if c.isprintable())[:120]
-    return "picture.png" if shown.strip("-.") == "" else shown.lstrip("-")
+def _printable_name(name: str) -> str:
+    """The last part of an upload's name, without unprintable characters; it is displayed, never used as a path."""
+    printable = "".join(c for c in name.replace("\\", "/").split("/")[-1] if c.isprintable())[:120]
+    return "picture.png" if printable.strip("-.") == "" else printable.lstrip("-")
 
 
-def _as_png(picture: NDArray) -> bytes:
-    """A picture as the content of a PNG file."""
+def _as_png(image: NDArray) -> bytes:
+    """The content of a PNG file."""
     from PIL import Image
 
     file = io.BytesIO()
-    Image.fromarray(picture).save(file, "PNG", compress_level=1)
+    Image.fromarray(image).save(file, "PNG", compress_level=1)
     return file.getvalue()
 
 
-def _raw(numbers: NDArray) -> Response:
-    """Numbers as they lie in memory."""
-    return Response(numbers.tobytes(), media_type="application/octet-stream")
+def _binary(array: NDArray) -> Response:
+    """An array as its bytes in memory."""
+    return Response(array.tobytes(), media_type="application/octet-stream")
 
 
-def _saved(found: Segmentation, name: str) -> bytes:
-    """One of the files that a segmentation is saved in."""
-    if name in found.left_out:
-        raise Refused(404, f"There is no {name}: {found.left_out[name]}.")
+def _file_content(found: Segmentation, name: str) -> bytes:
+    """The content of one of the files that `Segmentation.save` writes."""
+    if name in found.skipped_files:
+        raise Refused(404, f"There is no {name}: {found.skipped_files[name]}.")
     with tempfile.TemporaryDirectory(prefix="spinseg-") as folder:
         found.save(folder, [name])
         return Path(folder, name).read_bytes()

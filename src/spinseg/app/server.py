@@ -1,4 +1,4 @@
-"""The server: one process on 127.0.0.1; pages ask by HTTP and are told by server-sent events."""
+"""The server: one process on 127.0.0.1 that answers HTTP requests and sends server-sent events."""
 
 import asyncio
 import contextlib
@@ -17,69 +17,71 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from spinseg._validation import InvalidInput, invalid
-from spinseg.app.guard import Guard, Refused, refusal
-from spinseg.app.handlers import STATIC, Answers
-from spinseg.app.session import NotYet
-from spinseg.app.sessions import Pages
+from spinseg.app.guard import Guard, Refused, error_response
+from spinseg.app.handlers import STATIC, Handlers
+from spinseg.app.run_loop import NotYet
+from spinseg.app.session import Session
+from spinseg.app.sessions import Sessions
 
 
-def application(pages: Pages, opened: Callable[[], None] = lambda: None) -> Guard:
-    """The application; `opened` is called once it is up."""
+def application(sessions: Sessions, started: Callable[[], None] = lambda: None) -> Guard:
+    """The application; `started` is called when it is ready for requests."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        looking = asyncio.create_task(pages.look_after())
-        threading.Thread(target=pages.warm_up, daemon=True).start()
-        opened()
+        reaping = asyncio.create_task(sessions.reap_idle())
+        threading.Thread(target=sessions.compile, daemon=True).start()
+        started()
         yield
-        looking.cancel()
-        for name in list(pages.by_id):
-            pages.forget(name)
+        reaping.cancel()
+        for session_id in list(sessions.by_id):
+            sessions.close(session_id)
 
-    answers = Answers(pages)
-    at = "/api/pages/{name}"
+    handlers = Handlers(sessions)
+    at = "/api/pages/{id}"
     routes = [
-        Route("/", answers.index),
-        Route("/api/about", answers.told),
-        Route("/api/examples/{name}", answers.example),
-        Route("/api/pages", answers.create, methods=["POST"]),
-        Route(f"{at}/settings", answers.settings, methods=["POST"]),
-        Route(f"{at}/run", answers.run, methods=["POST"]),
-        Route(f"{at}/pause", answers.pause, methods=["POST"]),
-        Route(f"{at}/step", answers.step, methods=["POST"]),
-        Route(f"{at}/restart", answers.restart, methods=["POST"]),
-        Route(f"{at}/events", answers.events),
-        Route(f"{at}/picture", answers.picture),
-        Route(f"{at}/sites", answers.sites),
-        Route(f"{at}/result", answers.result),
-        Route(f"{at}/boundaries", answers.boundaries),
-        Route(f"{at}/together", answers.together),
-        Route(f"{at}/repeat", answers.repeat),
-        Route(f"{at}/export/{{file}}", answers.export),
+        Route("/", handlers.index),
+        Route("/api/about", handlers.about),
+        Route("/api/examples/{name}", handlers.example),
+        Route("/api/pages", handlers.create, methods=["POST"]),
+        Route(f"{at}/settings", handlers.settings, methods=["POST"]),
+        Route(f"{at}/run", handlers.run, methods=["POST"]),
+        Route(f"{at}/pause", handlers.action(lambda session: session.loop.pause()), methods=["POST"]),
+        Route(f"{at}/step", handlers.action(lambda session: session.loop.step()), methods=["POST"]),
+        Route(f"{at}/restart", handlers.action(Session.restart), methods=["POST"]),
+        Route(f"{at}/events", handlers.events),
+        Route(f"{at}/picture", handlers.picture),
+        Route(f"{at}/sites", handlers.sites),
+        Route(f"{at}/result", handlers.result),
+        Route(f"{at}/boundaries", handlers.boundaries),
+        Route(f"{at}/together", handlers.together),
+        Route(f"{at}/repeat", handlers.repeat),
+        Route(f"{at}/export/{{file}}", handlers.export),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    handlers: dict[Any, Any] = {
-        Refused: lambda request, error: refusal(error.status, str(error)),
-        InvalidInput: lambda request, error: refusal(422, f"{error}."),
-        NotYet: lambda request, error: refusal(409, "Nothing was drawn yet: start the chains, or step."),
-        ClientDisconnect: lambda request, error: refusal(400, "The request was cut short."),
-        HTTPException: lambda request, error: refusal(error.status_code, f"{error.detail}."),
+    error_handlers: dict[Any, Any] = {
+        Refused: lambda request, error: error_response(error.status, str(error)),
+        InvalidInput: lambda request, error: error_response(422, f"{error}."),
+        NotYet: lambda request, error: error_response(409, "There are no draws yet: start the chains or step."),
+        ClientDisconnect: lambda request, error: error_response(400, "The request was cut short."),
+        HTTPException: lambda request, error: error_response(error.status_code, f"{error.detail}."),
         Exception: _failed,
     }
-    return Guard(Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan))  # around its failures, too
+    app = Starlette(routes=routes, exception_handlers=error_handlers, lifespan=lifespan)
+    return Guard(app)  # outside, so that error responses get its headers, too
 
 
 def _failed(request: Request, error: Exception) -> Response:
-    """What a page gets where this program is at fault; the server prints the rest on standard error."""
-    return refusal(500, "Something went wrong in spinseg; its terminal says what.")
+    """The response to an error of this program; the server prints the traceback on standard error."""
+    return error_response(500, "There was an error in spinseg; its terminal shows the details.")
 
 
 def serve(port: int | None = None, open_browser: bool = True) -> None:
-    """Serve pages on 127.0.0.1 until Ctrl-C, on any free port unless one is given."""
+    """Serve the page on 127.0.0.1 until Ctrl-C, on any free port unless one is given."""
     import uvicorn
     from PIL import Image
 
-    warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # what is too large is refused
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # images that are too large are refused
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -88,15 +90,15 @@ def serve(port: int | None = None, open_browser: bool = True) -> None:
         invalid("port", "be free, and from 1 to 65535", port)
     listening.listen()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-    pages = Pages()
+    sessions = Sessions()
 
-    def opened() -> None:
+    def started() -> None:
         print(f"spinseg is at {address} - stop it with Ctrl-C", flush=True)
         if open_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    how: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False, "ws": "none"}
-    server = uvicorn.Server(uvicorn.Config(application(pages, opened), timeout_graceful_shutdown=3, **how))
-    pages.stopping = lambda: server.should_exit
+    options: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False, "ws": "none"}
+    server = uvicorn.Server(uvicorn.Config(application(sessions, started), timeout_graceful_shutdown=3, **options))
+    sessions.stopping = lambda: server.should_exit
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listening])

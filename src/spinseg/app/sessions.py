@@ -1,4 +1,4 @@
-"""All pages of a server: how many there may be, how many chains may run, and when they are given up."""
+"""All sessions of a server: their limits, and when idle ones are stopped and closed."""
 
 import asyncio
 import contextlib
@@ -7,98 +7,109 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 
-from spinseg.app.chain_run import Stage
+from spinseg.app.chain_run import ChainRun
 from spinseg.app.guard import Refused
-from spinseg.app.session import Page, Threads
-from spinseg.app.user_settings import Chosen
+from spinseg.app.session import Session, Threads
+from spinseg.app.user_settings import UserSettings
 from spinseg.image.picture import as_picture
 from spinseg.inference.diagnostics import diagnose
 from spinseg.segmentation.problem import prepare
 
-MOST_PAGES, MOST_PIXELS_OF_ALL = 40, 150_000_000
-MOST_RUNNING = max(4, os.cpu_count() or 1)  # chains, of all pages together
-STOP_SECONDS, FORGET_SECONDS = 2.0, 30.0  # after a page was last listened to: its chains stop, it is forgotten
-FULL = "{running} chains are running already, and here {most} may run at a time: pause or close another page first."
+MAX_SESSIONS, MAX_TOTAL_PIXELS = 40, 150_000_000
+MAX_RUNNING_CHAINS = max(4, os.cpu_count() or 1)  # of all sessions together
+STOP_SECONDS, CLOSE_SECONDS = 2.0, 30.0  # after the last listener left: the chains stop, the session is closed
+FULL = "{running} chains are running already, and at most {most} may run at a time: pause or close another page first."
 
 
-class Pages:
-    """All pages, by their ids, which nobody can guess."""
+class Sessions:
+    """All sessions by their ids, which cannot be guessed."""
 
     def __init__(self) -> None:
-        self.threads = Threads(ThreadPoolExecutor(MOST_RUNNING, "chain"), ThreadPoolExecutor(2, "other"))
-        self.by_id: dict[str, Page] = {}
-        self.listeners: dict[str, int] = {}
+        self.threads = Threads(ThreadPoolExecutor(MAX_RUNNING_CHAINS, "chain"), ThreadPoolExecutor(2, "other"))
+        self.by_id: dict[str, Session] = {}
+        self.n_listeners: dict[str, int] = {}
         self.left_at: dict[str, float] = {}
-        self.warm = threading.Event()
+        self.compiled = threading.Event()
         self.stopping: Callable[[], bool] = lambda: False
 
-    def add(self, page: Page) -> str:
-        """A new page's id, unless there are too many already."""
-        if len(self.by_id) >= MOST_PAGES:
-            raise Refused(429, f"{MOST_PAGES} pages are open already: close one first.")
-        if sum(other.n_pixels for other in self.by_id.values()) + page.n_pixels > MOST_PIXELS_OF_ALL:
-            raise Refused(429, "The pictures of all open pages are too large together: close a page first.")
-        name = secrets.token_urlsafe(16)
-        self.by_id[name] = page
-        self.left_at[name] = time.monotonic()
-        return name
+    def add(self, session: Session) -> str:
+        """Add a session and return its id; raises Refused if there are too many."""
+        if len(self.by_id) >= MAX_SESSIONS:
+            raise Refused(429, f"{MAX_SESSIONS} pages are open already: close one first.")
+        if sum(other.n_pixels for other in self.by_id.values()) + session.n_pixels > MAX_TOTAL_PIXELS:
+            raise Refused(429, "The images of all open pages together are too large: close a page first.")
+        session_id = secrets.token_urlsafe(16)
+        self.by_id[session_id] = session
+        self.left_at[session_id] = time.monotonic()
+        return session_id
 
-    def __getitem__(self, name: str) -> Page:
-        """The page of an id."""
-        if name not in self.by_id:
+    def __getitem__(self, session_id: str) -> Session:
+        if session_id not in self.by_id:
             raise Refused(404, "There is no such page, or it was closed.")
-        return self.by_id[name]
+        return self.by_id[session_id]
 
-    def check_room(self, page: Page, chains: int) -> None:
-        """Refuse so many chains of a page, where too many of others are running."""
-        running = sum(other.n_chains for other in self.by_id.values() if other is not page and other.running)
-        if running + chains > MOST_RUNNING:
-            raise Refused(429, FULL.format(running=running, most=MOST_RUNNING))
+    def check_capacity(self, session: Session, n_chains: int) -> None:
+        """Raise Refused if a session may not run so many chains beside those of the others."""
+        others = (other for other in self.by_id.values() if other is not session and other.loop.running)
+        running = sum(other.n_chains for other in others)
+        if running + n_chains > MAX_RUNNING_CHAINS:
+            raise Refused(429, FULL.format(running=running, most=MAX_RUNNING_CHAINS))
 
-    async def look_after(self) -> None:
-        """Stop and forget pages that nobody listens to any more."""
+    @contextlib.contextmanager
+    def listener(self, session_id: str) -> Iterator[None]:
+        """Count a listener of a session, without which it is closed after a while."""
+        self.n_listeners[session_id] = self.n_listeners.get(session_id, 0) + 1
+        try:
+            yield
+        finally:
+            if session_id in self.by_id:
+                self.n_listeners[session_id] -= 1
+                self.left_at[session_id] = time.monotonic()
+
+    async def reap_idle(self) -> None:
+        """Stop and close sessions that have had no listener for a while."""
         while True:
             await asyncio.sleep(0.5)
-            for name, page in list(self.by_id.items()):
-                if self.listeners.get(name):
+            for session_id, session in list(self.by_id.items()):
+                if self.n_listeners.get(session_id):
                     continue
-                gone = time.monotonic() - self.left_at[name]
-                if gone > STOP_SECONDS:
-                    page.running = False
-                if gone > FORGET_SECONDS:
-                    self.forget(name)
-                    self.threads.others.submit(give_memory_back)
+                idle_seconds = time.monotonic() - self.left_at[session_id]
+                if idle_seconds > STOP_SECONDS:
+                    session.loop.running = False
+                if idle_seconds > CLOSE_SECONDS:
+                    self.close(session_id)
+                    self.threads.others.submit(release_memory)
 
-    def forget(self, name: str) -> None:
-        """Close a page for good."""
-        self.by_id.pop(name).close()
-        self.listeners.pop(name, None)
-        del self.left_at[name]
+    def close(self, session_id: str) -> None:
+        """Close a session for good."""
+        self.by_id.pop(session_id).close()
+        self.n_listeners.pop(session_id, None)
+        del self.left_at[session_id]
 
-    def warm_up(self) -> None:
-        """Do all that a page does once, so that code is compiled and loaded before the first picture comes."""
+    def compile(self) -> None:
+        """Do once all that a session does, so that the code is compiled and loaded before the first image comes."""
         try:
             rows, columns = np.mgrid[:96, :128]
             picture = as_picture(((rows // 24 + columns // 32) % 4 * 60).astype(np.uint8))
             for preset in ("photo", "paper"):
-                scene = prepare(picture, Chosen(preset=preset).settings(picture.codes[..., 0].size))
-                stage = Stage.of(scene, 0)
-                for runner in stage.sampling.runners:
+                problem = prepare(picture, UserSettings(preset=preset).settings(picture.codes[..., 0].size))
+                run = ChainRun.create(problem, 0)
+                for runner in run.sampling.runners:
                     runner.advance(16)
-                drawn = stage.drawn()
-                diagnose(drawn, scene.model.graph)
-                replace(scene, settings=stage.settings()).segmentation(drawn, 0)
+                draws = run.draws()
+                diagnose(draws, problem.model.graph)
+                replace(problem, settings=run.settings()).segmentation(draws, 0)
         finally:
-            self.warm.set()
+            self.compiled.set()
 
 
-def give_memory_back() -> None:
-    """Return to the system what was freed; the C library of Linux would keep it for later."""
+def release_memory() -> None:
+    """Return freed memory to the system; the C library of Linux keeps it otherwise."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""What a page has chosen: read, compared with what was chosen before, and as settings or a command line."""
+"""The settings that a user has chosen on the page, as settings of `segment` and as a command line."""
 
 import shlex
 from collections.abc import Mapping
@@ -6,16 +6,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from spinseg._validation import check_choice, invalid
-from spinseg.app.controls import CONTROLS, MOST_SITES, PRIORS, STARTS_SHOWN, parameters
-from spinseg.segmentation.settings import PRESETS, Settings, prior_named, settings_of
+from spinseg.app.controls import CONTROLS, DEFAULT_LABELS, MAX_SITES, PRIORS, STARTS, prior_parameters
+from spinseg.segmentation.presets import PRESETS, settings_of
+from spinseg.segmentation.prior_names import prior_named
+from spinseg.segmentation.settings import Settings
 
-DIFFERENT = ("greedy", "one", "singletons", "greedy")  # starts of chains, where each has its own
-MOST_ALONE = 4000  # sites that a chain starts alone of unasked: its first sweeps take as long as their square
+DIFFERENT_STARTS = ("greedy", "one", "singletons", "greedy")  # of the first to the fourth chain
+MAX_SINGLETON_SITES = 4000  # for the default start: the first sweeps take time quadratic in the number of clusters
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """All choices of a page, as it sent them; None is the preset's."""
+class UserSettings:
+    """All settings of the page; None leaves a value to the preset."""
 
     preset: str = "photo"
     prior: str = "preset"
@@ -34,89 +36,83 @@ class Chosen:
     seed: int = 0
 
     @classmethod
-    def read(cls, sent: Mapping[str, Any]) -> "Chosen":
-        """What a page sent, refused where it is unknown or out of range; what does not apply is left out."""
+    def from_json(cls, sent: Mapping[str, Any]) -> "UserSettings":
+        """Check what the page sent; values that do not apply to the preset or the prior are dropped."""
         check_choice("preset", sent.get("preset", "photo"), list(PRESETS))
         check_choice("prior", sent.get("prior", "preset"), list(PRIORS))
-        check_choice("start", sent.get("start", "different"), list(STARTS_SHOWN))
+        check_choice("start", sent.get("start", "different"), list(STARTS))
         known = set(asdict(cls()))
         for name in sent:
             if name not in known:
                 invalid("settings", f"be among {', '.join(sorted(known))}", name)
         values: dict[str, Any] = {name: sent[name] for name in ("preset", "prior", "start") if name in sent}
-        has = parameters(sent.get("prior", "preset"))
+        of_prior = prior_parameters(sent.get("prior", "preset"))
         for control in CONTROLS:
             value = sent.get(control.name)
-            applies = control.group != "prior" or control.name in has
+            applies = control.group != "prior" or control.name in of_prior
             applies = applies and control.only in (None, sent.get("preset", "photo"))
             if value is not None and applies:
                 values[control.name] = control.checked(value)
         return cls(**values)
 
     def starts(self, n_pixels: int) -> str | tuple[str, ...]:
-        """Where the chains of a picture of so many pixels start, as `segment` takes it."""
+        """The `init` of `segment` for an image of `n_pixels`."""
         if self.start != "different":
             return self.start
-        usual = PRESETS[self.preset]
-        n_sites = self.sites_of(n_pixels) or min(n_pixels, usual.max_pixels or n_pixels) / usual.pixels_per_site
-        each = DIFFERENT if n_sites <= MOST_ALONE else tuple("one" if s == "singletons" else s for s in DIFFERENT)
-        return each[: self.chains] if self.chains > 1 else each[0]
+        preset = PRESETS[self.preset]
+        n_sites = self._n_sites(n_pixels) or min(n_pixels, preset.max_pixels or n_pixels) / preset.pixels_per_site
+        many = n_sites > MAX_SINGLETON_SITES
+        starts = tuple("one" if many and start == "singletons" else start for start in DIFFERENT_STARTS)
+        return starts[: self.chains] if self.chains > 1 else starts[0]
 
-    def of_sites(self) -> tuple[Any, ...]:
-        """What the sites depend on."""
+    def sites_key(self) -> tuple[Any, ...]:
+        """The settings that the sites depend on."""
         return self.preset, self.n_sites
 
-    def of_evidence(self) -> tuple[Any, ...]:
-        """What the posterior depends on, but for the prior."""
-        return *self.of_sites(), self.beta, self.count_weight, self.detail
+    def likelihood_key(self) -> tuple[Any, ...]:
+        """The settings that the sites, the likelihood and the couplings depend on."""
+        return *self.sites_key(), self.beta, self.count_weight, self.detail
 
-    def begins_anew(self, before: "Chosen") -> bool:
-        """Whether chains cannot go on from where they are under `before`."""
+    def needs_restart(self, before: "UserSettings") -> bool:
+        """Whether chains under the settings `before` cannot continue under these."""
         names = ("preset", "start", *(control.name for control in CONTROLS if control.restarts))
         return any(getattr(self, name) != getattr(before, name) for name in names)
 
-    def _named(self) -> dict[str, Any]:
-        """The prior as the command line names it, with its defaults filled in where it needs them."""
+    def _prior_options(self) -> dict[str, Any]:
+        """The prior and its parameters as options of the command line, with the number of labels if it needs one."""
         labels = self.labels
         if labels is None and self.prior in ("potts", "finite"):
-            labels = int(PRIORS[self.prior].defaults["labels"])
-        found: dict[str, Any] = {"prior": None if self.prior == "preset" else self.prior, "alpha": self.alpha}
-        found |= {"discount": self.discount, "labels": labels}
-        return found | {"min_size": self.min_size, "max_size": self.max_size}
+            labels = int(DEFAULT_LABELS)
+        prior = None if self.prior == "preset" else self.prior
+        options = {"prior": prior, "alpha": self.alpha, "discount": self.discount, "labels": labels}
+        return options | {"min_size": self.min_size, "max_size": self.max_size}
 
     def settings(self, n_pixels: int) -> Settings:
-        """The settings of `segment`, for a picture of so many pixels."""
-        named = self._named()
-        prior = prior_named(
-            named["prior"],
-            self.preset,
-            concentration=named["alpha"],
-            discount=named["discount"],
-            n_labels=named["labels"],
-            min_size=named["min_size"],
-            max_size=named["max_size"],
+        """The settings of `segment` for an image of `n_pixels`."""
+        options = self._prior_options()
+        name, parameters = (
+            options.pop("prior"),
+            {"concentration": options.pop("alpha"), "n_labels": options.pop("labels")},
         )
-        given: dict[str, Any] = {"prior": prior, "beta": self.beta, "lam": self.lam, "n_sites": self.sites_of(n_pixels)}
+        prior = prior_named(name, self.preset, **parameters, **options)
+        given: dict[str, Any] = {"prior": prior, "beta": self.beta, "lam": self.lam, "n_sites": self._n_sites(n_pixels)}
         given |= {"count_weight": self.count_weight, "detail": self.detail}
         given |= {"chains": self.chains, "init": self.starts(n_pixels)}
         return settings_of(self.preset, {name: value for name, value in given.items() if value is not None})
 
-    def sites_of(self, n_pixels: int) -> int | None:
-        """About how many sites to ask for: the preset's choice, unless that is too many."""
-        usual = PRESETS[self.preset]
-        if self.n_sites is None and usual.max_pixels is None and n_pixels / usual.pixels_per_site > MOST_SITES:
-            return MOST_SITES
+    def _n_sites(self, n_pixels: int) -> int | None:
+        """The number of sites to ask for; None leaves it to the preset, unless that would be more than MAX_SITES."""
+        preset = PRESETS[self.preset]
+        if self.n_sites is None and preset.max_pixels is None and n_pixels / preset.pixels_per_site > MAX_SITES:
+            return MAX_SITES
         return self.n_sites
 
     def command(self, source: str, n_pixels: int, sweeps: int) -> str:
-        """The command line that gives the same."""
+        """The command line that gives the same result."""
         starts = self.starts(n_pixels)
-        options = {"preset": None if self.preset == "photo" else self.preset, **self._named()}
-        options |= {"beta": self.beta, "lambda": self.lam, "sites": self.sites_of(n_pixels)}
+        options = {"preset": None if self.preset == "photo" else self.preset, **self._prior_options()}
+        options |= {"beta": self.beta, "lambda": self.lam, "sites": self._n_sites(n_pixels)}
         options |= {"count-weight": self.count_weight, "detail": self.detail, "sweeps": sweeps, "chains": self.chains}
         options |= {"init": starts if isinstance(starts, str) else ",".join(starts), "seed": self.seed}
-        parts = ["spinseg", "segment", shlex.quote(source)]
-        for name, value in options.items():
-            if value is not None:
-                parts.append(f"--{name.replace('_', '-')} {value}")
-        return " ".join(parts)
+        parts = [f"--{name.replace('_', '-')} {value}" for name, value in options.items() if value is not None]
+        return " ".join(["spinseg", "segment", shlex.quote(source), *parts])

@@ -1,43 +1,52 @@
-"""Methods x images -> one table, resumable; in processes of one thread, or on a Dask cluster."""
+"""Run methods on images and score them: one row each, in processes of one thread or on a Dask cluster, resumable."""
 
 import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from skimage.measure import label as connected_pieces
 
-from spinseg._errors import LOG, expected, line_of
-from spinseg._validation import check_int, check_writable, invalid
+from spinseg._errors import LOG, TaskFailure, error_line, is_expected
+from spinseg._validation import check_writable, invalid
 from spinseg.evaluation.datasets import Example
 from spinseg.evaluation.methods import Method
-from spinseg.evaluation.metrics import scores
-from spinseg.evaluation.results import ResultsFile, Row
-from spinseg.image.io import MOST_LABELS_PNG, write_labels_png
-from spinseg.image.render import label_colours
-from spinseg.parallel.atomic import printable, say
-from spinseg.parallel.dask import on_cluster
-from spinseg.parallel.processes import Heed, Lost, in_processes
+from spinseg.evaluation.metrics import Scores, scores
+from spinseg.evaluation.results import Key, ResultsFile, Row
+from spinseg.image.io import MAX_PNG_LABELS, write_labels_png
+from spinseg.image.render import label_colors
+from spinseg.parallel.atomic import print_warning, printable
+from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
+from spinseg.parallel.provenance import Provenance
 
 Report = Callable[[int, int, Row], None]
 
 
 class Task(NamedTuple):
-    """One image for one method, and what their row says of the run."""
+    """One image for one method, and what their row will have been computed from."""
 
     example: Example
     method: Method
-    run: dict[str, Any]
+    provenance: Provenance
 
     @property
-    def key(self) -> tuple[str, str]:
-        """What there is one row for."""
+    def key(self) -> Key:
+        """The image and the method, which no other task has."""
         return self.example.name, self.method.name
+
+    def row(self, found: Scores | None, clusters: int, regions: int, seconds: float, error: str = "") -> Row:
+        """The row of this task."""
+        _, version, seed, settings = self.provenance
+        run = {"dataset": settings["dataset"], "seed": seed, "version": version, "settings": settings["settings"]}
+        return Row(*self.key, found, clusters, regions, round(seconds, 3), **run, error=error)
+
+    def failed_row(self, seconds: float, why: str) -> Row:
+        """The row of this task where it failed."""
+        return self.row(None, 0, 0, seconds, " ".join(why.split()))
 
 
 def evaluate(
@@ -47,50 +56,50 @@ def evaluate(
     *,
     dataset: str,
     seed: int = 0,
-    jobs: int = 1,
+    jobs: int | None = None,
     dask: str | None = None,
     report: Report | None = None,
 ) -> list[Row]:
-    """A row for each image and method, in this order; those that `out` has already are not computed again.
+    """Compute a row for each image and method, in this order; rows that `out` has already are not computed again.
 
-    Each row is appended to `out` as it comes, and each label image written to a folder beside it, so that an
-    interrupted run goes on where it stopped. Rows that tell of an error are computed again. Random numbers depend on
-    the image's name and the seed alone: processes and clusters change nothing but the seconds.
+    Each row is appended to `out` as soon as it is computed, and each label image written to a folder beside it, so that
+    an interrupted run can be resumed. Rows with an error are computed again. Random numbers depend on the image's name
+    and the seed alone: processes and clusters change nothing but the seconds.
 
     Parameters
     ----------
     out : path
-        CSV file, in a folder that is made where it is not there. Results of another dataset, seed, version or settings
-        are refused.
+        CSV file; its folder is made where there is none. Results of another dataset, seed, version or settings are
+        refused.
     dataset : str
         Its name, for the rows.
-    jobs : int
-        Images at a time, one processor each.
+    jobs : int, optional
+        Images at a time, one processor each; all processors where it is None.
     dask : str, optional
-        Address of a Dask scheduler, whose workers see the same files and do the work in place of processes here.
+        Address of a Dask scheduler, whose workers see the same files and do the work instead of processes here.
     report : callable, optional
         Called as report(n_done, n_tasks, row) after each row.
     """
     _check_names(examples)
-    jobs = check_int("jobs", jobs, at_least=1)
+    jobs = check_jobs(jobs, dask)
     check_writable("out", Path(out).parent)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
-    marks = {method.name: method.mark for method in methods}
-    ours = version("spinseg")
+    hashes = {method.name: {"settings": method.settings_hash} for method in methods}
 
-    def run_of(image: str, method: str) -> dict[str, Any]:
-        run: dict[str, Any] = {"dataset": dataset, "seed": seed_for(image, seed), "version": ours}
-        return run | ({"settings": marks[method]} if method in marks else {})
+    def provenance_of(image: str, method: str) -> Provenance:
+        return Provenance.of_run({"dataset": dataset, **hashes.get(method, {})}, seed_for(image, seed))
 
-    file = ResultsFile(out, run_of)
-    tasks = [Task(example, method, run_of(example.name, method.name)) for example in examples for method in methods]
+    file = ResultsFile(out, provenance_of)
+    tasks = [
+        Task(example, method, provenance_of(example.name, method.name)) for example in examples for method in methods
+    ]
     keys = [task.key for task in tasks]
     missing = [task for task in tasks if task.key not in file.rows or file.rows[task.key].error]
     for method in {task.method.name: task.method for task in missing}.values():
-        _tried(method)  # so that what it lacks is said once; and compiled here, where processes would all do it
-    for n_done, (row, labels) in enumerate(_done(missing, jobs, dask), start=1):
+        _warm_up(method)  # so that a missing library is reported once, and compiled code is there for all processes
+    for n_done, (row, labels) in enumerate(_results(missing, jobs, dask), start=1):
         if labels is not None:
-            _keep_labels(labels_path(out, row), labels)
+            _write_labels(labels_path(out, row), labels)
         file.append(row)
         if report is not None:
             report(n_done, len(missing), row)
@@ -98,79 +107,76 @@ def evaluate(
     return [file.rows[key] for key in keys]
 
 
-def _keep_labels(path: Path, labels: NDArray[np.int32]) -> None:
-    """Write a label image; where it has more labels than fit, a line on standard error is all."""
+def _write_labels(path: Path, labels: NDArray[np.int32]) -> None:
+    """Write a label image; where it has more labels than a PNG holds, print a warning instead."""
     n_labels = int(labels.max()) + 1
-    if n_labels > MOST_LABELS_PNG:
-        why = f"a PNG holds {MOST_LABELS_PNG:,} labels at most, and there are {n_labels:,}"
-        say(f"{printable(path)} is left out: {why}")
+    if n_labels > MAX_PNG_LABELS:
+        why = f"a PNG holds {MAX_PNG_LABELS:,} labels at most, and there are {n_labels:,}"
+        print_warning(f"{printable(path)} is left out: {why}")
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_labels_png(path, labels, label_colours(n_labels))
+    write_labels_png(path, labels, label_colors(n_labels))
 
 
 def labels_path(out: str | os.PathLike[str], row: Row) -> Path:
-    """Where the label image of a row lies."""
+    """The path of the label image of a row."""
     return Path(out).with_suffix("") / "labels" / row.method / f"{row.image}.png"
 
 
 def seed_for(image: str, seed: int) -> int:
-    """The seed of an image: of its name and the seed of the run alone."""
+    """The seed of an image, from its name and the seed of the run alone."""
     return int.from_bytes(hashlib.sha256(f"{seed} {image}".encode()).digest()[:4], "little")
 
 
-def compare(task: Task, heed: Heed | None = None) -> tuple[Row, NDArray[np.int32] | None]:
-    """The row of a task and its label image; None where reading, segmenting or scoring failed.
+def compare(task: Task, _: CheckInterrupt) -> tuple[Row, NDArray[np.int32] | None]:
+    """Run the method of a task on its image; the row, and the label image unless it failed.
 
-    What is no fault of the input or the machine is raised: the row tells of it, too, once it has come through.
+    An exception that is no fault of the input or the machine is raised; `_results` makes a row of it.
     """
-    began, seconds = time.perf_counter(), 0.0
+    start, seconds = time.perf_counter(), 0.0
     try:
         image, annotations = task.example.image(), task.example.annotations()
         shape, size = annotations[0].shape, image.shape[:2]
         if shape != size:
             invalid(f"the ground truth of {task.example.name}", f"have the photograph's shape, {size}", shape)
-        _tried(task.method)
-        began = time.perf_counter()
-        labels = task.method.run(image, task.run["seed"])
-        seconds = time.perf_counter() - began
+        _warm_up(task.method)
+        start = time.perf_counter()
+        labels = task.method.run(image, task.provenance.seed)
+        seconds = time.perf_counter() - start
         found = scores(labels, annotations)
-    except Exception as problem:
-        if not expected(problem):
+    except Exception as error:
+        if not is_expected(error):
             raise
-        return _failed(task, time.perf_counter() - began, line_of(problem)), None
+        return task.failed_row(time.perf_counter() - start, error_line(error)), None
     clusters, regions = np.unique(labels).size, int(connected_pieces(labels, background=-1, connectivity=1).max())
-    return Row(*task.key, found, clusters, regions, round(seconds, 3), **task.run), labels
+    return task.row(found, clusters, regions, seconds), labels
 
 
-def _failed(task: Task, seconds: float, why: str) -> Row:
-    return Row(*task.key, None, 0, 0, round(seconds, 3), **task.run, error=" ".join(why.split()))
+def _results(tasks: Sequence[Task], jobs: int, dask: str | None) -> Iterator[tuple[Row, NDArray[np.int32] | None]]:
+    """Yield the row and the label image of each task as it finishes."""
+    for index, result in run_tasks(compare, tasks, jobs=jobs, dask=dask):
+        if isinstance(result, TaskFailure):
+            if result.traceback:
+                LOG.debug("%s", result.traceback)
+            result = tasks[index].failed_row(result.seconds, result.why), None
+        yield result
 
 
-def _done(tasks: Sequence[Task], jobs: int, dask: str | None) -> Iterator[tuple[Row, NDArray[np.int32] | None]]:
-    """What came of the tasks, as they come."""
-    coming = in_processes(compare, tasks, jobs) if dask is None else on_cluster(compare, tasks, dask)
-    for index, found in coming:
-        if isinstance(found, Lost) and found.traceback:
-            LOG.debug("%s", found.traceback)
-        yield (_failed(tasks[index], found.seconds, found.why), None) if isinstance(found, Lost) else found
-
-
-def _tried(method: Method) -> None:
-    """Run a method once in this process on a picture of no interest, so that loading it is not timed."""
-    if method.name in _TRIED:
+def _warm_up(method: Method) -> None:
+    """Run a method once in this process on a small picture, so that loading and compiling it is not timed."""
+    if method.name in _WARM:
         return
     rows, columns = np.indices((40, 40))
     method.run(np.stack([6 * rows, 6 * columns, 3 * (rows + columns)], axis=-1).astype(np.uint8), 0)
-    _TRIED.add(method.name)
+    _WARM.add(method.name)
 
 
-_TRIED: set[str] = set()
+_WARM: set[str] = set()
 
 
 def _check_names(examples: Sequence[Example]) -> None:
-    """Refuse a dataset where a name comes twice: rows go by names."""
+    """Refuse a dataset without images, or with a name twice, since rows go by names."""
     names = [example.name for example in examples]
     if not names or len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        invalid("examples", "have at least one image, each name once", twice or "none")
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        invalid("examples", "have at least one image, each name once", repeated or "none")

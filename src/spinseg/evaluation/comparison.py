@@ -1,24 +1,26 @@
-"""The whole comparison: dataset, methods, rows, summary and page."""
+"""Compare methods on a dataset, from their names to the rows, the summary and the page."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spinseg._errors import BUG
-from spinseg._validation import check_int, invalid
+from spinseg._validation import check_int
 from spinseg.evaluation.benchmark import evaluate
-from spinseg.evaluation.datasets import Example, dataset_named
-from spinseg.evaluation.methods import METHODS, methods_named
+from spinseg.evaluation.datasets import Example, get_dataset
+from spinseg.evaluation.methods import METHODS, get_methods
 from spinseg.evaluation.page import page_path, write_comparison
-from spinseg.evaluation.progress import reporting_rows
+from spinseg.evaluation.results import Row
 from spinseg.evaluation.summary import Summary
+from spinseg.parallel.atomic import print_warning
+from spinseg.parallel.executor import check_jobs
+from spinseg.parallel.progress import counting
 
 
 class Comparison(NamedTuple):
-    """What a comparison found, and where it is written; of the errors, some are bugs."""
+    """The result of a comparison and the paths of its files. `n_errors` counts rows with an error, bugs included."""
 
     dataset: str
     summaries: list[Summary]
@@ -29,7 +31,7 @@ class Comparison(NamedTuple):
     page: Path
 
     def as_json(self) -> dict[str, Any]:
-        """The same, for a machine."""
+        """The same in types that JSON knows."""
         facts = {"rows": self.n_rows, "errors": self.n_errors, "out": str(self.out), "page": str(self.page)}
         return {"dataset": self.dataset, **facts, "methods": [summary._asdict() for summary in self.summaries]}
 
@@ -47,16 +49,16 @@ def compare_methods(
     seed: int = 0,
     progress: bool = False,
 ) -> Comparison:
-    """Compare methods by name on a dataset by name; what `out` has already is not computed again.
+    """Compare methods on a dataset, both given by name; rows that `out` has already are not computed again.
 
     Parameters
     ----------
     dataset, root, split
-        As in `dataset_named`.
+        As in `get_dataset`.
     out : path
-        CSV file of rows. Beside it come a summary, a page, and the label images.
+        CSV file of rows. A summary, a page and the label images are written beside it.
     limit : int, optional
-        At most so many images, evenly spaced by name.
+        The maximum number of images, which are evenly spaced by name.
     jobs : int, optional
         Images at a time, one processor each; all processors where it is None.
     dask : str, optional
@@ -67,17 +69,21 @@ def compare_methods(
     KeyboardInterrupt
         After Ctrl-C; the rows so far are in `out`.
     """
-    if jobs is not None and dask is not None:
-        invalid("jobs", "be left out where dask is given", jobs)
-    chosen, out = methods_named(methods), Path(out)
-    examples = spread(dataset_named(dataset, root, split), limit)
+    check_jobs(jobs, dask)
+    chosen, out = get_methods(methods), Path(out)
+    examples = spread(get_dataset(dataset, root, split), limit)
     name = f"{dataset} {split or 'test'}" if dataset.startswith("bsds") else dataset
     try:
-        with reporting_rows(progress) as report:
-            jobs = (os.cpu_count() or 1) if jobs is None else jobs
+        with counting(progress) as count:
+
+            def report(n_done: int, n_tasks: int, row: Row) -> None:
+                if progress and row.error:
+                    print_warning(f"{row.image}, {row.method}: {row.error}")
+                count(n_done, n_tasks, f"{n_done}/{n_tasks} {row.image} {row.method}")
+
             rows = evaluate(examples, chosen, out, dataset=name, seed=seed, jobs=jobs, dask=dask, report=report)
     except KeyboardInterrupt:
-        print(f"spinseg: interrupted; what is finished is in {out}, and the same command goes on", file=sys.stderr)
+        print_warning(f"interrupted; what is finished is in {out}, and the same command goes on")
         raise
     summaries = write_comparison(name, out, examples, chosen, rows)
     errors = [row.error for row in rows if row.error]
@@ -99,5 +105,5 @@ def spread(examples: list[Example], limit: int | None) -> list[Example]:
 
 
 def known_methods() -> dict[str, str]:
-    """What each method is, by name."""
+    """The description of each method, by name."""
     return {name: method.about for name, method in METHODS.items()}

@@ -1,8 +1,8 @@
 """Photographs with ground truth: BSDS300 and BSDS500, LabelMe's eight outdoor categories, any two folders.
 
-A reader lists what is there, in order of names, and opens nothing: an `Example` reads its files when it is asked to. A
-photograph without ground truth, or ground truth without its photograph, is listed too and says so when it is read: half
-a dataset must not pass for a whole one.
+The functions list examples by name and open no file: the methods of `Example` read the files. A photograph without
+ground truth, or ground truth without a photograph, is listed too and raises an error when it is read, so that an
+incomplete dataset is not mistaken for a complete one.
 """
 
 import os
@@ -22,7 +22,7 @@ FolderPath = str | os.PathLike[str]
 DATASETS = ("bsds300", "bsds500", "labelme8", "folder")
 SPLITS = ("train", "val", "test")
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".npy")
-LABEL_SUFFIXES = (".png", ".tif", ".tiff", ".bmp", ".gif", ".npy", ".mat", ".seg")  # not JPEG: it blurs numbers
+LABEL_SUFFIXES = (".png", ".tif", ".tiff", ".bmp", ".gif", ".npy", ".mat", ".seg")  # not JPEG: it changes labels
 
 BSDS_PAGE = (
     '"The Berkeley Segmentation Dataset and Benchmark" (BSDS300) or "Contour Detection and Image Segmentation'
@@ -33,17 +33,17 @@ LABELME_PAGE = '"Nonparametric Scene Parsing via Label Transfer", people.csail.m
 
 @dataclass(frozen=True)
 class Example:
-    """A photograph and where its ground truth lies; nothing is read before it is asked for.
+    """A photograph and its ground truth, which are read by the methods.
 
     Attributes
     ----------
     name : str
-        The photograph's file name without its ending.
+        The photograph's file name without its suffix.
     image_path : Path
     label_paths : tuple of Path
-        One file an annotator, or one `.mat` file for all.
+        One file per annotator, or one `.mat` file for all.
     unlabelled : int, optional
-        What label pictures hold where nothing is labelled.
+        The value of unlabelled pixels in label pictures.
     """
 
     name: str
@@ -52,14 +52,14 @@ class Example:
     unlabelled: int | None = None
 
     def image(self) -> NDArray[Any]:
-        """The photograph as `read_image` gives it: (H, W, 3) uint8 for a colour JPEG."""
-        _must_exist(f"the photograph {self.name}", self.image_path)
+        """Return the photograph as `read_image` does: (H, W, 3) uint8 for a color JPEG."""
+        _check_exists(f"the photograph {self.name}", self.image_path)
         return read_image(self.image_path)
 
     def annotations(self) -> list[NDArray[np.int32]]:
-        """One label image an annotator, -1 where unlabelled; all of one shape."""
+        """Return one label image per annotator, -1 where unlabelled; all have the same shape."""
         for path in self.label_paths:
-            _must_exist(f"the ground truth of {self.name}", path)
+            _check_exists(f"the ground truth of {self.name}", path)
         images = [image for path in self.label_paths for image in read_labels(path, unlabelled=self.unlabelled)]
         for image in images:
             if image.shape != images[0].shape:
@@ -67,10 +67,10 @@ class Example:
         return images
 
 
-def dataset_named(name: str, root: FolderPath, split: str | None = None) -> list[Example]:
-    """The photographs of a dataset of `DATASETS` under a folder; of BSDS the test photographs, unless told otherwise.
+def get_dataset(name: str, root: FolderPath, split: str | None = None) -> list[Example]:
+    """Return the examples of a dataset of `DATASETS` under a folder; the default split of BSDS is "test".
 
-    "folder" is any folder that has two folders, `images` and `labels`, as `folder` reads them.
+    "folder" is any folder with subfolders `images` and `labels`, as `folder` takes them.
     """
     check_choice("dataset", name, DATASETS)
     if name.startswith("bsds"):
@@ -83,7 +83,7 @@ def dataset_named(name: str, root: FolderPath, split: str | None = None) -> list
 
 
 def bsds(root: FolderPath, split: str = "test", *, edition: str | None = None) -> list[Example]:
-    """The photographs of one split of BSDS300 or BSDS500, by name, each with all annotators who saw it in colour.
+    """Return the examples of a split of BSDS300 or BSDS500 by name, each with all annotators who saw it in color.
 
     In `root`, or in a folder called bsds300, BSDS500, BSR/BSDS500/data or the like below it, there must be
     images/SPLIT/ID.jpg, and groundTruth/SPLIT/ID.mat or ground_truth/SPLIT/ID.mat (as BSDS500 has it) or else
@@ -95,89 +95,90 @@ def bsds(root: FolderPath, split: str = "test", *, edition: str | None = None) -
     split : {"train", "val", "test"}
         BSDS300 has no "val".
     edition : {"bsds300", "bsds500"}, optional
-        Which one, where there are both.
+        Needed if `root` has both.
     """
     check_choice("split", split, SPLITS)
-    places = ["bsds", "bsds300", "bsds500", "bsr", "data"]
+    base_names = ["bsds", "bsds300", "bsds500", "bsr", "data"]
     if edition is not None:
         check_choice("edition", edition, ("bsds300", "bsds500"))
-        places.remove("bsds500" if edition == "bsds300" else "bsds300")
+        base_names.remove("bsds500" if edition == "bsds300" else "bsds300")
     images = f"images/{split}/*.jpg"
     truths = [f"groundTruth/{split}/*.mat", f"ground_truth/{split}/*.mat", "human/color/*/*.seg"]
-    base = _base("BSDS", root, places, [images], truths, BSDS_PAGE)
-    photographs = _by_name(_visible(base, images))
-    truth = next(pattern for pattern in truths if _visible(base, pattern))
+    base = _find_base("BSDS", root, base_names, [images], truths, BSDS_PAGE)
+    photographs = _by_name(_list_files(base, images))
+    truth = next(pattern for pattern in truths if _list_files(base, pattern))
     labels: dict[str, tuple[Path, ...]] = {}
-    for path in sorted(_visible(base, truth), key=lambda path: (len(path.parent.name), path)):  # annotator 9 before 10
-        if path.suffix == ".mat" or path.stem in photographs:  # human/ has all splits; the photographs tell them apart
+    for path in sorted(
+        _list_files(base, truth), key=lambda path: (len(path.parent.name), path)
+    ):  # annotator 998 before 1105
+        if path.suffix == ".mat" or path.stem in photographs:  # human/ has all splits
             labels[path.stem] = (*labels.get(path.stem, ()), path)
-    return _paired(photographs, labels, base / images, base / truth)
+    return _pair(photographs, labels, base / images, base / truth)
 
 
 def labelme(root: FolderPath, split: str | None = None) -> list[Example]:
-    """The photographs of LabelMe's eight outdoor categories, by name: CATEGORY_NUMBER.
+    """Return the examples of LabelMe's eight outdoor categories by name: CATEGORY_NUMBER.
 
     In `root`, or in a folder called labelme or labelme8 below it, there must be images/NAME.jpg and labels/NAME.png,
-    with 0 for unlabelled and a number for each class. Touching objects of one class are one region, as stored.
+    with 0 for unlabelled and an integer for each class. All objects of one class have the same label.
 
     Parameters
     ----------
     root : path
     split : None
-        There are no splits: a name of one is refused.
+        There are no splits; any other value is an error.
     """
     if split is not None:
         invalid("split", "be None for LabelMe, which has no splits", split)
     images, truth = "images/*.jpg", "labels/*.png"
-    base = _base("LabelMe", root, ("labelme", "labelme8"), [images], [truth], LABELME_PAGE)
-    labels = {name: (path,) for name, path in _by_name(_visible(base, truth)).items()}
-    return _paired(_by_name(_visible(base, images)), labels, base / images, base / truth, unlabelled=0)
+    base = _find_base("LabelMe", root, ("labelme", "labelme8"), [images], [truth], LABELME_PAGE)
+    labels = {name: (path,) for name, path in _by_name(_list_files(base, truth)).items()}
+    return _pair(_by_name(_list_files(base, images)), labels, base / images, base / truth, unlabelled=0)
 
 
 def folder(images: FolderPath, labels: FolderPath, *, unlabelled: int | None = None) -> list[Example]:
-    """The photographs of one folder with the label images of another, by name.
+    """Return the photographs of one folder with the label images of another, by name.
 
     The ground truth of NAME.jpg is NAME.png, .tif, .bmp, .gif, .npy, .mat or .seg, or several of them in a folder NAME,
-    one an annotator. In a colour picture every colour is a label.
+    one per annotator. In a color image every color is a label.
 
     Parameters
     ----------
     images, labels : path
         Two folders.
     unlabelled : int, optional
-        What label pictures hold where nothing is labelled, 0 in many; a colour is 0xRRGGBB. Negative numbers say
-        unlabelled in any case.
+        The value of unlabelled pixels, often 0; a color is 0xRRGGBB. Negative values always mean unlabelled.
     """
     if unlabelled is not None:
         unlabelled = check_int("unlabelled", unlabelled, at_least=-(2**31), below=2**31)
-    for name, place in (("images", images), ("labels", labels)):
-        if not Path(place).is_dir():
-            raise FileNotFoundError(f"{name} must be a folder; received {os.fspath(place)!r}")
-    photographs = _by_name(_visible(Path(images), "*", IMAGE_SUFFIXES))
-    single = _by_name(_visible(Path(labels), "*", LABEL_SUFFIXES))
+    for name, folder_path in (("images", images), ("labels", labels)):
+        if not Path(folder_path).is_dir():
+            raise FileNotFoundError(f"{name} must be a folder; received {os.fspath(folder_path)!r}")
+    photographs = _by_name(_list_files(Path(images), "*", IMAGE_SUFFIXES))
+    single = _by_name(_list_files(Path(labels), "*", LABEL_SUFFIXES))
     truths: dict[str, tuple[Path, ...]] = {name: (path,) for name, path in single.items()}
     for name in photographs:
-        several = tuple(_visible(Path(labels, name), "*", LABEL_SUFFIXES))
+        several = tuple(_list_files(Path(labels, name), "*", LABEL_SUFFIXES))
         if several and name in single:
             invalid(f"the ground truth of {name}", "be a file or a folder", f"{single[name].name} and {name}/")
         if several:
             truths[name] = several
-    for what, place, files in (("photograph", images, photographs), ("label image", labels, truths)):
+    for what, folder_path, files in (("photograph", images, photographs), ("label image", labels, truths)):
         if not files:
-            raise FileNotFoundError(f"no {what} in {os.fspath(place)!r}")
-    return _paired(photographs, truths, Path(images, "*.jpg"), Path(labels, "*.png"), unlabelled)
+            raise FileNotFoundError(f"no {what} in {os.fspath(folder_path)!r}")
+    return _pair(photographs, truths, Path(images, "*.jpg"), Path(labels, "*.png"), unlabelled)
 
 
 def read_labels(path: FolderPath, *, unlabelled: int | None = None) -> list[NDArray[np.int32]]:
-    """The label images in a file, one an annotator, -1 where unlabelled.
+    """Return the label images of a file, one per annotator, -1 where unlabelled.
 
-    A BSDS `.mat` file has several, numbered from 1 there and from 0 here; a `.seg` file and a picture have one. Of a
-    picture with a palette the indices are taken, of one in full colour 0xRRGGBB.
+    A BSDS `.mat` file has several, with labels from 1, which become labels from 0; a `.seg` file and an image have one.
+    The labels of an image with a palette are its indices, those of a color image 0xRRGGBB.
 
     Raises
     ------
     ValueError, OSError
-        One line with the file, the rule, and what was found.
+        In one line: the file, the rule, and what was found.
     """
     path = Path(path)
     if path.suffix.lower() == ".mat":
@@ -186,29 +187,29 @@ def read_labels(path: FolderPath, *, unlabelled: int | None = None) -> list[NDAr
 
 
 def _read_mat(path: Path) -> list[NDArray[np.int32]]:
-    """The cell array `groundTruth` of BSDS500: one struct an annotator, whose field Segmentation numbers from 1."""
+    """Read the cell array `groundTruth` of BSDS500: one struct per annotator, with labels from 1 in Segmentation."""
     from scipy.io import loadmat
 
     rule = "be a MATLAB file with BSDS's groundTruth"
-    with path.open("rb") as file:  # an unreadable file is an OSError; all that follows is about what it holds
+    with path.open("rb") as file:  # an unreadable file is an OSError; other errors are about its content
         try:
             annotators = loadmat(file, variable_names=["groundTruth"])["groundTruth"].ravel()
             images = [annotator["Segmentation"].item() for annotator in annotators]
-        except Exception as error:  # damaged bytes make loadmat fail in a dozen ways
+        except Exception as error:  # loadmat raises many kinds of errors for damaged files
             invalid(str(path), rule, f"{type(error).__name__}: {error}")
     for image in images:
         if not isinstance(image, np.ndarray) or image.dtype.kind not in "iu" or image.ndim != 2 or image.size == 0:
             invalid(str(path), rule + " of whole numbers, one a pixel", image)
     if not images:
         invalid(str(path), rule, "no annotator")
-    return [_as_labels(path, image.astype(np.int64) - 1) for image in images]
+    return [_to_labels(path, image.astype(np.int64) - 1) for image in images]
 
 
 def _read_seg(path: Path) -> NDArray[np.int32]:
-    """BSDS300's text format: a header, `data`, then lines of segment, row, first and last column, counted from 0.
+    """Read BSDS300's text format: a header, `data`, then lines of segment, row, first and last column, from 0.
 
-    Described in seg-format.txt on the page of BSDS300: comments follow #, lines come in any order, and each pixel is
-    named exactly once.
+    It is described in seg-format.txt on the page of BSDS300: comments follow #, lines are in any order, and each pixel
+    is named exactly once.
     """
     lines = [line.partition("#")[0].split() for line in path.read_text("ascii", errors="replace").splitlines()]
     try:
@@ -219,7 +220,7 @@ def _read_seg(path: Path) -> NDArray[np.int32]:
     except (KeyError, ValueError, OverflowError) as error:
         rule = "have a header with width and height, a line 'data', then lines of four whole numbers"
         invalid(str(path), rule, f"{type(error).__name__}: {error}")
-    for key, value in (("format", "ascii cr"), ("flipflop", "0")):  # 1: people saw the image upside down
+    for key, value in (("format", "ascii cr"), ("flipflop", "0")):  # flipflop 1: annotators saw the image upside down
         if " ".join(header.get(key, [value])) != value:
             invalid(str(path), f"have {key} {value}", " ".join(header[key]))
     if not 0 < width * height <= MAX_PIXELS:
@@ -230,26 +231,26 @@ def _read_seg(path: Path) -> NDArray[np.int32]:
         invalid(str(path), f"have segments from 0 and runs inside {width} x {height} pixels", runs[~inside][0].tolist())
     starts, lengths = row * width + first, last - first + 1
     order = np.argsort(starts)
-    expected = np.cumsum(lengths[order]) - lengths[order]  # where each run begins if they follow one another
+    expected = np.cumsum(lengths[order]) - lengths[order]  # the start of each run if there are no gaps
     if lengths.sum() != width * height or np.any(starts[order] != expected):
         invalid(
             str(path), f"name each of {width} x {height} pixels once", f"{lengths.sum()} pixels in {len(runs)} runs"
         )
-    return _as_labels(path, np.repeat(segment[order], lengths[order]).reshape(height, width))
+    return _to_labels(path, np.repeat(segment[order], lengths[order]).reshape(height, width))
 
 
 def _read_label_picture(path: Path, unlabelled: int | None) -> NDArray[np.int32]:
     indices = _palette_indices(path)
-    numbers = read_image(path) if indices is None else indices
-    if numbers.dtype == np.uint8 and numbers.ndim == 3 and numbers.shape[2] in (3, 4):
-        numbers = numbers[..., :3].astype(np.int64) @ [0x10000, 0x100, 1]
-    if numbers.dtype.kind not in "biu":
-        invalid(str(path), "hold whole numbers or 8-bit colours", numbers.dtype.name)
-    return _as_labels(path, numbers, unlabelled)
+    values = read_image(path) if indices is None else indices
+    if values.dtype == np.uint8 and values.ndim == 3 and values.shape[2] in (3, 4):
+        values = values[..., :3].astype(np.int64) @ [0x10000, 0x100, 1]
+    if values.dtype.kind not in "biu":
+        invalid(str(path), "hold whole numbers or 8-bit colours", values.dtype.name)
+    return _to_labels(path, values, unlabelled)
 
 
 def _palette_indices(path: Path) -> NDArray[np.uint8] | None:
-    """The numbers behind a palette's colours; None where there is no palette."""
+    """Return the palette indices of an image, or None if it has no palette."""
     from PIL import Image
 
     if path.suffix.lower() not in (".png", ".gif", ".bmp"):
@@ -257,32 +258,32 @@ def _palette_indices(path: Path) -> NDArray[np.uint8] | None:
     try:
         with Image.open(path) as image:
             return np.asarray(image) if image.mode == "P" else None
-    except Exception:  # Pillow has many ways to fail; `read_image` tells of them in one line
+    except Exception:  # `read_image` will raise an error of one line
         return None
 
 
-def _as_labels(path: Path, numbers: NDArray[Any], unlabelled: int | None = None) -> NDArray[np.int32]:
-    if numbers.size and numbers.max() >= 2**31:
-        invalid(str(path), "hold labels below 2^31", numbers.max())
-    labels = np.maximum(numbers.astype(np.int64), -1).astype(np.int32)
+def _to_labels(path: Path, values: NDArray[Any], unlabelled: int | None = None) -> NDArray[np.int32]:
+    if values.size and values.max() >= 2**31:
+        invalid(str(path), "hold labels below 2^31", values.max())
+    labels = np.maximum(values.astype(np.int64), -1).astype(np.int32)
     if unlabelled is not None:
-        labels[numbers == unlabelled] = -1
+        labels[values == unlabelled] = -1
     return labels
 
 
-def _must_exist(what: str, path: Path) -> None:
+def _check_exists(what: str, path: Path) -> None:
     if not path.exists():
         raise FileNotFoundError(f"{what} must be in {str(path)!r}; received no such file")
 
 
-def _base(
+def _find_base(
     dataset: str, root: FolderPath, names: Sequence[str], images: Sequence[str], truths: Sequence[str], page: str
 ) -> Path:
-    """The one folder, `root` or below it along `names`, that has photographs and ground truth."""
+    """Return the one folder with photographs and ground truth: `root`, or below it in folders of these names."""
     found = [
         base
-        for base in _below(Path(root), names, depth=3)
-        if all(any(_visible(base, pattern) for pattern in group) for group in (images, truths))
+        for base in _candidate_folders(Path(root), names, depth=3)
+        if all(any(_list_files(base, pattern) for pattern in group) for group in (images, truths))
     ]
     if not found:
         wanted = f"{' or '.join(images)} and {' or '.join(truths)}"
@@ -293,19 +294,19 @@ def _base(
     return found[0]
 
 
-def _below(place: Path, names: Sequence[str], depth: int) -> Iterator[Path]:
-    yield place
-    if depth and place.is_dir():
-        for child in sorted(place.iterdir()):
+def _candidate_folders(folder_path: Path, names: Sequence[str], depth: int) -> Iterator[Path]:
+    yield folder_path
+    if depth and folder_path.is_dir():
+        for child in sorted(folder_path.iterdir()):
             if child.name.lower() in names and child.is_dir():
-                yield from _below(child, names, depth - 1)
+                yield from _candidate_folders(child, names, depth - 1)
 
 
-def _visible(place: Path, pattern: str, suffixes: Sequence[str] | None = None) -> list[Path]:
-    """Files of a pattern in order, without the hidden ones that archives from other systems leave (._ID.jpg)."""
+def _list_files(folder_path: Path, pattern: str, suffixes: Sequence[str] | None = None) -> list[Path]:
+    """Return the files of a pattern, sorted, without hidden ones, such as ._ID.jpg of archives made on macOS."""
     return sorted(
         path
-        for path in place.glob(pattern)
+        for path in folder_path.glob(pattern)
         if not path.name.startswith(".") and path.is_file() and (suffixes is None or path.suffix.lower() in suffixes)
     )
 
@@ -318,23 +319,23 @@ def _by_name(paths: Iterable[Path]) -> dict[str, Path]:
     return found
 
 
-def _paired(
+def _pair(
     images: Mapping[str, Path],
     labels: Mapping[str, tuple[Path, ...]],
-    image_place: Path,
-    label_place: Path,
+    image_pattern: Path,
+    label_pattern: Path,
     unlabelled: int | None = None,
 ) -> list[Example]:
-    """One example for every name; what one half lacks is named by where it should be."""
+    """Return one example for every name; a missing file has the path where it is expected."""
 
-    def expected(place: Path, name: str) -> Path:
-        return place.with_name(name + place.suffix)
+    def expected(pattern: Path, name: str) -> Path:
+        return pattern.with_name(name + pattern.suffix)
 
     return [
         Example(
             name,
-            images.get(name, expected(image_place, name)),
-            labels.get(name, (expected(label_place, name),)),
+            images.get(name, expected(image_pattern, name)),
+            labels.get(name, (expected(label_pattern, name),)),
             unlabelled,
         )
         for name in sorted(images.keys() | labels.keys())

@@ -1,4 +1,4 @@
-"""The methods that are compared, by name: each makes a label image of a photograph, and says with which settings."""
+"""The methods that can be compared, by name, each with its settings."""
 
 import hashlib
 import inspect
@@ -18,12 +18,12 @@ from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
 from spinseg.segmentation.image_model import picture_model
+from spinseg.segmentation.presets import PAPER, settings_of
 from spinseg.segmentation.segment import segment
-from spinseg.segmentation.settings import PAPER, settings_of
 
 
 class Method(NamedTuple):
-    """A method that can be compared: `run(image, seed)` gives a label image."""
+    """A segmentation method: `run(image, seed)` returns a label image."""
 
     name: str
     about: str
@@ -31,13 +31,13 @@ class Method(NamedTuple):
     settings: str
 
     @property
-    def mark(self) -> str:
-        """A short mark of the settings: results under other settings have another."""
+    def settings_hash(self) -> str:
+        """Return a short hash of the settings, by which results of other settings are recognized."""
         return hashlib.sha256(self.settings.encode()).hexdigest()[:8]
 
 
-def methods_named(names: Iterable[str]) -> list[Method]:
-    """The methods of these names, each once."""
+def get_methods(names: Iterable[str]) -> list[Method]:
+    """Return the methods of these names, each once."""
     found = list(names)
     for name in found:
         check_choice("methods", name, list(METHODS))
@@ -47,11 +47,11 @@ def methods_named(names: Iterable[str]) -> list[Method]:
 
 
 def _spinseg(image: NDArray[Any], seed: int, **keywords: Any) -> NDArray[np.int32]:
-    """Labels that our own sampler finds: the best partition visited."""
+    """Return the labels of `segment`."""
     return segment(image, **keywords, rng=seed, workers=1).labels
 
 
-def _ours(name: str, about: str, preset: str = "paper", **changes: Any) -> Method:
+def _spinseg_method(name: str, about: str, preset: str = "paper", **changes: Any) -> Method:
     run = partial(_spinseg, preset=preset, **changes)
     return Method(name, about, run, repr(settings_of(preset, changes)))
 
@@ -59,7 +59,7 @@ def _ours(name: str, about: str, preset: str = "paper", **changes: Any) -> Metho
 def _ddcrp(
     image: NDArray[Any], seed: int, *, count_weight: float = PAPER.count_weight, sweeps: int = 100, **keywords: Any
 ) -> NDArray[np.int32]:
-    """Labels that the distance-dependent Chinese restaurant process finds, on the sites and words of the paper."""
+    """Return labels of the distance-dependent Chinese restaurant process, on the sites and words of the paper."""
     picture = as_picture(image)
     sites = superpixels(picture)
     settings = settings_of("paper", {"count_weight": count_weight})
@@ -67,49 +67,51 @@ def _ddcrp(
     return sample_ddcrp(model.graph, model.likelihood, sweeps, rng=seed, **keywords).best_labels[sites]
 
 
-def _called(
+def _call(
     image: NDArray[Any], seed: int, *, method: Callable[..., NDArray[np.int32]], seeded: bool
 ) -> NDArray[np.int32]:
-    """Labels of a method that takes a seed as a keyword, or draws nothing at random."""
+    """Return the labels of a method that takes a seed as a keyword, or that is deterministic."""
     return method(image, seed=seed) if seeded else method(image)
 
 
-def _theirs(name: str, about: str, run: Callable[..., NDArray[np.int32]], **keywords: Any) -> Method:
+def _other_method(name: str, about: str, run: Callable[..., NDArray[np.int32]], **keywords: Any) -> Method:
     defaults = {key: value.default for key, value in inspect.signature(run).parameters.items()}
     settings = {key: value for key, value in {**defaults, **keywords}.items() if value is not inspect.Parameter.empty}
-    chosen = partial(_called, method=partial(run, **keywords), seeded="seed" in defaults)
-    return Method(name, about, chosen, f"{run.__name__} {settings!r}")
+    run_seeded = partial(_call, method=partial(run, **keywords), seeded="seed" in defaults)
+    return Method(name, about, run_seeded, f"{run.__name__} {settings!r}")
 
 
-def _listed() -> Iterable[Method]:
-    """All methods, ours first."""
-    yield _ours("spinseg", "the preset for photographs", "photo")
-    for moves, mark, told in (("gsw", "", ""), ("auto", "-auto", ", with splits and merges")):
-        yield _ours(f"potts-dp{mark}", f"the paper's model{told}", moves=moves)
+def _all_methods() -> Iterable[Method]:
+    """Yield all methods, those of spinseg first."""
+    yield _spinseg_method("spinseg", "the preset for photographs", "photo")
+    for moves, suffix, remark in (("gsw", "", ""), ("auto", "-auto", ", with splits and merges")):
+        yield _spinseg_method(f"potts-dp{suffix}", f"the paper's model{remark}", moves=moves)
         for size in (3, 6, 9):
-            about = f"the paper's model with T_min = {size}{told}"
-            yield _ours(f"potts-dp{mark}-min{size}", about, moves=moves, prior=DirichletProcess(3.0, min_size=size))
-    yield _ours("gibbs", "the paper's model by single-site Gibbs sampling, Orbanz & Buhmann 2008", lam=0.0)
-    yield _ours("swendsen-wang", "the paper's model by the classical Swendsen-Wang algorithm", lam=1.0)
-    others: dict[str, tuple[str, PartitionPrior]] = {
+            about, prior = f"the paper's model with T_min = {size}{remark}", DirichletProcess(3.0, min_size=size)
+            yield _spinseg_method(f"potts-dp{suffix}-min{size}", about, moves=moves, prior=prior)
+    yield _spinseg_method("gibbs", "the paper's model by single-site Gibbs sampling, Orbanz & Buhmann 2008", lam=0.0)
+    yield _spinseg_method("swendsen-wang", "the paper's model by the classical Swendsen-Wang algorithm", lam=1.0)
+    priors: dict[str, tuple[str, PartitionPrior]] = {
         "potts": ("Potts model of 10 labels", Potts(10)),
         "finite-dirichlet": ("Potts-Dirichlet model of 10 labels", FiniteDirichlet(10, 1.0)),
         "pitman-yor": ("Potts-Pitman-Yor model, discount 1/4", PitmanYor(3.0, 0.25)),
     }
-    for name, (about, prior) in others.items():
-        yield _ours(name, about, prior=prior)
-    yield _theirs("mean-shift", "mean shift as the paper ran it", mean_shift)
+    for name, (about, other_prior) in priors.items():
+        yield _spinseg_method(name, about, prior=other_prior)
+    yield _other_method("mean-shift", "mean shift as the paper ran it", mean_shift)
     tuned = {"spatial_bandwidth": 10.0, "range_bandwidth": 8.0}
-    yield _theirs("mean-shift-tuned", "mean shift tuned on training photographs of BSDS300", mean_shift, **tuned)
-    region, plain = {"alpha": 1e-10, "gamma": 1e-2}, {"alpha": 1e-10, "gamma": None}  # as the paper ran it
-    yield _theirs("rdd-crp", "region distance-dependent CRP, Ghosh et al. 2011", _ddcrp, **region)
-    few = "the same with a count weight at which it finds as few clusters as the paper says"
-    yield _theirs("rdd-crp-light", few, _ddcrp, **region, count_weight=0.02)
-    yield _theirs("dd-crp", "distance-dependent CRP, Ghosh et al. 2011", _ddcrp, **plain)
-    yield _theirs("felzenszwalb", "Felzenszwalb & Huttenlocher 2004, scikit-image", library.felzenszwalb)
-    yield _theirs("quickshift", "quickshift, scikit-image", library.quickshift)
-    yield _theirs("slic-rag", "SLIC and merging of its regions, scikit-image", library.slic_merged)
-    yield _theirs("gaussian-mixture", "Dirichlet-process Gaussian mixture, scikit-learn", library.gaussian_mixture)
+    yield _other_method("mean-shift-tuned", "mean shift tuned on training photographs of BSDS300", mean_shift, **tuned)
+    rdd_crp, dd_crp = {"alpha": 1e-10, "gamma": 1e-2}, {"alpha": 1e-10, "gamma": None}  # settings of the paper
+    yield _other_method("rdd-crp", "region distance-dependent CRP, Ghosh et al. 2011", _ddcrp, **rdd_crp)
+    about = "the same with a count weight at which it finds as few clusters as the paper says"
+    yield _other_method("rdd-crp-light", about, _ddcrp, **rdd_crp, count_weight=0.02)
+    yield _other_method("dd-crp", "distance-dependent CRP, Ghosh et al. 2011", _ddcrp, **dd_crp)
+    yield _other_method("felzenszwalb", "Felzenszwalb & Huttenlocher 2004, scikit-image", library.felzenszwalb)
+    yield _other_method("quickshift", "quickshift, scikit-image", library.quickshift)
+    yield _other_method("slic-rag", "SLIC and merging of its regions, scikit-image", library.slic_merged)
+    yield _other_method(
+        "gaussian-mixture", "Dirichlet-process Gaussian mixture, scikit-learn", library.gaussian_mixture
+    )
 
 
-METHODS = {method.name: method for method in _listed()}
+METHODS = {method.name: method for method in _all_methods()}

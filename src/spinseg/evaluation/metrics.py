@@ -1,8 +1,8 @@
-"""How well a segmentation agrees with annotators: everything from one contingency table, boundaries apart.
+"""Agreement of a segmentation with annotators: metrics of the contingency table, and of boundaries.
 
-A label image has one whole number per pixel; a negative one says unlabelled, and a pixel that is unlabelled in either
-image is left out. A region here is all pixels of one label, touching or not. In the formulas n pixels are labelled in
-both images, n_ij of them i in `labels` and j in `truth`; its sums over j and over i, a_i and b_j, are sizes of regions.
+A label image has one integer per pixel. A negative label means unlabelled, and pixels that are unlabelled in either
+image are left out. A region is the set of all pixels of one label, connected or not. In the formulas n pixels are
+labelled in both images, n_ij of them i in `truth` and j in `labels`; a_i and b_j are the sizes of these regions.
 
 References
 ----------
@@ -27,25 +27,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from spinseg._validation import check_real, integer_array, invalid
+from spinseg.inference.contingency import ContingencyTable, contingency_table
 
-TOLERANCE = 0.0075  # of the diagonal: maxDist of the BSDS benchmark, 4.3 pixels for 481 x 321
+TOLERANCE = 0.0075  # fraction of the image diagonal: maxDist of the BSDS benchmark, 4.3 pixels for 481 x 321
 
 Labels = NDArray[np.int64]
 
 
-class Contingency(NamedTuple):
-    """The pairs of regions that share pixels, in order of truth, then of labels: i, j, n_ij, a_i and b_j of each."""
-
-    label: NDArray[np.int64]
-    truth: NDArray[np.int64]
-    shared: NDArray[np.int64]
-    a: NDArray[np.int64]
-    b: NDArray[np.int64]
-    n_pixels: int
-
-
 class BoundaryScores(NamedTuple):
-    """Shares of boundary pixels that are matched, and their harmonic mean."""
+    """Precision and recall of boundary pixels, and their harmonic mean."""
 
     precision: float
     recall: float
@@ -53,7 +43,7 @@ class BoundaryScores(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """All metrics of one segmentation; those of the contingency table are means over annotators."""
+    """All metrics of one segmentation; the metrics of regions are means over annotators."""
 
     probabilistic_rand_index: float
     adjusted_rand_index: float
@@ -66,14 +56,14 @@ class Scores(NamedTuple):
 
 
 def scores(labels: ArrayLike, annotations: Sequence[ArrayLike], *, tolerance: float = TOLERANCE) -> Scores:
-    """Every metric of a segmentation against one or more annotators, from one table an annotator.
+    """Return every metric of a segmentation against one or more annotators.
 
     Parameters
     ----------
     labels : array of int
         The segmentation.
     annotations : sequence of arrays of int, of the same shape
-        One label image an annotator.
+        One label image per annotator.
     tolerance : float
         As in `boundary_scores`.
 
@@ -83,34 +73,34 @@ def scores(labels: ArrayLike, annotations: Sequence[ArrayLike], *, tolerance: fl
     >>> round(found.probabilistic_rand_index, 3), found.variation_of_information, found.segmentation_covering
     (0.667, 0.5, 0.75)
     """
-    drawn = _numbered("labels", labels)
-    truths = _numbered_list(annotations, drawn.shape)
-    tables = [_contingency(drawn, truth, name) for name, truth in truths.items()]
-    rand, adjusted, voi, gce, covering = np.mean(
-        [(_rand(t), _adjusted(t), _voi(t), _gce(t), _covering(t)) for t in tables], axis=0
-    ).tolist()
-    edges = _boundary_scores(drawn, list(truths.values()), tolerance)
-    return Scores(rand, adjusted, voi, gce, covering, *edges)
+    segmentation = _consecutive("labels", labels)
+    truths = _consecutive_list(annotations, segmentation.shape)
+    tables = [_contingency(segmentation, truth, name) for name, truth in truths.items()]
+    of_regions = [[metric(table) for metric in (_rand, _adjusted, _voi, _gce, _covering)] for table in tables]
+    of_boundaries = _boundary_scores(segmentation, list(truths.values()), tolerance)
+    return Scores._make([*np.mean(of_regions, axis=0).tolist(), *of_boundaries])
 
 
-def contingency(labels: ArrayLike, truth: ArrayLike) -> Contingency:
-    """The table that every metric of regions is computed from; labels are numbered from 0 in their order.
+def contingency(labels: ArrayLike, truth: ArrayLike) -> ContingencyTable:
+    """Return the table behind the metrics of regions: rows are regions of `truth`, columns those of `labels`.
+
+    Both are numbered from 0 in the order of their labels.
 
     Examples
     --------
     >>> table = contingency([0, 0, 3, 3, -1], [7, 7, 7, 9, 9])
-    >>> table.label.tolist(), table.truth.tolist(), table.shared.tolist(), table.n_pixels
-    ([0, 1, 1], [0, 0, 1], [2, 1, 1], 4)
+    >>> table.row.tolist(), table.column.tolist(), table.shared.tolist()
+    ([0, 0, 1], [0, 1, 1], [2, 1, 1])
     """
-    drawn = _numbered("labels", labels)
-    return _contingency(drawn, _numbered("truth", truth, drawn.shape), "truth")
+    segmentation = _consecutive("labels", labels)
+    return _contingency(segmentation, _consecutive("truth", truth, segmentation.shape), "truth")
 
 
 def rand_index(labels: ArrayLike, truth: ArrayLike) -> float:
-    """Share of the pairs of pixels that both images treat alike, in [0, 1]; symmetric; 1 for a single pixel.
+    """Return the fraction of pairs of pixels that are together in both images or apart in both, in [0, 1].
 
-    1 - (sum a_i^2 + sum b_j^2 - 2 sum n_ij^2) / (n (n - 1)), Rand [1]_. It rewards over-segmentation: where regions are
-    many, most pairs are apart in both images.
+    1 - (sum a_i^2 + sum b_j^2 - 2 sum n_ij^2) / (n (n - 1)), Rand [1]_. It is symmetric, and 1 for a single pixel. It
+    rewards over-segmentation: where there are many regions, most pairs are apart in both images.
 
     Examples
     --------
@@ -121,11 +111,11 @@ def rand_index(labels: ArrayLike, truth: ArrayLike) -> float:
 
 
 def adjusted_rand_index(labels: ArrayLike, truth: ArrayLike) -> float:
-    """The Rand index on a scale where chance is 0 and agreement 1, at least -1/2; symmetric.
+    """Return the Rand index corrected for chance: 0 expected for random labels, 1 for agreement, at least -1/2.
 
     (S - E) / ((A + B) / 2 - E), where S = sum C(n_ij, 2), A = sum C(a_i, 2), B = sum C(b_j, 2) count the pairs together
     in both images and in each, and E = A B / C(n, 2) is the mean of S when pixels are shuffled, Hubert and Arabie [2]_.
-    1 where this is 0/0: the partitions are then the same.
+    It is symmetric. Where it would be 0/0 the partitions are equal, and it is 1.
 
     Examples
     --------
@@ -136,9 +126,9 @@ def adjusted_rand_index(labels: ArrayLike, truth: ArrayLike) -> float:
 
 
 def variation_of_information(labels: ArrayLike, truth: ArrayLike) -> float:
-    """Bits in which the partitions differ, H(labels | truth) + H(truth | labels), in [0, log2 n]; a distance.
+    """Return H(labels | truth) + H(truth | labels) in bits, in [0, log2 n].
 
-    1/n sum n_ij (log2 a_i / n_ij + log2 b_j / n_ij), Meila [3]_.
+    1/n sum n_ij (log2 a_i / n_ij + log2 b_j / n_ij), Meila [3]_. It is a distance between partitions.
 
     Examples
     --------
@@ -149,10 +139,11 @@ def variation_of_information(labels: ArrayLike, truth: ArrayLike) -> float:
 
 
 def global_consistency_error(labels: ArrayLike, truth: ArrayLike) -> float:
-    """How far neither image refines the other, in [0, 1): symmetric, 0 where one does.
+    """Return the global consistency error, in [0, 1): 0 where one image refines the other; symmetric.
 
-    1/n min(sum n_ij (a_i - n_ij) / a_i, sum n_ij (b_j - n_ij) / b_j), Martin et al. [4]_: the share of a pixel's region
-    that lies outside its region in the other image. One region, or one a pixel, scores 0 against anything.
+    1/n min(sum n_ij (a_i - n_ij) / a_i, sum n_ij (b_j - n_ij) / b_j), Martin et al. [4]_: the mean fraction of a
+    pixel's region that lies outside its region in the other image. A single region, and one region per pixel, score 0
+    against any image.
 
     Examples
     --------
@@ -163,9 +154,9 @@ def global_consistency_error(labels: ArrayLike, truth: ArrayLike) -> float:
 
 
 def segmentation_covering(labels: ArrayLike, truth: ArrayLike) -> float:
-    """How well the true regions are covered, each by the best region of `labels`, in (0, 1]; not symmetric.
+    """Return how well the true regions are covered by their best regions of `labels`, in (0, 1]; not symmetric.
 
-    1/n sum_j b_j max_i n_ij / (a_i + b_j - n_ij), Arbelaez et al. [5]_, section 3.1: the best intersection over union,
+    1/n sum_i a_i max_j n_ij / (a_i + b_j - n_ij), Arbelaez et al. [5]_, section 3.1: the best intersection over union,
     weighted by the size of the true region.
 
     Examples
@@ -179,22 +170,24 @@ def segmentation_covering(labels: ArrayLike, truth: ArrayLike) -> float:
 def mean_over_annotators(
     metric: Callable[[ArrayLike, ArrayLike], float], labels: ArrayLike, annotations: Sequence[ArrayLike]
 ) -> float:
-    """The mean of a metric of two label images over annotators; `scores` has it for all metrics at once.
+    """Return the mean over annotators of a metric of two label images; `scores` has all metrics at once.
 
     Examples
     --------
     >>> mean_over_annotators(variation_of_information, [0, 0, 1, 1], [[0, 0, 1, 1], [0, 0, 0, 0]])
     0.5
     """
-    drawn = _numbered("labels", labels)
-    return float(np.mean([metric(drawn, truth) for truth in _numbered_list(annotations, drawn.shape).values()]))
+    segmentation = _consecutive("labels", labels)
+    truths = _consecutive_list(annotations, segmentation.shape).values()
+    return float(np.mean([metric(segmentation, truth) for truth in truths]))
 
 
 def probabilistic_rand_index(labels: ArrayLike, annotations: Sequence[ArrayLike]) -> float:
-    """The Rand index against several annotators: its mean over them, in [0, 1].
+    """Return the mean of the Rand index over annotators, in [0, 1].
 
-    Unnikrishnan et al. [6]_ define the mean over pairs of pixels of c p + (1 - c) (1 - p), where c says that the pair
-    is together in `labels` and p is the share of annotators who have it so: the same where all pixels are labelled.
+    Unnikrishnan et al. [6]_ define it as the mean over pairs of pixels of c p + (1 - c) (1 - p), where c is 1 if the
+    pair is together in `labels`, else 0, and p is the fraction of annotators who have it together. The two definitions
+    agree where all pixels are labelled.
 
     Examples
     --------
@@ -207,90 +200,102 @@ def probabilistic_rand_index(labels: ArrayLike, annotations: Sequence[ArrayLike]
 def boundary_scores(
     labels: ArrayLike, annotations: Sequence[ArrayLike], *, tolerance: float = TOLERANCE
 ) -> BoundaryScores:
-    """Share of the drawn boundary that any annotator drew too, share of the annotators' that was drawn, and F.
+    """Return precision, recall and F of boundary pixels, as in BSDS [7]_ but for the matching.
 
-    precision = pixels of the boundary of `labels` that match any annotator's / all of them; recall = pixels of the
-    annotators' boundaries that match the drawn one / all of them, added up over annotators; F = 2 P R / (P + R), as in
-    BSDS [7]_. A boundary pixel is one whose block with the next pixel along every axis has two labels or more, which is
-    `Boundaries` of the BSDS files before these were thinned. A share of no pixels is 1.
+    precision = boundary pixels of `labels` that match any annotator's / all boundary pixels of `labels`; recall =
+    annotators' boundary pixels that match those of `labels` / all of them, summed over annotators; F = 2 P R / (P + R).
+    A ratio of no pixels is 1. A boundary pixel is one whose block with the next pixel along every axis has two labels
+    or more: `Boundaries` of the BSDS files before they were thinned.
 
-    Matching is not that of BSDS: a pixel matches where a boundary pixel of the other image lies within the tolerance,
-    by distance transform. So one pixel may match many, where the BSDS code thins boundaries and assigns one to one.
-    Figures come out higher than theirs, and doubled lines go unpunished: do not set them beside published ones.
+    A pixel matches if a boundary pixel of the other image lies within the tolerance, by distance transform, so that
+    one pixel may match many. The BSDS code thins boundaries and assigns them one to one: its figures are lower, and it
+    penalizes double lines. Do not compare these figures with published ones.
 
     Parameters
     ----------
     labels : array of int
         The segmentation.
     annotations : sequence of arrays of int, of the same shape
-        One label image an annotator.
+        One label image per annotator.
     tolerance : float
-        The largest distance between matching pixels, as a share of the image's diagonal.
+        The largest distance between matching pixels, as a fraction of the image diagonal.
 
     Examples
     --------
     >>> boundary_scores([[0, 0, 1, 1]], [[[0, 0, 1, 1]], [[0, 1, 2, 2]]])
     BoundaryScores(precision=1.0, recall=0.6666666666666666, f=0.8)
     """
-    drawn = _numbered("labels", labels)
-    truths = _numbered_list(annotations, drawn.shape)
+    segmentation = _consecutive("labels", labels)
+    truths = _consecutive_list(annotations, segmentation.shape)
     for name, truth in truths.items():
-        _labelled(drawn, truth, name)
-    return _boundary_scores(drawn, list(truths.values()), tolerance)
+        _labelled_in_both(segmentation, truth, name)
+    return _boundary_scores(segmentation, list(truths.values()), tolerance)
 
 
-def _rand(table: Contingency) -> float:
-    every, both, first, second = _pairs(table)
-    return (every + 2 * both - first - second) / every if every else 1.0
+def _rand(table: ContingencyTable) -> float:
+    pairs, both, in_truth, in_labels = _pair_counts(table)
+    return (pairs + 2 * both - in_truth - in_labels) / pairs if pairs else 1.0
 
 
-def _adjusted(table: Contingency) -> float:
-    every, both, first, second = _pairs(table)
-    above = 2 * (both * every - first * second)  # both parts of the fraction times 2 C(n, 2): whole numbers
-    below = every * (first + second) - 2 * first * second
-    return above / below if below else 1.0
+def _adjusted(table: ContingencyTable) -> float:
+    pairs, both, in_truth, in_labels = _pair_counts(table)
+    # The numerator and the denominator are both multiplied by 2 C(n, 2), so that they are integers.
+    numerator = 2 * (both * pairs - in_truth * in_labels)
+    denominator = pairs * (in_truth + in_labels) - 2 * in_truth * in_labels
+    return numerator / denominator if denominator else 1.0
 
 
-def _voi(table: Contingency) -> float:
-    shared = table.shared
-    return float(np.sum(shared * (np.log2(table.a / shared) + np.log2(table.b / shared)))) / table.n_pixels
+def _voi(table: ContingencyTable) -> float:
+    n_ij, a_i, b_j = _cells(table)
+    return float(np.sum(n_ij * (np.log2(a_i / n_ij) + np.log2(b_j / n_ij)))) / int(n_ij.sum())
 
 
-def _gce(table: Contingency) -> float:
-    shared = table.shared
-    return min(float(np.sum(shared * (sizes - shared) / sizes)) for sizes in (table.a, table.b)) / table.n_pixels
+def _gce(table: ContingencyTable) -> float:
+    n_ij, a_i, b_j = _cells(table)
+    return min(float(np.sum(n_ij * (sizes - n_ij) / sizes)) for sizes in (a_i, b_j)) / int(n_ij.sum())
 
 
-def _covering(table: Contingency) -> float:
-    starts = np.flatnonzero(np.diff(table.truth, prepend=-1))  # cells come in order of truth
-    best = np.maximum.reduceat(table.shared / (table.a + table.b - table.shared), starts)
-    return float(np.sum(table.b[starts] * best)) / table.n_pixels
+def _covering(table: ContingencyTable) -> float:
+    n_ij, a_i, b_j = _cells(table)
+    starts = np.flatnonzero(np.diff(table.row, prepend=-1))  # the first cell of each true region
+    best = np.maximum.reduceat(n_ij / (a_i + b_j - n_ij), starts)
+    return float(np.sum(a_i[starts] * best)) / int(n_ij.sum())
 
 
-def _pairs(table: Contingency) -> tuple[int, int, int, int]:
-    """Pairs of pixels: all, together in both, in labels, in truth. Python's integers: their products pass 2^63."""
-    n = table.n_pixels
-    both, first, second = ((int(table.shared @ other) - n) // 2 for other in (table.shared, table.a, table.b))
-    return n * (n - 1) // 2, both, first, second
+def _cells(table: ContingencyTable) -> tuple[Labels, Labels, Labels]:
+    """Return n_ij, a_i and b_j of every cell."""
+    return table.shared, table.row_sizes[table.row], table.column_sizes[table.column]
+
+
+def _pair_counts(table: ContingencyTable) -> tuple[int, int, int, int]:
+    """Return the number of pairs of pixels: all, together in both images, in truth, in labels.
+
+    They are Python integers, because products of two of them exceed 2^63.
+    """
+    n = int(table.shared.sum())
+    both, in_truth, in_labels = (
+        (int(sizes @ sizes) - n) // 2 for sizes in (table.shared, table.row_sizes, table.column_sizes)
+    )
+    return n * (n - 1) // 2, both, in_truth, in_labels
 
 
 def _boundary_scores(labels: Labels, truths: list[Labels], tolerance: float) -> BoundaryScores:
-    reach = check_real("tolerance", tolerance, at_least=0) * float(np.hypot.reduce(labels.shape))
-    judged = np.any([truth >= 0 for truth in truths], axis=0)
-    drawn = _boundary(np.where(judged, labels, -1))
+    distance = check_real("tolerance", tolerance, at_least=0) * float(np.hypot.reduce(labels.shape))
+    annotated = np.any([truth >= 0 for truth in truths], axis=0)
+    found = _boundary(np.where(annotated, labels, -1))
     true = np.stack([_boundary(np.where(labels >= 0, truth, -1)) for truth in truths])
-    precision = _share(drawn & _within(reach, np.logical_or.reduce(true)), drawn)
-    recall = _share(true & _within(reach, drawn), true)
+    precision = _fraction(found & _dilate(np.logical_or.reduce(true), distance), found)
+    recall = _fraction(true & _dilate(found, distance), true)
     return BoundaryScores(precision, recall, 2 * precision * recall / max(precision + recall, 1e-300))
 
 
-def _share(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float:
+def _fraction(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float:
     return int(np.count_nonzero(part)) / int(np.count_nonzero(whole)) if whole.any() else 1.0
 
 
 def _boundary(labels: Labels) -> NDArray[np.bool_]:
-    """Labelled pixels whose block with the next pixel along every axis has two labels or more: one pixel wide."""
-    low, high = np.where(labels < 0, labels.size, labels), labels.copy()  # so that an unlabelled pixel is neither
+    """Return the labelled pixels whose block with the next pixel along every axis has two labels or more."""
+    low, high = np.where(labels < 0, labels.size, labels), labels.copy()  # an unlabelled pixel is neither
     for axis in range(labels.ndim):
         lows, highs = np.moveaxis(low, axis, 0), np.moveaxis(high, axis, 0)
         np.minimum(lows[:-1], lows[1:], out=lows[:-1])
@@ -298,31 +303,20 @@ def _boundary(labels: Labels) -> NDArray[np.bool_]:
     return (low < high) & (labels >= 0)
 
 
-def _within(reach: float, boundary: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Pixels at most `reach` away from a boundary pixel."""
+def _dilate(boundary: NDArray[np.bool_], distance: float) -> NDArray[np.bool_]:
+    """Return the pixels at most `distance` away from a boundary pixel."""
     if not boundary.any():
-        return boundary  # the transform has no answer where there is nothing to be near
-    return np.asarray(ndimage.distance_transform_edt(~boundary) <= reach)
+        return boundary  # the transform is undefined where no pixel is set
+    return np.asarray(ndimage.distance_transform_edt(~boundary) <= distance)
 
 
-def _contingency(labels: Labels, truth: Labels, name: str) -> Contingency:
-    """The table of two numbered label images."""
-    kept = _labelled(labels, truth, name)
-    labels, truth = (labels.ravel(), truth.ravel()) if kept.all() else (labels[kept], truth[kept])
-    label_sizes, truth_sizes = np.bincount(labels), np.bincount(truth)
-    key = truth * label_sizes.size + labels
-    if label_sizes.size * truth_sizes.size <= 4 * key.size + 1024:  # else a dense table outgrows the image
-        counts = np.bincount(key)
-        cells = np.flatnonzero(counts)
-        shared = counts[cells]
-    else:
-        cells, shared = np.unique(key, return_counts=True)
-    true, label = np.divmod(cells, label_sizes.size)
-    return Contingency(label, true, shared, label_sizes[label], truth_sizes[true], key.size)
+def _contingency(labels: Labels, truth: Labels, name: str) -> ContingencyTable:
+    kept = _labelled_in_both(labels, truth, name)
+    return contingency_table(truth[kept], labels[kept])
 
 
-def _labelled(labels: Labels, truth: Labels, name: str) -> NDArray[np.bool_]:
-    """Pixels that are labelled in both images; there must be one."""
+def _labelled_in_both(labels: Labels, truth: Labels, name: str) -> NDArray[np.bool_]:
+    """Return the mask of pixels that are labelled in both images; there must be one."""
     kept = (labels >= 0) & (truth >= 0)
     if not kept.any():
         counts = [int(np.count_nonzero(image >= 0)) for image in (labels, truth)]
@@ -330,12 +324,12 @@ def _labelled(labels: Labels, truth: Labels, name: str) -> NDArray[np.bool_]:
     return kept
 
 
-def _numbered(name: str, labels: ArrayLike, shape: tuple[int, ...] | None = None) -> Labels:
-    """Labels as 0..k-1 in their order, -1 where unlabelled; of the segmentation's shape, where that is given."""
+def _consecutive(name: str, labels: ArrayLike, shape: tuple[int, ...] | None = None) -> Labels:
+    """Return labels renumbered 0..k-1 in their order, -1 where unlabelled, after a check of their type and shape."""
     array = integer_array(name, labels)
     if shape is not None and array.shape != shape:
         invalid(name, f"have the shape of labels, {shape}", array.shape)
-    if array.size == 0 or array.max() > 4 * array.size + 1024:  # large numbers, few labels: packed colours, say
+    if array.size == 0 or array.max() > 4 * array.size + 1024:  # few labels of large value, such as packed colors
         values, inverse = np.unique(array, return_inverse=True)
         return np.maximum(inverse - np.count_nonzero(values < 0), -1).reshape(array.shape)
     above = np.maximum(array.astype(np.int64), -1) + 1
@@ -344,9 +338,9 @@ def _numbered(name: str, labels: ArrayLike, shape: tuple[int, ...] | None = None
     return (np.cumsum(present) - 1)[above]
 
 
-def _numbered_list(annotations: Sequence[ArrayLike], shape: tuple[int, ...]) -> dict[str, Labels]:
-    """The annotations by the names that errors give them."""
+def _consecutive_list(annotations: Sequence[ArrayLike], shape: tuple[int, ...]) -> dict[str, Labels]:
+    """Return the annotations renumbered, by the names that error messages give them."""
     stacked = isinstance(annotations, np.ndarray) and annotations.ndim > len(shape)
     if not (stacked or isinstance(annotations, (list, tuple))) or len(annotations) == 0:
         invalid("annotations", "be a list of label images, one or more", annotations)
-    return {f"annotations[{a}]": _numbered(f"annotations[{a}]", image, shape) for a, image in enumerate(annotations)}
+    return {f"annotations[{a}]": _consecutive(f"annotations[{a}]", image, shape) for a, image in enumerate(annotations)}

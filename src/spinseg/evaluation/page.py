@@ -1,4 +1,4 @@
-"""A comparison as a page to look at: the table, and the best and worst images of each method."""
+"""The HTML page of a comparison: a table of scores, and the best and worst images of each method."""
 
 from collections.abc import Sequence
 from html import escape
@@ -12,20 +12,20 @@ from spinseg.evaluation.datasets import Example, read_labels
 from spinseg.evaluation.methods import Method
 from spinseg.evaluation.metrics import Scores
 from spinseg.evaluation.results import Row, table_bytes
-from spinseg.evaluation.summary import READ, SIGNIFICANT, Summary, summarise, written
+from spinseg.evaluation.summary import DISPLAYED_COLUMNS, SIGNIFICANCE_LEVEL, Summary, format_cells, summarize
 from spinseg.image.render import overlay
 from spinseg.parallel.atomic import atomic_write
-from spinseg.segmentation.report.pictures import embedded
+from spinseg.segmentation.report.pictures import data_url
 
-SHOWN = 3  # images at either end
-MOST_ERRORS = 20  # that are listed
+N_EXAMPLES = 3  # of the best images and of the worst images
+MAX_LISTED_ERRORS = 20
 
 
 def write_comparison(
     title: str, out: Path, examples: Sequence[Example], methods: Sequence[Method], rows: Sequence[Row]
 ) -> list[Summary]:
-    """The summaries of a comparison, also written beside `out`: as CSV, and as a page."""
-    summaries = summarise(rows)
+    """Return the summaries of a comparison, and write them beside `out` as CSV and as a page."""
+    summaries = summarize(rows)
     page = _page(title, out, examples, methods, rows, summaries)
     cells = [["" if cell is None else cell for cell in summary] for summary in summaries]
     table = table_bytes(Summary._fields, cells)
@@ -35,12 +35,12 @@ def write_comparison(
 
 
 def summary_path(out: Path) -> Path:
-    """Where the table of summaries lies."""
+    """Return the path of the CSV file of summaries."""
     return out.with_name(f"{out.stem}-summary.csv")
 
 
 def page_path(out: Path) -> Path:
-    """Where the page lies."""
+    """Return the path of the page."""
     return out.with_suffix(".html")
 
 
@@ -52,14 +52,14 @@ def _page(
     rows: Sequence[Row],
     summaries: Sequence[Summary],
 ) -> str:
-    """The page as HTML, with the pictures in it; label images are those beside `out`."""
+    """Return the page as HTML with embedded images; label images are read from the folder beside `out`."""
     by_name = {example.name: example for example in examples}
     about = {method.name: method for method in methods}
     template = Template(files("spinseg.evaluation").joinpath("page.html").read_text(encoding="utf-8"))
     return template.substitute(
         title=escape(title),
         facts=escape(_facts(rows)),
-        head="".join(f'<th class="number">{escape(heading)}</th>' for heading, _ in READ.values()),
+        head="".join(f'<th class="number">{escape(heading)}</th>' for heading, _ in DISPLAYED_COLUMNS.values()),
         table="\n".join(_table_row(summary) for summary in summaries),
         errors=_errors([row for row in rows if row.error]),
         methods="\n".join(
@@ -75,28 +75,30 @@ def _facts(rows: Sequence[Row]) -> str:
 
 
 def _table_row(summary: Summary) -> str:
-    """One method; bold where no significant difference from the best was found."""
-    near = summary.p_value is None or summary.p_value >= SIGNIFICANT
+    """Return the row of a method; its name is bold if it does not differ significantly from the best."""
+    near_best = summary.p_value is None or summary.p_value >= SIGNIFICANCE_LEVEL
     name = escape(summary.method)
-    name = f"<strong>{name}</strong>" if near else name
+    name = f"<strong>{name}</strong>" if near_best else name
     failed = f' <span class="failed">{summary.errors} failed</span>' if summary.errors else ""
-    cells = "".join(f'<td class="number">{escape(cell)}</td>' for cell in written(summary))
+    cells = "".join(f'<td class="number">{escape(cell)}</td>' for cell in format_cells(summary))
     return f'<tr><th scope="row"><a href="#{escape(summary.method)}">{name}</a>{failed}</th>{cells}</tr>'
 
 
 def _errors(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
-    lines = [f"<li>{escape(row.image)}, {escape(row.method)}: {escape(row.error)}</li>" for row in rows[:MOST_ERRORS]]
-    more = f"<li>and {len(rows) - MOST_ERRORS} more</li>" if len(rows) > MOST_ERRORS else ""
+    lines = [
+        f"<li>{escape(row.image)}, {escape(row.method)}: {escape(row.error)}</li>" for row in rows[:MAX_LISTED_ERRORS]
+    ]
+    more = f"<li>and {len(rows) - MAX_LISTED_ERRORS} more</li>" if len(rows) > MAX_LISTED_ERRORS else ""
     return f"<h2>Failed</h2><ul>{''.join(lines)}{more}</ul>"
 
 
 def _section(method: Method, rows: Sequence[Row], by_name: dict[str, Example], out: Path) -> str:
-    """The best and the worst images of a method by Rand index."""
+    """Return the section of a method, with its best and worst images by Rand index."""
     scored = [(row.scores, row) for row in rows if row.scores is not None]
     ranked = sorted(scored, key=lambda found: -found[0].probabilistic_rand_index)
-    n = min(SHOWN, len(ranked) // 2)
+    n = min(N_EXAMPLES, len(ranked) // 2)
     best, worst = ranked[: max(n, 1)], ranked[len(ranked) - n :]
     figures = "".join(_figure(scores, row, by_name[row.image], out) for scores, row in (*best, *worst))
     return (
@@ -106,10 +108,10 @@ def _section(method: Method, rows: Sequence[Row], by_name: dict[str, Example], o
 
 
 def _figure(scores: Scores, row: Row, example: Example, out: Path) -> str:
-    """The boundaries that a method found in an image, with what they scored; only that where a file has gone."""
+    """Return an image with the boundaries found by a method, and its scores; the scores alone if a file is missing."""
     try:
         drawn = overlay(example.image(), read_labels(labels_path(out, row))[0])
-        shown = f'<img alt="{escape(row.image)}" src="{embedded(drawn, "JPEG", quality=80)}">'
+        shown = f'<img alt="{escape(row.image)}" src="{data_url(drawn, "JPEG", quality=80)}">'
     except (InvalidInput, OSError):
         shown = ""
     caption = (

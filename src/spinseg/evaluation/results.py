@@ -1,21 +1,22 @@
-"""Results on disk: one row for each image and method, appended as they come, so that what is finished is kept."""
+"""Results on disk: a CSV file with one row for each image and method, appended as soon as it is computed."""
 
 import csv
 import io
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spinseg._validation import invalid
 from spinseg.evaluation.metrics import Scores
-from spinseg.parallel.atomic import append, atomic_write, printable, say, whole_lines
+from spinseg.parallel.atomic import append, atomic_write, complete_lines, print_warning, printable
+from spinseg.parallel.provenance import Provenance
 
-Key = tuple[str, str]
+Key = tuple[str, str]  # image and method
 
 
 class Row(NamedTuple):
-    """What one method made of one image. Where it failed, `error` says why in one line and there are no scores."""
+    """The scores of one method on one image. Where it failed, `error` says why in one line and there are no scores."""
 
     image: str
     method: str
@@ -31,61 +32,66 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What there is one row for."""
+        """The image and the method, which no other row has."""
         return self.image, self.method
 
+    @property
+    def provenance(self) -> Provenance:
+        """What the row was computed from."""
+        return Provenance({}, self.version, self.seed, {"dataset": self.dataset, "settings": self.settings})
 
-# As the file has them; what tells runs apart comes last.
+
+# In the order of the file.
 COLUMNS = ("image", "method", *Scores._fields, *Row._fields[3:])
 
 
 class ResultsFile:
     """The rows of one comparison in a CSV file, which grows by one whole line at a time.
 
-    A last line that was torn by a kill or a power cut is dropped, and standard error tells of it. `expected` tells of
-    an image and a method what their row must say of dataset, seed, version and settings: a file where it says another
-    thing is refused, so that results never mix.
+    A last line that a kill or a power cut left incomplete is dropped with a warning. `provenance_of(image, method)` is
+    what the rows must have been computed from: a file with other rows is refused, so that results never mix. Where it
+    is None, any rows will do.
     """
 
-    def __init__(self, path: str | os.PathLike[str], expected: Callable[[str, str], Mapping[str, object]]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], provenance_of: Callable[[str, str], Provenance] | None = None
+    ) -> None:
         self.path = Path(path)
-        self._expected = expected
         self.rows: dict[Key, Row] = {}
         if self.path.is_dir() or not self.path.parent.is_dir():
             invalid("out", "be a file in a folder that is there", str(self.path))
         if self.path.exists() and self.path.stat().st_size:
-            self._take_up()
+            self._read(provenance_of)
         else:
             atomic_write(self.path, lambda file: file.write(_line(COLUMNS)))
 
     def append(self, row: Row) -> None:
-        """Add a row, or put it in the place of one that has its image and method."""
+        """Add a row, or replace the one of the same image and method."""
         self.rows[row.key] = row
         append(self.path, _line(_cells(row)))
 
     def finish(self, order: Iterable[Key]) -> None:
-        """Put the rows in order, whichever came first; those that are in no order stay behind."""
-        first = [key for key in order if key in self.rows]
-        self.rows = {key: self.rows[key] for key in dict.fromkeys([*first, *self.rows])}
+        """Write the rows in the given order of keys; other rows follow."""
+        ordered = [key for key in order if key in self.rows]
+        self.rows = {key: self.rows[key] for key in dict.fromkeys([*ordered, *self.rows])}
         lines = [_line(COLUMNS), *(_line(_cells(row)) for row in self.rows.values())]
         atomic_write(self.path, lambda file: file.write(b"".join(lines)))
 
-    def _take_up(self) -> None:
+    def _read(self, provenance_of: Callable[[str, str], Provenance] | None) -> None:
         data = self.path.read_bytes()
-        whole = whole_lines(data)
-        for row in read_rows(self.path, whole):
-            for name, value in self._expected(*row.key).items():
-                if getattr(row, name) != value:
-                    rule = f"be of {name} {value!r} in its rows of {row.method} (name another file for other results)"
-                    invalid(str(self.path), rule, getattr(row, name))
+        complete = complete_lines(data)
+        for row in read_rows(self.path, complete):
+            if provenance_of and (differences := row.provenance.differences(provenance_of(*row.key))):
+                rule = f"have the rows of {row.method} from this run (name another file for other results)"
+                invalid(str(self.path), rule, ", ".join(differences))
             self.rows[row.key] = row
-        if whole != data:
-            say(f"the last line of {printable(self.path)} was cut short, and is dropped")
-            atomic_write(self.path, lambda file: file.write(whole))
+        if complete != data:
+            print_warning(f"the last line of {printable(self.path)} was cut short, and is dropped")
+            atomic_write(self.path, lambda file: file.write(complete))
 
 
 def read_rows(path: str | os.PathLike[str], data: bytes | None = None) -> list[Row]:
-    """The rows of a results file, in its order; of rows with one image and method the last."""
+    """The rows of a results file in its order; of several with the same key the last one."""
     text = (Path(path).read_bytes() if data is None else data).decode("utf-8", errors="replace")
     lines = csv.reader(io.StringIO(text, newline=""))
     header = next(lines, [])

@@ -1,4 +1,4 @@
-"""What a comparison comes to: means and medians of each method, and whether the best is better by more than chance."""
+"""Summaries of a comparison: means and medians of each method, and tests against the best method."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,11 +7,11 @@ import numpy as np
 
 from spinseg.evaluation.results import Row
 
-SIGNIFICANT = 0.01  # the level of the paper's table
+SIGNIFICANCE_LEVEL = 0.01  # as in the paper's table
 
 
 class Summary(NamedTuple):
-    """The scores of one method over the images that it segmented: means, and medians where the name says so.
+    """The scores of one method over the images that it segmented: means, or medians where the name says so.
 
     `p_value` is that of the two-sided Wilcoxon signed-rank test of its Rand index against the best method's, image by
     image, over the images that both segmented; None for the best itself, the method of highest median Rand index.
@@ -33,8 +33,8 @@ class Summary(NamedTuple):
     median_seconds: float
 
 
-def summarise(rows: Sequence[Row]) -> list[Summary]:
-    """A summary of each method that segmented anything, in the order in which they come."""
+def summarize(rows: Sequence[Row]) -> list[Summary]:
+    """Return a summary of each method that segmented any image, in their order in the rows."""
     by_method: dict[str, list[Row]] = {}
     for row in rows:
         by_method.setdefault(row.method, []).append(row)
@@ -47,13 +47,13 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
         return []
     best = max(rand, key=lambda method: float(np.median(list(rand[method].values()))))
     return [
-        _summary(by_method[method], None if method == best else signed_rank(rand[best], rand[method]))
+        _summary(by_method[method], None if method == best else wilcoxon_p_value(rand[best], rand[method]))
         for method in rand
     ]
 
 
-def signed_rank(best: dict[str, float], other: dict[str, float]) -> float:
-    """The p-value of the two-sided Wilcoxon signed-rank test over the images that both have; 1 where all are equal."""
+def wilcoxon_p_value(best: dict[str, float], other: dict[str, float]) -> float:
+    """Return the p-value of the two-sided Wilcoxon signed-rank test over their common images; 1 if all are equal."""
     from scipy.stats import wilcoxon
 
     common = sorted(best.keys() & other.keys())
@@ -84,8 +84,8 @@ def _summary(rows: Sequence[Row], p_value: float | None) -> Summary:
     )
 
 
-# What people read of a summary: heading, and how its value is written.
-READ = {
+# The columns of a summary that are displayed: heading and format.
+DISPLAYED_COLUMNS = {
     "median_rand": ("median Rand", "{:.4f}"),
     "p_value": ("p", "{}"),
     "median_clusters": ("clusters", "{:g}"),
@@ -98,18 +98,18 @@ READ = {
 }
 
 
-def written(summary: Summary) -> list[str]:
-    """The values of `READ`, as they are shown."""
-    values = summary._asdict() | {"p_value": p_written(summary.p_value)}
-    return [form.format(values[name]) for name, (_, form) in READ.items()]
+def format_cells(summary: Summary) -> list[str]:
+    """Return the values of `DISPLAYED_COLUMNS` as text."""
+    values = summary._asdict() | {"p_value": format_p_value(summary.p_value)}
+    return [form.format(values[name]) for name, (_, form) in DISPLAYED_COLUMNS.items()]
 
 
-def p_written(p_value: float | None) -> str:
-    """A p-value as the paper's table has it.
+def format_p_value(p_value: float | None) -> str:
+    """Return a p-value in the format of the paper's table.
 
     Examples
     --------
-    >>> p_written(None), p_written(0.0108), p_written(1e-5)
+    >>> format_p_value(None), format_p_value(0.0108), format_p_value(1e-5)
     ('best', '.0108', '< .001')
     """
     if p_value is None:

@@ -1,1 +1,1 @@
-"""From pictures to graphs of sites."""
+"""Images: files, standard form, superpixels, adjacency, features, boundary cues and rendering."""

@@ -1,4 +1,4 @@
-"""Colour words, and what every site is described by: how often it shows each word, its mean colour, its size."""
+"""Codebooks of colour words, and statistics of sites: histograms of words, means, sizes."""
 
 import os
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_gradient_magnitude
 
 from spinseg._validation import check_int, finite_array, invalid
-from spinseg.image.adjacency import checked_sites, per_pixel
+from spinseg.image.adjacency import checked_sites, pixel_table
 from spinseg.image.picture import ChannelAxis, Picture, as_picture, cielab
 from spinseg.parallel.atomic import atomic_write
 
@@ -25,12 +25,12 @@ FORMAT = "spinseg codebook 1"
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
-    """Colour words: every pixel counts as the word nearest to its colour.
+    """A codebook of colour words: every pixel is assigned the word nearest to its colour.
 
     Attributes
     ----------
-    colours : (n_words, n_channels) array of float32
-        In the units of `Picture.colours`: CIELAB where there are three channels.
+    colors : (n_words, n_channels) array of float32
+        In the units of `Picture.colors`, which are CIELAB for images of three channels.
 
     Examples
     --------
@@ -38,26 +38,26 @@ class Codebook:
     (2, 3)
     """
 
-    colours: NDArray[np.float32]
+    colors: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        array = finite_array("colours", self.colours, (None, None)).astype(np.float32)
+        array = finite_array("colors", self.colors, (None, None)).astype(np.float32)
         if array.size == 0:
-            invalid("colours", "hold at least one word", array.shape)
+            invalid("colors", "hold at least one word", array.shape)
         array.flags.writeable = False
-        object.__setattr__(self, "colours", array)
+        object.__setattr__(self, "colors", array)
 
     def __len__(self) -> int:
-        return len(self.colours)
+        return len(self.colors)
 
     def __repr__(self) -> str:
-        return f"Codebook(n_words={len(self)}, n_channels={self.colours.shape[1]})"
+        return f"Codebook(n_words={len(self)}, n_channels={self.colors.shape[1]})"
 
     @classmethod
     def general(cls, n_words: int = 120) -> "Codebook":
-        """The codebook that comes with the package, for photographs (scripts/make_codebook.py says from what)."""
+        """Return the codebook for photographs that comes with the package, made by scripts/make_codebook.py."""
         with files("spinseg.image").joinpath("data/general_codebooks.npz").open("rb") as file, np.load(file) as stored:
-            if str(n_words) not in stored.files:
+            if isinstance(n_words, str) or str(n_words) not in stored.files:
                 invalid("n_words", f"be one of {', '.join(stored.files)} for the general codebook", n_words)
             return cls(stored[str(n_words)])
 
@@ -70,17 +70,17 @@ class Codebook:
         channel_axis: ChannelAxis = "auto",
         rng: RNG = None,
     ) -> "Codebook":
-        """Words fitted by k-means to pixels of an image (an array or a Picture), or of a collection (anything else).
+        """Fit a codebook by k-means to the pixels of an image (an array or a Picture) or of an iterable of images.
 
-        20,000 pixels of one image, or 2,000 of each of several, are looked at. There are fewer words than asked
-        where those have fewer colours. Words come in order of lightness.
+        20,000 pixels of a single image are sampled, or 2,000 of each of several. The codebook is smaller than `n_words`
+        if these have fewer colours. Words are sorted by lightness.
         """
         n_words = check_int("n_words", n_words, at_least=1)
         rng = np.random.default_rng(rng)
         count = 2_000
         if isinstance(images, (Picture, np.ndarray)):
             images, count = [images], 20_000
-        sample = [_some_pixels(as_picture(image, channel_axis=channel_axis), count, rng) for image in images]
+        sample = [_sample_pixels(as_picture(image, channel_axis=channel_axis), count, rng) for image in images]
         if not sample:
             invalid("images", "hold at least one image", sample)
         if len({pixels.shape[1] for pixels in sample}) > 1:
@@ -90,46 +90,46 @@ class Codebook:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Codebook":
-        """The codebook that `save` wrote."""
+        """Read a codebook that `save` wrote."""
         try:
             with open(path, "rb") as file, np.load(file) as stored:
                 known = str(stored["format"]) == FORMAT
-                colours = stored["colours"]
+                colors = stored["colours"]
         except FileNotFoundError:
             invalid("path", "be a file", str(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile, DeflateError):
             known = False
         if not known:
             invalid("path", "be a codebook that spinseg saved", str(path))
-        return cls(colours)
+        return cls(colors)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the codebook; under its name there is the whole of it or nothing."""
-        content = {"format": np.array(FORMAT), "colours": self.colours}
+        """Write the codebook to a file, atomically."""
+        content = {"format": np.array(FORMAT), "colours": self.colors}
         atomic_write(path, lambda file: np.savez_compressed(file, **content))  # type: ignore[arg-type]
 
     def words(self, image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.int32]:
-        """The word of every pixel, in the image's shape.
+        """Return the word of every pixel, an array of the image's shape.
 
-        Colours are looked up in a table of 64 x 64 x 64 cells of sRGB, filled where the image has colours: a pixel
-        gets the word nearest to the middle of its cell. Other channels are compared with every word.
+        For three channels sRGB is divided into 64 x 64 x 64 cells, and a pixel gets the word nearest to the middle of
+        its cell, computed once for each cell that occurs. Otherwise every pixel is compared with every word.
         """
         picture = as_picture(image, channel_axis=channel_axis)
-        if picture.n_channels != self.colours.shape[1]:
-            invalid("image", f"have the codebook's {self.colours.shape[1]} channels", picture.n_channels)
+        if picture.n_channels != self.colors.shape[1]:
+            invalid("image", f"have the codebook's {self.colors.shape[1]} channels", picture.n_channels)
         if picture.n_channels != 3:
-            return nearest(picture.colours.reshape(-1, picture.n_channels), self.colours).reshape(picture.shape)
+            return nearest_center(picture.colors.reshape(-1, picture.n_channels), self.colors).reshape(picture.shape)
         red, green, blue = (picture.codes[..., c].astype(np.int32) >> (16 - CELL_BITS) for c in range(3))
         cells = (red << 2 * CELL_BITS) | (green << CELL_BITS) | blue
         table = np.zeros(1 << 3 * CELL_BITS, np.int32)
         table[cells] = 1
         used = np.flatnonzero(table)
-        table[used] = nearest(_cell_colours(used), self.colours)
+        table[used] = nearest_center(_cell_colors(used), self.colors)
         return table[cells]
 
 
 def site_histograms(words: ArrayLike, sites: ArrayLike, n_words: int) -> sparse.csr_array:
-    """How many pixels of each site show each word: int32 counts, (n_sites, n_words).
+    """Count the pixels of each word in each site: int32, (n_sites, n_words).
 
     Examples
     --------
@@ -138,11 +138,11 @@ def site_histograms(words: ArrayLike, sites: ArrayLike, n_words: int) -> sparse.
            [0, 0, 1]], dtype=int32)
     """
     array, n_sites = checked_sites(sites)
-    shown = np.asarray(words)
-    if shown.shape != array.shape:
-        invalid("words", f"have the sites' shape {array.shape}", shown.shape)
+    words = np.asarray(words)
+    if words.shape != array.shape:
+        invalid("words", f"have the sites' shape {array.shape}", words.shape)
     inside = array >= 0
-    rows, columns = array[inside], shown[inside]
+    rows, columns = array[inside], words[inside]
     if columns.dtype.kind not in "iu" or columns.min() < 0 or columns.max() >= n_words:
         invalid("words", f"be whole numbers from 0 to {n_words - 1}", columns)
     ones = np.ones(rows.size, np.int32)
@@ -152,91 +152,90 @@ def site_histograms(words: ArrayLike, sites: ArrayLike, n_words: int) -> sparse.
 
 
 def site_means(values: ArrayLike, sites: ArrayLike) -> NDArray[np.float64]:
-    """Mean over the pixels of each site, (n_sites, n_channels), of values with or without a last axis of channels."""
+    """Return the mean over each site, (n_sites, n_channels), of values with or without a last axis of channels."""
     array, n_sites = checked_sites(sites)
-    table = per_pixel("values", values, array.shape)
-    places = array.ravel() + 1  # what lies outside is summed in place 0
-    sums = [np.bincount(places, channel, n_sites + 1)[1:] for channel in table.T]
+    table = pixel_table("values", values, array.shape)
+    bins = array.ravel() + 1  # bin 0 collects the pixels outside
+    sums = [np.bincount(bins, channel, n_sites + 1)[1:] for channel in table.T]
     return np.stack(sums, axis=1) / np.maximum(site_sizes(array), 1)[:, None]
 
 
 def pixel_positions(shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Where every pixel is, (*shape, n_axes), from 0 to 100 along the longest axis."""
-    places = np.meshgrid(*(np.arange(length, dtype=np.float32) for length in shape), indexing="ij")
-    return np.stack(places, axis=-1) * np.float32(100 / max(shape))
+    """Return the coordinates of every pixel, (*shape, n_axes), scaled to 0..100 along the longest axis."""
+    coordinates = np.meshgrid(*(np.arange(length, dtype=np.float32) for length in shape), indexing="ij")
+    return np.stack(coordinates, axis=-1) * np.float32(100 / max(shape))
 
 
-def gradient(colours: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    """Length of the colour gradient at a scale in pixels, the root of the sum of squares over channels."""
-    slopes = [gaussian_gradient_magnitude(channel, scale) for channel in np.moveaxis(colours, -1, 0)]
-    return np.sqrt(np.sum(np.square(slopes), axis=0))
+def gradient_magnitude(colors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
+    """Return sqrt(sum over channels of |gradient|^2) at the scale of a Gaussian, in pixels."""
+    magnitudes = [gaussian_gradient_magnitude(channel, scale) for channel in np.moveaxis(colors, -1, 0)]
+    return np.sqrt(np.sum(np.square(magnitudes), axis=0))
 
 
 def site_sizes(sites: ArrayLike) -> NDArray[np.int64]:
-    """Number of pixels of each site, (n_sites,)."""
+    """Count the pixels of each site, (n_sites,)."""
     array, n_sites = checked_sites(sites)
     return np.bincount(array.ravel() + 1, minlength=n_sites + 1)[1:]
 
 
 def k_means(points: NDArray[np.float32], n_words: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Centres of at most `n_words` clusters of the points by Lloyd's algorithm from a k-means++ start.
+    """Return the centres of at most `n_words` clusters, by Lloyd's algorithm from a k-means++ start.
 
-    Arthur and Vassilvitskii, SODA 2007. No two centres are equal, and none is left without points.
+    Arthur and Vassilvitskii, SODA 2007. All centres differ, and each has at least one point.
     """
-    centres = points[_spread_out(points, n_words, rng)]
+    centers = points[_kmeans_plus_plus(points, n_words, rng)]
     for _ in range(30):
-        owner = nearest(points, centres)
-        sizes = np.bincount(owner, minlength=len(centres))
-        sums = np.stack([np.bincount(owner, channel, len(centres)) for channel in points.T], axis=1)
+        assigned = nearest_center(points, centers)
+        sizes = np.bincount(assigned, minlength=len(centers))
+        sums = np.stack([np.bincount(assigned, channel, len(centers)) for channel in points.T], axis=1)
         moved = (sums[sizes > 0] / sizes[sizes > 0, None]).astype(np.float32)
-        if moved.shape == centres.shape and np.allclose(moved, centres, rtol=0, atol=0.01):
+        if moved.shape == centers.shape and np.allclose(moved, centers, rtol=0, atol=0.01):
             return moved
-        centres = moved
-    return centres
+        centers = moved
+    return centers
 
 
-def nearest(points: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.int32]:
-    """The centre nearest to each point: argmin |c|^2 / 2 - c.p.
+def nearest_center(points: NDArray[np.float32], centers: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Return the index of the centre c nearest to each point p: argmin |c|^2 / 2 - c.p.
 
-    A block of points at a time stays in cache, and without BLAS, whose threads cost more than products so thin.
+    Blocks of points stay in the cache. BLAS is not used: for so few channels its threads cost more than they save.
     """
-    halves = np.square(centres).sum(axis=1) / 2
-    columns = np.ascontiguousarray(centres.T)
+    half_norms = np.square(centers).sum(axis=1) / 2
+    columns = np.ascontiguousarray(centers.T)
     found = np.empty(len(points), np.int32)
     for start in range(0, len(points), 1024):
         block = points[start : start + 1024]
-        scores = np.repeat(halves[None], len(block), axis=0)
+        scores = np.repeat(half_norms[None], len(block), axis=0)
         for channel, column in zip(block.T, columns, strict=True):
             scores -= channel[:, None] * column
         found[start : start + 1024] = scores.argmin(axis=1)
     return found
 
 
-def _spread_out(points: NDArray[np.float32], count: int, rng: np.random.Generator) -> list[int]:
-    """Places of different points, each drawn with probability as its squared distance from those before it."""
+def _kmeans_plus_plus(points: NDArray[np.float32], count: int, rng: np.random.Generator) -> list[int]:
+    """Draw points, each in proportion to its squared distance from the nearest one before, and return their indices."""
     chosen = [int(rng.integers(len(points)))]
-    gaps = np.full(len(points), np.inf)
+    distances = np.full(len(points), np.inf)
     while len(chosen) < count:
-        gaps = np.minimum(gaps, np.square(points - points[chosen[-1]]).sum(axis=1, dtype=np.float64))
-        heights = np.cumsum(gaps)
-        if heights[-1] == 0:  # no other colour is left
+        distances = np.minimum(distances, np.square(points - points[chosen[-1]]).sum(axis=1, dtype=np.float64))
+        total = np.cumsum(distances)
+        if total[-1] == 0:  # no other colour is left
             break
-        chosen.append(min(int(np.searchsorted(heights, rng.random() * heights[-1], side="right")), len(points) - 1))
+        chosen.append(min(int(np.searchsorted(total, rng.random() * total[-1], side="right")), len(points) - 1))
     return chosen
 
 
-def _some_pixels(picture: Picture, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Colours of pixels drawn from the inside of a picture, all of them where it has fewer."""
-    pixels = (picture.codes if picture.inside is None else picture.codes[picture.inside]).reshape(
-        -1, picture.n_channels
-    )
+def _sample_pixels(picture: Picture, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Return the colours of `count` pixels drawn from inside a picture, or of all of them if it has fewer."""
+    codes = picture.codes if picture.inside is None else picture.codes[picture.inside]
+    pixels = codes.reshape(-1, picture.n_channels)
     if len(pixels) > count:
         pixels = pixels[rng.choice(len(pixels), count, replace=False)]
-    return Picture(pixels).colours
+    return Picture(pixels).colors
 
 
-def _cell_colours(cells: NDArray[np.int64]) -> NDArray[np.float32]:
-    """CIELAB of the middle of cells of the colour table."""
+def _cell_colors(cells: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the CIELAB colours of the middles of cells of the lookup table."""
     last = (1 << CELL_BITS) - 1
     steps = np.stack([cells >> 2 * CELL_BITS, (cells >> CELL_BITS) & last, cells & last], axis=1)
     width = 1 << (16 - CELL_BITS)

@@ -1,4 +1,4 @@
-"""Pictures to look at, all uint8 RGB: overlays, boundaries, colours. No statistics here."""
+"""Rendering of label images and probabilities as uint8 RGB."""
 
 from functools import lru_cache
 
@@ -6,62 +6,50 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_int, finite_array, integer_array, invalid
-from spinseg.image.adjacency import checked_sites, edge_of_pairs, pairs_across
+from spinseg.image.adjacency import boundary_pairs, checked_sites, edge_index
 from spinseg.image.features import site_means
-from spinseg.image.picture import FULL, ChannelAxis, Picture, as_picture, cielab
+from spinseg.image.picture import MAX_CODE, ChannelAxis, Picture, as_picture, cielab
 
-LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # the two sides of a boundary: one of them shows on any picture
-PIXELS_PER_WIDTH = 650  # of the longest side, for a pixel of width of each side of a boundary
+LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # RGB of the two sides of a boundary: one is visible on any picture
+PIXELS_PER_LINE_WIDTH = 650  # pixels of the longest side for each pixel of line width
 
-# Dark violet to pale yellow, even steps of lightness: nine colours of matplotlib's magma (CC0).
-_HEAT = np.array(
-    [
-        (0, 0, 4),
-        (28, 16, 68),
-        (79, 18, 123),
-        (129, 37, 129),
-        (181, 54, 122),
-        (229, 80, 100),
-        (251, 135, 97),
-        (254, 194, 135),
-        (252, 253, 191),
-    ]
-)
+# Dark violet to pale yellow in even steps of lightness: nine colours of matplotlib's magma (CC0).
+_MAGMA_HEX = "000004 1c1044 4f127b 812581 b5367a e55064 fb8761 fec287 fcfdbf"
+_MAGMA = np.frombuffer(bytes.fromhex(_MAGMA_HEX), np.uint8).reshape(9, 3)
 
 
 def overlay(image: Picture | ArrayLike, labels: ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.uint8]:
-    """The image with the boundaries between labels drawn over it, (*shape, 3); what is outside (-1) is faded.
+    """Draw the boundaries between labels over the image, (*shape, 3); pixels outside (-1) are faded.
 
-    A boundary is light on the side of the lower label and dark on the other, so that it shows on light and on dark
-    pictures. Each side is a pixel wide for every 650 of the longest side, and at least one, so that it shows on large
-    pictures as on small ones.
+    A boundary is light on the side of the lower label and dark on the other, so that it is visible on light and on dark
+    images. Each side is one pixel wide for every 650 pixels of the longest side, and at least one.
     """
-    picture, array = _matched(image, labels, channel_axis)
+    picture, array = _check_pair(image, labels, channel_axis)
     drawn = picture.rgb.copy()
     drawn[array < 0] = drawn[array < 0] // 3 + 170
-    lower, upper = _sides(array, max(1, round(max(array.shape) / PIXELS_PER_WIDTH)))
+    lower, upper = _boundary_sides(array, max(1, round(max(array.shape) / PIXELS_PER_LINE_WIDTH)))
     drawn[upper] = DARK
     drawn[lower] = LIGHT
     return drawn
 
 
 def boundaries(labels: ArrayLike) -> NDArray[np.bool_]:
-    """Whether a pixel has another label, or the outside, beside it along an axis.
+    """Return whether each pixel has a different label, or the outside, beside it along an axis.
 
     Examples
     --------
     >>> boundaries([[0, 0, 1, 1]])
     array([[False,  True,  True, False]])
     """
-    lower, upper = _sides(_labelled(labels), 1)
+    lower, upper = _boundary_sides(_check_labels(labels), 1)
     return lower | upper
 
 
-def mean_colours(
+def mean_colors(
     image: Picture | ArrayLike, labels: ArrayLike, *, channel_axis: ChannelAxis = "auto"
 ) -> NDArray[np.uint8]:
-    """Every label painted in the mean of its colours, (*shape, 3); white outside."""
-    picture, array = _matched(image, labels, channel_axis)
+    """Paint every label in its mean colour, (*shape, 3); pixels outside are white."""
+    picture, array = _check_pair(image, labels, channel_axis)
     painted = np.full((*array.shape, 3), 255, np.uint8)
     if (array >= 0).any():
         means = np.rint(site_means(picture.rgb, array)).astype(np.uint8)
@@ -69,11 +57,11 @@ def mean_colours(
     return painted
 
 
-def label_colours(n: int) -> NDArray[np.uint8]:
-    """A colour for each of n labels, (n, 3): label i has the same whatever n is, and the first are the most distinct.
+def label_colors(n: int) -> NDArray[np.uint8]:
+    """Return a colour for each of n labels, (n, 3); that of label i does not depend on n.
 
-    Each colour is the one farthest in CIELAB from those before it, among colours neither nearly black nor nearly white;
-    after 1,000 they repeat.
+    Each colour is the one farthest in CIELAB from those before it, among colours neither nearly black nor nearly white.
+    After 1,000 they repeat.
     """
     n = check_int("n", n, at_least=0)
     palette = _palette(1 << max(4, n - 1).bit_length())
@@ -81,18 +69,20 @@ def label_colours(n: int) -> NDArray[np.uint8]:
 
 
 def probability_picture(probability: ArrayLike) -> NDArray[np.uint8]:
-    """Probabilities as a heat map, (*shape, 3), from black at 0 through violet and orange to pale yellow at 1."""
+    """Return a heat map of probabilities, (*shape, 3), from black at 0 through violet and orange to yellow at 1."""
     array = np.asarray(probability)
     array = finite_array("probability", array, (None,) * array.ndim)
     if array.size and (array.min() < 0 or array.max() > 1):
         invalid("probability", "lie in 0..1", array[(array < 0) | (array > 1)][0])
     steps = np.linspace(0, 1, 256)
-    table = np.stack([np.interp(steps, np.linspace(0, 1, len(_HEAT)), channel) for channel in _HEAT.T], axis=1)
+    table = np.stack([np.interp(steps, np.linspace(0, 1, len(_MAGMA)), channel) for channel in _MAGMA.T], axis=1)
     return np.rint(table).astype(np.uint8)[np.rint(array * 255).astype(np.uint8)]
 
 
 def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The largest value among the edges that pass beside a pixel, 0 elsewhere; edges as `region_adjacency` orders them.
+    """Return for each pixel the largest value of the edges whose boundary it touches, and 0 elsewhere.
+
+    `edges` and their `values`, (n_edges,), are in the order of `region_adjacency`.
 
     Examples
     --------
@@ -101,18 +91,18 @@ def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.f
     """
     array, _ = checked_sites(sites)
     painted = np.zeros(array.size, np.float32)
-    lower, upper, places = pairs_across(array)
-    found = edge_of_pairs(edges, lower, upper)
-    for side in places:
-        np.maximum.at(painted, side, values[found].astype(np.float32))
+    lower, upper, pixels = boundary_pairs(array)
+    edge = edge_index(edges, lower, upper)
+    for side in pixels:
+        np.maximum.at(painted, side, values[edge].astype(np.float32))
     return painted.reshape(array.shape)
 
 
-def _matched(
+def _check_pair(
     image: Picture | ArrayLike, labels: ArrayLike, channel_axis: ChannelAxis
 ) -> tuple[Picture, NDArray[np.int32]]:
-    """The picture and the labels, refused where they differ in shape."""
-    array = _labelled(labels)
+    """Return the picture and the labels; raise InvalidInput if they differ in shape."""
+    array = _check_labels(labels)
     inside = array >= 0
     picture = as_picture(image, channel_axis=channel_axis, mask=inside if inside.any() and not inside.all() else None)
     if picture.shape != array.shape:
@@ -120,46 +110,46 @@ def _matched(
     return picture, array
 
 
-def _labelled(labels: ArrayLike) -> NDArray[np.int32]:
-    """The label image as int32; unlike sites, all of it may be outside, as a plane of a volume may be."""
+def _check_labels(labels: ArrayLike) -> NDArray[np.int32]:
+    """Return the label image as int32; unlike sites, all pixels may be outside, as in a plane of a volume."""
     array = integer_array("labels", labels)
     if array.size == 0 or array.min() < -1:
         invalid("labels", "number pixels from 0, with -1 outside", array)
     return array.astype(np.int32, copy=False)
 
 
-def _sides(labels: NDArray[np.int32], reach: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Pixels with a higher label within reach, and pixels with a lower one: the two sides of every boundary."""
-    return _within(labels, reach, np.maximum) > labels, _within(labels, reach, np.minimum) < labels
+def _boundary_sides(labels: NDArray[np.int32], width: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the pixels with a higher label within `width` pixels, and those with a lower one."""
+    return _extremum_filter(labels, width, np.maximum) > labels, _extremum_filter(labels, width, np.minimum) < labels
 
 
-def _within(labels: NDArray[np.int32], reach: int, choose: np.ufunc) -> NDArray[np.int32]:
-    """The highest or lowest label within reach of each pixel: diamonds and squares by turns, which is nearly a disc."""
-    for step in range(reach):
-        chosen = labels.copy()
+def _extremum_filter(labels: NDArray[np.int32], radius: int, extreme: np.ufunc) -> NDArray[np.int32]:
+    """Return the maximum or minimum label within a radius, by diamonds and squares in turn, which is nearly a disc."""
+    for iteration in range(radius):
+        result = labels.copy()
         for axis in range(labels.ndim):
-            source = labels if step % 2 == 0 else chosen.copy()  # what an axis brought spreads along the next: a square
+            source = labels if iteration % 2 == 0 else result.copy()  # with the other axes' results it is a square
             head = (slice(None),) * axis
             here, there = (*head, slice(-1)), (*head, slice(1, None))
-            choose(chosen[here], source[there], out=chosen[here])
-            choose(chosen[there], source[here], out=chosen[there])
-        labels = chosen
+            extreme(result[here], source[there], out=result[here])
+            extreme(result[there], source[here], out=result[there])
+        labels = result
     return labels
 
 
 @lru_cache
 def _palette(count: int) -> NDArray[np.uint8]:
-    """The first `count` colours of a sequence, at most 1,000, that keeps its distance from itself."""
-    steps = np.linspace(0, FULL, 12).astype(np.uint16)
+    """Return the first `count` colours, at most 1,000, by farthest-point selection from a grid of sRGB."""
+    steps = np.linspace(0, MAX_CODE, 12).astype(np.uint16)
     codes = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(-1, 3)
-    colours = cielab(codes)
-    fit = (colours[:, 0] > 25) & (colours[:, 0] < 92)
-    codes, colours = codes[fit], colours[fit]
-    chosen = [int(np.argmax(np.square(colours[:, 1:]).sum(axis=1)))]  # the least grey
-    gaps = np.full(len(colours), np.inf)
+    colors = cielab(codes)
+    usable = (colors[:, 0] > 25) & (colors[:, 0] < 92)
+    codes, colors = codes[usable], colors[usable]
+    chosen = [int(np.argmax(np.square(colors[:, 1:]).sum(axis=1)))]  # the least grey
+    distances = np.full(len(colors), np.inf)
     while len(chosen) < min(count, 1000):
-        gaps = np.minimum(gaps, np.square(colours - colours[chosen[-1]]).sum(axis=1))
-        chosen.append(int(np.argmax(gaps)))
+        distances = np.minimum(distances, np.square(colors - colors[chosen[-1]]).sum(axis=1))
+        chosen.append(int(np.argmax(distances)))
     palette = (codes[chosen] // 257).astype(np.uint8)
     palette.flags.writeable = False
     return palette

@@ -1,4 +1,4 @@
-"""From an image to its sites."""
+"""Superpixels: the sites of an image."""
 
 from collections.abc import Callable
 
@@ -11,13 +11,13 @@ from skimage.segmentation import felzenszwalb, slic, watershed
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.features import gradient, site_means, site_sizes
+from spinseg.image.features import gradient_magnitude, site_means, site_sizes
 from spinseg.image.picture import ChannelAxis, Picture, as_picture
 
 PIXELS_PER_SITE = 60  # as in the paper
-RELIEF_SCALE = 1.0  # pixels
-SLIC_ROUNDS = 5  # half of skimage's: later rounds move few pixels
-SMALLEST = 0.25  # of the mean size: what is smaller is a fragment, not a site
+RELIEF_SCALE = 1.0  # pixels, of the gradient that the watershed floods
+SLIC_ITERATIONS = 5  # half of skimage's default: later iterations move few pixels
+MIN_SIZE_FRACTION = 0.25  # of the mean size of a site: smaller pieces are merged into a neighbour
 
 
 def superpixels(
@@ -31,28 +31,28 @@ def superpixels(
     relief: ArrayLike | None = None,
     channel_axis: ChannelAxis = "auto",
 ) -> NDArray[np.int32]:
-    """The site of every pixel, numbered 0..n-1 in reading order; -1 outside the mask. Every site is connected.
+    """Return the site of every pixel, numbered 0..n-1 in row-major order of first pixels; -1 outside the mask.
 
-    Pixels are connected along the axes: 4 neighbours in an image, 6 in a volume. Pieces smaller than a quarter of the
-    mean size join the touching site of the nearest mean colour.
+    Every site is connected along the axes (4 neighbours in an image, 6 in a volume). Pieces smaller than a quarter of
+    the mean size are merged into the adjacent site of the nearest mean colour.
 
     Parameters
     ----------
     image : Picture or array
     kind : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image
         SLIC [1]_; watershed from one marker in each cell of a grid [2]_; Felzenszwalb and Huttenlocher's graph-based
-        sites [3]_ (not for volumes); rectangles; every pixel a site; or sites of your own, taken as they are, with a
-        negative number outside.
+        sites [3]_ (not for volumes); rectangles; every pixel a site; or a label image of your own, negative outside,
+        which is only renumbered.
     n_sites : int, optional
-        About how many; one for `pixels_per_site` by default. A flat image has no more for "felzenszwalb" than it has
-        colours.
+        Approximate number of sites; by default the number of pixels over `pixels_per_site`. "felzenszwalb" never
+        divides an area of one colour, and so may return fewer.
     mask : (*shape) array of bool, optional
-        Where sites are wanted; there are none where the image is masked or transparent.
+        False where there shall be no sites. Masked and transparent pixels of the image are excluded as well.
     compactness : float
-        For "slic" and "watershed": how far a site prefers being round to following colours; by default 10 for "slic",
-        which suits CIELAB, and 0 for "watershed".
+        For "slic" and "watershed": the weight of compact shape against colour; by default 10 for "slic", which suits
+        CIELAB, and 0 for "watershed".
     relief : (*shape) array, optional
-        What "watershed" floods, in the image's shape; by default the length of the colour gradient.
+        The relief that "watershed" floods; by default the magnitude of the colour gradient.
     channel_axis : int, None or "auto"
         As in `as_picture`.
 
@@ -72,50 +72,51 @@ def superpixels(
     picture = as_picture(image, channel_axis=channel_axis, mask=mask)
     inside = picture.inside
     if not isinstance(kind, str):
-        return _own_sites(kind, picture.shape, inside)
+        return _renumber_given(kind, picture.shape, inside)
     check_choice("kind", kind, KINDS)
     compactness = (10.0 if kind == "slic" else 0.0) if compactness is None else compactness
     compactness = check_real("compactness", compactness, **({"above": 0} if kind == "slic" else {"at_least": 0}))
     n_inside = int(np.prod(picture.shape)) if inside is None else int(np.count_nonzero(inside))
-    wanted = max(1, round(n_inside / pixels_per_site)) if n_sites is None else check_int("n_sites", n_sites, at_least=1)
+    per_site = check_real("pixels_per_site", pixels_per_site, above=0)
+    target = max(1, round(n_inside / per_site)) if n_sites is None else check_int("n_sites", n_sites, at_least=1)
     if kind == "pixels":
         if n_sites is not None:
             invalid("n_sites", "be None where every pixel is a site", n_sites)
-        return _numbered(np.arange(np.prod(picture.shape)).reshape(picture.shape), inside)
+        return _renumber(np.arange(np.prod(picture.shape)).reshape(picture.shape), inside)
     if kind == "felzenszwalb" and len(picture.shape) == 3:
         invalid("kind", "be another than 'felzenszwalb' for a volume", kind)
     box = (slice(None),) if inside is None else ndimage.find_objects(inside.astype(np.uint8))[0]
-    colours = picture.colours[box]
-    n_pixels = int(np.prod(colours.shape[:-1]))
-    floor = None if relief is None else finite_array("relief", relief, picture.shape)[box]
-    pieces = _KINDS[kind](colours, min(n_pixels, round(wanted * n_pixels / n_inside)), compactness, floor)
+    colors = picture.colors[box]
+    n_pixels = int(np.prod(colors.shape[:-1]))
+    relief = None if relief is None else finite_array("relief", relief, picture.shape)[box]
+    pieces = _METHODS[kind](colors, min(n_pixels, round(target * n_pixels / n_inside)), compactness, relief)
     pieces = label(pieces + 1 if inside is None else np.where(inside[box], pieces + 1, 0), connectivity=1) - 1
     sites = np.full(picture.shape, -1)
-    sites[box] = _without_fragments(pieces, colours, SMALLEST * n_inside / wanted)
-    return _numbered(sites, inside)
+    sites[box] = _merge_fragments(pieces, colors, MIN_SIZE_FRACTION * n_inside / target)
+    return _renumber(sites, inside)
 
 
-def _own_sites(sites: ArrayLike, shape: tuple[int, ...], inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
-    """Sites that a caller brings, numbered anew."""
+def _renumber_given(sites: ArrayLike, shape: tuple[int, ...], inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+    """Return a label image that the caller passed, renumbered."""
     array = integer_array("sites", sites)
     if array.shape != shape:
         invalid("sites", f"have the image's shape {shape}", array.shape)
-    within = array >= 0 if inside is None else (array >= 0) & inside
-    if not within.any():
+    inside = array >= 0 if inside is None else (array >= 0) & inside
+    if not inside.any():
         invalid("sites", "number some pixel inside from 0", array)
     dense = np.full(shape, -1)
-    dense[within] = np.unique(array[within], return_inverse=True)[1].ravel()
-    return _numbered(dense, within)
+    dense[inside] = np.unique(array[inside], return_inverse=True)[1].ravel()
+    return _renumber(dense, inside)
 
 
-def _slic(colours: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """SLIC in the units of `colours`: skimage stretches them to 0..1, which the compactness undoes."""
-    spread = float(np.ptp(colours)) or 1.0
+def _slic(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
+    """Run SLIC in the units of `colors`: skimage scales them to 0..1, so the compactness is scaled with them."""
+    value_range = float(np.ptp(colors)) or 1.0
     return slic(
-        colours,
+        colors,
         n_segments=n_sites,
-        compactness=compactness / spread,
-        max_num_iter=SLIC_ROUNDS,
+        compactness=compactness / value_range,
+        max_num_iter=SLIC_ITERATIONS,
         convert2lab=False,
         enforce_connectivity=False,
         channel_axis=-1,
@@ -123,14 +124,14 @@ def _slic(colours: NDArray[np.float32], n_sites: int, compactness: float, relief
     )
 
 
-def _watershed(colours: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """Watershed from the lowest pixel of each cell of a grid."""
-    relief = gradient(colours, RELIEF_SCALE) if relief is None else relief
-    return flooded(relief, _grid(colours, n_sites, compactness, None), compactness)
+def _watershed(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
+    """Run a watershed from the lowest pixel of each cell of a grid."""
+    relief = gradient_magnitude(colors, RELIEF_SCALE) if relief is None else relief
+    return seeded_watershed(relief, _grid(colors, n_sites, compactness, None), compactness)
 
 
-def flooded(relief: NDArray, cells: NDArray, compactness: float = 0.0) -> NDArray:
-    """The cell from whose lowest pixel each pixel is flooded; cells are numbered from 0."""
+def seeded_watershed(relief: NDArray, cells: NDArray, compactness: float = 0.0) -> NDArray:
+    """Return for each pixel the cell whose lowest pixel floods it in a watershed; cells are numbered from 0."""
     n_cells = int(cells.max()) + 1
     markers = np.zeros(cells.shape, np.int32)
     lowest = np.transpose(ndimage.minimum_position(relief, cells, np.arange(n_cells)))
@@ -138,32 +139,35 @@ def flooded(relief: NDArray, cells: NDArray, compactness: float = 0.0) -> NDArra
     return watershed(relief, markers, compactness=compactness / 100) - 1
 
 
-def _felzenszwalb(colours: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """Felzenszwalb sites at the scale that gives about `n_sites`, found by halving (fewer sites at larger scales)."""
-    smallest = max(1, round(SMALLEST * colours[..., 0].size / n_sites))
+def _felzenszwalb(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
+    """Return Felzenszwalb sites at a scale, found by bisection, that gives about `n_sites`."""
+    min_size = max(1, round(MIN_SIZE_FRACTION * colors[..., 0].size / n_sites))
     low, high = 1e-2, 1e4
     for _ in range(8):
         scale = np.sqrt(low * high)
-        sites = felzenszwalb(colours / 100, scale=scale, sigma=0.5, min_size=smallest, channel_axis=-1)
+        sites = felzenszwalb(colors / 100, scale=scale, sigma=0.5, min_size=min_size, channel_axis=-1)
         n_found = int(sites.max()) + 1
         if abs(n_found - n_sites) <= 0.1 * n_sites:
             break
-        low, high = (scale, high) if n_found > n_sites else (low, scale)
+        low, high = (scale, high) if n_found > n_sites else (low, scale)  # larger scales give fewer sites
     return sites
 
 
-def _grid(colours: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """Rectangles as nearly square as the image allows: the shortest axis is cut first, the others make up for it."""
-    shape = colours.shape[:-1]
+def _grid(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
+    """Return a grid of about `n_sites` rectangles, as nearly square as the image allows."""
+    shape = colors.shape[:-1]
     cells = np.zeros(shape, np.int64)
-    for axis, count in grid_counts(shape, n_sites).items():
-        place = np.arange(shape[axis]) * count // shape[axis]
-        cells = cells * count + place.reshape([-1 if other == axis else 1 for other in range(len(shape))])
+    for axis, count in cells_per_axis(shape, n_sites).items():
+        index = np.arange(shape[axis]) * count // shape[axis]
+        cells = cells * count + index.reshape([-1 if other == axis else 1 for other in range(len(shape))])
     return cells
 
 
-def grid_counts(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:
-    """Into how many cells each axis is cut, so that there are about `n_sites`; the shortest axis comes first."""
+def cells_per_axis(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:
+    """Return the number of cells along each axis, for about `n_sites` nearly cubic cells.
+
+    The shortest axis is divided first, and the longer ones make up for its rounding.
+    """
     counts = {}
     pixels_left, sites_left = float(np.prod(shape)), float(n_sites)
     for done, axis in enumerate(np.argsort(shape, kind="stable").tolist()):
@@ -173,34 +177,34 @@ def grid_counts(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:
     return counts
 
 
-_KINDS: dict[str, Callable[[NDArray[np.float32], int, float, NDArray | None], NDArray]] = {
+_METHODS: dict[str, Callable[[NDArray[np.float32], int, float, NDArray | None], NDArray]] = {
     "slic": _slic,
     "watershed": _watershed,
     "felzenszwalb": _felzenszwalb,
     "grid": _grid,
 }
-KINDS = (*_KINDS, "pixels")
+KINDS = (*_METHODS, "pixels")
 
 
-def _without_fragments(pieces: NDArray, colours: NDArray[np.float32], smallest: float) -> NDArray:
-    """Connected pieces, those below the smallest size joined to the touching one of the nearest mean colour.
+def _merge_fragments(pieces: NDArray, colors: NDArray[np.float32], min_size: float) -> NDArray:
+    """Merge each connected piece below a size into the adjacent one of the nearest mean colour.
 
-    Round by round, all fragments choose at once and what chose each other becomes one piece, until the only fragments
-    left touch nothing.
+    In each round all fragments choose at the same time, and connected choices become one piece, until the only
+    fragments left have no neighbour.
     """
-    sizes, means = site_sizes(pieces), site_means(colours, pieces)
-    if sizes.min() >= smallest:
+    sizes, means = site_sizes(pieces), site_means(colors, pieces)
+    if sizes.min() >= min_size:
         return pieces
     edges = region_adjacency(pieces).graph.edges
     group = np.arange(sizes.size)
     while True:
-        ends = np.concatenate([edges, edges[:, ::-1]])
-        ends = ends[sizes[ends[:, 0]] < smallest]
-        if not len(ends):
+        pairs = np.concatenate([edges, edges[:, ::-1]])
+        pairs = pairs[sizes[pairs[:, 0]] < min_size]
+        if not len(pairs):
             return np.append(group, -1)[pieces]
-        gaps = np.square(means[ends[:, 0]] - means[ends[:, 1]]).sum(axis=1)
-        ends = ends[np.lexsort((gaps, ends[:, 0]))]
-        chosen = ends[np.diff(ends[:, 0], prepend=-1) > 0]  # the nearest of each fragment
+        distances = np.square(means[pairs[:, 0]] - means[pairs[:, 1]]).sum(axis=1)
+        pairs = pairs[np.lexsort((distances, pairs[:, 0]))]
+        chosen = pairs[np.diff(pairs[:, 0], prepend=-1) > 0]  # the nearest neighbour of each fragment
         joins = sparse.coo_array((np.ones(len(chosen)), (chosen[:, 0], chosen[:, 1])), shape=(sizes.size, sizes.size))
         n_merged, merged = sparse.csgraph.connected_components(joins, directed=False)
         sums = [np.bincount(merged, sizes * channel, n_merged) for channel in means.T]
@@ -211,11 +215,11 @@ def _without_fragments(pieces: NDArray, colours: NDArray[np.float32], smallest: 
         group = merged[group]
 
 
-def _numbered(sites: NDArray, inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
-    """The same sites numbered 0..n-1 in reading order of their first pixel; -1 outside."""
+def _renumber(sites: NDArray, inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+    """Return the same sites numbered 0..n-1 in row-major order of their first pixels; -1 outside."""
     flat = sites.ravel() if inside is None else sites[inside]
     first = np.full(int(flat.max()) + 1, flat.size)
-    first[flat[::-1]] = np.arange(flat.size)[::-1]  # of equal places the last written stays: the first in reading order
+    first[flat[::-1]] = np.arange(flat.size)[::-1]  # backwards, since of repeated indices the last assignment stays
     rank = np.empty(first.size, np.int32)
     rank[np.argsort(first, kind="stable")] = np.arange(first.size, dtype=np.int32)
     numbered = np.full(sites.shape, -1, np.int32)

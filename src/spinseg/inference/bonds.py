@@ -1,4 +1,4 @@
-"""Bond strengths: they are what tells Gibbs, Swendsen-Wang and the generalised sampler apart."""
+"""Bond strengths, which make the sampler single-site Gibbs, Swendsen-Wang or the generalized Swendsen-Wang."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ Lam = float | ArrayLike | DataDriven | None
 
 
 def check_lam(lam: Lam, n_edges: int | None = None) -> None:
-    """Refuse what are no bond strengths, where it is known for how many edges."""
+    """Refuse invalid bond strengths; their number is checked where `n_edges` is given."""
     if lam is None or isinstance(lam, DataDriven):
         return
     if not isinstance(lam, (np.ndarray, list, tuple)):

@@ -1,6 +1,5 @@
-"""One chain: its state, its generator, and what is kept of it."""
+"""One Markov chain: its state, its random generator, and the record of its draws."""
 
-import functools
 import json
 import math
 import time
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.inference import exchangeable
+from spinseg.inference.exchangeable import run_iterations_with
 from spinseg.inference.kernels.iterations import run_iterations
 from spinseg.inference.kernels.state import (
     DONE,
@@ -34,20 +33,20 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class AfterSweep(Protocol):
-    """What a sweep of the partition leaves out: called with the chain after each."""
+    """An update of something other than the partition, such as the concentration, after each sweep."""
 
     def __call__(self, chain: "Chain") -> None:
-        """Do it."""
+        """Update the chain."""
 
-    def laid_down(self, done: int) -> Arrays:
-        """Its own state after so many sweeps."""
+    def state_dict(self, done: int) -> Arrays:
+        """The state of the update after `done` sweeps."""
 
-    def take_up(self, chain: "Chain", arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from that state."""
+    def restore(self, chain: "Chain", arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set the state to one that `state_dict` returned."""
 
 
 class Chain:
-    """A chain that can be advanced, told to stop, laid down as arrays and taken up again, bit by bit.
+    """A chain that can be advanced, stopped, saved as arrays and restored from them, bit by bit.
 
     Attributes
     ----------
@@ -74,10 +73,10 @@ class Chain:
         self.done = 0
         self.run: Callable[..., Any] = run_iterations
         if isinstance(model.prior, ExchangeablePrior):
-            self.run = functools.partial(exchangeable.run, model.prior.log_g)
+            self.run = run_iterations_with(model.prior.log_g)
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
-        """Go on to `sweeps` sweeps, for about so many seconds, or until told to stop."""
+        """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
         began, chunk, status = time.perf_counter(), 1, DONE
         while self.done < sweeps and status != STOPPED and time.perf_counter() - began < seconds:
             before, clock = self.done, time.perf_counter()
@@ -94,25 +93,25 @@ class Chain:
 
     def stop(self) -> None:
         """Make `advance` return soon."""
-        self.state.number[STOP] = 1
+        self.state.counters[STOP] = 1
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop."""
-        return bool(self.state.number[STOP])
+        """Whether `stop` was called."""
+        return bool(self.state.counters[STOP])
 
     @property
     def n_clusters(self) -> int:
         """Number of clusters now."""
-        return int(self.state.number[N_CLUSTERS])
+        return int(self.state.counters[N_CLUSTERS])
 
     @property
     def log_posterior(self) -> float:
         """Log posterior now."""
-        return float(self.state.real[LOG_POSTERIOR])
+        return float(self.state.scalars[LOG_POSTERIOR])
 
-    def laid_down(self) -> Arrays:
-        """Everything from which the chain can be taken up; traces and draws are views, which only grow."""
+    def state_dict(self) -> Arrays:
+        """Everything that `restore` needs; traces and draws are views of arrays that only grow."""
         n_draws = max(self.done - self.plan.burn_in, 0) // self.plan.thin
         arrays: Arrays = {
             "done": np.array(self.done),
@@ -121,28 +120,31 @@ class Chain:
             "draw": self.record.draw[:n_draws],
             "best": self.record.best.copy(),
             "best_log_posterior": self.record.best_log_posterior.copy(),
-            "tally": self.record.tally.copy(),
+            "move_counts": self.record.move_counts.copy(),
             "rng": generator_as_array(self.rng),
         }
         arrays |= {f"state.{name}": array.copy() for name, array in self.state._asdict().items()}
-        arrays["state.number"][STOP] = 0
+        arrays["state.counters"][STOP] = 0
         if self.after_sweep is not None:
-            arrays |= {f"after_sweep.{name}": array for name, array in self.after_sweep.laid_down(self.done).items()}
+            arrays |= {f"after_sweep.{name}": array for name, array in self.after_sweep.state_dict(self.done).items()}
         return arrays
 
-    def take_up(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go on where a chain was laid down."""
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the arrays that `state_dict` returned."""
         self.done = int(arrays["done"])
         for name in ("log_posterior", "n_clusters", "draw"):
             getattr(self.record, name)[: len(arrays[name])] = arrays[name]
         self.record.best[:], self.record.best_log_posterior[:] = arrays["best"], arrays["best_log_posterior"]
-        self.record.tally[:] = arrays["tally"]
+        self.record.move_counts[:] = arrays["move_counts"]
         self.rng.bit_generator.state = json.loads(bytes(arrays["rng"]))
         self.state = State(**{name: np.array(arrays[f"state.{name}"]) for name in State._fields})
         if self.after_sweep is not None:
-            own = "after_sweep."
-            mine = {name.removeprefix(own): array for name, array in arrays.items() if name.startswith(own)}
-            self.after_sweep.take_up(self, mine)
+            self.after_sweep.restore(self, with_prefix(arrays, "after_sweep."))
+
+
+def with_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
+    """The arrays whose names begin with a prefix, under the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def generator_as_array(rng: np.random.Generator) -> NDArray[np.uint8]:
@@ -151,5 +153,5 @@ def generator_as_array(rng: np.random.Generator) -> NDArray[np.uint8]:
 
 
 def _listed(value: object) -> object:
-    """Arrays and numbers of NumPy as JSON knows them: other bit generators than the default hold such."""
+    """NumPy arrays and numbers as JSON knows them, which bit generators other than the default contain."""
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

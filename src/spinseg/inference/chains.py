@@ -1,4 +1,4 @@
-"""What sampling gives back."""
+"""The draws and traces that sampling returns."""
 
 import os
 from collections.abc import Mapping
@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.inference.chain import Arrays
-from spinseg.inference.checkpoint import read_chains, write_chains
+from spinseg.inference.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from spinseg.inference.kernels.state import (
-    MERGES_MADE,
-    MERGES_TRIED,
-    REGROUPS_MADE,
-    REGROUPS_TRIED,
-    SPLITS_MADE,
-    SPLITS_TRIED,
+    MERGES_ACCEPTED,
+    MERGES_PROPOSED,
+    REGROUPS_ACCEPTED,
+    REGROUPS_PROPOSED,
+    SPLITS_ACCEPTED,
+    SPLITS_PROPOSED,
 )
 
-COUNTERS = {
-    "split": (SPLITS_TRIED, SPLITS_MADE),
-    "merge": (MERGES_TRIED, MERGES_MADE),
-    "regroup": (REGROUPS_TRIED, REGROUPS_MADE),
+# Entries of Record.move_counts: proposed and accepted.
+MOVE_COUNTS = {
+    "split": (SPLITS_PROPOSED, SPLITS_ACCEPTED),
+    "merge": (MERGES_PROPOSED, MERGES_ACCEPTED),
+    "regroup": (REGROUPS_PROPOSED, REGROUPS_ACCEPTED),
 }
 
 
@@ -43,11 +43,12 @@ class Chains:
         Wall time of the sampling.
     burn_in, thin : int
     acceptance : dict of (chain,) arrays
-        The share of attempts of each move that were accepted; NaN where none was made.
+        The share of proposals of each move that were accepted; NaN where none was proposed.
     concentration : (chain, sweep) float64 or None
         Trace of the prior's concentration, where it was sampled.
-    swap_rate : (chain, rung) float64 or None
-        How often each rung but the last exchanged partitions with the next, where chains were tempered.
+    swap_rate : (chain, replica) float64 or None
+        The share of proposed exchanges between each replica and the next hotter one that were accepted, where
+        parallel tempering was used.
     """
 
     labels: NDArray[np.int32] = field(repr=False)
@@ -61,8 +62,7 @@ class Chains:
     acceptance: dict[str, NDArray[np.float64]] = field(repr=False)
     concentration: NDArray[np.float64] | None = field(repr=False)
     swap_rate: NDArray[np.float64] | None = field(repr=False)
-    _about: Mapping[str, Any] = field(repr=False)
-    _laid_down: list[Arrays] = field(repr=False)
+    _checkpoint: Checkpoint = field(repr=False)
 
     @property
     def n_chains(self) -> int:
@@ -75,11 +75,12 @@ class Chains:
         return self.log_posterior.shape[1]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, from which `load` reads it and `sample(resume_from=...)` goes on.
+        """Write everything to one file, for `Chains.load` and for `sample(resume_from=...)`.
 
         It is NumPy's .npz, or NetCDF where the name ends in .nc (extra [diagnostics]).
         """
-        write_chains(path, {**self._about, "seconds": self.seconds}, self._laid_down)
+        run = {**self._checkpoint.run, "seconds": self.seconds}
+        write_checkpoint(path, self._checkpoint._replace(run=run))
 
     def to_arviz(self) -> Any:
         """The traces as ArviZ knows them, for its plots and summaries (extra [diagnostics])."""
@@ -90,49 +91,59 @@ class Chains:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Chains":
         """The chains that `save`, or a checkpoint, wrote."""
-        return collect(*read_chains(path))
+        return collect(read_checkpoint(path))
 
 
-def collect(about: Mapping[str, Any], laid_down: list[Arrays], records: Mapping[str, NDArray] | None = None) -> Chains:
-    """Chains laid down as arrays, cut to the sweeps that all of them have finished.
+def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None) -> Chains:
+    """The chains of a checkpoint, cut to the sweeps that all of them have finished.
 
-    `records` are their traces and draws in one piece, where there is such; else they are put together.
+    `records` are their traces and draws with a leading axis for the chains, where these arrays exist already; otherwise
+    they are stacked from the states.
     """
-    sweeps = min(int(chain["done"]) for chain in laid_down)
-    burn_in, thin = int(about["burn_in"]), int(about["thin"])
+    run, states = checkpoint
+    sweeps = min(int(state["done"]) for state in states)
+    burn_in, thin = int(run["burn_in"]), int(run["thin"])
     lengths = {"draw": max(sweeps - burn_in, 0) // thin, "log_posterior": sweeps, "n_clusters": sweeps}
 
-    def of_all(name: str) -> NDArray:
+    def stacked(name: str) -> NDArray:
         if records is not None:
             return records[name][:, : lengths[name]]
-        return np.stack([chain[name][: lengths[name]] for chain in laid_down])
+        return np.stack([state[name][: lengths[name]] for state in states])
 
-    best = max(laid_down, key=lambda chain: float(chain["best_log_posterior"][0]))
-    counters = np.array([chain["tally"] for chain in laid_down])
-    tried_made = {move: counters[:, list(places)].T for move, places in COUNTERS.items()}
-    swaps = None
-    if "swaps_made" in laid_down[0]:
-        swaps = np.stack([chain["swaps_made"] / np.maximum(chain["swaps_tried"], 1) for chain in laid_down])
+    best = max(states, key=lambda state: float(state["best_log_posterior"][0]))
     concentration = None
-    if "after_sweep.trace" in laid_down[0]:
-        concentration = np.stack([chain["after_sweep.trace"][:sweeps] for chain in laid_down])
+    if "after_sweep.trace" in states[0]:
+        concentration = np.stack([state["after_sweep.trace"][:sweeps] for state in states])
     return Chains(
-        labels=of_all("draw"),
-        log_posterior=of_all("log_posterior"),
-        n_clusters=of_all("n_clusters"),
+        labels=stacked("draw"),
+        log_posterior=stacked("log_posterior"),
+        n_clusters=stacked("n_clusters"),
         best_labels=best["best"],
         best_log_posterior=float(best["best_log_posterior"][0]),
-        seconds=float(about["seconds"]),
+        seconds=float(run["seconds"]),
         burn_in=burn_in,
         thin=thin,
-        acceptance={
-            m: np.where(tried > 0, made / np.maximum(tried, 1), np.nan) for m, (tried, made) in tried_made.items()
-        },
+        acceptance=_acceptance(np.array([state["move_counts"] for state in states])),
         concentration=concentration,
-        swap_rate=swaps,
-        _about=about,
-        _laid_down=laid_down,
+        swap_rate=_swap_rate(checkpoint),
+        _checkpoint=checkpoint,
     )
+
+
+def _acceptance(move_counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+    """Acceptance rates by move, one for each chain."""
+    counts = {move: move_counts[:, list(entries)].T for move, entries in MOVE_COUNTS.items()}
+    return {
+        move: np.where(proposed > 0, accepted / np.maximum(proposed, 1), np.nan)
+        for move, (proposed, accepted) in counts.items()
+    }
+
+
+def _swap_rate(checkpoint: Checkpoint) -> NDArray[np.float64] | None:
+    """Acceptance rates of exchanges between replicas, (chain, replica)."""
+    if "swaps_accepted" not in checkpoint.states[0]:
+        return None
+    return np.stack([state["swaps_accepted"] / np.maximum(state["swaps_proposed"], 1) for state in checkpoint.states])
 
 
 class SamplingInterrupted(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Chains in one file, whole or not at all, from which sampling can go on bit by bit."""
+"""Checkpoints: chains in one file, from which sampling resumes bit by bit."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,22 +18,38 @@ from spinseg.inference.chain import Arrays
 from spinseg.inference.kernels.state import Target
 from spinseg.parallel.atomic import atomic_write
 
-FORMAT = "spinseg chains 2"
+FORMAT = "spinseg chains 3"
 
 
-def fingerprint(target: Target, how: Mapping[str, Any]) -> str:
-    """A short text that differs where the posterior, or how it is sampled, differs."""
-    digest = hashlib.blake2b(json.dumps(how, sort_keys=True).encode(), digest_size=16)
+class Checkpoint(NamedTuple):
+    """What sampling is resumed from.
+
+    Attributes
+    ----------
+    run : dict
+        Facts about the run: burn-in, thinning, seconds, and the fingerprint of its target.
+    states : list of dict of arrays
+        One for each chain: its traces and draws, and everything that its next sweep depends on.
+    """
+
+    run: Mapping[str, Any]
+    states: list[Arrays]
+
+
+def fingerprint(target: Target, settings: Mapping[str, Any]) -> str:
+    """A digest of the posterior and of the settings of its sampler."""
+    digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=16)
     for array in target._asdict().values():
         digest.update(repr((array.shape, array.dtype.str)).encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 
-def write_chains(path: str | os.PathLike[str], about: Mapping[str, Any], chains: list[Arrays]) -> None:
-    """Write facts about a run and the arrays of its chains: NetCDF where the name ends in .nc, else NumPy's format."""
-    arrays = {f"chain{c}/{name}": array for c, chain in enumerate(chains) for name, array in chain.items()}
-    text = json.dumps({"format": FORMAT, "n_chains": len(chains), **about})
+def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, as NetCDF where the name ends in .nc and else in NumPy's format."""
+    states = checkpoint.states
+    arrays = {f"chain{c}/{name}": array for c, state in enumerate(states) for name, array in state.items()}
+    text = json.dumps({"format": FORMAT, "n_chains": len(states), **checkpoint.run})
     if Path(path).suffix == ".nc":
         _write_netcdf(path, text, arrays)
         return
@@ -41,16 +57,16 @@ def write_chains(path: str | os.PathLike[str], about: Mapping[str, Any], chains:
     atomic_write(path, lambda file: np.savez(file, **content))
 
 
-def read_chains(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Arrays]]:
-    """What `write_chains` wrote; a damaged or foreign file is refused."""
+def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """The checkpoint in a file; a damaged or foreign file is refused."""
     try:
         text, arrays = _read_netcdf(path) if Path(path).suffix == ".nc" else _read_npz(path)
-        about = json.loads(text)
-        known = about["format"] == FORMAT
-        chains: list[Arrays] = [{} for _ in range(int(about["n_chains"]))]
+        run = json.loads(text)
+        known = run["format"] == FORMAT
+        states: list[Arrays] = [{} for _ in range(int(run["n_chains"]))]
         for name, array in arrays.items():
-            place, _, own = name.partition("/")
-            chains[int(place.removeprefix("chain"))][own] = array
+            chain, _, own = name.partition("/")
+            states[int(chain.removeprefix("chain"))][own] = array
     except FileNotFoundError:
         invalid("path", "be a file", os.fspath(path))
     except (
@@ -67,7 +83,7 @@ def read_chains(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Arra
         known = False
     if not known:
         invalid("path", "be a whole file of chains that spinseg saved", os.fspath(path))
-    return about, chains
+    return Checkpoint(run, states)
 
 
 def _read_npz(path: str | os.PathLike[str]) -> tuple[str, Arrays]:

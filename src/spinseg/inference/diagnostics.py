@@ -1,4 +1,4 @@
-"""Whether chains agree, judged by quantities that do not depend on how clusters are numbered."""
+"""Convergence diagnostics of chains, from quantities that do not depend on how clusters are numbered."""
 
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -12,7 +12,7 @@ from spinseg._validation import invalid
 from spinseg.inference.chains import Chains
 from spinseg.model.graph import SiteGraph
 
-# What each quantity is called in a sentence, and the decimals that it is shown with.
+# The name of each quantity in a sentence, and its decimals.
 QUANTITIES = {
     "log_posterior": ("the log posterior", 1),
     "n_clusters": ("the number of clusters", 1),
@@ -21,14 +21,14 @@ QUANTITIES = {
 }
 R_HAT_LIMIT = 1.05  # chains of partitions mix slowly; Vehtari et al. ask for 1.01
 ESS_PER_CHAIN = 100  # below it R-hat and ESS themselves are unreliable (Vehtari et al., section 4)
-FEWEST_DRAWS = 4  # each half of a chain needs a variance
+MIN_DRAWS = 4  # each half of a chain needs a variance
 ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
 NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What the chains say of one quantity; None where it cannot be computed.
+    """Summary and convergence diagnostics of one quantity; None where they cannot be computed.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class Quantity:
     sd : float or None
         Standard deviation over all chains; 0 where the quantity never varied. None with fewer than 4 draws.
     r_hat : float or None
-        Rank-normalised, split R-hat. 1 where the quantity never varied in any chain, infinite where each chain keeps a
+        Rank-normalized, split R-hat. 1 where the quantity never varied in any chain, infinite where each chain keeps a
         value of its own. None for one chain or fewer than 4 draws.
     ess_bulk, ess_tail : float or None
-        Effective draws of all chains together, for the bulk and for the 5% and 95% quantiles. The number of draws where
-        the quantity never varied. None with fewer than 4 draws.
+        Effective sample size of all chains together, for the bulk and for the 5% and 95% quantiles. It is
+        the number of draws where the quantity never varied. None with fewer than 4 draws.
     ess_per_second : float or None
         `ess_bulk` over the wall time of the sampling, burn-in included.
     """
@@ -56,7 +56,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How well chains agree; printed, it is a table and a verdict.
+    """Convergence diagnostics of several chains, printed as a table and a verdict.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Diagnostics:
     verdict : str
         A sentence or two in plain language.
     agree : bool or None
-        None where it cannot be told.
+        None where that cannot be decided.
     """
 
     table: dict[str, Quantity] = field(repr=False)
@@ -84,7 +84,7 @@ class Diagnostics:
 
 
 def diagnose(chains: Chains, graph: SiteGraph) -> Diagnostics:
-    """Rank-normalised R-hat and effective sample sizes of label-invariant quantities, and a verdict in plain language.
+    """Rank-normalized R-hat and effective sample sizes of label-invariant quantities, and a verdict in plain language.
 
     Chains agree where every R-hat is at most 1.05. No such number can see a part of the posterior that no chain
     visited: start chains from different places.
@@ -164,8 +164,7 @@ def to_arviz(chains: Chains, graph: SiteGraph | None = None) -> Any:
     """The draws as an ArviZ DataTree; needs the extra `spinseg[diagnostics]`.
 
     Group `posterior` holds n_clusters, entropy and edge_agreement of each draw, `sample_stats` its log posterior as
-    `lp`. The labels are a group of their own, `partition`: their numbers mean nothing from one draw to the next, and
-    summaries of them neither.
+    `lp`. The labels are a group of their own, `partition`: they are arbitrary in each draw, and must not be summarized.
 
     Parameters
     ----------
@@ -207,7 +206,7 @@ def _quantity(name: str, trace: NDArray[Any], seconds: float) -> Quantity:
         invalid(name, "be finite", trace[~np.isfinite(trace)][0])
     n_chains, n_draws = trace.shape
     means = tuple(trace.mean(axis=1).tolist()) if n_draws > 0 else ()
-    if n_draws < FEWEST_DRAWS:
+    if n_draws < MIN_DRAWS:
         return Quantity(name, means, None, None, None, None, None)
     # Equal partitions have log posteriors that differ by drift, which ranks and quantiles would take for a signal. In
     # whole numbers of a small unit, ties stay ties when ArviZ folds a trace at its median, on any processor.
@@ -229,10 +228,10 @@ def _quantity(name: str, trace: NDArray[Any], seconds: float) -> Quantity:
 
 
 def _verdict(rows: list[Quantity], n_chains: int, n_draws: int) -> tuple[str, bool | None]:
-    """What the table says, in plain language, and whether the chains agree."""
+    """The verdict in plain language, and whether the chains agree."""
     judged = [row for row in rows if row.ess_bulk is not None]
     if not judged:
-        text = f"Too few draws to judge: {n_draws} in each chain after the burn-in, and {FEWEST_DRAWS} are the least."
+        text = f"Too few draws to judge: {n_draws} in each chain after the burn-in; {MIN_DRAWS} are needed."
         return text + " Sample longer.", None
     chains = f"{NUMERALS[n_chains] if n_chains < len(NUMERALS) else n_chains} chains"
     scarce = min(judged, key=_least_ess)
@@ -240,8 +239,8 @@ def _verdict(rows: list[Quantity], n_chains: int, n_draws: int) -> tuple[str, bo
     missing = [_called(row) for row in rows if row.ess_bulk is None]
     note = f" There are too few draws, {n_draws} in each chain, to judge {' and '.join(missing)}." if missing else ""
     if n_chains == 1:
-        text = "One chain: nothing to compare with, so it cannot be told whether it is stuck."
-        text += f" Its fewest effective draws are {effective}. Sample two or more chains from different starts."
+        text = "One chain: nothing to compare with, so one cannot tell whether it is stuck."
+        text += f" Its smallest effective sample size is {effective}. Sample two or more chains from different starts."
         return text + note, None
     apart = sorted([row for row in judged if _r_hat(row) > R_HAT_LIMIT], key=_r_hat, reverse=True)
     if apart:
@@ -255,9 +254,9 @@ def _verdict(rows: list[Quantity], n_chains: int, n_draws: int) -> tuple[str, bo
         return f"{text} where they started. Start chains from different places to tell." + note, True
     largest = f"R-hat is at most {max(map(_r_hat, judged)):.2f}"
     if _least_ess(scarce) < ESS_PER_CHAIN * n_chains:
-        text = f"{chains} agree so far ({largest}), but the fewest effective draws are {effective}"
-        return f"{text}, and {ESS_PER_CHAIN * n_chains} are advised. Sample longer." + note, True
-    return f"{chains} agree: {largest}, and the fewest effective draws are {effective}." + note, True
+        text = f"{chains} agree so far ({largest}), but the smallest effective sample size is {effective}"
+        return f"{text}, and at least {ESS_PER_CHAIN * n_chains} is advised. Sample longer." + note, True
+    return f"{chains} agree: {largest}, and the smallest effective sample size is {effective}." + note, True
 
 
 def _called(row: Quantity) -> str:

@@ -10,22 +10,23 @@ from numpy.typing import NDArray
 
 from spinseg import _validation
 from spinseg._validation import check_int, invalid
-from spinseg.inference.anchors import near_sites
 from spinseg.inference.bonds import MIXED_LAMS, bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.kernels.state import Plan, Record, Target
 from spinseg.inference.pack import new_records, pack
-from spinseg.inference.progress import Report
 from spinseg.inference.sampling import generator
+from spinseg.inference.similarity import similar_sites
 from spinseg.inference.starts import greedy_labels, starting_labels
-from spinseg.inference.workers import run_all
+from spinseg.inference.workers import advance_all
 from spinseg.model.posterior import Model
+from spinseg.parallel.progress import Report
 
-# Where each search of a run starts, and its hottest temperature; both cool down to COLD. Neither is robust alone.
+# Start and first temperature of the two annealings of a run. Neither is robust alone.
 SCHEDULES = (("one", 1.5), ("greedy", 1.0))
-COLD, STEPS, SWEEPS_PER_STEP = 0.1, 60, 10
-FROZEN = 1e-7  # a temperature at which only gains are taken
-# Lambdas, attempts to split or merge, and to regroup, and sweeps. Between two limits only regrouping changes sizes.
+LAST_TEMPERATURE, STEPS, SWEEPS_PER_STEP = 0.1, 60, 10
+ZERO_TEMPERATURE = 1e-7  # so low that only gains are accepted
+# Lambdas, attempts to split or merge and to regroup, and sweeps of a hill climb. Where both `min_size` and `max_size`
+# bind, only regroupings change sizes.
 POLISH = (MIXED_LAMS, (20, 20), 10)
 
 
@@ -50,7 +51,7 @@ class Mode:
     n_found: int
 
 
-def maximize(
+def find_map(
     model: Model,
     runs: int = 2,
     *,
@@ -61,8 +62,8 @@ def maximize(
 ) -> Mode:
     """The most probable partition that several independent runs find, and how many of them found it.
 
-    Each run anneals twice, from one cluster at temperature 1.5 and from a greedy merge at 1, down to 0.1, and then
-    takes whatever single sites, bonded groups of sites, merges, splits and regroupings gain, until nothing does. At
+    Each run anneals twice, from one cluster at temperature 1.5 and from greedy merging at 1, down to 0.1, and then
+    climbs: moves of single sites and of bonded groups, merges, splits and regroupings are accepted while they gain. At
     temperature T the target is the posterior to the power 1 / T, and the moves are those of `sample`.
 
     Parameters
@@ -80,7 +81,7 @@ def maximize(
     >>> import spinseg as ss
     >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
     >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 40, 50]), ss.DirichletProcess(1.0), beta=0.5)
-    >>> found = maximize(model, rng=0)
+    >>> found = find_map(model, rng=0)
     >>> found.labels.tolist(), found.n_found
     ([0, 0, 1, 1], 2)
     """
@@ -89,14 +90,14 @@ def maximize(
     runs, sweeps = check_int("runs", runs, at_least=1), check_int("sweeps", sweeps, at_least=1)
     workers = check_int("workers", min(2 * runs, os.cpu_count() or 1) if workers is None else workers, at_least=1)
     strength, _ = bond_strengths(model, None, "auto")
-    target = pack(model, strength, near_sites(model))
+    target = pack(model, strength, similar_sites(model))
     streams = generator(rng).spawn(2 * runs)
     starts = {init: starting_labels(model, target, init) for init, _ in SCHEDULES}
     searches = [
         Annealing(model, target, starts[init], hottest, sweeps, stream)
         for stream, (init, hottest) in zip(streams, SCHEDULES * runs, strict=True)
     ]
-    run_all(searches, sweeps + 1, workers, progress)
+    advance_all(searches, sweeps + 1, workers, progress)
     found = [search.result for search in searches if search.result is not None]
     values = np.array([value for _, value in found])
     labels, best = found[int(values.argmax())]
@@ -109,7 +110,7 @@ def maximize(
 
 
 class Annealing:
-    """A chain that cools down step by step, and is polished after its last sweep (which counts as one more)."""
+    """Simulated annealing, and a hill climb after the last sweep, which counts as one more sweep."""
 
     def __init__(
         self,
@@ -121,9 +122,9 @@ class Annealing:
         rng: np.random.Generator,
     ) -> None:
         self.model, self.target, self.sweeps, self.rng = model, target, sweeps, rng
-        self.temperatures = np.geomspace(hottest, COLD, min(STEPS, sweeps))
+        self.temperatures = np.geomspace(hottest, LAST_TEMPERATURE, min(STEPS, sweeps))
         self.chain = self._chain(start, MIXED_LAMS, hottest, 10, 3, sweeps)
-        self.polishing = self.chain  # the chain of the polish that is under way
+        self.polishing = self.chain  # the chain of the current hill climb
         self.result: tuple[NDArray[np.int32], float] | None = None
 
     def _chain(
@@ -135,14 +136,14 @@ class Annealing:
         regroups: int,
         sweeps: int,
     ) -> Chain:
-        """A chain of which nothing but the best partition is kept."""
+        """A chain that records only its best partition."""
         record = Record(*(array[0] for array in new_records(1, sweeps, 0, labels.size)))
         plan = Plan(np.array(lams), splits, regroups, 1 / temperature, sweeps, 1)
         value = self.model.log_posterior(labels)
         return Chain(self.model, self.target, plan, labels, value, record, self.rng)
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
-        """Go on for about so many seconds, to the end, or until told to stop."""
+        """Continue for about `seconds`, to the end, or until stopped."""
         chain, began = self.chain, time.perf_counter()
         while chain.done < self.sweeps and not chain.stopped and time.perf_counter() - began < seconds:
             step = chain.done * len(self.temperatures) // self.sweeps
@@ -153,22 +154,19 @@ class Annealing:
             self._polish()
 
     def _polish(self) -> None:
-        """Take what gains, until nothing does, from the best partition and from the last."""
+        """Climb from the best partition and from the last one."""
         last = _validation.labels("labels", self.chain.state.label, self.chain.state.label.size)
         ends = [self._polished(labels) for labels in (self.chain.record.best.copy(), last)]
         if not self.stopped:
             self.result = max(ends, key=lambda end: end[1])
 
     def _polished(self, labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
-        """A partition that nothing tried improves on, and its log posterior.
-
-        Told to stop, it returns what it has by then.
-        """
+        """A partition that no move improves on, and its log posterior; the best so far when stopped."""
         value = self.model.log_posterior(labels)
         while not self.stopped:
             before = value
             for lams, attempts, sweeps in (((0.0,), (0, 0), 2), POLISH, ((0.0,), (0, 0), 2)):
-                self.polishing = self._chain(labels, lams, FROZEN, *attempts, sweeps)
+                self.polishing = self._chain(labels, lams, ZERO_TEMPERATURE, *attempts, sweeps)
                 if self.stopped:  # after the line before: `stop` finds this chain, or it does not begin
                     return labels, value
                 self.polishing.advance(sweeps)
@@ -183,12 +181,12 @@ class Annealing:
 
     @property
     def done(self) -> int:
-        """Sweeps finished, and one for the polish."""
+        """Sweeps finished, and one more for the hill climb."""
         return self.chain.done + (self.result is not None)
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether `stop` was called."""
         return self.chain.stopped
 
     @property

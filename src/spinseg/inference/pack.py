@@ -24,7 +24,7 @@ class Histograms(NamedTuple):
     bin_count: NDArray[np.int32]
     table: NDArray[np.float64]
     table_start: NDArray[np.int64]
-    bin_law: NDArray[np.float64]
+    bin_prior: NDArray[np.float64]
 
 
 class Blocks(NamedTuple):
@@ -38,10 +38,13 @@ class Blocks(NamedTuple):
 def pack(
     model: Model,
     strength: NDArray[np.float64],
-    near: NDArray[np.uint32] | None = None,
+    similar: NDArray[np.uint32] | None = None,
     max_table: int = MAX_TABLE,
 ) -> Target:
-    """The model as a Target; `strength` is the bond strength of each edge per unit of lambda, `near` of anchors.py."""
+    """The model as a Target.
+
+    `strength` is the bond strength of each edge per unit of lambda, `similar` the table of `similar_sites`.
+    """
     graph, n_sites = model.graph, model.graph.n_sites
     before = np.bincount(graph.edges.max(axis=1), minlength=n_sites)
     terms = model.likelihood.terms()
@@ -61,12 +64,12 @@ def pack(
         **blocks._asdict(),
         log_v=np.ascontiguousarray(log_v, dtype=np.float64),
         log_w=np.ascontiguousarray(log_w, dtype=np.float64),
-        guide=_filled(np.ascontiguousarray(log_w, dtype=np.float64)),
-        near=np.empty((n_sites, 0), np.uint32) if near is None else near,
+        proposal_log_w=_interpolated(np.ascontiguousarray(log_w, dtype=np.float64)),
+        similar=np.empty((n_sites, 0), np.uint32) if similar is None else similar,
     )
 
 
-def _filled(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
+def _interpolated(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
     """log_w with -inf replaced by what lies between its finite neighbours."""
     finite = np.isfinite(log_w)
     if finite.all():
@@ -78,11 +81,11 @@ def _filled(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
 def _pack_histograms(terms: list[HistogramTerm], n_sites: int, max_table: int) -> Histograms:
     """All histogram terms side by side, with the tables of as many bins as fit, small ones first."""
     counts = sparse.csr_array((n_sites, 0), dtype=np.int32)
-    law = np.empty((0, 4))
+    bin_prior = np.empty((0, 4))
     if terms:
         counts = sparse.hstack([term.counts for term in terms], format="csr")
         parts = [[t.prior, np.full(t.prior.size, t.weight), t.sign, gammaln(t.prior)] for t in terms]
-        law = np.hstack(parts).T.copy()
+        bin_prior = np.hstack(parts).T.copy()
     counts.sum_duplicates()
     counts.eliminate_zeros()  # an entry of the sampler is a count of at least 1
     highest = np.asarray(counts.sum(axis=0, dtype=np.int64)).reshape(-1)
@@ -95,7 +98,7 @@ def _pack_histograms(terms: list[HistogramTerm], n_sites: int, max_table: int) -
     length = int((start[order] + 2 * highest[order] + 1).max(initial=0))
     table = np.zeros(length)
     for d in order:
-        pi, weight, sign, _ = law[d]
+        pi, weight, sign, _ = bin_prior[d]
         table[start[d] : start[d] + highest[d] + 1] = sign * log_rising(pi, weight * np.arange(highest[d] + 1))
     return Histograms(
         row=counts.indptr.astype(np.uint64),
@@ -103,7 +106,7 @@ def _pack_histograms(terms: list[HistogramTerm], n_sites: int, max_table: int) -
         bin_count=counts.data.astype(np.int32),
         table=table,
         table_start=start,
-        bin_law=law,
+        bin_prior=bin_prior,
     )
 
 
@@ -123,12 +126,12 @@ def _pack_blocks(terms: list[DenseTerm], n_sites: int) -> Blocks:
 
 def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -> State:
     """A chain at a partition numbered 0..k-1, before its first sweep."""
-    n_sites, n_bins, n_statistics = labels.size, target.bin_law.shape[0], target.statistic.shape[1]
+    n_sites, n_bins, n_statistics = labels.size, target.bin_prior.shape[0], target.statistic.shape[1]
     k = int(labels.max()) + 1
     widest = int(target.block[:, 1].max(initial=0))
     state = State(
         label=labels.astype(np.uint32),
-        **_cluster_tables(n_bins, n_statistics, _roomy(k)),
+        **_cluster_tables(n_bins, n_statistics, _capacity(k)),
         spin=np.zeros(n_sites, np.uint32),
         member=np.zeros(n_sites, np.uint32),
         first=np.zeros(n_sites + 1, np.uint32),
@@ -138,16 +141,16 @@ def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -
         pool_total=np.zeros(n_statistics),
         joined=np.zeros(n_statistics),
         work=np.zeros(widest * (widest + 1) // 2),
-        number=np.zeros(7, np.int64),
-        real=np.zeros(2),
+        counters=np.zeros(7, np.int64),
+        scalars=np.zeros(2),
     )
-    state.number[N_CLUSTERS] = k
-    state.real[LOG_POSTERIOR] = log_posterior
+    state.counters[N_CLUSTERS] = k
+    state.scalars[LOG_POSTERIOR] = log_posterior
     rebuild(target, state)
     return state
 
 
-def _roomy(n_clusters: int) -> int:
+def _capacity(n_clusters: int) -> int:
     """A capacity for n_clusters, with room to grow: a multiple of 4, but no power of two, which caches do not like."""
     return 4 * (n_clusters // 2 + 3)
 
@@ -163,7 +166,7 @@ def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> dict[str, 
         "total": np.zeros((capacity, n_statistics)),
         "dense_value": np.zeros(capacity),
         "gain": np.zeros(capacity),
-        "held": np.zeros(capacity),
+        "bond_weight": np.zeros(capacity),
         "touched": np.zeros(capacity, np.uint32),
         "rank": np.zeros(capacity, np.int32),
     }
@@ -171,8 +174,8 @@ def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> dict[str, 
 
 def resized(state: State) -> State:
     """The same chain with tables that fit its number of clusters: larger if they are full, smaller if mostly unused."""
-    k = int(state.number[N_CLUSTERS])
-    fields = _cluster_tables(state.counts.shape[0], state.total.shape[1], _roomy(k))
+    k = int(state.counters[N_CLUSTERS])
+    fields = _cluster_tables(state.counts.shape[0], state.total.shape[1], _capacity(k))
     capacity = fields["size"].size
     for name in ("size", "dense_value", "counts", "value"):
         fields[name][..., :k] = getattr(state, name)[..., :k]
@@ -192,5 +195,5 @@ def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int) -> Record:
         best=np.empty((chains, n_sites), np.int32),
         best_log_posterior=np.empty((chains, 1)),
         spin=np.zeros((chains, n_sites), np.uint32),
-        tally=np.zeros((chains, 6), np.int64),
+        move_counts=np.zeros((chains, 6), np.int64),
     )

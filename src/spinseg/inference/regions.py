@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg.image.adjacency import RegionAdjacency
+from spinseg.inference.contingency import contingency_table
 from spinseg.model.graph import SiteGraph
-
-MOST_CELLS = 2**22  # of a table of regions and clusters: 32 MB
 
 
 def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:
@@ -28,7 +27,7 @@ def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:
     return _validation.labels("labels", sparse.csgraph.connected_components(joined, directed=False)[1], graph.n_sites)
 
 
-def without_small(
+def absorb_small_regions(
     regions: NDArray[np.int32],
     adjacency: RegionAdjacency,
     area: NDArray[np.integer],
@@ -51,7 +50,7 @@ def without_small(
     Examples
     --------
     >>> line = RegionAdjacency(SiteGraph(3, [[0, 1], [1, 2]]), np.array([1, 1]), None)
-    >>> without_small(np.arange(3), line, area=np.array([9, 1, 9]), beta=np.array([0.1, 0.2]), smallest=5)
+    >>> absorb_small_regions(np.arange(3), line, area=np.array([9, 1, 9]), beta=np.array([0.1, 0.2]), smallest=5)
     array([0, 1, 1], dtype=int32)
     """
     n_regions = int(regions.max()) + 1
@@ -108,12 +107,6 @@ def cohesion(labels: NDArray[np.int32], regions: NDArray[np.int32]) -> NDArray[n
     sizes = np.bincount(regions)
     pairs, draws = np.zeros(sizes.size), labels.reshape(-1, labels.shape[-1])
     for draw in draws:
-        n_clusters = int(draw.max()) + 1
-        cells = regions.astype(np.int64) * n_clusters + draw
-        if sizes.size * n_clusters <= MOST_CELLS:
-            together = np.bincount(cells, minlength=sizes.size * n_clusters).reshape(sizes.size, -1)
-            pairs += (together * (together - 1)).sum(axis=1)
-        else:  # of many regions and clusters, most have no site in common
-            cells, counts = np.unique(cells, return_counts=True)
-            pairs += np.bincount(cells // n_clusters, counts * (counts - 1), sizes.size)
+        table = contingency_table(regions, draw)
+        pairs += np.bincount(table.row, table.shared * (table.shared - 1), sizes.size)
     return np.where(sizes > 1, pairs / np.maximum(len(draws) * sizes * (sizes - 1), 1), 1.0)

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 from spinseg._validation import check_int, check_real
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
-from spinseg.inference.checkpoint import write_chains
-from spinseg.inference.progress import Report
+from spinseg.inference.checkpoint import write_checkpoint
 from spinseg.inference.sampling import Sampling, generator
-from spinseg.inference.workers import run_all
+from spinseg.inference.workers import advance_all
 from spinseg.model.posterior import Model
+from spinseg.parallel.progress import Report
 
-MANY_LABELS, FEW_DRAWS = 2**26, 4  # to keep: 256 MB, but some draws in any case
+MAX_LABELS, MIN_DRAWS = 2**26, 4  # kept of all chains together: 256 MB, but at least a few draws
 
 
 def sample(
@@ -46,7 +46,7 @@ def sample(
     sweeps, chains : int
         Sweeps of each chain, and the number of chains.
     moves : {"auto", "gsw"}
-        "gsw" is the paper's generalised Swendsen-Wang sampler and nothing else. "auto" draws its lambda afresh from
+        "gsw" is the paper's generalized Swendsen-Wang sampler and nothing else. "auto" draws its lambda afresh from
         {0, 1, 3, 10, 20} before each sweep, and tries ten splits or merges by sequential allocation after it, then
         three regroupings of two clusters into three or back: the paper's sampler alone hardly ever changes the number
         of large clusters. Of more than 20,000 sites it tries one split or merge, and in nine of ten sweeps
@@ -59,18 +59,18 @@ def sample(
         Keep the labels of every `thin`-th sweep after the first `burn_in`. Traces cover every sweep.
     rng : int, Generator or None
         Seed. The same seed gives the same draws on one machine, whatever the number of workers. Other processors, and
-        other versions of NumPy, round differently, and chains may then go another way.
+        other versions of NumPy, round differently, and chains may then differ.
     temperatures : sequence of float, optional
-        Parallel tempering: rising temperatures from 1, between which partitions are exchanged after each sweep. Every
-        chain then costs as much as there are temperatures; only the first is kept.
+        Parallel tempering: rising temperatures from 1, between which partitions are exchanged after each sweep. The
+        time of a chain grows with the number of temperatures; draws are those at temperature 1.
     concentration_prior : (shape, rate), optional
-        Sample the concentration of a Dirichlet process or Pitman-Yor prior with the partition, under this gamma law.
-        `log_posterior` is then that of both together, with the prior of the sizes normalised.
+        Sample the concentration of a Dirichlet process or Pitman-Yor prior with the partition; its own prior is this
+        gamma distribution. `log_posterior` is then the joint one, with the prior of the sizes normalized.
     checkpoint : path, optional
-        Write all that is finished to this file, at the start, about every `checkpoint_seconds` and at the end.
+        Write the state of all chains to this file at the start, about every `checkpoint_seconds`, and at the end.
     resume_from : path or Chains, optional
-        Go on, to `sweeps` sweeps in all, where a checkpoint or saved chains ended; the same as one uninterrupted run,
-        bit by bit. The model and what shapes its chains must be the same. `init` and `rng` have no say then.
+        Continue a checkpoint or saved chains to `sweeps` sweeps in all. The draws are those of one uninterrupted run,
+        bit by bit. The model and the settings must be the same; `init` and `rng` are then ignored.
     workers : int, optional
         Threads; by default one for each chain, up to the number of processors.
     progress : bool or callable, optional
@@ -109,32 +109,32 @@ def sample(
     runners = sampling.runners
     if checkpoint is not None:
         for c in range(len(runners)):
-            sampling.lay_down(c)
+            sampling.snapshot(c)
 
     def write() -> None:
-        write_chains(checkpoint, *sampling.laid_down())  # type: ignore[arg-type]
+        write_checkpoint(checkpoint, sampling.checkpoint())  # type: ignore[arg-type]
 
     def finished() -> Chains:
-        found = sampling.so_far()
+        chains = sampling.chains_so_far()
         if checkpoint is not None:
             write()
-        return found
+        return chains
 
-    keeping = () if checkpoint is None else (sampling.lay_down, write, every)
+    saving = () if checkpoint is None else (sampling.snapshot, write, every)
     try:
-        run_all(runners, int(sweeps), workers or min(len(runners), os.cpu_count() or 1), progress, *keeping)
+        advance_all(runners, int(sweeps), workers or min(len(runners), os.cpu_count() or 1), progress, *saving)
     except KeyboardInterrupt:
         raise SamplingInterrupted(finished()) from None
     return finished()
 
 
 def thin_to_fit(n_draws: int, n_labels: int) -> int:
-    """Of how many draws of so many labels one is kept, so that they take a few hundred megabytes."""
-    return max(1, -(-n_draws // max(FEW_DRAWS, MANY_LABELS // n_labels)))
+    """The thinning at which the kept draws, of `n_labels` labels each, take at most about 256 MB."""
+    return max(1, -(-n_draws // max(MIN_DRAWS, MAX_LABELS // n_labels)))
 
 
 def seed_of(rng: int | np.random.Generator | None) -> int:
-    """A whole number that repeats what `rng` begins: itself, one that a Generator draws, or a fresh one for None."""
+    """The seed itself, one drawn from a Generator, or a fresh one for None."""
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
     generator(rng)

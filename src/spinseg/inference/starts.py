@@ -1,4 +1,4 @@
-"""Where a chain starts."""
+"""Starting partitions of chains."""
 
 import numpy as np
 import scipy.sparse as sparse
@@ -6,13 +6,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import invalid
-from spinseg.inference.kernels.agglomerate import agglomerate, merge_mutual, pair_gains
+from spinseg.inference.kernels.agglomerate import Merging, agglomerate, merge_mutual, pair_gains
 from spinseg.inference.kernels.state import Target
 from spinseg.model.posterior import Model
 
 STARTS = ("one", "singletons", "greedy")
-MOST_GREEDY = 10_000  # clusters to merge one pair at a time: its time grows with their square
-MOST_SUMMED = 2**27  # counts of all clusters together, 512 MB, for which there is room while merging
+MAX_PAIRWISE_CLUSTERS = 10_000  # merged one pair at a time, which takes time that grows with their square
+MAX_MERGED_COUNTS = 2**27  # counts of all clusters together while merging: 512 MB
 
 
 def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.int32]:
@@ -29,7 +29,7 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
             invalid("init", "be a partition that the prior allows", np.sort(np.bincount(labels)))
         return labels
     _validation.check_choice("init", init, (*STARTS, "labels of the sites"))
-    if init == "greedy" and n_sites * target.bin_law.shape[0] <= MOST_SUMMED:
+    if init == "greedy" and n_sites * target.bin_prior.shape[0] <= MAX_MERGED_COUNTS:
         labels = greedy_labels(target)
         if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
             return labels
@@ -47,81 +47,63 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
 
 
 def greedy_labels(target: Target, labels: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
-    """The partition that merging, always the pair of clusters that gains most, ends at.
+    """The partition at which greedy merging, always of the pair of clusters that gains most, ends.
 
-    From singletons only clusters that touch are merged; from `labels` any two are. Of more than MOST_GREEDY sites,
-    pairs that are the best for both of their clusters merge at once, round by round, until so many clusters are left.
-    Under size limits it is guided by log_w with its gaps filled in.
+    From singletons only clusters that touch are merged; from `labels` any two are. With more sites than
+    MAX_PAIRWISE_CLUSTERS, all pairs that are the best for both of their clusters merge at once, round by round, until
+    that many clusters are left. Forbidden sizes weigh as the allowed ones around them while merging.
     """
     n_sites = target.upper.size
     unit = np.arange(n_sites) if labels is None else labels.astype(np.int64)
-    if n_sites > MOST_GREEDY and labels is None:
+    if n_sites > MAX_PAIRWISE_CLUSTERS and labels is None:
         unit = _merged_in_rounds(target)
-    pairs, coupling = _touching(target, unit)
+    pairs, coupling = _touching_pairs(target, unit)
     if labels is not None:
         n_units = int(unit.max()) + 1
         between = sparse.coo_array((coupling, (pairs[:, 0], pairs[:, 1])), shape=(n_units, n_units)).toarray()
         pairs = np.stack(np.triu_indices(n_units, 1), axis=1)
         coupling = between[pairs[:, 0], pairs[:, 1]]
-    counts, total, size = _summed(target, unit)
-    merged = np.arange(size.size)
-    agglomerate(
-        _likelihood(target),
-        target.log_v,
-        target.guide,
-        merged,
-        np.ascontiguousarray(pairs, dtype=np.int64),
-        coupling,
-        np.zeros(len(pairs)),
-        counts,
-        total,
-        np.zeros(total.shape[1]),
-        np.zeros(size.size),
-        size,
-        np.full(size.size, -1),
-    )
+    merging = _merging(target, unit)
+    n_units = merging.size.size
+    merged = np.arange(n_units)
+    pairs = np.ascontiguousarray(pairs, dtype=np.int64)
+    agglomerate(merging, merged, pairs, coupling, np.zeros(len(pairs)), np.full(n_units, -1))
     return _validation.labels("init", merged[unit], n_sites)
 
 
 def _merged_in_rounds(target: Target) -> NDArray[np.int64]:
-    """At most MOST_GREEDY clusters, more where no merge gains, that merging best pairs at once leaves."""
+    """The clusters left after merging best pairs round by round: at most MAX_PAIRWISE_CLUSTERS, or no merge gains."""
     n_sites = target.upper.size
     unit = np.arange(n_sites)
-    pairs, coupling = _touching(target, unit)
-    counts, total, size = _summed(target, unit)
-    likelihood, joined, own, gain = (
-        _likelihood(target),
-        np.zeros(total.shape[1]),
-        np.zeros(n_sites),
-        np.zeros(len(pairs)),
-    )
+    pairs, coupling = _touching_pairs(target, unit)
+    merging, gain = _merging(target, unit), np.zeros(len(pairs))
     best, into, changed = np.empty(n_sites, np.int64), np.empty(n_sites, np.int64), np.ones(n_sites, bool)
     n_clusters = n_sites
-    while n_clusters > MOST_GREEDY:
-        pair_gains(likelihood, target.guide, pairs, coupling, changed, gain, counts, total, joined, own, size)
+    while n_clusters > MAX_PAIRWISE_CLUSTERS:
+        pair_gains(merging, pairs, coupling, changed, gain)
         loss = target.log_v[n_clusters] - target.log_v[n_clusters - 1]  # of the prior, when a cluster vanishes
         least = -np.inf if target.log_v[n_clusters] == -np.inf else loss
-        n_merged = merge_mutual(pairs, gain, least, counts, total, size, best, into, changed)
+        n_merged = merge_mutual(merging, pairs, gain, least, best, into, changed)
         if n_merged == 0:
             break
         n_clusters -= n_merged
         unit = into[unit]
-        pairs, coupling, gain = _joined(pairs, coupling, gain, into, changed)
+        pairs, coupling, gain = _pairs_after_round(pairs, coupling, gain, into, changed)
     return np.unique(unit, return_inverse=True)[1].ravel()
 
 
-def _joined(
+def _pairs_after_round(
     pairs: NDArray[np.int64],
     coupling: NDArray[np.float64],
     gain: NDArray[np.float64],
     into: NDArray[np.int64],
     changed: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """The pairs after a round: those of merged clusters under their new names, each once; the others as they are."""
+    """The pairs after a round of merges, in which each pair of clusters occurs once."""
     touched = changed[pairs].any(axis=1)
     ends = np.sort(into[pairs[touched]], axis=1)
     apart = ends[:, 0] != ends[:, 1]
-    ends, between = _once(ends[apart], coupling[touched][apart], into.size)
+    ends, between = _sum_duplicates(ends[apart], coupling[touched][apart], into.size)
     return (
         np.concatenate([pairs[~touched], ends]),
         np.concatenate([coupling[~touched], between]),
@@ -129,7 +111,7 @@ def _joined(
     )
 
 
-def _once(
+def _sum_duplicates(
     ends: NDArray[np.int64], coupling: NDArray[np.float64], n_units: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Each pair (lower, upper) once, its couplings added up."""
@@ -138,39 +120,40 @@ def _once(
     return np.stack(np.divmod(keys, n_units), axis=1), sums.astype(np.float64, copy=False)
 
 
-def _touching(target: Target, unit: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _touching_pairs(target: Target, unit: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Pairs of units that touch, (lower, upper), each once, and their coupling."""
     starts = target.start.astype(np.int64)
     owner = np.repeat(np.arange(unit.size), starts[1:] - starts[:-1])
     once = owner < target.neighbour
     ends = np.sort(unit[np.stack([owner[once], target.neighbour[once].astype(np.int64)], axis=1)], axis=1)
     apart = ends[:, 0] != ends[:, 1]
-    return _once(ends[apart], target.beta[once][apart], int(unit.max()) + 1)
+    return _sum_duplicates(ends[apart], target.beta[once][apart], int(unit.max()) + 1)
 
 
-def _summed(
-    target: Target, unit: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
-    """Counts, statistics and number of the sites of each unit."""
-    n_units = int(unit.max()) + 1
+def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
+    """The sums of each unit, which is a group of sites, for the compiled agglomeration."""
+    n_units, n_statistics = int(unit.max()) + 1, target.statistic.shape[1]
     rows = target.row.astype(np.int64)
-    entries = rows[1:] - rows[:-1]
-    counts = np.zeros((n_units, target.bin_law.shape[0]), np.int32)
-    np.add.at(counts, (np.repeat(unit, entries), target.bin), target.bin_count)
-    total = np.zeros((n_units, target.statistic.shape[1]))
+    counts = np.zeros((n_units, target.bin_prior.shape[0]), np.int32)
+    np.add.at(counts, (np.repeat(unit, rows[1:] - rows[:-1]), target.bin), target.bin_count)
+    total = np.zeros((n_units, n_statistics))
     np.add.at(total, unit, target.statistic)
-    return counts, total, np.bincount(unit)
-
-
-def _likelihood(target: Target) -> tuple[NDArray, ...]:
-    """What the compiled merging knows of the likelihood, and room to work."""
     widest = int(target.block[:, 1].max(initial=0))
-    work = np.zeros(widest * (widest + 1) // 2)
-    return target.table, target.table_start, target.bin_law, target.block, target.parameter, work
+    return Merging(
+        **{name: getattr(target, name) for name in ("table", "table_start", "bin_prior", "block", "parameter")},
+        log_v=target.log_v,
+        log_w=target.proposal_log_w,
+        work=np.zeros(widest * (widest + 1) // 2),
+        counts=counts,
+        total=total,
+        joined=np.zeros(n_statistics),
+        own=np.zeros(n_units),
+        size=np.bincount(unit),
+    )
 
 
 def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Blocks of these sizes along a walk through the graph, so that most of them hold together."""
+    """Blocks of these sizes along a walk through the graph, most of which are connected."""
     n_sites, edges = model.graph.n_sites, model.graph.edges
     order = np.arange(n_sites)
     if 1 < sizes.size < n_sites:

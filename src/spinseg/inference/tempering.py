@@ -1,4 +1,4 @@
-"""Parallel tempering: a chain at temperature 1 that exchanges its partition with hotter ones."""
+"""Parallel tempering: a chain at temperature 1 that exchanges its partition with chains at higher temperatures."""
 
 import json
 import math
@@ -9,89 +9,91 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.inference.chain import Arrays, Chain, generator_as_array
+from spinseg.inference.chain import Arrays, Chain, generator_as_array, with_prefix
 
 
-class Ladder:
-    """Rungs at rising temperatures, each the chain of its own target: the posterior to the power 1 / T.
+class ParallelTempering:
+    """Replicas at rising temperatures T, each with the posterior to the power 1 / T as its target.
 
-    After each sweep neighbouring rungs, first the even pairs and then the odd ones, exchange their partitions with
+    After each sweep neighbouring replicas, first the even pairs and then the odd ones, exchange their partitions with
     probability min(1, exp((1 / T - 1 / T') (log posterior' - log posterior))), which leaves the product of their
-    targets invariant. What is kept is the first rung's.
+    targets invariant. Draws and traces are those of the first replica, whose temperature is 1.
     """
 
-    def __init__(self, rungs: list[Chain], rng: np.random.Generator) -> None:
-        self.rungs, self.rng = rungs, rng
-        self.swaps_tried = np.zeros(len(rungs) - 1, np.int64)
-        self.swaps_made = np.zeros(len(rungs) - 1, np.int64)
-        self.plan, self.record = rungs[0].plan, rungs[0].record
+    def __init__(self, replicas: list[Chain], rng: np.random.Generator) -> None:
+        self.replicas, self.rng = replicas, rng
+        self.swaps_proposed = np.zeros(len(replicas) - 1, np.int64)
+        self.swaps_accepted = np.zeros(len(replicas) - 1, np.int64)
+        self.plan, self.record = replicas[0].plan, replicas[0].record
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
-        """Go on to `sweeps` sweeps, for about so many seconds, or until told to stop."""
+        """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
         began = time.perf_counter()
         while self.done < sweeps and not self.stopped and time.perf_counter() - began < seconds:
             until = self.done + 1
-            for rung in self.rungs:
-                rung.advance(until)
-            if any(rung.done < until for rung in self.rungs):  # told to stop: the next call goes on with them
+            for replica in self.replicas:
+                replica.advance(until)
+            if any(replica.done < until for replica in self.replicas):  # stopped: the next call continues
                 return
             self._exchange()
 
     def _exchange(self) -> None:
-        """Offer each pair of neighbours an exchange."""
+        """Propose an exchange to each pair of neighbours."""
         for first in (0, 1):
-            for r in range(first, len(self.rungs) - 1, 2):
-                cold, hot = self.rungs[r], self.rungs[r + 1]
+            for r in range(first, len(self.replicas) - 1, 2):
+                cold, hot = self.replicas[r], self.replicas[r + 1]
                 gap = cold.plan.inv_temperature - hot.plan.inv_temperature
-                self.swaps_tried[r] += 1
+                self.swaps_proposed[r] += 1
                 if math.log(1.0 - self.rng.random()) < gap * (hot.log_posterior - cold.log_posterior):
-                    self.swaps_made[r] += 1
+                    self.swaps_accepted[r] += 1
                     cold.state, hot.state = hot.state, cold.state
 
     def stop(self) -> None:
         """Make `advance` return soon."""
-        for rung in self.rungs:
-            rung.stop()
+        for replica in self.replicas:
+            replica.stop()
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop."""
-        return any(rung.stopped for rung in self.rungs)
+        """Whether `stop` was called."""
+        return any(replica.stopped for replica in self.replicas)
 
     @property
     def done(self) -> int:
-        """Sweeps that all rungs have finished."""
-        return min(rung.done for rung in self.rungs)
+        """Sweeps that all replicas have finished."""
+        return min(replica.done for replica in self.replicas)
 
     @property
     def state(self) -> Any:
-        """That of the first rung."""
-        return self.rungs[0].state
+        """State of the replica at temperature 1."""
+        return self.replicas[0].state
 
     @property
     def n_clusters(self) -> int:
         """Number of clusters now."""
-        return self.rungs[0].n_clusters
+        return self.replicas[0].n_clusters
 
     @property
     def log_posterior(self) -> float:
         """Log posterior now."""
-        return self.rungs[0].log_posterior
+        return self.replicas[0].log_posterior
 
-    def laid_down(self) -> Arrays:
-        """Everything from which the ladder can be taken up; the first rung's arrays under their own names."""
-        arrays: Arrays = {"swaps_tried": self.swaps_tried.copy(), "swaps_made": self.swaps_made.copy()}
-        arrays["ladder.rng"] = generator_as_array(self.rng)
-        arrays |= self.rungs[0].laid_down()
-        for r, rung in enumerate(self.rungs[1:], 1):
-            arrays |= {f"rung{r}.{name}": array for name, array in rung.laid_down().items()}
+    def state_dict(self) -> Arrays:
+        """Everything that `restore` needs; arrays of the first replica have no prefix."""
+        arrays: Arrays = {
+            "swaps_proposed": self.swaps_proposed.copy(),
+            "swaps_accepted": self.swaps_accepted.copy(),
+        }
+        arrays["swaps.rng"] = generator_as_array(self.rng)
+        arrays |= self.replicas[0].state_dict()
+        for r, replica in enumerate(self.replicas[1:], 1):
+            arrays |= {f"replica{r}.{name}": array for name, array in replica.state_dict().items()}
         return arrays
 
-    def take_up(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go on where a ladder was laid down."""
-        self.swaps_tried[:], self.swaps_made[:] = arrays["swaps_tried"], arrays["swaps_made"]
-        self.rng.bit_generator.state = json.loads(bytes(arrays["ladder.rng"]))
-        self.rungs[0].take_up(arrays)
-        for r, rung in enumerate(self.rungs[1:], 1):
-            own = f"rung{r}."
-            rung.take_up({name.removeprefix(own): array for name, array in arrays.items() if name.startswith(own)})
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the arrays that `state_dict` returned."""
+        self.swaps_proposed[:], self.swaps_accepted[:] = arrays["swaps_proposed"], arrays["swaps_accepted"]
+        self.rng.bit_generator.state = json.loads(bytes(arrays["swaps.rng"]))
+        self.replicas[0].restore(arrays)
+        for r, replica in enumerate(self.replicas[1:], 1):
+            replica.restore(with_prefix(arrays, f"replica{r}."))

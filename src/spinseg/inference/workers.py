@@ -7,14 +7,14 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from spinseg.inference.kernels.iterations import run_iterations
-from spinseg.inference.progress import Progress, Report, reporting
+from spinseg.parallel.progress import Progress, Report, reporting
 
-TURN_SECONDS = 0.5  # that a chain is advanced before the next one has its turn
-LOADING_SECONDS = 1.5  # a sampler compiled before is loaded in less
+TURN_SECONDS = 0.5  # for which a chain is advanced before it is the turn of the next
+LOADING_SECONDS = 1.5  # within which a sampler that was compiled before is loaded
 
 
 class Runner(Protocol):
-    """A chain, or several that count as one."""
+    """A chain, or replicas that count as one."""
 
     @property
     def done(self) -> int:
@@ -22,7 +22,7 @@ class Runner(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether `stop` was called."""
 
     @property
     def n_clusters(self) -> int:
@@ -33,13 +33,13 @@ class Runner(Protocol):
         """Log posterior now."""
 
     def advance(self, sweeps: int, seconds: float) -> None:
-        """Go on to `sweeps` sweeps, for about so many seconds, or until told to stop."""
+        """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
 
     def stop(self) -> None:
         """Make `advance` return soon."""
 
 
-def run_all(
+def advance_all(
     runners: Sequence[Runner],
     sweeps: int,
     workers: int,
@@ -48,37 +48,30 @@ def run_all(
     checkpoint: Callable[[], None] = lambda: None,
     every: float = 60.0,
 ) -> None:
-    """Advance all runners in turns; on an interruption they are stopped first.
+    """Advance all runners, in turns, to a number of sweeps; Ctrl-C, as any exception, stops them before it is raised.
 
-    `after_turn` is called with the number of a runner that rests, and `checkpoint` every so many seconds, less often
-    where it is slow: it takes at most a tenth of the time.
+    `after_turn` is called with the number of each runner after its turn, and `checkpoint` about `every` seconds, less
+    often where it is slow: it takes at most a tenth of the time.
     """
-    began = time.perf_counter()
-    queue: SimpleQueue[int] = SimpleQueue()
+    turns: SimpleQueue[int] = SimpleQueue()  # so that all runners advance, however few the workers are
     for c in range(len(runners)):
-        queue.put(c)
-    due = began
+        turns.put(c)
 
     def work() -> None:
-        """Advance runners in turn, so that all of them come forward however few the workers are."""
-        while (c := _next(queue)) is not None:
+        while (c := _next(turns)) is not None:
             runners[c].advance(sweeps, min(TURN_SECONDS, every))
             after_turn(c)
             if runners[c].done < sweeps and not runners[c].stopped:
-                queue.put(c)
+                turns.put(c)
 
     with reporting(progress) as report, ThreadPoolExecutor(workers) as pool:
         waiting: set[Future[None]] = set()
+        due = began = time.perf_counter()
         try:
             waiting |= {pool.submit(work) for _ in range(workers)}
             while waiting:
                 finished, waiting = wait(waiting, min(0.1, every), return_when=FIRST_EXCEPTION)
-                slowest = min(runners, key=lambda runner: runner.done)
-                total = sum(runner.done for runner in runners)
-                compiled = total > 0 or getattr(run_iterations, "signatures", True)
-                compiling = not compiled and time.perf_counter() - began > LOADING_SECONDS
-                state = (slowest.n_clusters, slowest.log_posterior)
-                report(Progress(total, sweeps * len(runners), *state, compiling))
+                report(_progress(runners, sweeps, time.perf_counter() - began))
                 for future in finished:
                     future.result()
                 if (clock := time.perf_counter()) >= due:
@@ -91,9 +84,18 @@ def run_all(
             raise
 
 
-def _next(queue: "SimpleQueue[int]") -> int | None:
-    """Whose turn it is, None if all are finished or being advanced."""
+def _progress(runners: Sequence[Runner], sweeps: int, seconds: float) -> Progress:
+    """Sweeps of all runners together after some seconds, and the state of the slowest."""
+    slowest = min(runners, key=lambda runner: runner.done)
+    total = sum(runner.done for runner in runners)
+    compiled = total > 0 or bool(getattr(run_iterations, "signatures", True))
+    compiling = not compiled and seconds > LOADING_SECONDS
+    return Progress(total, sweeps * len(runners), slowest.n_clusters, slowest.log_posterior, compiling)
+
+
+def _next(turns: "SimpleQueue[int]") -> int | None:
+    """The number of the runner whose turn it is; None if all are finished or being advanced."""
     try:
-        return queue.get_nowait()
+        return turns.get_nowait()
     except Empty:
         return None

@@ -1,1 +1,1 @@
-"""Work that may be spread over processes or machines, interrupted and resumed."""
+"""Running tasks in processes or on a cluster, writing files that survive a kill, and resuming."""

@@ -1,4 +1,4 @@
-"""Files that outlast a kill and a power cut: written whole or not at all, and read with what was torn left out."""
+"""Write files that survive a kill or a power cut: completely or not at all, or line by line."""
 
 import errno
 import os
@@ -13,16 +13,16 @@ from spinseg._validation import invalid
 
 FilePath = str | os.PathLike[str]
 
-# What file systems answer that cannot bring a folder to the disk, or know no permissions; there is nothing to do then.
-_UNABLE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EPERM, errno.EACCES, errno.EISDIR)
+# From file systems that cannot flush a folder, or have no permissions. They are ignored.
+_UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EPERM, errno.EACCES, errno.EISDIR)
 
 
 def atomic_write(path: FilePath, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file through `write(file)`; under its name there is the old file or the whole of the new one.
+    """Write a file through `write(file)`, so that its name refers to the old file or to the complete new one.
 
-    The content goes to a hidden `.partial` file beside it, which is brought to the disk before it takes the name, and
-    the name after it: that holds after a power cut, too. Where `write` fails or is interrupted, the hidden file goes;
-    only a process killed outright leaves it behind. A file that is replaced keeps its permissions.
+    The content goes to a hidden `.partial` file in the same folder, which is flushed to the disk and renamed, and then
+    the folder is flushed, so that this holds after a power cut, too. The hidden file is removed where `write` fails or
+    is interrupted; only a process that is killed leaves it behind. A file that is replaced keeps its permissions.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def atomic_write(path: FilePath, write: Callable[[BinaryIO], object]) -> None:
     name, target = printable(path), Path(os.path.realpath(path))  # a link stays a link
     if target.exists() and not target.is_file():  # renaming over /dev/null would replace it
         invalid(name, "be a file", "a folder" if target.is_dir() else "a pipe or a device")
-    # At random: no other thread or process has it. Not `tempfile`, whose files nobody else may read.
+    # A random name, since other threads and processes may write the same file; `tempfile` would make it private.
     partial = target.with_name(f".spinseg-{os.urandom(8).hex()}.partial")
     try:
         with partial.open("xb") as file:
@@ -45,58 +45,58 @@ def atomic_write(path: FilePath, write: Callable[[BinaryIO], object]) -> None:
             os.fsync(file.fileno())
         os.replace(partial, target)
         sync(target.parent)
-    except OSError as error:  # would name the hidden file
+    except OSError as error:  # its message would name the hidden file
         raise type(error)(f"{name} must be a file that can be written; received {error.strerror or error}") from error
     finally:
         partial.unlink(missing_ok=True)
 
 
 def append(path: FilePath, data: bytes) -> None:
-    """Add to the end of a file, and bring it to the disk: a power cut tears what was added last, and nothing else."""
+    """Append to a file and flush it to the disk, so that a power cut can damage nothing but the last append."""
     with open(path, "ab") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
-def whole_lines(data: bytes) -> bytes:
-    """What `append` wrote line by line, without a last line that was torn.
+def complete_lines(data: bytes) -> bytes:
+    """The content of a file that `append` wrote line by line, without an incomplete last line.
 
-    A kill leaves a line without its end, and a power cut perhaps bytes of zero in its place.
+    A kill leaves a line without its end; a power cut may leave zero bytes in its place.
 
     Examples
     --------
-    >>> whole_lines(b"one, 1\\ntwo, 2\\nthr")
+    >>> complete_lines(b"one, 1\\ntwo, 2\\nthr")
     b'one, 1\\ntwo, 2\\n'
     """
-    kept = data[: data.rfind(b"\n") + 1]
-    last = kept.rfind(b"\n", 0, -1) + 1
-    return kept[:last] if b"\0" in kept[last:] else kept
+    lines = data[: data.rfind(b"\n") + 1]
+    last = lines.rfind(b"\n", 0, -1) + 1
+    return lines[:last] if b"\0" in lines[last:] else lines
 
 
 def sync_tree(folder: FilePath) -> None:
-    """Bring a folder to the disk with all that is in it: files that another library wrote."""
-    for place, _, names in os.walk(folder, topdown=False):
+    """Flush a folder and everything in it to the disk, after another library has written it."""
+    for path, _, names in os.walk(folder, topdown=False):
         for name in names:
-            sync(os.path.join(place, name))
-        sync(place)
+            sync(os.path.join(path, name))
+        sync(path)
 
 
 def sync(path: FilePath) -> None:
-    """Bring one file, or the names in one folder, to the disk, where the system can."""
+    """Flush one file, or the names in one folder, to the disk, if the system can."""
     try:
-        place = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError as error:
-        if error.errno in _UNABLE:  # Windows opens no folders, and a folder may be written without being read
+        if error.errno in _UNSUPPORTED:  # Windows opens no folders, and one may be writable but not readable
             return
         raise
     try:
-        os.fsync(place)
+        os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in _UNABLE:
+        if error.errno not in _UNSUPPORTED:
             raise
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 def _keep_permissions(file: BinaryIO, target: Path) -> None:
@@ -106,15 +106,15 @@ def _keep_permissions(file: BinaryIO, target: Path) -> None:
         try:
             os.chmod(file.fileno() if os.chmod in os.supports_fd else file.name, mode)
         except OSError as error:
-            if error.errno not in _UNABLE:
+            if error.errno not in _UNSUPPORTED:
                 raise
 
 
 def printable(path: FilePath) -> str:
-    """A path fit for one line of a message."""
+    """A path as it can stand in a line of a message."""
     return "".join(c if c.isprintable() else "?" for c in os.fsdecode(path))
 
 
-def say(line: str) -> None:
-    """A line on standard error about something that is no mistake of the caller's."""
+def print_warning(line: str) -> None:
+    """Print a line on standard error."""
     print(f"spinseg: {line}", file=sys.stderr, flush=True)

@@ -1,4 +1,8 @@
-"""Tasks in processes of their own: one that is killed takes a single task along, and Ctrl-C loses nothing finished."""
+"""Run tasks in processes of one thread each.
+
+This is written by hand because `concurrent.futures` and `loky` give up all tasks where one process is killed, queue
+tasks ahead of the processes, and cannot ask a running task to stop and return what it has.
+"""
 
 import multiprocessing
 import os
@@ -6,80 +10,52 @@ import pickle
 import signal
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, resource_tracker
 from multiprocessing.reduction import ForkingPickler
-from typing import Any, NamedTuple
+from typing import Any
 
-from spinseg._errors import FailedTask, Unfinished, expected, line_of
+from spinseg._errors import TaskFailure
 
-# Variables that the numerical libraries read when they are loaded.
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when the libraries are loaded
+STOP = b"stop"  # no pickle begins with these bytes
+POLL_SECONDS = 0.1  # between two checks for Ctrl-C
 
-STOP = b"stop"  # no pickle begins so
-
-Heed = Callable[..., None]
-Work = Callable[[Any, Heed], Any]
+CheckInterrupt = Callable[..., None]
+Work = Callable[[Any, CheckInterrupt], Any]
 
 
-class Lost(NamedTuple):
-    """What is left of a task that raised an exception, or whose process ended over it.
+def ignore(*_: Any) -> None:
+    """A `check_interrupt` for tasks that are never interrupted."""
 
-    Attributes
-    ----------
-    seconds : float
-    why : str
-        One line.
-    traceback : str
-        Of a bug; empty where the input or the machine is to blame.
+
+def run_in_processes(work: Work, tasks: Sequence[Any], jobs: int) -> Iterator[tuple[int, Any]]:
+    """Yield the index of each task and its result or TaskFailure, as `run_tasks` does, from `jobs` processes.
+
+    A process that is killed costs the one task that it was running. After Ctrl-C no further task starts, the running
+    ones are asked to stop, their results are still yielded, and then KeyboardInterrupt is raised.
     """
-
-    seconds: float
-    why: str
-    traceback: str = ""
-
-    @classmethod
-    def to(cls, error: BaseException, seconds: float) -> "Lost":
-        """A task that raised this exception."""
-        told = "" if expected(error) else "".join(traceback.format_exception(error))
-        return cls(seconds, line_of(error), told)
-
-    def error(self, where: str, kept: str = "") -> Exception:
-        """An exception to raise for it, whose line says where it happened and what is kept."""
-        line = f"{where}: {self.why}{kept}"
-        return FailedTask(line, self.traceback) if self.traceback else Unfinished(line)
-
-
-def in_processes(work: Work, tasks: Sequence[Any], jobs: int) -> Iterator[tuple[int, Any]]:
-    """The place of each task and what `work` made of it, or Lost, as they come; `jobs` processes of one thread each.
-
-    An exception of a task is that task's: the others go on. `work` is called in another process with a task and a
-    function to call now and then, which raises KeyboardInterrupt where the task should be cut short. On Ctrl-C no
-    further task begins; what those under way return comes, too, and then KeyboardInterrupt is raised. No task waits in
-    a process.
-    """
-    waiting, ctrl_c = deque(enumerate(tasks)), list[int]()
-    packed_work = packed(work)
+    waiting, interrupts = deque(enumerate(tasks)), list[int]()
+    pickled_work = _pickled(work)
     idle: list[_Worker] = []
     busy: dict[Any, _Worker] = {}  # by their pipes
-    with noting(ctrl_c):
+    with deferred_sigint(interrupts):
         try:
-            while busy or (waiting and not ctrl_c):
-                while waiting and len(busy) < jobs and not ctrl_c:
+            while busy or (waiting and not interrupts):
+                while waiting and len(busy) < jobs and not interrupts:
                     idle = [worker for worker in idle if worker.process.is_alive()]
-                    worker = idle.pop() if idle else _Worker(packed_work)
+                    worker = idle.pop() if idle else _Worker(pickled_work)
                     busy[worker.pipe] = worker
-                    worker.begin(*waiting.popleft())
-                for pipe in connection.wait(list(busy), timeout=0.1):  # seconds, to look whether Ctrl-C came
+                    worker.start(*waiting.popleft())
+                for pipe in connection.wait(list(busy), timeout=POLL_SECONDS):
                     worker = busy.pop(pipe)
                     idle.append(worker)
                     yield worker.index, worker.result()
-                for worker in busy.values() if ctrl_c else ():
+                for worker in busy.values() if interrupts else ():
                     worker.stop()
-            if ctrl_c:
+            if interrupts:
                 raise KeyboardInterrupt
         finally:
             for worker in (*idle, *busy.values()):
@@ -89,49 +65,49 @@ def in_processes(work: Work, tasks: Sequence[Any], jobs: int) -> Iterator[tuple[
 
 
 class _Worker:
-    """A process that does one task at a time, and the pipe to it: a message while it is at work means stop."""
+    """A process that runs one task at a time, and the pipe to it. A message during a task means stop."""
 
     def __init__(self, work: bytes) -> None:
         context = multiprocessing.get_context("spawn")  # threads do not survive a fork
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, work))
-        with _ctrl_c_held(), _one_thread():
+        self.pipe, child_end = context.Pipe()
+        self.process = context.Process(target=_serve, args=(child_end, work))
+        with _sigint_blocked(), _single_threaded():
             self.process.start()
-        theirs.close()  # so that the pipe ends with the process
+        child_end.close()  # so that the pipe ends with the process
 
-    def begin(self, index: int, task: Any) -> None:
-        """Hand over a task, to be asked for by `result`."""
-        self.index, self.began, self.stopped = index, time.perf_counter(), False
-        content = packed(task)
-        with suppress(OSError):  # it was killed: `result` finds out
+    def start(self, index: int, task: Any) -> None:
+        """Send a task to the process."""
+        self.index, self.start_time, self.stopped = index, time.perf_counter(), False
+        content = _pickled(task)
+        with suppress(OSError):  # the process was killed: `result` finds out
             self.pipe.send_bytes(content)
 
     def stop(self) -> None:
-        """Cut the task short, and the process after it."""
+        """Ask the task, and then the process, to end."""
         if not self.stopped:
             self.stopped = True
             with suppress(OSError):
                 self.pipe.send_bytes(STOP)
 
     def result(self) -> Any:
-        """What became of the task."""
+        """The result of the task, or a TaskFailure."""
         try:
             content = self.pipe.recv_bytes()
         except (EOFError, OSError):
             self.process.join()
             why = f"its process ended with exit code {self.process.exitcode}; perhaps the memory was not enough"
-            return Lost(time.perf_counter() - self.began, why)
+            return TaskFailure(time.perf_counter() - self.start_time, why)
         try:
             return pickle.loads(content)
-        except Exception as error:  # of what the task returned, on its way
-            return Lost.to(error, time.perf_counter() - self.began)
+        except Exception as error:  # what the task returned cannot be unpickled here
+            return TaskFailure.from_exception(error, time.perf_counter() - self.start_time)
 
 
-def packed(value: Any) -> bytes:
+def _pickled(value: Any) -> bytes:
     """A value as bytes that another process can unpickle."""
     try:
         return bytes(ForkingPickler.dumps(value))
-    except Exception as error:  # a lambda, say: functions go by their names
+    except Exception as error:  # such as that of a lambda: pickle stores functions by their names
         try:
             from cloudpickle import dumps
         except ImportError:
@@ -139,36 +115,40 @@ def packed(value: Any) -> bytes:
         return dumps(value)
 
 
-def _serve(pipe: Any, packed_work: bytes) -> None:
-    """Do tasks that come through a pipe, until it ends or STOP comes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all; what it means comes by the pipe
+def _serve(pipe: Any, pickled_work: bytes) -> None:
+    """Run the tasks that come through a pipe, until it is closed or STOP comes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; STOP comes by the pipe
     work: Work | None = None
 
-    def heed(*_: Any) -> None:
+    def check_interrupt(*_: Any) -> None:
         if pipe.poll():
             raise KeyboardInterrupt
 
-    with suppress(EOFError, OSError):  # the other end is gone; what the task raises comes from within
+    with suppress(EOFError, OSError):  # the other end is gone; exceptions of the task are caught within
         for content in iter(pipe.recv_bytes, STOP):
-            began = time.perf_counter()
+            start = time.perf_counter()
             try:
-                work = work or pickle.loads(packed_work)
-                answer = packed(work(pickle.loads(content), heed))
+                work = work or pickle.loads(pickled_work)
+                answer = _pickled(work(pickle.loads(content), check_interrupt))
             except KeyboardInterrupt:
-                answer = packed(Lost(time.perf_counter() - began, "it was interrupted before there was a result"))
+                why = "it was interrupted before there was a result"
+                answer = _pickled(TaskFailure(time.perf_counter() - start, why))
             except Exception as error:
-                answer = packed(Lost.to(error, time.perf_counter() - began))
+                answer = _pickled(TaskFailure.from_exception(error, time.perf_counter() - start))
             pipe.send_bytes(answer)
 
 
 @contextmanager
-def noting(ctrl_c: list[int]) -> Iterator[None]:
-    """Add to the list where Ctrl-C comes, which then breaks nothing off; only Python's own handler is replaced."""
+def deferred_sigint(interrupts: list[int]) -> Iterator[None]:
+    """Let Ctrl-C append to a list instead of raising KeyboardInterrupt.
+
+    Nothing changes outside the main thread, or where somebody else's handler is installed.
+    """
     own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not own or threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGINT, lambda number, frame: ctrl_c.append(number))
+    signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
     try:
         yield
     finally:
@@ -176,12 +156,12 @@ def noting(ctrl_c: list[int]) -> Iterator[None]:
 
 
 @contextmanager
-def _ctrl_c_held() -> Iterator[None]:
-    """Hold Ctrl-C back to the end, and for ever in processes that start meanwhile, before they can ignore it."""
+def _sigint_blocked() -> Iterator[None]:
+    """Block SIGINT until the end, and for good in processes that start meanwhile, which cannot ignore it yet."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
         return
-    resource_tracker.ensure_running()  # which starts with the first process, and lets Ctrl-C through again
+    resource_tracker.ensure_running()  # it would start with the first process, and unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -190,10 +170,10 @@ def _ctrl_c_held() -> Iterator[None]:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let processes that start meanwhile compute with one thread each."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+def _single_threaded() -> Iterator[None]:
+    """Let the numerical libraries use one thread in processes that start meanwhile."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
         yield
     finally:

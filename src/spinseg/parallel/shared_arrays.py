@@ -1,4 +1,4 @@
-"""Dask arrays for other processes: laid down in a folder once, with the numbers in them, whoever opens them."""
+"""Share Dask arrays with other processes through files, so that tasks do not carry copies of their data."""
 
 import io
 import os
@@ -16,76 +16,75 @@ from numpy.typing import NDArray
 from spinseg._validation import invalid
 
 PREFIX = ".array-"  # of the folder, hidden beside the results
-FEW_BYTES = 1024  # an array of less stays in the pickle
-ALIGNED = 64  # bytes that each array begins at a multiple of
+MIN_BYTES = 1024  # smaller NumPy arrays stay in the pickle
+ALIGNMENT_BYTES = 64  # of the start of each array in the file
 
 
 @dataclass(frozen=True)
 class SharedArray:
-    """A Dask array that lies in a folder. Its large arrays are mapped from there, not read."""
+    """A Dask array in a folder, whose large NumPy arrays are memory-mapped."""
 
     folder: Path
 
-    def opened(self) -> Any:
+    def open(self) -> Any:
         """The Dask array."""
         return pickle.loads((self.folder / "array.pickle").read_bytes())
 
 
 @contextmanager
 def shared(source: Any, folder: Path) -> Iterator[Any]:
-    """A Dask array as a SharedArray below a folder, until the end; anything else as it is.
+    """A context with a Dask array as a SharedArray in a subfolder of `folder`; anything else is passed through.
 
-    NumPy arrays in its graph are written to one file, of which others map what they need. So no process gets a copy
-    of them with its tasks. Functions in it may be lambdas.
+    NumPy arrays in its graph are written to one file, which other processes map. Functions in it may be lambdas.
     """
     if not hasattr(source, "__dask_graph__"):
         yield source
         return
-    for left_behind in folder.glob(f"{PREFIX}*"):  # by a run that was killed
-        shutil.rmtree(left_behind, ignore_errors=True)
-    place = (folder / f"{PREFIX}{os.urandom(8).hex()}").absolute()
-    place.mkdir()
+    for leftover in folder.glob(f"{PREFIX}*"):  # of a run that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
+    path = (folder / f"{PREFIX}{os.urandom(8).hex()}").absolute()
+    path.mkdir()
     try:
-        _lay_down(source, place)
-        yield SharedArray(place)
+        _write(source, path)
+        yield SharedArray(path)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
-def _lay_down(array: Any, place: Path) -> None:
-    """Write what `SharedArray` opens."""
+def _write(array: Any, folder: Path) -> None:
+    """Write the files that `SharedArray` opens."""
     content = io.BytesIO()
     try:
-        with open(place / "numbers.bin", "wb") as numbers:
-            _pickler(content, numbers).dump(array)
+        with open(folder / "numbers.bin", "wb") as data:
+            _pickler(content, data).dump(array)
     except OSError:  # the disk is full
         raise
     except Exception as error:
         rule = "be a Dask array that other processes can open: one made of files, NumPy arrays and functions"
         invalid("image", rule, f"{type(error).__name__}: {error}")
-    (place / "array.pickle").write_bytes(content.getvalue())
+    (folder / "array.pickle").write_bytes(content.getvalue())
 
 
-def _pickler(content: BinaryIO, numbers: BinaryIO) -> Any:
-    """A pickler that writes large NumPy arrays to the file of numbers."""
+def _pickler(content: BinaryIO, data: BinaryIO) -> Any:
+    """A pickler that writes large NumPy arrays to the file `data`."""
     import cloudpickle  # which Dask needs, too
 
-    mapped = _Numbers(os.path.abspath(numbers.name))  # one object, so that the file is mapped once
+    mapped = _DataFile(os.path.abspath(data.name))  # one object, so that the file is mapped once
 
     class Pickler(cloudpickle.Pickler):
         def reducer_override(self, obj: Any) -> Any:
-            if type(obj) not in (np.ndarray, np.memmap) or obj.dtype.hasobject or obj.nbytes < FEW_BYTES:
+            if type(obj) not in (np.ndarray, np.memmap) or obj.dtype.hasobject or obj.nbytes < MIN_BYTES:
                 return super().reducer_override(obj)
-            numbers.write(bytes(-numbers.tell() % ALIGNED))
-            start = numbers.tell()
-            np.ascontiguousarray(obj).tofile(numbers)
-            return _part, (mapped, start, obj.nbytes, obj.dtype, obj.shape)
+            data.write(bytes(-data.tell() % ALIGNMENT_BYTES))
+            start = data.tell()
+            np.ascontiguousarray(obj).tofile(data)
+            return _array_at, (mapped, start, obj.nbytes, obj.dtype, obj.shape)
 
     return Pickler(content)
 
 
-class _Numbers:
-    """Stands for the file of numbers in a pickle; unpickled it is the map of that file."""
+class _DataFile:
+    """The data file as it stands in a pickle; unpickled it is the memory map of that file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -95,13 +94,13 @@ class _Numbers:
 
 
 def _mapped(path: str) -> NDArray[np.uint8]:
-    """The bytes of a file; what is written to them is seen by nobody else."""
+    """The bytes of a file, memory-mapped; writing to them does not change the file."""
     try:
         return np.memmap(path, np.uint8, "c").view(np.ndarray)
-    except OSError:  # the system has not that much memory, should all of it be written to
+    except OSError:  # there is not enough memory for a private copy of all of it
         return np.memmap(path, np.uint8, "r").view(np.ndarray)
 
 
-def _part(numbers: NDArray[np.uint8], start: int, n_bytes: int, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """An array that begins at a byte."""
-    return numbers[start : start + n_bytes].view(dtype).reshape(shape)
+def _array_at(data: NDArray[np.uint8], start: int, n_bytes: int, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """The array that begins at a byte of the data file."""
+    return data[start : start + n_bytes].view(dtype).reshape(shape)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class BundledPicture(NamedTuple):
-    """A photograph and whom it is owed to."""
+    """The path of a photograph, and its credit line."""
 
     path: Path
     credit: str

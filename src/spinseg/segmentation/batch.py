@@ -1,49 +1,46 @@
-"""Many pictures in one call: each is done or has its line, whatever becomes of the others."""
+"""Segment many pictures in one call; one that fails gets a line, and the others are segmented all the same."""
 
 import json
 import os
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spinseg._errors import expected, line_of
-from spinseg._validation import InvalidInput, check_int, check_writable, invalid
+from spinseg._errors import TaskFailure
+from spinseg._validation import InvalidInput, check_writable, invalid
 from spinseg.image.io import read_mask
 from spinseg.image.picture import checked_mask
-from spinseg.inference.progress import Report, compiling_notice, reporting
 from spinseg.inference.sampler import sample
 from spinseg.inference.sampling import generator
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
-from spinseg.parallel.dask import on_cluster
-from spinseg.parallel.processes import Heed, Lost, in_processes, noting
-from spinseg.segmentation.result import SegmentationInterrupted, plain_settings
+from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
+from spinseg.parallel.processes import deferred_sigint
+from spinseg.parallel.progress import Report, compiling_notice, reporting
+from spinseg.parallel.provenance import Provenance, newer_files
+from spinseg.segmentation.presets import settings_of
+from spinseg.segmentation.result import FILES, SegmentationInterrupted, plain_settings
 from spinseg.segmentation.segment import segment
-from spinseg.segmentation.settings import Settings, settings_of
+from spinseg.segmentation.settings import Settings, given_settings
 
-# What `Segmentation.save` writes.
-FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
-
-MOST_TOLD = 3  # ways in which a result differs from what is asked for
+MAX_DIFFERENCES = 3  # named in a message about a result of another run
 
 
 class Outcome(NamedTuple):
     """What became of one picture: the summary of its segmentation, or an error in one line.
 
-    It is `interrupted` where Ctrl-C came meanwhile; the summary says whether that cut the sampling short. Where it was
-    `done_before`, the summary is that of its result.json. Of a bug there is the `traceback`, empty where the input or
-    the machine is to blame.
+    It is `interrupted` where Ctrl-C came meanwhile; the summary says whether that stopped the sampling early. Where it
+    was `done_before`, the summary is that of the stored result.json. `traceback` is that of a bug, and empty where the
+    input or the machine is to blame.
     """
 
     source: str
@@ -55,17 +52,23 @@ class Outcome(NamedTuple):
     done_before: bool = False
     traceback: str = ""
 
+    @classmethod
+    def failed(cls, source: str, folder: str, failure: TaskFailure) -> "Outcome":
+        """The outcome of a picture whose task failed; the line names the picture."""
+        line = failure.why if source in failure.why else f"{source}: {failure.why}"
+        return cls(source, folder, failure.seconds, error=" ".join(line.split()), traceback=failure.traceback)
+
 
 def folders_for(sources: Sequence[str], out: str | os.PathLike[str]) -> list[str]:
-    """A folder for each picture, called as it is without its ending; where a name comes again, it gets a number."""
+    """A folder for each picture, named after its file without the suffix; repeated names get a number."""
     names = [Path(source).stem or "image" for source in sources]
-    given = {name.casefold() for name in names}  # some file systems take a.jpg and A.jpg for one
+    taken = {name.casefold() for name in names}  # some file systems take a.jpg and A.jpg for one
     numbers: dict[str, Iterator[int]] = {}
     folders = []
     for name in names:
         if name.casefold() in numbers:
             numbered = (f"{name}-{number}" for number in numbers[name.casefold()])
-            name = next(other for other in numbered if other.casefold() not in given)
+            name = next(other for other in numbered if other.casefold() not in taken)
         else:
             numbers[name.casefold()] = count(2)
         folders.append(os.path.join(out, name))
@@ -80,56 +83,51 @@ def segment_file(
     progress: Report | None = None,
     base: str = "",
 ) -> Outcome:
-    """Segment one picture into a folder. Of an interrupted one, what its finished sweeps give is saved.
+    """Segment one picture and save it in a folder, after an interruption with the sweeps that are finished.
 
-    Paths, that of a mask among the keywords too, begin at the folder `base`; the result tells them as they are given.
+    Paths, also that of a mask among the keywords, are relative to the folder `base`; the result has them as given.
     """
-    began, ctrl_c = time.perf_counter(), list[int]()
-    summary = error = None
-    bug = ""
-    place, mask = os.path.join(base, folder), keywords.get("mask")
+    start, interrupts = time.perf_counter(), list[int]()
+    path, mask = os.path.join(base, folder), keywords.get("mask")
     if mask is not None:
         keywords = keywords | {"mask": os.path.join(base, mask)}
     try:
-        overwrite = _check_folder(place, overwrite)
+        overwrite = _check_folder(path, overwrite)
         try:
-            found = segment(os.path.join(base, source), **keywords, progress=progress)
+            segmentation = segment(os.path.join(base, source), **keywords, progress=progress)
         except SegmentationInterrupted as stop:
-            found = stop.segmentation
-            ctrl_c.append(signal.SIGINT)
-        with noting(ctrl_c):
-            found = replace(found, source=source, mask=mask)
-            found.save(place, overwrite=overwrite)
-            summary = found.summary()
-    except Exception as problem:  # a bug, too, is told of this picture, and the others are done
-        error = _line(source, line_of(problem))
-        bug = "" if expected(problem) else traceback.format_exc()
-    seconds = time.perf_counter() - began
-    return Outcome(source, folder, seconds, summary, error, bool(ctrl_c), traceback=bug)
+            segmentation = stop.segmentation
+            interrupts.append(signal.SIGINT)
+        with deferred_sigint(interrupts):
+            segmentation = replace(segmentation, source=source, mask=mask)
+            segmentation.save(path, overwrite=overwrite)
+            summary = segmentation.summary()
+    except Exception as error:
+        failure = TaskFailure.from_exception(error, time.perf_counter() - start)
+        return Outcome.failed(source, folder, failure)._replace(interrupted=bool(interrupts))
+    return Outcome(source, folder, time.perf_counter() - start, summary, interrupted=bool(interrupts))
 
 
 def _check_folder(folder: str, overwrite: bool) -> bool:
-    """Refuse a folder that holds a result, unless it was interrupted or may be replaced; whether it may."""
+    """Whether files in a folder may be replaced; raise where it holds a result that must be kept.
+
+    An interrupted result may always be replaced.
+    """
     if os.path.lexists(folder) and not os.path.isdir(folder):
         invalid(folder, "be a folder", "a file")
-    overwrite |= (_result(folder) or {}).get("interrupted") is True
-    there = [name for name in FILES if os.path.lexists(os.path.join(folder, name))]
-    if there and not overwrite:
-        raise FileExistsError(f"{folder} holds {there[0]} already, which is kept; --overwrite replaces it")
+    overwrite |= (_read_result(folder) or {}).get("interrupted") is True
+    present = [name for name in FILES if os.path.lexists(os.path.join(folder, name))]
+    if present and not overwrite:
+        raise FileExistsError(f"{folder} holds {present[0]} already, which is kept; --overwrite replaces it")
     return overwrite
 
 
-def _result(folder: str) -> dict[str, Any] | None:
-    """What the result.json of a folder says; None where there is none that can be read."""
+def _read_result(folder: str) -> dict[str, Any] | None:
+    """The content of the result.json in a folder; None where there is none, or it is damaged."""
     with suppress(OSError, ValueError):
-        found = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else None
+        result = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
+        return result if isinstance(result, dict) else None
     return None
-
-
-def _line(source: str, error: str) -> str:
-    """One line that names the picture."""
-    return " ".join((error if source in error else f"{source}: {error}").split())
 
 
 def segment_files(
@@ -143,76 +141,111 @@ def segment_files(
     overwrite: bool = False,
     progress: bool = False,
 ) -> Iterator[tuple[int, Outcome]]:
-    """The place of each picture among `sources` and its outcome, as they come.
+    """Yield the index of each picture in `sources` and its outcome, as they finish.
 
-    Pictures are segmented one after the other, several at a time in processes of their own, or on a Dask cluster. On
-    Ctrl-C the outcomes of those under way in processes come, too, with what their finished sweeps give, and then
+    Pictures are segmented one after the other, several at a time in processes of their own, or on a Dask cluster. After
+    Ctrl-C the pictures that processes are working on are saved with their finished sweeps and yielded, too, and then
     KeyboardInterrupt is raised.
 
     Parameters
     ----------
     keywords : dict
-        Of `segment`; a mask is a path.
+        Keywords of `segment`; a mask is a path.
     jobs : int, optional
         Pictures at a time, one processor each; one where it is None.
     dask : str, optional
         Address of a Dask scheduler, whose workers see the same files under the same paths.
     resume : bool
         Whether a finished result of the same picture, settings, seed and version is left as it is, and one that was
-        cut short is made again. A result of another run is kept and told, unless `overwrite` is given, too.
+        interrupted is made again. A result of another run is an error, unless `overwrite` is given, too.
     overwrite : bool
-        Whether results that are there are replaced.
+        Whether results that exist are replaced.
     """
-    if jobs is not None and dask is not None:
-        invalid("jobs", "be left out where dask is given", jobs)
-    jobs = check_int("jobs", 1 if jobs is None else jobs, at_least=1)
+    jobs = check_jobs(jobs, dask, default=1)
     _check_keywords(keywords)
     check_writable("out", out)
     tasks: dict[int, tuple[str, str]] = {}
     for index, (source, folder) in enumerate(zip(sources, folders_for(sources, out), strict=True)):
-        known = _known(source, folder, _asked(source, keywords) if resume else None, overwrite)
-        if known is None:
+        wanted = _wanted_provenance(source, keywords) if resume else None
+        outcome = _outcome_before(source, folder, wanted, overwrite)
+        if outcome is None:
             tasks[index] = source, folder
         else:
-            yield index, known
-    if any(os.path.isfile(source) for source, _ in tasks.values()):  # else there is only an error to tell
+            yield index, outcome
+    if any(os.path.isfile(source) for source, _ in tasks.values()):  # otherwise all of them fail
         _compile(progress)
-    overwrite |= resume
-    if tasks and (dask is not None or min(jobs, len(tasks)) > 1):
-        yield from _spread(tasks, keywords | {"workers": 1}, jobs, dask, overwrite, progress)
-        return
-    for index, (source, folder) in tasks.items():
-        with reporting(progress, Path(source).name) as report:
-            outcome = segment_file(source, folder, keywords, overwrite, report)
-        yield index, outcome
-        if outcome.interrupted:
+    yield from _segment_missing(tasks, keywords, min(jobs, len(tasks)), dask, overwrite or resume, progress)
+
+
+def _segment_missing(
+    tasks: dict[int, tuple[str, str]],
+    keywords: dict[str, Any],
+    jobs: int,
+    dask: str | None,
+    overwrite: bool,
+    progress: bool,
+) -> Iterator[tuple[int, Outcome]]:
+    """Segment the tasks, each a picture and its folder, and yield their outcomes with the keys of `tasks`."""
+    serial = dask is None and jobs <= 1
+    if serial:
+        work = partial(_segment_here, keywords=keywords, overwrite=overwrite, progress=progress)
+    else:  # a cluster repeats the task of a lost worker, which may find files of the first try
+        base, overwrite = ("", overwrite) if dask is None else (os.getcwd(), True)
+        work = partial(_segment_task, keywords=keywords | {"workers": 1}, overwrite=overwrite, base=base)
+    indices, todo = list(tasks), list(tasks.values())
+    results = run_tasks(work, todo, jobs=jobs, dask=dask, in_process=serial)
+    for n_done, (number, outcome) in enumerate(results, start=1):
+        if isinstance(outcome, TaskFailure):
+            outcome = Outcome.failed(*todo[number], outcome)
+        if progress and not serial:
+            print(f"{n_done}/{len(tasks)} {outcome.source}", file=sys.stderr)
+        yield indices[number], outcome
+        if serial and outcome.interrupted:
             raise KeyboardInterrupt
 
 
-def _known(source: str, folder: str, asked: dict[str, Any] | None, overwrite: bool) -> Outcome | None:
-    """The outcome of a picture where nothing is to do: it was done before, or its folder holds what is kept.
+def _segment_here(
+    task: tuple[str, str], _: CheckInterrupt, *, keywords: dict[str, Any], overwrite: bool, progress: bool
+) -> Outcome:
+    """Segment one picture in this process, with a progress bar."""
+    source, folder = task
+    with reporting(progress, Path(source).name) as report:
+        return segment_file(source, folder, keywords, overwrite, report)
 
-    `asked` is what result.json would say of this run. Where it is None, nothing passes for done.
+
+def _segment_task(
+    task: tuple[str, str], check_interrupt: CheckInterrupt, *, keywords: dict[str, Any], overwrite: bool, base: str
+) -> Outcome:
+    """Segment one picture in another process."""
+    return segment_file(*task, keywords, overwrite, check_interrupt, base)
+
+
+def _outcome_before(source: str, folder: str, wanted: Provenance | None, overwrite: bool) -> Outcome | None:
+    """The outcome of a picture that need not be segmented: it was done before, or its folder holds another result.
+
+    None means that it must be segmented. Without a wanted provenance no stored result counts as done.
     """
-    found = None if asked is None else _result(folder)
+    result = None if wanted is None else _read_result(folder)
     try:
-        if asked is None or found is None or found.get("interrupted") is True:
-            _check_folder(folder, overwrite or asked is not None)
+        if wanted is None or result is None or result.get("interrupted") is True:
+            _check_folder(folder, overwrite or wanted is not None)
             return None
-        if not (others := _differences(folder, found, asked)):
-            return Outcome(source, folder, 0.0, found | {"source": source}, done_before=True)
+        differences = _differences(folder, result, wanted)
+        if not differences:
+            return Outcome(source, folder, 0.0, result | {"source": source}, done_before=True)
         if overwrite:
             return None
-        told = ", ".join(others[:MOST_TOLD]) + (f" and {len(others) - MOST_TOLD} more" if others[MOST_TOLD:] else "")
+        listed, n_more = ", ".join(differences[:MAX_DIFFERENCES]), len(differences) - MAX_DIFFERENCES
+        listed += f" and {n_more} more" if n_more > 0 else ""
         raise FileExistsError(
-            f"{folder} holds the result of another run ({told}), which is kept; --overwrite replaces it"
+            f"{folder} holds the result of another run ({listed}), which is kept; --overwrite replaces it"
         )
-    except (InvalidInput, OSError) as problem:
-        return Outcome(source, folder, 0.0, error=_line(source, line_of(problem)))
+    except (InvalidInput, OSError) as error:
+        return Outcome.failed(source, folder, TaskFailure.from_exception(error)._replace(traceback=""))
 
 
 def _check_keywords(keywords: dict[str, Any]) -> None:
-    """Refuse, once, what `segment` would refuse for every picture."""
+    """Raise once what `segment` would raise for every picture."""
     _settings(keywords)
     generator(keywords.get("rng"))
     if keywords.get("mask") is not None:
@@ -221,77 +254,38 @@ def _check_keywords(keywords: dict[str, Any]) -> None:
 
 def _settings(keywords: dict[str, Any]) -> Settings:
     """The settings that `segment` makes of its keywords."""
-    chosen = {name: value for name, value in keywords.items() if name in Settings.__dataclass_fields__}
-    preset = chosen.pop("preset", "photo")
-    return settings_of(preset, chosen)
+    return settings_of(keywords.get("preset", "photo"), given_settings(keywords))
 
 
-def _asked(source: str, keywords: dict[str, Any]) -> dict[str, Any]:
-    """What result.json would say of a run, as far as it is known before."""
-    settings = plain_settings(_settings(keywords))
-    told = {"source": source, "mask": keywords.get("mask"), "seed": keywords.get("rng"), "settings": settings}
-    text = json.dumps(told | {"versions": {"spinseg": version("spinseg")}}, ensure_ascii=False)
-    return json.loads(text.encode(errors="replace"))  # as it is written and read
+def _wanted_provenance(source: str, keywords: dict[str, Any]) -> Provenance:
+    """The provenance of the result that `segment` would give with these keywords."""
+    inputs = _inputs(source, keywords.get("mask"))
+    return Provenance.of_run(plain_settings(_settings(keywords)), keywords.get("rng"), inputs)
 
 
-def _differences(folder: str, found: dict[str, Any], asked: dict[str, Any]) -> list[str]:
-    """In which ways a result is not what is asked for, in words."""
-    theirs, ours = _marks(found), _marks(asked)
-    told = [f"{name} {theirs.get(name)}, not {value}" for name, value in ours.items() if theirs.get(name) != value]
-    with suppress(OSError):  # what is no longer there is not newer
-        made = os.path.getmtime(os.path.join(folder, "result.json"))
-        told += [
-            f"older than {path}" for path in (ours["picture"], ours["mask"]) if path and os.path.getmtime(path) > made
-        ]
-    return told
+def _inputs(source: Any, mask: Any) -> dict[str, Any]:
+    """The picture and the mask by their absolute paths, with characters as result.json has them; None if no path."""
+    paths = {"picture": source, "mask": mask}
+    texts = {name: p.encode(errors="replace").decode() if isinstance(p, str) else None for name, p in paths.items()}
+    return {name: None if text is None else {"source": os.path.abspath(text)} for name, text in texts.items()}
 
 
-def _marks(told: dict[str, Any]) -> dict[str, Any]:
-    """What results are told apart by, from what result.json says."""
-    paths = {name: told.get(key) for name, key in (("picture", "source"), ("mask", "mask"))}
-    absolute = {name: os.path.abspath(path) if isinstance(path, str) else None for name, path in paths.items()}
-    versions, settings = (told[key] if isinstance(told.get(key), dict) else {} for key in ("versions", "settings"))
-    return {**absolute, "spinseg": versions.get("spinseg"), "seed": told.get("seed"), **settings}
+def _differences(folder: str, result: dict[str, Any], wanted: Provenance) -> list[str]:
+    """How a stored result differs from the wanted one, in words."""
+    versions, settings = (result[key] if isinstance(result.get(key), dict) else {} for key in ("versions", "settings"))
+    inputs = _inputs(result.get("source"), result.get("mask"))
+    stored = Provenance(inputs, versions.get("spinseg"), result.get("seed"), settings)
+    paths = [item["source"] for item in wanted.inputs.values() if item is not None]
+    newer = newer_files(paths, os.path.join(folder, "result.json"))
+    return [*stored.differences(wanted), *(f"older than {path}" for path in newer)]
 
 
 def _compile(progress: bool) -> None:
-    """Compile the sampler where it is not yet: else every process would for itself.
+    """Compile the sampler, unless it is compiled already, so that not every process does so for itself.
 
-    The greedy start comes second, because only sampling says that it compiles.
+    The greedy start comes second, because only sampling reports that it compiles.
     """
     tiny = Model(SiteGraph(2, [[0, 1]]), Flat(), DirichletProcess(1.0))
     notice = compiling_notice() if progress else None
     for init in ("one", "greedy"):
         sample(tiny, sweeps=1, chains=1, init=init, progress=notice)
-
-
-def _spread(
-    tasks: dict[int, tuple[str, str]],
-    keywords: dict[str, Any],
-    jobs: int,
-    dask: str | None,
-    overwrite: bool,
-    progress: bool,
-) -> Iterator[tuple[int, Outcome]]:
-    """Outcomes of pictures that `jobs` processes or a cluster work on; each has the place that it has in `tasks`.
-
-    A cluster does a task again where a worker is lost, so that what the first try wrote there is no reason to stop.
-    """
-    base, overwrite = ("", overwrite) if dask is None else (os.getcwd(), True)
-    work = partial(_segment_task, keywords=keywords, overwrite=overwrite, base=base)
-    places, todo = list(tasks), list(tasks.values())
-    coming = in_processes(work, todo, jobs) if dask is None else on_cluster(work, todo, dask)
-    for n_done, (number, found) in enumerate(coming, start=1):
-        source, folder = todo[number]
-        if isinstance(found, Lost):
-            error, bug = _line(source, found.why), found.traceback
-            found = Outcome(source, folder, found.seconds, error=error, traceback=bug)
-        if progress:
-            print(f"{n_done}/{len(tasks)} {source}", file=sys.stderr)
-        yield places[number], found
-
-
-def _segment_task(
-    task: tuple[str, str], heed: Heed, *, keywords: dict[str, Any], overwrite: bool, base: str
-) -> Outcome:
-    return segment_file(*task, keywords, overwrite, heed, base)

@@ -1,4 +1,4 @@
-"""A picture made ready for sampling, and what its draws make of it."""
+"""From a picture to the posterior over partitions of its sites, and from draws of it to a segmentation."""
 
 import os
 from dataclasses import dataclass
@@ -23,51 +23,56 @@ from spinseg.image.picture import (
 from spinseg.image.render import paint_edges
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.chains import Chains
-from spinseg.inference.estimates.minimize import minimum_vi
+from spinseg.inference.estimates.minimize import minimize_vi
 from spinseg.inference.estimates.pairs import separation_probability
-from spinseg.inference.regions import regions_of, without_small
+from spinseg.inference.regions import absorb_small_regions, regions_of
 from spinseg.model.posterior import Model
 from spinseg.segmentation.image_model import maps_for, picture_model
+from spinseg.segmentation.presets import min_region_share
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """The sites of a picture, as it is seen, which of them touch, and the posterior over their partitions."""
+class Problem:
+    """The sites of a picture, which of them touch, and the posterior over their partitions.
+
+    `working_image` is the picture that is analyzed, which may be smaller than `picture`; `provenance` has the
+    attributes of a `Segmentation` that say where the picture came from: `channel_axis`, `source` and `mask`.
+    """
 
     picture: Picture
     settings: Settings
-    seen: WorkingCopy
+    working_image: WorkingCopy
     sites: NDArray[np.int32]
     adjacency: RegionAdjacency
     model: Model
-    told: dict[str, Any]  # what a segmentation says of where the picture came from
+    provenance: dict[str, Any]
 
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
-        """The partition that stands for the draws, made into regions where the settings ask for it."""
-        partition = _estimated(drawn, self.settings.estimate, seed)
+        """The partition that `settings.estimate` asks for, cut into regions where the settings ask for it."""
+        partition = _estimate(drawn, self.settings.estimate, seed)
         if not self.settings.regions:
             return partition
-        smallest = self.settings.smallest_region * np.count_nonzero(self.sites >= 0)
+        min_pixels = min_region_share(self.settings.detail) * np.count_nonzero(self.sites >= 0)
         pieces = regions_of(partition, self.model.graph)
-        return without_small(pieces, self.adjacency, site_sizes(self.sites), self.model.beta, smallest)
+        return absorb_small_regions(pieces, self.adjacency, site_sizes(self.sites), self.model.beta, min_pixels)
 
     def boundary_probability(self, separation: NDArray[np.float64]) -> NDArray[np.float32]:
-        """How often the pixels of the picture as it is seen are separated from one beside them."""
+        """How often each pixel of the working image is separated from a neighbor, from the `separation` of edges."""
         return paint_edges(self.sites, self.model.graph.edges, separation)
 
     def segmentation(
-        self, drawn: Chains, seed: int, interrupted: bool = False, earlier: tuple[str, ...] = ()
+        self, drawn: Chains, seed: int, interrupted: bool = False, preceding_code: tuple[str, ...] = ()
     ) -> Segmentation:
-        """What chains of its posterior, of this seed, give; `earlier` as in `Segmentation`."""
+        """The segmentation that chains of this posterior give; `preceding_code` as in `Segmentation`."""
         partition = self.partition(drawn, seed)
         separation = separation_probability(drawn.labels, self.model.graph.edges)
-        site_image = self.seen.restored(self.sites, outside=-1)
+        site_image = self.working_image.to_original(self.sites, outside=-1)
         return Segmentation(
-            labels=np.append(partition, np.int32(-1))[site_image],  # site -1, the outside, takes the last
+            labels=np.append(partition, np.int32(-1))[site_image],  # site -1, outside the mask, takes the last
             sites=site_image,
-            boundary_probability=self.seen.restored(self.boundary_probability(separation), outside=0),
+            boundary_probability=self.working_image.to_original(self.boundary_probability(separation), outside=0),
             partition=partition,
             separation=separation,
             model=self.model,
@@ -76,8 +81,8 @@ class Scene:
             seed=seed,
             picture=self.picture,
             interrupted=interrupted,
-            earlier=earlier,
-            **self.told,
+            preceding_code=preceding_code,
+            **self.provenance,
         )
 
 
@@ -86,18 +91,18 @@ def prepare(
     settings: Settings,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     channel_axis: ChannelAxis = "auto",
-) -> Scene:
-    """A picture with its sites and its posterior."""
+) -> Problem:
+    """Read a picture, make its sites and build the posterior over their partitions."""
     picture = _read(image, mask, channel_axis)
     _check_fit(settings, picture)
-    told: dict[str, Any] = {
+    provenance: dict[str, Any] = {
         "channel_axis": channel_axis,
         "source": os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
         "mask": None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "an array",
     }
-    made_here = isinstance(settings.sites, str) and settings.sites != "pixels"
-    seen = working_copy(picture, picture.inside, settings.max_pixels if made_here else None)
-    return Scene(picture, settings, seen, *_posterior(seen, settings), told)
+    may_reduce = isinstance(settings.sites, str) and settings.sites != "pixels"
+    working_image = working_copy(picture, picture.inside, settings.max_pixels if may_reduce else None)
+    return Problem(picture, settings, working_image, *_posterior(working_image, settings), provenance)
 
 
 def _read(
@@ -105,7 +110,7 @@ def _read(
     mask: ArrayLike | str | os.PathLike[str] | None,
     channel_axis: ChannelAxis,
 ) -> Picture:
-    """The picture in standard form, with what is inside, each from a file or an array; the mask comes first."""
+    """The picture and its mask, from files or arrays. The mask is read and checked first."""
     check_channel_axis(channel_axis)
     if mask is not None:
         mask = checked_mask(read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask)
@@ -115,7 +120,7 @@ def _read(
 
 
 def _check_fit(settings: Settings, picture: Picture) -> None:
-    """Refuse settings that are not for such a picture, before any work on it."""
+    """Refuse settings that do not fit this picture, before any work on it."""
     shape = picture.shape
     if not isinstance(settings.sites, str):
         if np.shape(settings.sites) != shape:
@@ -125,31 +130,32 @@ def _check_fit(settings: Settings, picture: Picture) -> None:
     if settings.connectivity > len(shape):
         invalid("connectivity", f"be at most the {len(shape)} axes of the image", settings.connectivity)
     if settings.likelihood == "words" and settings.codebook == "general" and picture.n_channels == 3:
-        Codebook.general(settings.n_words)  # refuses numbers of words that there are not
+        Codebook.general(settings.n_words)  # refuses a number of words for which there is no codebook
 
 
-def _posterior(seen: WorkingCopy, settings: Settings) -> tuple[NDArray[np.int32], RegionAdjacency, Model]:
+def _posterior(working_image: WorkingCopy, settings: Settings) -> tuple[NDArray[np.int32], RegionAdjacency, Model]:
     """The sites of a picture, which of them touch, and the posterior over their partitions."""
-    n_pixels = int(np.prod(seen.picture.shape)) if seen.inside is None else int(np.count_nonzero(seen.inside))
-    maps = maps_for(seen.picture, settings, seen.inside)
+    picture, inside = working_image.picture, working_image.inside
+    n_pixels = int(np.prod(picture.shape)) if inside is None else int(np.count_nonzero(inside))
+    maps = maps_for(picture, settings, inside)
     sites = superpixels(
-        seen.picture,
+        picture,
         kind=settings.sites,
         n_sites=settings.n_sites,
         pixels_per_site=settings.pixels_per_site_of(n_pixels),
-        mask=seen.inside,
+        mask=inside,
         relief=None if maps is None else maps.relief,
     )
-    if settings.of_pixels:
-        graph = grid_graph(sites.shape, connectivity=settings.connectivity, inside=seen.inside)
+    if settings.sites_are_pixels:
+        graph = grid_graph(sites.shape, connectivity=settings.connectivity, inside=inside)
         adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
     else:
         adjacency = region_adjacency(sites)
-    return sites, adjacency, picture_model(seen.picture, sites, adjacency, settings, maps)
+    return sites, adjacency, picture_model(picture, sites, adjacency, settings, maps)
 
 
-def _estimated(drawn: Chains, estimate: str, seed: int) -> NDArray[np.int32]:
-    """The partition that stands for the draws; the best where an interruption left none."""
+def _estimate(drawn: Chains, estimate: str, seed: int) -> NDArray[np.int32]:
+    """The best partition, or the one of least expected loss; the best where an interruption left no draws."""
     if estimate == "best" or not drawn.labels.size:
         return drawn.best_labels
-    return minimum_vi(drawn.labels, rng=seed).labels
+    return minimize_vi(drawn.labels, rng=seed).labels

@@ -1,8 +1,6 @@
-// Calls to the server; what it refuses becomes a Refusal that carries its sentence.
+// Requests to the server and the stream of frames that it sends; errors become a ServerError with one sentence.
 
-import { labelsOf } from "./numbers.js";
-
-export class Refusal extends Error {
+export class ServerError extends Error {
   constructor(sentence, status) {
     super(sentence);
     this.status = status;
@@ -14,11 +12,11 @@ async function call(path, options) {
   try {
     response = await fetch(path, options);
   } catch {
-    throw new Refusal("The server does not answer. Is `spinseg app` still running?", 0);
+    throw new ServerError("The server does not answer. Is `spinseg app` still running?", 0);
   }
   if (response.ok) return response;
-  const told = await response.json().catch(() => null);
-  throw new Refusal(told?.error ?? `The server refused this (${response.status}).`, response.status);
+  const body = await response.json().catch(() => null);
+  throw new ServerError(body?.error ?? `The server refused the request (status ${response.status}).`, response.status);
 }
 
 const json = async (path, options) => (await call(path, options)).json();
@@ -26,10 +24,20 @@ const bytes = async (path) => (await call(path)).arrayBuffer();
 const post = (path, body) =>
   json(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
-export const about = () => json("/api/about");
+export function bytesOf(base64) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
 
-// A page of the server: one picture and its chains.
-export class Page {
+const labelsOf = (base64) => new Uint16Array(bytesOf(base64).buffer);
+
+// Examples, controls and limits, from which the page is built.
+export const fetchDescription = () => json("/api/about");
+
+// The requests of one session of the server: one image and its chains.
+export class SessionApi {
   constructor({ id, shape, shown, name }) {
     Object.assign(this, { shape, shown, name });
     this.path = `/api/pages/${encodeURIComponent(id)}`;
@@ -38,7 +46,7 @@ export class Page {
   static async create({ file, example }) {
     const query = file ? { name: file.name || "picture" } : { example };
     const options = { method: "POST", body: file ?? null };
-    return new Page(await json(`/api/pages?${new URLSearchParams(query)}`, options));
+    return new SessionApi(await json(`/api/pages?${new URLSearchParams(query)}`, options));
   }
 
   settings = (values) => post(`${this.path}/settings`, values);
@@ -60,4 +68,39 @@ export class Page {
     const found = await json(`${this.path}/result`);
     return { ...found, labels: labelsOf(found.labels) };
   }
+}
+
+// Calls `frame` with each frame, `lost` and `back` with the connection, `gone` if the server has closed the session.
+export function listenToFrames(api, { frame, back, lost, gone }) {
+  const source = api.events();
+  const decode = frameDecoder();
+  let interrupted = false;
+  source.onmessage = (message) => frame(decode(JSON.parse(message.data)));
+  source.onopen = () => {
+    if (interrupted) back();
+    interrupted = false;
+  };
+  source.onerror = () => {
+    interrupted = true;
+    if (source.readyState === EventSource.CLOSED) gone();
+    else lost();
+  };
+  return () => source.close();
+}
+
+// Decodes frames. Labels that did not change stay the same array, so that they need not be painted again.
+function frameDecoder() {
+  const known = new Map();
+  const decode = (place, base64) => {
+    if (known.get(place)?.base64 !== base64) known.set(place, { base64, labels: labelsOf(base64) });
+    return known.get(place).labels;
+  };
+  return (event) => ({
+    ...event,
+    chains: event.chains.map((chain, i) => ({
+      ...chain,
+      labels: decode(`labels ${i}`, chain.labels),
+      spins: decode(`spins ${i}`, chain.spins),
+    })),
+  });
 }

@@ -1,4 +1,6 @@
-// Short hands for elements: find one by its id, make one with properties and children.
+// Helpers: elements of the page, numbers as text, delayed calls and keyboard shortcuts.
+
+// Elements.
 
 export const byId = (id) => document.getElementById(id);
 
@@ -12,10 +14,66 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-// Writing what is there already would still make the browser lay the page out again.
+// Writing the same text again would still make the browser compute the layout again.
 export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-export const onScheme = (changed) => matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
-export const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const onSchemeChange = (work) => matchMedia("(prefers-color-scheme: dark)").addEventListener("change", work);
+export const cssColor = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// Numbers as text.
+
+export const count = (value) => Math.round(value).toLocaleString("en");
+export const counted = (value, word) => `${count(value)} ${word}${value === 1 ? "" : "s"}`;
+export const decimals = (value, digits) =>
+  value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+export const percent = (share) => (share < 0.001 ? "under 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`);
+export const significant = (value, digits) => Number(value.toPrecision(digits));
+
+// Delayed calls.
+
+// Calls `work` after `delay` milliseconds without a call; never twice at a time, but once more if called meanwhile.
+export function debounced(work, delay) {
+  let timer, busy, again;
+  const go = async () => {
+    if (busy) return void (again = true);
+    busy = true;
+    await work();
+    busy = false;
+    if (!again) return;
+    again = false;
+    go();
+  };
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(go, delay);
+  };
+}
+
+// Calls `work` at most once in `interval` milliseconds, and always after the last call.
+export function throttled(work, interval) {
+  let timer = null;
+  return () => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      work();
+    }, interval);
+  };
+}
+
+// Keyboard shortcuts.
+
+const TEXT_FIELDS = "input:not([type=range], [type=radio], [type=checkbox]), select, textarea";
+const USES_SPACE = `${TEXT_FIELDS}, input, button, summary, a, pre`;
+
+// Calls the action of a key if `ready()`, unless the focused element uses the key itself.
+export function onKeys(actions, ready) {
+  addEventListener("keydown", (event) => {
+    const action = actions[event.key];
+    if (!action || !ready() || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+    if (event.key !== "Escape" && event.target.matches(event.key === " " ? USES_SPACE : TEXT_FIELDS)) return;
+    event.preventDefault();
+    action();
+  });
+}

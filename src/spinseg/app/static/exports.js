@@ -1,12 +1,13 @@
-// Downloads, and the Python and the command that repeat the run, with buttons that copy them.
+// Downloads, and the Python code and the command that repeat the run, with buttons that copy them.
 
 import { byId, write } from "./dom.js";
 
-const NOW = "The result as it is now, in the picture's full size.";
-const LATER = "There is something to repeat after the first sweep.";
-const RESTING = ["paused", "done"];
-const BEGUN_ANEW = 409; // no sweep since
-const COPIED = 1500; // milliseconds for which a button says so
+const READY = "The present result, in the full size of the image.";
+const NOTHING_TO_EXPORT = "There is nothing to export before the first sweep.";
+const NOTHING_TO_REPEAT = "There is nothing to repeat before the first sweep.";
+const STOPPED = ["paused", "done"];
+const NO_DRAWS = 409; // status after a restart
+const COPIED_DURATION = 1500; // milliseconds
 
 export class Exports {
   constructor(failed) {
@@ -17,41 +18,40 @@ export class Exports {
     this.setReady(false);
   }
 
-  open(page) {
-    this.page = page;
+  open(api) {
+    this.api = api;
     this.setReady(false);
   }
 
-  // What is shown while the chains rest is what would be exported.
-  heard({ state, stage, sweeps }) {
+  // The code is updated whenever the chains have stopped.
+  receive({ state, stage, sweeps }) {
     this.setReady(sweeps > 0);
-    const moment = RESTING.includes(state) ? `${stage} ${sweeps}` : null;
-    if (moment && moment !== this.rested) this.refresh();
-    this.rested = moment;
+    const moment = STOPPED.includes(state) ? `${stage} ${sweeps}` : null;
+    if (moment && moment !== this.stoppedAt) this.refresh();
+    this.stoppedAt = moment;
   }
 
-  // Before the first sweep there is nothing to export.
   setReady(ready) {
-    if (ready === this.ready && this.page === this.readyFor) return;
-    Object.assign(this, { ready, readyFor: this.page });
-    write(byId("export-note"), ready ? NOW : "There is something to export after the first sweep.");
+    if (ready === this.ready && this.api === this.readyFor) return;
+    Object.assign(this, { ready, readyFor: this.api });
+    write(byId("export-note"), ready ? READY : NOTHING_TO_EXPORT);
     for (const link of this.links) {
-      if (ready) link.href = this.page.exportPath(link.dataset.export);
+      if (ready) link.href = this.api.exportPath(link.dataset.export);
       else link.removeAttribute("href");
       link.setAttribute("aria-disabled", String(!ready));
     }
     if (ready) this.refresh();
-    else this.show({ python: "", command: null, note: LATER });
+    else this.show({ python: "", command: null, note: NOTHING_TO_REPEAT });
   }
 
   async refresh() {
-    const { page } = this;
+    const { api } = this;
     if (!this.ready || !byId("repeat-section").open) return;
     try {
-      const found = await page.repeat();
-      if (page === this.page && this.ready) this.show(found);
+      const found = await api.repeat();
+      if (api === this.api && this.ready) this.show(found);
     } catch (error) {
-      if (error.status !== BEGUN_ANEW) this.failed(error);
+      if (error.status !== NO_DRAWS) this.failed(error);
     }
   }
 
@@ -66,14 +66,14 @@ export class Exports {
 
 async function copy(button) {
   const source = byId(button.dataset.copy);
-  const words = button.textContent;
+  const label = button.textContent;
   try {
     await navigator.clipboard.writeText(source.textContent);
     button.textContent = "Copied";
   } catch {
     getSelection().selectAllChildren(source);
-    button.textContent = "Selected: copy it by keyboard";
+    button.textContent = "Selected: copy it with the keyboard";
   }
   button.disabled = true;
-  setTimeout(() => Object.assign(button, { textContent: words, disabled: false }), COPIED);
+  setTimeout(() => Object.assign(button, { textContent: label, disabled: false }), COPIED_DURATION);
 }

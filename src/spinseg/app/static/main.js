@@ -1,100 +1,89 @@
-// The page as a whole: makes its parts and carries word from one to the other.
+// The page as a whole: creates its parts and connects them.
 
-import { SPEEDS, readAddress, writeAddress } from "./address.js";
-import * as api from "./api.js";
-import { Charts } from "./charts.js";
-import { Controls } from "./controls.js";
-import { byId, write } from "./dom.js";
+import { bytesOf, fetchDescription } from "./api.js";
+import { ChainList, RunButtons, showAgreement } from "./chains.js";
+import { SizeChart, TraceCharts, Traces } from "./charts.js";
+import { Controls, SPEEDS, SettingsSchema, readAddress, writeAddress } from "./controls.js";
+import {
+  DisplayOptions, ariaDescription, caption, displayedLabels, legendTitle, neededAnswer, pictureLayers, unitName,
+} from "./display.js";
+import { byId, count, debounced, onKeys, throttled, write } from "./dom.js";
 import { Exports } from "./exports.js";
-import { drawScale } from "./heat.js";
-import { listenToKeys } from "./keys.js";
-import { LargePicture } from "./large.js";
-import { Look } from "./look.js";
-import { hideError, showError, showState, tell } from "./notices.js";
-import { bytesOf, count } from "./numbers.js";
-import { packedPalette } from "./painting.js";
-import { Refresh } from "./refresh.js";
-import { loadScene } from "./scene.js";
-import { Session } from "./session.js";
-import { Choices } from "./settings.js";
-import { caption, description, legendTitle, partition, shownPicture, wantedAnswer, wordOf } from "./showing.js";
-import { Sizes } from "./sizes.js";
-import { Strip } from "./strip.js";
-import { atMostEvery, settled } from "./timing.js";
-import { Traces } from "./traces.js";
-import { Transport } from "./transport.js";
-import { showVerdict } from "./verdict.js";
-import { Welcome } from "./welcome.js";
+import { hideError, showError, showMessage, showState } from "./notices.js";
+import { drawLegend, loadSiteImage, packedPalette } from "./painting.js";
+import { Poller, Session } from "./session.js";
+import { StartPage } from "./start.js";
+import { PictureView } from "./view.js";
 
-const REST = 250; // milliseconds after the last change until settings are sent
-const LONG = 500; // milliseconds after which one wonders whether anything happens
-const NOTE_STAYS = 8000;
+const SETTINGS_DELAY = 250; // milliseconds from the last change until the settings are sent
+const BUSY_DELAY = 500; // milliseconds until a message says that work is in progress
+const NOTE_DURATION = 8000; // milliseconds
 const ONE_COLUMN = matchMedia("(max-width: 1080px)");
 
 class App {
-  constructor(about) {
-    const palette = packedPalette(bytesOf(about.palette));
-    this.choices = new Choices(about);
-    const found = readAddress(this.choices, about.examples.map(({ name }) => name));
-    this.settings = { ...this.choices.defaults(), ...found.settings };
+  constructor(description) {
+    const palette = packedPalette(bytesOf(description.palette));
+    this.schema = new SettingsSchema(description);
+    const found = readAddress(this.schema, description.examples.map(({ name }) => name));
+    this.settings = { ...this.schema.defaults(), ...found.settings };
     byId("speed").value = found.speed;
 
     this.session = new Session(this, SPEEDS[found.speed]);
-    this.look = new Look(() => this.lookChanged());
-    this.controls = new Controls(this.choices, this.settings, (name) => this.settingChanged(name));
-    this.sendSettings = settled(() => this.takeUpSettings(), REST);
-    this.transport = new Transport(this.session, () => this.lookChanged(), showError);
+    this.display = new DisplayOptions(() => this.displayChanged());
+    this.controls = new Controls(this.schema, this.settings, (name) => this.settingChanged(name));
+    this.sendSettings = debounced(() => this.applySettings(), SETTINGS_DELAY);
+    this.runButtons = new RunButtons(this.session, () => this.displayChanged(), showError);
     this.exports = new Exports(showError);
-    this.charts = new Charts();
-    this.sizes = new Sizes(palette);
-    this.strip = new Strip(palette, about.starts, (chain) => this.showChain(chain));
-    this.refresh = new Refresh(() => this.present(), showError);
-    this.presentSlowly = atMostEvery(250, () => this.presentRest());
-    this.large = new LargePicture(byId("stage"), palette, this.look);
-    drawScale(byId("legend-scale"));
-    this.welcome = new Welcome(about, (source) => this.open(source), showError);
+    this.charts = new TraceCharts();
+    this.sizes = new SizeChart(palette);
+    this.chainList = new ChainList(palette, description.starts, (chain) => this.showChain(chain));
+    this.poller = new Poller(() => this.present(), showError);
+    this.presentRestSoon = throttled(() => this.presentRest(), 250);
+    this.picture = new PictureView(byId("canvas"), palette, this.display);
+    drawLegend(byId("legend-scale"));
+    this.startPage = new StartPage(description, (source) => this.open(source), showError);
     this.connectButtons();
-    this.look.set(found.look);
+    this.display.set(found.display);
 
     if (found.example) this.open({ example: found.example });
-    else if (Object.keys(found.settings).length || found.picture) this.welcome.askFor(found.picture);
+    else if (Object.keys(found.settings).length || found.picture) this.startPage.askFor(found.picture);
   }
 
   connectButtons() {
-    const { transport, large } = this;
-    byId("zoom-in").addEventListener("click", large.zoomIn);
-    byId("zoom-out").addEventListener("click", large.zoomOut);
-    byId("zoom-fit").addEventListener("click", large.fit);
-    byId("another").addEventListener("click", () => this.showWelcome(true));
-    byId("back").addEventListener("click", () => this.showWelcome(false));
+    const { runButtons, picture } = this;
+    byId("zoom-in").addEventListener("click", picture.zoomIn);
+    byId("zoom-out").addEventListener("click", picture.zoomOut);
+    byId("zoom-fit").addEventListener("click", picture.fit);
+    byId("another").addEventListener("click", () => this.showStartPage(true));
+    byId("back").addEventListener("click", () => this.showStartPage(false));
     byId("error-close").addEventListener("click", hideError);
     addEventListener("hashchange", () => location.reload());
     if (ONE_COLUMN.matches) document.querySelectorAll("aside details").forEach((section) => (section.open = false));
 
-    const keys = { " ": transport.toggle, s: transport.step, r: () => transport.restart(), "?": () => this.showKeys() };
-    Object.assign(keys, { "+": large.zoomIn, "=": large.zoomIn, "-": large.zoomOut, 0: large.fit });
-    keys.Escape = () => this.look.back();
+    const keys = { " ": runButtons.toggle, s: runButtons.step, r: () => runButtons.restart() };
+    Object.assign(keys, { "+": picture.zoomIn, "=": picture.zoomIn, "-": picture.zoomOut, 0: picture.fit });
+    Object.assign(keys, { "?": () => this.showKeys(), Escape: () => this.display.closeMap() });
     for (const n of [1, 2, 3, 4]) keys[n] = () => this.showChain(n - 1);
-    listenToKeys(keys, () => !byId("work").hidden);
+    onKeys(keys, () => !byId("work").hidden);
   }
 
-  // Choosing a picture.
+  // Opening an image.
 
   async open(source) {
     hideError();
     document.body.dataset.state = "opening";
     try {
-      await this.session.open(source, this.wanted());
+      await this.session.open(source, this.applicableSettings());
     } catch (error) {
       showError(error);
     }
     if (document.body.dataset.state === "opening") document.body.dataset.state = this.frame?.state ?? "welcome";
   }
 
-  showWelcome(choosing) {
+  showStartPage(choosing) {
     if (choosing) this.resume = this.session.running;
-    if (choosing && this.resume) this.transport.attempt(this.session.pause());
-    if (!choosing && this.resume) this.transport.attempt(this.session.run());
+    if (choosing && this.resume) this.runButtons.reportErrors(this.session.pause());
+    if (!choosing && this.resume) this.runButtons.reportErrors(this.session.run());
     byId("welcome").hidden = !choosing;
     byId("work").hidden = byId("another").hidden = byId("picture-name").hidden = choosing;
     byId("back").hidden = !choosing;
@@ -102,72 +91,72 @@ class App {
     (choosing ? byId("choose") : byId("another")).focus();
   }
 
-  // What the session tells.
+  // Calls from the session.
 
-  opened(page, { example }) {
-    const [rows, columns] = page.shape;
+  opened(api, { example }) {
+    const [rows, columns] = api.shape;
     Object.assign(document.body.dataset, { state: "building", stage: 0, sweeps: 0 });
     Object.assign(this, { example, traces: new Traces(), chain: 0 });
-    this.frame = this.scene = this.sceneNumber = this.inForce = null;
-    document.title = `${page.name} - spinseg`;
-    write(byId("picture-name"), `${page.name}, ${count(columns)} × ${count(rows)} pixels`);
-    write(byId("back"), `Back to ${page.name}`);
+    this.frame = this.siteImage = this.siteImageNumber = this.appliedSettings = null;
+    document.title = `${api.name} - spinseg`;
+    write(byId("picture-name"), `${api.name}, ${count(columns)} × ${count(rows)} pixels`);
+    write(byId("back"), `Back to ${api.name}`);
     const leaving = byId("welcome").contains(document.activeElement);
     byId("welcome").hidden = true;
     byId("work").hidden = byId("another").hidden = byId("picture-name").hidden = false;
     if (leaving) byId("run").focus({ preventScroll: true });
-    byId("frame").style.setProperty("--aspect", page.shown[1] / page.shown[0]);
-    this.exports.open(page);
-    this.look.set({ place: null });
-    tell("Preparing the picture.");
+    byId("frame").style.setProperty("--aspect", api.shown[1] / api.shown[0]);
+    this.exports.open(api);
+    this.display.set({ place: null });
+    showMessage("Reading the image.");
     scrollTo(0, 0);
   }
 
-  heard(frame) {
+  receive(frame) {
     const before = this.frame;
     this.frame = frame;
     if (frame.chains.length) this.traces.add(frame);
     this.chain = Math.min(this.chain, Math.max(0, frame.chains.length - 1));
     Object.assign(document.body.dataset, { state: frame.state, stage: frame.stage, sweeps: frame.sweeps });
-    if (frame.stage !== before?.stage) this.noted(frame.note);
+    if (frame.stage !== before?.stage) this.showNote(frame.note);
     this.showState();
-    this.transport.show(frame, frame.chains[this.chain]);
-    this.exports.heard(frame);
-    if (frame.chains.length && frame.scene !== this.sceneNumber) this.fetchScene(frame.scene);
-    this.refresh.happened(frame.sweeps ? `${frame.stage} ${frame.sweeps}` : null);
+    this.runButtons.show(frame, frame.chains[this.chain]);
+    this.exports.receive(frame);
+    if (frame.chains.length && frame.scene !== this.siteImageNumber) this.fetchSiteImage(frame.scene);
+    this.poller.setMoment(frame.sweeps ? `${frame.stage} ${frame.sweeps}` : null);
     this.present();
   }
 
-  async fetchScene(number) {
-    const { page } = this.session;
-    this.sceneNumber = number;
-    this.scene = null;
-    this.ask();
+  async fetchSiteImage(number) {
+    const { api } = this.session;
+    this.siteImageNumber = number;
+    this.siteImage = null;
+    this.requestAnswer();
     try {
-      const scene = await loadScene(page);
-      if (this.session.page !== page || this.sceneNumber !== number) return;
-      this.scene = scene;
-      this.large.setScene(scene);
-      this.strip.setScene(scene);
-      this.lookChanged();
+      const siteImage = await loadSiteImage(api);
+      if (this.session.api !== api || this.siteImageNumber !== number) return;
+      this.siteImage = siteImage;
+      this.picture.setSiteImage(siteImage);
+      this.chainList.setSiteImage(siteImage);
+      this.displayChanged();
     } catch (error) {
       showError(error);
     }
   }
 
   applied(settings, note) {
-    this.inForce = settings;
-    if (note) this.noted(note);
+    this.appliedSettings = settings;
+    if (note) this.showNote(note);
     this.writeAddress();
   }
 
-  noted(note) {
+  showNote(note) {
     this.note = note;
     clearTimeout(this.noteTimer);
     this.noteTimer = setTimeout(() => {
       this.note = null;
       this.showState();
-    }, NOTE_STAYS);
+    }, NOTE_DURATION);
   }
 
   showState() {
@@ -175,36 +164,36 @@ class App {
   }
 
   refused(settings, error) {
-    if (this.inForce) {
-      this.controls.take(this.inForce);
-      this.controls.refuse(this.lastChanged, `${error.message} What was set before stays in force.`);
+    if (this.appliedSettings) {
+      this.controls.setAll(this.appliedSettings);
+      this.controls.showError(this.lastChanged, `${error.message} The previous settings are kept.`);
       return;
     }
     showError(error);
-    const defaults = this.choices.defaults();
+    const defaults = this.schema.defaults();
     if (Object.keys(defaults).every((name) => settings[name] === defaults[name])) return;
-    this.controls.take(defaults);
-    return this.session.apply(this.wanted());
+    this.controls.setAll(defaults);
+    return this.session.apply(this.applicableSettings());
   }
 
-  told = tell;
+  showMessage = showMessage;
   failed = showError;
 
-  // What the person does.
+  // Actions of the user.
 
-  wanted = () => this.choices.effective(this.settings);
+  applicableSettings = () => this.schema.applicable(this.settings);
 
   settingChanged(name) {
     this.lastChanged = name;
     this.sendSettings();
   }
 
-  async takeUpSettings() {
+  async applySettings() {
     const slow = setTimeout(() => {
-      this.waiting = "Taking up the new settings.";
+      this.waiting = "Applying the new settings.";
       this.showState();
-    }, LONG);
-    await this.refresh.restDuring(this.session.apply(this.wanted()));
+    }, BUSY_DELAY);
+    await this.poller.suspendDuring(this.session.apply(this.applicableSettings()));
     clearTimeout(slow);
     this.waiting = null;
     this.showState();
@@ -223,70 +212,71 @@ class App {
     section.querySelector("summary").focus();
   }
 
-  lookChanged() {
+  displayChanged() {
     this.writeAddress();
-    this.ask();
-    this.large.mark();
+    this.requestAnswer();
+    this.picture.mark();
     this.present();
   }
 
-  ask() {
-    const { look, scene, session } = this;
-    const site = look.place && scene?.siteAt(look.place);
-    const wanted = scene && wantedAnswer(look);
-    const kind = wanted === "together" && site < 0 ? null : wanted; // outside, where nothing is together
-    const { page } = session;
-    const questions = { together: () => page.together(site), lines: page?.boundaries, result: () => page.result() };
-    this.refresh.want([page?.path, this.sceneNumber, kind, site].join(" "), kind, questions[kind]);
+  // Requests from the server what is displayed in addition to the frames.
+  requestAnswer() {
+    const { display, siteImage } = this;
+    const { api } = this.session;
+    const site = display.place && siteImage?.siteAt(display.place);
+    const needed = siteImage && neededAnswer(display);
+    const kind = needed === "together" && site < 0 ? null : needed; // a masked pixel has no site
+    const questions = { together: () => api.together(site), lines: api?.boundaries, result: () => api.result() };
+    this.poller.setQuestion([api?.path, this.siteImageNumber, kind, site].join(" "), kind, questions[kind]);
   }
 
   writeAddress() {
-    const { page } = this.session;
-    if (!page || !this.inForce) return;
-    const { example, look, inForce: settings } = this;
-    const defaults = this.choices.defaults();
-    writeAddress({ settings, defaults, look, speed: this.transport.speed, example, picture: page.name });
+    const { api } = this.session;
+    if (!api || !this.appliedSettings) return;
+    const { example, display, appliedSettings: settings } = this;
+    const defaults = this.schema.defaults();
+    writeAddress({ settings, defaults, display, speed: this.runButtons.speed, example, picture: api.name });
   }
 
-  // Showing it.
+  // Displaying.
 
-  // The frame, if it is of the scene that is there to paint on.
+  // The frame, if it belongs to the site image that is loaded.
   get presentable() {
-    const { frame, scene } = this;
-    const fits = scene && frame?.scene === this.sceneNumber && frame.chains[this.chain]?.labels.length === scene.nSites;
-    return fits ? frame : null;
+    const { frame, siteImage } = this;
+    if (!siteImage || frame?.scene !== this.siteImageNumber) return null;
+    return frame.chains[this.chain]?.labels.length === siteImage.nSites ? frame : null;
   }
 
   present() {
     const frame = this.presentable;
     if (!frame) return;
-    const { look, chain } = this;
-    const { answer } = this.refresh;
-    this.strip.show(frame.chains, chain);
-    this.large.show(shownPicture(look, frame.chains[chain], answer));
-    write(byId("caption"), caption(look, frame, chain, answer));
-    write(byId("legend-title"), legendTitle(look));
-    byId("slow").hidden = !look.spins || look.heat || this.transport.speed === "1";
-    this.presentSlowly();
+    const { display, chain } = this;
+    const { answer } = this.poller;
+    this.chainList.show(frame.chains, chain);
+    this.picture.show(pictureLayers(display, frame.chains[chain], answer));
+    write(byId("caption"), caption(display, frame, chain, answer));
+    write(byId("legend-title"), legendTitle(display));
+    byId("slow").hidden = !display.spins || display.showsMap || this.runButtons.speed === "1";
+    this.presentRestSoon();
   }
 
-  // What need not follow every frame.
+  // The parts that need not be updated with every frame.
   presentRest() {
     const frame = this.presentable;
     if (!frame) return;
-    const { look, chain, scene } = this;
-    const { answer } = this.refresh;
+    const { display, chain, siteImage } = this;
+    const { answer } = this.poller;
     this.charts.update(this.traces, frame.chains.length);
-    showVerdict(frame.agreement, frame.chains.length);
-    const result = look.result && answer?.kind === "result";
-    const areas = scene.areasOf(partition(look, frame.chains[chain], answer));
-    this.sizes.show(areas, result ? wordOf(answer) : "cluster", result ? "the result" : `chain ${chain + 1}`);
-    byId("stage").setAttribute("aria-label", description(look, frame, chain, answer, this.session.page.name));
+    showAgreement(frame.agreement, frame.chains.length);
+    const result = display.result && answer?.kind === "result";
+    const areas = siteImage.areasOf(displayedLabels(display, frame.chains[chain], answer));
+    this.sizes.show(areas, result ? unitName(answer) : "cluster", result ? "the result" : `chain ${chain + 1}`);
+    byId("canvas").setAttribute("aria-label", ariaDescription(display, frame, chain, answer, this.session.api.name));
   }
 }
 
 try {
-  new App(await api.about());
+  new App(await fetchDescription());
 } catch (error) {
   showError(error);
 }

@@ -1,11 +1,9 @@
-// Sentences for the person: the state of things, said politely, and errors, said at once.
+// Messages: the state of the chains, and errors.
 
-import { byId, write } from "./dom.js";
-import { count } from "./numbers.js";
+import { byId, count, write } from "./dom.js";
 
-const LONG_ENOUGH = 12000; // milliseconds that an error stays
-const QUIET = ["running", "paused"]; // states that the picture itself shows well enough
-
+const ERROR_DURATION = 12000; // milliseconds
+const QUIET = ["running", "paused"]; // states that need no message: the picture shows them
 const BUSY = ["building", "compiling"];
 
 let timer;
@@ -14,7 +12,7 @@ export function showError({ message }) {
   byId("error-box").hidden = false;
   write(byId("error"), message);
   clearTimeout(timer);
-  timer = setTimeout(hideError, LONG_ENOUGH);
+  timer = setTimeout(hideError, ERROR_DURATION);
 }
 
 export function hideError() {
@@ -23,22 +21,22 @@ export function hideError() {
 }
 
 const STATES = {
-  building: () => "Cutting the picture into sites (superpixels).",
-  compiling: () => "Compiling the sampler for this machine, this once: about half a minute.",
+  building: () => "Dividing the image into sites (superpixels).",
+  compiling: () => "Compiling the sampler, which takes about 20 seconds and is needed only once on a computer.",
   running: () => "Running.",
   paused: () => "Paused.",
-  done: ({ most_sweeps }) => `The page keeps ${count(most_sweeps)} sweeps at most: restart, or export what there is.`,
+  done: ({ most_sweeps }) => `The maximum of ${count(most_sweeps)} sweeps is reached. Export the result, or restart.`,
 };
 
-// `waiting` says what is under way and takes long, `note` what has just happened.
+// `waiting` is a message about work in progress, `note` one about something that has just happened.
 export function showState(frame, note, waiting) {
   const quiet = QUIET.includes(frame.state);
-  byId("status").classList.toggle("unseen", quiet && !note && !waiting);
+  byId("status").classList.toggle("visually-hidden", quiet && !note && !waiting);
   byId("status").classList.toggle("busy", Boolean(waiting) || BUSY.includes(frame.state));
   write(byId("status"), waiting || (quiet && note) || STATES[frame.state]?.(frame) || "");
 }
 
-export function tell(sentence) {
-  byId("status").classList.remove("unseen");
+export function showMessage(sentence) {
+  byId("status").classList.remove("visually-hidden");
   write(byId("status"), sentence);
 }

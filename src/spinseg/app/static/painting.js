@@ -1,27 +1,28 @@
-// Painting labels, boundaries and heat into pixels: whole colours as 32-bit numbers, so that a frame costs little.
+// Painting: colours of sites, boundaries and probability maps, and the canvas that shows them.
 
-export const packed = (red, green, blue, alpha = 255) => ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+// A color as the 32-bit number that it is in ImageData: one assignment for a pixel.
+const packed = (red, green, blue, alpha = 255) => ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 
-const LIGHT = packed(255, 230, 40);
-const DARK = packed(20, 20, 24);
-const SPIN = packed(255, 255, 255, 215);
+const BOUNDARY_LIGHT = packed(255, 230, 40);
+const BOUNDARY_DARK = packed(20, 20, 24);
+const SPIN_CLUSTER = packed(255, 255, 255, 215);
 
 export function packedPalette(bytes) {
   return Uint32Array.from({ length: bytes.length / 3 }, (_, i) => packed(...bytes.subarray(3 * i, 3 * i + 3)));
 }
 
-export const cssOf = (colour) => `rgb(${colour & 255} ${(colour >> 8) & 255} ${(colour >> 16) & 255})`;
+export const cssOf = (color) => `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;
 
-// Each site's colour, by the palette.
-export const paletteColours = (labels, palette) => Uint32Array.from(labels, (label) => palette[label % palette.length]);
+// The color of each site, by its label.
+export const paletteColors = (labels, palette) => Uint32Array.from(labels, (label) => palette[label % palette.length]);
 
-// Each site's colour: the mean of the picture over its cluster.
-export function meanColours(labels, scene) {
+// The color of each site: the mean of the picture over its cluster.
+function meanColors(labels, siteImage) {
   const sums = new Float64Array(4 * (largest(labels) + 1));
   for (let site = 0; site < labels.length; site++) {
     const at = 4 * labels[site];
-    for (let c = 0; c < 3; c++) sums[at + c] += scene.colourSums[3 * site + c];
-    sums[at + 3] += scene.areas[site];
+    for (let c = 0; c < 3; c++) sums[at + c] += siteImage.colorSums[3 * site + c];
+    sums[at + 3] += siteImage.areas[site];
   }
   return Uint32Array.from(labels, (label) => {
     const [red, green, blue, area] = sums.subarray(4 * label, 4 * label + 4);
@@ -29,30 +30,258 @@ export function meanColours(labels, scene) {
   });
 }
 
-export function largest(labels) {
+function largest(labels) {
   let found = 0;
   for (const label of labels) if (label > found) found = label;
   return found;
 }
 
-export function paintSites(pixels, sites, colours) {
-  for (let i = 0; i < sites.length; i++) pixels[i] = colours[sites[i]];
+export function paintSites(pixels, sites, colors) {
+  for (let i = 0; i < sites.length; i++) pixels[i] = colors[sites[i]];
 }
 
-export function paintValues(pixels, values, table) {
+function paintValues(pixels, values, table) {
   for (let i = 0; i < values.length; i++) pixels[i] = table[values[i]];
 }
 
-// Both sides of every boundary, so that one of them shows on any picture.
-export function paintBoundaries(pixels, scene, labels) {
-  paintSide(pixels, scene, labels, scene.second, DARK);
-  paintSide(pixels, scene, labels, scene.first, LIGHT);
+// Paints one side of each boundary dark and the other light, so that one of them is visible on any picture.
+function paintBoundaries(pixels, siteImage, labels) {
+  paintSide(pixels, siteImage, labels, siteImage.second, BOUNDARY_DARK);
+  paintSide(pixels, siteImage, labels, siteImage.first, BOUNDARY_LIGHT);
 }
 
-export const paintSpins = (pixels, scene, spins) => paintSide(pixels, scene, spins, scene.first, SPIN);
+const paintSpins = (pixels, siteImage, spins) => paintSide(pixels, siteImage, spins, siteImage.first, SPIN_CLUSTER);
 
-function paintSide(pixels, { first, second, sites }, labels, side, colour) {
+function paintSide(pixels, { first, second, sites }, labels, side, color) {
   for (let i = 0; i < first.length; i++) {
-    if (labels[sites[first[i]]] !== labels[sites[second[i]]]) pixels[side[i]] = colour;
+    if (labels[sites[first[i]]] !== labels[sites[second[i]]]) pixels[side[i]] = color;
+  }
+}
+
+// The color scale of probability maps, magma, which is perceptually uniform.
+
+const STOPS = [
+  [0, 0, 4], [28, 16, 68], [79, 18, 123], [129, 37, 129], [181, 54, 122],
+  [229, 80, 100], [251, 135, 97], [254, 194, 135], [252, 253, 191],
+];
+
+function mapColor(value) {
+  const place = (value / 255) * (STOPS.length - 1);
+  const below = Math.min(Math.floor(place), STOPS.length - 2);
+  return STOPS[below].map((from, i) => Math.round(from + (place - below) * (STOPS[below + 1][i] - from)));
+}
+
+const colorTable = (opacity) =>
+  Uint32Array.from({ length: 256 }, (_, value) => packed(...mapColor(value), opacity(value)));
+
+const LEGEND_COLORS = colorTable(() => 255);
+// Low probabilities let the picture show through a little, for orientation.
+const SITE_MAP_COLORS = colorTable((value) => Math.round(140 + 115 * Math.min(1, value / 80)));
+// Low boundary probabilities are transparent.
+const BOUNDARY_MAP_COLORS = colorTable((value) => Math.round(255 * Math.min(1, Math.sqrt(value / 255) * 1.6)));
+
+export function drawLegend(canvas) {
+  const image = new ImageData(256, 1);
+  new Uint32Array(image.data.buffer).set(LEGEND_COLORS);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+export async function loadSiteImage(api) {
+  const [bitmap, sites] = await Promise.all([api.picture(), api.sites()]);
+  return new SiteImage(bitmap, sites);
+}
+
+// The displayed image and its sites, with all that painting needs of them, computed once.
+class SiteImage {
+  constructor(bitmap, sites) {
+    this.width = bitmap.width;
+    this.height = bitmap.height;
+    this.sites = sites;
+    this.nSites = largest(sites) + 1;
+    this.picture = document.createElement("canvas");
+    this.picture.width = this.width;
+    this.picture.height = this.height;
+    const context = this.picture.getContext("2d");
+    context.drawImage(bitmap, 0, 0);
+    bitmap.close(); // the garbage collector does not free its memory soon
+    const { data } = context.getImageData(0, 0, this.width, this.height);
+    this.gray = this.dimmedGray(data);
+    this.sumSites(data);
+    this.findPairs();
+  }
+
+  siteAt({ x, y }) {
+    return this.sites[y * this.width + x];
+  }
+
+  // The background of maps.
+  dimmedGray(data) {
+    const canvas = this.picture.cloneNode();
+    const image = new ImageData(this.width, this.height);
+    for (let i = 0; i < data.length; i += 4) {
+      image.data.fill(0.55 * (0.3 * data[i] + 0.59 * data[i + 1] + 0.11 * data[i + 2]), i, i + 3);
+      image.data[i + 3] = 255;
+    }
+    canvas.getContext("2d").putImageData(image, 0, 0);
+    return canvas;
+  }
+
+  // Sums pixels and colors over each site.
+  sumSites(data) {
+    this.areas = new Uint32Array(this.nSites);
+    this.colorSums = new Float64Array(3 * this.nSites);
+    for (let i = 0; i < this.sites.length; i++) {
+      const site = this.sites[i];
+      this.areas[site]++;
+      for (let c = 0; c < 3; c++) this.colorSums[3 * site + c] += data[4 * i + c];
+    }
+  }
+
+  // Finds neighboring pixels of different sites: boundaries are only between them.
+  findPairs() {
+    const { sites, width } = this;
+    const first = [];
+    const second = [];
+    const compare = (one, other) => {
+      if (sites[one] === sites[other]) return;
+      first.push(one);
+      second.push(other);
+    };
+    for (let i = 0; i < sites.length; i++) {
+      if ((i + 1) % width) compare(i, i + 1);
+      if (i + width < sites.length) compare(i, i + width);
+    }
+    this.first = Int32Array.from(first);
+    this.second = Int32Array.from(second);
+  }
+
+  // The number of pixels of each label.
+  areasOf(labels) {
+    const areas = new Float64Array(largest(labels) + 1);
+    for (let site = 0; site < labels.length; site++) areas[labels[site]] += this.areas[site];
+    return areas;
+  }
+
+  // The sites in a small picture, by nearest neighbor; `size` is its longer side.
+  thumbnail(size) {
+    const shrink = Math.max(1, Math.max(this.width, this.height) / size);
+    const width = Math.max(1, Math.round(this.width / shrink));
+    const height = Math.max(1, Math.round(this.height / shrink));
+    const sites = new Int32Array(width * height);
+    for (let y = 0; y < height; y++) {
+      const row = Math.floor(((y + 0.5) * this.height) / height) * this.width;
+      for (let x = 0; x < width; x++) {
+        sites[y * width + x] = this.sites[row + Math.floor(((x + 0.5) * this.width) / width)];
+      }
+    }
+    return { width, height, sites };
+  }
+}
+
+const MIN_SQUARE_PIXELS = 3; // device pixels for a pixel of the picture; from there on it is not smoothed
+
+// The canvas of the large picture, which shows a background, a layer of fill, one of lines, and marks.
+export class PictureCanvas {
+  constructor(canvas, viewport, palette) {
+    this.canvas = canvas;
+    this.viewport = viewport;
+    this.palette = palette;
+    this.context = canvas.getContext("2d");
+    this.marks = [];
+  }
+
+  setSiteImage(siteImage) {
+    this.siteImage = siteImage;
+    this.fill = new Layer(siteImage);
+    this.lines = new Layer(siteImage);
+  }
+
+  // `layers`: background "picture" or "gray"; fill {kind, data} or null; opacity; boundaries and spins: labels or null.
+  show(layers) {
+    this.layers = layers;
+    this.refresh();
+  }
+
+  refresh() {
+    this.requested ??= requestAnimationFrame(() => {
+      this.requested = null;
+      if (this.siteImage && this.layers) this.draw();
+    });
+  }
+
+  draw() {
+    const { context, canvas, siteImage, layers, viewport } = this;
+    this.paint();
+    const density = devicePixelRatio;
+    const width = Math.round(canvas.clientWidth * density);
+    const height = Math.round(canvas.clientHeight * density);
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, width, height);
+    const zoom = viewport.scale * density;
+    context.setTransform(zoom, 0, 0, zoom, viewport.x * density, viewport.y * density);
+    context.imageSmoothingEnabled = zoom < MIN_SQUARE_PIXELS;
+    context.imageSmoothingQuality = "high";
+    context.drawImage(layers.background === "gray" ? siteImage.gray : siteImage.picture, 0, 0);
+    context.globalAlpha = layers.opacity;
+    if (layers.fill) context.drawImage(this.fill.canvas, 0, 0);
+    if (layers.fill) context.globalAlpha = 1;
+    if (layers.boundaries || layers.spins) context.drawImage(this.lines.canvas, 0, 0);
+    context.globalAlpha = 1;
+    context.setTransform(density, 0, 0, density, 0, 0);
+    for (const { place, kind } of this.marks) drawMark(context, viewport.toCanvas(place), kind);
+  }
+
+  paint() {
+    const { siteImage, layers, palette } = this;
+    const painters = {
+      labels: (pixels, labels) => paintSites(pixels, siteImage.sites, paletteColors(labels, palette)),
+      means: (pixels, labels) => paintSites(pixels, siteImage.sites, meanColors(labels, siteImage)),
+      together: (pixels, values) => paintSites(pixels, siteImage.sites, siteMapColors(values)),
+      lines: (pixels, values) => paintValues(pixels, values, BOUNDARY_MAP_COLORS),
+    };
+    if (layers.fill) {
+      const { kind, data } = layers.fill;
+      this.fill.update([kind, data], (pixels) => painters[kind](pixels, data));
+    }
+    this.lines.update([layers.boundaries, layers.spins], (pixels) => {
+      pixels.fill(0);
+      if (layers.spins) paintSpins(pixels, siteImage, layers.spins);
+      if (layers.boundaries) paintBoundaries(pixels, siteImage, layers.boundaries);
+    });
+  }
+}
+
+// Pixels that are painted again only if their content has changed.
+class Layer {
+  constructor({ width, height }) {
+    this.canvas = document.createElement("canvas");
+    Object.assign(this.canvas, { width, height });
+    this.image = new ImageData(width, height);
+    this.pixels = new Uint32Array(this.image.data.buffer);
+    this.content = [];
+  }
+
+  update(content, paint) {
+    if (content.every((part, i) => part === this.content[i])) return;
+    this.content = content;
+    paint(this.pixels);
+    this.canvas.getContext("2d").putImageData(this.image, 0, 0);
+  }
+}
+
+const siteMapColors = (values) => Uint32Array.from(values, (value) => SITE_MAP_COLORS[value]);
+
+function drawMark(context, { x, y }, kind) {
+  for (const [color, width] of [["#000", 5], ["#fff", 2]]) {
+    context.strokeStyle = color;
+    context.lineWidth = width;
+    context.beginPath();
+    if (kind === "chosen") context.arc(x, y, 8, 0, 2 * Math.PI);
+    for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
+      context.moveTo(x + 4 * dx, y + 4 * dy);
+      context.lineTo(x + 14 * dx, y + 14 * dy);
+    }
+    context.stroke();
   }
 }

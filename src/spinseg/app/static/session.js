@@ -1,62 +1,61 @@
-// The life of one picture at the server: made, set, run, listened to, and made anew if the server forgot it.
+// The session of one image at the server: created, configured, run, and created again if the server closed it.
 
-import { Page } from "./api.js";
-import { listen } from "./stream.js";
+import { SessionApi, listenToFrames } from "./api.js";
 
-const PATIENCE = 3000; // milliseconds: chains of a page just left still run for two seconds
+const RETRY_DELAY = 3000; // milliseconds; the chains of a page that was just closed still run for two seconds
 
 const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 export class Session {
-  // `listener` has opened(page, source), heard(frame), applied(settings, note), refused(settings, error),
-  // told(sentence), failed(error).
+  // `listener` has opened(api, source), receive(frame), applied(settings, note), refused(settings, error),
+  // showMessage(sentence), failed(error).
   constructor(listener, speed) {
     this.listener = listener;
     this.speed = speed;
-    addEventListener("pagehide", () => this.page?.pauseOnLeaving());
+    addEventListener("pagehide", () => this.api?.pauseOnLeaving());
   }
 
-  // The former picture stays until the new one is there: a file may turn out to be none.
+  // The present image stays until the new one is accepted: the file may be no image.
   async open(source, settings, running = true) {
     this.wanted = source;
-    const page = await Page.create(source);
+    const api = await SessionApi.create(source);
     if (this.wanted !== source) return;
     this.close();
-    Object.assign(this, { page, source, settings });
-    this.listener.opened(page, source);
-    this.stopListening = listen(page, {
-      frame: (frame) => this.page === page && this.listener.heard(frame),
-      lost: () => this.listener.told("The connection to the server was lost; trying to get it back."),
-      back: () => this.cameBack(),
-      gone: () => this.page === page && this.openAgain(),
+    Object.assign(this, { api, source, settings });
+    this.listener.opened(api, source);
+    this.stopListening = listenToFrames(api, {
+      frame: (frame) => this.api === api && this.listener.receive(frame),
+      lost: () => this.listener.showMessage("The connection to the server was lost. Trying to reconnect."),
+      back: () => this.reconnected(),
+      gone: () => this.api === api && this.reopen(),
     });
     await this.apply(settings);
-    if (running && this.page === page) await this.runWhenFree();
+    if (running && this.api === api) await this.runWhenFree();
   }
 
   close() {
     this.stopListening?.();
-    this.page?.pause().catch(() => {}); // a page that is gone already needs no pause
-    this.page = this.stopListening = null;
+    this.api?.pause().catch(() => {}); // the session may be closed already
+    this.api = this.stopListening = null;
     this.running = false;
   }
 
-  // Never rejects: what the server refuses is the listener's to show.
+  // Never rejects: the listener shows what the server refuses.
   async apply(settings) {
-    const page = this.page;
+    const api = this.api;
     try {
-      const { note } = await page.settings(settings);
+      const { note } = await api.settings(settings);
       this.settings = settings;
-      if (this.page === page) this.listener.applied(settings, note);
+      if (this.api === api) this.listener.applied(settings, note);
     } catch (error) {
-      if (this.page === page) await this.listener.refused(settings, error);
+      if (this.api === api) await this.listener.refused(settings, error);
     }
   }
 
   async run() {
     this.running = true;
     try {
-      await this.page.run(this.speed);
+      await this.api.run(this.speed);
     } catch (error) {
       this.running = false;
       throw error;
@@ -64,24 +63,24 @@ export class Session {
   }
 
   async runWhenFree() {
-    const page = this.page;
+    const api = this.api;
     try {
       await this.run();
     } catch (error) {
       if (error.status !== 429) throw error;
-      await wait(PATIENCE);
-      if (this.page === page) await this.run();
+      await wait(RETRY_DELAY);
+      if (this.api === api) await this.run();
     }
   }
 
   pause() {
     this.running = false;
-    return this.page.pause();
+    return this.api.pause();
   }
 
   step() {
     this.running = false;
-    return this.page.step();
+    return this.api.step();
   }
 
   async setSpeed(speed) {
@@ -89,22 +88,85 @@ export class Session {
     if (this.running) await this.run();
   }
 
-  async cameBack() {
-    this.listener.told("The connection to the server is back.");
+  async reconnected() {
+    this.listener.showMessage("The connection to the server is restored.");
     if (this.running) await this.run().catch(this.listener.failed);
   }
 
-  async openAgain() {
+  async reopen() {
     const { source, settings, running } = this;
-    this.listener.told("The server had forgotten this picture; it is being sent again.");
+    this.listener.showMessage("The server had closed this image; it is being sent again.");
     this.wanted = source;
     while (this.wanted === source) {
       try {
         return await this.open(source, settings, running);
       } catch (error) {
         if (error.status !== 0) return this.listener.failed(error);
-        await wait(PATIENCE);
+        await wait(RETRY_DELAY);
       }
     }
+  }
+}
+
+const POLL_INTERVAL = 1000; // milliseconds
+const NOT_AVAILABLE = [409, 422]; // no draws yet, or the sites have just been replaced
+const REPORTED_BY_STREAM = [0, 404]; // no connection, no such session
+
+// Keeps one answer of the server up to date: asks at once, then about once a second while there are new sweeps.
+export class Poller {
+  // `changed` is called when `answer`, {kind, data} or null, has changed; `failed` with an Error.
+  constructor(changed, failed) {
+    this.changed = changed;
+    this.failed = failed;
+    this.answer = null;
+  }
+
+  // `key` identifies the question, so that the same one is not asked again; `ask` sends it, if there is one.
+  setQuestion(key, kind, ask) {
+    if (key === this.key) return;
+    if (kind !== this.kind) this.answer = null;
+    Object.assign(this, { key, kind, ask, due: 0, asked: null });
+    this.schedule();
+  }
+
+  // `moment` changes whenever the answer may change, and is null before there can be an answer.
+  setMoment(moment) {
+    this.moment = moment;
+    if (moment === null) this.answer = null;
+    else this.schedule();
+  }
+
+  // Asks nothing during `work`, nor until the next moment after it: answers would be out of date.
+  async suspendDuring(work) {
+    this.suspended = true;
+    clearTimeout(this.timer);
+    await work;
+    this.suspended = false;
+  }
+
+  schedule() {
+    clearTimeout(this.timer);
+    if (this.suspended || !this.ask || this.busy || !this.moment || this.asked === this.moment) return;
+    this.timer = setTimeout(() => this.poll(), Math.max(0, this.due - performance.now()));
+  }
+
+  async poll() {
+    const { key, kind, moment } = this;
+    this.busy = true;
+    try {
+      const data = await this.ask();
+      if (key === this.key) this.setAnswer({ kind, data });
+    } catch (error) {
+      if (NOT_AVAILABLE.includes(error.status)) this.setAnswer(null);
+      else if (!REPORTED_BY_STREAM.includes(error.status)) this.failed(error);
+    }
+    this.busy = false;
+    if (key === this.key) Object.assign(this, { asked: moment, due: performance.now() + POLL_INTERVAL });
+    this.schedule();
+  }
+
+  setAnswer(answer) {
+    this.answer = answer;
+    this.changed();
   }
 }

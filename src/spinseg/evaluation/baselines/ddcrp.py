@@ -1,14 +1,13 @@
-"""Distance-dependent Chinese restaurants, dd-CRP and its region-based form rdd-CRP, on the same sites and histograms.
+"""The distance-dependent Chinese restaurant process, dd-CRP, and its region-based form rdd-CRP.
 
 Ghosh, Ungureanu, Sudderth & Blei, Spatial distance dependent Chinese restaurant processes for image segmentation, NIPS
-2011. Every site links to itself or to a neighbour; sites that links hold together are a region. In the rdd-CRP regions
-sit down at the tables of a Chinese restaurant; a table is a cluster. In the plain dd-CRP every region has its own.
+2011. Every site links to itself or to a neighbor; sites connected by links form a region. In the dd-CRP every region is
+a cluster. In the rdd-CRP a Chinese restaurant process assigns regions to clusters.
 """
 
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
@@ -18,39 +17,40 @@ from scipy.special import gammaln
 from spinseg import _validation
 from spinseg._validation import check_choice, check_int, check_real, invalid
 from spinseg.evaluation.baselines import ddcrp_kernels as kernels
-from spinseg.evaluation.baselines.ddcrp_kernels import FULL, N_CLUSTERS, Problem, Record, State
-from spinseg.inference.pack import MAX_TABLE, pack
-from spinseg.inference.progress import Progress, Report, reporting
+from spinseg.evaluation.baselines.ddcrp_kernels import FULL, N_CLUSTERS, Links, Problem
+from spinseg.inference import pack
+from spinseg.inference.kernels.state import LOG_POSTERIOR, Plan, Record, State
 from spinseg.inference.sampling import MAX_DRAW_BYTES, generator
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import HistogramTerm, Likelihood
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
+from spinseg.parallel.progress import Progress, Report, reporting
 
 STARTS = ("singletons", "one")
-CHUNK_SECONDS = 0.05  # of compiled code at a stretch; Ctrl-C waits that long
+CHUNK_SECONDS = 0.05  # duration of one compiled call; Ctrl-C takes effect between calls
 
 Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class LinkChain:
-    """What a chain over links and tables has found.
+    """The result of a chain over links and clusters.
 
     Attributes
     ----------
     best_labels : (n_sites,) int32
-        Clusters, numbered by first appearance, of the state with the highest log joint at the end of a sweep.
+        Clusters, numbered by first appearance, of the sweep with the highest log joint probability.
     best_log_joint : float
     log_joint : (sweeps,) float64
-        Log probability of links, tables and histograms together, after each sweep.
+        Log joint probability of links, clusters and histograms after each sweep.
     n_clusters, n_regions : (sweeps,) int32
     labels : (draws, n_sites) int32
-        Clusters of the sweeps that were kept, numbered by first appearance.
+        Clusters of the draws, numbered by first appearance.
     links : (n_sites,) int32
-        Where the sites link to at the end.
+        The site that each site links to, after the last sweep.
     clusters : (n_sites,) int32
-        Their clusters at the end; with `links`, where another chain may start.
+        Clusters after the last sweep; with `links`, a start for another chain.
     seconds : float
     """
 
@@ -78,11 +78,12 @@ def sample_ddcrp(
     rng: int | np.random.Generator | None = None,
     progress: bool | Report | None = None,
 ) -> LinkChain:
-    """A chain that leaves the posterior of links and tables invariant, by Gibbs sampling of links.
+    """Sample links and clusters from their posterior, by Gibbs sampling of links.
 
-    A sweep takes out each link in turn and draws it anew: to itself with weight alpha, to a neighbour with weight 1,
-    each times the likelihood of the clusters that it makes. A link that joins no other region leaves the piece of its
-    site a region by itself, and the table of that piece is drawn with the link. Then each region draws its table anew.
+    A sweep draws each link from its conditional distribution: to itself with weight alpha, to a neighbor with weight 1,
+    each times the likelihood of the resulting clusters. If the link joins no other region, the sites whose links lead
+    to this site form a region, and its cluster is drawn together with the link. Then the cluster of each region is
+    drawn from its conditional distribution.
 
     Parameters
     ----------
@@ -94,10 +95,10 @@ def sample_ddcrp(
     alpha : float
         Weight of a link to itself.
     gamma : float or None
-        Concentration of the restaurant at which regions sit down. None is the plain dd-CRP: each has its own table.
+        Concentration of the process that assigns regions to clusters. None is the dd-CRP: every region is a cluster.
     init : "singletons", "one", or (links, clusters)
-        Where to start: every site linked to itself at its own table, all sites linked along a tree at one table (in
-        the plain dd-CRP one for each connected piece of the graph), or anywhere.
+        The start: every site linked to itself and a cluster of its own; all sites linked along a tree and one cluster
+        (in the dd-CRP one for each connected component of the graph); or links and clusters.
     burn_in, thin : int
         Keep the clusters of every `thin`-th sweep after the first `burn_in`; by default none. Traces cover every sweep.
     rng : int, Generator or None
@@ -127,21 +128,24 @@ def sample_ddcrp(
     problem = pack_problem(graph, likelihood, alpha, gamma)
     if 4 * n_draws * graph.n_sites > MAX_DRAW_BYTES:
         invalid("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({n_draws} draws)", thin)
-    links, clusters = _start(graph, gamma is None, init)
-    state = new_state(problem, links, clusters)
-    state.real[0] = _log_prior(graph, links, clusters, alpha, gamma) + state.value.sum()
-    record = new_record(sweeps, n_draws, clusters, float(state.real[0]))
-    began = time.perf_counter()
-    state = _run(problem, state, record, (burn_in, every), generator(rng), progress)
+    start_links, start_labels = _start(graph, gamma is None, init)
+    clusters, links = new_state(problem, start_links, start_labels)
+    log_prior = _log_prior(graph, start_links, start_labels, alpha, gamma)
+    clusters.scalars[LOG_POSTERIOR] = log_prior + clusters.value.sum()
+    record = Record(*(array[0] for array in pack.new_records(1, sweeps, n_draws, graph.n_sites)))
+    record.best[:], record.best_log_posterior[0] = start_labels, clusters.scalars[LOG_POSTERIOR]
+    n_regions, began = np.empty(sweeps, np.int32), time.perf_counter()
+    plan = Plan(np.zeros(1), 0, 0, 1.0, burn_in, every)
+    clusters, links = _run(problem, clusters, links, record, n_regions, plan, generator(rng), progress)
     return LinkChain(
         best_labels=record.best,
-        best_log_joint=float(record.best_log_joint[0]),
-        log_joint=record.log_joint,
+        best_log_joint=float(record.best_log_posterior[0]),
+        log_joint=record.log_posterior,
         n_clusters=record.n_clusters,
-        n_regions=record.n_regions,
+        n_regions=n_regions,
         labels=record.draw,
-        links=state.link.copy(),
-        clusters=_validation.labels("clusters", state.label, graph.n_sites),
+        links=links.link.copy(),
+        clusters=_validation.labels("clusters", clusters.label, graph.n_sites),
         seconds=time.perf_counter() - began,
     )
 
@@ -155,20 +159,20 @@ def log_joint(
     alpha: float = 1e-10,
     gamma: float | None = 1e-2,
 ) -> float:
-    """Log probability of links, tables and data, in plain NumPy: the definition.
+    """Return the log joint probability of links, clusters and data, in plain NumPy: the definition.
 
         sum_i log [w(c_i) / (alpha + degree_i)]  +  k log gamma + sum_t lgamma(r_t) - log [gamma .. (gamma + r - 1)]
                                                  +  sum_t log p(y_t)
 
-    with w = alpha for a link to itself and 1 for any other, r regions, r_t of them at table t, k tables. For the plain
-    dd-CRP, gamma None, every region is a table and the second term is not there.
+    with w = alpha for a link to itself and 1 for any other, r regions, r_t of them in cluster t, k clusters. For the
+    dd-CRP, gamma None, every region is a cluster and the second term is absent.
 
     Parameters
     ----------
     graph, likelihood, alpha, gamma
         As in `sample_ddcrp`.
     links, clusters : (n_sites,) arrays of int
-        Where each site links to, and the cluster of each; a region is in one cluster.
+        The site that each site links to, and its cluster; all sites of a region are in one cluster.
 
     Examples
     --------
@@ -184,19 +188,19 @@ def log_joint(
 
 
 def _log_prior(graph: SiteGraph, links: Labels, clusters: Labels, alpha: float, gamma: float | None) -> float:
-    """The first two terms of `log_joint`."""
+    """Return the first two terms of `log_joint`."""
     own = links == np.arange(graph.n_sites)
     log_p = own.sum() * math.log(alpha) - np.log(alpha + np.diff(graph.start)).sum()
     _, first = np.unique(regions_of_links(links), return_index=True)
-    at_table = np.bincount(clusters[first])
+    n_regions = np.bincount(clusters[first])
     if gamma is not None:
-        log_p += at_table.size * math.log(gamma) + gammaln(at_table).sum()
+        log_p += n_regions.size * math.log(gamma) + gammaln(n_regions).sum()
         log_p -= np.log(gamma + np.arange(first.size)).sum()
     return float(log_p)
 
 
 def regions_of_links(links: ArrayLike) -> Labels:
-    """The region of each site, numbered by first appearance: sites that links hold together, whichever way they lead.
+    """Return the region of each site, numbered by first appearance: the sites connected by links in either direction.
 
     Examples
     --------
@@ -210,140 +214,100 @@ def regions_of_links(links: ArrayLike) -> Labels:
 
 
 def pack_problem(graph: SiteGraph, likelihood: Likelihood, alpha: float, gamma: float | None) -> Problem:
-    """The posterior as the arrays of the compiled sampler, with their types and layout."""
+    """Return the posterior as the arrays of the compiled sampler."""
     alpha, gamma = _weights(alpha, gamma)
     if not isinstance(graph, SiteGraph):
         invalid("graph", "be a SiteGraph", graph)
     if not isinstance(likelihood, Likelihood) or not all(isinstance(t, HistogramTerm) for t in likelihood.terms()):
         invalid("likelihood", "be of histograms: a DirichletMultinomial or a Product of such", likelihood)
-    # The same tables as for our own sampler; prior and couplings of the model have no say in them.
-    target = pack(Model(graph, likelihood, DirichletProcess(1.0), beta=0.0), np.zeros(graph.n_edges))
-    if (target.table_start < 0).any():
-        invalid("likelihood", f"have a table of at most {MAX_TABLE} counts", int(target.bin_count.sum()))
+    target = pack.pack(Model(graph, likelihood, DirichletProcess(1.0), beta=0.0), np.zeros(graph.n_edges))
     regions = np.arange(graph.n_sites + 1, dtype=np.float64)
-    log_seat, log_seats = np.full(regions.size, -np.inf), np.zeros(regions.size)  # only the new table is free
-    log_seat[0] = 0.0
+    log_weight, log_total = np.full(regions.size, -np.inf), np.zeros(regions.size)
+    log_weight[0] = 0.0  # a region of the dd-CRP can only be a new cluster
     if gamma is not None:
-        log_seat, log_seats = np.log(np.append(gamma, regions[1:])), np.log(gamma + regions)
-    return Problem(
-        start=target.start,
-        neighbour=target.neighbour,
-        row=target.row,
-        bin=target.bin,
-        bin_count=target.bin_count,
-        table=target.table,
-        table_start=target.table_start,
-        alpha=alpha,
-        log_seat=log_seat,
-        log_seats=log_seats,
-        plain=gamma is None,
-    )
+        log_weight, log_total = np.log(np.append(gamma, regions[1:])), np.log(gamma + regions)
+    return Problem(target, alpha, log_weight, log_total, regions_are_clusters=gamma is None)
 
 
-def new_state(problem: Problem, links: Labels, clusters: Labels) -> State:
-    """A chain at these links and clusters, before its first sweep; its log joint is left 0."""
-    n_sites, n_bins = links.size, problem.table_start.size
-    state = State(
+def new_state(problem: Problem, links: Labels, labels: Labels) -> tuple[State, Links]:
+    """Return the state of a chain at these links and clusters, before its first sweep, with a log joint of 0."""
+    clusters = pack.new_state(problem.target, labels, 0.0)
+    n_sites, capacity = links.size, clusters.size.size
+    state = Links(
         link=links.astype(np.int32),
-        child=np.empty(n_sites, np.int32),
-        after=np.full(n_sites, -1, np.int32),
-        before=np.full(n_sites, -1, np.int32),
-        label=clusters.astype(np.uint32),
-        **_cluster_tables(n_bins, int(clusters.max()) + 1),
+        first_source=np.full(n_sites, -1, np.int32),
+        next_source=np.full(n_sites, -1, np.int32),
+        previous_source=np.full(n_sites, -1, np.int32),
+        n_regions=np.zeros(capacity, np.int64),
+        n_joining=np.zeros(capacity, np.int64),
+        log_likelihood=np.zeros(capacity),
         mark=np.zeros(n_sites, np.int64),
-        member=np.zeros(n_sites, np.uint32),
-        first=np.zeros(n_sites + 1, np.uint32),
-        pool_bin=np.zeros(n_bins + 1, np.uint32),
-        pool_count=np.zeros(n_bins, np.int32),
-        pooled=np.zeros(n_bins, np.int32),
-        number=np.zeros(4, np.int64),
-        real=np.zeros(1),
+        counters=np.zeros(2, np.int64),
     )
-    kernels.rebuild(problem, state)
-    return state
+    kernels.rebuild_links(clusters, state)
+    return clusters, state
 
 
-def new_record(sweeps: int, n_draws: int, clusters: Labels, log_joint: float) -> Record:
-    """Room for all that is kept; the best so far is the start."""
-    return Record(
-        log_joint=np.empty(sweeps),
-        n_clusters=np.empty(sweeps, np.int32),
-        n_regions=np.empty(sweeps, np.int32),
-        draw=np.empty((n_draws, clusters.size), np.int32),
-        best=clusters.copy(),
-        best_log_joint=np.array([log_joint]),
-    )
-
-
-def _cluster_tables(n_bins: int, n_clusters: int) -> dict[str, NDArray[Any]]:
-    """The fields of State that have an entry for each slot, all zero, with room to grow."""
-    capacity = 4 * (n_clusters // 2 + 3)  # a multiple of 4, but no power of two, which caches do not like
-    return {
-        "slot_of": np.arange(capacity, dtype=np.uint32),
-        "id_of": np.arange(capacity, dtype=np.uint32),
-        "n_regions": np.zeros(capacity, np.int64),
-        "counts": np.zeros((n_bins, capacity), np.int32),
-        "value": np.zeros((n_bins, capacity)),
-        "gain": np.zeros(capacity),
-        "joins": np.zeros(capacity, np.int64),
-        "choice": np.zeros(capacity, np.uint32),
-        "weight": np.zeros(capacity),
-    }
-
-
-def resized(state: State) -> State:
-    """The same chain with tables that fit its number of clusters; ids are numbered anew by slot."""
-    k = int(state.number[N_CLUSTERS])
-    fields = _cluster_tables(state.counts.shape[0], k)
-    for name in ("n_regions", "counts", "value"):
-        fields[name][..., :k] = getattr(state, name)[..., :k]
-    return state._replace(label=state.slot_of[state.label], **fields)
+def resized(clusters: State, links: Links) -> tuple[State, Links]:
+    """Return the same state with tables that fit its number of clusters."""
+    k = int(clusters.counters[N_CLUSTERS])
+    clusters = pack.resized(clusters)
+    n_regions = np.zeros(clusters.size.size, np.int64)
+    n_regions[:k] = links.n_regions[:k]
+    zeros = {"n_joining": np.zeros_like(n_regions), "log_likelihood": np.zeros(n_regions.size)}
+    return clusters, links._replace(n_regions=n_regions, **zeros)
 
 
 def _run(
     problem: Problem,
-    state: State,
+    clusters: State,
+    links: Links,
     record: Record,
-    keep: tuple[int, int],
+    n_regions: Labels,
+    plan: Plan,
     rng: np.random.Generator,
     progress: bool | Report | None,
-) -> State:
-    """Do all sweeps, a stretch at a time, and tell how far they have come; the state at the end."""
-    sweeps, done, chunk = record.log_joint.size, 0, 1
+) -> tuple[State, Links]:
+    """Do all sweeps, some at a time, and report progress; return the state after the last one."""
+    sweeps, done, chunk = n_regions.size, 0, 1
     with reporting(progress) as report:
         while done < sweeps:
             before, clock = done, time.perf_counter()
-            status, done = kernels.run(problem, state, record, *keep, done, min(done + chunk, sweeps), rng)
-            if status == FULL or state.n_regions.size > 64 + 8 * state.number[N_CLUSTERS]:
-                state = resized(state)
+            until = min(done + chunk, sweeps)
+            status, done = kernels.run(problem, clusters, links, record, n_regions, plan, done, until, rng)
+            if status == FULL or links.n_regions.size > 64 + 8 * clusters.counters[N_CLUSTERS]:
+                clusters, links = resized(clusters, links)
             per_sweep = (time.perf_counter() - clock) / max(done - before, 1)
             chunk = min(max(int(CHUNK_SECONDS / max(per_sweep, 1e-9)), 1), 2 * chunk)
-            report(Progress(done, sweeps, int(state.number[N_CLUSTERS]), float(state.real[0])))
-    return state
+            n_clusters, log_joint = int(clusters.counters[N_CLUSTERS]), float(clusters.scalars[LOG_POSTERIOR])
+            report(Progress(done, sweeps, n_clusters, log_joint))
+    return clusters, links
 
 
 def _weights(alpha: float, gamma: float | None) -> tuple[float, float | None]:
-    """Both, checked."""
+    """Return both after a check."""
     alpha = check_real("alpha", alpha, above=0)
     return alpha, None if gamma is None else check_real("gamma", gamma, above=0)
 
 
-def _start(graph: SiteGraph, plain: bool, init: str | tuple[ArrayLike, ArrayLike]) -> tuple[Labels, Labels]:
-    """Links and clusters to start from."""
+def _start(
+    graph: SiteGraph, regions_are_clusters: bool, init: str | tuple[ArrayLike, ArrayLike]
+) -> tuple[Labels, Labels]:
+    """Return the links and clusters to start from."""
     sites = np.arange(graph.n_sites, dtype=np.int32)
     if not isinstance(init, (str, tuple)) or (isinstance(init, tuple) and len(init) != 2):
         invalid("init", f"be one of {STARTS} or (links, clusters)", init)
     if isinstance(init, tuple):
-        return _checked(graph, *init, plain)
+        return _checked(graph, *init, regions_are_clusters)
     check_choice("init", init, STARTS)
     if init == "singletons":
         return sites, sites.copy()
     links = spanning_links(graph)
-    return links, regions_of_links(links) if plain else np.zeros_like(sites)
+    return links, regions_of_links(links) if regions_are_clusters else np.zeros_like(sites)
 
 
 def spanning_links(graph: SiteGraph) -> Labels:
-    """Links that join every connected piece of the graph, each along a tree found breadth first.
+    """Return links that connect every connected component of the graph along a breadth-first tree.
 
     Examples
     --------
@@ -353,16 +317,18 @@ def spanning_links(graph: SiteGraph) -> Labels:
     links = np.arange(graph.n_sites, dtype=np.int32)
     ones = np.ones(graph.neighbours.size, np.int8)
     matrix = sparse.csr_array((ones, graph.neighbours, graph.start), shape=(graph.n_sites, graph.n_sites))
-    _, piece = sparse.csgraph.connected_components(matrix, directed=False)
-    for root in np.unique(piece, return_index=True)[1]:
+    _, component = sparse.csgraph.connected_components(matrix, directed=False)
+    for root in np.unique(component, return_index=True)[1]:
         reached, parent = sparse.csgraph.breadth_first_order(matrix, root, directed=False)
         links[reached[1:]] = parent[reached[1:]]
-        links[root] = reached[min(1, reached.size - 1)]  # a link back: one to itself would cost log alpha
+        links[root] = reached[min(1, reached.size - 1)]  # not to itself, which would have the weight alpha
     return links
 
 
-def _checked(graph: SiteGraph, links: ArrayLike, clusters: ArrayLike, plain: bool) -> tuple[Labels, Labels]:
-    """Links and clusters, refused where they do not fit the graph or each other."""
+def _checked(
+    graph: SiteGraph, links: ArrayLike, clusters: ArrayLike, regions_are_clusters: bool
+) -> tuple[Labels, Labels]:
+    """Return links and clusters after a check that they fit the graph and each other."""
     target = _validation.integer_array("links", links)
     n_sites = graph.n_sites
     if target.shape != (n_sites,):
@@ -375,9 +341,9 @@ def _checked(graph: SiteGraph, links: ArrayLike, clusters: ArrayLike, plain: boo
         i = int(np.flatnonzero(wrong)[0])
         invalid("links", "lead from each site to itself or to a neighbour", f"{i} -> {target[i]}")
     links = target.astype(np.int32)
-    tables = _validation.labels("clusters", clusters, n_sites)
-    if (tables[links] != tables).any():
-        invalid("clusters", "be the same at both ends of a link", tables)
-    if plain and (regions_of_links(links) != tables).any():
-        invalid("clusters", "be the regions of the links where gamma is None", tables)
-    return links, tables
+    labels = _validation.labels("clusters", clusters, n_sites)
+    if (labels[links] != labels).any():
+        invalid("clusters", "be the same at both ends of a link", labels)
+    if regions_are_clusters and (regions_of_links(links) != labels).any():
+        invalid("clusters", "be the regions of the links where gamma is None", labels)
+    return links, labels

@@ -1,495 +1,329 @@
-"""The compiled Gibbs sampler of dd-CRP and rdd-CRP: links between sites, and the tables at which regions sit.
+"""The compiled Gibbs sampler of dd-CRP and rdd-CRP: links between sites, and the clusters of the regions they form.
 
-A table is a cluster. As in the sampler of spinseg itself, it has a lasting *id*, written in `label`, and a *slot*, its
-place in the tables of counts: slots 0..k-1 are occupied, slot k is empty and stands for the new cluster.
+The partition and the statistics of its clusters are kept, and updated, as by the sampler of spinseg: see
+`inference.kernels.state`. Here are the links, and the prior on them.
 
-With the link of site i taken out, the sites that hang together with i are just those whose links lead to it: n sites
-that have n - 1 links among them are a tree, and i, which has none, is its root. So links are kept by target, too, and
-walking these lists backwards from i finds its piece and nothing else.
+The sites that are connected to site i once its link is removed are exactly those whose links lead to i: n sites with
+n - 1 links among them form a tree, and i, which has no link, is its root. This *subtree* is found by following links
+backwards, so the links to each site are kept in a doubly linked list.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from spinseg._compiled import inlined, jit
+from spinseg._bundle import Bundle
+from spinseg._compiled import internal, jit
+from spinseg.inference.kernels.clusters import pool
+from spinseg.inference.kernels.iterations import record_iteration
+from spinseg.inference.kernels.state import CURSOR, DONE, FULL, LOG_POSTERIOR, N_CLUSTERS, NONE, Target
+from spinseg.inference.kernels.sweep import choose, likelihood_at, move, weigh_likelihood
 
-# Entries of State.number; State.real has one.
-N_CLUSTERS, N_REGIONS, CURSOR, STAMP = range(4)
-
-# What a run answers: it is finished; or no empty slot is left, enlarge the tables and call again.
-DONE, FULL = range(2)
+# Entries of Links.counters.
+N_REGIONS, MARK = range(2)
 
 
 class Problem(NamedTuple):
-    """The posterior, never written: n sites, D bins (words, and the total as one more)."""
+    """The posterior, never written, of n sites. Prior, couplings and bond strengths of the target are not used."""
 
-    start: np.ndarray  # (n + 1,) uint64; the neighbours of site i are neighbour[start[i]..start[i+1]]
-    neighbour: np.ndarray  # (half-edges,) uint32
-    row: np.ndarray  # (n + 1,) uint64; the histogram entries of site i are row[i]..row[i+1]
-    bin: np.ndarray  # (entries,) uint32
-    bin_count: np.ndarray  # (entries,) int32
-    table: np.ndarray  # float64; for each bin sign * (lgamma(pi + s c) - lgamma(pi)), c = 0, 1, ..
-    table_start: np.ndarray  # (D,) int64; where the table of a bin starts
+    target: Target
     alpha: float
-    log_seat: np.ndarray  # (n + 1,) float64; log weight of a table with r regions; of a new one where r = 0
-    log_seats: np.ndarray  # (n + 1,) float64; log of the sum of these weights for r regions in all
-    plain: bool  # the dd-CRP: every region has a table of its own
+    log_weight: np.ndarray  # (n + 1,) float64; log CRP weight of a cluster with r regions; of a new one where r = 0
+    log_total: np.ndarray  # (n + 1,) float64; log of the sum of these weights over clusters with r regions in all
+    regions_are_clusters: bool  # the dd-CRP
 
 
-class State(NamedTuple):
-    """One chain: links, clusters, their counts, and scratch space. The capacity is a multiple of 4."""
+class Links(Bundle):
+    """The links of one chain, and scratch space. The capacity is that of the tables of clusters."""
 
-    link: np.ndarray  # (n,) int32
-    child: np.ndarray  # (n,) int32; the first other site that links to this one, -1 for none
-    after: np.ndarray  # (n,) int32; the next one with the same link, -1 for none
-    before: np.ndarray  # (n,) int32; the one before, -1 for none
-    label: np.ndarray  # (n,) uint32; cluster id of each site
-    slot_of: np.ndarray  # (capacity,) uint32; id -> slot
-    id_of: np.ndarray  # (capacity,) uint32; slot -> id; a permutation, the ids at k and beyond are free
-    n_regions: np.ndarray  # (capacity,) int64; regions at each slot
-    counts: np.ndarray  # (D, capacity) int32; summed counts, 0 in empty slots
-    value: np.ndarray  # (D, capacity) float64; the bin's table at `counts`
-    gain: np.ndarray  # (capacity,) float64; log likelihood of the piece at hand in that slot
-    joins: np.ndarray  # (capacity,) int64; links that lead from site i into that slot; all zero between calls
-    choice: np.ndarray  # (capacity,) uint32; slots to choose from
-    weight: np.ndarray  # (capacity,) float64; their log weights
-    mark: np.ndarray  # (n,) int64; equal to the stamp on the sites that were gathered
-    member: np.ndarray  # (n,) uint32; the sites that were gathered
-    first: np.ndarray  # (n + 1,) uint32; region r is member[first[r]..first[r+1]] while tables are drawn
-    pool_bin: np.ndarray  # (D + 1,) uint32; occupied bins of the piece at hand
-    pool_count: np.ndarray  # (D,) int32; their counts
-    pooled: np.ndarray  # (D,) int32; all zero between calls
-    number: np.ndarray  # (4,) int64
-    real: np.ndarray  # (1,) float64; the log joint
+    link: np.ndarray  # (n,) int32; the site that each one links to
+    first_source: np.ndarray  # (n,) int32; the first other site that links to this one, -1 for none
+    next_source: np.ndarray  # (n,) int32; the next site with the same link, -1 for none
+    previous_source: np.ndarray  # (n,) int32; the previous site with the same link, -1 for none
+    n_regions: np.ndarray  # (capacity,) int64; regions in each slot
+    n_joining: np.ndarray  # (capacity,) int64; possible links of a site to other regions of a slot; 0 between calls
+    log_likelihood: np.ndarray  # (capacity,) float64; of the pooled sites, given the other sites of a slot
+    mark: np.ndarray  # (n,) int64; equal to counters[MARK] for the sites that were collected last
+    counters: np.ndarray  # (2,) int64
 
 
-class Record(NamedTuple):
-    """What a chain leaves behind."""
-
-    log_joint: np.ndarray  # (sweeps,) float64
-    n_clusters: np.ndarray  # (sweeps,) int32
-    n_regions: np.ndarray  # (sweeps,) int32
-    draw: np.ndarray  # (draws, n) int32; clusters numbered by first appearance
-    best: np.ndarray  # (n,) int32; clusters numbered by first appearance
-    best_log_joint: np.ndarray  # (1,) float64
+# --- Links, subtrees and regions ---
 
 
-# --- Links and the pieces that they hold together ---
-
-
-@inlined
-def cut(state: State, i: int) -> None:
-    """Take the link of site i out of the list of its target; `link` still tells where it led."""
-    link, child, after, before = state.link, state.child, state.after, state.before
+@internal
+def remove_link(links, i):
+    """Remove site i from the list of its target; `link` keeps its value."""
+    link, first, after, before = links.link, links.first_source, links.next_source, links.previous_source
     if link[i] == i:
         return
     if before[i] >= 0:
         after[before[i]] = after[i]
     else:
-        child[link[i]] = after[i]
+        first[link[i]] = after[i]
     if after[i] >= 0:
         before[after[i]] = before[i]
 
 
-@inlined
-def tie(state: State, i: int, j: int) -> None:
-    """Link site i, whose link is cut, to site j. A link to itself is in no list: nothing hangs on it."""
-    child, after, before = state.child, state.after, state.before
-    state.link[i] = j
+@internal
+def add_link(links, i, j):
+    """Link site i, whose link was removed, to site j; a self-link is in no list."""
+    first, after, before = links.first_source, links.next_source, links.previous_source
+    links.link[i] = j
     if i == j:
         return
     before[i] = -1
-    after[i] = child[j]
-    if child[j] >= 0:
-        before[child[j]] = i
-    child[j] = i
+    after[i] = first[j]
+    if first[j] >= 0:
+        before[first[j]] = i
+    first[j] = i
 
 
-@jit
-def gather(state: State, i: int, end: int, both_ways: bool) -> int:
-    """Mark, and append to member[:end], site i and all whose links lead to it, or its whole region; the new end."""
-    link, child, after, mark, member = state.link, state.child, state.after, state.mark, state.member
-    stamp = state.number[STAMP]
-    mark[i] = stamp
+@internal
+def collect_sites(member, links, i, end, whole_region):
+    """Mark, and append to member[:end], the subtree of site i, or its whole region; return the new end."""
+    link, first, after, mark = links.link, links.first_source, links.next_source, links.mark
+    current = links.counters[MARK]
+    mark[i] = current
     member[end] = i
     at, end = end, end + 1
     while at < end:
         u = member[at]
         at += 1
-        v = child[u]
+        v = first[u]
         while v >= 0:
-            if mark[v] != stamp:  # else it is where we came from, both ways
-                mark[v] = stamp
+            if mark[v] != current:  # in a region, v may be where u was reached from
+                mark[v] = current
                 member[end] = v
                 end += 1
             v = after[v]
-        if both_ways and mark[link[u]] != stamp:
-            mark[link[u]] = stamp
+        if whole_region and mark[link[u]] != current:
+            mark[link[u]] = current
             member[end] = link[u]
             end += 1
     return end
 
 
-@jit
-def list_regions(state: State) -> int:
-    """List the sites region by region in `member` and `first`; the number of regions."""
-    state.number[STAMP] += 1
+@internal
+def list_regions(clusters, links):
+    """List the sites of region r in member[first[r]..first[r+1]]; return the number of regions."""
+    links.counters[MARK] += 1
     n, end = 0, 0
-    for i in range(state.link.size):
-        if state.mark[i] != state.number[STAMP]:
-            state.first[n] = end
-            end = gather(state, i, end, True)
+    for i in range(links.link.size):
+        if links.mark[i] != links.counters[MARK]:
+            clusters.first[n] = end
+            end = collect_sites(clusters.member, links, i, end, True)
             n += 1
-    state.first[n] = end
+    clusters.first[n] = end
     return n
 
 
-# --- Clusters: their counts, as pieces come and go ---
-
-
-@inlined
-def pool(problem: Problem, state: State, group: np.ndarray) -> int:
-    """Sum the histograms of the sites `group`; the number of bins that they occupy."""
-    row, bins, bin_count = problem.row, problem.bin, problem.bin_count
-    pool_bin, pool_count, pooled = state.pool_bin, state.pool_count, state.pooled
-    n_bins = 0
-    for q in range(group.size):
-        for e in range(row[group[q]], row[group[q] + 1]):
-            d = bins[e]
-            pool_bin[n_bins] = d  # stays only if the bin is new: no branch to mispredict
-            n_bins += pooled[d] == 0
-            pooled[d] += bin_count[e]
-    for t in range(n_bins):
-        pool_count[t] = pooled[pool_bin[t]]
-        pooled[pool_bin[t]] = 0
-    return n_bins
-
-
-@inlined
-def shift(problem: Problem, state: State, slot: int, n_bins: int, sign: int) -> None:
-    """Add the pooled counts to those of `slot` (sign 1), or take them out (sign -1)."""
-    table, table_start, counts, value = problem.table, problem.table_start, state.counts, state.value
-    for t in range(n_bins):
-        d = state.pool_bin[t]
-        counts[d, slot] += sign * state.pool_count[t]
-        value[d, slot] = table[np.uint64(table_start[d] + counts[d, slot])]
-
-
 @jit
-def drop_slot(state: State, slot: int) -> None:
-    """Remove the empty `slot` by moving the last occupied one into its place."""
-    number, id_of, slot_of, n_regions = state.number, state.id_of, state.slot_of, state.n_regions
-    counts, value = state.counts, state.value
-    last = number[N_CLUSTERS] - 1
-    number[N_CLUSTERS] = last
-    if slot == last:
-        return
-    gone, moved = id_of[slot], id_of[last]
-    id_of[slot], id_of[last] = moved, gone
-    slot_of[moved], slot_of[gone] = slot, last
-    n_regions[slot], n_regions[last] = n_regions[last], 0
-    for d in range(counts.shape[0]):
-        counts[d, slot], counts[d, last] = counts[d, last], 0
-        value[d, slot], value[d, last] = value[d, last], 0.0
+def rebuild_links(clusters, links):
+    """Fill the lists of sources and the numbers of regions from `link` and the clusters of the sites."""
+    for i in range(links.link.size):
+        links.first_source[i] = -1
+    for i in range(links.link.size):
+        add_link(links, i, links.link[i])
+    for slot in range(links.n_regions.size):
+        links.n_regions[slot] = 0
+        links.n_joining[slot] = 0
+    links.counters[N_REGIONS] = list_regions(clusters, links)
+    for r in range(links.counters[N_REGIONS]):
+        links.n_regions[clusters.slot_of[clusters.label[clusters.member[clusters.first[r]]]]] += 1
 
 
-@jit
-def rebuild(problem: Problem, state: State) -> None:
-    """Fill everything but the log joint from `link` and `label`, which must use the ids 0..k-1."""
-    label, n_regions, number = state.label, state.n_regions, state.number
-    n_regions[:] = 0
-    state.counts[:] = 0
-    state.value[:] = 0.0
-    state.joins[:] = 0
-    state.child[:] = -1
-    number[N_CLUSTERS] = 0
-    number[CURSOR] = 0
-    for slot in range(n_regions.size):
-        state.slot_of[slot] = slot
-        state.id_of[slot] = slot
-    for i in range(label.size):
-        tie(state, i, state.link[i])
-        number[N_CLUSTERS] = max(number[N_CLUSTERS], label[i] + 1)
-        state.member[0] = i
-        shift(problem, state, label[i], pool(problem, state, state.member[:1]), 1)
-    number[N_REGIONS] = list_regions(state)
-    for r in range(number[N_REGIONS]):
-        n_regions[label[state.member[state.first[r]]]] += 1
+# --- The conditional distribution of a link and of a cluster ---
 
 
-# --- One step: cut a piece off; weigh the clusters that it could join, choose, move ---
+@internal
+def log_crp(problem, links, slot):
+    """Return the log prior probability that the next region is in `slot`, where an empty one is a new cluster."""
+    return problem.log_weight[links.n_regions[slot]] - problem.log_total[links.counters[N_REGIONS]]
 
 
-@inlined
-def log_seat(problem: Problem, state: State, slot: int) -> float:
-    """Log prior probability that one more region sits down at `slot`; an empty one stands for the new table."""
-    return problem.log_seat[state.n_regions[slot]] - problem.log_seats[state.number[N_REGIONS]]
+@internal
+def count_joining_links(problem, clusters, links, i):
+    """Fill n_joining for site i, and list in `touched` the slots where it is not 0.
 
-
-@inlined
-def look_around(problem: Problem, state: State, i: int) -> tuple[int, int]:
-    """Count, in `joins`, the links that site i could have into other regions of each slot, and list these slots.
-
-    Returns how many neighbours are in the piece of i, and how many slots are listed.
+    Return how many neighbors are in the subtree of i, and how many slots are listed.
     """
-    start, neighbour, label, slot_of = problem.start, problem.neighbour, state.label, state.slot_of
-    mark, joins, stamp = state.mark, state.joins, state.number[STAMP]
-    inside, n_near = 0, 0
+    start, neighbour, label, slot_of = problem.target.start, problem.target.neighbour, clusters.label, clusters.slot_of
+    mark, n_joining, current = links.mark, links.n_joining, links.counters[MARK]
+    n_inside, n_slots = 0, 0
     for h in range(start[i], start[i + 1]):
-        if mark[neighbour[h]] == stamp:
-            inside += 1
+        if mark[neighbour[h]] == current:
+            n_inside += 1
             continue
         slot = slot_of[label[neighbour[h]]]
-        if joins[slot] == 0:
-            state.choice[n_near] = slot
-            n_near += 1
-        joins[slot] += 1
-    return inside, n_near
+        if n_joining[slot] == 0:
+            clusters.touched[n_slots] = slot
+            n_slots += 1
+        n_joining[slot] += 1
+    return n_inside, n_slots
 
 
-@inlined
-def list_slots(problem: Problem, state: State, old: int, n_near: int) -> int:
-    """List in `choice` all slots that the piece could go to, the first n_near of a dd-CRP being there; how many."""
-    k, choice, emptied = state.number[N_CLUSTERS], state.choice, state.n_regions[old] == 0
-    if not problem.plain:
+@internal
+def list_destinations(problem, clusters, links, old, n_slots):
+    """List in `touched` the slots that the pooled sites can move to; return their number.
+
+    They are all clusters and a new one; in the dd-CRP the first `n_slots`, which are listed already, and a new one.
+    """
+    k, touched, old_is_empty = clusters.counters[N_CLUSTERS], clusters.touched, links.n_regions[old] == 0
+    if not problem.regions_are_clusters:
         for slot in range(k):
-            choice[slot] = slot
-        choice[k] = k  # the new one; but if the old slot is empty without the piece, that is the new one
-        return k + (not emptied)
-    choice[n_near] = old if emptied else k
-    return n_near + 1
+            touched[slot] = slot
+        touched[k] = k  # but where the old slot has no other region, that one is the new cluster
+        return k + (not old_is_empty)
+    touched[n_slots] = old if old_is_empty else k
+    return n_slots + 1
 
 
-@inlined
-def weigh_likelihood(problem: Problem, state: State, old: int, n_bins: int, n_choices: int) -> None:
-    """gain[s] = log p(y_P | y_s) for the slots s to choose from: P is the pooled piece, which `old` still counts."""
-    table, table_start, counts, value = problem.table, problem.table_start, state.counts, state.value
-    pool_bin, pool_count, gain = state.pool_bin, state.pool_count, state.gain
-    if problem.plain:
-        for c in range(n_choices):
-            slot, g = state.choice[c], 0.0
-            for t in range(n_bins):
-                d = pool_bin[t]
-                g += table[np.uint64(table_start[d] + pool_count[t] + counts[d, slot])] - value[d, slot]
-            gain[slot] = g
-    else:
-        for quad in range((n_choices + 3) // 4):  # four slots at a time keep their sums in registers
-            j0 = np.uint64(4 * quad)
-            j1, j2, j3 = j0 + np.uint64(1), j0 + np.uint64(2), j0 + np.uint64(3)
-            g0, g1, g2, g3 = 0.0, 0.0, 0.0, 0.0
-            for t in range(n_bins):
-                d = pool_bin[t]
-                first = table_start[d] + pool_count[t]
-                g0 += table[np.uint64(first + counts[d, j0])] - value[d, j0]
-                g1 += table[np.uint64(first + counts[d, j1])] - value[d, j1]
-                g2 += table[np.uint64(first + counts[d, j2])] - value[d, j2]
-                g3 += table[np.uint64(first + counts[d, j3])] - value[d, j3]
-            gain[j0], gain[j1], gain[j2], gain[j3] = g0, g1, g2, g3
+@internal
+def draw_slot(problem, clusters, links, old, n_bins, n_slots, weight_alone, rng):
+    """Return the slot of the pooled sites, drawn from its conditional distribution, whichever the link.
 
-    gain[old] = 0.0  # there the piece was counted twice
-    for t in range(n_bins):
-        d = pool_bin[t]
-        gain[old] += value[d, old] - table[np.uint64(table_start[d] + counts[d, old] - pool_count[t])]
-
-
-@inlined
-def choose(state: State, n_choices: int, rng: Any) -> int:
-    """A slot drawn with probability proportional to exp(weight).
-
-    The weights, as shares of the largest, are laid end to end, the largest first, and a point of that line is drawn.
-    Mostly it falls into the first part even if all others were as large as the second: then no other exponential is
-    needed.
+    The weight of slot s is (n_joining[s] + weight_alone * CRP probability of s) * p(y_pooled | y_s), `weight_alone`
+    being the weight of all links to no other region, with which the pooled sites are a region of their own.
     """
-    weight, choice = state.weight, state.choice
-    top, second, best = -np.inf, -np.inf, 0
-    for c in range(n_choices):
-        w = weight[c]
-        lesser = w if w < top else top
-        second = lesser if lesser > second else second
-        best = c if w > top else best
-        top = w if w > top else top
-    point = 1.0 - rng.random()  # in (0, 1]
-    if point * (1.0 + (n_choices - 1) * math.exp(second - top)) <= 1.0:
-        return choice[best]
-    weight[best] = -np.inf
-    others = 0.0
-    for c in range(n_choices):
-        others += math.exp(weight[c] - top)
-        weight[c] = others
-    left = min(point * (1.0 + others) - 1.0, others)
-    if left <= 0.0:
-        return choice[best]
-    chosen = 0
-    for c in range(n_choices):
-        chosen += weight[c] < left
-    return choice[chosen]
+    target, gain, touched, n_joining = problem.target, clusters.gain, clusters.touched, links.n_joining
+    n_destinations = list_destinations(problem, clusters, links, old, n_slots)
+    if not problem.regions_are_clusters:
+        weigh_likelihood(target, clusters, old, n_bins, n_destinations)
+    log_alone = math.log(weight_alone)
+    for d in range(n_destinations):
+        slot = np.int64(touched[d])
+        if problem.regions_are_clusters:
+            links.log_likelihood[slot] = likelihood_at(target, clusters, slot, n_bins, -1 if slot == old else 1)
+        else:
+            links.log_likelihood[slot] = gain[slot]
+        log_weight = log_alone + log_crp(problem, links, slot)
+        if n_joining[slot] > 0:
+            log_weight = math.log(n_joining[slot] + math.exp(log_weight))
+        gain[d] = links.log_likelihood[slot] + log_weight
+    return np.int64(touched[choose(clusters, n_destinations, 1.0, rng)])
 
 
-@inlined
-def draw_slot(problem: Problem, state: State, old: int, n_bins: int, n_near: int, staying: float, rng: Any) -> int:
-    """The slot of the pooled piece, drawn from its conditional, with whichever link.
+@internal
+def draw_target(problem, clusters, links, i, slot, n_inside, rng):
+    """Return the target of site i given the slot of its subtree: a site of another region there, of the subtree, or i.
 
-    The weight of slot s is (links into other regions there + staying * seat at s) * p(y_P | y_s): `staying` is the
-    weight of all links that join no other region, after which the piece sits down as a region of its own.
+    A link inside the subtree makes it a region of its own, so the CRP probability of the slot is part of its weight.
     """
-    weight, joins, gain, choice = state.weight, state.joins, state.gain, state.choice
-    n_choices = list_slots(problem, state, old, n_near)
-    weigh_likelihood(problem, state, old, n_bins, n_choices)
-    log_staying = math.log(staying)
-    for c in range(n_choices):
-        slot = choice[c]
-        log_mass = log_staying + log_seat(problem, state, slot)
-        if joins[slot] > 0:
-            log_mass = math.log(joins[slot] + math.exp(log_mass))
-        weight[c] = gain[slot] + log_mass
-    return choose(state, n_choices, rng)
-
-
-@inlined
-def draw_target(problem: Problem, state: State, i: int, slot: int, inside: int, rng: Any) -> int:
-    """The site that i links to, given the slot of its piece: one in another region there, one of the piece, or itself.
-
-    A link inside the piece leaves it a region of its own, whose seat at the slot is part of its weight.
-    """
-    start, neighbour, mark, stamp = problem.start, problem.neighbour, state.mark, state.number[STAMP]
-    joins, staying = state.joins[slot], inside + problem.alpha
-    point = rng.random() * (joins + staying * math.exp(log_seat(problem, state, slot)))
-    join = point < joins
-    if not join:
-        point = rng.random() * staying
-        if point >= inside:
+    start, neighbour, mark, current = problem.target.start, problem.target.neighbour, links.mark, links.counters[MARK]
+    n_joining, weight_alone = links.n_joining[slot], n_inside + problem.alpha
+    point = rng.random() * (n_joining + weight_alone * math.exp(log_crp(problem, links, slot)))
+    joins = point < n_joining
+    if not joins:
+        point = rng.random() * weight_alone
+        if point >= n_inside:
             return i
-    nth = int(point)
+    remaining = int(point)
     for h in range(start[i], start[i + 1]):
         j = neighbour[h]
-        if join == (mark[j] != stamp) and (not join or state.slot_of[state.label[j]] == slot):
-            if nth == 0:
+        if joins == (mark[j] != current) and (not joins or clusters.slot_of[clusters.label[j]] == slot):
+            if remaining == 0:
                 return j
-            nth -= 1
+            remaining -= 1
     return i
 
 
-@inlined
-def move(problem: Problem, state: State, group: np.ndarray, old: int, new: int, n_bins: int) -> None:
-    """Move the pooled sites `group` from slot `old` to slot `new`, where `new` = k founds a cluster."""
-    if old != new:
-        shift(problem, state, old, n_bins, -1)
-        shift(problem, state, new, n_bins, 1)
-        for q in range(group.size):
-            state.label[group[q]] = state.id_of[new]
-        if new == state.number[N_CLUSTERS]:
-            state.number[N_CLUSTERS] += 1
-    if state.n_regions[old] == 0:
-        drop_slot(state, old)
-
-
-@inlined
-def log_prior(problem: Problem, state: State, i: int, j: int, slot: int) -> float:
-    """Log weight of the link from i to j, and of a seat at `slot` where the piece of i, marked, stays a region."""
+@internal
+def log_link_prior(problem, links, i, j, slot):
+    """Return the log weight of the link from i to j, and of `slot` where the marked subtree of i stays a region."""
     log_p = math.log(problem.alpha) if i == j else 0.0
-    if state.mark[j] == state.number[STAMP]:
-        log_p += log_seat(problem, state, slot)
+    if links.mark[j] == links.counters[MARK]:
+        log_p += log_crp(problem, links, slot)
     return log_p
 
 
+@internal
+def add_regions(links, slot, n):
+    """Add n regions, 1 or -1 or none, to the numbers of regions."""
+    links.n_regions[slot] += n
+    links.counters[N_REGIONS] += n
+
+
+@internal
+def move_sites(problem, clusters, links, r, old, new, n_bins):
+    """Move the pooled sites member[first[r]..first[r+1]] from slot `old` to slot `new`."""
+    if old == new:
+        return
+    move(problem.target, clusters, r, old, new, n_bins, 0.0)
+    if links.n_regions[old] == 0:  # that slot was dropped, and the last one moved into its place
+        last = clusters.counters[N_CLUSTERS]
+        links.n_regions[old], links.n_regions[last] = links.n_regions[last], 0
+
+
+# --- One step, one sweep, one run ---
+
+
+@internal
+def draw_link(problem, clusters, links, i, rng):
+    """Draw the link of site i and, where it joins no other region, the cluster of its subtree, given all else."""
+    mark, log_likelihood, scalars = links.mark, links.log_likelihood, clusters.scalars
+    links.counters[MARK] += 1
+    remove_link(links, i)
+    end = collect_sites(clusters.member, links, i, 0, False)
+    clusters.first[0], clusters.first[1] = 0, end
+    n_bins = pool(problem.target, clusters, clusters.member[:end])
+    old, target = np.int64(clusters.slot_of[clusters.label[i]]), links.link[i]
+    add_regions(links, old, -np.int64(mark[target] == links.counters[MARK]))  # the subtree may be a whole region
+
+    n_inside, n_slots = count_joining_links(problem, clusters, links, i)
+    new = draw_slot(problem, clusters, links, old, n_bins, n_slots, n_inside + problem.alpha, rng)
+    new_target = draw_target(problem, clusters, links, i, new, n_inside, rng)
+    scalars[LOG_POSTERIOR] += log_likelihood[new] + log_link_prior(problem, links, i, new_target, new)
+    scalars[LOG_POSTERIOR] -= log_likelihood[old] + log_link_prior(problem, links, i, target, old)
+    for h in range(problem.target.start[i], problem.target.start[i + 1]):
+        links.n_joining[clusters.slot_of[clusters.label[problem.target.neighbour[h]]]] = 0
+
+    add_regions(links, new, np.int64(mark[new_target] == links.counters[MARK]))
+    add_link(links, i, new_target)
+    move_sites(problem, clusters, links, NONE, old, new, n_bins)
+
+
+@internal
+def draw_cluster(problem, clusters, links, r, rng):
+    """Draw the cluster of the listed region r, given all else."""
+    log_likelihood, scalars = links.log_likelihood, clusters.scalars
+    region = clusters.member[clusters.first[r] : clusters.first[r + 1]]
+    n_bins = pool(problem.target, clusters, region)
+    old = np.int64(clusters.slot_of[clusters.label[region[0]]])
+    add_regions(links, old, -1)
+    new = draw_slot(problem, clusters, links, old, n_bins, 0, 1.0, rng)
+    scalars[LOG_POSTERIOR] += log_likelihood[new] + log_crp(problem, links, new)
+    scalars[LOG_POSTERIOR] -= log_likelihood[old] + log_crp(problem, links, old)
+    add_regions(links, new, 1)
+    move_sites(problem, clusters, links, r, old, new, n_bins)
+
+
 @jit
-def draw_link(problem: Problem, state: State, i: int, rng: Any) -> None:
-    """Draw the link of site i and, where it joins no other region, the table of its piece, given all else."""
-    number, mark, joins, gain, n_regions = state.number, state.mark, state.joins, state.gain, state.n_regions
-    number[STAMP] += 1
-    cut(state, i)
-    piece = state.member[: gather(state, i, 0, False)]
-    n_bins = pool(problem, state, piece)
-    old, target = np.int64(state.slot_of[state.label[i]]), state.link[i]
-    alone = np.int64(mark[target] == number[STAMP])  # the piece is a whole region, and leaves its seat
-    n_regions[old] -= alone
-    number[N_REGIONS] -= alone
-
-    inside, n_near = look_around(problem, state, i)
-    new = np.int64(draw_slot(problem, state, old, n_bins, n_near, inside + problem.alpha, rng))
-    new_target = draw_target(problem, state, i, new, inside, rng)
-    state.real[0] += gain[new] + log_prior(problem, state, i, new_target, new)
-    state.real[0] -= gain[old] + log_prior(problem, state, i, target, old)
-    for h in range(problem.start[i], problem.start[i + 1]):
-        joins[state.slot_of[state.label[problem.neighbour[h]]]] = 0
-
-    alone = np.int64(mark[new_target] == number[STAMP])
-    n_regions[new] += alone
-    number[N_REGIONS] += alone
-    tie(state, i, new_target)
-    move(problem, state, piece, old, new, n_bins)
-
-
-@jit
-def draw_table(problem: Problem, state: State, r: int, rng: Any) -> None:
-    """Draw the table of the listed region r, given all else."""
-    number, gain, n_regions = state.number, state.gain, state.n_regions
-    region = state.member[state.first[r] : state.first[r + 1]]
-    n_bins = pool(problem, state, region)
-    old = np.int64(state.slot_of[state.label[region[0]]])
-    n_regions[old] -= 1
-    number[N_REGIONS] -= 1
-    new = np.int64(draw_slot(problem, state, old, n_bins, 0, 1.0, rng))
-    state.real[0] += gain[new] + log_seat(problem, state, new)
-    state.real[0] -= gain[old] + log_seat(problem, state, old)
-    n_regions[new] += 1
-    number[N_REGIONS] += 1
-    move(problem, state, region, old, new, n_bins)
-
-
-# --- Sweeps ---
-
-
-@jit
-def sweep(problem: Problem, state: State, rng: Any) -> int:
-    """Draw every link, then the table of every region; begin where the last call stopped for want of a slot."""
-    number, n = state.number, state.link.size
+def sweep(problem, clusters, links, rng):
+    """Draw every link, then every cluster of a region, from the cursor on; return DONE, or FULL if no slot is left."""
+    counters, n = clusters.counters, links.link.size
     while True:
-        at = number[CURSOR]
-        if at == n and not problem.plain:
-            list_regions(state)
-        if at >= n and (problem.plain or at == n + number[N_REGIONS]):
-            number[CURSOR] = 0
+        at = counters[CURSOR]
+        if at == n and not problem.regions_are_clusters:
+            list_regions(clusters, links)
+        if at >= n and (problem.regions_are_clusters or at == n + links.counters[N_REGIONS]):
+            counters[CURSOR] = 0
             return DONE
-        if number[N_CLUSTERS] == state.n_regions.size:
+        if counters[N_CLUSTERS] == links.n_regions.size:
             return FULL
         if at < n:
-            draw_link(problem, state, at, rng)
+            draw_link(problem, clusters, links, at, rng)
         else:
-            draw_table(problem, state, at - n, rng)
-        number[CURSOR] = at + 1
+            draw_cluster(problem, clusters, links, at - n, rng)
+        counters[CURSOR] = at + 1
 
 
 @jit
-def renumber(state: State, out: np.ndarray) -> None:
-    """The clusters of the sites, numbered by first appearance."""
-    rank, k = state.choice, 0
-    for slot in range(state.number[N_CLUSTERS]):
-        rank[slot] = state.number[N_CLUSTERS]
-    for i in range(out.size):
-        slot = state.slot_of[state.label[i]]
-        if rank[slot] == state.number[N_CLUSTERS]:
-            rank[slot] = k
-            k += 1
-        out[i] = rank[slot]
-
-
-@jit
-def run(
-    problem: Problem, state: State, record: Record, burn_in: int, thin: int, done: int, until: int, rng: Any
-) -> tuple[int, int]:
-    """Do sweeps done..until-1, the first perhaps left unfinished before; the status and how many are done."""
+def run(problem, clusters, links, record, n_regions, plan, done, until, rng):
+    """Do sweeps done..until-1, the first perhaps begun before; return the status and how many sweeps are done."""
     for t in range(done, until):
-        if sweep(problem, state, rng) == FULL:
+        if sweep(problem, clusters, links, rng) == FULL:
             return FULL, t
-        record.log_joint[t] = state.real[0]
-        record.n_clusters[t] = state.number[N_CLUSTERS]
-        record.n_regions[t] = state.number[N_REGIONS]
-        if t >= burn_in and (t + 1 - burn_in) % thin == 0:
-            renumber(state, record.draw[(t + 1 - burn_in) // thin - 1])
-        if state.real[0] > record.best_log_joint[0]:
-            record.best_log_joint[0] = state.real[0]
-            renumber(state, record.best)
+        record_iteration(clusters, record, plan, t)
+        n_regions[t] = links.counters[N_REGIONS]
     return DONE, until

@@ -1,4 +1,4 @@
-"""What scikit-image and scikit-learn offer for segmenting a photograph, with settings chosen on training photographs.
+"""Segmentation methods of scikit-image and scikit-learn, with settings chosen on training photographs.
 
 The defaults were chosen on every fifth training photograph of BSDS300 (`python -m benchmarks baselines`): the least
 variation of information among the settings of a small grid whose Rand index is within 0.01 of the best.
@@ -23,9 +23,9 @@ from spinseg.image.superpixels import superpixels
 def felzenszwalb(
     image: Picture | ArrayLike, *, scale: float = 450.0, sigma: float = 0.8, min_size: int = 800
 ) -> NDArray[np.int32]:
-    """Regions of Felzenszwalb and Huttenlocher's graph-based segmentation, numbered by first appearance.
+    """Return the regions of Felzenszwalb and Huttenlocher's graph-based segmentation, numbered by first appearance.
 
-    scikit-image's, of 8-bit sRGB. The larger `scale`, the larger the regions; `min_size` is in pixels.
+    It is scikit-image's, on 8-bit sRGB. The larger `scale`, the larger the regions; `min_size` is in pixels.
 
     References
     ----------
@@ -40,13 +40,13 @@ def felzenszwalb(
     scale = _validation.check_real("scale", scale, above=0)
     sigma = _validation.check_real("sigma", sigma, at_least=0)
     min_size = _validation.check_int("min_size", min_size, at_least=1)
-    return numbered(segmentation.felzenszwalb(checked_rgb(image), scale=scale, sigma=sigma, min_size=min_size))
+    return renumber(segmentation.felzenszwalb(as_rgb(image), scale=scale, sigma=sigma, min_size=min_size))
 
 
 def quickshift(
     image: Picture | ArrayLike, *, kernel_size: float = 7.0, max_dist: float = 40.0, ratio: float = 0.5, seed: int = 0
 ) -> NDArray[np.int32]:
-    """Clusters of quickshift in CIELAB and position, numbered by first appearance; not always connected.
+    """Return the clusters of quickshift in CIELAB and position, by first appearance; they may be disconnected.
 
     References
     ----------
@@ -62,19 +62,19 @@ def quickshift(
         "kernel_size": _validation.check_real("kernel_size", kernel_size, at_least=1),
         "max_dist": _validation.check_real("max_dist", max_dist, above=0),
         "ratio": _validation.check_real("ratio", ratio, at_least=0),
-        "rng": _validation.check_int("seed", seed, at_least=0) % 2**31,  # scikit-image has 31 bits for it
+        "rng": _validation.check_int("seed", seed, at_least=0) % 2**31,  # scikit-image takes 31 bits
     }
-    return numbered(segmentation.quickshift(checked_rgb(image), **settings))
+    return renumber(segmentation.quickshift(as_rgb(image), **settings))
 
 
 def slic_merged(
     image: Picture | ArrayLike, *, n_segments: int = 400, compactness: float = 30.0, threshold: float = 45.0
 ) -> NDArray[np.int32]:
-    """Regions of SLIC superpixels merged until no two neighbours differ by less than a threshold in mean sRGB (0-255).
+    """Return SLIC superpixels merged until no two neighbors differ by less than a threshold in mean sRGB (0-255).
 
     As in scikit-image's gallery, "RAG merging", whose number of superpixels, compactness and threshold are 400, 30 and
-    35: the two neighbours of the nearest means are merged, again and again. What `graph.rag_mean_color` does in a
-    Python loop over pixels is done on arrays, with pixels touching along the axes.
+    35: the two neighbors of the closest means are merged, repeatedly. The graph is built from arrays, where
+    `graph.rag_mean_color` has a Python loop over pixels; pixels are adjacent along the axes.
 
     Examples
     --------
@@ -84,25 +84,26 @@ def slic_merged(
     n_segments = _validation.check_int("n_segments", n_segments, at_least=1)
     compactness = _validation.check_real("compactness", compactness, above=0)
     threshold = _validation.check_real("threshold", threshold, above=0)
-    rgb = checked_rgb(image)
+    rgb = as_rgb(image)
     sites = segmentation.slic(rgb, compactness=compactness, n_segments=n_segments, start_label=0)
     merged = graph.merge_hierarchical(
         sites,
-        _mean_colour_graph(rgb, sites),
+        _mean_color_graph(rgb, sites),
         thresh=threshold,
         rag_copy=False,
         in_place_merge=True,
         merge_func=_merge_means,
         weight_func=_difference,
     )
-    return numbered(merged)
+    return renumber(merged)
 
 
 def gaussian_mixture(image: Picture | ArrayLike, *, n_components: int = 5, seed: int = 0) -> NDArray[np.int32]:
-    """Clusters of a Dirichlet process mixture of Gaussians, fitted by variational Bayes; not always connected.
+    """Return the clusters of a Dirichlet process mixture of Gaussians, fitted by variational Bayes.
 
-    scikit-learn's BayesianGaussianMixture with its defaults, full covariances among them, on the mean CIELAB and
-    position of our SLIC sites of 60 pixels; all sites count alike. `n_components` truncates the process.
+    scikit-learn's BayesianGaussianMixture with its defaults, such as full covariances, on the mean CIELAB and
+    position of spinseg's SLIC sites of 60 pixels, all with the same weight. `n_components` truncates the process.
+    Clusters may be disconnected.
 
     References
     ----------
@@ -123,12 +124,12 @@ def gaussian_mixture(image: Picture | ArrayLike, *, n_components: int = 5, seed:
     n_components = _validation.check_int("n_components", n_components, at_least=1)
     seed = _validation.check_int("seed", seed, at_least=0, below=2**32)
     mixture, exceptions, pools = (
-        extra(module, "gaussian_mixture needs scikit-learn: pip install 'spinseg[sklearn]'")
+        import_extra(module, "gaussian_mixture needs scikit-learn: pip install 'spinseg[sklearn]'")
         for module in ("sklearn.mixture", "sklearn.exceptions", "threadpoolctl")
     )
-    picture = Picture(np.multiply(checked_rgb(image), 257, dtype=np.uint16))
+    picture = Picture(np.multiply(as_rgb(image), 257, dtype=np.uint16))
     sites = superpixels(picture)
-    features = np.hstack([site_means(picture.colours, sites), site_means(pixel_positions(picture.shape), sites)])
+    features = np.hstack([site_means(picture.colors, sites), site_means(pixel_positions(picture.shape), sites)])
     if len(features) == 1:
         return sites
     model = mixture.BayesianGaussianMixture(
@@ -136,55 +137,56 @@ def gaussian_mixture(image: Picture | ArrayLike, *, n_components: int = 5, seed:
         weight_concentration_prior_type="dirichlet_process",
         random_state=seed,
     )
-    # One thread: the k-means start adds up in the order in which threads end. A fit cut short is an answer too.
+    # One thread: with several, sums of the k-means start depend on the order in which threads end. A fit that did not
+    # converge is a result, too.
     with pools.threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
         clusters = model.fit_predict(features)
-    return numbered(clusters[sites])
+    return renumber(clusters[sites])
 
 
-def extra(module: str, otherwise: str) -> ModuleType:
-    """A module of an optional dependency, or a MissingExtra of one line that says how to get it."""
+def import_extra(module: str, otherwise: str) -> ModuleType:
+    """Import a module of an optional dependency, or raise MissingExtra with the given line."""
     try:
         return import_module(module)
     except ImportError:
         raise MissingExtra(otherwise) from None
 
 
-def checked_rgb(image: Picture | ArrayLike) -> NDArray[np.uint8]:
-    """A grey or colour picture as (H, W, 3) of 8 bits, which is what all these methods take; others are refused."""
+def as_rgb(image: Picture | ArrayLike) -> NDArray[np.uint8]:
+    """Return a gray or color picture as (H, W, 3) of 8 bits, which all these methods take; refuse any other."""
     picture = as_picture(image)
     if len(picture.shape) != 2 or picture.n_channels != 3:
-        refused = (*picture.shape, picture.n_channels)
-        _validation.invalid("image", "be a grey or colour picture, (H, W), (H, W, 3) or (H, W, 4)", refused)
+        shape = (*picture.shape, picture.n_channels)
+        _validation.invalid("image", "be a grey or colour picture, (H, W), (H, W, 3) or (H, W, 4)", shape)
     return picture.rgb
 
 
-def numbered(labels: NDArray) -> NDArray[np.int32]:
-    """The label image as 0..k-1 by first appearance."""
+def renumber(labels: NDArray) -> NDArray[np.int32]:
+    """Return the label image numbered 0..k-1 by first appearance."""
     return _validation.labels("labels", labels.ravel(), labels.size).reshape(labels.shape)
 
 
-def _mean_colour_graph(rgb: NDArray[np.uint8], sites: NDArray) -> graph.RAG:
-    """What `graph.rag_mean_color(rgb, sites, connectivity=1)` makes."""
+def _mean_color_graph(rgb: NDArray[np.uint8], sites: NDArray) -> graph.RAG:
+    """Return the same graph as `graph.rag_mean_color(rgb, sites, connectivity=1)`."""
     rag = graph.RAG()
     means, sizes = site_means(rgb, sites), site_sizes(sites)
     for site, (mean, size) in enumerate(zip(means, sizes.tolist(), strict=True)):
         rag.add_node(site, **{"labels": [site], "pixel count": size, "total color": mean * size, "mean color": mean})
     edges = region_adjacency(sites).graph.edges
-    gaps = np.linalg.norm(means[edges[:, 0]] - means[edges[:, 1]], axis=1)
-    for (one, other), gap in zip(edges.tolist(), gaps.tolist(), strict=True):
-        rag.add_edge(one, other, weight=gap)
+    distances = np.linalg.norm(means[edges[:, 0]] - means[edges[:, 1]], axis=1)
+    for (one, other), distance in zip(edges.tolist(), distances.tolist(), strict=True):
+        rag.add_edge(one, other, weight=distance)
     return rag
 
 
 def _difference(rag: graph.RAG, source: int, target: int, neighbour: int) -> dict[str, float]:
-    """Weight of an edge of `target`, into which `source` has gone, after the gallery's example."""
+    """Return the weight of an edge of `target` after `source` was merged into it, as in the gallery."""
     return {"weight": float(np.linalg.norm(rag.nodes[target]["mean color"] - rag.nodes[neighbour]["mean color"]))}
 
 
 def _merge_means(rag: graph.RAG, source: int, target: int) -> None:
-    """Give `target` the mean colour that it has together with `source`."""
+    """Set the mean color of `target` to that of its union with `source`."""
     into, from_ = rag.nodes[target], rag.nodes[source]
     into["total color"] = into["total color"] + from_["total color"]
     into["pixel count"] += from_["pixel count"]

@@ -1,4 +1,4 @@
-"""The figures and the table of Xu, Caron & Doucet, one file each."""
+"""Reproduction of the figures and the table of Xu, Caron & Doucet, one file each."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from spinseg._validation import check_choice, check_writable, invalid
 
-FIGURES = ("figure1", "figure2", "figure3")  # of the model and the sampler alone
-ON_DATA = ("figure4", "figure5", "table1")
+WITHOUT_DATA = ("figure1", "figure2", "figure3")  # without data
+WITH_DATA = ("figure4", "figure5", "table1")
 
 
 def reproduce(
@@ -19,27 +19,27 @@ def reproduce(
     progress: Callable[[str], None] | None = None,
     jobs: int | None = None,
 ) -> list[Path]:
-    """Paths of a figure or the table of the paper, made anew: a PNG to look at, and CSV with its numbers.
+    """Reproduce a figure or the table of the paper; return the paths of its PNG and of CSV files with its numbers.
 
     Parameters
     ----------
     what : {"figure1", "figure2", "figure3", "figure4", "figure5", "table1"}
     out : path
-        Folder for the results; long ones are gone on with where they are there in part.
+        Folder for the results; an interrupted run is resumed from those that are there.
     root : path, optional
-        Folder that has the datasets, which figures 4 and 5 and the table need.
+        Folder of the datasets, which figures 4 and 5 and the table need.
     quick : bool
-        A few images or draws.
+        Use few images or draws.
     progress : callable, optional
-        Called with a line on how far it is.
+        Called with a line of text on the progress.
     jobs : int, optional
-        Images at a time, one processor each; all processors where it is None.
+        Number of images at a time, one processor each; by default all processors.
     """
-    check_choice("what", what, (*FIGURES, *ON_DATA))
-    if what in ON_DATA and root is None:
+    check_choice("what", what, (*WITHOUT_DATA, *WITH_DATA))
+    if what in WITH_DATA and root is None:
         invalid("root", f"be the folder that has the datasets, for {what}", root)
     check_writable("out", out)
-    made = import_module(f"spinseg.evaluation.paper.{what}").reproduce
-    if what in FIGURES:
-        return made(out, quick=quick, progress=progress)
-    return made(out, root, quick=quick, progress=progress, jobs=jobs)
+    run = import_module(f"spinseg.evaluation.paper.{what}").reproduce
+    if what in WITHOUT_DATA:
+        return run(out, quick=quick, progress=progress)
+    return run(out, root, quick=quick, progress=progress, jobs=jobs)

@@ -1,4 +1,4 @@
-"""Figure 3: one sweep of the generalised Swendsen-Wang sampler on a 6 x 6 lattice, as the sampler did it."""
+"""Figure 3: one sweep of the generalized Swendsen-Wang sampler on a 6 x 6 lattice."""
 
 import copy
 import itertools
@@ -13,7 +13,7 @@ from spinseg.evaluation.paper import plots
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
-from spinseg.inference.exchangeable import begin_sweep
+from spinseg.inference.exchangeable import ENTRIES
 from spinseg.inference.kernels.state import Plan, Record
 from spinseg.inference.pack import new_records, pack
 from spinseg.inference.sampling import ATTEMPTS, generator
@@ -29,15 +29,13 @@ if TYPE_CHECKING:
 SIDE = 6
 START = "RRRRGG RRRGGB RBBBGG RBBBGG GGGRRR GGGRRR"  # the paper's partition: red, green and blue rows of sites
 ALPHA, BETA, LAM = 3.0, 0.5, 2.0  # neighbours of one cluster are bonded with probability 1 - exp(-1) = 0.63
-# Of two thousand seeds, one whose sweep shows everything: spin-clusters of several sizes move and one founds a cluster,
-# while every old cluster keeps a site of its own, so that colours before and after mean the same.
-SEED = 636
-COLOURS = (plots.VERMILION, plots.GREEN, plots.BLUE, plots.INK, plots.ORANGE, plots.PURPLE, plots.SKY)
+SEED = 636  # the first seed that `choose_sweep` tries
+COLORS = (plots.VERMILION, plots.GREEN, plots.BLUE, plots.BLACK, plots.ORANGE, plots.PURPLE, plots.SKY)
 INSET, ROUNDING = 0.1, 0.22  # of the outlines, in units of the lattice
 
 
 class Sweep(NamedTuple):
-    """What one sweep did: clusters before and after as the sampler numbers them, bonds, and spin-clusters."""
+    """One sweep: clusters before and after, as numbered by the sampler, bonds, and spin-clusters."""
 
     before: NDArray[np.int32]  # (n,)
     bonds: NDArray[np.int32]  # (any, 2), pairs of sites
@@ -46,13 +44,13 @@ class Sweep(NamedTuple):
 
 
 def reproduce(
-    out: Path, root: Path | None = None, quick: bool = False, progress: plots.Tell | None = None
+    out: Path, root: Path | None = None, quick: bool = False, progress: plots.ProgressCallback | None = None
 ) -> list[Path]:
-    """Paths of figure3.png, figure3.csv and figure3-bonds.csv, written to the folder `out`; no dataset is needed."""
-    plots.need_matplotlib()
+    """Write figure3.png, figure3.csv and figure3-bonds.csv to the folder `out`; return their paths."""
+    plots.require_matplotlib()
     if progress is not None:
         progress(f"figure3: one sweep on {SIDE} x {SIDE} sites")
-    found = chosen_sweep()
+    found = choose_sweep()
     row, column = np.divmod(np.arange(SIDE * SIDE), SIDE)
     header = ("site", "row", "column", "before", "spin_cluster", "after")
     rows = np.stack([np.arange(SIDE * SIDE), row, column, found.before, found.spin_cluster, found.after], axis=1)
@@ -64,32 +62,32 @@ def reproduce(
 
 
 def lattice_model() -> Model:
-    """The Potts-Dirichlet prior on a lattice with four neighbours a site; no data."""
+    """Return the Potts-Dirichlet prior on a lattice with four neighbors per site, without data."""
     return Model(grid_graph((SIDE, SIDE)), Flat(), DirichletProcess(ALPHA), BETA)
 
 
 def paper_partition() -> NDArray[np.int32]:
-    """Labels of the partition that the paper's figure starts from, sites in reading order."""
-    return np.array(["RGB".index(colour) for colour in START.replace(" ", "")], np.int32)
+    """Return the partition that the paper's figure starts from, row by row."""
+    return np.array(["RGB".index(color) for color in START.replace(" ", "")], np.int32)
 
 
-def chosen_sweep() -> "Sweep":
-    """The first sweep, from SEED on, in which several spin-clusters move, one founds a cluster, and none vanishes."""
+def choose_sweep() -> Sweep:
+    """Return the first sweep, from SEED on, where several spin-clusters move, one founds a cluster, none vanishes."""
     for seed in itertools.count(SEED):
         found = one_sweep(lattice_model(), paper_partition(), LAM, seed)
         moved = found.before != found.after
         new = np.setdiff1d(found.after, found.before)
-        kept = np.unique(found.before[~moved])  # a number that was freed and taken again would be another cluster
+        kept = np.unique(found.before[~moved])  # a number that was freed and reused would denote another cluster
         if np.unique(found.spin_cluster[moved]).size >= 4 and new.size == 1 and np.isin(found.before, kept).all():
             return found
-    raise AssertionError  # there is always one
+    raise AssertionError  # unreachable: itertools.count does not end
 
 
 def one_sweep(model: Model, start: NDArray[np.integer], lam: float, seed: int) -> Sweep:
-    """What the one sweep of `sample(model, sweeps=1, chains=1, moves="gsw", lam=lam, init=start, rng=seed)` does.
+    """Return the one sweep of `sample(model, sweeps=1, chains=1, moves="gsw", lam=lam, init=start, rng=seed)`.
 
-    The sampler keeps its spin-clusters until the next sweep, and of its bonds no more than that. So the bonds are
-    asked of its own bond step, with the generator as it was: see `hit_edges`.
+    The sampler keeps its spin-clusters until the next sweep, but not its bonds. These are found by repeating its bond
+    step from the same state of the random generator: see `hit_edges`.
     """
     strength, lams = bond_strengths(model, lam, "gsw")
     record = Record(*(array[0] for array in new_records(1, 1, 0, model.graph.n_sites)))
@@ -105,18 +103,18 @@ def one_sweep(model: Model, start: NDArray[np.integer], lam: float, seed: int) -
 
 
 def hit_edges(graph: SiteGraph, chain: Chain) -> NDArray[np.bool_]:
-    """Which edges the next sweep of a chain bonds if their two sites share a cluster; the chain stays as it is.
+    """Return which edges the next sweep of a chain bonds if their two sites share a cluster; the chain is not changed.
 
-    Which random numbers the bond step draws does not depend on the partition. So it is done once for each edge, with a
-    copy of the generator, on the partition where the two sites of that edge are together and all others alone: the
-    edge is hit if these two become one spin-cluster.
+    The random numbers of the bond step do not depend on the partition. So it is repeated for each edge, with a copy of
+    the generator, on the partition where the two sites of that edge are together and all others are singletons: the
+    edge is hit if the two form a spin-cluster.
     """
     hit = np.zeros(graph.n_edges, bool)
     for e, (i, j) in enumerate(graph.edges):
         state, stream = copy.deepcopy(chain.state), copy.deepcopy(chain.rng)
         state.label[:] = np.arange(graph.n_sites)
         state.label[j] = state.label[i]
-        begin_sweep(chain.target, state, chain.plan, stream)
+        ENTRIES["begin_sweep"](chain.target, state, chain.plan, stream)
         hit[e] = state.spin[i] == state.spin[j]
     return hit
 
@@ -125,28 +123,28 @@ Point = tuple[float, float]
 
 
 def outlines(sites: NDArray[np.integer], side: int) -> list[list[Point]]:
-    """Corners (x, y) of the closed lines around a set of lattice sites, somewhat inside; y runs down the rows.
+    """Return the corners (x, y) of the outlines of a set of lattice sites, slightly inset; y increases downwards.
 
-    Lines go clockwise on the page, so that the sites lie to the right of them.
+    Outlines are clockwise on the page, so that the sites are on their right.
     """
     cells = {divmod(int(site), side) for site in sites}
-    steps: dict[Point, list[Point]] = {}  # from each corner of the lattice, where lines lead
+    steps: dict[Point, list[Point]] = {}  # directions of the outlines from each corner of the lattice
     for row, column in cells:
         x, y = column - 0.5, row - 0.5
         for (dx, dy), start in zip(
             ((1, 0), (0, 1), (-1, 0), (0, -1)), ((x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)), strict=True
         ):
-            if (row - dx, column + dy) not in cells:  # what lies to the left of this side
+            if (row - dx, column + dy) not in cells:  # the cell to the left of this side
                 steps.setdefault(start, []).append((dx, dy))
     lines = []
     while steps:
-        start = at = min(steps, key=lambda corner: (len(steps[corner]), corner))  # where one line passes, not two
+        start = at = min(steps, key=lambda corner: (len(steps[corner]), corner))  # where one outline passes, not two
         heading = steps[start][0]
         line: list[tuple[Point, Point]] = []
         while not line or at != start:
             right = (-heading[1], heading[0])
             ways = steps[at]
-            heading = right if right in ways else ways[0]  # where two sites touch at a corner only, stay with this one
+            heading = right if right in ways else ways[0]  # where two sites share only a corner, stay with this one
             ways.remove(heading)
             if not ways:
                 del steps[at]
@@ -157,7 +155,7 @@ def outlines(sites: NDArray[np.integer], side: int) -> list[list[Point]]:
 
 
 def _inset_corners(line: list[tuple[Point, Point]]) -> list[Point]:
-    """Where a closed line of unit steps turns, moved to the right of the line."""
+    """Return the corners of a closed line of unit steps, moved to the right of the line."""
     corners = []
     for ((_, before)), (at, heading) in pairwise([line[-1], *line]):
         if before != heading:
@@ -167,7 +165,7 @@ def _inset_corners(line: list[tuple[Point, Point]]) -> list[Point]:
 
 
 def _rounded(corners: list[Point]) -> Any:
-    """A closed path around corners, as Matplotlib draws it."""
+    """Return a closed Matplotlib path with rounded corners."""
     from matplotlib.path import Path as Line
 
     places = np.array(corners)
@@ -182,41 +180,41 @@ def _rounded(corners: list[Point]) -> Any:
 
 
 def draw(path: Path, found: Sweep) -> Path:
-    """The path, where the figure is now."""
+    """Draw the figure; return the path."""
     figure, panels = plots.new_figure(9.0, 2.8, (1, 1, 1, 1))
     titles = ("(a) partition", "(b) bonds", "(c) spin-clusters", "(d) new partition")
     moved = found.before != found.after
     for axes, title in zip(panels, titles, strict=True):
         last = axes is panels[3]
         lattice = grid_graph((SIDE, SIDE)).edges
-        _pairs(axes, lattice, plots.PALE, 0.8)
+        _pairs(axes, lattice, plots.LIGHT_GRAY, 0.8)
         if axes in panels[1:3]:
-            _pairs(axes, found.bonds, plots.INK, 2.0)
+            _pairs(axes, found.bonds, plots.BLACK, 2.0)
         if axes in panels[2:]:
             _outline(axes, found.spin_cluster, moved if last else np.ones_like(moved))
         _sites(axes, found.after if last else found.before)
-        axes.set_title(title, fontsize=plots.SIZE, color=plots.INK)
+        axes.set_title(title, fontsize=plots.SIZE, color=plots.BLACK)
         axes.set_xlim(-0.6, SIDE - 0.4)
         axes.set_ylim(SIDE - 0.4, -0.6)
         axes.set_aspect("equal")
         axes.axis("off")
     n_moved = np.unique(found.spin_cluster[moved]).size
     n_new = np.setdiff1d(found.after, found.before).size
-    told = f"{found.spin_cluster.max() + 1} spin-clusters, of which {n_moved} moved (black in (d))"
-    told += f" and founded {n_new} new cluster" if n_new == 1 else ""
-    figure.supxlabel(told, fontsize=plots.SMALL, color=plots.GREY)
+    note = f"{found.spin_cluster.max() + 1} spin-clusters, of which {n_moved} moved (black in (d))"
+    note += f" and founded {n_new} new cluster" if n_new == 1 else ""
+    figure.supxlabel(note, fontsize=plots.SMALL, color=plots.GRAY)
     return plots.save(figure, path)
 
 
-def _pairs(axes: "Axes", pairs: NDArray[np.int32], colour: str, width: float) -> None:
+def _pairs(axes: "Axes", pairs: NDArray[np.int32], color: str, width: float) -> None:
     rows, columns = np.divmod(pairs, SIDE)
-    axes.plot(columns.T, rows.T, color=colour, linewidth=width, zorder=1 + width / 10, solid_capstyle="butt")
+    axes.plot(columns.T, rows.T, color=color, linewidth=width, zorder=1 + width / 10, solid_capstyle="butt")
 
 
 def _sites(axes: "Axes", clusters: NDArray[np.int32]) -> None:
     rows, columns = np.divmod(np.arange(SIDE * SIDE), SIDE)
-    colours = [COLOURS[cluster % len(COLOURS)] for cluster in clusters]
-    axes.scatter(columns, rows, s=66, c=colours, zorder=3, linewidths=0)
+    colors = [COLORS[cluster % len(COLORS)] for cluster in clusters]
+    axes.scatter(columns, rows, s=66, c=colors, zorder=3, linewidths=0)
 
 
 def _outline(axes: "Axes", spin_cluster: NDArray[np.int32], strong: NDArray[np.bool_]) -> None:
@@ -224,6 +222,6 @@ def _outline(axes: "Axes", spin_cluster: NDArray[np.int32], strong: NDArray[np.b
 
     for c in range(int(spin_cluster.max()) + 1):
         sites = np.flatnonzero(spin_cluster == c)
-        colour = plots.INK if strong[sites[0]] else "#AAAAAA"
+        color = plots.BLACK if strong[sites[0]] else "#AAAAAA"
         for corners in outlines(sites, SIDE):
-            axes.add_patch(PathPatch(_rounded(corners), fill=False, edgecolor=colour, linewidth=1.1, zorder=2))
+            axes.add_patch(PathPatch(_rounded(corners), fill=False, edgecolor=color, linewidth=1.1, zorder=2))

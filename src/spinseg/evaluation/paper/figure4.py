@@ -1,16 +1,15 @@
-"""Figure 4: what bond strengths do for the search of a good partition, on photographs of LabelMe.
+"""Figure 4: the effect of bond strengths on the search for a good partition, on photographs of LabelMe.
 
 The paper gives the "percentage of increase" of the best log posterior over that of single-site Gibbs, lambda = 0. A log
-posterior is known but for a constant, so a percentage of it depends on where its zero is put. Here the zero is that of
-`Model.log_posterior`, and the table has the increase in nats as well, which depends on no such choice.
+posterior is known up to a constant, on which such a percentage depends. Here the constant is that of
+`Model.log_posterior`, and the table also has the increase in nats, which does not depend on it.
 """
 
 import csv
 import hashlib
-import os
+import json
 import zlib
 from collections.abc import Sequence
-from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 
-from spinseg._errors import expected, line_of
-from spinseg._validation import InvalidInput, check_int, invalid
+from spinseg._errors import TaskFailure
+from spinseg._validation import invalid
 from spinseg.evaluation.comparison import spread
 from spinseg.evaluation.datasets import Example, labelme
 from spinseg.evaluation.paper import plots
@@ -34,32 +33,33 @@ from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
-from spinseg.parallel.atomic import append, atomic_write, printable, say, whole_lines
-from spinseg.parallel.processes import Heed, Lost, in_processes
+from spinseg.parallel.atomic import append, atomic_write, complete_lines, print_warning, printable
+from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
+from spinseg.parallel.provenance import Provenance
 from spinseg.segmentation.image_model import picture_model
-from spinseg.segmentation.settings import PAPER
+from spinseg.segmentation.presets import PAPER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-N_PER_CATEGORY = 6  # of eight categories: 48 photographs, as many as in the paper, which does not say which
+N_PER_CATEGORY = 6  # of eight categories: 48 photographs, as in the paper, which does not name them
 SWEEPS, N_QUICK, QUICK_SWEEPS = 1000, 4, 200
 BASE, TYPICAL = "lambda=0", "lambda=10"
-LINEAR = 1.0  # per cent: increases up to this are drawn to scale
+LINEAR_PERCENT = 1.0  # the scale is linear up to here, and logarithmic beyond
 TICKS = (-100, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100)
-SHARE_HIDDEN = 0.04  # of the sweeps: how low the traces begin would flatten the rest
+HIDDEN_FRACTION = 0.04  # of the sweeps: the first values are far below the others
 
 
 class Sampler(NamedTuple):
-    """A way to sample: `moves` and `lam` of `sample`."""
+    """Arguments `moves` and `lam` of `sample`, and a color."""
 
     moves: str
     lam: float | None
-    colour: str
+    color: str
 
 
 SAMPLERS = {
-    "lambda=0": Sampler("gsw", 0.0, plots.GREY),
+    "lambda=0": Sampler("gsw", 0.0, plots.GRAY),
     "lambda=1": Sampler("gsw", 1.0, plots.SKY),
     "lambda=5": Sampler("gsw", 5.0, plots.GREEN),
     "lambda=10": Sampler("gsw", 10.0, plots.BLUE),
@@ -72,7 +72,7 @@ SUMMARY = ("sampler", "lower_percent", "median_percent", "upper_percent", "media
 
 
 class Run(NamedTuple):
-    """What one sampler found on one photograph; increases are those over single-site Gibbs."""
+    """The best that one sampler found on one photograph; increases are those over single-site Gibbs."""
 
     image: str
     sampler: str
@@ -84,7 +84,7 @@ class Run(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A photograph and how long to sample."""
+    """A photograph and a number of sweeps."""
 
     example: Example
     sweeps: int
@@ -94,28 +94,25 @@ def reproduce(
     out: Path,
     root: Path | None = None,
     quick: bool = False,
-    progress: plots.Tell | None = None,
+    progress: plots.ProgressCallback | None = None,
     jobs: int | None = None,
 ) -> list[Path]:
-    """Paths of figure4.png, figure4.csv, -trace.csv and -summary.csv, written to the folder `out`.
+    """Write figure4.png, figure4.csv, -trace.csv and -summary.csv to the folder `out`; return their paths.
 
-    LabelMe's photographs must be in `root`. Each finished one is appended to figure4.csv; where that is there already,
-    of the same settings, the run goes on with what is missing. `jobs` photographs are worked on at a time, by default
-    one for each processor.
+    LabelMe's photographs must be in `root`. Each finished one is appended to figure4.csv, and those that it has already
+    are not computed again. `jobs` is the number of photographs at a time, by default one for each processor.
     """
-    plots.need_matplotlib()
+    plots.require_matplotlib()
     if root is None:
         invalid("root", "be the folder of LabelMe's photographs, which figure 4 needs", root)
-    examples = chosen(labelme(root), N_PER_CATEGORY)
+    examples = choose_examples(labelme(root), N_PER_CATEGORY)
     if quick:
         examples = spread(examples, N_QUICK)
     tasks = [Task(example, QUICK_SWEEPS if quick else SWEEPS) for example in examples]
     table = out / "figure4.csv"
     out.mkdir(parents=True, exist_ok=True)
-    runs = all_runs(
-        tasks, table, os.cpu_count() or 1 if jobs is None else check_int("jobs", jobs, at_least=1), progress
-    )
-    example, sweeps = tasks[[task.example.name for task in tasks].index(typical(runs))]
+    runs = all_runs(tasks, table, check_jobs(jobs, None), progress)
+    example, sweeps = tasks[[task.example.name for task in tasks].index(median_image(runs))]
     model = model_of(example)
     traces = {s: one_run(model, s, example.name, sweeps).log_posterior[0] for s in SAMPLERS if s != "auto"}
     header = ("sweep", *traces)
@@ -129,7 +126,7 @@ def reproduce(
 
 
 def summary(runs: Sequence[Run]) -> list[tuple[object, ...]]:
-    """A line of `SUMMARY` for each sampler: its increases over single-site Gibbs, and Wilcoxon's signed-rank test."""
+    """Return a row of `SUMMARY` for each sampler: increases over single-site Gibbs, and Wilcoxon's signed-rank test."""
     lines: list[tuple[object, ...]] = []
     for name in SAMPLERS:
         found = [(run.increase_percent, run.increase_nats) for run in runs if run.sampler == name]
@@ -140,36 +137,36 @@ def summary(runs: Sequence[Run]) -> list[tuple[object, ...]]:
     return lines
 
 
-def chosen(examples: Sequence[Example], n_per_category: int) -> list[Example]:
-    """Photographs spread evenly over the names of each category, CATEGORY_NUMBER; all where there are too few."""
+def choose_examples(examples: Sequence[Example], n_per_category: int) -> list[Example]:
+    """Return photographs evenly spaced over the names of each category, CATEGORY_NUMBER; all if there are too few."""
     groups = groupby(sorted(examples, key=lambda e: e.name), key=lambda example: example.name.partition("_")[0])
     return [example for _, group in groups for example in spread(list(group), n_per_category)]
 
 
 def model_of(example: Example) -> Model:
-    """The posterior of a photograph under the paper's settings, as `segment(image, "paper")` has it."""
+    """Return the posterior of a photograph under the paper's settings, as in `segment(image, "paper")`."""
     picture = read_picture(example.image_path)
     sites = superpixels(picture, kind=PAPER.sites, n_sites=PAPER.n_sites, pixels_per_site=PAPER.pixels_per_site)
     return picture_model(picture, sites, region_adjacency(sites), PAPER)
 
 
-def one_run(model: Model, sampler: str, image: str, sweeps: int, heed: Heed | None = None) -> Chains:
+def one_run(
+    model: Model, sampler: str, image: str, sweeps: int, check_interrupt: CheckInterrupt | None = None
+) -> Chains:
     """One chain from one cluster, seeded by the names of the photograph and of the sampler; no draws are kept."""
     moves, lam, _ = SAMPLERS[sampler]
     rng = np.random.default_rng(zlib.crc32(f"{image} {sampler}".encode()))
-    return sample(model, sweeps, 1, moves, lam, PAPER.init, burn_in=sweeps, rng=rng, workers=1, progress=heed)
+    return sample(
+        model, sweeps, 1, moves, lam, PAPER.init, burn_in=sweeps, rng=rng, workers=1, progress=check_interrupt
+    )
 
 
-def runs_of(task: Task, heed: Heed | None = None) -> list[Run] | str | None:
-    """What every sampler found on a photograph; a line where it cannot be read, None where Ctrl-C came."""
+def runs_of(task: Task, check_interrupt: CheckInterrupt | None = None) -> list[Run] | None:
+    """A run of every sampler on a photograph; None where Ctrl-C came before all were finished."""
     name = task.example.name
     try:
         model = model_of(task.example)
-        chains = {sampler: one_run(model, sampler, name, task.sweeps, heed) for sampler in SAMPLERS}
-    except (InvalidInput, OSError, MemoryError) as problem:
-        if not expected(problem):
-            raise
-        return f"{name}: {line_of(problem)}"
+        chains = {sampler: one_run(model, sampler, name, task.sweeps, check_interrupt) for sampler in SAMPLERS}
     except KeyboardInterrupt:
         return None
     base = chains[BASE].best_log_posterior
@@ -181,48 +178,46 @@ def runs_of(task: Task, heed: Heed | None = None) -> list[Run] | str | None:
     return runs
 
 
-def all_runs(tasks: Sequence[Task], table: Path, jobs: int, progress: plots.Tell | None) -> list[Run]:
-    """The runs of all photographs, in order; those that the table has are not done again, others are added to it."""
-    settings = settings_line(tasks)
+def all_runs(tasks: Sequence[Task], table: Path, jobs: int, progress: plots.ProgressCallback | None) -> list[Run]:
+    """The runs on all photographs, in order; those that the table has are not repeated, and others are added to it."""
+    provenance = provenance_of(tasks)
     names = [task.example.name for task in tasks]
-    done = {name: runs for name, runs in read_runs(table, settings).items() if name in names}
-    _write(table, settings, done)
+    done = {name: runs for name, runs in read_runs(table, provenance).items() if name in names}
+    _write(table, provenance, done)
     missing = [task for task in tasks if task.example.name not in done]
-    if missing:  # compile here what else every process would for itself
+    if missing:  # compile here, so that not every process does so for itself
         sample(Model(SiteGraph(2, [[0, 1]]), Flat(), DirichletProcess(1.0)), sweeps=1, chains=1)
-    for index, found in in_processes(runs_of, missing, min(jobs, len(missing))):
+    for index, runs in run_tasks(runs_of, missing, jobs=jobs):
         name = missing[index].example.name
-        if found is None:
+        if runs is None:
             continue
-        if isinstance(found, str):
-            raise InvalidInput(found)
-        if isinstance(found, Lost):
-            raise found.error(name)
-        done[name] = found
-        append(table, table_bytes(_cells(found[0]), map(_cells, found[1:])))
+        if isinstance(runs, TaskFailure):
+            raise runs.to_exception(name)
+        done[name] = runs
+        append(table, table_bytes(_cells(runs[0]), map(_cells, runs[1:])))
         if progress is not None:
             progress(f"figure4: {len(done)}/{len(tasks)} {name}")
     done = {name: done[name] for name in names}
-    _write(table, settings, done)
+    _write(table, provenance, done)
     return [run for runs in done.values() for run in runs]
 
 
-def settings_line(tasks: Sequence[Task]) -> str:
-    """The first line of the table, which tells its runs from others."""
+def provenance_of(tasks: Sequence[Task]) -> Provenance:
+    """What the runs are computed from, which stands as JSON in the first line of the table."""
     names = hashlib.sha256("\n".join(task.example.name for task in tasks).encode()).hexdigest()[:8]
-    model = f"beta {PAPER.beta}, count weight {PAPER.count_weight}, {PAPER.prior!r}"
-    what = f"{len(tasks)} photographs ({names}), {tasks[0].sweeps} sweeps"
-    return f"# figure4, spinseg {version('spinseg')}: {what}, {model}"
+    settings = {"sweeps": tasks[0].sweeps, "beta": PAPER.beta, "count_weight": PAPER.count_weight}
+    photographs = {"source": f"{len(tasks)} of LabelMe ({names})"}
+    return Provenance.of_run(settings | {"prior": repr(PAPER.prior)}, inputs={"photographs": photographs})
 
 
-def read_runs(table: Path, settings: str) -> dict[str, list[Run]]:
-    """The runs of each photograph that the table has all of; refused where they are of other settings."""
+def read_runs(table: Path, provenance: Provenance) -> dict[str, list[Run]]:
+    """The runs on each photograph that the table has all of; a table of another provenance is refused."""
     data = table.read_bytes() if table.exists() else b""
-    whole = whole_lines(data)
-    lines = whole.decode("utf-8", errors="replace").splitlines()
-    if data and lines[:1] != [settings]:
-        rule = f"be of these settings: {settings!r} (remove it, or name another folder)"
-        invalid(str(table), rule, lines[0] if lines else data[:100])
+    complete = complete_lines(data)
+    lines = complete.decode("utf-8", errors="replace").splitlines()
+    if data and lines[:1] != [_first_line(provenance)]:
+        rule = "be of these settings (remove it, or name another folder)"
+        invalid(str(table), rule, _differences(lines[0] if lines else "", provenance))
     found: dict[str, list[Run]] = {}
     for cells in csv.reader(lines[2:]):
         try:
@@ -231,15 +226,27 @@ def read_runs(table: Path, settings: str) -> dict[str, list[Run]]:
         except ValueError:
             invalid(str(table), f"have the columns {','.join(Run._fields)} in every line", ",".join(cells))
         found.setdefault(image, []).append(run)
-    if whole != data:
-        say(f"the last line of {printable(table)} was cut short, and is dropped")
+    if complete != data:
+        print_warning(f"the last line of {printable(table)} was cut short, and is dropped")
     return {name: runs for name, runs in found.items() if [run.sampler for run in runs] == list(SAMPLERS)}
 
 
-def _write(table: Path, settings: str, done: dict[str, list[Run]]) -> None:
-    """Put the table in order."""
+def _first_line(provenance: Provenance) -> str:
+    return f"# {json.dumps(provenance.to_json())}"
+
+
+def _differences(first_line: str, wanted: Provenance) -> str:
+    """How the provenance in the first line of a table differs from the wanted one."""
+    try:
+        return ", ".join(Provenance.from_json(json.loads(first_line.removeprefix("#"))).differences(wanted))
+    except Exception:  # it is the first line of something else
+        return first_line
+
+
+def _write(table: Path, provenance: Provenance, done: dict[str, list[Run]]) -> None:
+    """Write the table with its rows in order."""
     rows = [_cells(run) for runs in done.values() for run in runs]
-    content = settings.encode() + b"\n" + table_bytes(Run._fields, rows)
+    content = _first_line(provenance).encode() + b"\n" + table_bytes(Run._fields, rows)
     atomic_write(table, lambda file: file.write(content))
 
 
@@ -247,57 +254,57 @@ def _cells(run: Run) -> list[object]:
     return [*run[:2], *(f"{value:.6f}" for value in run[2:5]), run.n_clusters, f"{run.seconds:.3f}"]
 
 
-def typical(runs: Sequence[Run]) -> str:
-    """The photograph with the median increase at lambda = 10; of two the lower."""
+def median_image(runs: Sequence[Run]) -> str:
+    """Return the photograph with the median increase at lambda = 10; of two the lower."""
     increases = sorted((run.increase_percent, run.image) for run in runs if run.sampler == TYPICAL)
     return increases[(len(increases) - 1) // 2][1]
 
 
 def draw(path: Path, image: str, traces: dict[str, NDArray[np.float64]], runs: Sequence[Run]) -> Path:
-    """The path, where the figure is now."""
+    """Draw the figure; return the path."""
     figure, (left, right) = plots.new_figure(9.6, 4.3, (1.15, 1))
     n_sweeps = next(iter(traces.values())).size
     for name, trace in traces.items():
         label = name.replace("lambda=", "$\\lambda$ = ")
         label += {"lambda=0": " (single-site Gibbs)", "lambda=1": " (Swendsen-Wang)"}.get(name, "")
-        left.plot(np.arange(1, n_sweeps + 1), trace, color=SAMPLERS[name].colour, linewidth=0.8, label=label)
-    begun = int(SHARE_HIDDEN * n_sweeps)
+        left.plot(np.arange(1, n_sweeps + 1), trace, color=SAMPLERS[name].color, linewidth=0.8, label=label)
+    begun = int(HIDDEN_FRACTION * n_sweeps)
     lowest, highest = (float(f([f(trace[begun:]) for trace in traces.values()])) for f in (np.min, np.max))
     left.set_ylim(lowest, highest + 0.03 * (highest - lowest))
     left.set_xlim(0, n_sweeps)
     left.legend(frameon=False, fontsize=plots.SMALL, loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=3)
-    plots.dress(left, "sweep", "log posterior (nats, but for a constant)", f"(a) {image}")
+    plots.style_axes(left, "sweep", "log posterior (nats, but for a constant)", f"(a) {image}")
     _boxes(right, runs)
     n_images = len({run.image for run in runs})
-    note = f"compared with $\\lambda$ = 0; scale logarithmic beyond {LINEAR:g}%"
+    note = f"compared with $\\lambda$ = 0; scale logarithmic beyond {LINEAR_PERCENT:g}%"
     title = f"(b) {n_images} photographs, {n_sweeps:,} sweeps each"
-    plots.dress(right, note, "increase of the best log posterior (%)", title)
+    plots.style_axes(right, note, "increase of the best log posterior (%)", title)
     return plots.save(figure, path)
 
 
 def _boxes(axes: "Axes", runs: Sequence[Run]) -> None:
-    """Increases over single-site Gibbs, a box for each other sampler, with its photographs as points."""
+    """Draw the increases over single-site Gibbs: a box for each other sampler, and its photographs as points."""
     names = [name for name in SAMPLERS if name != BASE]
     jitter = np.random.default_rng(0)
-    axes.set_yscale("symlog", linthresh=LINEAR)  # a few photographs lie far out
-    axes.axhline(0, color=plots.GREY, linewidth=1.0)
+    axes.set_yscale("symlog", linthresh=LINEAR_PERCENT)  # a few photographs are outliers
+    axes.axhline(0, color=plots.GRAY, linewidth=1.0)
     for place, name in enumerate(names):
         values = np.array([run.increase_percent for run in runs if run.sampler == name])
-        colour = SAMPLERS[name].colour
-        ink = {"color": colour, "linewidth": 1.2}
+        color = SAMPLERS[name].color
+        ink = {"color": color, "linewidth": 1.2}
         axes.boxplot(
             values,
             positions=[place],
             widths=0.55,
             showfliers=False,
             patch_artist=True,
-            boxprops={"facecolor": "none", "edgecolor": colour, "linewidth": 1.2},
-            medianprops={"color": colour, "linewidth": 2.2},
+            boxprops={"facecolor": "none", "edgecolor": color, "linewidth": 1.2},
+            medianprops={"color": color, "linewidth": 2.2},
             whiskerprops=ink,
             capprops=ink,
         )
         spots = place + jitter.uniform(-0.18, 0.18, values.size)
-        axes.scatter(spots, values, s=10, color=colour, alpha=0.6, linewidths=0, zorder=2)
+        axes.scatter(spots, values, s=10, color=color, alpha=0.6, linewidths=0, zorder=2)
     texts = [name.replace("lambda=", "$\\lambda$ = ") for name in names]
     texts[-1] += "\n(not in the paper)"
     axes.set_xticks(range(len(names)), texts)

@@ -1,6 +1,5 @@
-"""Figure 5: six photographs, and what people, mean shift, rdd-CRP and Potts-DP for four values of T_min see in them."""
+"""Figure 5: six photographs segmented by people, mean shift, rdd-CRP and Potts-DP for four values of T_min."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,33 +9,33 @@ from numpy.typing import NDArray
 from spinseg.evaluation.benchmark import evaluate, labels_path
 from spinseg.evaluation.comparison import spread
 from spinseg.evaluation.datasets import Example, labelme, read_labels
-from spinseg.evaluation.methods import methods_named
+from spinseg.evaluation.methods import get_methods
 from spinseg.evaluation.paper import plots
 from spinseg.evaluation.paper.table1 import COLUMNS, berkeley
 from spinseg.evaluation.results import Row
-from spinseg.image.render import mean_colours, overlay
+from spinseg.image.render import mean_colors, overlay
 
-N_IMAGES = {False: 3, True: 1}  # of each dataset, by whether it is quick
+N_IMAGES = {False: 3, True: 1}  # from each dataset, by `quick`
 HEIGHT = 1.1  # inches of a row
 
 
 def reproduce(
-    out: Path, root: Path, quick: bool = False, progress: plots.Tell | None = None, jobs: int | None = None
+    out: Path, root: Path, quick: bool = False, progress: plots.ProgressCallback | None = None, jobs: int | None = None
 ) -> list[Path]:
-    """The paths of the figure as PNG and CSV; rows that `out` has are not computed again."""
-    plots.need_matplotlib()
+    """Write figure5.png and figure5.csv to the folder `out`; return their paths. Existing rows are not recomputed."""
+    plots.require_matplotlib()
     out.mkdir(parents=True, exist_ok=True)
     found = [spread(read(root), N_IMAGES[False])[: N_IMAGES[quick]] for read in (labelme, berkeley)]
     examples = [example for part in found for example in part]
-    methods = methods_named(COLUMNS)
+    methods = get_methods(COLUMNS)
     place = out / "figure5-rows.csv"
     rows = evaluate(
         examples,
         methods,
         place,
         dataset="figure5",
-        jobs=jobs or os.cpu_count() or 1,
-        report=plots.telling_rows(progress),
+        jobs=jobs,
+        report=plots.row_reporter(progress),
     )
     facts = [(row.image, row.method, row.clusters, row.regions, row.scores[0] if row.scores else "") for row in rows]
     table = plots.write_table(out / "figure5.csv", ("image", "method", "clusters", "regions", "rand"), facts)
@@ -46,28 +45,28 @@ def reproduce(
 
 
 def draw(path: Path, place: Path, examples: list[Example], columns: list[list[Row]]) -> Path:
-    """The path, where the figure is now: a column for each photograph."""
+    """Draw the figure, a column for each photograph; return the path."""
     pictures = [_column(example, rows, place) for example, rows in zip(examples, columns, strict=True)]
     widths = [column[0][0].shape[1] / column[0][0].shape[0] for column in pictures]
     names = ["image", "human", *COLUMNS.values()]
     figure, grid = plots.new_grid(HEIGHT * sum(widths) + 0.9, HEIGHT * len(names) * 1.12, len(names), widths)
     for across, column in enumerate(pictures):
-        for down, (picture, told) in enumerate(column):
+        for down, (picture, note) in enumerate(column):
             axes = grid[down][across]
             axes.imshow(picture, interpolation="antialiased")
             axes.set_xticks([])
             axes.set_yticks([])
             for spine in axes.spines.values():
                 spine.set_visible(False)
-            axes.set_xlabel(told, fontsize=plots.SMALL - 1.5, color=plots.GREY, labelpad=1.5)
+            axes.set_xlabel(note, fontsize=plots.SMALL - 1.5, color=plots.GRAY, labelpad=1.5)
             if across == 0:
-                axes.set_ylabel(names[down], fontsize=plots.SIZE, color=plots.INK)
-    figure.supxlabel("below each: number of clusters, Rand index", fontsize=plots.SMALL, color=plots.GREY)
+                axes.set_ylabel(names[down], fontsize=plots.SIZE, color=plots.BLACK)
+    figure.supxlabel("below each: number of clusters, Rand index", fontsize=plots.SMALL, color=plots.GRAY)
     return plots.save(figure, path)
 
 
 def _column(example: Example, rows: list[Row], place: Path) -> list[tuple[NDArray[np.uint8], str]]:
-    """The pictures of one photograph from top to bottom, each with what is written below it."""
+    """Return the panels of one photograph from top to bottom, each with its caption."""
     image, people = example.image(), example.annotations()[0]
     column = [(image, example.name), (_painted(image, people), str(np.unique(people[people >= 0]).size))]
     for row in rows:
@@ -80,5 +79,5 @@ def _column(example: Example, rows: list[Row], place: Path) -> list[tuple[NDArra
 
 
 def _painted(image: NDArray[Any], labels: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """Mean colours with boundaries over them; white where nothing is labelled."""
-    return overlay(mean_colours(image, labels), np.maximum(labels, 0) + (labels < 0) * (int(labels.max()) + 1))
+    """Return mean colors with boundaries over them; white where unlabelled."""
+    return overlay(mean_colors(image, labels), np.maximum(labels, 0) + (labels < 0) * (int(labels.max()) + 1))

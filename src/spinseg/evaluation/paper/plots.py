@@ -1,7 +1,7 @@
-"""How all figures look, and how they reach the disk.
+"""The style of all figures, and writing of figures and tables.
 
-Matplotlib is not needed by the rest of the package: it is imported where it is used. Figures are objects of their own,
-without pyplot and without settings that outlast them.
+The rest of the package does not need Matplotlib, so it is imported inside functions. Figures are made without pyplot,
+which has global state.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Tell = Callable[[str], None]  # takes a line on how far the work has come
+ProgressCallback = Callable[[str], None]  # takes a line of text on the progress
 
-# Okabe & Ito's colours (Color Universal Design, 2008), which colour-blind readers can tell apart.
+# Okabe & Ito's colors (Color Universal Design, 2008), which color-blind readers can distinguish.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
-INK, GREY, PALE = "#222222", "#767676", "#DDDDDD"
+BLACK, GRAY, LIGHT_GRAY = "#222222", "#767676", "#DDDDDD"
 
 SIZE, SMALL = 10.0, 8.5  # points
 DPI = 200
 
 
-def need_matplotlib() -> None:
-    """None, or MissingExtra in one line: to be called before any work whose result is to be drawn."""
+def require_matplotlib() -> None:
+    """Raise MissingExtra if Matplotlib is not installed; to be called before the computations for a figure."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -36,13 +36,13 @@ def need_matplotlib() -> None:
 
 
 def new_figure(width: float, height: float, ratios: Sequence[float] = (1,)) -> "tuple[Figure, list[Axes]]":
-    """A white figure, in inches, with panels side by side whose widths have these ratios."""
+    """Return a figure of a size in inches, and its row of panels, with these ratios of widths."""
     figure, (panels,) = new_grid(width, height, 1, ratios)
     return figure, panels
 
 
 def new_grid(width: float, height: float, n_rows: int, ratios: Sequence[float]) -> "tuple[Figure, list[list[Axes]]]":
-    """A white figure, in inches, with rows of panels whose widths have these ratios."""
+    """Return a figure of a size in inches, and its rows of panels, with these ratios of widths."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -52,34 +52,34 @@ def new_grid(width: float, height: float, n_rows: int, ratios: Sequence[float]) 
     return figure, [list(row) for row in panels]
 
 
-def telling_rows(tell: Tell | None) -> Report | None:
-    """A function to call after each row of a comparison, which tells of it in a line; None where nobody listens."""
-    if tell is None:
+def row_reporter(progress: ProgressCallback | None) -> Report | None:
+    """Return a function that reports each row of a comparison to `progress`; None if that is None."""
+    if progress is None:
         return None
 
     def report(n_done: int, total: int, row: Row) -> None:
-        tell(f"{n_done}/{total} {row.image} {row.method}{f': {row.error}' if row.error else ''}")
+        progress(f"{n_done}/{total} {row.image} {row.method}{f': {row.error}' if row.error else ''}")
 
     return report
 
 
-def dress(axes: "Axes", x: str, y: str, title: str = "") -> None:
-    """Give axes their names, two spines and a faint grid across."""
-    axes.set_xlabel(x, fontsize=SIZE, color=INK)
-    axes.set_ylabel(y, fontsize=SIZE, color=INK)
+def style_axes(axes: "Axes", x: str, y: str, title: str = "") -> None:
+    """Set axis labels and a title, and draw two spines and a light horizontal grid."""
+    axes.set_xlabel(x, fontsize=SIZE, color=BLACK)
+    axes.set_ylabel(y, fontsize=SIZE, color=BLACK)
     if title:
-        axes.set_title(title, fontsize=SIZE, color=INK, loc="left")
-    axes.tick_params(labelsize=SMALL, color=GREY, labelcolor=INK, length=3, width=0.8)
+        axes.set_title(title, fontsize=SIZE, color=BLACK, loc="left")
+    axes.tick_params(labelsize=SMALL, color=GRAY, labelcolor=BLACK, length=3, width=0.8)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(GREY)
+        spine.set_color(GRAY)
         spine.set_linewidth(0.8)
-    axes.grid(axis="y", color=PALE, linewidth=0.6)
+    axes.grid(axis="y", color=LIGHT_GRAY, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
 def save(figure: "Figure", path: Path) -> Path:
-    """The path, where the figure is now a PNG file."""
+    """Write the figure as a PNG file; return the path."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = figure.canvas
@@ -90,7 +90,7 @@ def save(figure: "Figure", path: Path) -> Path:
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
-    """The path, where the rows are now a CSV file."""
+    """Write the rows as a CSV file; return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = table_bytes(header, rows)
     atomic_write(path, lambda file: file.write(content))

@@ -1,6 +1,5 @@
 """The paper's table: Rand index and number of clusters of mean shift, rdd-CRP and Potts-DP for four values of T_min."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -8,11 +7,11 @@ from typing import NamedTuple
 from spinseg.evaluation.benchmark import evaluate
 from spinseg.evaluation.comparison import spread
 from spinseg.evaluation.datasets import Example, bsds, labelme
-from spinseg.evaluation.methods import methods_named
+from spinseg.evaluation.methods import get_methods
 from spinseg.evaluation.paper import plots
-from spinseg.evaluation.summary import Summary, p_written, summarise
+from spinseg.evaluation.summary import Summary, format_p_value, summarize
 
-# The table's columns, and the same posteriors under a sampler that can split and merge: not in the paper.
+# The table's columns, and, not in the paper, the same posteriors sampled with splits and merges.
 COLUMNS = {
     "mean-shift": "MS",
     "rdd-crp": "rdd-CRP",
@@ -21,13 +20,15 @@ COLUMNS = {
     "potts-dp-min6": "$T_{min}=6$",
     "potts-dp-min9": "$T_{min}=9$",
 }
-MIXING = {name.replace("potts-dp", "potts-dp-auto"): told for name, told in COLUMNS.items() if "potts" in name}
-LIGHT = "rdd-crp-light"  # the count weight .02, at which it finds as many clusters as the paper says it does
-QUICK = {"LabelMe": 16, "Berkeley": 8}  # images
+AUTO_COLUMNS = {
+    name.replace("potts-dp", "potts-dp-auto"): heading for name, heading in COLUMNS.items() if "potts" in name
+}
+LIGHT_RDD_CRP = "rdd-crp-light"  # with the count weight .02 it finds as many clusters as in the paper
+N_QUICK = {"LabelMe": 16, "Berkeley": 8}  # images
 
 
 class Printed(NamedTuple):
-    """What the paper's table says of one method: median Rand index, p-value, median number of clusters."""
+    """A column of the paper's table: median Rand index, p-value, median number of clusters."""
 
     rand: float
     p_value: str
@@ -55,9 +56,9 @@ PAPER = {
 
 
 def berkeley(root: str | Path) -> list[Example]:
-    """200 photographs of BSDS300, as many as the paper took at random.
+    """Return 200 photographs of BSDS300, as many as the paper chose at random.
 
-    All 100 of test, and 100 of train that are not among those (every eighth) on which the count weight was calibrated.
+    They are all 100 of test, and 100 of train that were not used to calibrate the count weight (every eighth was).
     """
     return [*bsds(root, "test", edition="bsds300"), *bsds(root, "train", edition="bsds300")[1::2]]
 
@@ -66,27 +67,27 @@ DATASETS: dict[str, Callable[[str | Path], list[Example]]] = {"LabelMe": labelme
 
 
 def reproduce(
-    out: Path, root: Path, quick: bool = False, progress: plots.Tell | None = None, jobs: int | None = None
+    out: Path, root: Path, quick: bool = False, progress: plots.ProgressCallback | None = None, jobs: int | None = None
 ) -> list[Path]:
-    """The paths of the table as CSV and PNG, of all images or of a few; rows that `out` has are not computed again."""
-    plots.need_matplotlib()
-    methods = methods_named([*COLUMNS, *MIXING, LIGHT])
+    """Write table1.csv and table1.png to the folder `out`; return their paths. Existing rows are not recomputed."""
+    plots.require_matplotlib()
+    methods = get_methods([*COLUMNS, *AUTO_COLUMNS, LIGHT_RDD_CRP])
     lines: list[list[object]] = []
     blocks: list[list[str]] = []
     out.mkdir(parents=True, exist_ok=True)
     for name, read in DATASETS.items():
-        examples = spread(read(root), QUICK[name] if quick else None)
+        examples = spread(read(root), N_QUICK[name] if quick else None)
         place = out / f"table1-{name.lower()}.csv"
         rows = evaluate(
             examples,
             methods,
             place,
             dataset=name,
-            jobs=jobs or os.cpu_count() or 1,
-            report=plots.telling_rows(progress),
+            jobs=jobs,
+            report=plots.row_reporter(progress),
         )
-        of_paper = summarise([row for row in rows if row.method in COLUMNS])
-        of_others = {one.method: one for one in summarise([row for row in rows if row.method not in COLUMNS])}
+        of_paper = summarize([row for row in rows if row.method in COLUMNS])
+        of_others = {one.method: one for one in summarize([row for row in rows if row.method not in COLUMNS])}
         lines += [_cells(name, summary) for summary in (*of_paper, *of_others.values())]
         blocks += _block(name, of_paper, of_others)
     header = ["dataset", "printed_median_rand", "printed_p_value", "printed_median_clusters", *Summary._fields]
@@ -94,7 +95,7 @@ def reproduce(
 
 
 def draw(path: Path, lines: Sequence[Sequence[str]]) -> Path:
-    """The path, where the table is now a picture: what we found in ink, what the paper prints in grey."""
+    """Draw the table, our results in black and those of the paper in gray; return the path."""
     figure, (axes,) = plots.new_figure(9.0, 0.3 * len(lines) + 0.9)
     axes.set_axis_off()
     axes.set_xlim(0, 1)
@@ -105,19 +106,19 @@ def draw(path: Path, lines: Sequence[Sequence[str]]) -> Path:
         axes.text(x, -0.3, heading, ha="center", va="center", fontsize=plots.SIZE)
     for y, line in enumerate(lines):
         if line[0]:
-            axes.axhline(y + 0.15, color=plots.GREY, linewidth=0.8)
-        colour = plots.GREY if "paper" in line[1] else plots.INK
+            axes.axhline(y + 0.15, color=plots.GRAY, linewidth=0.8)
+        color = plots.GRAY if "paper" in line[1] else plots.BLACK
         for i, (x, cell) in enumerate(zip(places, line, strict=True)):
             align = "left" if i < 2 else "center"
-            shade = plots.INK if i == 0 else colour
+            shade = plots.BLACK if i == 0 else color
             axes.text(x, y + 0.6, cell, ha=align, va="center", fontsize=plots.SIZE, color=shade)
-    told = "* rdd-CRP with the count weight .02 in place of .09; Potts-DP with splits, merges and regroupings"
-    axes.text(0, len(lines) + 0.5, told, ha="left", va="center", fontsize=plots.SMALL, color=plots.GREY)
+    note = "* rdd-CRP with the count weight .02 in place of .09; Potts-DP with splits, merges and regroupings"
+    axes.text(0, len(lines) + 0.5, note, ha="left", va="center", fontsize=plots.SMALL, color=plots.GRAY)
     return plots.save(figure, path)
 
 
 def _cells(dataset: str, summary: Summary) -> list[object]:
-    """A line of the CSV: ours, with the paper's beside it where it has any; tests are among the paper's methods."""
+    """Return a row of the CSV: our results, and the paper's if it has any; p-values are among the paper's methods."""
     if summary.method not in COLUMNS:
         return [dataset, "", "", "", *("" if name == "p_value" else cell for name, cell in summary._asdict().items())]
     printed = PAPER[dataset][list(COLUMNS).index(summary.method)]
@@ -125,9 +126,9 @@ def _cells(dataset: str, summary: Summary) -> list[object]:
 
 
 def _block(dataset: str, of_paper: Sequence[Summary], others: dict[str, Summary]) -> list[list[str]]:
-    """The lines of one dataset as they are drawn: the paper's figures, ours, and ours where something is changed."""
+    """Return the drawn rows of one dataset: the paper's results, ours, and ours with changed settings."""
     printed = PAPER[dataset]
-    changed = ["", LIGHT, *MIXING]
+    changed = ["", LIGHT_RDD_CRP, *AUTO_COLUMNS]
     rands = [f"{others[name].median_rand:.4f}" if name else "" for name in changed]
     clusters = [f"{others[name].median_clusters:g}" if name else "" for name in changed]
     return [
@@ -135,7 +136,7 @@ def _block(dataset: str, of_paper: Sequence[Summary], others: dict[str, Summary]
         ["", "median Rand", *(f"{one.median_rand:.4f}" for one in of_paper)],
         ["", "changed as below *", *rands],
         ["", "p, paper", *(one.p_value for one in printed)],
-        ["", "p", *(p_written(one.p_value) for one in of_paper)],
+        ["", "p", *(format_p_value(one.p_value) for one in of_paper)],
         ["", "median clusters, paper", *(f"{one.clusters}" for one in printed)],
         ["", "median clusters", *(f"{one.median_clusters:g}" for one in of_paper)],
         ["", "changed as below *", *clusters],

@@ -1,1 +1,1 @@
-"""The evidence of a boundary between neighbouring sites of a photograph."""
+"""Evidence of boundaries between adjacent sites of a photograph."""

@@ -1,4 +1,4 @@
-"""The compiled part of filtering. Inputs are assumed valid, and everything written to is passed in."""
+"""Compiled loops of filters and cues. Inputs are assumed valid; outputs and scratch arrays are passed in."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from spinseg._compiled import jit
 
 @jit
 def filter_maps(maps, across, down, columns, rows, padded, middle, out):  # type: ignore[no-untyped-def]
-    """Every map correlated with `across` along its rows, and with `down` along its columns.
+    """Correlate every map with `across` along rows and with `down` along columns.
 
-    `columns` and `rows` say which pixel stands at each place of a row or column that is continued past its ends.
+    `columns` and `rows` are the indices of the pixels of a row and of a column that is padded at both ends.
     """
     n_maps, height, width = maps.shape
     for m in range(n_maps):
@@ -34,8 +34,8 @@ def filter_maps(maps, across, down, columns, rows, padded, middle, out):  # type
 
 
 @jit
-def strongest_change(dx, dy, cosines, sines, total, out):  # type: ignore[no-untyped-def]
-    """max over directions of 1/2 sum over maps of |cos dx + sin dy|, for each pixel."""
+def max_oriented_gradient(dx, dy, cosines, sines, total, out):  # type: ignore[no-untyped-def]
+    """Compute max over directions of 1/2 sum over maps of |cos dx + sin dy| for each pixel."""
     n_maps, height, width = dx.shape
     for y in range(height):
         for x in range(width):
@@ -53,11 +53,11 @@ def strongest_change(dx, dy, cosines, sines, total, out):  # type: ignore[no-unt
 
 
 @jit
-def step_across_edges(dx, dy, size, width, first, second, edge, direction, squared, out):  # type: ignore[no-untyped-def]
-    """Sum over the pixel pairs of each edge of the larger of the two steps in the edge's direction.
+def add_gradients_across_edges(dx, dy, stride, width, first, second, edge, direction, squared, out):  # type: ignore[no-untyped-def]
+    """Add, for each pair of pixels across an edge, the larger of their two gradients in the edge's direction.
 
-    A step is 1/2 sum over maps of |cos dx + sin dy|, or the root of the sum of squares. The maps have one pixel for
-    `size` x `size` of the picture. An edge of direction (0, 0) is crossed from each pixel to the other of its pair.
+    A gradient is 1/2 sum over maps of |cos dx + sin dy|, or the root of the sum of squares if `squared`. One pixel of
+    the maps covers `stride` x `stride` pixels of the image. If an edge's direction is (0, 0), each pair has its own.
     """
     n_maps = dx.shape[0]
     for p in range(edge.size):
@@ -69,8 +69,8 @@ def step_across_edges(dx, dy, size, width, first, second, edge, direction, squar
             else:
                 s = np.float32(1)
         largest = np.float32(0)
-        for place in (first[p], second[p]):
-            y, x = place // width // size, place % width // size
+        for pixel in (first[p], second[p]):
+            y, x = pixel // width // stride, pixel % width // stride
             total = np.float32(0)
             for m in range(n_maps):
                 value = c * dx[m, y, x] + s * dy[m, y, x]

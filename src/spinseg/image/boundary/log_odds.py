@@ -1,4 +1,4 @@
-"""Log-odds of a boundary between touching sites, and the couplings they give."""
+"""Log-odds of a boundary between adjacent sites, and couplings computed from them."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,32 +9,30 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from spinseg.image.adjacency import RegionAdjacency, edge_means
-from spinseg.image.boundary.cues import REACH, SiteLooks, chi_square, edge_cues, neighbours
+from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, color_similarity, edge_cues, edge_distance
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.maps import BoundaryMaps
-from spinseg.image.features import gradient, site_means
+from spinseg.image.features import gradient_magnitude, site_means
 from spinseg.image.picture import Picture
 
-Cues = dict[str, NDArray[np.float64]]
-
-KINDS = ("colour", "grey")  # of photographs, each with weights of its own
-HARDLY = 3.0  # CIELAB units
+KINDS = ("colour", "grey")  # of photographs, with separate weights
+MAX_GRAY_CHROMA = 3.0  # CIELAB units: sum of the standard deviations of a and b, below which an image counts as grey
 
 
 @dataclass(frozen=True, eq=False)
 class BoundaryWeights:
-    """From the cues of an edge of a photograph to the log-odds that people draw a boundary along it.
+    """Weights that turn the cues of an edge into the log-odds that people draw a boundary along it.
 
-    First log-odds are linear in the cues of `edge_cues`. From them come those of `grouping_cues`, and from all cues x,
-    each less its mean and over its standard deviation, c + u.x + v.tanh(A x + a). `python -m benchmarks boundaries`
-    fits both to the training photographs of BSDS300, and says how good they are on photographs held out.
+    First log-odds are linear in the standardised cues of `edge_cues`. From them `grouping_cues` are computed, and the
+    log-odds from all standardised cues x are c + u.x + v.tanh(A x + a). `python -m benchmarks boundaries` fits both
+    stages to the training photographs of BSDS300 and evaluates them on photographs held out.
 
     Attributes
     ----------
     mean, deviation : (n_cues,) array
-        Of all cues; those of `edge_cues` come first.
+        Mean and standard deviation of all cues; those of `edge_cues` come first.
     first : (1 + n_edge_cues,) array
-        The constant and the weights of the first log-odds.
+        Constant and weights of the first log-odds.
     constant, direct, hidden, bias, output : c, u (n_cues,), A (n_hidden, n_cues), a (n_hidden,), v (n_hidden,)
     """
 
@@ -50,25 +48,25 @@ class BoundaryWeights:
     @classmethod
     @lru_cache
     def fitted(cls, kind: str) -> "BoundaryWeights":
-        """The weights that come with the package, for one of `KINDS` of pictures."""
+        """Return the weights that come with the package, for one of `KINDS` of photographs."""
         with files("spinseg.image").joinpath("data/boundary_weights.npz").open("rb") as file, np.load(file) as stored:
             names = [name for name in stored.files if name.startswith(f"{kind} ")]
             return cls(**{name.removeprefix(f"{kind} "): stored[name] for name in names})
 
     def first_log_odds(self, local: Cues) -> NDArray[np.float64]:
-        """From the surroundings of each edge alone."""
-        return self.first[0] + self._standard(local) @ self.first[1:]
+        """Return the log-odds from the cues of `edge_cues` alone, (n_edges,)."""
+        return self.first[0] + self._standardize(local) @ self.first[1:]
 
     def log_odds(self, cues: Cues) -> NDArray[np.float64]:
-        """From all cues."""
-        return self.of_standard(self._standard(cues))
+        """Return the log-odds from all cues, (n_edges,)."""
+        return self.log_odds_of_standardized(self._standardize(cues))
 
-    def of_standard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """From all cues less their mean and over their deviation, (n_edges, n_cues)."""
+    def log_odds_of_standardized(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return c + u.x + v.tanh(A x + a) for standardised cues x, (n_edges, n_cues)."""
         return self.constant + x @ self.direct + np.tanh(x @ self.hidden.T + self.bias) @ self.output
 
-    def _standard(self, cues: Cues) -> NDArray[np.float64]:
-        """The first of all cues, (n_edges, n_given), with mean 0 and standard deviation 1 over the photographs."""
+    def _standardize(self, cues: Cues) -> NDArray[np.float64]:
+        """Return (cue - mean) / deviation of the given cues, which are the first of all, (n_edges, n_given)."""
         table = np.stack(list(cues.values()), axis=1)
         count = table.shape[1]
         return (table - self.mean[:count]) / self.deviation[:count]
@@ -81,70 +79,72 @@ def boundary_log_odds(
     counts: sparse.csr_array,
     maps: BoundaryMaps,
 ) -> NDArray[np.float64]:
-    """Log-odds that people draw a boundary between the two sites of each edge of a photograph, (n_edges,).
+    """Return the log-odds that people draw a boundary between the two sites of each edge, (n_edges,).
 
-    `counts` of colour words, (n_sites, n_words).
+    The picture is a photograph; `counts`, (n_sites, n_words), are histograms of colour words.
     """
-    weights = BoundaryWeights.fitted("grey" if is_grey(picture) else "colour")
-    looks = SiteLooks.of(picture, sites, counts, maps)
-    local = edge_cues(looks, sites, adjacency, maps)
-    return weights.log_odds(local | grouping_cues(weights.first_log_odds(local), looks, adjacency))
+    weights = BoundaryWeights.fitted("grey" if is_gray(picture) else "colour")
+    statistics = SiteStatistics.of(picture, sites, counts, maps)
+    local = edge_cues(statistics, sites, adjacency, maps)
+    return weights.log_odds(local | grouping_cues(weights.first_log_odds(local), statistics, adjacency))
 
 
-def is_grey(picture: Picture) -> bool:
-    """Whether a picture of three channels has one hue or none: its chroma hardly varies."""
-    chroma = picture.colours[..., 1:].reshape(-1, 2)
-    return hardly_varies(chroma.std(axis=0, dtype=np.float64))
+def is_gray(picture: Picture) -> bool:
+    """Return whether the chroma of a picture of three channels is nearly constant: it has one hue or none."""
+    chroma = picture.colors[..., 1:].reshape(-1, 2)
+    return is_gray_chroma(chroma.std(axis=0, dtype=np.float64))
 
 
-def hardly_varies(deviation: NDArray[np.float64]) -> bool:
-    """Whether chroma of such standard deviations is that of a grey picture."""
-    return bool(deviation.sum() < HARDLY)
+def is_gray_chroma(deviation: NDArray[np.float64]) -> bool:
+    """Return whether such standard deviations of a and b (CIELAB) are those of a grey picture."""
+    return bool(deviation.sum() < MAX_GRAY_CHROMA)
 
 
-# Three cues that any picture has, volumes and other channels than colour too. The constant and a weight for each are a
-# logistic regression on training photographs of BSDS300 (`python -m benchmarks boundaries` at c2dd511), the log-odds
-# made 0.76 times as large and 0.2 larger, at which the couplings of photographs are those that suited them there.
+# The plain model has three cues that exist for any picture, also for volumes and for channels other than colour. Its
+# constant and weights are a logistic regression on training photographs of BSDS300 (`python -m benchmarks boundaries`
+# at c2dd511), then scaled by 0.76 and shifted by 0.2, so that the couplings of photographs suit them there.
 PLAIN_LOG_ODDS = (-2.893, -0.038, 0.524, 2.926)
-SLOPE_SCALE = 2.0  # pixels
+GRADIENT_SCALE = 2.0  # pixels
 
 
 def plain_log_odds(
     picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
 ) -> NDArray[np.float64]:
-    """Evidence of a boundary in a picture of any kind, (n_edges,)."""
-    return log_odds_of_plain(plain_cues(picture, sites, adjacency, counts))
+    """Return the log-odds of a boundary along each edge of a picture of any kind, (n_edges,)."""
+    return weigh_plain_cues(plain_cues(picture, sites, adjacency, counts))
 
 
-def log_odds_of_plain(cues: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Evidence of a boundary from the three cues of each edge."""
+def weigh_plain_cues(cues: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log-odds of a boundary from the three plain cues of each edge, (n_edges, 3)."""
     return PLAIN_LOG_ODDS[0] + cues @ PLAIN_LOG_ODDS[1:]
 
 
 def plain_cues(
     picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
 ) -> NDArray[np.float64]:
-    """The three cues of each edge, (n_edges, 3)."""
+    """Return the three plain cues of each edge, (n_edges, 3), from a picture."""
     edges = adjacency.graph.edges
-    slope = edge_means(sites, edges, gradient(picture.colours, SLOPE_SCALE))
-    return plain_cues_of(site_means(picture.colours, sites), slope, counts, edges)
+    gradient = edge_means(sites, edges, gradient_magnitude(picture.colors, GRADIENT_SCALE))
+    return plain_cues_from(site_means(picture.colors, sites), gradient, counts, edges)
 
 
-def plain_cues_of(
-    means: NDArray[np.float64], slope: NDArray[np.float64], counts: sparse.csr_array, edges: NDArray[np.int32]
+def plain_cues_from(
+    means: NDArray[np.float64], gradient: NDArray[np.float64], counts: sparse.csr_array, edges: NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """The root of the distance between the mean colours of the two sites of each edge; the root of the slope, the mean
-    colour gradient at SLOPE_SCALE along the common boundary; and the chi-square distance of the colour words around
-    them, (n_edges, 3).
+    """Return the three plain cues of each edge, (n_edges, 3), from statistics of sites and edges.
+
+    They are the root of the distance between the two sites' mean colours, the root of the mean colour gradient (at
+    GRADIENT_SCALE) along the common boundary, and the chi-square distance between the histograms of colour words, each
+    pooled with those of similar neighbours.
     """
-    difference = np.linalg.norm(means[edges[:, 0]] - means[edges[:, 1]], axis=1)
-    near = neighbours(edges, np.exp(-difference / REACH), counts.shape[0])
-    around = counts.astype(np.float64) + near @ counts.astype(np.float64)
-    return np.stack([np.sqrt(difference), np.sqrt(slope), chi_square(around, edges)], axis=1)
+    distance = edge_distance(means, edges)
+    similarity = color_similarity(distance, edges, counts.shape[0])
+    pooled = counts.astype(np.float64) + similarity @ counts.astype(np.float64)
+    return np.stack([np.sqrt(distance), np.sqrt(gradient), chi_square(pooled, edges)], axis=1)
 
 
 def signed_couplings(
     log_odds: NDArray[np.float64], boundary_length: NDArray[np.int32], strength: float, threshold: float
 ) -> NDArray[np.float64]:
-    """beta_ij = strength * boundary_length * (threshold - log_odds): together below the threshold, apart above it."""
+    """Return beta_ij = strength * boundary_length * (threshold - log_odds): attractive below the threshold."""
     return strength * boundary_length * (threshold - log_odds)

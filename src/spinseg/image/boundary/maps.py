@@ -1,8 +1,8 @@
-"""What every pixel of a photograph says of boundaries: steps of colour, and of histograms around it, at several scales.
+"""Gradients of colour and of local histograms at every pixel of a photograph, at several scales.
 
 After Martin, Fowlkes and Malik, Learning to detect natural image boundaries using local brightness, color, and texture
-cues, PAMI 2004, :DOI:`10.1109/TPAMI.2004.1273918`, with smooth windows, whose steps in all directions follow from two,
-instead of half-discs.
+cues, PAMI 2004, :DOI:`10.1109/TPAMI.2004.1273918`, with Gaussian derivatives instead of half-discs: the gradient in any
+direction follows from two.
 """
 
 from typing import NamedTuple
@@ -11,104 +11,105 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.image.boundary.filters import (
+    Gradient,
     Maps,
-    Steps,
-    curvature,
-    doubled,
-    filtered,
+    double,
+    filter_separable,
     gaussian,
-    halved,
-    slope,
-    steepest_step,
-    steps,
-    strongest_change,
+    gaussian_d1,
+    gaussian_d2,
+    gaussian_gradient,
+    halve,
+    max_oriented_gradient,
+    structure_tensor_norm,
 )
-from spinseg.image.features import k_means, nearest
+from spinseg.image.features import k_means, nearest_center
 from spinseg.image.picture import Picture
 
 N_TEXTONS = 24
-N_SAMPLED = 2_000  # pixels that textons are fitted to
-FAINT = np.float32(0.3)  # CIELAB units: responses count by their logarithm above it
+N_TEXTON_SAMPLES = 2_000  # pixels that textons are fitted to
+RESPONSE_SCALE = np.float32(0.3)  # CIELAB units: filter responses r are compressed to log(1 + |r| / RESPONSE_SCALE)
 
 
 class BoundaryMaps(NamedTuple):
-    """Maps of a photograph, by name; scales are in its pixels.
+    """Maps of a photograph; scales are in its pixels.
 
     Attributes
     ----------
-    colour : dict of Steps
-        Of CIELAB, at scales 1, 2 and 4.
-    histogram : dict of Steps
-        Of the shares of lightness ("L"), chroma ("C") and textons ("T") around a pixel, at scales 3, 6 and 12.
+    color : dict of Gradient
+        Gradients of CIELAB at scales 1, 2 and 4: "g1", "g2", "g4".
+    histogram : dict of Gradient
+        Gradients of the local histograms of lightness ("L"), chroma ("C") and textons ("T") at scales 3, 6 and 12.
     relief : (height, width) array
-        How strong a boundary at each pixel would be: what the watershed floods.
+        Strength of a boundary at each pixel; the watershed floods it.
     textons : (height, width) array
-        Which of `N_TEXTONS` kinds of texture a pixel has.
+        Texton of each pixel, 0..N_TEXTONS - 1.
     responses : (height, width, 15) array
-        Of the filters that textons are made from, in absolute value: five at each of scales 1, 2 and 4.
+        Absolute responses of the filters that textons are clusters of: five at each of scales 1, 2 and 4.
     """
 
-    colour: dict[str, Steps]
-    histogram: dict[str, Steps]
+    color: dict[str, Gradient]
+    histogram: dict[str, Gradient]
     relief: NDArray[np.float32]
     textons: NDArray[np.int32]
     responses: NDArray[np.float32]
 
     @property
     def energies(self) -> NDArray[np.float32]:
-        """How strong texture is at each of the three scales, (height, width, 3)."""
+        """Root mean square of the responses at each of the three scales, (height, width, 3)."""
         height, width, _ = self.responses.shape
         return np.sqrt(np.square(self.responses).reshape(height, width, 3, 5).mean(axis=-1))
 
 
 def boundary_maps(picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps:
-    """The maps of a photograph: of two axes and three channels. What is not inside has no say in the textons."""
-    lab = np.ascontiguousarray(np.moveaxis(picture.colours, -1, 0))
-    lab2 = halved(lab)
-    colour = {"g1": steps(lab, 1.0), "g2": steps(lab, 2.0), "g4": steps(lab2, 2.0, size=2)}
-
+    """Return the maps of a photograph (two axes, three channels); textons are fitted to pixels inside only."""
+    lab = np.ascontiguousarray(np.moveaxis(picture.colors, -1, 0))
+    lab2 = halve(lab)
+    color = {"g1": gaussian_gradient(lab, 1.0), "g2": gaussian_gradient(lab, 2.0)}
+    color["g4"] = gaussian_gradient(lab2, 2.0, stride=2)
     responses = filter_responses(lab[:1], lab2[:1])
     textons = _textons(responses, inside)
-    soft_lightness = filtered(lab[:1], gaussian(0.7), gaussian(0.7))[0]
-    lightness = halved(_shares(soft_lightness, 0, 100, 13))
-    chroma = halved(np.concatenate([_shares(channel, -60, 60, 17) for channel in lab[1:]]))
+    smooth_lightness = filter_separable(lab[:1], gaussian(0.7), gaussian(0.7))[0]
+    lightness = halve(_soft_bins(smooth_lightness, 0, 100, 13))
+    chroma = halve(np.concatenate([_soft_bins(channel, -60, 60, 17) for channel in lab[1:]]))
     texture = (textons == np.arange(N_TEXTONS)[:, None, None]).astype(np.float32)
-    histogram = {"L3": steps(lightness, 1.5, size=2), "C3": steps(chroma, 1.5, size=2)}
-    for name, shares in (("L", lightness), ("C", chroma), ("T", texture)):
-        histogram |= {f"{name}6": steps(shares, 3.0, size=2), f"{name}12": steps(halved(shares), 3.0, size=4)}
+    histogram = {"L3": gaussian_gradient(lightness, 1.5, stride=2), "C3": gaussian_gradient(chroma, 1.5, stride=2)}
+    for name, bins in (("L", lightness), ("C", chroma), ("T", texture)):
+        histogram[f"{name}6"] = gaussian_gradient(bins, 3.0, stride=2)
+        histogram[f"{name}12"] = gaussian_gradient(halve(bins), 3.0, stride=4)
 
-    changes = {name: strongest_change(histogram[name]) for name in ("L3", "C3", "C6", "T6")}
-    coarse = changes["L3"] + 1.5 * changes["C3"] + 0.5 * changes["C6"] + 0.5 * changes["T6"]
     shape = picture.shape
-    fine = (steepest_step(colour["g1"]) + steepest_step(colour["g2"])) / 20
-    # Without the blur, blocks of four equal pixels would lead the watershed along their sides.
-    relief = fine + filtered(doubled(coarse, shape)[None], gaussian(0.7), gaussian(0.7))[0]
-    return BoundaryMaps(colour, histogram, relief, doubled(textons, shape), doubled(np.abs(responses), shape))
+    strength = {name: max_oriented_gradient(histogram[name]) for name in ("L3", "C3", "C6", "T6")}
+    coarse = strength["L3"] + 1.5 * strength["C3"] + 0.5 * strength["C6"] + 0.5 * strength["T6"]
+    fine = (structure_tensor_norm(color["g1"]) + structure_tensor_norm(color["g2"])) / 20
+    # Without the blur the watershed would follow the sides of blocks of four equal pixels.
+    relief = fine + filter_separable(double(coarse, shape)[None], gaussian(0.7), gaussian(0.7))[0]
+    return BoundaryMaps(color, histogram, relief, double(textons, shape), double(np.abs(responses), shape))
 
 
 def filter_responses(lightness: Maps, half_lightness: Maps) -> NDArray[np.float32]:
-    """First and second derivatives of lightness at scales 1, 2 and 4, compressed, at half size, (h, w, 15)."""
+    """Return compressed first and second derivatives of lightness at scales 1, 2 and 4, at half size, (h, w, 15)."""
     found = []
     for maps, scale, stride in ((lightness, 1.0, 2), (lightness, 2.0, 2), (half_lightness, 2.0, 1)):
-        smooth, first, second = gaussian(scale), slope(scale), curvature(scale)
-        for across, down in ((first, smooth), (smooth, first), (second, smooth), (smooth, second), (first, first)):
-            found.append(filtered(maps, across, down)[0, ::stride, ::stride])
+        smooth, d1, d2 = gaussian(scale), gaussian_d1(scale), gaussian_d2(scale)
+        for across, down in ((d1, smooth), (smooth, d1), (d2, smooth), (smooth, d2), (d1, d1)):
+            found.append(filter_separable(maps, across, down)[0, ::stride, ::stride])
     responses = np.stack(found, axis=-1)
-    return np.sign(responses) * np.log1p(np.abs(responses) / FAINT)
+    return np.sign(responses) * np.log1p(np.abs(responses) / RESPONSE_SCALE)
 
 
 def _textons(responses: NDArray[np.float32], inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
-    """The nearest of `N_TEXTONS` typical responses of this picture, for every pixel (always the same ones)."""
+    """Return for every pixel the nearest of `N_TEXTONS` centres of responses, by k-means with a fixed seed."""
     points = responses.reshape(-1, responses.shape[-1])
-    seen = points if inside is None or not inside[::2, ::2].any() else responses[inside[::2, ::2]]
+    candidates = points if inside is None or not inside[::2, ::2].any() else responses[inside[::2, ::2]]
     rng = np.random.default_rng(0)
-    sample = seen[rng.choice(len(seen), min(N_SAMPLED, len(seen)), replace=False)]
-    return nearest(points, k_means(sample, N_TEXTONS, rng)).reshape(responses.shape[:-1])
+    sample = candidates[rng.choice(len(candidates), min(N_TEXTON_SAMPLES, len(candidates)), replace=False)]
+    return nearest_center(points, k_means(sample, N_TEXTONS, rng)).reshape(responses.shape[:-1])
 
 
-def _shares(channel: NDArray[np.float32], low: float, high: float, n_bins: int) -> Maps:
-    """How much of a pixel's value lies in each bin, the nearest two sharing it; bins that are met nowhere left out."""
-    place = np.clip((channel - low) * np.float32((n_bins - 1) / (high - low)), 0, n_bins - 1)
-    below = np.bincount(place.ravel().astype(np.int32), minlength=n_bins) > 0
-    met = np.flatnonzero(below | np.append(False, below[:-1])).astype(np.float32)
-    return np.maximum(0, 1 - np.abs(place - met[:, None, None]))
+def _soft_bins(channel: NDArray[np.float32], low: float, high: float, n_bins: int) -> Maps:
+    """Return the weight of each pixel in each histogram bin, interpolated linearly; bins without weight are omitted."""
+    position = np.clip((channel - low) * np.float32((n_bins - 1) / (high - low)), 0, n_bins - 1)
+    is_lower = np.bincount(position.ravel().astype(np.int32), minlength=n_bins) > 0
+    used = np.flatnonzero(is_lower | np.append(False, is_lower[:-1])).astype(np.float32)
+    return np.maximum(0, 1 - np.abs(position - used[:, None, None]))

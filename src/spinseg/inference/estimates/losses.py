@@ -1,4 +1,4 @@
-"""How far partitions lie apart: expected losses and credible balls."""
+"""Distances between partitions: expected losses and credible balls."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import check_choice, check_real, invalid
-from spinseg.inference.estimates.pairs import count_clusters, flat_draws
+from spinseg.inference.contingency import ContingencyTable, Counts, contingency_table
+from spinseg.inference.estimates.pairs import count_clusters, flatten_draws
 
-Counts = NDArray[np.int64]
 METRICS = ("vi", "binder")
-SAME = 1e-9  # distances closer than this differ by rounding only
+ROUNDING_ERROR = 1e-9  # distances that differ by less are taken as equal
 
 
 def expected_vi(labels: ArrayLike, candidate: ArrayLike) -> float:
-    """Mean variation of information between a partition and the draws, in bits.
+    """Return the mean variation of information between a partition and the draws, in bits.
 
     VI = (sum of f(n_k) + sum of f(m_j) - 2 sum of f(n_kj)) / n, f(x) = x log2 x, with n_k sites in cluster k of the
     candidate, m_j in cluster j of the draw and n_kj in both.
@@ -36,16 +36,16 @@ def expected_vi(labels: ArrayLike, candidate: ArrayLike) -> float:
     >>> expected_vi([[0, 0, 1, 1], [0, 0, 0, 0]], [0, 0, 1, 1])
     0.5
     """
-    return float(_vi(flat_draws(labels), candidate).mean())
+    return float(_vi(flatten_draws(labels), candidate).mean())
 
 
 def expected_binder(
     labels: ArrayLike, candidate: ArrayLike, *, cost_apart: float = 1.0, cost_together: float = 1.0
 ) -> float:
-    """Mean of Binder's loss between a partition and the draws, per pair of sites.
+    """Return the mean of Binder's loss between a partition and the draws, per pair of sites.
 
-    cost_apart (pairs that the draw joins and the candidate parts) + cost_together (pairs that the candidate joins and
-    the draw parts), over n (n - 1) / 2. With equal costs of 1 it is one less the Rand index.
+    cost_apart (pairs together in the draw and apart in the candidate) + cost_together (pairs apart in the draw and
+    together in the candidate), over n (n - 1) / 2. With both costs 1 it is one minus the Rand index.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def expected_binder(
         Draws, such as `Chains.labels`.
     candidate : (n_sites,) array of int
     cost_apart, cost_together : float
-        What it costs to part two sites that belong together, and to join two that belong apart.
+        The cost of separating two sites that belong together, and of joining two that do not.
 
     References
     ----------
@@ -65,24 +65,24 @@ def expected_binder(
     0.3333333333333333
     """
     apart, together = check_real("cost_apart", cost_apart, above=0), check_real("cost_together", cost_together, above=0)
-    return float(_binder(flat_draws(labels), candidate, apart, together).mean())
+    return float(_binder(flatten_draws(labels), candidate, apart, together).mean())
 
 
 @dataclass(frozen=True, eq=False)
 class CredibleBall:
-    """The partitions within `radius` of `centre`, and the draws at its bounds.
+    """The partitions within `radius` of `centre`, and the draws at the bounds of this ball.
 
     Attributes
     ----------
     centre : (n_sites,) int32
     radius : float
-        The least one within which the share `level` of the draws lies.
+        The smallest radius such that the fraction `level` of the draws is in the ball.
     horizontal : (any, n_sites) int32
-        The draws in the ball that lie farthest from its centre.
+        The draws in the ball that are farthest from its centre.
     upper : (any, n_sites) int32
-        Those with the fewest clusters in the ball, and of these the farthest.
+        Of the draws in the ball with the fewest clusters, those farthest from its centre.
     lower : (any, n_sites) int32
-        Those with the most clusters in the ball, and of these the farthest.
+        Of the draws in the ball with the most clusters, those farthest from its centre.
     level : float
     metric : str
     """
@@ -97,18 +97,18 @@ class CredibleBall:
 
 
 def credible_ball(labels: ArrayLike, centre: ArrayLike, *, level: float = 0.95, metric: str = "vi") -> CredibleBall:
-    """The smallest ball around a partition that holds the share `level` of the draws, with its bounds.
+    """Return the smallest ball around a partition that contains the fraction `level` of the draws.
 
     Parameters
     ----------
     labels : (.., n_sites) array of int
         Draws, such as `Chains.labels`.
     centre : (n_sites,) array of int
-        A point estimate, such as that of `minimum_vi`.
+        A point estimate, such as that of `minimize_vi`.
     level : float
         Above 0, at most 1.
     metric : {"vi", "binder"}
-        Variation of information in bits, or the share of pairs of sites that are together in one partition only.
+        Variation of information in bits, or the fraction of pairs of sites that are together in one partition only.
 
     References
     ----------
@@ -123,17 +123,17 @@ def credible_ball(labels: ArrayLike, centre: ArrayLike, *, level: float = 0.95, 
     check_choice("metric", metric, METRICS)
     if check_real("level", level, above=0) > 1:
         invalid("level", "be at most 1", level)
-    draws = flat_draws(labels)
+    draws = flatten_draws(labels)
     centre = _validation.labels("centre", centre, draws.shape[1])
     distance = _vi(draws, centre) if metric == "vi" else _binder(draws, centre, 1.0, 1.0)
-    # A product such as 0.95 * 20 may come out just above the whole number that it is.
-    radius = np.sort(distance)[int(np.ceil(level * len(draws) - SAME)) - 1]
-    inside = np.flatnonzero(distance <= radius + SAME)
+    # In floating point 0.95 * 20 is slightly above 19.
+    radius = np.sort(distance)[int(np.ceil(level * len(draws) - ROUNDING_ERROR)) - 1]
+    inside = np.flatnonzero(distance <= radius + ROUNDING_ERROR)
     n_clusters = count_clusters(draws[inside])
 
-    def farthest(among: NDArray[np.intp]) -> NDArray[np.int32]:
-        """The different partitions at the largest distance among these draws."""
-        far = among[distance[among] >= distance[among].max() - SAME]
+    def farthest(candidates: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Return the distinct partitions at the largest distance among these draws."""
+        far = candidates[distance[candidates] >= distance[candidates].max() - ROUNDING_ERROR]
         return np.unique([_validation.labels("labels", draws[d], draws.shape[1]) for d in far], axis=0)
 
     return CredibleBall(
@@ -148,36 +148,33 @@ def credible_ball(labels: ArrayLike, centre: ArrayLike, *, level: float = 0.95, 
 
 
 def _vi(draws: NDArray[np.int32], candidate: ArrayLike) -> NDArray[np.float64]:
-    """Variation of information between a partition and each draw."""
+    """Return the variation of information between a partition and each draw."""
 
     def f(counts: Counts) -> float:
         return float(counts @ np.log2(counts))
 
-    tables = _contingency(draws, candidate)
-    return np.array([max(f(n_k) + f(m_j) - 2 * f(n_kj), 0.0) for n_k, m_j, n_kj in tables]) / draws.shape[1]
+    tables = _tables(draws, candidate)
+    return np.array([max(f(t.row_sizes) + f(t.column_sizes) - 2 * f(t.shared), 0.0) for t in tables]) / draws.shape[1]
 
 
 def _binder(
     draws: NDArray[np.int32], candidate: ArrayLike, cost_apart: float, cost_together: float
 ) -> NDArray[np.float64]:
-    """Binder's loss between a partition and each draw."""
+    """Return Binder's loss between a partition and each draw."""
 
     def pairs(counts: Counts) -> int:
         return int(counts @ (counts - 1)) // 2
 
     losses = []
-    for n_k, m_j, n_kj in _contingency(draws, candidate):
-        both = pairs(n_kj)
-        losses.append(cost_apart * (pairs(m_j) - both) + cost_together * (pairs(n_k) - both))
+    for table in _tables(draws, candidate):
+        both = pairs(table.shared)
+        losses.append(cost_apart * (pairs(table.column_sizes) - both) + cost_together * (pairs(table.row_sizes) - both))
     n_sites = draws.shape[1]
-    return np.array(losses) / max(n_sites * (n_sites - 1) / 2, 1)  # one site alone has no pair
+    return np.array(losses) / max(n_sites * (n_sites - 1) / 2, 1)  # a single site has no pairs
 
 
-def _contingency(draws: NDArray[np.int32], candidate: ArrayLike) -> Iterator[tuple[Counts, Counts, Counts]]:
-    """For each draw the sizes of the candidate's clusters, of the draw's, and of what they share where it is not 0."""
-    z = _validation.labels("candidate", candidate, draws.shape[1]).astype(np.int64)
-    n_k = np.bincount(z)
+def _tables(draws: NDArray[np.int32], candidate: ArrayLike) -> Iterator[ContingencyTable]:
+    """Yield the table of each draw: rows are clusters of the candidate, columns those of the draw."""
+    z = _validation.labels("candidate", candidate, draws.shape[1])
     for draw in draws:
-        _, w, m_j = np.unique(draw, return_inverse=True, return_counts=True)
-        _, n_kj = np.unique(z * m_j.size + w, return_counts=True)
-        yield n_k, m_j, n_kj
+        yield contingency_table(z, np.unique(draw, return_inverse=True)[1])

@@ -2,29 +2,68 @@
 
 import numpy as np
 
+from spinseg._bundle import Bundle
 from spinseg._compiled import internal, jit
 from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
 
 
+class Merging(Bundle):
+    """The clusters of an agglomeration, n at first, and the posterior that decides which of them merge."""
+
+    table: np.ndarray  # as in Target, with the five that follow
+    table_start: np.ndarray
+    bin_prior: np.ndarray
+    block: np.ndarray
+    parameter: np.ndarray
+    log_v: np.ndarray
+    log_w: np.ndarray  # Target.proposal_log_w: size limits are checked after merging
+    work: np.ndarray  # float64; scratch for a Cholesky factor
+    counts: np.ndarray  # (n, D) int32; summed counts of each cluster
+    total: np.ndarray  # (n, S) float64; its summed statistics
+    joined: np.ndarray  # (S,) float64; scratch
+    own: np.ndarray  # (n,) float64; its log marginal
+    size: np.ndarray  # (n,) int64; its sites
+
+
 @internal
-def merged_log_marginal(likelihood, counts, total, joined, a, b):
-    """log p(y) of clusters a and b together; of one alone where b = a. Rows of `counts` and `total` are clusters."""
-    table, table_start, law, block, parameter, work = likelihood
+def merged_log_marginal(merging, a, b):
+    """log p(y) of clusters a and b together; of one alone where b = a."""
+    counts, total, joined = merging.counts, merging.total, merging.joined
+    table, table_start, bin_prior = merging.table, merging.table_start, merging.bin_prior
     log_p = 0.0
     for d in range(counts.shape[1]):
         c = counts[a, d] + (counts[b, d] if b != a else 0)
         if c > 0:
-            log_p += bin_value(table, table_start, law, d, c)
-    if block.shape[0] > 0:
+            log_p += bin_value(table, table_start, bin_prior, d, c)
+    if merging.block.shape[0] > 0:
         for s in range(joined.size):
             joined[s] = total[a, s] + (total[b, s] if b != a else 0.0)
-        log_p += dense_log_marginal(block, parameter, joined, work)
+        log_p += dense_log_marginal(merging.block, merging.parameter, joined, merging.work)
     return log_p
 
 
 @internal
+def merge_gain(merging, a, b, coupling):
+    """Gain of log posterior if clusters a and b merge, without log_v."""
+    log_w, size, own = merging.log_w, merging.size, merging.own
+    gain = merged_log_marginal(merging, a, b) - own[a] - own[b] + coupling
+    return gain + (log_w[size[a] + size[b]] - log_w[size[a]] - log_w[size[b]])
+
+
+@internal
+def merge(merging, a, b):
+    """Add the sites of cluster b to cluster a."""
+    counts, total = merging.counts, merging.total
+    for d in range(counts.shape[1]):
+        counts[a, d] += counts[b, d]
+    for s in range(total.shape[1]):
+        total[a, s] += total[b, s]
+    merging.size[a] += merging.size[b]
+
+
+@internal
 def join_pairs(ends, coupling, gain, mark, n_pairs, a, b):
-    """Let cluster a take the place of b in the first `n_pairs` pairs, and merge pairs that became one; their number.
+    """Replace cluster b by a in the first `n_pairs` pairs, and merge pairs that became one; how many are left.
 
     mark (n,) is -1 everywhere, before and after.
     """
@@ -40,7 +79,7 @@ def join_pairs(ends, coupling, gain, mark, n_pairs, a, b):
                 gone = True
             else:
                 mark[other] = e
-        if gone:  # the last takes its place
+        if gone:  # the last pair takes its place
             n_pairs -= 1
             ends[e, 0], ends[e, 1] = ends[n_pairs, 0], ends[n_pairs, 1]
             coupling[e], gain[e] = coupling[n_pairs], gain[n_pairs]
@@ -53,34 +92,30 @@ def join_pairs(ends, coupling, gain, mark, n_pairs, a, b):
 
 
 @jit
-def agglomerate(likelihood, log_v, log_w, label, ends, coupling, gain, counts, total, joined, own, size, mark):
+def agglomerate(merging, label, ends, coupling, gain, mark):
     """Merge touching clusters, always the pair with the largest gain of log posterior, while there is a gain.
 
-    label (n,) is the cluster that each belongs to, at first itself; ends (E, 2), coupling (E,) are pairs of touching
-    clusters, gain (E,) scratch; counts (n, D), total (n, S), size (n,) and, to be filled, own (n,) belong to clusters.
+    label (n,) is the cluster that each one belongs to, at first itself; ends (E, 2) and coupling (E,) are the pairs of
+    touching clusters; gain (E,) and mark (n,), all -1, are scratch.
     """
+    log_v, size, own = merging.log_v, merging.size, merging.own
     n_pairs, k = ends.shape[0], size.size
     for c in range(k):
-        own[c] = merged_log_marginal(likelihood, counts, total, joined, c, c)
+        own[c] = merged_log_marginal(merging, c, c)
     a = -1  # the cluster that has just grown
     while True:
-        at = -1
+        best = -1
         for e in range(n_pairs):
             x, y = ends[e, 0], ends[e, 1]
             if a < 0 or x == a or y == a:
-                gain[e] = merged_log_marginal(likelihood, counts, total, joined, x, y) - own[x] - own[y] + coupling[e]
-                gain[e] += log_w[size[x] + size[y]] - log_w[size[x]] - log_w[size[y]]
-            if at < 0 or gain[e] > gain[at]:
-                at = e
-        if at < 0 or (log_v[k] > -np.inf and gain[at] + log_v[k - 1] - log_v[k] <= 0.0):
+                gain[e] = merge_gain(merging, x, y, coupling[e])
+            if best < 0 or gain[e] > gain[best]:
+                best = e
+        if best < 0 or (log_v[k] > -np.inf and gain[best] + log_v[k - 1] - log_v[k] <= 0.0):
             return
-        a, b = ends[at, 0], ends[at, 1]
-        for d in range(counts.shape[1]):
-            counts[a, d] += counts[b, d]
-        for s in range(total.shape[1]):
-            total[a, s] += total[b, s]
-        own[a] = merged_log_marginal(likelihood, counts, total, joined, a, a)
-        size[a] += size[b]
+        a, b = ends[best, 0], ends[best, 1]
+        merge(merging, a, b)
+        own[a] = merged_log_marginal(merging, a, a)
         k -= 1
         for i in range(label.size):
             label[i] = a if label[i] == b else label[i]
@@ -88,20 +123,18 @@ def agglomerate(likelihood, log_v, log_w, label, ends, coupling, gain, counts, t
 
 
 @jit
-def pair_gains(likelihood, log_w, ends, coupling, changed, gain, counts, total, joined, own, size):
-    """Fill own (n,) of the changed clusters, and gain (E,) of the pairs that one of them belongs to."""
+def pair_gains(merging, ends, coupling, changed, gain):
+    """Update `own` of the changed clusters, and gain (E,) of the pairs that one of them belongs to."""
     for c in range(changed.size):
         if changed[c]:
-            own[c] = merged_log_marginal(likelihood, counts, total, joined, c, c)
+            merging.own[c] = merged_log_marginal(merging, c, c)
     for e in range(ends.shape[0]):
-        x, y = ends[e, 0], ends[e, 1]
-        if changed[x] or changed[y]:
-            gain[e] = merged_log_marginal(likelihood, counts, total, joined, x, y) - own[x] - own[y] + coupling[e]
-            gain[e] += log_w[size[x] + size[y]] - log_w[size[x]] - log_w[size[y]]
+        if changed[ends[e, 0]] or changed[ends[e, 1]]:
+            gain[e] = merge_gain(merging, ends[e, 0], ends[e, 1], coupling[e])
 
 
 @jit
-def merge_mutual(ends, gain, least, counts, total, size, best, into, changed):
+def merge_mutual(merging, ends, gain, least, best, into, changed):
     """Merge every pair that gains most for both of its clusters, and more than `least`; how many were merged.
 
     best (n,) is scratch; into (n,) becomes the cluster that each belongs to, changed (n,) whether it grew or vanished.
@@ -116,11 +149,7 @@ def merge_mutual(ends, gain, least, counts, total, size, best, into, changed):
     for e in range(ends.shape[0]):
         a, b = ends[e, 0], ends[e, 1]
         if best[a] == e and best[b] == e and gain[e] > least:
-            for d in range(counts.shape[1]):
-                counts[a, d] += counts[b, d]
-            for s in range(total.shape[1]):
-                total[a, s] += total[b, s]
-            size[a] += size[b]
+            merge(merging, a, b)
             into[b], changed[a], changed[b] = a, True, True
             n_merged += 1
     return n_merged

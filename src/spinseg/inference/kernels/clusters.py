@@ -7,7 +7,7 @@ from spinseg.inference.kernels.state import N_CLUSTERS
 
 @internal
 def pool(target, state, group):
-    """Sum the statistics of the sites `group`; the number of bins that they occupy."""
+    """Sum the statistics of the sites `group` into the pool; the number of bins that they occupy."""
     row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
     pool_bin, pool_count, pooled, pool_total = state.pool_bin, state.pool_count, state.pooled, state.pool_total
     n_bins = 0
@@ -34,16 +34,16 @@ def pool(target, state, group):
 
 
 @internal
-def shift(target, state, slot, n_members, n_bins, sign):
-    """Add the pooled sites to the statistics of `slot` (sign 1), or take them out (sign -1)."""
-    table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
+def update_slot(target, state, slot, n_members, n_bins, sign):
+    """Add the pooled sites to the statistics of `slot` (sign 1), or remove them (sign -1)."""
+    table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
     size, counts, value, total, pool_total = state.size, state.counts, state.value, state.total, state.pool_total
     pool_bin, pool_count = state.pool_bin, state.pool_count
     size[slot] += sign * n_members
     for t in range(n_bins):
         d = pool_bin[t]
         counts[d, slot] += sign * pool_count[t]
-        value[d, slot] = bin_value(table, table_start, law, d, counts[d, slot])
+        value[d, slot] = bin_value(table, table_start, bin_prior, d, counts[d, slot])
     if block.shape[0] > 0:
         for s in range(pool_total.size):  # an emptied cluster keeps no rounding error
             total[slot, s] = total[slot, s] + sign * pool_total[s] if size[slot] > 0 else 0.0
@@ -66,10 +66,10 @@ def clear_slot(state, slot):
 @internal
 def drop_slot(state, slot):
     """Remove the empty `slot` by moving the last occupied one into its place."""
-    number, id_of, slot_of = state.number, state.id_of, state.slot_of
+    counters, id_of, slot_of = state.counters, state.id_of, state.slot_of
     size, counts, value, total, dense_value = state.size, state.counts, state.value, state.total, state.dense_value
-    last = number[N_CLUSTERS] - 1
-    number[N_CLUSTERS] = last
+    last = counters[N_CLUSTERS] - 1
+    counters[N_CLUSTERS] = last
     if slot == last:
         return
     gone, moved = id_of[slot], id_of[last]
@@ -87,9 +87,9 @@ def drop_slot(state, slot):
 
 @jit
 def rebuild(target, state):
-    """Fill zeroed tables from `label`, which must use the ids 0..k-1 with k in `number`."""
+    """Fill zeroed tables from `label`, which must use the ids 0..k-1 with k in `counters`."""
     row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
-    table, table_start, law = target.table, target.table_start, target.bin_law
+    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     label, size, counts, value, total = state.label, state.size, state.counts, state.value, state.total
     for slot in range(size.size):
         state.slot_of[slot] = slot
@@ -101,7 +101,7 @@ def rebuild(target, state):
             counts[bins[e], slot] += bin_count[e]
         for s in range(total.shape[1]):
             total[slot, s] += statistic[i, s]
-    for slot in range(state.number[N_CLUSTERS]):
+    for slot in range(state.counters[N_CLUSTERS]):
         for d in range(counts.shape[0]):
-            value[d, slot] = bin_value(table, table_start, law, d, counts[d, slot])
+            value[d, slot] = bin_value(table, table_start, bin_prior, d, counts[d, slot])
         state.dense_value[slot] = dense_log_marginal(target.block, target.parameter, total[slot], state.work)

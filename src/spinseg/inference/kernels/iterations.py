@@ -3,7 +3,15 @@
 from spinseg._compiled import internal, jit
 from spinseg.inference.kernels.regroup import regroup
 from spinseg.inference.kernels.split_merge import split_merge
-from spinseg.inference.kernels.state import CURSOR, DONE, LOG_POSTERIOR, N_CLUSTERS, N_SPINS, REGROUPS_LEFT, SPLITS_LEFT
+from spinseg.inference.kernels.state import (
+    CURSOR,
+    DONE,
+    LOG_POSTERIOR,
+    N_CLUSTERS,
+    N_SPIN_CLUSTERS,
+    REGROUPS_LEFT,
+    SPLITS_LEFT,
+)
 from spinseg.inference.kernels.sweep import begin_sweep, sweep
 
 
@@ -21,37 +29,40 @@ def renumber(label, rank, out):
 
 
 @internal
-def keep(state, record, plan, t):
-    """Note the traces of sweep t, the draw if it is one to keep, and the partition if it is the best so far."""
-    record.log_posterior[t] = state.real[LOG_POSTERIOR]
-    record.n_clusters[t] = state.number[N_CLUSTERS]
+def record_iteration(state, record, plan, t):
+    """Record the traces of sweep t, its draw if it is one to keep, and its partition if it is the best so far."""
+    record.log_posterior[t] = state.scalars[LOG_POSTERIOR]
+    record.n_clusters[t] = state.counters[N_CLUSTERS]
     after = t + 1 - plan.burn_in
     if after > 0 and after % plan.thin == 0:
         renumber(state.label, state.rank, record.draw[after // plan.thin - 1])
-    if state.real[LOG_POSTERIOR] > record.best_log_posterior[0]:
-        record.best_log_posterior[0] = state.real[LOG_POSTERIOR]
+    if state.scalars[LOG_POSTERIOR] > record.best_log_posterior[0]:
+        record.best_log_posterior[0] = state.scalars[LOG_POSTERIOR]
         renumber(state.label, state.rank, record.best)
 
 
 @jit
 def run_iterations(target, state, record, plan, done, until, rng):
-    """Do iterations done..until-1, the first perhaps left unfinished before; the status and how many are done."""
+    """Do iterations done..until-1, the first of which may have been interrupted; the status and how many are done.
+
+    An iteration is a sweep of all spin-clusters, then attempts to split or merge clusters, then to regroup them.
+    """
     for t in range(done, until):
         if (
-            state.number[CURSOR] == state.number[N_SPINS]
-            and state.number[SPLITS_LEFT] + state.number[REGROUPS_LEFT] == 0
+            state.counters[CURSOR] == state.counters[N_SPIN_CLUSTERS]
+            and state.counters[SPLITS_LEFT] + state.counters[REGROUPS_LEFT] == 0
         ):
             begin_sweep(target, state, plan, rng)
             for i in range(state.spin.size):
                 record.spin[i] = state.spin[i]
-            state.number[SPLITS_LEFT] = plan.splits
-            state.number[REGROUPS_LEFT] = plan.regroups
+            state.counters[SPLITS_LEFT] = plan.splits
+            state.counters[REGROUPS_LEFT] = plan.regroups
         status = sweep(target, state, plan.inv_temperature, rng)
         if status == DONE:
-            status = split_merge(target, state, record.tally, plan.inv_temperature, rng)
+            status = split_merge(target, state, record.move_counts, plan.inv_temperature, rng)
         if status == DONE:
-            status = regroup(target, state, record.tally, plan.inv_temperature, rng)
+            status = regroup(target, state, record.move_counts, plan.inv_temperature, rng)
         if status != DONE:
             return status, t
-        keep(state, record, plan, t)
+        record_iteration(state, record, plan, t)
     return DONE, until

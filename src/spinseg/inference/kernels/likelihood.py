@@ -9,11 +9,11 @@ from spinseg.inference.kernels.state import DIAGONAL_GAUSSIAN, GAUSSIAN
 
 
 @internal
-def bin_value(table, table_start, law, d, c):
+def bin_value(table, table_start, bin_prior, d, c):
     """What bin d adds to a log marginal at count c: from its table or, where that was too large to keep, directly."""
     if table_start[d] >= 0:
         return table[np.uint64(table_start[d] + c)]
-    return law[d, 2] * (math.lgamma(law[d, 0] + law[d, 1] * c) - law[d, 3])
+    return bin_prior[d, 2] * (math.lgamma(bin_prior[d, 0] + bin_prior[d, 1] * c) - bin_prior[d, 3])
 
 
 @internal

@@ -1,8 +1,8 @@
-"""The compiled search for the partition of least expected loss; it stands apart from the sampler and calls none of it.
+"""The compiled search for the partition of least expected loss; it shares no code with the sampler.
 
-A loss that is a sum over cluster sizes less a sum over the cells of the contingency tables with the draws is two
-tables: `size_cost[m]`, what the (m+1)-th site of a cluster costs, and `cell_gain[c]`, what the (c+1)-th site of a cell
-saves. Both start at 0, so that an empty slot needs no case of its own: it is the new cluster.
+The loss is a sum over cluster sizes minus a sum over the cells of the contingency tables with the draws. It is given by
+two tables: `size_cost[m]`, the cost of the (m+1)-th site of a cluster, and `cell_gain[c]`, the gain of the (c+1)-th
+site of a cell. Both are 0 at 0, so that an empty slot, which stands for a new cluster, needs no case of its own.
 """
 
 from typing import NamedTuple
@@ -13,22 +13,22 @@ from spinseg._compiled import jit
 
 
 class Search(NamedTuple):
-    """The draws and the partition at hand: n sites, D draws, R clusters of all draws together."""
+    """The draws and the current partition: n sites, D draws, R clusters in all draws together."""
 
-    row: np.ndarray  # (n, D) uint32; cluster of each site in each draw, numbered through all draws
+    row: np.ndarray  # (n, D) uint32; cluster of each site in each draw, numbered consecutively over all draws
     size_cost: np.ndarray  # (n,) float64; per draw
-    cell_gain: np.ndarray  # (n + 1,) float64; the last is written and never used
-    label: np.ndarray  # (n,) int32; slot of each site, -1 where it has none
+    cell_gain: np.ndarray  # (n + 1,) float64; the last entry is never used
+    label: np.ndarray  # (n,) int32; slot of each site, -1 if not allocated
     size: np.ndarray  # (capacity,) int32; sites in each slot
     cell: np.ndarray  # (R, capacity) uint32; sites that a cluster of a draw shares with a slot
-    value: np.ndarray  # (R, capacity) float64; cell_gain at `cell`: reading on is twice as fast as looking up
+    value: np.ndarray  # (R, capacity) float64; cell_gain at `cell`: contiguous reads are twice as fast as lookups
     score: np.ndarray  # (capacity,) float64; scratch
     member: np.ndarray  # (n,) int32; scratch
 
 
 @jit
-def enter(search: Search, i: int, k: int) -> float:
-    """Put site i into slot k; the change of loss, summed over draws."""
+def add_site(search: Search, i: int, k: int) -> float:
+    """Add site i to slot k; return the change of loss, summed over draws."""
     row, cell, value = search.row, search.cell, search.value
     change = row.shape[1] * search.size_cost[search.size[k]]
     for d in range(row.shape[1]):
@@ -42,8 +42,8 @@ def enter(search: Search, i: int, k: int) -> float:
 
 
 @jit
-def leave(search: Search, i: int) -> float:
-    """Take site i out of its slot; the change of loss."""
+def remove_site(search: Search, i: int) -> float:
+    """Remove site i from its slot; return the change of loss."""
     row, cell, value = search.row, search.cell, search.value
     k = search.label[i]
     search.label[i] = -1
@@ -58,55 +58,55 @@ def leave(search: Search, i: int) -> float:
 
 
 @jit
-def best_slot(search: Search, i: int, least: float) -> int:
-    """Where site i costs least; its own slot, if it has one, unless another saves more than `least`."""
+def best_slot(search: Search, i: int, min_gain: float) -> int:
+    """Return the slot of least loss for site i; its own slot, if any, unless another gains more than `min_gain`."""
     row, cell, value, size, score = search.row, search.cell, search.value, search.size, search.score
     own, n_draws = search.label[i], row.shape[1]
     top = size.size
     while top > 0 and size[top - 1] == 0:
         top -= 1
-    top = min(top + 1, size.size)  # an empty slot too, where there is one
+    top = min(top + 1, size.size)  # includes an empty slot, if there is one
     for k in range(top):
         score[k] = n_draws * search.size_cost[size[k] - (k == own)]
     for d in range(n_draws):
         r = row[i, d]
         for k in range(top):
             score[k] -= value[r, k]
-        if own >= 0:  # its own slot is weighed without the site
+        if own >= 0:  # the loss in its own slot is that without the site
             score[own] += value[r, own] - search.cell_gain[cell[r, own] - 1]
     best = max(own, 0)
     for k in range(top):
-        if score[k] < score[best] - (least if best == own else 0.0):
+        if score[k] < score[best] - (min_gain if best == own else 0.0):
             best = k
     return best
 
 
 @jit
-def fill(search: Search, labels: np.ndarray) -> float:
-    """Put every site where `labels` says, from empty tables; the loss, summed over draws and up to a constant."""
+def add_sites(search: Search, labels: np.ndarray) -> float:
+    """Add every site to the slot in `labels`, from empty tables; return the loss, up to a constant."""
     loss = 0.0
     for i in range(labels.size):
-        loss += enter(search, i, labels[i])
+        loss += add_site(search, i, labels[i])
     return loss
 
 
 @jit
-def sweep(search: Search, order: np.ndarray, least: float) -> float:
-    """Move each site to where it costs least, if that saves more than `least`; the change of loss."""
+def sweep(search: Search, order: np.ndarray, min_gain: float) -> float:
+    """Move each site to the slot of least loss, if that gains more than `min_gain`; return the change of loss."""
     change = 0.0
     for q in range(order.size):
         i = order[q]
-        best = best_slot(search, i, least)
+        best = best_slot(search, i, min_gain)
         if best != search.label[i]:
             if search.label[i] >= 0:
-                change += leave(search, i)
-            change += enter(search, i, best)
+                change += remove_site(search, i)
+            change += add_site(search, i, best)
     return change
 
 
 @jit
-def deal_again(search: Search, order: np.ndarray, least: float) -> float:
-    """Dissolve each cluster in turn and place its sites one by one, if that saves more than `least`; change of loss."""
+def reallocate(search: Search, order: np.ndarray, min_gain: float) -> float:
+    """Dissolve each cluster and reallocate its sites, if that gains more than `min_gain`; return the change of loss."""
     label, member = search.label, search.member
     total = 0.0
     for k in range(search.size.size):
@@ -116,14 +116,14 @@ def deal_again(search: Search, order: np.ndarray, least: float) -> float:
                 member[n_members] = order[q]
                 n_members += 1
         for q in range(n_members):
-            change += leave(search, member[q])
+            change += remove_site(search, member[q])
         for q in range(n_members):
-            change += enter(search, member[q], best_slot(search, member[q], least))
-        if change > -least:
+            change += add_site(search, member[q], best_slot(search, member[q], min_gain))
+        if change > -min_gain:
             for q in range(n_members):
-                leave(search, member[q])
+                remove_site(search, member[q])
             for q in range(n_members):
-                enter(search, member[q], k)
+                add_site(search, member[q], k)
             change = 0.0
         total += change
     return total

@@ -1,8 +1,9 @@
 """Regroup two clusters into three, or three into two.
 
-Three sites are drawn without looking at the partition; the first two must lie in different clusters. If the third is
-in one of these, all three found the new clusters of what they hold together, else the first two do. The division
-is dealt out as in a split; the probability of dealing out the present one is that of the way back.
+Three anchor sites are drawn whatever the partition is; the first two must lie in different clusters. If the third lies
+in one of these, the sites of both clusters are allocated to three new ones, each founded by an anchor; else the sites
+of three clusters are allocated to two. Allocation is sequential, as in a split, and the reverse proposal is the
+probability of allocating the present clusters.
 """
 
 import math
@@ -11,6 +12,7 @@ import numpy as np
 
 from spinseg._compiled import inlined, internal
 from spinseg.inference.kernels.clusters import clear_slot, drop_slot
+from spinseg.inference.kernels.size_prior import change_of_regroup
 from spinseg.inference.kernels.split_merge import allocate, gather_sites, shuffle, slot_log_marginal
 from spinseg.inference.kernels.state import (
     DONE,
@@ -20,9 +22,9 @@ from spinseg.inference.kernels.state import (
     LOG_POSTERIOR,
     N_CLUSTERS,
     NONE,
+    REGROUPS_ACCEPTED,
     REGROUPS_LEFT,
-    REGROUPS_MADE,
-    REGROUPS_TRIED,
+    REGROUPS_PROPOSED,
     STOP,
     STOPPED,
     TWO,
@@ -30,14 +32,14 @@ from spinseg.inference.kernels.state import (
 
 
 @internal
-def draw_anchors(near, n, rng):
-    """Three sites: one anywhere, each other one anywhere with probability 0.3, else among those that look like it."""
+def draw_anchors(similar, n, rng):
+    """Three sites: one anywhere; each other one anywhere with probability 0.3, else among those like the first."""
     a = int(rng.random() * n)
     b, c = int(rng.random() * n), int(rng.random() * n)
-    if near.shape[1] > 0 and rng.random() < 0.7:
-        b = np.int64(near[a, int(rng.random() * near.shape[1])])
-    if near.shape[1] > 0 and rng.random() < 0.7:
-        c = np.int64(near[a, int(rng.random() * near.shape[1])])
+    if similar.shape[1] > 0 and rng.random() < 0.7:
+        b = np.int64(similar[a, int(rng.random() * similar.shape[1])])
+    if similar.shape[1] > 0 and rng.random() < 0.7:
+        c = np.int64(similar[a, int(rng.random() * similar.shape[1])])
     return a, b, c
 
 
@@ -55,16 +57,16 @@ def order_from(member, seeds, n_seeds, n_sites, rng):
 
 @internal
 def propose_regroup(target, state, inv_temperature, rng):
-    """Deal two clusters out as three, or three as two; (n_old, n_sites, anchors, change of log posterior, log q).
+    """Allocate the sites of two clusters to three, or of three to two.
 
-    n_old = 0 where there is nothing to do. The new clusters are built in the empty slots from k; `first` notes the
-    slot of each site, counted from 1.
+    Returns n_old (0 where nothing is proposed), the number of sites, the anchors, the change of log posterior, and log
+    q of the proposal. The new clusters are built in the empty slots from k; `first` is the slot of each site, from 1.
     """
     log_v, log_w, start, upper = target.log_v, target.log_w, target.start, target.upper
     neighbour, beta = target.neighbour, target.beta
     label, slot_of, spin, member, first = state.label, state.slot_of, state.spin, state.member, state.first
-    size, k = state.size, state.number[N_CLUSTERS]
-    anchors = draw_anchors(target.near, label.size, rng)
+    size, k = state.size, state.counters[N_CLUSTERS]
+    anchors = draw_anchors(target.similar, label.size, rng)
     a, b, c = anchors
     if label[a] == label[b] or a == c or b == c:
         return NONE, NONE, anchors, 0.0, 0.0
@@ -90,9 +92,9 @@ def propose_regroup(target, state, inv_temperature, rng):
 
 
 @internal
-def log_q_of_groups(target, state, n_old, n_sites, anchors, floor, inv_temperature, rng):
-    """Log probability that the present clusters of the anchors are dealt out; a bound if below `floor`."""
-    base = state.number[N_CLUSTERS] + 3  # behind the new ones
+def log_q_reverse_regroup(target, state, n_old, n_sites, anchors, floor, inv_temperature, rng):
+    """Log q of the reverse proposal, which allocates the present clusters of the anchors; a bound if below `floor`."""
+    base = state.counters[N_CLUSTERS] + 3  # behind the new ones
     order_from(state.member, anchors, n_old, n_sites, rng)
     log_q = allocate(target, state, n_sites, n_old, base, FORCED, floor, inv_temperature, rng)
     for s in range(n_old):
@@ -102,9 +104,9 @@ def log_q_of_groups(target, state, n_old, n_sites, anchors, floor, inv_temperatu
 
 @internal
 def finish_regroup(state, n_old, n_sites, anchors, change, accepted):
-    """Replace the clusters of the anchors by those that were built, or forget these."""
-    number, label, member, first = state.number, state.label, state.member, state.first
-    k, n_new = number[N_CLUSTERS], 5 - n_old
+    """Replace the clusters of the anchors by the proposed ones, or discard the proposal."""
+    counters, label, member, first = state.counters, state.label, state.member, state.first
+    k, n_new = counters[N_CLUSTERS], 5 - n_old
     if not accepted:
         for s in range(n_new):
             clear_slot(state, k + s)
@@ -113,8 +115,8 @@ def finish_regroup(state, n_old, n_sites, anchors, change, accepted):
     id_a, id_b, id_c = label[a], label[b], label[c]
     for q in range(n_sites):
         label[member[q]] = state.id_of[k + first[member[q]] - 1]
-    number[N_CLUSTERS] = k + n_new
-    state.real[LOG_POSTERIOR] += change
+    counters[N_CLUSTERS] = k + n_new
+    state.scalars[LOG_POSTERIOR] += change
     for s in range(n_old):
         gone = np.int64(state.slot_of[id_a if s == 0 else id_b if s == 1 else id_c])
         clear_slot(state, gone)
@@ -122,22 +124,23 @@ def finish_regroup(state, n_old, n_sites, anchors, change, accepted):
 
 
 @inlined
-def regroup(target, state, tally, inv_temperature, rng):
-    """Do the attempts to regroup that are left in this iteration; DONE, FULL or STOPPED."""
-    while state.number[REGROUPS_LEFT] > 0:
-        if state.number[N_CLUSTERS] + 7 >= state.size.size:
+def regroup(target, state, move_counts, inv_temperature, rng):
+    """Make the remaining attempts of this iteration to regroup; DONE, FULL or STOPPED."""
+    while state.counters[REGROUPS_LEFT] > 0:
+        if state.counters[N_CLUSTERS] + 7 >= state.size.size:
             return FULL
-        if state.number[STOP] != 0:
+        if state.counters[STOP] != 0:
             return STOPPED
-        state.number[REGROUPS_LEFT] -= 1
-        tally[REGROUPS_TRIED] += 1
+        state.counters[REGROUPS_LEFT] -= 1
+        move_counts[REGROUPS_PROPOSED] += 1
         log_u = math.log(1.0 - rng.random())
         n_old, n_sites, anchors, change, log_q = propose_regroup(target, state, inv_temperature, rng)
         if n_old > 0:
+            change += change_of_regroup(state, anchors, n_old)
             floor = log_u - inv_temperature * change + log_q
-            accepted = floor < 0.0 and floor < log_q_of_groups(
+            accepted = floor < 0.0 and floor < log_q_reverse_regroup(
                 target, state, n_old, n_sites, anchors, floor, inv_temperature, rng
             )
             finish_regroup(state, n_old, n_sites, anchors, change, accepted)
-            tally[REGROUPS_MADE] += accepted
+            move_counts[REGROUPS_ACCEPTED] += accepted
     return DONE

@@ -1,7 +1,8 @@
 """Split and merge by sequential allocation (Dahl 2005), clusters picked uniformly.
 
-A split picks a cluster and two of its sites, a merge two clusters and a site of each. The two sites found A and B;
-the others join one or the other in random order. The proposal is built in the empty slots k and k + 1.
+A split picks a cluster and two of its sites, a merge two clusters and a site of each. The two sites found A and B; the
+others are allocated to one or the other in random order, with probabilities proportional to the posterior so far. The
+proposal is built in the empty slots k and k + 1.
 """
 
 import math
@@ -9,21 +10,22 @@ import math
 import numpy as np
 
 from spinseg._compiled import inlined, internal
-from spinseg.inference.kernels.clusters import clear_slot, drop_slot, pool, shift
+from spinseg.inference.kernels.clusters import clear_slot, drop_slot, pool, update_slot
 from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
+from spinseg.inference.kernels.size_prior import change_of_merge, change_of_split
 from spinseg.inference.kernels.state import (
     DONE,
     FORCED,
     FREE,
     FULL,
     LOG_POSTERIOR,
-    MERGES_MADE,
-    MERGES_TRIED,
+    MERGES_ACCEPTED,
+    MERGES_PROPOSED,
     N_CLUSTERS,
     NONE,
+    SPLITS_ACCEPTED,
     SPLITS_LEFT,
-    SPLITS_MADE,
-    SPLITS_TRIED,
+    SPLITS_PROPOSED,
     STOP,
     STOPPED,
     TWO,
@@ -52,12 +54,12 @@ def shuffle(member, start, end, rng):
 
 @internal
 def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperature, rng):
-    """Deal member[:n_sites] out to the slots from `base`, founded by the first n_seeds; log probability of the choices.
+    """Allocate member[:n_sites] in turn to the slots from `base`, founded by the first n_seeds; log q of the choices.
 
-    FORCED repeats the division between the clusters of the seeds, and gives up when its log probability is below
-    `floor`. A site that was dealt to slot base + s has spin s + 1.
+    FREE draws each choice. FORCED repeats the present clusters of the seeds, and returns early when log q falls below
+    `floor`. A site that was allocated to slot base + s has spin s + 1.
     """
-    start, neighbour, beta, guide = target.start, target.neighbour, target.beta, target.guide
+    start, neighbour, beta, proposal_log_w = target.start, target.neighbour, target.beta, target.proposal_log_w
     size, spin, member, label, gain = state.size, state.spin, state.member, state.label, state.gain
     log_q = 0.0
     for i in range(spin.size):
@@ -69,7 +71,7 @@ def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperatu
         if q >= n_seeds:
             for s in range(n_seeds):
                 m = size[base + s]
-                gain[s] = guide[m + 1] - guide[m] + likelihood_at(target, state, base + s, n_bins, 1)
+                gain[s] = proposal_log_w[m + 1] - proposal_log_w[m] + likelihood_at(target, state, base + s, n_bins, 1)
             for h in range(start[u], start[u + 1]):
                 if spin[neighbour[h]] > 0:
                     gain[spin[neighbour[h]] - 1] += beta[h]
@@ -91,7 +93,7 @@ def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperatu
             if forced == FORCED and log_q < floor:
                 return log_q
         spin[u] = side + 1
-        shift(target, state, base + side, 1, n_bins, 1)
+        update_slot(target, state, base + side, 1, n_bins, 1)
     return log_q
 
 
@@ -106,17 +108,17 @@ def slot_log_marginal(state, slot):
 
 @internal
 def log_selection(k_merged, m_a, m_b):
-    """Log of the probability of picking the split and its two sites, over that of picking the merge."""
+    """Log ratio of the probabilities of picking the split with its two sites and of picking the merge."""
     m = m_a + m_b
     return math.log(k_merged + 1.0) + math.log(m_a * 1.0 * m_b) - math.log(m * (m - 1.0))
 
 
 @internal
 def propose_split(target, state, inv_temperature, rng):
-    """Build the split of a random cluster; its slot, the change of log posterior, the log ratio of proposing it."""
+    """Propose a split of a random cluster; its slot, the change of log posterior, the log ratio of the proposals."""
     log_v, log_w, start, neighbour, beta = target.log_v, target.log_w, target.start, target.neighbour, target.beta
     size, spin, member = state.size, state.spin, state.member
-    k = state.number[N_CLUSTERS]
+    k = state.counters[N_CLUSTERS]
     slot = int(rng.random() * k)
     m = np.int64(size[slot])
     if m < 2:
@@ -137,9 +139,9 @@ def propose_split(target, state, inv_temperature, rng):
 
 @internal
 def finish_split(state, slot, change, accepted):
-    """Replace `slot` by the two clusters that were built, or forget them."""
-    number, spin, member, label = state.number, state.spin, state.member, state.label
-    k = number[N_CLUSTERS]
+    """Replace `slot` by the two proposed clusters, or discard the proposal."""
+    counters, spin, member, label = state.counters, state.spin, state.member, state.label
+    k = counters[N_CLUSTERS]
     if not accepted:
         clear_slot(state, k)
         clear_slot(state, k + 1)
@@ -147,19 +149,19 @@ def finish_split(state, slot, change, accepted):
     id_a, id_b = state.id_of[k], state.id_of[k + 1]
     for q in range(state.size[slot]):
         label[member[q]] = id_a if spin[member[q]] == 1 else id_b
-    number[N_CLUSTERS] = k + 2
-    state.real[LOG_POSTERIOR] += change
+    counters[N_CLUSTERS] = k + 2
+    state.scalars[LOG_POSTERIOR] += change
     clear_slot(state, slot)
     drop_slot(state, slot)
 
 
 @internal
 def propose_merge(target, state, rng):
-    """Pick two clusters; their slots, the change of log posterior if they merge, and the log ratio of picking them."""
+    """Pick two clusters; their slots, the change of log posterior if they merge, the log ratio of picking them."""
     log_v, log_w, start, neighbour, beta = target.log_v, target.log_w, target.start, target.neighbour, target.beta
-    table, table_start, law = target.table, target.table_start, target.bin_law
+    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     counts, total, joined, label, size = state.counts, state.total, state.joined, state.label, state.size
-    k = state.number[N_CLUSTERS]
+    k = state.counters[N_CLUSTERS]
     if k < 2:
         return -1, -1, 0.0, 0.0
     a, b = int(rng.random() * k), int(rng.random() * (k - 1))
@@ -168,7 +170,7 @@ def propose_merge(target, state, rng):
     change = -slot_log_marginal(state, a) - slot_log_marginal(state, b)
     change += log_w[m_a + m_b] - log_w[m_a] - log_w[m_b] + log_v[k - 1] - log_v[k]
     for d in range(counts.shape[0]):
-        change += bin_value(table, table_start, law, d, counts[d, a] + counts[d, b])
+        change += bin_value(table, table_start, bin_prior, d, counts[d, a] + counts[d, b])
     for s in range(joined.size):
         joined[s] = total[a, s] + total[b, s]
     change += dense_log_marginal(target.block, target.parameter, joined, state.work)
@@ -181,9 +183,9 @@ def propose_merge(target, state, rng):
 
 
 @internal
-def log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
-    """Log probability that a split of their union deals out the clusters in slots a and b; a bound if below `floor`."""
-    member, k = state.member, state.number[N_CLUSTERS]
+def log_q_reverse_split(target, state, a, b, floor, inv_temperature, rng):
+    """Log q of the reverse proposal, the split of a merged cluster into slots a and b; a bound if below `floor`."""
+    member, k = state.member, state.counters[N_CLUSTERS]
     m_a = gather_sites(state, a, NONE)
     m = gather_sites(state, b, m_a)
     shuffle(member, NONE, m_a, rng)
@@ -199,7 +201,7 @@ def log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
 @internal
 def finish_merge(target, state, a, b, change):
     """Put the sites of slot b into slot a."""
-    table, table_start, law = target.table, target.table_start, target.bin_law
+    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     counts, value, total, label = state.counts, state.value, state.total, state.label
     label_a, label_b = state.id_of[a], state.id_of[b]
     for i in range(label.size):
@@ -208,44 +210,47 @@ def finish_merge(target, state, a, b, change):
     state.size[a] += state.size[b]
     for d in range(counts.shape[0]):
         counts[d, a] += counts[d, b]
-        value[d, a] = bin_value(table, table_start, law, d, counts[d, a])
+        value[d, a] = bin_value(table, table_start, bin_prior, d, counts[d, a])
     for s in range(total.shape[1]):
         total[a, s] += total[b, s]
     state.dense_value[a] = dense_log_marginal(target.block, target.parameter, total[a], state.work)
-    state.real[LOG_POSTERIOR] += change
+    state.scalars[LOG_POSTERIOR] += change
     clear_slot(state, b)
     drop_slot(state, b)
 
 
 @inlined
-def split_or_merge(target, state, tally, inv_temperature, rng):
+def split_or_merge(target, state, move_counts, inv_temperature, rng):
     """Try one split or one merge, each with probability one half."""
     log_u = math.log(1.0 - rng.random())
     if rng.random() < 0.5:
-        tally[SPLITS_TRIED] += 1
+        move_counts[SPLITS_PROPOSED] += 1
         slot, change, against = propose_split(target, state, inv_temperature, rng)
         if slot >= 0:
+            change += change_of_split(state, slot)
             accepted = log_u < inv_temperature * change - against
             finish_split(state, slot, change, accepted)
-            tally[SPLITS_MADE] += accepted
+            move_counts[SPLITS_ACCEPTED] += accepted
     else:
-        tally[MERGES_TRIED] += 1
+        move_counts[MERGES_PROPOSED] += 1
         a, b, change, ratio = propose_merge(target, state, rng)
-        # log q is at most 0, so most merges are rejected before it is computed, and the rest as soon as it is too low.
-        floor = log_u - inv_temperature * change - ratio
-        if a >= 0 and floor < 0.0 and floor < log_q_of_merged(target, state, a, b, floor, inv_temperature, rng):
-            finish_merge(target, state, a, b, change)
-            tally[MERGES_MADE] += 1
+        if a >= 0:
+            change += change_of_merge(state, a, b)
+            # log q is at most 0: most merges are rejected before it is computed, the rest as soon as it is too low.
+            floor = log_u - inv_temperature * change - ratio
+            if floor < 0.0 and floor < log_q_reverse_split(target, state, a, b, floor, inv_temperature, rng):
+                finish_merge(target, state, a, b, change)
+                move_counts[MERGES_ACCEPTED] += 1
 
 
 @inlined
-def split_merge(target, state, tally, inv_temperature, rng):
-    """Do the attempts that are left in this iteration; DONE, FULL or STOPPED."""
-    while state.number[SPLITS_LEFT] > 0:
-        if state.number[N_CLUSTERS] + 3 >= state.size.size:
+def split_merge(target, state, move_counts, inv_temperature, rng):
+    """Make the remaining attempts of this iteration to split or merge; DONE, FULL or STOPPED."""
+    while state.counters[SPLITS_LEFT] > 0:
+        if state.counters[N_CLUSTERS] + 3 >= state.size.size:
             return FULL
-        if state.number[STOP] != 0:
+        if state.counters[STOP] != 0:
             return STOPPED
-        split_or_merge(target, state, tally, inv_temperature, rng)
-        state.number[SPLITS_LEFT] -= 1
+        split_or_merge(target, state, move_counts, inv_temperature, rng)
+        state.counters[SPLITS_LEFT] -= 1
     return DONE

@@ -1,4 +1,4 @@
-"""What the compiled code works on: the posterior, the state of a chain, and what is recorded of it.
+"""The arrays of the compiled sampler: the posterior, the state of a chain, and the record of its draws.
 
 Every argument of a compiled function is a number, an array, a named tuple or a bundle of arrays, so that one compiled
 signature serves every model. Inputs are assumed valid: the public functions check them.
@@ -19,18 +19,18 @@ from spinseg._bundle import Bundle
 FAMILIES = ("diagonal_gaussian", "gaussian", "poisson_gamma")
 DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
 
-# Entries of State.number and State.real.
-N_CLUSTERS, N_SPINS, CURSOR, SPLITS_LEFT, REGROUPS_LEFT, STOP, LOCAL = range(7)
+# Entries of State.counters and State.scalars.
+N_CLUSTERS, N_SPIN_CLUSTERS, CURSOR, SPLITS_LEFT, REGROUPS_LEFT, STOP, LOCAL = range(7)
 LOG_POSTERIOR, LAM = range(2)
 
-# Entries of Record.tally. It stays with a chain where chains exchange their states.
-SPLITS_TRIED, SPLITS_MADE, MERGES_TRIED, MERGES_MADE, REGROUPS_TRIED, REGROUPS_MADE = range(6)
+# Entries of Record.move_counts. It stays with a chain when parallel tempering exchanges states.
+SPLITS_PROPOSED, SPLITS_ACCEPTED, MERGES_PROPOSED, MERGES_ACCEPTED, REGROUPS_PROPOSED, REGROUPS_ACCEPTED = range(6)
 
-# Numbers to pass on: a plain constant has a type of its own in Numba, and would compile its function once more.
+# Typed constants to pass as arguments: a literal has a type of its own in Numba, and would compile a second signature.
 NONE, TWO = np.int64(0), np.int64(2)
 FREE, FORCED = np.int64(0), np.int64(1)
 
-# What a sweep or a run answers: it is finished; no empty slot is left, enlarge the tables and call again; told to stop.
+# Status of a sweep or a run: finished; no empty slot is left, so enlarge the tables and call again; stopped by request.
 DONE, FULL, STOPPED = range(3)
 
 
@@ -47,14 +47,14 @@ class Target(Bundle):
     bin_count: np.ndarray  # (entries,) int32
     table: np.ndarray  # float64; for each bin sign * (lgamma(pi + s c) - lgamma(pi)), c = 0, 1, ..
     table_start: np.ndarray  # (D,) int64; where the table of a bin starts, -1 where it has none
-    bin_law: np.ndarray  # (D, 4) float64; pi, s, sign, lgamma(pi)
+    bin_prior: np.ndarray  # (D, 4) float64; pi, s, sign, lgamma(pi)
     block: np.ndarray  # (B, 4) int64; family, channels, first statistic, first parameter
     parameter: np.ndarray  # float64
     statistic: np.ndarray  # (n, S) float64
     log_v: np.ndarray  # (n + 1,) float64
     log_w: np.ndarray  # (n + 1,) float64
-    guide: np.ndarray  # (n + 1,) float64; log_w with its -inf filled in, so that every split can be proposed
-    near: np.ndarray  # (n, any) uint32; sites that look like each one, for the anchors of regroupings
+    proposal_log_w: np.ndarray  # (n + 1,) float64; log_w with its -inf filled in, so that every split can be proposed
+    similar: np.ndarray  # (n, any) uint32; sites that look like each one, from which anchors of regroupings are drawn
 
 
 class State(Bundle):
@@ -69,7 +69,7 @@ class State(Bundle):
     total: np.ndarray  # (capacity, S) float64; summed statistics
     dense_value: np.ndarray  # (capacity,) float64; log marginal of the blocks at `total`
     gain: np.ndarray  # (capacity,) float64; log posterior with the spin-cluster at each of its destinations
-    held: np.ndarray  # (capacity,) float64; bond strength between the spin-cluster and that destination
+    bond_weight: np.ndarray  # (capacity,) float64; summed bond strength between the spin-cluster and each destination
     touched: np.ndarray  # (capacity,) uint32; in a local sweep the slot of each destination; else that is its number
     rank: np.ndarray  # (capacity,) int32; scratch; in a local sweep the destination of each touched slot
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in this sweep
@@ -81,12 +81,12 @@ class State(Bundle):
     pool_total: np.ndarray  # (S,) float64; its summed statistics
     joined: np.ndarray  # (S,) float64; scratch
     work: np.ndarray  # float64; scratch, a triangle for the Cholesky factor
-    number: np.ndarray  # (7,) int64
-    real: np.ndarray  # (2,) float64
+    counters: np.ndarray  # (7,) int64
+    scalars: np.ndarray  # (2,) float64
 
 
 class Plan(NamedTuple):
-    """What an iteration is, and which ones are kept."""
+    """The moves of one iteration, and which draws are kept."""
 
     lams: np.ndarray  # float64; a sweep draws its lambda from these
     splits: int  # attempts to split or merge after each sweep
@@ -94,12 +94,12 @@ class Plan(NamedTuple):
     inv_temperature: float
     burn_in: int
     thin: int
-    local: float = 0.0  # share of sweeps in which a spin-cluster may only go where it touches, or found a cluster
-    far_lams: np.ndarray = np.ones(1)  # float64; where there are local sweeps, the others draw their lambda from these
+    local: float = 0.0  # share of sweeps in which a spin-cluster only moves to a cluster it touches, or founds one
+    global_lams: np.ndarray = np.ones(1)  # float64; lambdas of the other sweeps, where some are local
 
 
 class Record(NamedTuple):
-    """What a chain leaves behind."""
+    """Traces, draws and the best partition of a chain."""
 
     log_posterior: np.ndarray  # (sweeps,) float64
     n_clusters: np.ndarray  # (sweeps,) int32
@@ -107,4 +107,4 @@ class Record(NamedTuple):
     best: np.ndarray  # (n,) int32; labels numbered by first appearance
     best_log_posterior: np.ndarray  # (1,) float64
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in the last sweep begun
-    tally: np.ndarray  # (6,) int64; how many moves of each kind were tried and made
+    move_counts: np.ndarray  # (6,) int64; how many moves of each kind were proposed and accepted

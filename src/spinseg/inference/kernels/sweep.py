@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.inference.kernels.clusters import drop_slot, pool, shift
+from spinseg.inference.kernels.clusters import drop_slot, pool, update_slot
 from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
+from spinseg.inference.kernels.size_prior import weigh_sizes
 from spinseg.inference.kernels.state import (
     CURSOR,
     DONE,
@@ -15,7 +16,7 @@ from spinseg.inference.kernels.state import (
     LOCAL,
     LOG_POSTERIOR,
     N_CLUSTERS,
-    N_SPINS,
+    N_SPIN_CLUSTERS,
     STOP,
     STOPPED,
 )
@@ -32,11 +33,11 @@ def root(parent, i):
 
 @internal
 def draw_bonds(target, parent, label, lam, rng):
-    """Bond neighbours of one cluster with probability 1 - exp(-lambda strength); leaves a forest in `parent`.
+    """Bond neighbours of one cluster with probability 1 - exp(-lambda strength); the result is a forest in `parent`.
 
-    Laid end to end, the edges are a line of length sum(lambda strength). The points of a unit Poisson process on it
-    hit an edge with just that probability, independently of the others; so one exponential gap leads to the next
-    bond, and after it a new gap starts at the end of the edge. The parent of a site is never after it.
+    Think of the edges as consecutive intervals of length lambda * strength. A unit Poisson process hits an interval
+    with just that probability, independently of the others, so that one exponential gap leads to the next bond, after
+    which a new gap starts at the end of the interval. The parent of a site never has a larger number than the site.
     """
     start, upper, neighbour, strength = target.start, target.upper, target.neighbour, target.strength
     for i in range(parent.size):
@@ -58,7 +59,7 @@ def draw_bonds(target, parent, label, lam, rng):
 
 @internal
 def list_spin_clusters(spin, member, first):
-    """Turn the parents in `spin` into spin-clusters 0..p-1, numbered by their first sites, and list their sites; p."""
+    """Number the trees of `spin` as spin-clusters 0..p-1 by their first sites, and list their sites; returns p."""
     p = 0
     for i in range(spin.size):
         if spin[i] == i:
@@ -82,7 +83,7 @@ def list_spin_clusters(spin, member, first):
 @internal
 def weigh_likelihood(target, state, old, n_bins, n_slots):
     """gain[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j the sites of slot j without C."""
-    table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
+    table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
     gain, counts, value, pool_bin, pool_count = state.gain, state.counts, state.value, state.pool_bin, state.pool_count
     tabulated = True
     for quad in range((n_slots + 3) // 4):  # four slots at a time keep their sums in registers
@@ -105,12 +106,12 @@ def weigh_likelihood(target, state, old, n_bins, n_slots):
             d = pool_bin[t]
             if table_start[d] < 0:
                 for j in range(n_slots):
-                    gain[j] += bin_value(table, table_start, law, d, counts[d, j] + pool_count[t]) - value[d, j]
+                    gain[j] += bin_value(table, table_start, bin_prior, d, counts[d, j] + pool_count[t]) - value[d, j]
 
     gain[old] = 0.0  # there C was counted twice
     for t in range(n_bins):
         d = pool_bin[t]
-        gain[old] += value[d, old] - bin_value(table, table_start, law, d, counts[d, old] - pool_count[t])
+        gain[old] += value[d, old] - bin_value(table, table_start, bin_prior, d, counts[d, old] - pool_count[t])
 
     if block.shape[0] > 0:
         total, joined, pool_total = state.total, state.joined, state.pool_total
@@ -124,17 +125,17 @@ def weigh_likelihood(target, state, old, n_bins, n_slots):
 
 @internal
 def weigh(target, state, group, old, n_bins):
-    """Fill gain and held for every destination of the pooled spin-cluster `group` of slot `old`; their number.
+    """Fill gain and bond_weight for every destination of the pooled spin-cluster `group` of slot `old`; their number.
 
-    They are the occupied slots and one for a new cluster: slot k, or `old` itself if the spin-cluster is all of it.
+    Destinations are the occupied slots and a new cluster: slot k, or `old` itself if the spin-cluster is all of it.
     gain[j] is the log posterior with the spin-cluster in slot j, less what is the same for all destinations.
     """
     log_v, log_w = target.log_v, target.log_w
     start, neighbour, beta, strength = target.start, target.neighbour, target.beta, target.strength
-    size, gain, held = state.size, state.gain, state.held
+    size, gain, bond_weight = state.size, state.gain, state.bond_weight
     spin, slot_of, label = state.spin, state.slot_of, state.label
     rest = size[old] - group.size
-    k_rest = state.number[N_CLUSTERS] - (rest == 0)
+    k_rest = state.counters[N_CLUSTERS] - (rest == 0)
     n_slots = k_rest + 1
     weigh_likelihood(target, state, old, n_bins, n_slots)
 
@@ -144,7 +145,7 @@ def weigh(target, state, group, old, n_bins):
     for j in range(n_slots):
         m = size[j]
         gain[j] += log_v[k_rest] + log_w[np.uint64(m + group.size)] - log_w[np.uint64(m)]
-        held[j] = 0.0
+        bond_weight[j] = 0.0
     size[old] = rest + group.size
     gain[new] = gain_new
 
@@ -156,19 +157,19 @@ def weigh(target, state, group, old, n_bins):
             outside = spin[j] != mine  # a factor, not a branch to mispredict
             slot = slot_of[label[j]]
             gain[slot] += outside * beta[h]
-            held[slot] += outside * strength[h]
+            bond_weight[slot] += outside * strength[h]
     return n_slots
 
 
 @internal
 def likelihood_at(target, state, slot, n_bins, sign):
     """log p(y_C | y_A): C the pooled sites, A those of the slot, without C where sign is -1."""
-    table, table_start, law, block = target.table, target.table_start, target.bin_law, target.block
+    table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
     counts, value, pool_bin, pool_count = state.counts, state.value, state.pool_bin, state.pool_count
     log_p = 0.0
     for t in range(n_bins):
         d = pool_bin[t]
-        log_p += bin_value(table, table_start, law, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
+        log_p += bin_value(table, table_start, bin_prior, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
     if block.shape[0] > 0:
         total, joined, pool_total = state.total, state.joined, state.pool_total
         for s in range(joined.size):
@@ -181,13 +182,13 @@ def likelihood_at(target, state, slot, n_bins, sign):
 def weigh_touching(target, state, group, old, n_bins):
     """As `weigh`, but the destinations are the slots that the spin-cluster touches and, last, a new cluster.
 
-    touched[t] is the slot of destination t, and rank[touched[t]] = t. None where the spin-cluster does not touch the
-    rest of its own cluster: from where it could go it would not come back. Else the destinations are the same at each
-    of them, since they do not depend on where the spin-cluster is.
+    touched[t] is the slot of destination t, and rank[touched[t]] = t. There are no destinations if the spin-cluster
+    does not touch the rest of its own cluster, since the reverse move would be impossible. Otherwise the set of
+    destinations does not depend on where the spin-cluster is, as detailed balance needs.
     """
     log_v, log_w = target.log_v, target.log_w
     start, neighbour, beta, strength = target.start, target.neighbour, target.beta, target.strength
-    size, gain, held, touched, rank = state.size, state.gain, state.held, state.touched, state.rank
+    size, gain, bond_weight, touched, rank = state.size, state.gain, state.bond_weight, state.touched, state.rank
     spin, slot_of, label = state.spin, state.slot_of, state.label
     mine, n = spin[group[0]], 0
     for q in range(group.size):
@@ -200,13 +201,13 @@ def weigh_touching(target, state, group, old, n_bins):
             t = rank[slot]
             if t < 0 or t >= n or touched[t] != slot:  # it was not met yet
                 t = n
-                touched[t], rank[slot], gain[t], held[t] = slot, t, 0.0, 0.0
+                touched[t], rank[slot], gain[t], bond_weight[t] = slot, t, 0.0, 0.0
                 n += 1
             gain[t] += beta[h]
-            held[t] += strength[h]
+            bond_weight[t] += strength[h]
 
     rest = size[old] - group.size
-    k_rest = state.number[N_CLUSTERS] - (rest == 0)
+    k_rest = state.counters[N_CLUSTERS] - (rest == 0)
     if rest > 0 and (rank[old] < 0 or rank[old] >= n or touched[rank[old]] != old):
         return 0
     new = np.int64(old) if rest == 0 else k_rest
@@ -216,20 +217,19 @@ def weigh_touching(target, state, group, old, n_bins):
         sign = -1 if slot == old else 1
         gain[t] += likelihood_at(target, state, slot, n_bins, sign) + log_v[k_rest]
         gain[t] += log_w[np.uint64(m + group.size)] - log_w[np.uint64(m)]
-    touched[n], rank[new], held[n] = new, n, 0.0
+    touched[n], rank[new], bond_weight[n] = new, n, 0.0
     gain[n] = likelihood_at(target, state, new, n_bins, -1 if rest == 0 else 1) + log_w[group.size] + log_v[k_rest + 1]
     return n + 1
 
 
 @internal
 def choose(state, n_destinations, inv_temperature, rng):
-    """A destination drawn with probability proportional to exp(gain / temperature - lambda held).
+    """A destination drawn with probability proportional to exp(gain / temperature - lambda * bond_weight).
 
-    The weights, as shares of the largest, are laid end to end, the largest first, and a point of that line is drawn.
-    Mostly it falls into the first part even if all others were as large as the second: then no other exponential is
-    needed.
+    Inversion of the cumulative weights, the largest weight first: mostly the uniform draw falls to it even if all
+    others were as large as the second, and then no other exponential is evaluated.
     """
-    gain, weight, lam = state.gain, state.held, state.real[LAM]
+    gain, weight, lam = state.gain, state.bond_weight, state.scalars[LAM]
     top, second, best = -np.inf, -np.inf, 0
     for j in range(n_destinations):  # selections, not branches to mispredict
         w = inv_temperature * gain[j] - lam * weight[j]
@@ -257,10 +257,11 @@ def choose(state, n_destinations, inv_temperature, rng):
 
 @internal
 def propose(target, state, c):
-    """Weigh the destinations of spin-cluster c; its slot, which destination that is, its number of bins and of those.
+    """Weigh the destinations of spin-cluster c.
 
-    No destination: what it would leave behind has a size that the prior forbids, or in a local sweep it does not touch
-    that; so it stays.
+    Returns its slot, which destination that is, its number of occupied bins, and the number of destinations. That is 0
+    where it must stay: the rest of its cluster would have a size that the prior forbids, or a local sweep could not
+    bring it back.
     """
     group = state.member[state.first[c] : state.first[c + 1]]
     old = state.slot_of[state.label[group[0]]]
@@ -268,7 +269,7 @@ def propose(target, state, c):
     if rest > 0 and target.log_w[rest] == -np.inf:
         return old, np.int64(old), 0, 0
     n_bins = pool(target, state, group)
-    if state.number[LOCAL] == 0:
+    if state.counters[LOCAL] == 0:
         return old, np.int64(old), n_bins, weigh(target, state, group, old, n_bins)
     n_destinations = weigh_touching(target, state, group, old, n_bins)
     return old, np.int64(state.rank[old]), n_bins, n_destinations
@@ -277,53 +278,54 @@ def propose(target, state, c):
 @internal
 def move(target, state, c, old, new, n_bins, change):
     """Move the pooled spin-cluster c from slot `old` to slot `new`, where `new` = k founds a cluster."""
-    group, label, number = state.member[state.first[c] : state.first[c + 1]], state.label, state.number
-    state.real[LOG_POSTERIOR] += change
-    shift(target, state, old, group.size, n_bins, -1)
-    shift(target, state, new, group.size, n_bins, 1)
+    group, label, counters = state.member[state.first[c] : state.first[c + 1]], state.label, state.counters
+    state.scalars[LOG_POSTERIOR] += change
+    update_slot(target, state, old, group.size, n_bins, -1)
+    update_slot(target, state, new, group.size, n_bins, 1)
     cluster = state.id_of[new]
     for q in range(group.size):
         label[group[q]] = cluster
-    if new == number[N_CLUSTERS]:
-        number[N_CLUSTERS] += 1
+    if new == counters[N_CLUSTERS]:
+        counters[N_CLUSTERS] += 1
     if state.size[old] == 0:
         drop_slot(state, np.int64(old))
 
 
 @internal
 def draw_one(numbers, rng):
-    """A number drawn uniformly from some."""
+    """An entry of an array, drawn uniformly."""
     return numbers[int(rng.random() * numbers.size) if numbers.size > 1 else 0]
 
 
 @internal
 def begin_sweep(target, state, plan, rng):
-    """Draw whether the sweep is local, lambda, uniformly from those of such a sweep, and bonds; list spin-clusters."""
-    number, spin = state.number, state.spin
+    """Draw whether the sweep is local, its lambda, and its bonds; list the spin-clusters."""
+    counters, spin = state.counters, state.spin
     far = plan.local > 0.0 and rng.random() >= plan.local
-    number[LOCAL] = plan.local > 0.0 and not far
-    lam = draw_one(plan.far_lams, rng) if far else draw_one(plan.lams, rng)
-    state.real[LAM] = lam
+    counters[LOCAL] = plan.local > 0.0 and not far
+    lam = draw_one(plan.global_lams, rng) if far else draw_one(plan.lams, rng)
+    state.scalars[LAM] = lam
     draw_bonds(target, spin, state.label, lam, rng)
-    number[N_SPINS] = list_spin_clusters(spin, state.member, state.first)
-    number[CURSOR] = 0
+    counters[N_SPIN_CLUSTERS] = list_spin_clusters(spin, state.member, state.first)
+    counters[CURSOR] = 0
 
 
 @internal
 def sweep(target, state, inv_temperature, rng):
-    """Go on with the sweep, from the cursor to the last spin-cluster; DONE, FULL or STOPPED."""
-    number, capacity = state.number, state.size.size
-    for c in range(number[CURSOR], number[N_SPINS]):
-        number[CURSOR] = c
-        if number[N_CLUSTERS] + 1 >= capacity:
+    """Move the spin-clusters from the cursor on; DONE, FULL or STOPPED."""
+    counters, capacity = state.counters, state.size.size
+    for c in range(counters[CURSOR], counters[N_SPIN_CLUSTERS]):
+        counters[CURSOR] = c
+        if counters[N_CLUSTERS] + 1 >= capacity:
             return FULL
-        if number[STOP] != 0:
+        if counters[STOP] != 0:
             return STOPPED
         old, here, n_bins, n_destinations = propose(target, state, c)
         if n_destinations > 1:
+            weigh_sizes(state, c, old, n_destinations)
             there = choose(state, n_destinations, inv_temperature, rng)
             if there != here:
-                new = there if number[LOCAL] == 0 else np.int64(state.touched[there])
+                new = there if counters[LOCAL] == 0 else np.int64(state.touched[there])
                 move(target, state, c, old, new, n_bins, state.gain[there] - state.gain[here])
-    number[CURSOR] = number[N_SPINS]
+    counters[CURSOR] = counters[N_SPIN_CLUSTERS]
     return DONE

@@ -1,4 +1,4 @@
-"""Pictures on disk that are read and written part by part: Zarr, OME-Zarr and TIFF, as Dask arrays."""
+"""Read and write parts of pictures on disk, in Zarr, OME-Zarr and TIFF, as Dask arrays."""
 
 import hashlib
 import os
@@ -13,25 +13,25 @@ from numpy.typing import DTypeLike, NDArray
 
 from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._validation import invalid
-from spinseg.image.intensity import ValueRange, value_range
+from spinseg.image.intensity import ValueRange, infer_value_range
 from spinseg.parallel.atomic import sync, sync_tree
 from spinseg.parallel.shared_arrays import SharedArray
 
 YXC = ("y", "x", "c")
-PLACES, PLACE = 8, 256  # along each axis, where it is looked which numbers are used, and pixels along each side of them
-MOST_CHANNELS = 4  # on an axis that may be one of channels
+N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
+MAX_CHANNELS = 4  # on an axis without a name that is taken for channels
 
 
 def open_large(source: str | os.PathLike[str] | Any) -> Any:
-    """A picture as a Dask array of shape (rows, columns, channels), of which nothing is read yet.
+    """Open a picture as a Dask array of shape (rows, columns, channels), without reading its pixels.
 
     `source` is a Dask array, shared or not, a folder of Zarr or OME-Zarr (its finest level), or a TIFF file, tiled if
-    possible. Axes are taken from its metadata; else a last, or first, axis of at most 4 holds the channels.
+    possible. Axes are taken from its metadata; without them, a last or first axis of at most 4 holds the channels.
     """
     dask_array, zarr = _libraries()
     axes: Sequence[str] = ""
     if isinstance(source, SharedArray):
-        source = source.opened()
+        source = source.open()
     if isinstance(source, dask_array.Array):
         array = source
     elif not isinstance(source, (str, os.PathLike)):
@@ -44,9 +44,9 @@ def open_large(source: str | os.PathLike[str] | Any) -> Any:
         invalid("image", "be a file or a folder that is there", os.fspath(source))
     if array.dtype.newbyteorder("=") not in (np.uint8, np.uint16):
         invalid("image", "hold numbers of type uint8 or uint16", str(array.dtype))
-    if not array.size > 0:  # nor where Dask does not know
+    if not array.size > 0:  # NaN where Dask does not know the shape
         invalid("image", "hold at least one pixel", array.shape)
-    return _rows_columns_channels(array, axes or _guessed(array.shape))
+    return _rows_columns_channels(array, axes or _guess_axes(array.shape))
 
 
 def _open_zarr(zarr: Any, dask_array: Any, path: str) -> tuple[Any, Sequence[str]]:
@@ -54,17 +54,17 @@ def _open_zarr(zarr: Any, dask_array: Any, path: str) -> tuple[Any, Sequence[str
     try:
         found, axes = _zarr_array(zarr, path)
         return dask_array.from_array(found), axes
-    except Exception as error:  # of damaged metadata it may be nearly anything
+    except Exception as error:  # damaged metadata raise nearly anything
         invalid("image", "be a Zarr array, or a group with OME-Zarr multiscales", f"{path}: {error}")
 
 
 def _zarr_array(zarr: Any, path: str) -> tuple[Any, list[str]]:
-    """The array of a Zarr folder, of a group its finest, and its axes where OME metadata name them."""
+    """The array of a Zarr folder, that of the finest level in a group, and its axes where OME metadata name them."""
     found = zarr.open(path, mode="r")
     if not isinstance(found, zarr.Group):
         return found, []
-    about = dict(found.attrs)
-    scale = about.get("ome", about)["multiscales"][0]
+    attributes = dict(found.attrs)
+    scale = attributes.get("ome", attributes)["multiscales"][0]
     axes = [axis["name"] if isinstance(axis, dict) else axis for axis in scale.get("axes", [])]
     return found[scale["datasets"][0]["path"]], axes
 
@@ -73,27 +73,27 @@ def _open_tiff(dask_array: Any, path: str) -> tuple[Any, Sequence[str]]:
     """The first series of a TIFF file, and its axes."""
     try:
         finest = TiffSeries(path)
-    except Exception as error:  # of a damaged file it may be nearly anything
+    except Exception as error:  # a damaged file raises nearly anything
         invalid("image", "be a TIFF file, or a folder of Zarr", f"{path}: {error}")
     meta = np.empty((0,) * finest.ndim, finest.dtype)
     return dask_array.from_array(finest, meta=meta), finest.axes.lower().replace("s", "c")
 
 
 class TiffSeries:
-    """The first series of a TIFF file, to be sliced as an array: the file is open only while some of it is read."""
+    """The first series of a TIFF file, to be sliced as an array; the file is open only while a slice is read."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        with self._opened() as (series, found):
+        with self._open() as (series, found):
             self.axes, self.shape, self.dtype, self.chunks = series.axes, found.shape, found.dtype, found.chunks
         self.ndim = len(self.shape)
 
     def __getitem__(self, box: Any) -> Any:
-        with self._opened() as (_, found):
+        with self._open() as (_, found):
             return found[box]
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Any, Any]]:
+    def _open(self) -> Iterator[tuple[Any, Any]]:
         """The series, and its finest level as a Zarr array."""
         import tifffile
         import zarr
@@ -105,91 +105,90 @@ class TiffSeries:
 
 
 def picture_state(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What tells whether a picture is still the one that was read: sizes of files, and when they were last written.
+    """Sizes and modification times of the files of a picture, which change where it is written again.
 
-    Of Zarr these are all files of the array that `open_large` reads, in one digest; nothing of them is opened.
+    For Zarr it is a digest over all files of the array that `open_large` reads; none of them is opened.
     """
     if not os.path.isdir(path):
-        about = os.stat(path)
-        return {"bytes": about.st_size, "written": about.st_mtime_ns}
+        status = os.stat(path)
+        return {"bytes": status.st_size, "written": status.st_mtime_ns}
     found, axes = _zarr_array(_libraries()[1], os.fspath(path))
     root = os.path.join(path, found.path)
-    files = sorted(os.path.join(place, name) for place, _, names in os.walk(root) for name in names)
+    files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)
     digest, n_bytes = hashlib.blake2b(repr((found.path, axes)).encode(), digest_size=16), 0
     for file in files:
-        about = os.stat(file)
-        told = (os.path.relpath(file, root), about.st_size, about.st_mtime_ns)
-        digest.update(repr(told).encode(errors="surrogateescape"))
-        n_bytes += about.st_size
+        status = os.stat(file)
+        state = (os.path.relpath(file, root), status.st_size, status.st_mtime_ns)
+        digest.update(repr(state).encode(errors="surrogateescape"))
+        n_bytes += status.st_size
     return {"files": len(files), "bytes": n_bytes, "digest": digest.hexdigest()}
 
 
-def _guessed(shape: tuple[int, ...]) -> str:
-    """Names of axes that have none."""
+def _guess_axes(shape: tuple[int, ...]) -> str:
+    """Names for the axes of an array without metadata."""
     if len(shape) == 2:
         return "yx"
-    if len(shape) == 3 and shape[-1] <= MOST_CHANNELS:
+    if len(shape) == 3 and shape[-1] <= MAX_CHANNELS:
         return "yxc"
-    if len(shape) == 3 and shape[0] <= MOST_CHANNELS:
+    if len(shape) == 3 and shape[0] <= MAX_CHANNELS:
         return "cyx"
     invalid("image", "have two axes, and perhaps one of channels", shape)
 
 
 def _rows_columns_channels(array: Any, axes: Sequence[str]) -> Any:
-    """The array with its axes in that order; others must have length 1."""
-    told = f"axes {', '.join(map(str, axes))} of lengths {array.shape}"
+    """The array with its axes in this order; other axes must have length 1."""
+    described = f"axes {', '.join(map(str, axes))} of lengths {array.shape}"
     kept = [name for name in axes if name in YXC]
     if len(axes) != array.ndim or sorted(kept) not in (["x", "y"], ["c", "x", "y"]):
-        invalid("image", "have axes y and x, and perhaps c", told)
+        invalid("image", "have axes y and x, and perhaps c", described)
     if any(length > 1 for name, length in zip(axes, array.shape, strict=True) if name not in YXC):
-        invalid("image", "be one plane", told)
+        invalid("image", "be one plane", described)
     array, axes = array[tuple(slice(None) if name in YXC else 0 for name in axes)], kept
     if "c" not in axes:
         return array.transpose(axes.index("y"), axes.index("x"))[..., None]
     return array.transpose(*(axes.index(name) for name in YXC))
 
 
-def read_part(array: Any, box: tuple[slice, slice], source: Any = None) -> NDArray[Any]:
-    """A part of a picture that `open_large` opened; where it cannot be read, the line names its file."""
+def read_region(array: Any, box: tuple[slice, slice], source: Any = None) -> NDArray[Any]:
+    """The pixels of a box of a picture that `open_large` opened; an error names the file `source`."""
     try:
         return np.asarray(array[box].compute(scheduler="synchronous"))
-    except Exception as error:  # of a damaged file a decoder may raise nearly anything
-        told = " ".join(f"{type(error).__name__} {error}".split())
-        named = f"{source}: " if isinstance(source, str) else ""
-        raise InvalidInput(f"the picture cannot be read: {named}{told}") from error
+    except Exception as error:  # decoders raise nearly anything for a damaged file
+        file = f"{source}: " if isinstance(source, str) else ""
+        line = " ".join(f"{type(error).__name__} {error}".split())
+        raise InvalidInput(f"the picture cannot be read: {file}{line}") from error
 
 
-def ends_of_large(array: Any) -> ValueRange:
-    """The numbers of no and of full intensity, by the rule of `as_picture`, from some places all over a picture.
+def value_range_of(array: Any) -> ValueRange:
+    """The numbers of no and of full intensity, by the rule of `as_picture`, from squares all over a picture.
 
-    What cannot be read is left out; where that is all of them, smaller places are tried, which may pass it by.
+    Squares that cannot be read are left out. Where all of them fail, smaller ones are tried, which may miss the damage.
     """
     if array.dtype == np.uint8:
-        return value_range(np.zeros((1, 1, 1), np.uint8))
+        return infer_value_range(np.zeros((1, 1, 1), np.uint8))
     for small in (False, True):
-        rows, columns = (_places(n, max(1, n // (2 * PLACES)) if small else PLACE) for n in array.shape[:2])
-        found = []
+        sides = [max(1, n // (2 * N_SAMPLES)) if small else SAMPLE_PIXELS for n in array.shape[:2]]
+        rows, columns = map(_sampled_spans, array.shape[:2], sides)
+        squares = []
         for down, across in product(rows, columns):
             with suppress(InvalidInput):
-                found.append(read_part(array, (down, across)))
-        if found:
-            return value_range(np.stack(found))
+                squares.append(read_region(array, (down, across)))
+        if squares:
+            return infer_value_range(np.stack(squares))
     raise InvalidInput("the picture cannot be read at any place")
 
 
-def _places(length: int, side: int) -> list[slice]:
-    """Where along an axis of so many pixels it is looked: everywhere, or at PLACES of `side` pixels."""
-    if length <= PLACES * side:
+def _sampled_spans(length: int, side: int) -> list[slice]:
+    """N_SAMPLES evenly spaced spans of `side` pixels along an axis, or all of it where it is shorter than these."""
+    if length <= N_SAMPLES * side:
         return [slice(0, length)]
-    return [slice(start, start + side) for start in np.linspace(0, length - side, PLACES).astype(int).tolist()]
+    return [slice(start, start + side) for start in np.linspace(0, length - side, N_SAMPLES).astype(int).tolist()]
 
 
 def create_ome_zarr(
     path: str | os.PathLike[str], shape: tuple[int, int], side: int, dtype: DTypeLike, fill: int
 ) -> Any:
-    """A new Zarr array of rows and columns in square chunks, with the metadata of OME-Zarr 0.5; what is there is kept
-    where it is such an array.
-    """
+    """Open a Zarr array of rows and columns in square chunks, or create it with the metadata of OME-Zarr 0.5."""
     _, zarr = _libraries()
     group = zarr.open_group(os.fspath(path), mode="a")
     if "0" in group and group["0"].shape == shape and group["0"].chunks == (side, side):
@@ -197,18 +196,18 @@ def create_ome_zarr(
     axes = [{"name": name, "type": "space"} for name in "yx"]
     level = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]}
     group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
-    about = {"chunks": (side, side), "dtype": dtype, "fill_value": fill, "dimension_names": ("y", "x")}
-    array = group.create_array("0", shape=shape, overwrite=True, **about)
+    options = {"chunks": (side, side), "dtype": dtype, "fill_value": fill, "dimension_names": ("y", "x")}
+    array = group.create_array("0", shape=shape, overwrite=True, **options)
     sync_tree(path)
     return array
 
 
 def write_chunk(path: str | os.PathLike[str], array: Any, box: tuple[slice, slice], values: Any) -> None:
-    """Write one chunk of an array that `create_ome_zarr` made, and bring it to the disk with its folders."""
+    """Write one chunk of an array that `create_ome_zarr` made, and flush it to the disk with its folders."""
     array[box] = values
-    place = tuple(span.start // side for span, side in zip(box, array.chunks, strict=True))
-    chunk = Path(path, "0", array.metadata.encode_chunk_key(place))
-    if chunk.exists():  # one that holds nothing but the fill value is not written
+    index = tuple(span.start // side for span, side in zip(box, array.chunks, strict=True))
+    chunk = Path(path, "0", array.metadata.encode_chunk_key(index))
+    if chunk.exists():  # Zarr does not write a chunk that is all fill value
         sync(chunk)
     for folder in chunk.parents:
         if folder.exists():

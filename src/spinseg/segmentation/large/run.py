@@ -1,14 +1,13 @@
-"""The folder of a run on a large picture: what the run is of, and which of its parts are whole.
+"""The folder of a run on a large picture: its provenance, and which of its tiles are finished.
 
-A run can be killed, or the power cut, at any time. What is found damaged afterwards is made again, and standard error
-tells of it; what may be of another run, or somebody else's, is refused and left as it is.
+A run can be killed, or the power cut, at any time. Damaged files are made again with a warning. A folder with files
+that may belong to another run, or to somebody else, is refused and left as it is.
 """
 
 import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,13 +17,14 @@ from numpy.typing import NDArray
 from spinseg._validation import invalid
 from spinseg.image.intensity import ValueRange
 from spinseg.inference.sampler import seed_of
-from spinseg.parallel.atomic import atomic_write, printable, say
-from spinseg.segmentation.large.files import ends_of_large, picture_state
-from spinseg.segmentation.large.tiles import Tile, Tiling
+from spinseg.parallel.atomic import atomic_write, print_warning, printable
+from spinseg.parallel.provenance import Provenance
+from spinseg.segmentation.large.files import picture_state, value_range_of
+from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 
-PLAN = "plan.json"
-BEFORE_TILES = ("sites.zarr", "tiles")
-AFTER_TILES = (
+PLAN_FILE = "plan.json"
+TILE_OUTPUTS = ("sites.zarr", "tiles")
+FINAL_OUTPUTS = (
     "sampling.json",
     "chains.npz",
     "labels.zarr",
@@ -32,81 +32,96 @@ AFTER_TILES = (
     "overview.png",
     "result.json",
 )
-BEGINNING = b'{\n  "spinseg": "'  # of every plan
-SAME_RUN = "be an empty folder, or one of the same run (name another folder, or remove this one)"
-SUCH_A_RUN = "be an empty folder, or one of such a run (name another folder)"
-MOST_TOLD = 10  # damaged tiles by number
+PLAN_START = b'{\n  "spinseg": "'  # the first bytes of every plan
+SAME_RUN_RULE = "be an empty folder, or one of the same run (name another folder, or remove this one)"
+RUN_FOLDER_RULE = "be an empty folder, or one of such a run (name another folder)"
+MAX_LISTED_TILES = 10  # in a warning about damaged tiles
 
 
-class Run(NamedTuple):
-    """A run: its folder, its seed, its plan as text, which each tile carries, and the numbers of no and full intensity.
+class LargeRun(NamedTuple):
+    """A run in a folder. Its plan, everything but the folder, is written to plan.json and with every tile.
 
-    These are found once, so that they are the same for all tiles, also when the run goes on.
+    The value range, the numbers of no and full intensity, is found once, so that it is the same for all tiles.
     """
 
     folder: Path
-    seed: int
-    plan: str
-    ends: ValueRange
+    provenance: Provenance
+    value_range: ValueRange
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return int(self.provenance.seed)
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The plan in types that JSON knows."""
+        return {**self.provenance.to_json(), "value_range": list(self.value_range)}
 
 
-def begin_run(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> Run:
-    """The run in a folder, which is new, or of the same picture, tiling, seed and version.
+def open_run(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> LargeRun:
+    """Begin a run in a new folder, or continue the one of the same picture, tiling, seed and version.
 
-    `array` is `image`, a path or a Dask array, as it was opened. Nothing is written where the folder is refused.
+    `array` is what `open_large` made of `image`, a path or a Dask array. A folder that is refused stays as it is.
     """
-    _check_place(folder, image)
-    named = isinstance(image, (str, os.PathLike))
-    plan: dict[str, Any] = {"spinseg": version("spinseg")}
-    plan |= {"source": os.path.abspath(image) if named else f"a Dask array, {array.name}"}
-    plan |= {"shape": list(array.shape), "dtype": str(array.dtype), **tiling._asdict()}
-    plan, seed = json.loads(json.dumps(plan | {"picture": picture_state(image) if named else None})), seed_of(rng)
-    before = _plan_before(folder) or plan | {"seed": seed, "ends": list(ends_of_large(array))}
-    _refuse_another(folder, plan, before)
-    if rng is not None and seed != before["seed"]:
-        invalid("rng", f"be the seed of the run in {folder}, {before['seed']}", rng)
+    _check_location(folder, image)
+    if isinstance(image, (str, os.PathLike)):
+        picture = {"source": os.path.abspath(image), **picture_state(image)}
+    else:
+        picture = {"source": f"a Dask array, {array.name}"}
+    settings = {"channels": array.shape[-1], "dtype": str(array.dtype), **tiling._asdict()}
+    wanted = Provenance.of_run(settings, seed_of(rng), {"picture": picture})
+    run = _stored_run(folder)
+    if run is None:
+        low, high = value_range_of(array)
+        run = LargeRun(folder, wanted, (float(low), float(high)))
+    stored = run.provenance
+    if differences := stored.differences(wanted._replace(seed=stored.seed)):
+        invalid("out", SAME_RUN_RULE, f"{folder}, another run ({', '.join(differences)})")
+    if rng is not None and wanted.seed != stored.seed:
+        invalid("rng", f"be the seed of the run in {folder}, {stored.seed}", rng)
     try:
         folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
     except OSError:
         invalid("out", "be a folder that can be written", str(folder))
-    path = folder / PLAN
-    if damaged := path.exists() and _plan_in(path) is None:
-        say(f"{printable(path)} is damaged, and is written again")
+    path = folder / PLAN_FILE
+    if damaged := path.exists() and _read_run(folder, path) is None:
+        print_warning(f"{printable(path)} is damaged, and is written again")
     if damaged or not path.exists():
-        write_json(path, before)
-    low, high = before["ends"]
-    return Run(folder, int(before["seed"]), json.dumps(before), (float(low), float(high)))
+        write_json(path, run.plan)
+    return run
 
 
-def _check_place(folder: Path, image: Any) -> None:
-    """Refuse a file, and a folder within the picture, which would change what it is of."""
+def _check_location(folder: Path, image: Any) -> None:
+    """Refuse a file, and a folder inside the picture, whose files would then change."""
     if os.path.lexists(folder) and not folder.is_dir():
         invalid("out", "be a folder that can be written", str(folder))
     if isinstance(image, (str, os.PathLike)) and Path(folder).resolve().is_relative_to(Path(image).resolve()):
         invalid("out", "be a folder outside the picture", str(folder))
 
 
-def _plan_before(folder: Path) -> dict[str, Any] | None:
-    """The plan of the run in a folder; None where there is none yet, and nothing that a run would overwrite.
+def _stored_run(folder: Path) -> LargeRun | None:
+    """The run that a folder holds; None for a new run. A folder with files of somebody else is refused.
 
-    A damaged plan is known from the tiles. Without them, what looks like the beginning of one counts as ours.
+    Where plan.json is damaged, the plan is read from the tiles. Without tiles, the run begins anew if what is left of
+    the file looks like a plan.
     """
-    path = folder / PLAN
+    path = folder / PLAN_FILE
     if not os.path.lexists(path):
-        _refuse_foreign(folder, (*BEFORE_TILES, *AFTER_TILES))
+        _check_foreign_files(folder, (*TILE_OUTPUTS, *FINAL_OUTPUTS))
         return None
-    plans = (_plan_in(place) for place in (path, *sorted(folder.glob("tiles/*.npz"))))
-    found = next((plan for plan in plans if plan is not None), None)
-    if found is None:
-        written = path.read_bytes().rstrip(b"\0")
-        if not (written.startswith(BEGINNING) or BEGINNING.startswith(written)):
-            invalid("out", SUCH_A_RUN, f"{folder}, whose {PLAN} is of something else")
-        _refuse_foreign(folder, AFTER_TILES)
-    return found
+    runs = (_read_run(folder, file) for file in (path, *sorted(folder.glob("tiles/*.npz"))))
+    run = next((run for run in runs if run is not None), None)
+    if run is None:
+        content = path.read_bytes().rstrip(b"\0")
+        if not (content.startswith(PLAN_START) or PLAN_START.startswith(content)):
+            invalid("out", RUN_FOLDER_RULE, f"{folder}, whose {PLAN_FILE} is of something else")
+        _check_foreign_files(folder, FINAL_OUTPUTS)
+    return run
 
 
-def _plan_in(path: Path) -> dict[str, Any] | None:
-    """The plan that plan.json or a tile holds; None where it is damaged or holds something else."""
+def _read_run(folder: Path, path: Path) -> LargeRun | None:
+    """The run whose plan is in plan.json or in the file of a tile; None where it is damaged or something else."""
     try:
         if path.suffix == ".npz":
             with path.open("rb") as file, np.load(file) as stored:
@@ -114,91 +129,83 @@ def _plan_in(path: Path) -> dict[str, Any] | None:
         else:
             text = path.read_text(encoding="utf-8")
         plan = json.loads(text)
-        return plan if isinstance(plan["seed"], int) and plan["source"] and len(plan["ends"]) == 2 else None
-    except Exception:  # of a damaged file a decoder may raise nearly anything
+        low, high = map(float, plan["value_range"])
+        run = LargeRun(folder, Provenance.from_json(plan), (low, high))
+        return run if isinstance(run.provenance.seed, int) else None
+    except Exception:  # decoders raise nearly anything for a damaged file
         return None
 
 
-def _refuse_foreign(folder: Path, names: Sequence[str]) -> None:
-    """Refuse a folder that holds what a run writes, and that is not known to be of one."""
-    there = [name for name in names if os.path.lexists(folder / name)]
-    if "tiles" in there and (folder / "tiles").is_dir() and not any((folder / "tiles").iterdir()):
-        there.remove("tiles")  # all that a run leaves that was killed at once
-    if there:
-        invalid("out", SUCH_A_RUN, f"{folder}, which holds {there[0]}")
+def _check_foreign_files(folder: Path, names: Sequence[str]) -> None:
+    """Refuse a folder that holds files of these names, since no run is known to have written them."""
+    present = [name for name in names if os.path.lexists(folder / name)]
+    if "tiles" in present and (folder / "tiles").is_dir() and not any((folder / "tiles").iterdir()):
+        present.remove("tiles")  # a run that was killed at once leaves it empty
+    if present:
+        invalid("out", RUN_FOLDER_RULE, f"{folder}, which holds {present[0]}")
 
 
-def _refuse_another(folder: Path, plan: dict[str, Any], before: dict[str, Any]) -> None:
-    """Refuse a folder of another run, and say what differs."""
-    changed = {name: before.get(name, "unknown") for name, value in plan.items() if before.get(name) != value}
-    if "picture" in changed and "source" not in changed:
-        invalid("out", SAME_RUN, f"{folder}, a run of the picture before it was written again")
-    if changed:
-        told = ", ".join(f"{name} {value}" for name, value in changed.items() if name != "picture")
-        invalid("out", SAME_RUN, f"{folder}, a run with {told}")
-
-
-def tiles_left(run: Run, tiling: Tiling, sites: Any) -> list[tuple[int, Tile]]:
-    """The tiles that are not done, or whose files are damaged, with their numbers; `sites` is the array of them all."""
+def missing_tiles(run: LargeRun, tiling: Tiling, sites: Any) -> list[tuple[int, Tile]]:
+    """The tiles, with their indices, that are unfinished or damaged; `sites` is the Zarr array of the sites."""
     tiles = list(enumerate(tiling.tiles()))
-    begun = {index for index, _ in tiles if part_path(run.folder, index).exists()}
-    damaged = [index for index, tile in tiles if index in begun and not _is_whole(run, index, sites, tile)]
+    finished = {index for index, _ in tiles if tile_path(run.folder, index).exists()}
+    damaged = [index for index, tile in tiles if index in finished and not _is_intact(run, index, sites, tile)]
     if damaged:
-        told = ", ".join(map(str, damaged[:MOST_TOLD])) + (", ..." if damaged[MOST_TOLD:] else "")
-        say(f"{len(damaged)} of the tiles in {printable(run.folder)} are damaged, and are made again: {told}")
-    return [(index, tile) for index, tile in tiles if index not in begun or index in damaged]
+        listed = ", ".join(map(str, damaged[:MAX_LISTED_TILES])) + (", ..." if damaged[MAX_LISTED_TILES:] else "")
+        print_warning(
+            f"{len(damaged)} of the tiles in {printable(run.folder)} are damaged, and are made again: {listed}"
+        )
+    return [(index, tile) for index, tile in tiles if index not in finished or index in damaged]
 
 
-def _is_whole(run: Run, index: int, sites: Any, tile: Tile) -> bool:
-    """Whether what a tile adds is of this run and can be read, and its sites are those that were written with it."""
+def _is_intact(run: LargeRun, index: int, sites: Any, tile: Tile) -> bool:
+    """Whether the file of a tile is of this run and readable, and its sites are those that were written with it."""
     try:
-        part = read_part(run.folder, index)
-        return str(part["plan"]) == run.plan and int(part["checksum"]) == _checksum(np.asarray(sites[tile.own]))
-    except Exception:  # of a damaged file a decoder may raise nearly anything
+        stored = read_tile(run.folder, index)
+        same_sites = int(stored["checksum"]) == _checksum(np.asarray(sites[tile.own]))
+        return same_sites and str(stored["plan"]) == json.dumps(run.plan)
+    except Exception:  # decoders raise nearly anything for a damaged file
         return False
 
 
 def _checksum(sites: NDArray[np.int32]) -> int:
-    """A number that hardly any other sites have."""
+    """The CRC-32 of the sites of a tile."""
     return zlib.crc32(np.ascontiguousarray(sites).data)
 
 
-def part_path(folder: Path, index: int) -> Path:
-    """The file that says that a tile is done, and what it adds."""
+def tile_path(folder: Path, index: int) -> Path:
+    """The file of a tile's sums, whose existence says that the tile is finished."""
     return folder / "tiles" / f"{index:06d}.npz"
 
 
-def write_part(run: Run, index: int, sites: NDArray[np.int32], part: dict[str, NDArray[Any]]) -> None:
-    """Write what a tile adds, with marks of the run and of its sites, which are on the disk by now."""
-    content: dict[str, Any] = {"plan": np.array(run.plan), "checksum": np.array(_checksum(sites)), **part}
-    atomic_write(part_path(run.folder, index), lambda file: np.savez_compressed(file, **content))
+def write_tile(run: LargeRun, index: int, sites: NDArray[np.int32], sums: Arrays) -> None:
+    """Write the sums of a tile, with the plan and a checksum of its sites, which must be on the disk by then."""
+    content: dict[str, Any] = {"plan": np.array(json.dumps(run.plan)), "checksum": np.array(_checksum(sites)), **sums}
+    atomic_write(tile_path(run.folder, index), lambda file: np.savez_compressed(file, **content))
 
 
-def read_part(folder: Path, index: int) -> dict[str, NDArray[Any]]:
-    """What a tile adds."""
-    with part_path(folder, index).open("rb") as file, np.load(file) as stored:
+def read_tile(folder: Path, index: int) -> Arrays:
+    """The content of the file of a tile."""
+    with tile_path(folder, index).open("rb") as file, np.load(file) as stored:
         return {name: stored[name] for name in stored.files}
 
 
-def read_parts(run: Run, tiling: Tiling) -> Iterator[dict[str, NDArray[Any]]]:
-    """What all tiles add."""
-    return (read_part(run.folder, index) for index, _ in enumerate(tiling.tiles()))
+def read_tiles(run: LargeRun, tiling: Tiling) -> Iterator[Arrays]:
+    """The content of the files of all tiles."""
+    return (read_tile(run.folder, index) for index, _ in enumerate(tiling.tiles()))
 
 
-def read_json(path: Path, otherwise: str) -> dict[str, Any] | None:
-    """What `write_json` wrote; None where there is no such file, or a damaged one, and a line says what comes of it."""
+def read_provenance(path: Path, consequence: str) -> Provenance | None:
+    """The provenance in a JSON file; None where there is none, or, with a warning, where it is damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return Provenance.from_json(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        say(f"{printable(path)} is damaged; {otherwise}")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        print_warning(f"{printable(path)} is damaged; {consequence}")
         return None
-    return found
 
 
-def write_json(path: Path, told: dict[str, Any]) -> None:
-    """Write facts, whole or not at all."""
-    atomic_write(path, lambda file: file.write(json.dumps(told, indent=2).encode()))
+def write_json(path: Path, record: dict[str, Any]) -> None:
+    """Write a dict as JSON, completely or not at all."""
+    atomic_write(path, lambda file: file.write(json.dumps(record, indent=2).encode()))

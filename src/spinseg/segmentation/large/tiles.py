@@ -1,8 +1,8 @@
-"""Sites of a picture that is too large for memory, tile by tile: the same wherever the borders of the tiles run.
+"""The sites of a picture that is too large for memory, tile by tile, whatever the tiles are.
 
-The picture is cut into cells, one for each site, and a site is what floods from the lowest pixel of its cell, as in
-`superpixels(kind="watershed")`. A tile is flooded with some whole cells around it, so that its pixels get the site that
-they would get in the whole picture, numbered by its cell; nothing has to be stitched.
+The picture is divided into cells, and a site is the watershed basin of the lowest pixel of its cell, as in
+`superpixels(kind="watershed")`. A tile is flooded together with a halo of whole cells around it, so that its pixels get
+the site that they would get in the whole picture, numbered by its cell, and nothing has to be stitched.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,31 +12,31 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg.image.adjacency import RegionAdjacency, pairs_across
-from spinseg.image.boundary.log_odds import SLOPE_SCALE
-from spinseg.image.features import Codebook, gradient, site_histograms, site_sizes
+from spinseg.image.adjacency import RegionAdjacency, boundary_pairs
+from spinseg.image.boundary.log_odds import GRADIENT_SCALE
+from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_sizes
 from spinseg.image.picture import Picture
-from spinseg.image.superpixels import RELIEF_SCALE, flooded, grid_counts
+from spinseg.image.superpixels import RELIEF_SCALE, cells_per_axis, seeded_watershed
 from spinseg.model.graph import SiteGraph
 
-HALO = 8  # cells around a tile; with 4, some pixels near borders got another site than in the whole picture
-BOWL = 0.01  # units of CIELAB a pixel: less than what any picture but a flat one has
-REACH = int(np.ceil(4 * max(RELIEF_SCALE, SLOPE_SCALE))) + 1  # pixels that a gradient looks at
+HALO_CELLS = 8  # around a tile; with 4, some pixels near borders got another site than in the whole picture
+BASIN_WEIGHT = 0.01  # CIELAB units per pixel: below the gradients of any picture that is not flat
+GRADIENT_REACH = int(np.ceil(4 * max(RELIEF_SCALE, GRADIENT_SCALE))) + 1  # pixels on each side that enter a gradient
 
 Box = tuple[slice, slice]
 Arrays = dict[str, NDArray[Any]]
 
 
 class Tile(NamedTuple):
-    """A part of a picture: its own pixels, those it is flooded with, and those that must be read for it."""
+    """The pixels of a tile, with its halo, and with the pixels that gradients in the halo need."""
 
     own: Box
-    wide: Box
+    padded: Box
     read: Box
 
 
 class Tiling(NamedTuple):
-    """A picture of `shape`, (rows, columns), cut into `cells` along each axis, and into squares of `side` pixels."""
+    """A picture of `shape`, (rows, columns), with `cells` along each axis, and square tiles of `side` pixels."""
 
     shape: tuple[int, int]
     cells: tuple[int, int]
@@ -44,8 +44,8 @@ class Tiling(NamedTuple):
 
     @classmethod
     def of(cls, shape: tuple[int, int], n_sites: int, side: int) -> "Tiling":
-        """With about `n_sites` cells."""
-        counts = grid_counts(shape, n_sites)
+        """A tiling with about `n_sites` cells."""
+        counts = cells_per_axis(shape, n_sites)
         return cls(shape, (counts[0], counts[1]), side)
 
     @property
@@ -53,72 +53,78 @@ class Tiling(NamedTuple):
         """Number of cells."""
         return self.cells[0] * self.cells[1]
 
+    @property
+    def pixels_per_cell(self) -> float:
+        """Mean number of pixels of a cell."""
+        return self.shape[0] * self.shape[1] / self.n_cells
+
     def tiles(self) -> Iterator[Tile]:
-        """Row by row."""
+        """The tiles, row by row."""
         for top in range(0, self.shape[0], self.side):
             for left in range(0, self.shape[1], self.side):
                 spans = [self._spans(axis, start) for axis, start in enumerate((top, left))]
                 yield Tile(*((down, across) for down, across in zip(*spans, strict=True)))
 
     def _spans(self, axis: int, start: int) -> tuple[slice, slice, slice]:
-        """A tile's own pixels along an axis, with HALO whole cells on both sides, and with REACH more pixels."""
+        """A tile's own pixels along an axis, with HALO_CELLS on both sides, and with GRADIENT_REACH more pixels."""
         length, count = self.shape[axis], self.cells[axis]
         stop = min(start + self.side, length)
-        first = max(start * count // length - HALO, 0)
-        last = min((stop - 1) * count // length + HALO, count - 1)
-        wide = slice(-(-first * length // count), -(-(last + 1) * length // count))
-        return slice(start, stop), wide, slice(max(wide.start - REACH, 0), min(wide.stop + REACH, length))
+        first = max(start * count // length - HALO_CELLS, 0)
+        last = min((stop - 1) * count // length + HALO_CELLS, count - 1)
+        padded = slice(-(-first * length // count), -(-(last + 1) * length // count))
+        read = slice(max(padded.start - GRADIENT_REACH, 0), min(padded.stop + GRADIENT_REACH, length))
+        return slice(start, stop), padded, read
 
     def cells_of(self, box: Box) -> NDArray[np.int64]:
         """The cell of every pixel of a box."""
-        down, across = (places.astype(np.int64) for places in self._places(box))
+        down, across = (coordinates.astype(np.int64) for coordinates in self._cell_coordinates(box))
         return down[:, None] * self.cells[1] + across
 
-    def bowls(self, box: Box) -> NDArray[np.float64]:
-        """What is added to a relief: a shallow bowl in each cell, and a little that hardly two pixels share.
+    def basins(self, box: Box) -> NDArray[np.float64]:
+        """What is added to the relief of a box: a shallow paraboloid in each cell, and a small hash of the position.
 
-        In which order pixels of one height are flooded would depend on what else is flooded.
+        They make heights distinct: the order in which equal ones are flooded would depend on the rest of the tile.
         """
-        down, across = (np.square(places % 1 - 0.5) for places in self._places(box))
+        down, across = (np.square(coordinates % 1 - 0.5) for coordinates in self._cell_coordinates(box))
         rows, columns = (np.arange(span.start, span.stop, dtype=np.uint64) for span in box)
-        mixed = (rows[:, None] * np.uint64(0x9E3779B97F4A7C15)) ^ (columns * np.uint64(0xC2B2AE3D27D4EB4F))
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        return BOWL * (down[:, None] + across + 1e-3 * (mixed >> np.uint64(40)) / 2**24)
+        hashed = (rows[:, None] * np.uint64(0x9E3779B97F4A7C15)) ^ (columns * np.uint64(0xC2B2AE3D27D4EB4F))
+        hashed = (hashed ^ (hashed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        return BASIN_WEIGHT * (down[:, None] + across + 1e-3 * (hashed >> np.uint64(40)) / 2**24)
 
-    def _places(self, box: Box) -> Iterator[NDArray[np.float64]]:
-        """Where the pixels of a box lie along each axis, counted in cells."""
+    def _cell_coordinates(self, box: Box) -> Iterator[NDArray[np.float64]]:
+        """The coordinates of the pixels of a box along each axis, in cells."""
         for span, count, length in zip(box, self.cells, self.shape, strict=True):
             yield np.arange(span.start, span.stop) * count / length
 
 
 def tile_sites(picture: Picture, tile: Tile, tiling: Tiling, codebook: Codebook) -> tuple[NDArray[np.int32], Arrays]:
-    """The site of every pixel of a tile, by its cell, and what the tile adds to what is known of sites and edges.
+    """The site of every pixel of a tile, numbered by cells, and the tile's sums over sites and edges.
 
-    `picture` is what the tile has to read.
+    `picture` shows the box `tile.read`.
     """
-    within = _inside(tile.wide, tile.read)
-    cells, place = np.unique(tiling.cells_of(tile.wide), return_inverse=True)
-    relief = gradient(picture.colours, RELIEF_SCALE)[within] + tiling.bowls(tile.wide)
-    wide = cells.astype(np.int32)[flooded(relief, place.reshape(relief.shape))]
-    own = _inside(tile.own, tile.wide)
-    sites = wide[own]
-    slope = gradient(picture.colours, SLOPE_SCALE)[within]
-    seen = Picture(picture.codes[_inside(tile.own, tile.read)])
-    return sites, _shown(seen, sites, tile, codebook) | _edges(wide, slope, own)
+    within = relative_to(tile.padded, tile.read)
+    cells, markers = np.unique(tiling.cells_of(tile.padded), return_inverse=True)
+    relief = gradient_magnitude(picture.colors, RELIEF_SCALE)[within] + tiling.basins(tile.padded)
+    padded = cells.astype(np.int32)[seeded_watershed(relief, markers.reshape(relief.shape))]
+    own = relative_to(tile.own, tile.padded)
+    sites = padded[own]
+    gradient = gradient_magnitude(picture.colors, GRADIENT_SCALE)[within]
+    own_picture = Picture(picture.codes[relative_to(tile.own, tile.read)])
+    return sites, _site_sums(own_picture, sites, tile, codebook) | _edge_sums(padded, gradient, own)
 
 
-def _inside(inner: Box, outer: Box) -> Box:
-    """A box as it lies within another."""
+def relative_to(inner: Box, outer: Box) -> Box:
+    """A box in the coordinates of one that contains it."""
     spans = (slice(i.start - o.start, i.stop - o.start) for i, o in zip(inner, outer, strict=True))
     return next(spans), next(spans)
 
 
-def _shown(picture: Picture, sites: NDArray[np.int32], tile: Tile, codebook: Codebook) -> Arrays:
-    """Of each site in a tile its pixels, the sums of colours and places and of their squares, and its words."""
+def _site_sums(picture: Picture, sites: NDArray[np.int32], tile: Tile, codebook: Codebook) -> Arrays:
+    """For each site of a tile: the number of pixels, sums of colors, positions and their squares, and color words."""
     numbers, local = np.unique(sites, return_inverse=True)
     local = local.reshape(sites.shape)
     rows, columns = (np.arange(span.start, span.stop, dtype=np.float64) for span in tile.own)
-    values = [*np.moveaxis(picture.colours, -1, 0).astype(np.float64), *np.broadcast_arrays(rows[:, None], columns)]
+    values = [*np.moveaxis(picture.colors, -1, 0).astype(np.float64), *np.broadcast_arrays(rows[:, None], columns)]
     sums = [np.bincount(local.ravel(), (value**power).ravel(), numbers.size) for power in (1, 2) for value in values]
     words = site_histograms(codebook.words(picture), local, len(codebook)).tocoo()
     return {
@@ -131,73 +137,73 @@ def _shown(picture: Picture, sites: NDArray[np.int32], tile: Tile, codebook: Cod
     }
 
 
-def _edges(wide: NDArray[np.int32], slope: NDArray[np.float32], own: Box) -> Arrays:
-    """Of each pair of sites the length of their boundary, and the sum of slopes along it.
+def _edge_sums(padded: NDArray[np.int32], gradient: NDArray[np.float32], own: Box) -> Arrays:
+    """For each pair of touching sites: the length of their boundary, and the sum of gradients along it.
 
-    A pair of pixels belongs to the tile that its first is in; the second may lie just beyond.
+    A pair of pixels belongs to the tile of its first pixel; the second may lie just outside.
     """
     rows, columns = (span.stop - span.start for span in own)
-    more = tuple(slice(span.start, span.stop + 1) for span in own)  # where the picture ends there is no more
-    part = np.ascontiguousarray(wide[more])
-    lower, upper, places = pairs_across(part)
-    down, across = np.divmod(places[0], part.shape[1])
-    mine = (down < rows) & (across < columns)
-    largest = slope[more].ravel()[places[:, mine]].max(axis=0)
-    ends, which = _once(np.stack([lower[mine], upper[mine]], axis=1))
+    extended = tuple(slice(span.start, span.stop + 1) for span in own)  # cut off where the picture ends
+    part = np.ascontiguousarray(padded[extended])
+    lower, upper, pixels = boundary_pairs(part)
+    down, across = np.divmod(pixels[0], part.shape[1])
+    inside = (down < rows) & (across < columns)
+    largest = gradient[extended].ravel()[pixels[:, inside]].max(axis=0)
+    edges, which = _unique_pairs(np.stack([lower[inside], upper[inside]], axis=1))
     return {
-        "ends": ends,
-        "length": np.bincount(which, minlength=len(ends)),
-        "slope": np.bincount(which, largest, len(ends)),
+        "edges": edges,
+        "length": np.bincount(which, minlength=len(edges)),
+        "gradient": np.bincount(which, largest, len(edges)),
     }
 
 
-def _once(pairs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Different pairs in increasing order, and which of them each one is."""
+def _unique_pairs(pairs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The distinct pairs in increasing order, and the index of each pair among them."""
     stride = int(pairs.max(initial=0)) + 1
     keys, which = np.unique(pairs.astype(np.int64) @ [stride, 1], return_inverse=True)
     return np.stack(np.divmod(keys, stride), axis=1).astype(np.int32), which.ravel()
 
 
-class Gathered(NamedTuple):
-    """What all tiles together know: of n sites, those cells that have pixels, and of the edges between them."""
+class SiteStatistics(NamedTuple):
+    """Sums over all tiles: for the n sites, which are the cells that have pixels, and for the edges between them."""
 
     site_of: NDArray[np.int32]  # (n_cells,): the site of each cell, -1 where it has no pixel
     pixels: NDArray[np.int64]
-    means: NDArray[np.float64]  # (n, n_channels + 2): colours, row and column
-    squares: NDArray[np.float64]
+    means: NDArray[np.float64]  # (n, n_channels + 2): colors, row and column
+    squares: NDArray[np.float64]  # means of the squares of the same
     words: sparse.csr_array
     adjacency: RegionAdjacency
-    slope: NDArray[np.float64]  # mean along each edge
+    gradient: NDArray[np.float64]  # mean along each edge
 
 
-def gathered(parts: Iterable[Mapping[str, NDArray[Any]]], n_cells: int, n_words: int) -> Gathered:
-    """The parts of all tiles, added up."""
+def merge_tiles(tiles: Iterable[Mapping[str, NDArray[Any]]], n_cells: int, n_words: int) -> SiteStatistics:
+    """Add up what `tile_sites` gave for all tiles."""
     pixels, sums = np.zeros(n_cells, np.int64), np.zeros((n_cells, 0))
-    edges: list[tuple[NDArray[Any], ...]] = []
-    counts: list[tuple[NDArray[Any], ...]] = []
-    for part in parts:
-        sums = np.zeros((n_cells, part["sums"].shape[1])) if not sums.shape[1] else sums
-        pixels[part["sites"]] += part["pixels"]  # a tile has each of its sites once
-        sums[part["sites"]] += part["sums"]
-        counts.append((part["word_site"], part["word"], part["word_count"]))
-        edges.append((part["ends"], part["length"], part["slope"]))
-    there = pixels > 0
-    site_of = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
-    n_sites = int(there.sum())
-    rows, columns, number = (np.concatenate(column) for column in zip(*counts, strict=True))
-    words = sparse.coo_array((number, (site_of[rows], columns)), shape=(n_sites, n_words)).tocsr()
-    ends, length, slope = (np.concatenate(column) for column in zip(*edges, strict=True))
-    ends = site_of[ends]
-    kept = (ends >= 0).all(axis=1)  # a cell may be flooded beyond its tile alone
-    ends, which = _once(ends[kept])
-    lengths = np.bincount(which, length[kept], len(ends))
-    means, squares = np.split(sums[there] / pixels[there, None], 2, axis=1)
-    return Gathered(
+    edge_parts: list[tuple[NDArray[Any], ...]] = []
+    word_parts: list[tuple[NDArray[Any], ...]] = []
+    for tile in tiles:
+        sums = np.zeros((n_cells, tile["sums"].shape[1])) if not sums.shape[1] else sums
+        pixels[tile["sites"]] += tile["pixels"]  # a tile has each of its sites once
+        sums[tile["sites"]] += tile["sums"]
+        word_parts.append((tile["word_site"], tile["word"], tile["word_count"]))
+        edge_parts.append((tile["edges"], tile["length"], tile["gradient"]))
+    used = pixels > 0
+    site_of = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
+    n_sites = int(used.sum())
+    rows, columns, counts = (np.concatenate(column) for column in zip(*word_parts, strict=True))
+    words = sparse.coo_array((counts, (site_of[rows], columns)), shape=(n_sites, n_words)).tocsr()
+    edges, length, gradient = (np.concatenate(column) for column in zip(*edge_parts, strict=True))
+    edges = site_of[edges]
+    kept = (edges >= 0).all(axis=1)  # a cell may have pixels in the halo of a tile only
+    edges, which = _unique_pairs(edges[kept])
+    lengths = np.bincount(which, length[kept], len(edges))
+    means, squares = np.split(sums[used] / pixels[used, None], 2, axis=1)
+    return SiteStatistics(
         site_of,
-        pixels[there],
+        pixels[used],
         means,
         np.maximum(squares, means**2),
         words,
-        RegionAdjacency(SiteGraph(n_sites, ends), lengths.astype(np.int32), None),
-        np.bincount(which, slope[kept], len(ends)) / lengths,
+        RegionAdjacency(SiteGraph(n_sites, edges), lengths.astype(np.int32), None),
+        np.bincount(which, gradient[kept], len(edges)) / lengths,
     )

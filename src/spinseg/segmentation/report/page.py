@@ -1,4 +1,4 @@
-"""The report: what was found, how sure it is, and how to repeat it."""
+"""The report as one HTML page: the segmentation, how sure it is, and how to repeat it."""
 
 from collections.abc import Callable
 from html import escape
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from spinseg.image.picture import Picture
 from spinseg.inference.chains import Chains
-from spinseg.segmentation.report.charts import bars, lines
+from spinseg.segmentation.report.charts import bar_chart, line_chart
 from spinseg.segmentation.report.pictures import one_region_each, pictures
 
-MOST_ROWS = 40  # of the table of regions
+MAX_ROWS = 40  # rows of the table of regions
 
-# By whether the chains agree: the colour of the bar, and what it means in one sentence.
+# By whether the chains agree: the CSS class of the notice, and its sentence.
 HEADLINES = {
     True: ("good", "The chains agree."),
     False: (
         "poor",
-        "The chains do not agree yet: the segmentation shown is the best that was found, but read its probabilities as "
-        "a description of its surroundings, not of the whole posterior.",
+        "The chains do not agree yet: the segmentation shown is the best that was found, but its probabilities "
+        "describe partitions near it, not the whole posterior.",
     ),
     None: ("unknown", "Whether the chains agree cannot be told."),
 }
@@ -36,10 +36,7 @@ def report(
     boundary_probability: NDArray[np.float32],
     chains: Chains,
 ) -> str:
-    """The report as HTML: of the summary of a segmentation, its picture, what was found there, and its chains.
-
-    The same segmentation gives the same text.
-    """
+    """The report as HTML. `found` is the summary of a segmentation; the same segmentation gives the same text."""
     template = Template(files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8"))
     shares = {int(k): share for k, share in found["n_clusters_posterior"].items()}
     shaded = min(chains.burn_in, chains.n_sweeps)
@@ -49,9 +46,9 @@ def report(
         facts=escape(_facts(found)),
         notices=_notices(found),
         pictures=pictures(found["regions"], picture, labels, boundary_probability if drawn else None),
-        log_posterior=lines(chains.log_posterior, "log posterior over sweeps", shaded=shaded),
-        n_clusters=lines(chains.n_clusters, "number of clusters over sweeps", shaded=shaded),
-        posterior=bars(shares, "posterior of the number of clusters", "clusters"),
+        log_posterior=line_chart(chains.log_posterior, "log posterior over sweeps", shaded=shaded),
+        n_clusters=line_chart(chains.n_clusters, "number of clusters over sweeps", shaded=shaded),
+        posterior=bar_chart(shares, "posterior of the number of clusters", "clusters"),
         at_every_sweep="at every sweep" + (", burn-in (shaded) included" if shaded else ""),
         after_burn_in=" after the burn-in" if shaded else "",
         before_regions=_before_regions(found),
@@ -64,22 +61,22 @@ def report(
 
 
 def _facts(found: dict[str, Any]) -> str:
-    """How much was found in how much."""
-    clusters, regions = _counted(found["n_clusters"], "cluster"), _counted(found["n_regions"], "region")
+    """The line below the title: numbers of clusters, regions, sites and pixels."""
+    clusters, regions = _count(found["n_clusters"], "cluster"), _count(found["n_regions"], "region")
     parts = [f"{clusters} after cutting into regions" if found["settings"]["regions"] else f"{clusters} in {regions}"]
-    parts += [_counted(found["n_sites"], "site"), f"{' x '.join(map(str, found['shape']))} pixels"]
+    parts += [_count(found["n_sites"], "site"), f"{' x '.join(map(str, found['shape']))} pixels"]
     if len(found["shape"]) == 3:
         parts.append("of which one plane is shown")
     return ", ".join(parts)
 
 
-def _counted(number: int, thing: str) -> str:
-    """1 cluster, 2 clusters."""
+def _count(number: int, thing: str) -> str:
+    """A number with its noun, as in "1 cluster" and "2 clusters"."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _notices(found: dict[str, Any]) -> str:
-    """What to know before anything else: whether sampling was cut short, and whether the chains agree."""
+    """What to read first: whether sampling was interrupted, and whether the chains agree."""
     notices = []
     if found.get("interrupted"):
         notices.append(_notice("poor", _interrupted(found)))
@@ -88,7 +85,7 @@ def _notices(found: dict[str, Any]) -> str:
 
 
 def _interrupted(found: dict[str, Any]) -> str:
-    """After how many sweeps sampling was cut short, and what that leaves."""
+    """After how many sweeps sampling was interrupted, and what the report shows then."""
     done, planned = found["sweeps_done"], found["settings"]["sweeps"]
     if done == 0:
         return (
@@ -103,34 +100,34 @@ def _interrupted(found: dict[str, Any]) -> str:
 
 
 def _notice(colour: str, headline: str, fine: str = "") -> str:
-    """A sentence beside a coloured bar, and what else there is to say in smaller type."""
+    """A sentence beside a colored bar, and a second one in smaller type."""
     fine = f'<p class="fine">{escape(fine)}</p>' if fine else ""
     return f'<div class="notice {colour}"><p class="headline">{escape(headline)}</p>{fine}</div>'
 
 
 def _before_regions(found: dict[str, Any]) -> str:
-    """Why the number of clusters at the top is another than that in the charts."""
+    """Why the number of clusters at the top differs from that in the charts."""
     if not found["settings"]["regions"]:
         return ""
     return f"; counted before clusters are cut into regions, of which the segmentation has {found['n_regions']:,}"
 
 
 def _regions(regions: list[dict[str, Any]]) -> str:
-    """The table of regions, the largest first; without their clusters, where these are but other numbers of them."""
+    """The table of regions, the largest first. It has a column of clusters unless each is one region."""
     columns = [column for column in COLUMNS if column.name != "Cluster" or not one_region_each(regions)]
-    head = "".join(f'<th class="{column.look}">{column.name}</th>' for column in columns)
+    head = "".join(f'<th class="{column.css_class}">{column.name}</th>' for column in columns)
     rows = [
-        "".join(f'<td class="{column.look}">{column.cell(region)}</td>' for column in columns)
-        for region in regions[:MOST_ROWS]
+        "".join(f'<td class="{column.css_class}">{column.cell(region)}</td>' for column in columns)
+        for region in regions[:MAX_ROWS]
     ]
-    if len(regions) > MOST_ROWS:
-        rows.append(f'<td colspan="{len(columns)}">and {len(regions) - MOST_ROWS:,} smaller, in result.json</td>')
+    if len(regions) > MAX_ROWS:
+        rows.append(f'<td colspan="{len(columns)}">and {len(regions) - MAX_ROWS:,} smaller, in result.json</td>')
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
     return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
 
 
 def _colour(region: dict[str, Any]) -> str:
-    """The mean colour, to see and to read."""
+    """The mean color, as a patch and as its code."""
     colour = region["colour"]
     return f'<span class="swatch" style="background:{colour}"></span><span class="code">{colour}</span>'
 
@@ -141,10 +138,10 @@ def _percent(share: float | None) -> str:
 
 
 class Column(NamedTuple):
-    """A column of the table of regions: its head, the classes of its cells, and what stands in them."""
+    """A column of the table of regions: its head, the CSS class of its cells, and their content."""
 
     name: str
-    look: str
+    css_class: str
     cell: Callable[[dict[str, Any]], str]
 
 
@@ -165,8 +162,8 @@ def _notes(found: dict[str, Any]) -> str:
     notes = []
     if found.get("agree") is False:
         notes.append(
-            '<p class="note warning">The chains do not agree yet, so Together and Outline hold for the surroundings of '
-            "this segmentation only.</p>"
+            '<p class="note warning">The chains do not agree yet, so Together and Outline describe partitions '
+            "near this segmentation only.</p>"
         )
     first = "first plane, row and column" if len(found["shape"]) == 3 else "first row and column"
     notes.append(

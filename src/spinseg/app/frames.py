@@ -1,0 +1,108 @@
+"""The latest state of the chains as the browser gets it, and whether the chains agree."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.app.chain_run import ChainRun
+from spinseg.app.rendering import match_labels, packed
+from spinseg.app.run_loop import NotYet, RunLoop
+from spinseg.inference.chains import Chains
+from spinseg.inference.diagnostics import diagnose
+
+DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
+MIN_DIAGNOSED_SWEEPS = 40
+MAX_THINNED_DRAWS = 400  # of a chain, for diagnoses and maps on the page; exports use all draws
+# In the JSON of a frame, "scene" counts how often the sites were made, "stage" counts the runs, and "began" is the
+# number of sweeps before the present run.
+EMPTY_FRAME: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "n_sites": 0, "chains": []}
+
+
+class Frames:
+    """The latest frame of a session; `version` grows whenever there is a newer one."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.closed = False
+        self.agreement: dict[str, Any] | None = None
+        self.labels: list[NDArray[np.int32]] = []  # of each chain, in numbers that clusters keep from frame to frame
+        self._latest: tuple[ChainRun, dict[str, Any]] | None = None
+        self._changed = asyncio.Condition()
+
+    def record(self, run: ChainRun, header: dict[str, Any], starts: str | tuple[str, ...]) -> None:
+        """Record where the chains of a run are; they must rest meanwhile."""
+        matched: list[NDArray[np.int32]] = []
+        for c, labels in enumerate(run.labels()):  # first to the first chain, so that chains can be compared
+            matched.append(match_labels(labels, *matched[:1], *self.labels[c : c + 1]))
+        self.labels = matched
+        chains = [
+            {
+                "start": starts if isinstance(starts, str) else starts[c],
+                "n_clusters": runner.n_clusters,
+                "log_posterior": round(runner.log_posterior, 2),
+                "labels": packed(matched[c]),
+                "spins": packed(run.sampling.records.spin[c]),
+            }
+            for c, runner in enumerate(run.sampling.runners)
+        ]
+        counts = {"sweeps": run.n_sweeps, "most_sweeps": run.max_sweeps, "n_sites": run.problem.model.graph.n_sites}
+        self._latest = run, header | counts | {"chains": chains}
+
+    def frame(self, run_number: int, n_sent: int) -> dict[str, Any]:
+        """The latest frame, with the traces from sweep `n_sent` on if `run_number` is still the present run."""
+        if self._latest is None:
+            return dict(EMPTY_FRAME)
+        run, frame = self._latest
+        first = n_sent if run_number == frame["stage"] else 0
+        traces: dict[str, Any] = {"from": first}
+        for name in ("log_posterior", "n_clusters"):
+            traces[name] = np.round(getattr(run.sampling.records, name)[:, first : frame["sweeps"]], 2).tolist()
+        return frame | {"agreement": self.agreement, "traces": traces}
+
+    async def wait(self, version: int, seconds: float) -> None:
+        """Wait until there is a version other than this one, but not longer than `seconds`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds), self._changed:
+                await self._changed.wait_for(lambda: self.version != version or self.closed)
+
+    async def notify(self) -> None:
+        """Wake all who wait."""
+        self.version += 1
+        async with self._changed:
+            self._changed.notify_all()
+
+
+async def diagnose_until_current(loop: RunLoop, frames: Frames, in_thread: Callable[..., Awaitable[Any]]) -> None:
+    """Diagnose the chains about once a second, until all that was drawn is diagnosed."""
+    diagnosed: tuple[ChainRun, int] | None = None
+    while not frames.closed:
+        run = loop.chain_run
+        if run is None or len(run.sampling.runners) < 2 or run.n_sweeps < MIN_DIAGNOSED_SWEEPS:
+            return
+        if diagnosed == (run, run.n_sweeps):
+            return
+        with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
+            run, draws = await loop.draws()
+            thinned = replace(draws, labels=thinned_labels(draws))
+            found = await in_thread(diagnose, thinned, run.problem.model.graph)
+            r_hat = {name: _json_number(row.r_hat) for name, row in found.table.items()}
+            diagnosed = run, draws.n_sweeps
+            if run is loop.chain_run:
+                frames.agreement = {"r_hat": r_hat, "verdict": found.verdict, "agree": found.agree}
+                await frames.notify()
+        await asyncio.sleep(DIAGNOSIS_SECONDS)
+
+
+def thinned_labels(draws: Chains) -> NDArray[np.int32]:
+    """At most MAX_THINNED_DRAWS draws of each chain, evenly spaced."""
+    return draws.labels[:, :: -(-draws.labels.shape[1] // MAX_THINNED_DRAWS)]
+
+
+def _json_number(value: float | None) -> float | str | None:
+    """A number as JSON can hold it."""
+    return value if value is None or np.isfinite(value) else "inf"

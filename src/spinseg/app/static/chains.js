@@ -1,0 +1,151 @@
+// The chains: a list with thumbnails, whether they agree, and the buttons that run them.
+
+import { SPEEDS } from "./controls.js";
+import { byId, count, counted, decimals, make, write } from "./dom.js";
+import { paintSites, paletteColors } from "./painting.js";
+
+const THUMBNAIL_SIZE = 144; // pixels of the longer side
+
+// A row of chains, each with a thumbnail, its start, its number of clusters and its log posterior.
+export class ChainList {
+  // `chose` is called with the number of a chain.
+  constructor(palette, starts, chose) {
+    this.palette = palette;
+    this.startLabels = new Map(starts.map(({ name, label }) => [name, label]));
+    this.chose = chose;
+    this.items = [];
+  }
+
+  setSiteImage(siteImage) {
+    this.thumbnail = siteImage.thumbnail(THUMBNAIL_SIZE);
+    this.build(this.items.length);
+  }
+
+  show(chains, chosen) {
+    if (chains.length !== this.items.length) this.build(chains.length);
+    chains.forEach((chain, i) => {
+      const item = this.items[i];
+      item.radio.checked = i === chosen;
+      const start = this.startLabels.get(chain.start) ?? chain.start;
+      item.label.title = `Chain ${i + 1}, started from ${start}`;
+      write(item.start, chains.length > 2 ? start : `from ${start}`); // four chains leave little space
+      write(item.clusters, counted(chain.n_clusters, "cluster"));
+      write(item.posterior, chain.log_posterior === null ? "" : decimals(chain.log_posterior, 1));
+      if (item.labels !== chain.labels) this.paint(item, chain.labels);
+      item.labels = chain.labels;
+    });
+  }
+
+  build(length) {
+    for (const { label } of this.items) label.remove();
+    this.items = Array.from({ length }, (_, i) => this.item(i));
+    byId("chains").append(...this.items.map(({ label }) => label));
+  }
+
+  item(i) {
+    const { width, height } = this.thumbnail;
+    const canvas = make("canvas", { width, height, "aria-hidden": "true" });
+    const radio = make("input", { type: "radio", name: "chain", value: i });
+    radio.addEventListener("change", () => this.chose(i));
+    const [start, clusters, posterior] = ["start", "", "posterior"].map((className) => make("span", { className }));
+    posterior.title = "log posterior";
+    const name = make("b", { className: `chain-${i}` }, `Chain ${i + 1}`);
+    const text = make("span", { className: "text" }, name, start, clusters, posterior);
+    const label = make("label", { className: "chain" }, radio, canvas, text);
+    return { label, radio, canvas, start, clusters, posterior, image: new ImageData(canvas.width, canvas.height) };
+  }
+
+  paint({ canvas, image }, labels) {
+    paintSites(new Uint32Array(image.data.buffer), this.thumbnail.sites, paletteColors(labels, this.palette));
+    canvas.getContext("2d").putImageData(image, 0, 0);
+  }
+}
+
+// Whether the chains agree, with R-hat of each quantity.
+
+const NAMES = { log_posterior: "log posterior", n_clusters: "clusters", entropy: "entropy", edge_agreement: "edges" };
+
+export function showAgreement(agreement, nChains) {
+  const { mark, headline } = verdict(agreement, nChains);
+  byId("verdict").dataset.agree = mark;
+  write(byId("verdict-headline"), headline);
+  const numbers = Object.entries(agreement?.r_hat ?? {}).filter(([, value]) => value !== null);
+  const words = numbers.map(([name, value]) => `${NAMES[name] ?? name} ${formatRHat(value)}`).join(", ");
+  write(byId("verdict-numbers"), words && `R-hat: ${words}.`);
+  write(byId("verdict-text"), agreement?.verdict ?? "");
+}
+
+function verdict(agreement, nChains) {
+  if (agreement?.agree === true) return { mark: "yes", headline: "The chains agree" };
+  if (agreement?.agree === false) return { mark: "no", headline: "The chains do not agree yet" };
+  if (nChains === 1) return { mark: "unknown", headline: "One chain is not enough to assess agreement" };
+  return { mark: "unknown", headline: "Agreement is not assessed yet" };
+}
+
+function formatRHat(value) {
+  if (value === "inf") return "infinite";
+  return value > 1.1 ? value.toFixed(2) : value.toFixed(3);
+}
+
+const RATE_SMOOTHING = 1000; // milliseconds; without it the displayed rate would change too fast to read
+
+// The buttons that start, pause, step and restart the chains, the speed, and the numbers beside them.
+export class RunButtons {
+  // `changed` is called after a change of speed, `failed` with an Error.
+  constructor(session, changed, failed) {
+    this.session = session;
+    this.changed = changed;
+    this.failed = failed;
+    byId("run").addEventListener("click", () => this.toggle());
+    byId("step").addEventListener("click", () => this.step());
+    byId("restart").addEventListener("click", () => this.restart());
+    byId("speed").addEventListener("change", () => this.setSpeed(byId("speed").value));
+    byId("slow").addEventListener("click", () => this.setSpeed("1"));
+  }
+
+  get speed() {
+    return byId("speed").value;
+  }
+
+  get running() {
+    return this.state === "running" || (this.state !== "paused" && this.session.running);
+  }
+
+  toggle = () => this.reportErrors(this.running ? this.session.pause() : this.session.run());
+
+  step = () => this.reportErrors(this.session.step());
+
+  async restart() {
+    const done = this.state === "done";
+    await this.reportErrors(this.session.api.restart());
+    if (done) await this.reportErrors(this.session.run());
+  }
+
+  setSpeed(speed) {
+    byId("speed").value = speed;
+    this.reportErrors(this.session.setSpeed(SPEEDS[speed]));
+    this.changed();
+  }
+
+  reportErrors = (work) => work.catch(this.failed);
+
+  show(frame, chain) {
+    this.state = frame.state;
+    if (frame.state === "done") this.session.running = false;
+    const { running } = this;
+    write(byId("run"), running ? "Pause" : "Start");
+    byId("run").title = `${running ? "Pause" : "Start"} (space)`;
+    byId("run").disabled = byId("step").disabled = frame.state === "done";
+    write(byId("sweeps"), count(frame.sweeps));
+    write(byId("clusters"), chain ? count(chain.n_clusters) : "–");
+    this.smoothRate(frame.state === "running" ? frame.per_second : null);
+    write(byId("rate"), this.rate ? count(this.rate) : "–");
+  }
+
+  smoothRate(rate) {
+    const now = performance.now();
+    const weight = Math.exp((this.smoothedAt - now) / RATE_SMOOTHING);
+    this.rate = this.rate && rate ? weight * this.rate + (1 - weight) * rate : rate;
+    this.smoothedAt = now;
+  }
+}

@@ -1,0 +1,156 @@
+// What is displayed: the display options, the layers of the picture, and its captions.
+
+import { byId, counted } from "./dom.js";
+
+export const VIEWS = ["fill", "outlines", "means", "picture"];
+export const OPTION_FLAGS = ["result", "spins", "boundaries"];
+const OPACITIES = { fill: 55, outlines: 100, means: 100, picture: 100, map: 90 };
+
+// The view, the partition, the overlays and the chosen place; some of these exclude each other.
+export class DisplayOptions {
+  constructor(changed) {
+    this.changed = changed;
+    this.view = VIEWS[0];
+    this.result = this.spins = this.boundaries = false;
+    this.place = null; // {x, y} in pixels of the displayed image
+    this.opacities = { ...OPACITIES };
+
+    for (const radio of document.getElementsByName("view")) {
+      radio.addEventListener("click", () => this.set({ view: radio.value, boundaries: false, place: null }));
+    }
+    for (const radio of document.getElementsByName("shown")) {
+      const result = radio.value === "result";
+      radio.addEventListener("click", () => this.set({ result, boundaries: false, place: null }));
+    }
+    for (const flag of ["spins", "boundaries"]) {
+      byId(flag).addEventListener("change", ({ target }) => this.set({ [flag]: target.checked, place: null }));
+    }
+    byId("opacity").addEventListener("input", ({ target }) => {
+      this.opacities[this.layer] = target.valueAsNumber;
+      this.changed();
+    });
+    byId("legend-close").addEventListener("click", () => this.closeMap());
+  }
+
+  // The layer that the opacity slider changes.
+  get layer() {
+    return this.showsMap ? "map" : this.view;
+  }
+
+  // Whether a map of probabilities is displayed.
+  get showsMap() {
+    return this.place !== null || this.boundaries;
+  }
+
+  get opacity() {
+    return this.opacities[this.layer] / 100;
+  }
+
+  // Returns from a map to the clusters.
+  closeMap() {
+    this.set(this.place ? { place: null } : { boundaries: false });
+  }
+
+  set(changes) {
+    Object.assign(this, changes);
+    if (changes.spins) this.result = this.boundaries = false;
+    else if (changes.result || changes.boundaries) this.spins = false;
+    this.show();
+    this.changed();
+  }
+
+  show() {
+    for (const radio of document.getElementsByName("view")) radio.checked = radio.value === this.view;
+    byId(this.result ? "result" : "now").checked = true;
+    byId("spins").checked = this.spins;
+    byId("boundaries").checked = this.boundaries;
+    byId("opacity").value = this.opacities[this.layer];
+    byId("opacity").disabled = this.layer === "picture";
+    byId("legend").hidden = !this.showsMap;
+  }
+}
+
+const VIEW_NAMES = {
+  fill: "each cluster has its own colour",
+  outlines: "outlines of the clusters",
+  means: "each cluster has its mean colour",
+  picture: "the image without clusters",
+};
+
+const SENTENCES = {
+  loading: "Waiting for the server.",
+  tooEarly: "There are no draws yet. Start the chains, or make one step.",
+  together:
+    "The probability that each site (superpixel) shares a cluster with the marked place, from the draws of all chains.",
+  boundaries:
+    "The probability of a boundary, from the draws of all chains. Light lines are certain, dark lines are improbable.",
+  spins:
+    "White lines: spin-clusters, sets of sites (superpixels) that were bonded in the last sweep and moved together. " +
+    "Yellow lines: clusters. Use a low speed or single steps.",
+};
+
+// The labels that are displayed: the present ones of the chain, or those of the result once it has arrived.
+export function displayedLabels(display, chain, answer) {
+  return display.result && answer?.kind === "result" ? answer.data.labels : chain.labels;
+}
+
+// The result consists of regions if the preset divides clusters into connected regions.
+export const unitName = ({ data }) => (data.cut === false ? "cluster" : "region");
+
+// The layers of the picture, as `PictureCanvas.show` takes them.
+export function pictureLayers(display, chain, answer) {
+  if (display.showsMap) {
+    const kind = display.place ? "together" : "lines";
+    const fill = answer?.kind === kind ? { kind, data: answer.data } : null;
+    return { background: "gray", fill, opacity: display.opacity, boundaries: null, spins: null };
+  }
+  const labels = displayedLabels(display, chain, answer);
+  const fills = { fill: { kind: "labels", data: labels }, means: { kind: "means", data: labels } };
+  return {
+    background: "picture",
+    fill: fills[display.view] ?? null,
+    opacity: display.opacity,
+    boundaries: display.view === "outlines" || display.spins ? labels : null,
+    spins: display.spins ? chain.spins : null,
+  };
+}
+
+// What must be requested from the server in addition to the frames, or null.
+export function neededAnswer(display) {
+  if (display.place) return "together";
+  if (display.boundaries) return "lines";
+  return display.result ? "result" : null;
+}
+
+export function legendTitle(display) {
+  return display.place ? "Probability of the same cluster" : "Probability of a boundary";
+}
+
+export function caption(display, frame, chainNumber, answer) {
+  const waiting = neededAnswer(display) && answer?.kind !== neededAnswer(display);
+  if (waiting) return frame.sweeps ? SENTENCES.loading : SENTENCES.tooEarly;
+  if (display.place) return SENTENCES.together;
+  if (display.boundaries) return SENTENCES.boundaries;
+  if (display.spins) return SENTENCES.spins;
+  if (display.result) {
+    const divided = unitName(answer) === "region" ? "divided into" : "with";
+    const parts = `${divided} ${counted(answer.data.n_regions, unitName(answer))}`;
+    return `Result: the most probable partition of all chains, ${parts}; ${viewName(display, answer)}.`;
+  }
+  const hint = "Click a place to see which sites belong to its cluster.";
+  return `Chain ${chainNumber + 1} now: ${VIEW_NAMES[display.view]}. ${hint}`;
+}
+
+function viewName(display, answer) {
+  const name = VIEW_NAMES[display.view];
+  return display.result && answer?.kind === "result" ? name.replace("cluster", unitName(answer)) : name;
+}
+
+// A description for screen readers.
+export function ariaDescription(display, frame, chainNumber, answer, imageName) {
+  const chain = frame.chains[chainNumber];
+  const map = display.place ? "probability of the same cluster as the chosen place" : "boundary probability";
+  const content = `${imageName}: ${display.showsMap ? map : viewName(display, answer)}.`;
+  const state = `${counted(chain.n_clusters, "cluster")} after ${counted(frame.sweeps, "sweep")}, ${frame.state}`;
+  return `${content} Chain ${chainNumber + 1} has ${state}. Arrow keys move to a place, Enter chooses it.`;
+}

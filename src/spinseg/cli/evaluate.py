@@ -1,0 +1,62 @@
+"""`spinseg evaluate`: methods compared on photographs with ground truth."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spinseg.cli.errors import BUG, WRONG_INPUT, print_error
+from spinseg.cli.options import Dask, Jobs, Json, Quiet, Rng
+from spinseg.cli.tables import print_summaries
+
+DEFAULT_METHODS = "spinseg,potts-dp,rdd-crp,felzenszwalb,quickshift"  # those that need no extra
+
+
+def evaluate(
+    dataset: Annotated[str, typer.Argument(help="bsds300, bsds500, labelme8, or folder: images/ and labels/.")],
+    root: Annotated[Path, typer.Option(help="Folder that has the dataset.")],
+    split: Annotated[str | None, typer.Option(help="train, val or test, which is the default (BSDS).")] = None,
+    methods: Annotated[str, typer.Option(help="Names with commas between them; `list` lists them.")] = DEFAULT_METHODS,
+    limit: Annotated[int | None, typer.Option(help="At most so many images, evenly spaced by name.")] = None,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    out: Annotated[Path, typer.Option(help="Results, a row each; gone on with where it is there.")] = Path(
+        "results.csv"
+    ),
+    rng: Rng = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare methods on photographs with ground truth.
+
+    Rows are written as they come: the same command after an interruption goes on where it stopped. Beside the rows
+    come a summary (CSV), a page with the best and the worst images, and all label images.
+    """
+    from spinseg.evaluation.comparison import compare_methods, known_methods
+
+    if methods == "list":
+        print("\n".join(f"{name:22s} {about}" for name, about in known_methods().items()))
+        return
+    found = compare_methods(
+        dataset,
+        root,
+        out,
+        split=split,
+        methods=methods.split(","),
+        limit=limit,
+        jobs=jobs,
+        dask=dask,
+        seed=rng,
+        progress=not quiet,
+    )
+    if as_json:
+        print(json.dumps(found.as_json()))
+    elif not quiet and found.summaries:
+        print_summaries(found.summaries)
+        print(f"Look at {found.page.resolve()}")
+    if found.n_errors:
+        print_error(f"{found.n_errors} of {found.n_rows} rows tell of an error: {out}")
+        if found.n_bugs:
+            print_error(f"{found.n_bugs} of them tell of a bug in spinseg, please report it", bug=True)
+        raise SystemExit(BUG if found.n_bugs else WRONG_INPUT)

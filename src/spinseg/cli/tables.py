@@ -1,0 +1,69 @@
+"""Tables in the terminal."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from spinseg.evaluation.summary import Summary
+    from spinseg.segmentation.batch import Outcome
+
+# The columns of a summary that fit into 80 characters.
+SUMMARY_COLUMNS = (
+    "median_rand",
+    "p_value",
+    "median_clusters",
+    "rand",
+    "variation_of_information",
+    "covering",
+    "median_seconds",
+)
+
+
+def print_outcomes(outcomes: list["Outcome"]) -> None:
+    """Print a row for each picture that was segmented, and how many were done before."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("picture", overflow="fold")
+    for name in ("clusters", "regions", "sites", "seconds"):
+        table.add_column(name, justify="right")
+    table.add_column("results in", overflow="fold")
+    for outcome in outcomes:
+        if (found := outcome.summary) and not outcome.done_before:
+            counts = (found["n_clusters"], found["n_regions"], found["n_sites"])
+            name = Path(outcome.source).name + (" (interrupted)" if found["interrupted"] else "")
+            table.add_row(_text(name), *map(str, counts), f"{outcome.seconds:.1f}", _text(outcome.folder))
+    if table.row_count:
+        Console().print(table)
+    if n_before := sum(outcome.done_before for outcome in outcomes):
+        print(f"{n_before} {'was' if n_before == 1 else 'were'} done before")
+
+
+def print_summaries(summaries: list["Summary"]) -> None:
+    """Print a row for each method."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    from spinseg.evaluation.summary import DISPLAYED_COLUMNS, format_cells
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("method", no_wrap=True)
+    cells = [dict(zip(DISPLAYED_COLUMNS, format_cells(summary), strict=True)) for summary in summaries]
+    for name in SUMMARY_COLUMNS:
+        words = [*DISPLAYED_COLUMNS[name][0].split(), *(row[name] for row in cells)]
+        table.add_column(DISPLAYED_COLUMNS[name][0], justify="right", min_width=max(map(len, words)))
+    for summary, row in zip(summaries, cells, strict=True):
+        table.add_row(summary.method, *(row[name] for name in SUMMARY_COLUMNS))
+    Console().print(table)
+
+
+def _text(name: str) -> "Text":
+    """A name as it is: brackets in it are not markup."""
+    from rich.text import Text
+
+    return Text(name.encode(errors="replace").decode())

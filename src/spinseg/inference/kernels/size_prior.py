@@ -1,0 +1,30 @@
+"""What a prior known only as log g(sizes) adds to each decision of the sampler.
+
+Here that is nothing: a prior with tables is all in `log_v` and `log_w`. The loops call these functions all the same, so
+that `exchangeable.py` can run the very same loops, uncompiled, with functions that evaluate log g in their place.
+"""
+
+from spinseg._compiled import internal
+
+
+@internal
+def weigh_sizes(state, c, old, n_destinations):
+    """Add log g of the sizes after spin-cluster c has moved to the gain of each of its destinations."""
+
+
+@internal
+def change_of_split(state, slot):
+    """Change of log g if the cluster in `slot` is replaced by the two that were proposed."""
+    return 0.0
+
+
+@internal
+def change_of_merge(state, a, b):
+    """Change of log g if the clusters in slots a and b merge."""
+    return 0.0
+
+
+@internal
+def change_of_regroup(state, anchors, n_old):
+    """Change of log g if the clusters of the first `n_old` anchors are replaced by those that were proposed."""
+    return 0.0

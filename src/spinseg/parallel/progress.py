@@ -1,0 +1,106 @@
+"""The progress of long work on standard error: a bar on a terminal, and now and then a line elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+LINE_SECONDS = 5.0  # at least, between two lines where there is no terminal to draw a bar on
+
+
+class Progress(NamedTuple):
+    """How far sampling has come: the sweeps of all chains together, and the state of the slowest chain.
+
+    While `compiling` is true, the sampler is being compiled for this machine and no sweep has begun.
+    """
+
+    done: int
+    total: int
+    n_clusters: int
+    log_posterior: float
+    compiling: bool = False
+
+
+Report = Callable[[Progress], None]
+Count = Callable[[int, int, str], None]
+
+
+@contextmanager
+def reporting(progress: bool | Report | None, name: str = "") -> Iterator[Report]:
+    """A function to call with a Progress: the caller's own, one that draws a bar for True, or one that does nothing."""
+    if callable(progress):
+        yield progress
+    elif progress:
+        with _sampling_bar(name) as report:
+            yield report
+    else:
+        yield lambda progress: None
+
+
+@contextmanager
+def counting(shown: bool) -> Iterator[Count]:
+    """A function to call as count(n_done, n_total, text) after each of many tasks; it does nothing if not shown."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    if not shown:
+        yield lambda n_done, n_total, text: None
+    elif console.is_interactive:
+        with Bar(console=console, transient=True) as bar:
+            task = bar.add_task("", total=None)
+            yield lambda n_done, n_total, text: bar.update(task, completed=n_done, total=n_total, description=text)
+    else:
+        due = time.monotonic()
+
+        def count(n_done: int, n_total: int, text: str) -> None:
+            nonlocal due
+            if time.monotonic() >= due or n_done == n_total:
+                print(text, file=sys.stderr, flush=True)
+                due = time.monotonic() + LINE_SECONDS
+
+        yield count
+
+
+def compiling_notice() -> Report:
+    """A function to call with a Progress that prints once that the sampler is being compiled, and nothing else."""
+    printed = False
+
+    def report(progress: Progress) -> None:
+        nonlocal printed
+        if progress.compiling and not printed:
+            printed = True
+            line = "Compiling the sampler for this machine, this once: it takes about half a minute."
+            print(line, file=sys.stderr, flush=True)
+
+    return report
+
+
+@contextmanager
+def _sampling_bar(name: str) -> Iterator[Report]:
+    """A bar that disappears in the end; where there is no terminal, only the notice of compiling."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console, notice = Console(stderr=True), compiling_notice()
+    if not console.is_interactive and not console.is_jupyter:
+        yield notice
+        return
+    columns = (
+        TextColumn(f"{name}  " if name else "", markup=False),
+        TextColumn("sweep {task.completed:.0f}/{task.total:.0f}"),
+        BarColumn(),
+        TextColumn("{task.fields[n_clusters]} clusters, log posterior {task.fields[log_posterior]:.1f}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("sampling", total=0, n_clusters=0, log_posterior=0.0)
+
+        def report(progress: Progress) -> None:
+            notice(progress)  # what is printed appears above the bar
+            fields: dict[str, Any] = {"n_clusters": progress.n_clusters, "log_posterior": progress.log_posterior}
+            bar.update(task, completed=progress.done, total=progress.total, **fields)
+
+        yield report

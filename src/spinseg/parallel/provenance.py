@@ -1,0 +1,81 @@
+"""The one way to know whether a stored result is still that of these settings, this seed, input and version."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+Input = Mapping[str, Any]
+
+
+class Provenance(NamedTuple):
+    """What a result was computed from.
+
+    Attributes
+    ----------
+    inputs : dict
+        By name a dict whose "source" is a path or another name. Further entries, such as sizes and times of files,
+        tell whether it was written again. None stands for an input that is not given.
+    version : str
+        That of spinseg.
+    seed : int or None
+    settings : dict
+        By name, of types that JSON knows.
+    """
+
+    inputs: Mapping[str, Input | None]
+    version: str | None
+    seed: Any
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of_run(
+        cls, settings: Mapping[str, Any], seed: Any = None, inputs: Mapping[str, Input | None] | None = None
+    ) -> "Provenance":
+        """The provenance of what this version computes, with values as they come back from a JSON file."""
+        record = cls(inputs or {}, version("spinseg"), seed, settings)
+        return cls(**json.loads(json.dumps(record._asdict())))
+
+    def to_json(self) -> dict[str, Any]:
+        """As a dict for JSON, the version first."""
+        return {"spinseg": self.version, "seed": self.seed, "inputs": self.inputs, "settings": self.settings}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Provenance":
+        """The inverse of `to_json`; it raises some exception where the record is something else."""
+        inputs = {name: None if item is None else dict(item) for name, item in record["inputs"].items()}
+        return cls(inputs, record["spinseg"], record["seed"], dict(record["settings"]))
+
+    def differences(self, wanted: "Provenance") -> list[str]:
+        """How this provenance differs from the wanted one, in words such as "seed 0, not 1".
+
+        Examples
+        --------
+        >>> Provenance({}, "1.0", 0, {"sweeps": 9}).differences(Provenance({}, "1.0", 1, {"sweeps": 9}))
+        ['seed 0, not 1']
+        """
+        found = []
+        for name, value in wanted.inputs.items():
+            stored = self.inputs.get(name)
+            source, wanted_source = (None if item is None else item.get("source") for item in (stored, value))
+            if source != wanted_source:
+                found.append(f"{name} {source}, not {wanted_source}")
+            elif stored != value:
+                found.append(f"{name} was written again since")
+        stored_values = {"spinseg": self.version, "seed": self.seed, **self.settings}
+        for name, value in {"spinseg": wanted.version, "seed": wanted.seed, **wanted.settings}.items():
+            if stored_values.get(name) != value:
+                found.append(f"{name} {stored_values.get(name)}, not {value}")
+        return found
+
+
+def newer_files(paths: Iterable[str], than: str) -> list[str]:
+    """Those of the paths whose files were written after the file `than`; files that are gone are not newer."""
+    found = []
+    for path in paths:
+        with suppress(OSError):
+            if os.path.getmtime(path) > os.path.getmtime(than):
+                found.append(path)
+    return found

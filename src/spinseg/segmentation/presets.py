@@ -1,0 +1,146 @@
+"""The presets "photo" and "paper", and the constants that were tuned for "photo"."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spinseg._validation import check_choice, invalid
+from spinseg.model.priors import DirichletProcess, TemperedProcess
+from spinseg.segmentation.settings import Settings
+
+
+class Coupling(NamedTuple):
+    """beta_ij = strength * boundary length in pixels * (threshold - log-odds of a boundary)."""
+
+    strength: float
+    threshold: float
+
+
+# Constants of "photo" at detail 0.5, chosen on training photographs of BSDS300 (docs/accuracy.md). The weights and
+# rates, except those of texture, come from a search on the same photographs that was done outside the project. A weight
+# is relative to that of color. The rates of the inverse gamma priors are in squared units: of CIELAB, of logarithms of
+# filter responses, and of hundredths of the longer side.
+COUPLING = Coupling(strength=0.5, threshold=-0.75)
+FEATURE_WEIGHTS = {"lightness": 0.2, "colour": 1.0, "texture": 0.3, "position": 1 / 30}
+VARIANCE_RATES = {"lightness": 10.7, "colour": 8.6, "texture": 0.05, "position": 200.0}
+MIN_REGION_SHARE = 0.0045  # share of the picture's pixels
+
+# From detail 0 to detail 1 the threshold falls by this much, and the smallest region shrinks by this factor.
+THRESHOLD_RANGE = 3.0
+MIN_REGION_RATIO = 16.0
+
+# The photographs have 481 x 321 pixels. A larger picture shows the same things with more pixels, so that each of them
+# counts for less; in a smaller picture each counts for more.
+REFERENCE_PIXELS = 481 * 321
+MAX_PIXEL_WEIGHT = 4.0  # of a pixel in a small picture, relative to one of the reference size
+MAX_MAP_PIXELS = 2_000_000  # pixels of a picture that boundary maps are computed for
+MIN_PIXELS_FOR_CUES = 20  # pixels per site: the colors of smaller sites are noise, and seem to lie apart
+
+# Couplings where every pixel is a site: at high contrast, and what is added between neighbors of equal color. They are
+# so strong that a draw is not noise where the picture has none. They, and the count weight of pixels, were chosen by
+# eye on one photograph.
+CONTRAST_COUPLING_MIN, CONTRAST_COUPLING_RANGE = 1.0, 6.0
+PIXEL_CONCENTRATION = 1e-6  # of the prior on pixels, of which there are so many that could found a cluster
+
+PAPER = Settings(
+    preset="paper",
+    sites="slic",
+    n_sites=None,
+    connectivity=1,
+    pixels_per_site=60,
+    fewest_sites=1,
+    max_pixels=None,
+    codebook="general",
+    n_words=120,
+    likelihood="words",
+    count_weight=0.09,  # docs/calibration.md: the paper does not say how counts enter the likelihood
+    phi=50.0,
+    prior=DirichletProcess(3.0),
+    beta=0.02,
+    regions=False,
+    detail=0.5,
+    estimate="best",
+    moves="gsw",
+    lam=10.0,
+    init="one",
+    sweeps=1000,
+    chains=1,
+)
+
+PHOTO = Settings(
+    preset="photo",
+    sites="watershed",
+    n_sites=None,
+    connectivity=1,
+    pixels_per_site=190,
+    fewest_sites=800,
+    max_pixels=300_000,
+    codebook="general",
+    n_words=120,
+    likelihood="gaussian",
+    count_weight=0.0024,
+    phi=0.2,
+    prior=TemperedProcess(),
+    beta="signed",
+    regions=True,
+    detail=0.5,
+    estimate="best",
+    moves="auto",
+    lam=None,
+    init="greedy",
+    sweeps=200,
+    chains=2,
+)
+
+# "photo" where every pixel is a site has color words, whose log marginals the sampler looks up in tables.
+PHOTO_OF_PIXELS = replace(
+    PHOTO,
+    sites="pixels",
+    likelihood="words",
+    count_weight=0.5,
+    phi=50.0,
+    prior=TemperedProcess(PIXEL_CONCENTRATION),
+    beta="contrast",
+    init="coarse",
+)
+
+PRESETS = {"photo": PHOTO, "paper": PAPER}
+
+
+def preset_for(preset: str, sites: Any = None) -> Settings:
+    """The settings of a preset for this kind of sites."""
+    check_choice("preset", preset, list(PRESETS))
+    return PHOTO_OF_PIXELS if preset == "photo" and isinstance(sites, str) and sites == "pixels" else PRESETS[preset]
+
+
+def settings_of(preset: str, given: Mapping[str, Any]) -> Settings:
+    """The settings of a preset with those given in their place; a `detail` without effect is refused."""
+    settings = replace(preset_for(preset, given.get("sites")), **given)
+    if "detail" in given and not settings.uses_detail:
+        rule = "be left out where couplings do not carry the evidence of a boundary and there are no regions"
+        invalid("detail", f"{rule}, as in the preset 'paper'", given["detail"])
+    return settings
+
+
+def changed_settings(settings: Settings) -> dict[str, Any]:
+    """The settings that differ from the preset's, by name."""
+    usual = vars(preset_for(settings.preset, settings.sites)) | {"sites": PRESETS[settings.preset].sites}
+    return {name: value for name, value in vars(settings).items() if not _equal(value, usual[name])}
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two settings are equal numbers or texts, or the same object."""
+    plain = (str, int, float, np.number)
+    return bool(a == b) if isinstance(a, plain) and isinstance(b, plain) else a is b
+
+
+def coupling_at(detail: float) -> Coupling:
+    """The coupling at this detail: the finer, the less evidence makes a boundary."""
+    return COUPLING._replace(threshold=COUPLING.threshold - THRESHOLD_RANGE * (detail - 0.5))
+
+
+def min_region_share(detail: float) -> float:
+    """The smallest region at this detail, as a share of the picture."""
+    return MIN_REGION_SHARE * MIN_REGION_RATIO ** (0.5 - detail)

@@ -1,0 +1,78 @@
+"""What `Segmentation` and `LargeSegmentation` report alike: the table of their regions, and the verdict."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.inference.chains import Chains
+from spinseg.inference.diagnostics import Diagnostics
+from spinseg.inference.regions import cohesion
+from spinseg.model.graph import SiteGraph
+
+MAX_DRAWS = 500  # about as many draws of each chain give the probabilities of regions
+
+
+def region_table(
+    regions: NDArray[np.int32],
+    partition: NDArray[np.int32],
+    graph: SiteGraph,
+    chains: Chains,
+    separation: NDArray[np.float64],
+    *,
+    areas: NDArray[np.int64],
+    colors: NDArray[np.float64] | None,
+    boxes: NDArray[np.int64],
+) -> list[dict[str, Any]]:
+    """A row for each region, largest first, as `Segmentation.regions` describes them.
+
+    Parameters
+    ----------
+    regions, partition : (n_sites,) arrays
+        The region and the cluster of each site.
+    separation : (n_edges,) array
+        How often, over the draws, the two sites of each edge lay in different clusters.
+    areas : (n_regions,) array
+        In pixels.
+    colors : (n_regions, 3) array, optional
+        Mean colors in sRGB, 0 to 255.
+    boxes : (n_regions, 2 * n_axes) array
+        The first index along each axis, then the one after the last.
+    """
+    n_draws, n_pixels = chains.labels.shape[1], areas.sum()
+    cohesions = cohesion(chains.labels[:, :: max(1, n_draws // MAX_DRAWS)], regions)
+    outlines = _outline_means(regions, graph, separation)
+    clusters = partition[np.unique(regions, return_index=True)[1]]
+    rgb = None if colors is None else np.rint(colors).astype(int)
+    return [
+        {
+            "region": i,
+            "area": int(areas[r]),
+            "share": round(float(areas[r] / n_pixels), 6),
+            "colour": None if rgb is None else "#{:02x}{:02x}{:02x}".format(*rgb[r]),
+            "box": boxes[r].tolist(),
+            "cluster": int(clusters[r]),
+            "probability": round(float(cohesions[r]), 6) if n_draws else None,
+            "boundary": round(float(outlines[r]), 6) if n_draws and np.isfinite(outlines[r]) else None,
+        }
+        for i, r in enumerate(np.argsort(-areas, kind="stable"))
+    ]
+
+
+def _outline_means(
+    regions: NDArray[np.int32], graph: SiteGraph, separation: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Mean boundary probability along the outline of each region; NaN for one that touches no other."""
+    ends = regions[graph.edges]
+    across = ends[:, 0] != ends[:, 1]
+    n_regions = int(regions.max()) + 1
+    sums = sum(np.bincount(ends[across, side], separation[across], n_regions) for side in (0, 1))
+    counts = sum(np.bincount(ends[across, side], minlength=n_regions) for side in (0, 1))
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def verdict_sentence(diagnostics: Diagnostics, start: Any, n_chains: int) -> str:
+    """Whether the chains agree, in plain language; `start` is the setting `init`."""
+    if not isinstance(start, str) or start not in ("greedy", "coarse") or n_chains < 2:
+        return diagnostics.verdict
+    return f"{diagnostics.verdict} All of them started from one place, so other modes may have been missed."

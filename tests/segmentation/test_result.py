@@ -1,0 +1,209 @@
+"""What a segmentation holds, and the files it is saved in."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage.io import imread
+
+import spinseg as ss
+from spinseg.image.adjacency import region_adjacency
+from spinseg.image.picture import as_picture
+from spinseg.model.likelihoods import Flat
+from spinseg.pictures import PICTURES
+from spinseg.segmentation.presets import (
+    PHOTO,
+)
+
+FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
+
+
+@pytest.fixture(scope="module")
+def picture():
+    with Image.open(PICTURES["coffee"].path) as image:
+        return np.asarray(image)[100:220, 200:360]
+
+
+@pytest.fixture(scope="module")
+def found(picture):
+    return ss.segment(picture, rng=3)
+
+
+def test_the_line_of_python_names_what_it_needs(picture, tmp_path):
+    np.save(tmp_path / "x.npy", np.moveaxis(picture, -1, 0))
+    found = ss.segment(tmp_path / "x.npy", channel_axis=0, beta=np.float64(0.3), sweeps=2, rng=np.int64(4))
+    assert found.labels.shape == picture.shape[:2]
+    assert found.python_code.endswith("beta=0.3, sweeps=2, channel_axis=0, rng=4)")
+    own = np.where(np.arange(picture[..., 0].size).reshape(picture.shape[:2]) < 5000, -1, 3)
+    book = ss.Codebook.fit(picture, 9, rng=0)
+    found = ss.segment(picture, "paper", sites=own, codebook=book, lam=ss.DataDriven(5.0, 1.0), sweeps=1000, rng=4)
+    told = "ss.segment(image, 'paper', sites=sites, codebook=codebook, lam=ss.DataDriven(lam=5.0, tau=1.0, "
+    assert found.python_code == told + "distance='hellinger'), rng=4)"
+
+
+def test_saved_files_are_complete_and_the_same_twice(picture, found, tmp_path):
+    found.save(tmp_path / "one")
+    ss.segment(picture, rng=3, workers=1).save(tmp_path / "two")
+    for folder in ("one", "two"):
+        assert sorted(path.name for path in (tmp_path / folder).iterdir()) == FILES
+    for name in FILES:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+    np.testing.assert_array_equal(imread(tmp_path / "one" / "labels.tif"), found.labels)
+    with Image.open(tmp_path / "one" / "labels.png") as image:
+        np.testing.assert_array_equal(np.asarray(image), found.labels)
+    probability = imread(tmp_path / "one" / "boundary_probability.png")
+    np.testing.assert_allclose(probability / 255, found.boundary_probability, atol=0.5 / 255 + 1e-6)
+
+
+def test_files_that_are_there_are_kept_unless_they_may_be_replaced(found, tmp_path):
+    for name in ("labels.png", "result.json"):
+        (tmp_path / name).write_text("mine")
+    told = f"{tmp_path} holds labels.png, result.json already, which are kept; overwrite=True replaces them"
+    with pytest.raises(FileExistsError) as problem:
+        found.save(tmp_path)
+    assert str(problem.value) == told
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"labels.png": "mine", "result.json": "mine"}
+    found.save(tmp_path, ["labels.tif", "overlay.png"])  # which are not there
+    with pytest.raises(
+        FileExistsError, match=r" holds overlay\.png already, which is kept; overwrite=True replaces it$"
+    ):
+        found.save(tmp_path, ["overlay.png"])
+    found.save(tmp_path, overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
+    assert json.loads((tmp_path / "result.json").read_text())["seed"] == 3
+    np.testing.assert_array_equal(read_labels_png(tmp_path / "labels.png"), found.labels)
+
+
+def test_an_old_result_does_not_outlast_files_that_are_replaced(found, tmp_path, monkeypatch):
+    found.save(tmp_path)
+    monkeypatch.setattr("spinseg.segmentation.result.write_labels_tif", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        found.save(tmp_path, overwrite=True)
+    assert not (tmp_path / "result.json").exists()
+
+
+def read_labels_png(path):
+    with Image.open(path) as image:
+        return np.asarray(image)
+
+
+def one_each(found, shape):
+    """A segmentation in which every pixel is a cluster."""
+    sites = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    partition, graph = sites.ravel(), region_adjacency(sites).graph
+    return replace(
+        found,
+        labels=sites,
+        sites=sites,
+        partition=partition,
+        boundary_probability=np.ones(shape, np.float32),
+        separation=np.ones(graph.n_edges),
+        model=ss.Model(graph, Flat(), ss.DirichletProcess(1.0)),
+        chains=replace(found.chains, labels=partition[None, None], best_labels=partition),
+        picture=as_picture(np.random.default_rng(0).random((*shape, 3)), channel_axis=-1),
+    )
+
+
+def test_more_clusters_than_a_png_holds_leave_it_out_and_nothing_else(found, tmp_path, capsys):
+    many = one_each(found, (256, 257))
+    (tmp_path / "labels.png").write_text("of another result")
+    many.save(tmp_path, overwrite=True)
+    why = "a PNG holds 65,535 labels at most, and there are 65,792; labels.tif has them all"
+    assert capsys.readouterr().err == f"spinseg: {tmp_path / 'labels.png'} is left out: {why}\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name for name in FILES if name != "labels.png"]
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert told["n_clusters"] == len(told["regions"]) == 256 * 257 and told["left_out"] == {"labels.png": why}
+    labels = imread(tmp_path / "labels.tif")
+    assert labels.dtype == np.int32
+    np.testing.assert_array_equal(labels, many.labels)
+
+
+def test_a_png_of_as_many_clusters_as_it_holds_is_written(found, tmp_path):
+    many = one_each(found, (255, 257))  # 65,535
+    many.save(tmp_path, ["labels.png", "labels.tif"])
+    for name in ("labels.png", "labels.tif"):
+        labels = imread(tmp_path / name)
+        assert labels.dtype == np.uint16
+        np.testing.assert_array_equal(labels, many.labels)
+
+
+def test_of_a_volume_the_labels_of_the_plane_that_is_shown_count(found, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.result.MAX_PNG_LABELS", 30)
+    few = replace(found, labels=np.arange(60, dtype=np.int32).reshape(3, 4, 5) // 2)
+    many = replace(found, labels=np.arange(60, dtype=np.int32).reshape(3, 4, 5))
+    assert few.skipped_files == {} and list(many.skipped_files) == ["labels.png"]
+
+
+def test_result_json_tells_all(found, tmp_path):
+    found.save(tmp_path)
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert told["n_clusters"] == found.n_clusters and told["seed"] == 3
+    assert sum(region["area"] for region in told["regions"]) == found.labels.size
+    assert {region["cluster"] for region in told["regions"]} == set(range(found.n_clusters))
+    assert told["settings"]["count_weight"] == PHOTO.count_weight
+    assert told["versions"].keys() >= {"python", "spinseg", "numpy", "numba"}
+    assert sum(told["n_clusters_posterior"].values()) == pytest.approx(1, abs=1e-4)
+    assert told["verdict"] and told["left_out"] == {}
+
+
+def test_the_table_of_regions_is_right(found):
+    graph = found.model.graph
+    for region in found.regions:
+        top, left, bottom, right = region["box"]
+        inside = np.zeros(found.labels.shape, bool)
+        inside[top:bottom, left:right] = True
+        here = (found.labels == region["cluster"]) & inside
+        assert here.sum() == region["area"]  # with `regions`, a cluster is one region
+        mean = np.rint(found.picture.rgb[here].mean(axis=0)).astype(int)
+        assert region["colour"] == "#{:02x}{:02x}{:02x}".format(*mean)
+        sites = np.unique(found.sites[here])
+        draws = found.chains.labels.reshape(-1, graph.n_sites)[:, sites]
+        pairs = [(draw[:, None] == draw[None, :])[np.triu_indices(sites.size, 1)].mean() for draw in draws]
+        if sites.size > 1:
+            assert region["probability"] == pytest.approx(np.mean(pairs), abs=1e-6)
+        assert 0 <= region["boundary"] <= 1
+
+
+def test_the_line_of_python_repeats_the_run(picture, tmp_path):
+    Image.fromarray(picture).save(tmp_path / "a picture.png")
+    keywords = {"prior": ss.DirichletProcess(2.0, min_size=2), "sweeps": 20, "n_words": 60, "lam": 4.0}
+    found = ss.segment(tmp_path / "a picture.png", "paper", rng=11, **keywords)
+    again = eval(found.python_code, {"ss": ss})
+    np.testing.assert_array_equal(found.chains.labels, again.chains.labels)
+    np.testing.assert_array_equal(found.labels, again.labels)
+
+
+class Outline(HTMLParser):
+    """Counts of the elements of a page, and every address in it."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.counts, self.addresses = {}, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.addresses += [value for name, value in attributes if name in ("src", "href")]
+
+
+def test_the_report_stands_alone_and_shows_all(found, tmp_path):
+    found.save(tmp_path)
+    text = (tmp_path / "report.html").read_text()
+    page = Outline(text)
+    assert page.counts["img"] == 4 and page.counts["svg"] == 3
+    assert all(address.startswith("data:image/") for address in page.addresses)
+    assert not re.search(r"https?://|url\(|@import|<script", text)
+    assert page.counts["tr"] >= 1 + len(found.regions)
+    assert f"rng={found.seed})" in text and "nan" not in text.lower().split("base64")[0]
+
+
+def test_the_report_does_not_trust_a_name(picture, tmp_path):
+    name = "<script>alert(1)<&>.png".replace("/", "")
+    Image.fromarray(picture).save(tmp_path / name)
+    found = ss.segment(tmp_path / name, sweeps=4, rng=0)
+    found.save(tmp_path / "out")
+    assert "<script>" not in (tmp_path / "out" / "report.html").read_text()
