@@ -5,21 +5,15 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
 
+from processes import PATIENCE, SMALL_CLUSTER, find_in_children
+
 TESTS = Path(__file__).parent
-
-
-def find_in_children(folder):
-    """Let processes that tests start import what lies in a folder."""
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
-
-
 find_in_children(TESTS)
 if os.environ.get("SPINSEG_TEST_SEED"):  # before anything draws
     sys.path.insert(0, str(TESTS / "other_seeds"))
@@ -30,26 +24,12 @@ if os.environ.get("SPINSEG_TEST_SEED"):  # before anything draws
 
 from spinseg.pictures import PICTURES  # noqa: E402
 
-# Tests wait for conditions, on machines however busy. This many seconds only keep one that hangs from doing so forever.
-PATIENCE = 600
-
 # A shell that runs this in the background ignores Ctrl-C for it and all it starts; tests send it to both.
 if threading.current_thread() is threading.main_thread():  # a worker of a cluster imports this in another one
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
-
-# Of Dask clusters: no more than is needed, and a port that is free.
-SMALL = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 60}
-
-
-def wait_until(true, seconds=PATIENCE):
-    """Wait for a condition."""
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.01)
 
 
 def pytest_sessionstart(session):
@@ -117,7 +97,7 @@ def dask_client():
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
     script = (
         "import sys; from distributed import LocalCluster\n"
-        f"with LocalCluster(n_workers=2, **{SMALL}) as cluster:\n"
+        f"with LocalCluster(n_workers=2, **{SMALL_CLUSTER}) as cluster:\n"
         "    print(cluster.scheduler_address, flush=True); sys.stdin.read()"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}

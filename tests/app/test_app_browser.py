@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from conftest import PATIENCE, wait_until
 from effort import exhaustive
+from processes import PATIENCE, wait_until
 from spinseg.pictures import PICTURES
 
 CHROMIUM = shutil.which("chromium")

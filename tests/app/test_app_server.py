@@ -36,7 +36,7 @@ from effort import exhaustive
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
 
-from conftest import PATIENCE, wait_until
+from processes import PATIENCE, wait_until
 from spinseg.app import guard, sessions
 from spinseg.app.controls import CONTROLS, PRIORS, STARTS, prior_parameters
 from spinseg.segmentation.presets import PRESETS

@@ -15,7 +15,7 @@ from PIL import Image
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 
 import spinseg as ss
-from conftest import PATIENCE
+from processes import PATIENCE
 from spinseg.app import handlers
 from spinseg.app.controls import CONTROLS, page_description, prior_parameters
 from spinseg.app.guard import Refused

@@ -15,8 +15,6 @@ from spinseg.cli import main
 from spinseg.segmentation import batch
 from spinseg.segmentation.batch import folders_for, segment_file
 
-pytest_plugins = ["album"]
-
 FAST = ["--sweeps", "10", "--chains", "1"]
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
 

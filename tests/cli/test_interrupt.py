@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from conftest import PATIENCE
 from effort import exhaustive
+from processes import PATIENCE
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.result import Segmentation
-
-pytest_plugins = ["album"]
 
 FAST = ["--sweeps", "10", "--chains", "1"]
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]

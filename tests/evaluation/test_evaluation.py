@@ -15,8 +15,8 @@ from PIL import Image
 from scipy.stats import wilcoxon
 
 from command import spinseg
-from conftest import PATIENCE, find_in_children, wait_until
 from effort import exhaustive
+from processes import PATIENCE, find_in_children, wait_until
 from spinseg._errors import BUG, LOG, InvalidInput
 from spinseg.cli import main
 from spinseg.evaluation import benchmark

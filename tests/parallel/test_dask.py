@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from conftest import PATIENCE, SMALL
 from effort import exhaustive
+from processes import PATIENCE, SMALL_CLUSTER
 from spinseg._errors import BUG, TaskFailure
 from spinseg.cli.program import app
 from spinseg.parallel.dask import TASKS_PER_THREAD, run_on_dask
@@ -100,7 +100,7 @@ def wait_for_the_others(task, check_interrupt):
 
 def test_workers_that_come_later_get_work():
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
-    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL) as cluster:
+    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL_CLUSTER) as cluster:
         coming = run_on_dask(wait_for_the_others, [0, 0, 0, *[1] * LATCH.parties], cluster.scheduler_address)
         first = [next(coming)]
         cluster.scale(LATCH.parties)
@@ -111,7 +111,7 @@ def test_workers_that_come_later_get_work():
 def test_a_lost_scheduler_loses_no_task_from_sight(monkeypatch):
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
     monkeypatch.setattr("spinseg.parallel.dask.CONNECT_SECONDS", 1)
-    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL) as cluster:
+    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL_CLUSTER) as cluster:
         coming = run_on_dask(wait_for_the_others, [0] * 9, cluster.scheduler_address)
         found = [next(coming)]
         cluster.close()
@@ -133,7 +133,7 @@ def fail(task, check_interrupt):
 
 def test_an_exception_is_told_with_its_traceback_and_costs_its_task_alone():
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
-    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL) as cluster:
+    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL_CLUSTER) as cluster:
         found = dict(run_on_dask(fail, ["bug", "full", "lacking", "one"], cluster.scheduler_address))
     assert found[3] == "one"
     assert found[0].why.startswith(f"{BUG}: ValueError: operands") and "np.zeros(2) + np.zeros(3)" in found[0].traceback
@@ -145,7 +145,7 @@ def test_a_scheduler_without_workers_is_told_and_given_up(monkeypatch, capsys):
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
     monkeypatch.setattr("spinseg.parallel.dask.WORKER_CHECK_SECONDS", 0.05)
     monkeypatch.setattr("spinseg.parallel.dask.MAX_SECONDS_WITHOUT_WORKERS", 0.3)
-    with distributed.LocalCluster(n_workers=0, processes=False, **SMALL) as cluster:
+    with distributed.LocalCluster(n_workers=0, processes=False, **SMALL_CLUSTER) as cluster:
         address = cluster.scheduler_address
         found = dict(run_on_dask(fail, ["one", "two"], address))
     why = f"the Dask scheduler at {address} had no workers for 0.3 seconds"
@@ -157,7 +157,7 @@ def test_a_scheduler_without_workers_is_told_and_given_up(monkeypatch, capsys):
 def test_workers_that_come_late_are_waited_for(monkeypatch, capsys):
     distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
     monkeypatch.setattr("spinseg.parallel.dask.WORKER_CHECK_SECONDS", 0.05)
-    with distributed.LocalCluster(n_workers=0, processes=False, **SMALL) as cluster:
+    with distributed.LocalCluster(n_workers=0, processes=False, **SMALL_CLUSTER) as cluster:
 
         def told(line, **others):
             cluster.scale(1)

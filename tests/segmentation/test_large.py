@@ -17,8 +17,8 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 import spinseg as ss
-from conftest import PATIENCE, wait_until
 from effort import exhaustive
+from processes import PATIENCE, wait_until
 from spinseg import cli
 from spinseg._errors import InvalidInput, TaskBug, TaskError
 from spinseg.image.adjacency import region_adjacency
