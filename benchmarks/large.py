@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 SIDE = int(os.environ.get("SPINSEG_LARGE_SIDE", "20000"))
-CHUNK, STEP = 2000, 4  # pixels of a chunk, and of the squares of one colour in it
-N_FIELDS = 400  # patches of different colours
+CHUNK, STEP = 2000, 4  # pixels of a chunk, and of the squares of one color in it
+N_FIELDS = 400  # patches of different colors
 
 
 def chunk(top: int, left: int, side: int) -> NDArray[np.uint8]:

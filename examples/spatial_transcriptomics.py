@@ -51,7 +51,7 @@ for panel, (name, z) in enumerate(found.items()):
     shared = np.histogram2d(z, truth, (np.arange(z.max() + 2), np.arange(8)))[0]
     cluster, layer = optimize.linear_sum_assignment(-shared)
     colors = np.vstack([label_colors(z.max() + 8)[7:], [[225] * 3]])  # the last, -1, is not annotated
-    colors[cluster] = label_colors(7)[layer]  # a cluster has the colour of the layer matched to it, or its own
+    colors[cluster] = label_colors(7)[layer]  # a cluster has the color of the layer matched to it, or its own
     for (r, c), site in at.items():
         draw.circle((550 * panel + 14 + 4.1 * c, 48 + 7 * r), 4, fill=tuple(colors[z[site]].tolist()))
 FOLDER.mkdir(parents=True, exist_ok=True)

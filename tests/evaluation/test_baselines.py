@@ -13,7 +13,7 @@ from spinseg.evaluation.baselines.library import felzenszwalb, gaussian_mixture,
 from spinseg.evaluation.baselines.mean_shift import absorb_small, connected_pieces, fuse, initial_regions, mean_shift
 from spinseg.evaluation.metrics import adjusted_rand_index
 
-COLOURS = np.array([(60, 60, 60), (200, 80, 60), (70, 160, 90), (220, 220, 120), (60, 80, 200)])
+COLORS = np.array([(60, 60, 60), (200, 80, 60), (70, 160, 90), (220, 220, 120), (60, 80, 200)])
 
 # Small settings for small pictures.
 METHODS = {
@@ -49,7 +49,7 @@ def shapes():
     truth[10:30, 50:85] = 3
     truth[45:65, 60:80] = 4
     noise = np.random.default_rng(0).normal(0, 2, (72, 96, 3))
-    return truth, np.clip(np.rint(COLOURS[truth] + noise), 0, 255).astype(np.uint8)
+    return truth, np.clip(np.rint(COLORS[truth] + noise), 0, 255).astype(np.uint8)
 
 
 @pytest.fixture(scope="module")

@@ -186,13 +186,13 @@ def test_any_two_folders_and_every_kind_of_label_file(tmp_path):
     write_png(labels / "g" / "second.png", numbers % 3)
     write_png(labels / "g" / "first.png", numbers % 2)
     palette = Image.fromarray((numbers % 256).astype(np.uint8))
-    palette.putpalette([9] * 768)  # all of one colour: the indices alone tell labels apart
+    palette.putpalette([9] * 768)  # all of one color: the indices alone tell labels apart
     palette.save(labels / "h.png")
     (labels / "readme.txt").write_text("not a label image")
     found = {example.name: example for example in folder(images, labels)}
     assert "".join(found) == "abcdefgh"
     assert same(found["a"].annotations(), [numbers % 256]) and same(found["b"].annotations(), [numbers])
-    assert same(found["c"].annotations(), [numbers - 1])  # a negative number says unlabelled
+    assert same(found["c"].annotations(), [numbers - 1])  # a negative number says unlabeled
     assert same(found["d"].annotations(), [numbers]) and same(found["e"].annotations(), [numbers, numbers])
     assert same(found["f"].annotations(), [numbers]) and same(found["h"].annotations(), [numbers % 256])
     assert same(found["g"].annotations(), [numbers % 2, numbers % 3])

@@ -54,7 +54,7 @@ def clusterings(regions, regions_are_clusters):
 @cache
 def states(graph, regions_are_clusters):
     """All (links, clusters), as two arrays, one state a row."""
-    targets = [[i, *graph.neighbours[graph.start[i] : graph.start[i + 1]].tolist()] for i in range(graph.n_sites)]
+    targets = [[i, *graph.neighbors[graph.start[i] : graph.start[i + 1]].tolist()] for i in range(graph.n_sites)]
     pairs = [
         (links, clusters)
         for links in itertools.product(*targets)

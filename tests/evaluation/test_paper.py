@@ -206,7 +206,7 @@ def test_the_sweep_drawn_is_one_that_the_sampler_does(lam, seed):
     model, start = figure3.lattice_model(), figure3.paper_partition()
     found = figure3.one_sweep(model, start, lam, seed)
     assert same_partition(found.before, start)
-    assert set(map(tuple, found.bonds)) <= set(map(tuple, model.graph.edges))  # neighbours
+    assert set(map(tuple, found.bonds)) <= set(map(tuple, model.graph.edges))  # neighbors
     assert (found.before[found.bonds[:, 0]] == found.before[found.bonds[:, 1]]).all()  # of one cluster
     links = sparse.coo_array((np.ones(len(found.bonds)), tuple(found.bonds.T)), shape=(36, 36))
     pieces = sparse.csgraph.connected_components(links, directed=False)[1]
@@ -234,7 +234,7 @@ def test_the_sweep_chosen_shows_everything():
     moved = found.before != found.after
     assert np.unique(found.spin_cluster[moved]).size >= 4
     assert np.setdiff1d(found.after, found.before).size == 1  # a new cluster
-    for cluster in range(3):  # a number that was freed and taken again would be another cluster in the same colour
+    for cluster in range(3):  # a number that was freed and taken again would be another cluster in the same color
         assert (found.before[~moved] == cluster).any()
 
 

@@ -83,8 +83,8 @@ def test_chains_that_agree():
 
 
 def test_chains_that_do_not_agree():
-    centre = np.array([[9], [9], [14], [14]])
-    found = diagnose(made(noise() + centre / 2, np.random.default_rng(1).integers(-1, 2, (4, 500)) + centre), GRAPH)
+    center = np.array([[9], [9], [14], [14]])
+    found = diagnose(made(noise() + center / 2, np.random.default_rng(1).integers(-1, 2, (4, 500)) + center), GRAPH)
     assert found.agree is False
     assert found.verdict.startswith("The chains do not agree: R-hat of the number of clusters is ")
     told = re.search(r"\(chain means ([0-9., ]+)\), that of the log posterior ", found.verdict)

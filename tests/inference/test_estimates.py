@@ -140,8 +140,8 @@ def test_at_most_so_many_clusters(max_clusters):
 @pytest.mark.parametrize("seed", range(4))
 def test_no_draw_and_no_move_of_one_site_is_better(seed):
     draws = blurred(seed)
-    for minimise, expected in ((minimize_vi, expected_vi), (minimize_binder, expected_binder)):
-        found = minimise(draws, rng=seed)
+    for minimize_it, expected in ((minimize_vi, expected_vi), (minimize_binder, expected_binder)):
+        found = minimize_it(draws, rng=seed)
         assert found.expected_loss == pytest.approx(expected(draws, found.labels))
         assert found.expected_loss <= min(expected(draws, draw) for draw in draws)
         for site, k in itertools.product(range(0, 60, 7), range(found.labels.max() + 2)):
@@ -152,9 +152,9 @@ def test_no_draw_and_no_move_of_one_site_is_better(seed):
 
 def test_estimates_repeat_and_do_not_depend_on_numbers():
     draws = blurred(9)
-    for minimise in (minimize_vi, minimize_binder):
-        found = minimise(draws, rng=3)
-        again = minimise(scrambled(draws, 0).reshape(4, 10, -1), rng=3)
+    for minimize_it in (minimize_vi, minimize_binder):
+        found = minimize_it(draws, rng=3)
+        again = minimize_it(scrambled(draws, 0).reshape(4, 10, -1), rng=3)
         np.testing.assert_array_equal(found.labels, again.labels)
         assert found.labels.dtype == np.int32
         _, first = np.unique(found.labels, return_index=True)
@@ -276,12 +276,12 @@ def test_one_compiled_signature_serves_both_losses():
 def test_the_credible_ball_equals_one_found_by_trying_every_radius(metric, level):
     distance = slow_vi if metric == "vi" else slow_binder
     for seed in range(25):
-        draws, centre = random_draws(seed, n_draws=20), random_draws(seed + 50)[0]
-        far = np.array([round(distance(draw, centre), 9) for draw in draws])
+        draws, center = random_draws(seed, n_draws=20), random_draws(seed + 50)[0]
+        far = np.array([round(distance(draw, center), 9) for draw in draws])
         radius = min(r for r in far if np.mean(far <= r) >= level - 1e-12)
-        ball = credible_ball(draws, centre, level=level, metric=metric)
+        ball = credible_ball(draws, center, level=level, metric=metric)
         assert ball.radius == pytest.approx(radius, abs=1e-8)
-        np.testing.assert_array_equal(ball.centre, centre)
+        np.testing.assert_array_equal(ball.center, center)
 
         inside = [(d, len(set(draw)), tuple(draw)) for d, draw in zip(far, draws.tolist(), strict=True) if d <= radius]
         for bound, wanted in (
@@ -297,7 +297,7 @@ def test_the_ball_does_not_depend_on_numbers():
     draws = random_draws(4, n_draws=30)
     a, b = credible_ball(draws, draws[0]), credible_ball(scrambled(draws, 1), scrambled(draws, 2)[0])
     assert a.radius == pytest.approx(b.radius)
-    np.testing.assert_array_equal(a.centre, b.centre)
+    np.testing.assert_array_equal(a.center, b.center)
     np.testing.assert_array_equal(a.horizontal, b.horizontal)
     np.testing.assert_array_equal(a.upper, b.upper)
     np.testing.assert_array_equal(a.lower, b.lower)

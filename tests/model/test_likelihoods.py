@@ -49,8 +49,8 @@ def test_diagonal_gaussian_follows_students_t():
         kappa_n, shape_n = kappa + i, shape + i / 2
         mean_n = (kappa * m0 + x.sum(axis=0)) / kappa_n
         deviation = ((x - x.mean(axis=0)) ** 2).sum(axis=0) if i else 0.0
-        centre = x.mean(axis=0) if i else 0.0
-        rate_n = rate + 0.5 * deviation + 0.5 * kappa * i / kappa_n * (centre - m0) ** 2
+        center = x.mean(axis=0) if i else 0.0
+        rate_n = rate + 0.5 * deviation + 0.5 * kappa * i / kappa_n * (center - m0) ** 2
         scale = np.sqrt(rate_n * (kappa_n + 1) / (shape_n * kappa_n))
         assert step == pytest.approx(t.logpdf(VALUES[i], 2 * shape_n, mean_n, scale).sum(), abs=1e-10)
 
@@ -63,8 +63,8 @@ def test_gaussian_follows_the_multivariate_t():
         x = VALUES[:i]
         kappa_n, dof_n = kappa + i, dof + i
         mean_n = (kappa * m0 + x.sum(axis=0)) / kappa_n
-        centre = x.mean(axis=0) if i else m0
-        spread = (x - centre).T @ (x - centre) + kappa * i / kappa_n * np.outer(centre - m0, centre - m0)
+        center = x.mean(axis=0) if i else m0
+        spread = (x - center).T @ (x - center) + kappa * i / kappa_n * np.outer(center - m0, center - m0)
         free = dof_n - 2
         shape = (psi + spread) * (kappa_n + 1) / (kappa_n * free)
         assert step == pytest.approx(multivariate_t.logpdf(VALUES[i], mean_n, shape, df=free), abs=1e-10)

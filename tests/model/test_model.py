@@ -15,9 +15,9 @@ from effort import effort
 def test_the_graph_keeps_edges_in_order_and_lists_neighbours():
     graph = ss.SiteGraph(4, [[3, 1], [0, 1], [2, 0]])
     assert graph.n_edges == 3 and graph.edges.tolist() == [[3, 1], [0, 1], [2, 0]]
-    neighbours = [graph.neighbours[graph.start[i] : graph.start[i + 1]].tolist() for i in range(4)]
+    neighbors = [graph.neighbors[graph.start[i] : graph.start[i + 1]].tolist() for i in range(4)]
     edges = [graph.edge_of[graph.start[i] : graph.start[i + 1]].tolist() for i in range(4)]
-    assert neighbours == [[1, 2], [0, 3], [0], [1]]
+    assert neighbors == [[1, 2], [0, 3], [0], [1]]
     assert edges == [[1, 2], [1, 0], [2], [0]]
     assert repr(graph) == "SiteGraph(n_sites=4, n_edges=3)"
 

@@ -66,7 +66,7 @@ def test_the_grid_refuses_neighbours_along_axes_that_there_are_not(wrong):
 # ---- couplings by contrast -------------------------------------------------------------------------------------------
 
 
-# What a straight boundary cuts for each pixel of its length: all neighbours on its other side, over their distance.
+# What a straight boundary cuts for each pixel of its length: all neighbors on its other side, over their distance.
 ROOT2, ROOT3 = math.sqrt(2), math.sqrt(3)
 CUT = {(2, 1): 1, (2, 2): 1 + 2 / ROOT2, (3, 1): 1, (3, 2): 1 + 4 / ROOT2, (3, 3): 1 + 4 / ROOT2 + 4 / ROOT3}
 
@@ -115,4 +115,4 @@ def test_a_straight_boundary_costs_the_same_whatever_the_connectivity(shape):
     for connectivity in range(1, len(shape) + 1):
         _, edges, beta = contrast(np.full((*shape, 3), 0.3), connectivity)
         costs.append(beta[half.ravel()[edges[:, 0]] != half.ravel()[edges[:, 1]]].sum())
-    np.testing.assert_allclose(costs, costs[0], rtol=0.03)  # at the ends of the boundary neighbours are missing
+    np.testing.assert_allclose(costs, costs[0], rtol=0.03)  # at the ends of the boundary neighbors are missing

@@ -299,7 +299,7 @@ def test_lines_that_leave_the_range_are_cut_off():
     assert y_ticks(early)[-1] == "3.0"
 
 
-def colour_sets():
+def color_sets():
     """The grounds and the colours of lines, in light and in dark, as the page has them."""
     for theme in re.findall(r":root \{(.*?)\}", PAGE, re.DOTALL):
         values = dict(re.findall(r"--(\w+): (#\w{6});", theme))
@@ -307,7 +307,7 @@ def colour_sets():
 
 
 def test_the_colours_of_chains_differ_from_each_other_and_from_the_ground():
-    themes = list(colour_sets())
+    themes = list(color_sets())
     assert len(themes) == 2
     for ground, colors in themes:
         codes = np.array([list(bytes.fromhex(c[1:])) for c in [ground, *colors]], np.uint16) * 257

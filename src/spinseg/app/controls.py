@@ -15,7 +15,7 @@ from spinseg.segmentation.prior_names import PRIORS as NAMED_PRIORS
 from spinseg.segmentation.settings import Settings
 
 MAX_SITES, MAX_CHAINS = 20_000, 4
-PALETTE_SIZE, PALETTE_SATURATION, MIDDLE_GRAY = 1000, 0.6, 150  # clusters are large areas: their colours are muted
+PALETTE_SIZE, PALETTE_SATURATION, MIDDLE_GRAY = 1000, 0.6, 150  # clusters are large areas: their colors are muted
 
 
 @dataclass(frozen=True)

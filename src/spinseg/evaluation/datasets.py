@@ -42,8 +42,8 @@ class Example:
     image_path : Path
     label_paths : tuple of Path
         One file per annotator, or one `.mat` file for all.
-    unlabelled : int, optional
-        The value of unlabelled pixels in label pictures.
+    unlabeled : int, optional
+        The value of unlabeled pixels in label pictures.
     """
 
     name: str
@@ -120,7 +120,7 @@ def labelme(root: FolderPath, split: str | None = None) -> list[Example]:
     """Return the examples of LabelMe's eight outdoor categories by name: CATEGORY_NUMBER.
 
     In `root`, or in a folder called labelme or labelme8 below it, there must be images/NAME.jpg and labels/NAME.png,
-    with 0 for unlabelled and an integer for each class. All objects of one class have the same label.
+    with 0 for unlabeled and an integer for each class. All objects of one class have the same label.
 
     Parameters
     ----------
@@ -146,8 +146,8 @@ def folder(images: FolderPath, labels: FolderPath, *, unlabelled: int | None = N
     ----------
     images, labels : path
         Two folders.
-    unlabelled : int, optional
-        The value of unlabelled pixels, often 0; a color is 0xRRGGBB. Negative values always mean unlabelled.
+    unlabeled : int, optional
+        The value of unlabeled pixels, often 0; a color is 0xRRGGBB. Negative values always mean unlabeled.
     """
     if unlabelled is not None:
         unlabelled = check_int("unlabelled", unlabelled, at_least=-(2**31), below=2**31)

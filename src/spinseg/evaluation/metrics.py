@@ -1,8 +1,8 @@
 """Agreement of a segmentation with annotators: metrics of the contingency table, and of boundaries.
 
-A label image has one integer per pixel. A negative label means unlabelled, and pixels that are unlabelled in either
+A label image has one integer per pixel. A negative label means unlabeled, and pixels that are unlabeled in either
 image are left out. A region is the set of all pixels of one label, connected or not. In the formulas n pixels are
-labelled in both images, n_ij of them i in `truth` and j in `labels`; a_i and b_j are the sizes of these regions.
+labeled in both images, n_ij of them i in `truth` and j in `labels`; a_i and b_j are the sizes of these regions.
 
 References
 ----------
@@ -187,7 +187,7 @@ def probabilistic_rand_index(labels: ArrayLike, annotations: Sequence[ArrayLike]
 
     Unnikrishnan et al. [6]_ define it as the mean over pairs of pixels of c p + (1 - c) (1 - p), where c is 1 if the
     pair is together in `labels`, else 0, and p is the fraction of annotators who have it together. The two definitions
-    agree where all pixels are labelled.
+    agree where all pixels are labeled.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def boundary_scores(
     segmentation = _consecutive("labels", labels)
     truths = _consecutive_list(annotations, segmentation.shape)
     for name, truth in truths.items():
-        _labelled_in_both(segmentation, truth, name)
+        _labeled_in_both(segmentation, truth, name)
     return _boundary_scores(segmentation, list(truths.values()), tolerance)
 
 
@@ -295,7 +295,7 @@ def _fraction(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float:
 
 def _boundary(labels: Labels) -> NDArray[np.bool_]:
     """Return the labelled pixels whose block with the next pixel along every axis has two labels or more."""
-    low, high = np.where(labels < 0, labels.size, labels), labels.copy()  # an unlabelled pixel is neither
+    low, high = np.where(labels < 0, labels.size, labels), labels.copy()  # an unlabeled pixel is neither
     for axis in range(labels.ndim):
         lows, highs = np.moveaxis(low, axis, 0), np.moveaxis(high, axis, 0)
         np.minimum(lows[:-1], lows[1:], out=lows[:-1])
@@ -311,11 +311,11 @@ def _dilate(boundary: NDArray[np.bool_], distance: float) -> NDArray[np.bool_]:
 
 
 def _contingency(labels: Labels, truth: Labels, name: str) -> ContingencyTable:
-    kept = _labelled_in_both(labels, truth, name)
+    kept = _labeled_in_both(labels, truth, name)
     return contingency_table(truth[kept], labels[kept])
 
 
-def _labelled_in_both(labels: Labels, truth: Labels, name: str) -> NDArray[np.bool_]:
+def _labeled_in_both(labels: Labels, truth: Labels, name: str) -> NDArray[np.bool_]:
     """Return the mask of pixels that are labelled in both images; there must be one."""
     kept = (labels >= 0) & (truth >= 0)
     if not kept.any():

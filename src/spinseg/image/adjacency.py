@@ -84,7 +84,7 @@ def grid_graph(shape: tuple[int, ...], *, connectivity: int = 1, inside: NDArray
     ----------
     shape : tuple of int
     connectivity : int
-        Along how many axes two neighbours may differ: 1 for 4 neighbours in an image and 6 in a volume, the number of
+        Along how many axes two neighbors may differ: 1 for 4 neighbors in an image and 6 in a volume, the number of
         axes for 8 and 26.
     inside : array of bool, optional
         Which pixels are sites; all of them by default.

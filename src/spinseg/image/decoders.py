@@ -131,9 +131,9 @@ def _decode_by_pillow(name: str, form: str, file: BinaryIO, max_pixels: int) -> 
 
 def _pillow_pixels(image: "Image.Image") -> NDArray[Any]:
     """Return the pixels of an image of Pillow as grey, RGB or RGBA."""
-    if image.mode.startswith("I") and image.format == "PNG":  # 16-bit grey: "I;16", or "I" in older versions
+    if image.mode.startswith("I") and image.format == "PNG":  # 16-bit gray: "I;16", or "I" in older versions
         gray = np.array(image).astype(np.uint16)
-        transparent = image.info.get("transparency")  # one grey level
+        transparent = image.info.get("transparency")  # one gray level
         if transparent is None:
             return gray
         return np.dstack([gray, gray, gray, np.where(gray == transparent, 0, 65535)]).astype(np.uint16)

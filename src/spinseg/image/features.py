@@ -19,7 +19,7 @@ from spinseg.parallel.atomic import atomic_write
 
 RNG = int | np.random.Generator | None
 
-CELL_BITS = 6  # the colour lookup table has 64 cells along each of red, green and blue
+CELL_BITS = 6  # the color lookup table has 64 cells along each of red, green and blue
 FORMAT = "spinseg codebook 1"
 
 
@@ -73,7 +73,7 @@ class Codebook:
         """Fit a codebook by k-means to the pixels of an image (an array or a Picture) or of an iterable of images.
 
         20,000 pixels of a single image are sampled, or 2,000 of each of several. The codebook is smaller than `n_words`
-        if these have fewer colours. Words are sorted by lightness.
+        if these have fewer colors. Words are sorted by lightness.
         """
         n_words = check_int("n_words", n_words, at_least=1)
         rng = np.random.default_rng(rng)
@@ -181,7 +181,7 @@ def site_sizes(sites: ArrayLike) -> NDArray[np.int64]:
 def k_means(points: NDArray[np.float32], n_words: int, rng: np.random.Generator) -> NDArray[np.float32]:
     """Return the centres of at most `n_words` clusters, by Lloyd's algorithm from a k-means++ start.
 
-    Arthur and Vassilvitskii, SODA 2007. All centres differ, and each has at least one point.
+    Arthur and Vassilvitskii, SODA 2007. All centers differ, and each has at least one point.
     """
     centers = points[_kmeans_plus_plus(points, n_words, rng)]
     for _ in range(30):
@@ -219,7 +219,7 @@ def _kmeans_plus_plus(points: NDArray[np.float32], count: int, rng: np.random.Ge
     while len(chosen) < count:
         distances = np.minimum(distances, np.square(points - points[chosen[-1]]).sum(axis=1, dtype=np.float64))
         total = np.cumsum(distances)
-        if total[-1] == 0:  # no other colour is left
+        if total[-1] == 0:  # no other color is left
             break
         chosen.append(min(int(np.searchsorted(total, rng.random() * total[-1], side="right")), len(points) - 1))
     return chosen

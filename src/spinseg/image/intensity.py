@@ -94,7 +94,7 @@ def _range_without_outliers(array: NDArray, inside: NDArray[np.bool_] | None, lo
 def _supported_extreme(array: NDArray, inside: NDArray[np.bool_] | None, limit: np.generic, sign: int) -> float:
     """Return the outermost number that MIN_SUPPORT pixels reach in the 3 x 3 around some pixel beyond the limit.
 
-    Neighbours lie in the same plane and channel. If no number beyond the limit has that support, return the limit.
+    Neighbors lie in the same plane and channel. If no number beyond the limit has that support, return the limit.
     """
     beyond = array > limit if sign > 0 else array < limit
     if inside is not None:

@@ -19,7 +19,7 @@ def read_image(path: FilePath) -> NDArray[Any]:
 
     Shapes are (H, W), (H, W, C), (Z, Y, X) and (Z, Y, X, C), with the number type of the file. Palettes and CMYK are
     converted to RGB, transparency to RGBA. Only the first frame of an animation is read, and the first series of equal
-    pages of a TIFF, with its numbers as stored even if 0 is white. Colour profiles are ignored. Pillow reduces colour
+    pages of a TIFF, with its numbers as stored even if 0 is white. Color profiles are ignored. Pillow reduces color
     to 8 bits in a 16-bit PNG and in a 16-bit TIFF compressed by LZW. Files of more than `MAX_PIXELS` pixels, where up
     to four channels count once, are rejected before they are decoded. An array of five channels looks like a volume;
     `read_picture` distinguishes them.
@@ -71,7 +71,7 @@ def write_labels_tif(path: FilePath, labels: ArrayLike) -> None:
 
     array = _check_label_image(labels)
     fits_uint16 = int(array.min()) >= 0 and int(array.max()) < 2**16
-    # Without "photometric" planes three pixels wide would be taken for colour.
+    # Without "photometric" planes three pixels wide would be taken for color.
     options: Any = {"photometric": "minisblack", "compression": "zlib", "metadata": {"axes": "ZYX"[-array.ndim :]}}
     numbers = array.astype(np.uint16 if fits_uint16 else np.int32)
     atomic_write(path, lambda file: tifffile.imwrite(file, numbers, **options))
@@ -81,7 +81,7 @@ def write_labels_png(path: FilePath, labels: ArrayLike, colors: ArrayLike) -> No
     """Write a label image as PNG, with the numbers as they are; the outside, -1, becomes the largest number.
 
     Up to 255 labels are indices into a palette of `colors`, uint8 of shape (at least the number of labels, 3), and the
-    outside is 255, white. More labels, up to 65,535, are 16-bit grey, and the outside is 65535.
+    outside is 255, white. More labels, up to 65,535, are 16-bit gray, and the outside is 65535.
     """
     from PIL import Image
 
@@ -97,7 +97,7 @@ def write_labels_png(path: FilePath, labels: ArrayLike, colors: ArrayLike) -> No
         image = Image.fromarray(array.astype(np.uint16))  # -1 becomes 65535
     else:
         image = Image.fromarray(array.astype(np.uint8))
-        entries = np.zeros((256, 3), np.uint8)  # all of them: Pillow packs fewer colours into fewer bits
+        entries = np.zeros((256, 3), np.uint8)  # all of them: Pillow packs fewer colors into fewer bits
         entries[:n_labels], entries[255] = palette[:n_labels], 255
         image.putpalette(entries.tobytes())
     atomic_write(path, lambda file: image.save(file, "PNG"))

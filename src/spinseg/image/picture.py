@@ -29,7 +29,7 @@ class Picture:
     Attributes
     ----------
     codes : (*shape, n_channels) array of uint16
-        Three channels are sRGB, and a grey image has three equal ones. Any other number has no interpretation.
+        Three channels are sRGB, and a gray image has three equal ones. Any other number has no interpretation.
     inside : (*shape) array of bool, or None if all pixels are inside
         False where a pixel is masked or transparent.
     """
@@ -88,7 +88,7 @@ def as_picture(
     channel_axis : int, None or "auto"
         The axis of the channels; None for an image without. "auto" takes the last axis of a 4-D image, and of a 3-D
         image if its length is at most 4; any other 3-D image is a volume. With "auto" four channels are RGBA: pixels of
-        opacity 0 are outside, since their colour is arbitrary, and others are composited over white.
+        opacity 0 are outside, since their color is arbitrary, and others are composited over white.
     mask : (*shape) array of bool, optional
         False outside, in addition to masked and transparent pixels. Numbers outside do not influence the value range,
         and may be NaN or infinite.
@@ -106,7 +106,7 @@ def as_picture(
     - otherwise from the smallest to the largest, as with 10, 12 or 14 bits: the same for all channels, so that they
       keep their proportions.
 
-    A number is no outlier if five pixels of some 3 x 3 neighbourhood in one plane and channel reach it or lie beyond.
+    A number is no outlier if five pixels of some 3 x 3 neighborhood in one plane and channel reach it or lie beyond.
     So a few hot or dead pixels do not count, but small objects do. At either end at most one number in a thousand is an
     outlier, and none if only one number would be left; outliers get no or full intensity.
 
@@ -168,7 +168,7 @@ class WorkingCopy(NamedTuple):
 def working_copy(picture: Picture, inside: NDArray[np.bool_] | None, max_pixels: int | None) -> WorkingCopy:
     """Return the image to analyse, of at most `max_pixels` pixels.
 
-    Outside the mask every pixel gets the colour of the nearest one inside, so that it adds no edges. Each pixel of a
+    Outside the mask every pixel gets the color of the nearest one inside, so that it adds no edges. Each pixel of a
     reduced image is the mean of a block of `step` pixels along each axis, and is inside if any of them is.
     """
     from scipy.ndimage import distance_transform_edt

@@ -13,7 +13,7 @@ from spinseg.image.picture import MAX_CODE, ChannelAxis, Picture, as_picture, ci
 LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # RGB of the two sides of a boundary: one is visible on any picture
 PIXELS_PER_LINE_WIDTH = 650  # pixels of the longest side for each pixel of line width
 
-# Dark violet to pale yellow in even steps of lightness: nine colours of matplotlib's magma (CC0).
+# Dark violet to pale yellow in even steps of lightness: nine colors of matplotlib's magma (CC0).
 _MAGMA_HEX = "000004 1c1044 4f127b 812581 b5367a e55064 fb8761 fec287 fcfdbf"
 _MAGMA = np.frombuffer(bytes.fromhex(_MAGMA_HEX), np.uint8).reshape(9, 3)
 
@@ -60,7 +60,7 @@ def mean_colors(
 def label_colors(n: int) -> NDArray[np.uint8]:
     """Return a colour for each of n labels, (n, 3); that of label i does not depend on n.
 
-    Each colour is the one farthest in CIELAB from those before it, among colours neither nearly black nor nearly white.
+    Each color is the one farthest in CIELAB from those before it, among colors neither nearly black nor nearly white.
     After 1,000 they repeat.
     """
     n = check_int("n", n, at_least=0)
@@ -145,7 +145,7 @@ def _palette(count: int) -> NDArray[np.uint8]:
     colors = cielab(codes)
     usable = (colors[:, 0] > 25) & (colors[:, 0] < 92)
     codes, colors = codes[usable], colors[usable]
-    chosen = [int(np.argmax(np.square(colors[:, 1:]).sum(axis=1)))]  # the least grey
+    chosen = [int(np.argmax(np.square(colors[:, 1:]).sum(axis=1)))]  # the least gray
     distances = np.full(len(colors), np.inf)
     while len(chosen) < min(count, 1000):
         distances = np.minimum(distances, np.square(colors - colors[chosen[-1]]).sum(axis=1))

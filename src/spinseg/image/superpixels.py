@@ -17,7 +17,7 @@ from spinseg.image.picture import ChannelAxis, Picture, as_picture
 PIXELS_PER_SITE = 60  # as in the paper
 RELIEF_SCALE = 1.0  # pixels, of the gradient that the watershed floods
 SLIC_ITERATIONS = 5  # half of skimage's default: later iterations move few pixels
-MIN_SIZE_FRACTION = 0.25  # of the mean size of a site: smaller pieces are merged into a neighbour
+MIN_SIZE_FRACTION = 0.25  # of the mean size of a site: smaller pieces are merged into a neighbor
 
 
 def superpixels(
@@ -33,8 +33,8 @@ def superpixels(
 ) -> NDArray[np.int32]:
     """Return the site of every pixel, numbered 0..n-1 in row-major order of first pixels; -1 outside the mask.
 
-    Every site is connected along the axes (4 neighbours in an image, 6 in a volume). Pieces smaller than a quarter of
-    the mean size are merged into the adjacent site of the nearest mean colour.
+    Every site is connected along the axes (4 neighbors in an image, 6 in a volume). Pieces smaller than a quarter of
+    the mean size are merged into the adjacent site of the nearest mean color.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ def superpixels(
         which is only renumbered.
     n_sites : int, optional
         Approximate number of sites; by default the number of pixels over `pixels_per_site`. "felzenszwalb" never
-        divides an area of one colour, and so may return fewer.
+        divides an area of one color, and so may return fewer.
     mask : (*shape) array of bool, optional
         False where there shall be no sites. Masked and transparent pixels of the image are excluded as well.
     compactness : float
-        For "slic" and "watershed": the weight of compact shape against colour; by default 10 for "slic", which suits
+        For "slic" and "watershed": the weight of compact shape against color; by default 10 for "slic", which suits
         CIELAB, and 0 for "watershed".
     relief : (*shape) array, optional
-        The relief that "watershed" floods; by default the magnitude of the colour gradient.
+        The relief that "watershed" floods; by default the magnitude of the color gradient.
     channel_axis : int, None or "auto"
         As in `as_picture`.
 
@@ -190,7 +190,7 @@ def _merge_fragments(pieces: NDArray, colors: NDArray[np.float32], min_size: flo
     """Merge each connected piece below a size into the adjacent one of the nearest mean colour.
 
     In each round all fragments choose at the same time, and connected choices become one piece, until the only
-    fragments left have no neighbour.
+    fragments left have no neighbor.
     """
     sizes, means = site_sizes(pieces), site_means(colors, pieces)
     if sizes.min() >= min_size:
@@ -204,7 +204,7 @@ def _merge_fragments(pieces: NDArray, colors: NDArray[np.float32], min_size: flo
             return np.append(group, -1)[pieces]
         distances = np.square(means[pairs[:, 0]] - means[pairs[:, 1]]).sum(axis=1)
         pairs = pairs[np.lexsort((distances, pairs[:, 0]))]
-        chosen = pairs[np.diff(pairs[:, 0], prepend=-1) > 0]  # the nearest neighbour of each fragment
+        chosen = pairs[np.diff(pairs[:, 0], prepend=-1) > 0]  # the nearest neighbor of each fragment
         joins = sparse.coo_array((np.ones(len(chosen)), (chosen[:, 0], chosen[:, 1])), shape=(sizes.size, sizes.size))
         n_merged, merged = sparse.csgraph.connected_components(joins, directed=False)
         sums = [np.bincount(merged, sizes * channel, n_merged) for channel in means.T]

@@ -57,7 +57,7 @@ def pack(
     return Target(
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
-        neighbour=graph.neighbours.astype(np.uint32),
+        neighbor=graph.neighbors.astype(np.uint32),
         beta=beta,
         strength=beta if same else np.ascontiguousarray(strength[graph.edge_of], dtype=np.float64),
         **histograms._asdict(),

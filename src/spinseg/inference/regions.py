@@ -36,7 +36,7 @@ def absorb_small_regions(
 ) -> NDArray[np.int32]:
     """Regions of at least the smallest area: the smaller ones, smallest first, have joined a neighbour.
 
-    It is the neighbour with the largest coupling per length of common boundary, sum(beta) / sum(length). A region
+    It is the neighbor with the largest coupling per length of common boundary, sum(beta) / sum(length). A region
     that touches no other stays.
 
     Parameters

@@ -31,7 +31,7 @@ ATTEMPTS_OF_MANY = {"auto": (1, 0), "gsw": (0, 0)}
 LOCAL_OF_MANY = {
     "auto": 0.9,
     "gsw": 0.0,
-}  # share of sweeps in which spin-clusters move only to neighbours
+}  # share of sweeps in which spin-clusters move only to neighbors
 MAX_DRAW_BYTES = 8 * 2**30
 
 

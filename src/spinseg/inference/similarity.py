@@ -16,7 +16,7 @@ def similar_sites(model: Model) -> NDArray[np.uint32]:
     """The sites most similar to each site, (n_sites, up to 200), in order of number; no columns for too many sites.
 
     The sampler is exact with any table that does not depend on the partition. Sites are compared by features averaged
-    over their neighbours: square roots of histogram frequencies, and means in units of their standard deviation.
+    over their neighbors: square roots of histogram frequencies, and means in units of their standard deviation.
     """
     n_sites = model.graph.n_sites
     parts = [_site_features(term) for term in model.likelihood.terms()]

@@ -124,8 +124,8 @@ def _touching_pairs(target: Target, unit: NDArray[np.int64]) -> tuple[NDArray[np
     """Pairs of units that touch, (lower, upper), each once, and their coupling."""
     starts = target.start.astype(np.int64)
     owner = np.repeat(np.arange(unit.size), starts[1:] - starts[:-1])
-    once = owner < target.neighbour
-    ends = np.sort(unit[np.stack([owner[once], target.neighbour[once].astype(np.int64)], axis=1)], axis=1)
+    once = owner < target.neighbor
+    ends = np.sort(unit[np.stack([owner[once], target.neighbor[once].astype(np.int64)], axis=1)], axis=1)
     apart = ends[:, 0] != ends[:, 1]
     return _sum_duplicates(ends[apart], target.beta[once][apart], int(unit.max()) + 1)
 

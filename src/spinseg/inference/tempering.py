@@ -15,7 +15,7 @@ from spinseg.inference.chain import Arrays, Chain, generator_as_array, with_pref
 class ParallelTempering:
     """Replicas at rising temperatures T, each with the posterior to the power 1 / T as its target.
 
-    After each sweep neighbouring replicas, first the even pairs and then the odd ones, exchange their partitions with
+    After each sweep neighboring replicas, first the even pairs and then the odd ones, exchange their partitions with
     probability min(1, exp((1 / T - 1 / T') (log posterior' - log posterior))), which leaves the product of their
     targets invariant. Draws and traces are those of the first replica, whose temperature is 1.
     """

@@ -64,8 +64,8 @@ class DiagonalGaussian(Likelihood):
         self.n_sites, channels = x.shape
         self.kappa, self.shape = check_real("kappa", kappa, above=0), check_real("shape", shape, above=0)
         w = site_weights("weights", weights, self.n_sites)
-        centre, variance = _spread(x, w)
-        self.mean = per_channel("mean", centre if mean is None else mean, channels)
+        center, variance = _spread(x, w)
+        self.mean = per_channel("mean", center if mean is None else mean, channels)
         self.rate = per_channel("rate", 0.1 * self.shape * variance if rate is None else rate, channels, positive=True)
         self.values = x - self.mean
         second = self.values**2
@@ -134,8 +134,8 @@ class Gaussian(Likelihood):
         self.kappa = check_real("kappa", kappa, above=0)
         self.dof = check_real("dof", d + 2 if dof is None else dof, above=d - 1)
         w = site_weights("weights", weights, self.n_sites)
-        centre, variance = _spread(x, w)
-        self.mean = per_channel("mean", centre if mean is None else mean, d)
+        center, variance = _spread(x, w)
+        self.mean = per_channel("mean", center if mean is None else mean, d)
         default = np.diag(0.1 * max(self.dof - d - 1, 1.0) * variance)
         self.scale = finite_array(
             "scale", default if scale is None else np.atleast_2d(check_array("scale", scale)), (d, d)

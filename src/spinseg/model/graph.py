@@ -12,7 +12,7 @@ MAX_SITES = 2**31 - 1  # sites are numbered in 32 bits
 class SiteGraph:
     """Sites 0..n_sites-1 and the undirected edges between them.
 
-    The edges are kept in the order given, since couplings are numbers per edge, and as compressed rows: the neighbours
+    The edges are kept in the order given, since couplings are numbers per edge, and as compressed rows: the neighbors
     of site i are `neighbours[start[i]:start[i + 1]]`, in increasing order, reached over the edges
     `edge_of[start[i]:start[i + 1]]`.
 
@@ -24,14 +24,14 @@ class SiteGraph:
 
     Examples
     --------
-    >>> SiteGraph(3, [[0, 1], [2, 1]]).neighbours
+    >>> SiteGraph(3, [[0, 1], [2, 1]]).neighbors
     array([1, 0, 2, 1], dtype=int32)
     """
 
     n_sites: int
     edges: NDArray[np.int32]
     start: NDArray[np.int64]
-    neighbours: NDArray[np.int32]
+    neighbors: NDArray[np.int32]
     edge_of: NDArray[np.int32]
 
     def __init__(self, n_sites: int, edges: ArrayLike) -> None:
@@ -44,7 +44,7 @@ class SiteGraph:
             invalid("edges", "hold each pair of sites once", _first_duplicate(self.edges))
         rows.sort_indices()
         self.start = rows.indptr.astype(np.int64)
-        self.neighbours = rows.indices.astype(np.int32)
+        self.neighbors = rows.indices.astype(np.int32)
         self.edge_of = rows.data
 
     def __repr__(self) -> str:

@@ -115,7 +115,7 @@ class DirichletMultinomial(Likelihood):
     concentration : float
         phi.
     count_weight : float
-        Effective number of independent observations per count: neighbouring pixels are not independent.
+        Effective number of independent observations per count: neighboring pixels are not independent.
     base : (D,) array, optional
         Weights to use instead of ybar, positive where a bin is used.
     """

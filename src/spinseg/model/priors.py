@@ -3,7 +3,7 @@
 Every prior of product form is two tables, log g(m_1..m_k) = log_v[k] + sum_j log_w[m_j], and the compiled sampler reads
 nothing else. `log_v[0]` and `log_w[0]` belong to no partition. Constants that do not depend on the partition are left
 out; `log_normalizer` gives them back. Sizes outside min_size..max_size get log_w = -inf: a truncated prior is the same
-prior, restricted and renormalised.
+prior, restricted and renormalized.
 """
 
 import inspect

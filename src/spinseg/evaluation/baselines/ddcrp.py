@@ -88,7 +88,7 @@ def sample_ddcrp(
     Parameters
     ----------
     graph : SiteGraph
-        Links lead to neighbours in this graph only (window decay of width 1).
+        Links lead to neighbors in this graph only (window decay of width 1).
     likelihood : DirichletMultinomial, or a Product of such
         One marginal for each cluster.
     sweeps : int
@@ -315,8 +315,8 @@ def spanning_links(graph: SiteGraph) -> Labels:
     array([1, 0, 1, 3], dtype=int32)
     """
     links = np.arange(graph.n_sites, dtype=np.int32)
-    ones = np.ones(graph.neighbours.size, np.int8)
-    matrix = sparse.csr_array((ones, graph.neighbours, graph.start), shape=(graph.n_sites, graph.n_sites))
+    ones = np.ones(graph.neighbors.size, np.int8)
+    matrix = sparse.csr_array((ones, graph.neighbors, graph.start), shape=(graph.n_sites, graph.n_sites))
     _, component = sparse.csgraph.connected_components(matrix, directed=False)
     for root in np.unique(component, return_index=True)[1]:
         reached, parent = sparse.csgraph.breadth_first_order(matrix, root, directed=False)
@@ -334,7 +334,7 @@ def _checked(
     if target.shape != (n_sites,):
         invalid("links", f"have one entry per site, shape ({n_sites},)", target.shape)
     sites = np.arange(n_sites)
-    edges = np.repeat(sites, np.diff(graph.start)) * n_sites + graph.neighbours
+    edges = np.repeat(sites, np.diff(graph.start)) * n_sites + graph.neighbors
     inside = (target >= 0) & (target < n_sites)
     wrong = ~inside | ((target != sites) & ~np.isin(sites * n_sites + target, edges))
     if wrong.any():

@@ -148,14 +148,14 @@ def count_joining_links(problem, clusters, links, i):
 
     Return how many neighbors are in the subtree of i, and how many slots are listed.
     """
-    start, neighbour, label, slot_of = problem.target.start, problem.target.neighbour, clusters.label, clusters.slot_of
+    start, neighbor, label, slot_of = problem.target.start, problem.target.neighbor, clusters.label, clusters.slot_of
     mark, n_joining, current = links.mark, links.n_joining, links.counters[MARK]
     n_inside, n_slots = 0, 0
     for h in range(start[i], start[i + 1]):
-        if mark[neighbour[h]] == current:
+        if mark[neighbor[h]] == current:
             n_inside += 1
             continue
-        slot = slot_of[label[neighbour[h]]]
+        slot = slot_of[label[neighbor[h]]]
         if n_joining[slot] == 0:
             clusters.touched[n_slots] = slot
             n_slots += 1
@@ -210,7 +210,7 @@ def draw_target(problem, clusters, links, i, slot, n_inside, rng):
 
     A link inside the subtree makes it a region of its own, so the CRP probability of the slot is part of its weight.
     """
-    start, neighbour, mark, current = problem.target.start, problem.target.neighbour, links.mark, links.counters[MARK]
+    start, neighbor, mark, current = problem.target.start, problem.target.neighbor, links.mark, links.counters[MARK]
     n_joining, weight_alone = links.n_joining[slot], n_inside + problem.alpha
     point = rng.random() * (n_joining + weight_alone * math.exp(log_crp(problem, links, slot)))
     joins = point < n_joining
@@ -220,7 +220,7 @@ def draw_target(problem, clusters, links, i, slot, n_inside, rng):
             return i
     remaining = int(point)
     for h in range(start[i], start[i + 1]):
-        j = neighbour[h]
+        j = neighbor[h]
         if joins == (mark[j] != current) and (not joins or clusters.slot_of[clusters.label[j]] == slot):
             if remaining == 0:
                 return j
@@ -276,7 +276,7 @@ def draw_link(problem, clusters, links, i, rng):
     scalars[LOG_POSTERIOR] += log_likelihood[new] + log_link_prior(problem, links, i, new_target, new)
     scalars[LOG_POSTERIOR] -= log_likelihood[old] + log_link_prior(problem, links, i, target, old)
     for h in range(problem.target.start[i], problem.target.start[i + 1]):
-        links.n_joining[clusters.slot_of[clusters.label[problem.target.neighbour[h]]]] = 0
+        links.n_joining[clusters.slot_of[clusters.label[problem.target.neighbor[h]]]] = 0
 
     add_regions(links, new, np.int64(mark[new_target] == links.counters[MARK]))
     add_link(links, i, new_target)

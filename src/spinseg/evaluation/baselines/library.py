@@ -180,9 +180,9 @@ def _mean_color_graph(rgb: NDArray[np.uint8], sites: NDArray) -> graph.RAG:
     return rag
 
 
-def _difference(rag: graph.RAG, source: int, target: int, neighbour: int) -> dict[str, float]:
+def _difference(rag: graph.RAG, source: int, target: int, neighbor: int) -> dict[str, float]:
     """Return the weight of an edge of `target` after `source` was merged into it, as in the gallery."""
-    return {"weight": float(np.linalg.norm(rag.nodes[target]["mean color"] - rag.nodes[neighbour]["mean color"]))}
+    return {"weight": float(np.linalg.norm(rag.nodes[target]["mean color"] - rag.nodes[neighbor]["mean color"]))}
 
 
 def _merge_means(rag: graph.RAG, source: int, target: int) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SIDE = 6
 START = "RRRRGG RRRGGB RBBBGG RBBBGG GGGRRR GGGRRR"  # the paper's partition: red, green and blue rows of sites
-ALPHA, BETA, LAM = 3.0, 0.5, 2.0  # neighbours of one cluster are bonded with probability 1 - exp(-1) = 0.63
+ALPHA, BETA, LAM = 3.0, 0.5, 2.0  # neighbors of one cluster are bonded with probability 1 - exp(-1) = 0.63
 SEED = 636  # the first seed that `choose_sweep` tries
 COLORS = (plots.VERMILION, plots.GREEN, plots.BLUE, plots.BLACK, plots.ORANGE, plots.PURPLE, plots.SKY)
 INSET, ROUNDING = 0.1, 0.22  # of the outlines, in units of the lattice

@@ -15,9 +15,9 @@ from spinseg.image.picture import Picture
 
 Cues = dict[str, NDArray[np.float64]]  # by name, (n_edges,) each; their order is that of the fitted weights
 
-NEIGHBOR_COLOR_SCALE = 8.0  # CIELAB units, of the weight of a neighbour's histogram
+NEIGHBOR_COLOR_SCALE = 8.0  # CIELAB units, of the weight of a neighbor's histogram
 N_HOPS = 4  # histograms reach from 0 to N_HOPS - 1 edges away
-MIN_CENTER_DISTANCE = 0.3  # of the larger site's width: with closer centres, one site surrounds the other
+MIN_CENTER_DISTANCE = 0.3  # of the larger site's width: with closer centers, one site surrounds the other
 COLOR_NOISE_VARIANCE = 4.0  # CIELAB units squared, added to the variance of every site
 
 
@@ -71,14 +71,14 @@ def edge_cues(
     """Return the local cues of a boundary along each edge.
 
     - g1, g2, g4 and L3..T12: mean gradient of `BoundaryMaps` across the common boundary, in the direction from one
-      site's centre to the other's, so that a strong boundary which this one merely meets does not count. If one site
+      site's center to the other's, so that a strong boundary which this one merely meets does not count. If one site
       surrounds the other, the direction is that of each pair of pixels.
     - relief, ground: mean relief along the common boundary, and within the sites (the larger of the two).
-    - dLab, dL, dab: root of the difference of mean colour, of lightness and of chroma.
-    - welch: difference of mean colour over its standard deviation, as in Welch's test.
-    - spread, texture: difference of log standard deviations of colour, and of texture.
-    - words0.., textons0..: chi-square distances of histograms, summed with those of the neighbours 0 to 3 edges away.
-    - size, reach: log of the smaller size and of the distance of the centres, relative to the average site.
+    - dLab, dL, dab: root of the difference of mean color, of lightness and of chroma.
+    - welch: difference of mean color over its standard deviation, as in Welch's test.
+    - spread, texture: difference of log standard deviations of color, and of texture.
+    - words0.., textons0..: chi-square distances of histograms, summed with those of the neighbors 0 to 3 edges away.
+    - size, reach: log of the smaller size and of the distance of the centers, relative to the average site.
     """
     edges = adjacency.graph.edges
     a, b = edges.T

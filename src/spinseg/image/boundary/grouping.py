@@ -27,7 +27,7 @@ def grouping_cues(log_odds: NDArray[np.float64], statistics: SiteStatistics, adj
     - apart: log of the distance of the two sites in the leading eigenvectors.
     - merged: mean log-odds along the boundary at which the two sides merge.
     - calm, busy: the lower and the higher of the two sites' mean log-odds along their other boundaries.
-    - words, textons, colours, texture after t: differences of these statistics after t steps of diffusion.
+    - words, textons, colors, texture after t: differences of these statistics after t steps of diffusion.
     """
     edges, length = adjacency.graph.edges, adjacency.boundary_length.astype(np.float64)
     n_sites = adjacency.graph.n_sites
@@ -41,7 +41,7 @@ def affinities(probability: NDArray[np.float64], edges: NDArray[np.int32], n_sit
     """Return the matrix of exp(-AFFINITY_DECAY * p) for sites at most two edges apart.
 
     p is the smallest over such paths of the largest probability of a boundary on the path. Paths through a site of more
-    than MAX_NEIGHBORS neighbours are left out: there would be too many.
+    than MAX_NEIGHBORS neighbors are left out: there would be too many.
     """
     barrier = symmetric_matrix(edges, 1 + probability, n_sites)  # plus 1, since a sparse array stores no zeros
     degree = np.diff(barrier.indptr)

@@ -16,7 +16,7 @@ from spinseg.image.features import gradient_magnitude, site_means
 from spinseg.image.picture import Picture
 
 KINDS = ("colour", "grey")  # of photographs, with separate weights
-MAX_GRAY_CHROMA = 3.0  # CIELAB units: sum of the standard deviations of a and b, below which an image counts as grey
+MAX_GRAY_CHROMA = 3.0  # CIELAB units: sum of the standard deviations of a and b, below which an image counts as gray
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def boundary_log_odds(
 ) -> NDArray[np.float64]:
     """Return the log-odds that people draw a boundary between the two sites of each edge, (n_edges,).
 
-    The picture is a photograph; `counts`, (n_sites, n_words), are histograms of colour words.
+    The picture is a photograph; `counts`, (n_sites, n_words), are histograms of color words.
     """
     weights = BoundaryWeights.fitted("grey" if is_gray(picture) else "colour")
     statistics = SiteStatistics.of(picture, sites, counts, maps)
@@ -100,7 +100,7 @@ def is_gray_chroma(deviation: NDArray[np.float64]) -> bool:
     return bool(deviation.sum() < MAX_GRAY_CHROMA)
 
 
-# The plain model has three cues that exist for any picture, also for volumes and for channels other than colour. Its
+# The plain model has three cues that exist for any picture, also for volumes and for channels other than color. Its
 # constant and weights are a logistic regression on training photographs of BSDS300 (`python -m benchmarks boundaries`
 # at c2dd511), then scaled by 0.76 and shifted by 0.2, so that the couplings of photographs suit them there.
 PLAIN_LOG_ODDS = (-2.893, -0.038, 0.524, 2.926)
@@ -133,9 +133,9 @@ def plain_cues_from(
 ) -> NDArray[np.float64]:
     """Return the three plain cues of each edge, (n_edges, 3), from statistics of sites and edges.
 
-    They are the root of the distance between the two sites' mean colours, the root of the mean colour gradient (at
-    GRADIENT_SCALE) along the common boundary, and the chi-square distance between the histograms of colour words, each
-    pooled with those of similar neighbours.
+    They are the root of the distance between the two sites' mean colors, the root of the mean color gradient (at
+    GRADIENT_SCALE) along the common boundary, and the chi-square distance between the histograms of color words, each
+    pooled with those of similar neighbors.
     """
     distance = edge_distance(means, edges)
     similarity = color_similarity(distance, edges, counts.shape[0])

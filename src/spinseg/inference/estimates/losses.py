@@ -70,24 +70,24 @@ def expected_binder(
 
 @dataclass(frozen=True, eq=False)
 class CredibleBall:
-    """The partitions within `radius` of `centre`, and the draws at the bounds of this ball.
+    """The partitions within `radius` of `center`, and the draws at the bounds of this ball.
 
     Attributes
     ----------
-    centre : (n_sites,) int32
+    center : (n_sites,) int32
     radius : float
         The smallest radius such that the fraction `level` of the draws is in the ball.
     horizontal : (any, n_sites) int32
-        The draws in the ball that are farthest from its centre.
+        The draws in the ball that are farthest from its center.
     upper : (any, n_sites) int32
-        Of the draws in the ball with the fewest clusters, those farthest from its centre.
+        Of the draws in the ball with the fewest clusters, those farthest from its center.
     lower : (any, n_sites) int32
-        Of the draws in the ball with the most clusters, those farthest from its centre.
+        Of the draws in the ball with the most clusters, those farthest from its center.
     level : float
     metric : str
     """
 
-    centre: NDArray[np.int32] = field(repr=False)
+    center: NDArray[np.int32] = field(repr=False)
     radius: float
     horizontal: NDArray[np.int32] = field(repr=False)
     upper: NDArray[np.int32] = field(repr=False)
@@ -96,14 +96,14 @@ class CredibleBall:
     metric: str
 
 
-def credible_ball(labels: ArrayLike, centre: ArrayLike, *, level: float = 0.95, metric: str = "vi") -> CredibleBall:
+def credible_ball(labels: ArrayLike, center: ArrayLike, *, level: float = 0.95, metric: str = "vi") -> CredibleBall:
     """Return the smallest ball around a partition that contains the fraction `level` of the draws.
 
     Parameters
     ----------
     labels : (.., n_sites) array of int
         Draws, such as `Chains.labels`.
-    centre : (n_sites,) array of int
+    center : (n_sites,) array of int
         A point estimate, such as that of `minimize_vi`.
     level : float
         Above 0, at most 1.
@@ -124,8 +124,8 @@ def credible_ball(labels: ArrayLike, centre: ArrayLike, *, level: float = 0.95, 
     if check_real("level", level, above=0) > 1:
         invalid("level", "be at most 1", level)
     draws = flatten_draws(labels)
-    centre = _validation.labels("centre", centre, draws.shape[1])
-    distance = _vi(draws, centre) if metric == "vi" else _binder(draws, centre, 1.0, 1.0)
+    center = _validation.labels("centre", center, draws.shape[1])
+    distance = _vi(draws, center) if metric == "vi" else _binder(draws, center, 1.0, 1.0)
     # In floating point 0.95 * 20 is slightly above 19.
     radius = np.sort(distance)[int(np.ceil(level * len(draws) - ROUNDING_ERROR)) - 1]
     inside = np.flatnonzero(distance <= radius + ROUNDING_ERROR)
@@ -137,7 +137,7 @@ def credible_ball(labels: ArrayLike, centre: ArrayLike, *, level: float = 0.95, 
         return np.unique([_validation.labels("labels", draws[d], draws.shape[1]) for d in far], axis=0)
 
     return CredibleBall(
-        centre=centre,
+        center=center,
         radius=float(radius),
         horizontal=farthest(inside),
         upper=farthest(inside[n_clusters == n_clusters.min()]),

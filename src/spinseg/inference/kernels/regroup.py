@@ -63,7 +63,7 @@ def propose_regroup(target, state, inv_temperature, rng):
     q of the proposal. The new clusters are built in the empty slots from k; `first` is the slot of each site, from 1.
     """
     log_v, log_w, start, upper = target.log_v, target.log_w, target.start, target.upper
-    neighbour, beta = target.neighbour, target.beta
+    neighbor, beta = target.neighbor, target.beta
     label, slot_of, spin, member, first = state.label, state.slot_of, state.spin, state.member, state.first
     size, k = state.size, state.counters[N_CLUSTERS]
     anchors = draw_anchors(target.similar, label.size, rng)
@@ -85,7 +85,7 @@ def propose_regroup(target, state, inv_temperature, rng):
         u = member[q]
         first[u] = spin[u]
         for h in range(upper[u], start[u + 1]):
-            j = neighbour[h]
+            j = neighbor[h]
             if spin[j] > 0:
                 change += beta[h] * (1.0 * (spin[u] == spin[j]) - 1.0 * (label[u] == label[j]))
     return n_old, n_sites, anchors, change, log_q

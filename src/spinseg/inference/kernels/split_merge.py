@@ -59,7 +59,7 @@ def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperatu
     FREE draws each choice. FORCED repeats the present clusters of the seeds, and returns early when log q falls below
     `floor`. A site that was allocated to slot base + s has spin s + 1.
     """
-    start, neighbour, beta, proposal_log_w = target.start, target.neighbour, target.beta, target.proposal_log_w
+    start, neighbor, beta, proposal_log_w = target.start, target.neighbor, target.beta, target.proposal_log_w
     size, spin, member, label, gain = state.size, state.spin, state.member, state.label, state.gain
     log_q = 0.0
     for i in range(spin.size):
@@ -73,8 +73,8 @@ def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperatu
                 m = size[base + s]
                 gain[s] = proposal_log_w[m + 1] - proposal_log_w[m] + likelihood_at(target, state, base + s, n_bins, 1)
             for h in range(start[u], start[u + 1]):
-                if spin[neighbour[h]] > 0:
-                    gain[spin[neighbour[h]] - 1] += beta[h]
+                if spin[neighbor[h]] > 0:
+                    gain[spin[neighbor[h]] - 1] += beta[h]
             top, total = -np.inf, 0.0
             for s in range(n_seeds):
                 top = max(top, gain[s])
@@ -116,7 +116,7 @@ def log_selection(k_merged, m_a, m_b):
 @internal
 def propose_split(target, state, inv_temperature, rng):
     """Propose a split of a random cluster; its slot, the change of log posterior, the log ratio of the proposals."""
-    log_v, log_w, start, neighbour, beta = target.log_v, target.log_w, target.start, target.neighbour, target.beta
+    log_v, log_w, start, neighbor, beta = target.log_v, target.log_w, target.start, target.neighbor, target.beta
     size, spin, member = state.size, state.spin, state.member
     k = state.counters[N_CLUSTERS]
     slot = int(rng.random() * k)
@@ -133,7 +133,7 @@ def propose_split(target, state, inv_temperature, rng):
         u = member[q]
         if spin[u] == 1:
             for h in range(start[u], start[u + 1]):
-                change -= beta[h] * (spin[neighbour[h]] == 2)
+                change -= beta[h] * (spin[neighbor[h]] == 2)
     return slot, change, log_q + log_selection(k, m_a, m_b)
 
 
@@ -158,7 +158,7 @@ def finish_split(state, slot, change, accepted):
 @internal
 def propose_merge(target, state, rng):
     """Pick two clusters; their slots, the change of log posterior if they merge, the log ratio of picking them."""
-    log_v, log_w, start, neighbour, beta = target.log_v, target.log_w, target.start, target.neighbour, target.beta
+    log_v, log_w, start, neighbor, beta = target.log_v, target.log_w, target.start, target.neighbor, target.beta
     table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     counts, total, joined, label, size = state.counts, state.total, state.joined, state.label, state.size
     k = state.counters[N_CLUSTERS]
@@ -178,7 +178,7 @@ def propose_merge(target, state, rng):
     for u in range(label.size):
         if label[u] == label_a:
             for h in range(start[u], start[u + 1]):
-                change += beta[h] * (label[neighbour[h]] == label_b)
+                change += beta[h] * (label[neighbor[h]] == label_b)
     return a, b, change, log_selection(k - 1, m_a, m_b)
 
 

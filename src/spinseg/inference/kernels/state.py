@@ -39,7 +39,7 @@ class Target(Bundle):
 
     start: np.ndarray  # (n + 1,) uint64; the half-edges of site i are start[i]..start[i+1]
     upper: np.ndarray  # (n,) uint64; those to sites after i are upper[i]..start[i+1]
-    neighbour: np.ndarray  # (half-edges,) uint32
+    neighbor: np.ndarray  # (half-edges,) uint32
     beta: np.ndarray  # (half-edges,) float64
     strength: np.ndarray  # (half-edges,) float64; max(beta, 0) * delta / lambda: a bond's strength per unit of lambda
     row: np.ndarray  # (n + 1,) uint64; the histogram entries of site i are row[i]..row[i+1]

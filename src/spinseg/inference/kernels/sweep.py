@@ -39,7 +39,7 @@ def draw_bonds(target, parent, label, lam, rng):
     with just that probability, independently of the others, so that one exponential gap leads to the next bond, after
     which a new gap starts at the end of the interval. The parent of a site never has a larger number than the site.
     """
-    start, upper, neighbour, strength = target.start, target.upper, target.neighbour, target.strength
+    start, upper, neighbor, strength = target.start, target.upper, target.neighbor, target.strength
     for i in range(parent.size):
         parent[i] = i
     if lam == 0.0:
@@ -51,7 +51,7 @@ def draw_bonds(target, parent, label, lam, rng):
                 gap -= lam * strength[h]
                 continue
             gap = rng.standard_exponential()
-            j = neighbour[h]
+            j = neighbor[h]
             if label[i] == label[j]:
                 a, b = root(parent, i), root(parent, j)
                 parent[max(a, b)] = min(a, b)
@@ -131,7 +131,7 @@ def weigh(target, state, group, old, n_bins):
     gain[j] is the log posterior with the spin-cluster in slot j, less what is the same for all destinations.
     """
     log_v, log_w = target.log_v, target.log_w
-    start, neighbour, beta, strength = target.start, target.neighbour, target.beta, target.strength
+    start, neighbor, beta, strength = target.start, target.neighbor, target.beta, target.strength
     size, gain, bond_weight = state.size, state.gain, state.bond_weight
     spin, slot_of, label = state.spin, state.slot_of, state.label
     rest = size[old] - group.size
@@ -153,7 +153,7 @@ def weigh(target, state, group, old, n_bins):
     for q in range(group.size):
         i = group[q]
         for h in range(start[i], start[i + 1]):
-            j = neighbour[h]
+            j = neighbor[h]
             outside = spin[j] != mine  # a factor, not a branch to mispredict
             slot = slot_of[label[j]]
             gain[slot] += outside * beta[h]
@@ -187,14 +187,14 @@ def weigh_touching(target, state, group, old, n_bins):
     destinations does not depend on where the spin-cluster is, as detailed balance needs.
     """
     log_v, log_w = target.log_v, target.log_w
-    start, neighbour, beta, strength = target.start, target.neighbour, target.beta, target.strength
+    start, neighbor, beta, strength = target.start, target.neighbor, target.beta, target.strength
     size, gain, bond_weight, touched, rank = state.size, state.gain, state.bond_weight, state.touched, state.rank
     spin, slot_of, label = state.spin, state.slot_of, state.label
     mine, n = spin[group[0]], 0
     for q in range(group.size):
         i = group[q]
         for h in range(start[i], start[i + 1]):
-            j = neighbour[h]
+            j = neighbor[h]
             if spin[j] == mine:
                 continue
             slot = slot_of[label[j]]
