@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo app test test-all lint bench clean
+.PHONY: demo app test test-all lint pytest bench clean
 
 demo: .venv/.core
 	$(BIN)/spinseg demo
@@ -12,7 +12,10 @@ demo: .venv/.core
 app: .venv/.web
 	$(BIN)/spinseg app
 
-test: lint
+test: .venv/.dev  # lint and types take one core while the tests warm up
+	$(MAKE) --no-print-directory -j 2 lint pytest
+
+pytest: .venv/.dev
 	$(BIN)/python -m pytest
 
 test-all: lint

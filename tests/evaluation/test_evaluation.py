@@ -27,6 +27,7 @@ from spinseg.evaluation.metrics import Scores, scores
 from spinseg.evaluation.page import write_comparison
 from spinseg.evaluation.results import COLUMNS, ResultsFile, Row, read_rows
 from spinseg.evaluation.summary import format_p_value, summarize, wilcoxon_p_value
+from spinseg.parallel import executor
 
 SIZE = (24, 30)
 
@@ -64,6 +65,12 @@ def method(run, name=None, settings=""):
 
 
 CUT, STRIPES = method(cut), method(stripes)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Tasks are done by this process: starting others takes seconds."""
+    monkeypatch.setattr(executor, "run_in_processes", lambda work, tasks, jobs: executor._run_here(work, tasks))
 
 
 @pytest.fixture
@@ -230,7 +237,7 @@ def serially(work, tasks, asked):
         yield index, work(task, None)
 
 
-def test_one_bad_image_has_its_line_and_the_others_are_done(album, tmp_path):
+def test_one_bad_image_has_its_line_and_the_others_are_done(here, album, tmp_path):
     (album / "images" / "p0.png").write_bytes(b"no picture")
     (album / "labels" / "p1.png").write_bytes(b"no labels")
     Image.fromarray(np.zeros((5, 5), np.uint8)).save(album / "labels" / "p2.png")
@@ -269,7 +276,7 @@ def test_a_bug_is_a_row_that_says_so_and_its_traceback_can_be_had(album, tmp_pat
     assert "in mixes_shapes" in caplog.text
 
 
-def test_the_folder_of_the_results_is_made(album, tmp_path):
+def test_the_folder_of_the_results_is_made(here, album, tmp_path):
     out = tmp_path / "new" / "folder" / "r.csv"
     found = evaluate(examples_of(album)[:1], [STRIPES], out, dataset="album")
     assert read_rows(out) == found and not found[0].error
@@ -385,7 +392,7 @@ def test_a_method_that_always_failed_has_no_summary():
     assert summarize([row(scores=None, error="no")]) == []
 
 
-def test_the_page_shows_the_best_and_the_worst_and_escapes_names(album, tmp_path):
+def test_the_page_shows_the_best_and_the_worst_and_escapes_names(here, album, tmp_path):
     os.rename(album / "images" / "p1.png", album / "images" / "<b>.png")
     os.rename(album / "labels" / "p1.png", album / "labels" / "<b>.png")
     out, examples = tmp_path / "r.csv", examples_of(album)
@@ -434,7 +441,7 @@ def test_unknown_methods_are_refused_and_the_known_ones_listed():
         get_methods(["spinseg", "spinseg"])
 
 
-def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(album, tmp_path):
+def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(here, album, tmp_path):
     out = tmp_path / "r.csv"
     arguments = ["folder", "--root", album, "--methods", "felzenszwalb,slic-rag", "--out", out, "--jobs", 1]
     run = spinseg("evaluate", *arguments)
@@ -471,7 +478,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, argument
     assert not (tmp_path / "r.csv").exists()
 
 
-def test_bugs_have_an_exit_code_of_their_own(album, tmp_path, monkeypatch, capsys):
+def test_bugs_have_an_exit_code_of_their_own(here, album, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(METHODS, "broken", method(mixes_shapes, "broken"))
     Image.fromarray(np.full((*SIZE, 3), 255, np.uint8)).save(album / "images" / "p2.png")
     arguments = ["folder", "--root", album, "--methods", "broken", "--out", tmp_path / "new" / "r.csv", "--jobs", "1"]

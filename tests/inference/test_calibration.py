@@ -29,8 +29,10 @@ def gaussian(labels, rng):
     return ss.DiagonalGaussian(values[:, None], mean=1.0, kappa=0.3, shape=3.0, rate=2.0)
 
 
-@pytest.mark.parametrize("draw_data", [poisson, gaussian], ids=["poisson", "gaussian"])
-@pytest.mark.parametrize("prior", PRIORS)
+CASES = [(prior, draw_data) for prior in PRIORS for draw_data in (poisson, gaussian)]
+
+
+@pytest.mark.parametrize(("prior", "draw_data"), CASES[:: effort(3, 1)])
 def test_ranks_are_uniform(prior, draw_data):
     graph, kept = exact.graph(N_SITES)
     beta = exact.MIXED[kept]

@@ -39,7 +39,7 @@ SPLIT_FAULTS = {
         "True",
     ),
     "a split forgets the number of clusters": (" + log_v[k + 1] - log_v[k]\n    for q", "\n    for q"),
-    "a merge forgets couplings": ("change += beta[h] * (label[neighbour[h]] == label_b)", "pass"),
+    "a merge forgets couplings": ("change += beta[h] * (label[neighbor[h]] == label_b)", "pass"),
     "the choice of clusters is not corrected": ("math.log(k_merged + 1.0) + ", ""),
 }
 REGROUP_FAULTS = {

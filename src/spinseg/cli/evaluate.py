@@ -21,7 +21,7 @@ def evaluate(
     limit: Annotated[int | None, typer.Option(help="At most so many images, evenly spaced by name.")] = None,
     jobs: Jobs = None,
     dask: Dask = None,
-    out: Annotated[Path, typer.Option(help="Results, a row each; gone on with where it is there.")] = Path(
+    out: Annotated[Path, typer.Option(help="Results, a row each; resumed where it is there already.")] = Path(
         "results.csv"
     ),
     rng: Rng = 0,

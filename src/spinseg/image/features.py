@@ -179,7 +179,7 @@ def site_sizes(sites: ArrayLike) -> NDArray[np.int64]:
 
 
 def k_means(points: NDArray[np.float32], n_words: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Return the centres of at most `n_words` clusters, by Lloyd's algorithm from a k-means++ start.
+    """Return the centers of at most `n_words` clusters, by Lloyd's algorithm from a k-means++ start.
 
     Arthur and Vassilvitskii, SODA 2007. All centers differ, and each has at least one point.
     """
@@ -196,7 +196,7 @@ def k_means(points: NDArray[np.float32], n_words: int, rng: np.random.Generator)
 
 
 def nearest_center(points: NDArray[np.float32], centers: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Return the index of the centre c nearest to each point p: argmin |c|^2 / 2 - c.p.
+    """Return the index of the center c nearest to each point p: argmin |c|^2 / 2 - c.p.
 
     Blocks of points stay in the cache. BLAS is not used: for so few channels its threads cost more than they save.
     """

@@ -99,7 +99,7 @@ def filter_responses(lightness: Maps, half_lightness: Maps) -> NDArray[np.float3
 
 
 def _textons(responses: NDArray[np.float32], inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
-    """Return for every pixel the nearest of `N_TEXTONS` centres of responses, by k-means with a fixed seed."""
+    """Return for every pixel the nearest of `N_TEXTONS` centers of responses, by k-means with a fixed seed."""
     points = responses.reshape(-1, responses.shape[-1])
     candidates = points if inside is None or not inside[::2, ::2].any() else responses[inside[::2, ::2]]
     rng = np.random.default_rng(0)

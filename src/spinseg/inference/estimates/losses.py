@@ -124,7 +124,7 @@ def credible_ball(labels: ArrayLike, center: ArrayLike, *, level: float = 0.95, 
     if check_real("level", level, above=0) > 1:
         invalid("level", "be at most 1", level)
     draws = flatten_draws(labels)
-    center = _validation.labels("centre", center, draws.shape[1])
+    center = _validation.labels("center", center, draws.shape[1])
     distance = _vi(draws, center) if metric == "vi" else _binder(draws, center, 1.0, 1.0)
     # In floating point 0.95 * 20 is slightly above 19.
     radius = np.sort(distance)[int(np.ceil(level * len(draws) - ROUNDING_ERROR)) - 1]
