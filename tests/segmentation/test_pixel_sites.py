@@ -295,5 +295,5 @@ def test_a_segmentation_keeps_as_many_draws_as_fit(picture, monkeypatch):
 def test_the_settings_of_pixels_differ_in_what_they_must():
     usual, pixels = vars(PRESETS["photo"]), vars(PHOTO_OF_PIXELS)
     changed = {name for name in usual if usual[name] != pixels[name]}
-    assert changed == {"sites", "likelihood", "count_weight", "phi", "prior", "beta", "init"}
+    assert changed == {"sites", "likelihood", "count_weight", "prior", "beta", "init"}
     assert changed_settings(PHOTO_OF_PIXELS) == {"sites": "pixels"}

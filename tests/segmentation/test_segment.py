@@ -111,7 +111,7 @@ def test_every_keyword_overrides_the_preset(picture):
         {"sites": "grid", "n_words": 30},
         {"sites": own, "codebook": words},
         {"codebook": "image", "n_words": 17},
-        {"count_weight": 0.01, "phi": 1.0, "beta": 0.5},
+        {"count_weight": 0.01, "kappa": 1.0, "beta": 0.5},
         {"prior": ss.PitmanYor(1.0, 0.3), "lam": 3.0},
         {"moves": "gsw", "chains": 3, "sweeps": 7, "regions": False},
     ):

@@ -74,7 +74,7 @@ def test_wrong_wishes_get_one_line(picture, keywords, line):
         ({"init": np.zeros((2, 3, 4), int)}, "init must be labels of the sites, or such for each chain; rec"),
         ({"connectivity": 0, "sites": "pixels"}, "connectivity must be a whole number of at least 1; received 0"),
         ({"n_words": 0}, "n_words must be a whole number of at least 1; received 0"),
-        ({"phi": 0}, "phi must be a finite number above 0; received 0"),
+        ({"kappa": 0}, "kappa must be a finite number above 0; received 0"),
         ({"estimate": "mean"}, "estimate must be one of 'best', 'vi'; received 'mean'"),
         ({"workers": 0}, "workers must be a whole number of at least 1; received 0"),
         ({"channel_axis": "last"}, "channel_axis must be None, 'auto' or the number of an axis; received 'last'"),
@@ -164,3 +164,10 @@ def test_the_tempered_process_weighs_sizes_less():
 def test_other_starts_get_one_line(picture, init, line):
     with pytest.raises(ValueError, match=re.escape(line)):
         segment(picture, init=init, chains=2, sweeps=2, rng=0)
+
+
+def test_phi_still_stands_for_kappa_where_the_likelihood_is_gaussian():
+    with pytest.warns(DeprecationWarning, match="phi is now called kappa"):
+        found = settings_of("photo", {"phi": 3.0})
+    assert (found.kappa, found.phi) == (3.0, 50.0)
+    assert settings_of("paper", {"phi": 3.0}).phi == 3.0

@@ -47,6 +47,7 @@ def segment(
     n_words: Annotated[int | None, setting("n_words")] = None,
     count_weight: Annotated[float | None, setting("count_weight")] = None,
     phi: Annotated[float | None, setting("phi")] = None,
+    kappa: Annotated[float | None, setting("kappa")] = None,
     regions: Annotated[bool | None, setting("regions")] = None,
     detail: Annotated[float | None, setting("detail")] = None,
     estimate: Annotated[str | None, setting("estimate")] = None,

@@ -119,7 +119,7 @@ def gaussian_likelihood(features: SiteFeatures, settings: Settings, weight: floa
     weights = settings.count_weight * features.n_pixels * weight
     parts = []
     for name, (means, squares) in features.moments.items():
-        prior = {"kappa": settings.phi, "shape": 2.0, "rate": VARIANCE_RATES[name]}
+        prior = {"kappa": settings.kappa, "shape": 2.0, "rate": VARIANCE_RATES[name]}
         parts.append(DiagonalGaussian(means, **prior, weights=feature_weights[name] * weights, squares=squares))
     return Product(*parts)
 

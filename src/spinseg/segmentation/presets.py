@@ -1,5 +1,6 @@
 """The presets "photo" and "paper", and the constants that were tuned for "photo"."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -57,6 +58,7 @@ PAPER = Settings(
     likelihood="words",
     count_weight=0.09,  # docs/calibration.md: the paper does not say how counts enter the likelihood
     phi=50.0,
+    kappa=0.2,
     prior=DirichletProcess(3.0),
     beta=0.02,
     regions=False,
@@ -81,7 +83,8 @@ PHOTO = Settings(
     n_words=120,
     likelihood="gaussian",
     count_weight=0.0024,
-    phi=0.2,
+    phi=50.0,
+    kappa=0.2,
     prior=TemperedProcess(),
     beta="signed",
     regions=True,
@@ -100,7 +103,6 @@ PHOTO_OF_PIXELS = replace(
     sites="pixels",
     likelihood="words",
     count_weight=0.5,
-    phi=50.0,
     prior=TemperedProcess(PIXEL_CONCENTRATION),
     beta="contrast",
     init="coarse",
@@ -116,8 +118,15 @@ def preset_for(preset: str, sites: Any = None) -> Settings:
 
 
 def settings_of(preset: str, given: Mapping[str, Any]) -> Settings:
-    """The settings of a preset with those given in their place; a `detail` without effect is refused."""
-    settings = replace(preset_for(preset, given.get("sites")), **given)
+    """The settings of a preset with those given in their place; a `detail` without effect is refused.
+
+    `phi` once stood for `kappa`, too: for one more version it still does where the likelihood is Gaussian.
+    """
+    usual = preset_for(preset, given.get("sites"))
+    if usual.likelihood == "gaussian" and "phi" in given and "kappa" not in given:
+        warnings.warn("phi is now called kappa where the likelihood is Gaussian", DeprecationWarning, stacklevel=3)
+        given = {"kappa" if name == "phi" else name: value for name, value in given.items()}
+    settings = replace(usual, **given)
     if "detail" in given and not settings.uses_detail:
         rule = "be left out where couplings do not carry the evidence of a boundary and there are no regions"
         invalid("detail", f"{rule}, as in the preset 'paper'", given["detail"])

@@ -34,6 +34,7 @@ def segment(
     n_words: int | None = None,
     count_weight: float | None = None,
     phi: float | None = None,
+    kappa: float | None = None,
     prior: PartitionPrior | None = None,
     beta: float | None = None,
     regions: bool | None = None,
@@ -90,7 +91,9 @@ def segment(
     count_weight : float, optional
         How many observations a pixel counts for. Neighboring pixels are far from independent.
     phi : float, optional
-        How many observations the base measure counts for.
+        The mass of the Dirichlet prior on the color words of a cluster, in observations ("paper").
+    kappa : float, optional
+        How many observations the prior mean of a cluster's Gaussians counts for ("photo").
     prior : PartitionPrior, optional
         The prior on the partition of the sites.
     beta : float, optional

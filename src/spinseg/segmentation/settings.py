@@ -67,7 +67,8 @@ class Settings:
     n_words: int = field(metadata=_keyword("Number of color words."))
     likelihood: str
     count_weight: float = field(metadata=_keyword("How many observations a pixel counts for."))
-    phi: float = field(metadata=_keyword("How many observations the base measure counts for."))
+    phi: float = field(metadata=_keyword("Mass of the Dirichlet prior on the color words of a cluster."))
+    kappa: float = field(metadata=_keyword("How many observations the prior mean of a Gaussian counts for."))
     prior: "PartitionPrior" = field(
         metadata=_keyword(
             "Dirichlet process, Pitman-Yor, Potts, finite Dirichlet, mixture of finite mixtures.", choices=PRIOR_NAMES
@@ -132,6 +133,7 @@ class Settings:
         check_choice("likelihood", self.likelihood, ("words", "gaussian"))
         check_real("count_weight", self.count_weight, above=0)
         check_real("phi", self.phi, above=0)
+        check_real("kappa", self.kappa, above=0)
         if not isinstance(self.prior, PartitionPrior):
             invalid("prior", "be a PartitionPrior", self.prior)
         if not (isinstance(self.beta, str) and self.beta in ("signed", "contrast")):
