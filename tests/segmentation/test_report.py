@@ -73,7 +73,7 @@ def numbers(text):
     [
         (True, "good", "The chains agree."),
         (False, "poor", "The chains do not agree yet: the segmentation shown is the best that was found, but "),
-        (None, "unknown", "Whether the chains agree cannot be told."),
+        (None, "unknown", "There is not enough to tell whether the chains agree."),
     ],
 )
 def test_a_plain_sentence_stands_before_the_verdict(segmented, agree, colour, headline):
@@ -86,7 +86,7 @@ def test_a_plain_sentence_stands_before_the_verdict(segmented, agree, colour, he
 def test_a_summary_that_does_not_say_whether_chains_agree_is_shown(segmented):
     summary = {name: value for name, value in segmented.summary().items() if name not in ("agree", "interrupted")}
     text = report(summary, segmented.picture, segmented.labels, segmented.boundary_probability, segmented.chains)
-    assert "Whether the chains agree cannot be told." in text and "interrupted" not in text
+    assert "There is not enough to tell whether the chains agree." in text and "interrupted" not in text
 
 
 def cut(chains, sweeps):

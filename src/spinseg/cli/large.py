@@ -10,7 +10,7 @@ from spinseg.cli.options import Dask, Jobs, Json, Quiet, Rng, setting
 
 def large(
     image: Annotated[Path, typer.Argument(help="One picture: a folder of Zarr or OME-Zarr, or a (tiled) TIFF file.")],
-    out: Annotated[Path, typer.Option(help="Folder for the results, and for what a run goes on from.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the results, and for what resuming needs.")] = Path(
         "spinseg-large"
     ),
     n_sites: Annotated[
@@ -29,7 +29,7 @@ def large(
 ) -> None:
     """Segment one picture that may be larger than memory.
 
-    The same command after an interruption goes on where it stopped; no tile that was finished is done again.
+    The same command after an interruption resumes where it stopped; no tile that was finished is done again.
     """
     from spinseg.segmentation.large.segment_large import segment_large
 

@@ -25,7 +25,7 @@ def reproduce(
 ) -> None:
     """Make a figure of the paper, or its table, anew: a PNG to look at and a CSV with its numbers.
 
-    Long ones keep what is finished: the same command after an interruption goes on where it stopped.
+    Long ones keep what is finished: the same command after an interruption resumes where it stopped.
     """
     progress = partial(print, file=sys.stderr, flush=True)
     for path in paper.reproduce(what, out, root, quick=quick, jobs=jobs, progress=progress):

@@ -83,7 +83,7 @@ def compare_methods(
 
             rows = evaluate(examples, chosen, out, dataset=name, seed=seed, jobs=jobs, dask=dask, report=report)
     except KeyboardInterrupt:
-        print_warning(f"interrupted; what is finished is in {out}, and the same command goes on")
+        print_warning(f"interrupted; what is finished is in {out}, and the same command resumes")
         raise
     summaries = write_comparison(name, out, examples, chosen, rows)
     errors = [row.error for row in rows if row.error]

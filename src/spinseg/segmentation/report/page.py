@@ -25,7 +25,7 @@ HEADLINES = {
         "The chains do not agree yet: the segmentation shown is the best that was found, but its probabilities "
         "describe partitions near it, not the whole posterior.",
     ),
-    None: ("unknown", "Whether the chains agree cannot be told."),
+    None: ("unknown", "There is not enough to tell whether the chains agree."),
 }
 
 
