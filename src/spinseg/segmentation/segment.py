@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -144,11 +145,11 @@ def segment(
             start = _coarse_start(problem, seed, workers, progress)
         except SegmentationInterrupted as stop:
             raise SegmentationInterrupted(replace(stop.segmentation, **problem.provenance)) from None
-    sampled, interrupted = _sample(problem.model, settings, start, seed, workers, progress)
-    segmentation = problem.segmentation(sampled, seed, interrupted)
-    if interrupted:
-        raise SegmentationInterrupted(segmentation)
-    return segmentation
+    try:
+        sampled = sample_posterior(problem.model, settings, start, seed, workers=workers, progress=progress)
+    except SamplingInterrupted as stop:
+        raise SegmentationInterrupted(problem.segmentation(stop.chains, seed, interrupted=True)) from None
+    return problem.segmentation(sampled, seed)
 
 
 def _coarse_start(
@@ -179,30 +180,12 @@ def _coarse_start(
         raise SegmentationInterrupted(found) from None
 
 
-def _sample(
-    model: Model,
-    settings: Settings,
-    start: Start,
-    seed: int,
-    workers: int | None,
-    progress: bool | Report | None,
-) -> tuple[Chains, bool]:
-    """Chains of the posterior, and whether Ctrl-C cut them short. Fewer draws of a large graph are kept."""
+def sample_posterior(model: Model, settings: Settings, start: Start, seed: int, **options: Any) -> Chains:
+    """Chains of a posterior as the settings ask for, with `options` of `sample`.
+
+    The first half of the sweeps is burn-in. Of a large graph fewer draws are kept.
+    """
     burn_in = settings.sweeps // 2
-    try:
-        chains = sample(
-            model,
-            settings.sweeps,
-            settings.chains,
-            settings.moves,
-            settings.lam,
-            start,
-            burn_in=burn_in,
-            thin=thin_to_fit(settings.sweeps - burn_in, settings.chains * model.graph.n_sites),
-            rng=seed,
-            workers=workers,
-            progress=progress,
-        )
-    except SamplingInterrupted as stop:
-        return stop.chains, True
-    return chains, False
+    thin = thin_to_fit(settings.sweeps - burn_in, settings.chains * model.graph.n_sites)
+    arguments = (settings.sweeps, settings.chains, settings.moves, settings.lam, start)
+    return sample(model, *arguments, burn_in=burn_in, thin=thin, rng=seed, **options)

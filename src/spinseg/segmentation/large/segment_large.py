@@ -16,7 +16,6 @@ from spinseg.inference.chains import Chains
 from spinseg.inference.checkpoint import read_checkpoint
 from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.inference.regions import absorb_small_regions, regions_of
-from spinseg.inference.sampler import sample, thin_to_fit
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
 from spinseg.parallel.atomic import print_warning, printable
@@ -38,6 +37,7 @@ from spinseg.segmentation.large.run import (
 )
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, merge_tiles, tile_sites
 from spinseg.segmentation.presets import PHOTO, REFERENCE_PIXELS, min_region_share
+from spinseg.segmentation.segment import sample_posterior
 from spinseg.segmentation.settings import Settings
 
 MAX_SITES = 200_000  # by default; a picture with more pixels has larger sites
@@ -154,7 +154,7 @@ def _make_tile(
 
 def _sample(model: Model, settings: Settings, run: LargeRun, progress: bool | Report | None) -> Chains:
     """Sample the posterior, from the checkpoint of a run with the same settings if there is one."""
-    path, burn_in = run.folder / "chains.npz", settings.sweeps // 2
+    path = run.folder / "chains.npz"
     changes: dict[str, Any] = {name: getattr(settings, name) for name in ("detail", "sweeps", "chains")}
     changes |= {"prior": type(settings.prior).__name__, "parameters": repr(sorted(vars(settings.prior).items()))}
     wanted = Provenance.of_run(changes, run.seed)
@@ -165,18 +165,9 @@ def _sample(model: Model, settings: Settings, run: LargeRun, progress: bool | Re
     elif path.exists() and not _is_readable(path):
         print_warning(f"{printable(path)} is damaged; sampling begins anew")
         path.unlink()
-    return sample(
-        model,
-        settings.sweeps,
-        settings.chains,
-        init=settings.init,
-        burn_in=burn_in,
-        thin=thin_to_fit(settings.sweeps - burn_in, settings.chains * model.graph.n_sites),
-        rng=run.seed,
-        checkpoint=path,
-        resume_from=path if path.exists() else None,
-        progress=progress,
-    )
+    resume = path if path.exists() else None
+    how = {"checkpoint": path, "resume_from": resume, "progress": progress}
+    return sample_posterior(model, settings, settings.init, run.seed, **how)
 
 
 def _is_readable(checkpoint: Path) -> bool:
