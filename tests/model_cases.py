@@ -31,7 +31,7 @@ def likelihoods(n_sites: int, seed: int = 0) -> dict[str, ss.Likelihood]:
 
 
 def priors(**limits: int) -> dict[str, ss.PartitionPrior]:
-    """One prior of every class that has tables, with the same size limits."""
+    """One prior of every class that has tables, and a second Pitman-Yor, with the same size limits."""
     return {
         "potts": ss.Potts(4, **limits),
         "finite dirichlet": ss.FiniteDirichlet(4, 0.7, **limits),
@@ -39,6 +39,7 @@ def priors(**limits: int) -> dict[str, ss.PartitionPrior]:
         "pitman-yor": ss.PitmanYor(0.8, 0.4, **limits),
         "pitman-yor, negative discount": ss.PitmanYor(2.0, -0.5, **limits),
         "mixture of finite mixtures": ss.MixtureOfFiniteMixtures(0.8, 3.0, **limits),
+        "tempered process": ss.TemperedProcess(0.8, **limits),
         "tabulated": ss.TabulatedPrior(lambda k: -0.2 * k * k, lambda m: 0.5 * math.sqrt(m), **limits),
     }
 

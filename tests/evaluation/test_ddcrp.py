@@ -163,11 +163,11 @@ FAULTS = {  # what goes wrong: (the line as it is, the line with the fault)
     ),
     "the Chinese restaurant process is not normalised": (" - problem.log_total[links.counters[N_REGIONS]]", ""),
     "a subtree that becomes a region keeps its cluster": (
-        "        gain[d] = links.log_likelihood[slot] + log_weight",
-        "        gain[d] = links.log_likelihood[slot] + log_weight if slot == old or n_joining[slot] > 0 else -1e9",
+        "        log_weight[d] = links.log_likelihood[slot] + log_prior",
+        "        log_weight[d] = links.log_likelihood[slot] + log_prior if slot == old or n_joining[slot] > 0 else -1e9",
     ),
     "links inside the subtree are forgotten": ("            n_inside += 1\n", ""),
-    "in its own cluster the subtree counts twice": ("    gain[old] = 0.0  # there", "    n_bins = 0  # there"),
+    "in its own cluster the subtree counts twice": ("    log_weight[old] = 0.0  # this", "    n_bins = 0  # this"),
 }
 
 

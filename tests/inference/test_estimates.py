@@ -22,7 +22,7 @@ from spinseg.inference.estimates.pairs import (
     count_clusters,
     separation_probability,
 )
-from spinseg.inference.kernels import partitions as kernels
+from spinseg.inference.kernels import least_loss as kernels
 from spinseg.inference.regions import regions_of
 
 ALL_PARTITIONS = partitions(effort(5, 6))
@@ -264,7 +264,7 @@ def test_one_compiled_signature_serves_both_losses():
     draws = blurred(0)
     minimize_vi(draws, rng=0)
     minimize_binder(draws[:, ::2].tolist(), cost_apart=2, rng=0)
-    for name in ("add_sites", "sweep", "reallocate"):
+    for name in ("add_sites", "improve_sites", "reallocate"):
         assert len(getattr(kernels, name).signatures) == 1
 
 

@@ -22,7 +22,7 @@ SOURCE = IMPORTS.sub("", "\n".join((FOLDER / f"{name}.py").read_text() for name 
 
 # Fault: (the code as it is, the code with the fault).
 SWEEP_FAULTS = {
-    "the bonds are not taken off the couplings": ("gain[j] - lam * weight[j]", "gain[j]"),
+    "the bonds are not taken off the couplings": ("log_weight[j] - lam * weight[j]", "log_weight[j]"),
     "a new cluster may have a forbidden size": ("log_v[k_rest + 1] + log_w[group.size]", "log_v[k_rest + 1]"),
 }
 LOCAL_FAULTS = {

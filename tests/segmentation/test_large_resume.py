@@ -87,7 +87,7 @@ def test_a_damaged_tile_is_made_again_and_told(how, place, out, capsys):
     check_same(place, out)
     after = times(out)
     assert {name for name in after if after[name] != before[name]} == {"000002.npz"}
-    assert capsys.readouterr().err == f"spinseg: 1 of the tiles in {out} are damaged, and are made again: 2\n"
+    assert capsys.readouterr().err == f"spinseg: damaged tiles in {out} are made again: 2\n"
 
 
 @pytest.mark.parametrize("how", ["empty", "truncated", "zeros", "gone"])
@@ -98,7 +98,7 @@ def test_sites_of_a_tile_that_are_damaged_are_made_again_and_told(how, place, ou
     check_same(place, out)
     after = times(out)
     assert {name for name in after if after[name] != before[name]} == {"000001.npz"}
-    assert capsys.readouterr().err == f"spinseg: 1 of the tiles in {out} are damaged, and are made again: 1\n"
+    assert capsys.readouterr().err == f"spinseg: damaged tiles in {out} are made again: 1\n"
 
 
 @pytest.mark.parametrize("how", ["empty", "truncated", "zeros"])
@@ -112,7 +112,7 @@ def test_a_damaged_plan_is_written_again_from_the_tiles(how, place, out, capsys)
     assert found.seed == 0 and {name for name in after if after[name] != before[name]} == {"000000.npz"}
     assert capsys.readouterr().err.splitlines() == [
         f"spinseg: {out / 'plan.json'} is damaged, and is written again",
-        f"spinseg: 1 of the tiles in {out} are damaged, and are made again: 0",
+        f"spinseg: damaged tiles in {out} are made again: 0",
     ]
 
 

@@ -23,6 +23,10 @@ R_HAT_LIMIT = 1.05  # chains of partitions mix slowly; Vehtari et al. ask for 1.
 ESS_PER_CHAIN = 100  # below it R-hat and ESS themselves are unreliable (Vehtari et al., section 4)
 MIN_DRAWS = 4  # each half of a chain needs a variance
 ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
+ADVICE = (
+    "Do not trust the draws yet: sample longer while the log posterior of a chain still rises; where each is level, "
+    "that will not help, but other moves or temperatures may."
+)
 NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
 
@@ -61,7 +65,8 @@ class Diagnostics:
     Attributes
     ----------
     table : dict of name to Quantity
-        log_posterior, n_clusters, entropy, edge_agreement; as in `traces`.
+        log_posterior, n_clusters, entropy (of the cluster sizes, in bits) and edge_agreement (the share of edges whose
+        two sites share a cluster).
     verdict : str
         A sentence or two in plain language.
     agree : bool or None
@@ -248,7 +253,7 @@ def _verdict(rows: list[Quantity], n_chains: int, n_draws: int) -> tuple[str, bo
         means = ", ".join(f"{round(mean, decimals) + 0.0:.{decimals}f}" for mean in apart[0].chain_means)  # no -0.0
         text = f"The chains do not agree: R-hat of {_called(apart[0])} is {_shown(apart[0])} (chain means {means})"
         text += "".join(f", that of {_called(row)} {_shown(row)}" for row in apart[1:])
-        return f"{text}; at most {R_HAT_LIMIT} is wanted. Sample longer, and do not trust the draws yet." + note, False
+        return f"{text}; at most {R_HAT_LIMIT} is wanted. {ADVICE}" + note, False
     if all(row.sd == 0 for row in judged):
         text = f"{chains} agree, but nothing in them ever varied: either the posterior is that sure, or all are stuck"
         return f"{text} where they started. Start chains from different places to tell." + note, True

@@ -19,7 +19,7 @@ LogG = Callable[[NDArray[np.int64]], float]
 
 MODULES = (sweep, split_merge, regroup, iterations)
 STEPS = (
-    *(sweep.begin_sweep, sweep.propose, sweep.choose, sweep.move, iterations.record_iteration),
+    *(sweep.begin_sweep, sweep.weigh_destinations, sweep.choose, sweep.move, iterations.record_iteration),
     *(split_merge.propose_split, split_merge.finish_split, split_merge.propose_merge, split_merge.finish_merge),
     *(split_merge.log_q_reverse_split, regroup.propose_regroup, regroup.finish_regroup, regroup.log_q_reverse_regroup),
 )
@@ -68,7 +68,7 @@ class SizePrior:
                 sizes[j] += n_members
                 known[m] = self.log_g(sizes[sizes > 0])
                 sizes[j] -= n_members
-            state.gain[j] += known[m]
+            state.log_weight[j] += known[m]
 
     def change_of_split(self, state: State, slot: int) -> float:
         """Two new clusters in place of `slot`."""

@@ -147,7 +147,7 @@ def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
         counts=counts,
         total=total,
         joined=np.zeros(n_statistics),
-        own=np.zeros(n_units),
+        log_marginal=np.zeros(n_units),
         size=np.bincount(unit),
     )
 

@@ -13,7 +13,7 @@ class SiteGraph:
     """Sites 0..n_sites-1 and the undirected edges between them.
 
     The edges are kept in the order given, since couplings are numbers per edge, and as compressed rows: the neighbors
-    of site i are `neighbours[start[i]:start[i + 1]]`, in increasing order, reached over the edges
+    of site i are `neighbors[start[i]:start[i + 1]]`, in increasing order, reached over the edges
     `edge_of[start[i]:start[i + 1]]`.
 
     Parameters

@@ -20,6 +20,7 @@ from typing import Any
 from spinseg._errors import TaskFailure
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when the libraries are loaded
+UNGUARDED = "a script must start processes under `if __name__ == '__main__':`"
 STOP = b"stop"  # no pickle begins with these bytes
 POLL_SECONDS = 0.1  # between two checks for Ctrl-C
 
@@ -95,8 +96,10 @@ class _Worker:
             content = self.pipe.recv_bytes()
         except (EOFError, OSError):
             self.process.join()
-            why = f"its process ended with exit code {self.process.exitcode}; perhaps the memory was not enough"
-            return TaskFailure(time.perf_counter() - self.start_time, why)
+            code = self.process.exitcode or 0
+            why = UNGUARDED if code == 1 else "perhaps the memory was not enough"  # 1: Python itself failed to start it
+            failure = f"its process ended with exit code {code}; {why}"
+            return TaskFailure(time.perf_counter() - self.start_time, failure)
         try:
             return pickle.loads(content)
         except Exception as error:  # what the task returned cannot be unpickled here
@@ -157,7 +160,7 @@ def deferred_sigint(interrupts: list[int]) -> Iterator[None]:
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """Block SIGINT until the end, and for good in processes that start meanwhile, which cannot ignore it yet."""
+    """Block SIGINT until the end. Processes that start meanwhile inherit the block, which protects them for good."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
         return

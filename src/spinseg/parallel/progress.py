@@ -71,7 +71,7 @@ def compiling_notice() -> Report:
         nonlocal printed
         if progress.compiling and not printed:
             printed = True
-            line = "Compiling the sampler for this machine, this once: it takes about half a minute."
+            line = "Compiling the sampler for this machine, this once: it takes about 20 seconds."
             print(line, file=sys.stderr, flush=True)
 
     return report

@@ -223,7 +223,7 @@ def _segment_task(
 def _outcome_before(source: str, folder: str, wanted: Provenance | None, overwrite: bool) -> Outcome | None:
     """The outcome of a picture that need not be segmented: it was done before, or its folder holds another result.
 
-    None means that it must be segmented. Without a wanted provenance no stored result counts as done.
+    None means that it must be segmented. Where `wanted` is None, without resume, no stored result counts as done.
     """
     result = None if wanted is None else _read_result(folder)
     try:

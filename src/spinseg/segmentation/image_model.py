@@ -163,8 +163,8 @@ def _evidence_couplings(
 ) -> NDArray[np.float64]:
     """Couplings of either sign that carry the evidence of a boundary.
 
-    Sites that are too small for cues all attract each other, so much that one site loses log n_sites by leaving its
-    neighbors: otherwise the many places where a stray site could be would outweigh any loss.
+    Sites that are too small for cues all attract each other, until a site that leaves its neighbors loses log n_sites:
+    with less, the n_sites places where a stray site could be would make such sites the rule.
     """
     n_pixels, n_sites = int(np.count_nonzero(sites >= 0)), adjacency.graph.n_sites
     large_enough = n_pixels >= MIN_PIXELS_FOR_CUES * n_sites

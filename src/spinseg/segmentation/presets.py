@@ -37,10 +37,10 @@ MIN_REGION_RATIO = 16.0
 REFERENCE_PIXELS = 481 * 321
 MAX_PIXEL_WEIGHT = 4.0  # of a pixel in a small picture, relative to one of the reference size
 MAX_MAP_PIXELS = 2_000_000  # pixels of a picture that boundary maps are computed for
-MIN_PIXELS_FOR_CUES = 20  # pixels per site: the colors of smaller sites are noise, and seem to lie apart
+MIN_PIXELS_FOR_CUES = 20  # pixels per site: the colors of smaller sites are so noisy that any two look different
 
 # Couplings where every pixel is a site: at high contrast, and what is added between neighbors of equal color. They are
-# so strong that a draw is not noise where the picture has none. They, and the count weight of pixels, were chosen by
+# strong enough that a draw shows regions, not salt and pepper. They, and the count weight of pixels, were chosen by
 # eye on one photograph.
 CONTRAST_COUPLING_MIN, CONTRAST_COUPLING_RANGE = 1.0, 6.0
 PIXEL_CONCENTRATION = 1e-6  # of the prior on pixels, of which there are so many that could found a cluster

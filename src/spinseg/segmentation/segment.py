@@ -157,8 +157,8 @@ def _coarse_start(
 ) -> str | NDArray[np.int32]:
     """Labels of the sites from a segmentation with larger sites, or "one" if the prior forbids such clusters.
 
-    A few sweeps of single sites first move its outlines to the edges of the picture: a sweep that moves whole clusters
-    would join what lies between the two.
+    A few sweeps of single sites first move its outlines to the edges of the picture: with bonds, the strip between
+    outline and edge would move as one block.
     """
     model, settings = problem.model, problem.settings
     found = segment(

@@ -17,7 +17,7 @@ from spinseg._bundle import Bundle
 from spinseg._compiled import internal, jit
 from spinseg.inference.kernels.clusters import pool
 from spinseg.inference.kernels.iterations import record_iteration
-from spinseg.inference.kernels.state import CURSOR, DONE, FULL, LOG_POSTERIOR, N_CLUSTERS, NONE, Target
+from spinseg.inference.kernels.state import DONE, FULL, LOG_POSTERIOR, N_CLUSTERS, NEXT_INDEX, NONE, Target
 from spinseg.inference.kernels.sweep import choose, likelihood_at, move, weigh_likelihood
 
 # Entries of Links.counters.
@@ -186,7 +186,7 @@ def draw_slot(problem, clusters, links, old, n_bins, n_slots, weight_alone, rng)
     The weight of slot s is (n_joining[s] + weight_alone * CRP probability of s) * p(y_pooled | y_s), `weight_alone`
     being the weight of all links to no other region, with which the pooled sites are a region of their own.
     """
-    target, gain, touched, n_joining = problem.target, clusters.gain, clusters.touched, links.n_joining
+    target, log_weight, touched, n_joining = problem.target, clusters.log_weight, clusters.touched, links.n_joining
     n_destinations = list_destinations(problem, clusters, links, old, n_slots)
     if not problem.regions_are_clusters:
         weigh_likelihood(target, clusters, old, n_bins, n_destinations)
@@ -196,11 +196,11 @@ def draw_slot(problem, clusters, links, old, n_bins, n_slots, weight_alone, rng)
         if problem.regions_are_clusters:
             links.log_likelihood[slot] = likelihood_at(target, clusters, slot, n_bins, -1 if slot == old else 1)
         else:
-            links.log_likelihood[slot] = gain[slot]
-        log_weight = log_alone + log_crp(problem, links, slot)
+            links.log_likelihood[slot] = log_weight[slot]
+        log_prior = log_alone + log_crp(problem, links, slot)
         if n_joining[slot] > 0:
-            log_weight = math.log(n_joining[slot] + math.exp(log_weight))
-        gain[d] = links.log_likelihood[slot] + log_weight
+            log_prior = math.log(n_joining[slot] + math.exp(log_prior))
+        log_weight[d] = links.log_likelihood[slot] + log_prior
     return np.int64(touched[choose(clusters, n_destinations, 1.0, rng)])
 
 
@@ -303,11 +303,11 @@ def sweep(problem, clusters, links, rng):
     """Draw every link, then every cluster of a region, from the cursor on; return DONE, or FULL if no slot is left."""
     counters, n = clusters.counters, links.link.size
     while True:
-        at = counters[CURSOR]
+        at = counters[NEXT_INDEX]
         if at == n and not problem.regions_are_clusters:
             list_regions(clusters, links)
         if at >= n and (problem.regions_are_clusters or at == n + links.counters[N_REGIONS]):
-            counters[CURSOR] = 0
+            counters[NEXT_INDEX] = 0
             return DONE
         if counters[N_CLUSTERS] == links.n_regions.size:
             return FULL
@@ -315,7 +315,7 @@ def sweep(problem, clusters, links, rng):
             draw_link(problem, clusters, links, at, rng)
         else:
             draw_cluster(problem, clusters, links, at - n, rng)
-        counters[CURSOR] = at + 1
+        counters[NEXT_INDEX] = at + 1
 
 
 @jit

@@ -10,8 +10,8 @@ from spinseg import _validation
 from spinseg._validation import check_int, check_real
 from spinseg.inference.estimates.losses import expected_binder, expected_vi
 from spinseg.inference.estimates.pairs import flatten_draws
-from spinseg.inference.kernels import partitions as kernels
-from spinseg.inference.kernels.partitions import Search
+from spinseg.inference.kernels import least_loss as kernels
+from spinseg.inference.kernels.least_loss import Search
 
 MAX_TABLE_BYTES = 2**30
 MIN_GAIN = 1e-9  # loss per draw; smaller differences are rounding errors, and the search might not end
@@ -120,7 +120,7 @@ def _search(
     starts: int | None,
     rng: int | np.random.Generator | None,
 ) -> NDArray[np.int32]:
-    """Return the best partition found under the loss given by its two tables (see `kernels.partitions`)."""
+    """Return the best partition found under the loss given by its two tables (see `kernels.least_loss`)."""
     generator, n_sites = np.random.default_rng(rng), draws.shape[1]
     starts = max(4, 400 // n_sites) if starts is None else check_int("starts", starts, at_least=0)
     limit = n_sites if max_clusters is None else min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
@@ -153,7 +153,7 @@ def _descend(
     loss, change, reallocated = _start(search, start), -np.inf, False
     while change < -min_gain:
         order = rng.permutation(n_sites)
-        change = kernels.sweep(search, order, min_gain)
+        change = kernels.improve_sites(search, order, min_gain)
         if change >= -min_gain or not reallocated:  # it costs two sweeps, but one early saves many
             change += kernels.reallocate(search, order, min_gain)
             reallocated = True

@@ -10,7 +10,7 @@ from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
 class Merging(Bundle):
     """The clusters of an agglomeration, n at first, and the posterior that decides which of them merge."""
 
-    table: np.ndarray  # as in Target, with the five that follow
+    table: np.ndarray  # this field and the next five are those of Target
     table_start: np.ndarray
     bin_prior: np.ndarray
     block: np.ndarray
@@ -21,7 +21,7 @@ class Merging(Bundle):
     counts: np.ndarray  # (n, D) int32; summed counts of each cluster
     total: np.ndarray  # (n, S) float64; its summed statistics
     joined: np.ndarray  # (S,) float64; scratch
-    own: np.ndarray  # (n,) float64; its log marginal
+    log_marginal: np.ndarray  # (n,) float64; its log marginal
     size: np.ndarray  # (n,) int64; its sites
 
 
@@ -45,8 +45,8 @@ def merged_log_marginal(merging, a, b):
 @internal
 def merge_gain(merging, a, b, coupling):
     """Gain of log posterior if clusters a and b merge, without log_v."""
-    log_w, size, own = merging.log_w, merging.size, merging.own
-    gain = merged_log_marginal(merging, a, b) - own[a] - own[b] + coupling
+    log_w, size, log_marginal = merging.log_w, merging.size, merging.log_marginal
+    gain = merged_log_marginal(merging, a, b) - log_marginal[a] - log_marginal[b] + coupling
     return gain + (log_w[size[a] + size[b]] - log_w[size[a]] - log_w[size[b]])
 
 
@@ -63,7 +63,7 @@ def merge(merging, a, b):
 
 @internal
 def join_pairs(ends, coupling, gain, mark, n_pairs, a, b):
-    """Replace cluster b by a in the first `n_pairs` pairs, and merge pairs that became one; how many are left.
+    """Replace cluster b by a in the first `n_pairs` pairs, and merge pairs that became one; returns how many are left.
 
     mark (n,) is -1 everywhere, before and after.
     """
@@ -98,10 +98,10 @@ def agglomerate(merging, label, ends, coupling, gain, mark):
     label (n,) is the cluster that each one belongs to, at first itself; ends (E, 2) and coupling (E,) are the pairs of
     touching clusters; gain (E,) and mark (n,), all -1, are scratch.
     """
-    log_v, size, own = merging.log_v, merging.size, merging.own
+    log_v, size, log_marginal = merging.log_v, merging.size, merging.log_marginal
     n_pairs, k = ends.shape[0], size.size
     for c in range(k):
-        own[c] = merged_log_marginal(merging, c, c)
+        log_marginal[c] = merged_log_marginal(merging, c, c)
     a = -1  # the cluster that has just grown
     while True:
         best = -1
@@ -115,7 +115,7 @@ def agglomerate(merging, label, ends, coupling, gain, mark):
             return
         a, b = ends[best, 0], ends[best, 1]
         merge(merging, a, b)
-        own[a] = merged_log_marginal(merging, a, a)
+        log_marginal[a] = merged_log_marginal(merging, a, a)
         k -= 1
         for i in range(label.size):
             label[i] = a if label[i] == b else label[i]
@@ -124,10 +124,10 @@ def agglomerate(merging, label, ends, coupling, gain, mark):
 
 @jit
 def pair_gains(merging, ends, coupling, changed, gain):
-    """Update `own` of the changed clusters, and gain (E,) of the pairs that one of them belongs to."""
+    """Update `log_marginal` of the changed clusters, and gain (E,) of the pairs that one of them belongs to."""
     for c in range(changed.size):
         if changed[c]:
-            merging.own[c] = merged_log_marginal(merging, c, c)
+            merging.log_marginal[c] = merged_log_marginal(merging, c, c)
     for e in range(ends.shape[0]):
         if changed[ends[e, 0]] or changed[ends[e, 1]]:
             gain[e] = merge_gain(merging, ends[e, 0], ends[e, 1], coupling[e])
@@ -135,7 +135,7 @@ def pair_gains(merging, ends, coupling, changed, gain):
 
 @jit
 def merge_mutual(merging, ends, gain, least, best, into, changed):
-    """Merge every pair that gains most for both of its clusters, and more than `least`; how many were merged.
+    """Merge every pair that gains most for both of its clusters, and more than `least`; returns how many were merged.
 
     best (n,) is scratch; into (n,) becomes the cluster that each belongs to, changed (n,) whether it grew or vanished.
     """

@@ -7,7 +7,7 @@ from spinseg.inference.kernels.state import N_CLUSTERS
 
 @internal
 def pool(target, state, group):
-    """Sum the statistics of the sites `group` into the pool; the number of bins that they occupy."""
+    """Sum the statistics of the sites `group` into the pool; returns how many bins they occupy."""
     row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
     pool_bin, pool_count, pooled, pool_total = state.pool_bin, state.pool_count, state.pooled, state.pool_total
     n_bins = 0

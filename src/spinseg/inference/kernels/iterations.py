@@ -4,11 +4,11 @@ from spinseg._compiled import internal, jit
 from spinseg.inference.kernels.regroup import regroup
 from spinseg.inference.kernels.split_merge import split_merge
 from spinseg.inference.kernels.state import (
-    CURSOR,
     DONE,
     LOG_POSTERIOR,
     N_CLUSTERS,
     N_SPIN_CLUSTERS,
+    NEXT_INDEX,
     REGROUPS_LEFT,
     SPLITS_LEFT,
 )
@@ -43,13 +43,15 @@ def record_iteration(state, record, plan, t):
 
 @jit
 def run_iterations(target, state, record, plan, done, until, rng):
-    """Do iterations done..until-1, the first of which may have been interrupted; the status and how many are done.
+    """Do iterations done..until-1, the first of which may have been interrupted.
+
+    Returns the status and how many are done.
 
     An iteration is a sweep of all spin-clusters, then attempts to split or merge clusters, then to regroup them.
     """
     for t in range(done, until):
         if (
-            state.counters[CURSOR] == state.counters[N_SPIN_CLUSTERS]
+            state.counters[NEXT_INDEX] == state.counters[N_SPIN_CLUSTERS]
             and state.counters[SPLITS_LEFT] + state.counters[REGROUPS_LEFT] == 0
         ):
             begin_sweep(target, state, plan, rng)

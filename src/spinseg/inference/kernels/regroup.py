@@ -2,7 +2,7 @@
 
 Three anchor sites are drawn whatever the partition is; the first two must lie in different clusters. If the third lies
 in one of these, the sites of both clusters are allocated to three new ones, each founded by an anchor; else the sites
-of three clusters are allocated to two. Allocation is sequential, as in a split, and the reverse proposal is the
+of three clusters are allocated to two. Allocation is sequential, as in a split, and the reverse proposal has the
 probability of allocating the present clusters.
 """
 
@@ -60,7 +60,8 @@ def propose_regroup(target, state, inv_temperature, rng):
     """Allocate the sites of two clusters to three, or of three to two.
 
     Returns n_old (0 where nothing is proposed), the number of sites, the anchors, the change of log posterior, and log
-    q of the proposal. The new clusters are built in the empty slots from k; `first` is the slot of each site, from 1.
+    q of the proposal. The new clusters are built in the empty slots from k; `first` is the side of each
+    site, s + 1 for slot k + s: a copy, since the reverse allocation overwrites `spin`.
     """
     log_v, log_w, start, upper = target.log_v, target.log_w, target.start, target.upper
     neighbor, beta = target.neighbor, target.beta
@@ -93,7 +94,7 @@ def propose_regroup(target, state, inv_temperature, rng):
 
 @internal
 def log_q_reverse_regroup(target, state, n_old, n_sites, anchors, floor, inv_temperature, rng):
-    """Log q of the reverse proposal, which allocates the present clusters of the anchors; a bound if below `floor`."""
+    """Log q of the reverse proposal, which allocates the present clusters; an upper bound once it is below `floor`."""
     base = state.counters[N_CLUSTERS] + 3  # behind the new ones
     order_from(state.member, anchors, n_old, n_sites, rng)
     log_q = allocate(target, state, n_sites, n_old, base, FORCED, floor, inv_temperature, rng)

@@ -1,7 +1,7 @@
 """What a prior known only as log g(sizes) adds to each decision of the sampler.
 
-Here that is nothing: a prior with tables is all in `log_v` and `log_w`. The loops call these functions all the same, so
-that `exchangeable.py` can run the very same loops, uncompiled, with functions that evaluate log g in their place.
+These functions do nothing: a prior with tables is all in `log_v` and `log_w`. `exchangeable.py` runs the same loops
+uncompiled, with functions that evaluate log g in their place.
 """
 
 from spinseg._compiled import internal

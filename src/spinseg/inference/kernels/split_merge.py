@@ -35,7 +35,7 @@ from spinseg.inference.kernels.sweep import likelihood_at
 
 @internal
 def gather_sites(state, slot, n):
-    """Append the sites of `slot` to member[:n]; their number together."""
+    """Append the sites of `slot` to member[:n]; returns how many there are then."""
     cluster = state.id_of[slot]
     for i in range(state.label.size):
         if state.label[i] == cluster:
@@ -54,13 +54,13 @@ def shuffle(member, start, end, rng):
 
 @internal
 def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperature, rng):
-    """Allocate member[:n_sites] in turn to the slots from `base`, founded by the first n_seeds; log q of the choices.
+    """Allocate member[:n_sites] in turn to the slots from `base`, founded by the first n_seeds; returns log q.
 
     FREE draws each choice. FORCED repeats the present clusters of the seeds, and returns early when log q falls below
-    `floor`. A site that was allocated to slot base + s has spin s + 1.
+    `floor`. The side of a site, s + 1 for slot base + s, is written to `spin`.
     """
     start, neighbor, beta, proposal_log_w = target.start, target.neighbor, target.beta, target.proposal_log_w
-    size, spin, member, label, gain = state.size, state.spin, state.member, state.label, state.gain
+    size, spin, member, label, log_weight = state.size, state.spin, state.member, state.label, state.log_weight
     log_q = 0.0
     for i in range(spin.size):
         spin[i] = 0
@@ -71,25 +71,27 @@ def allocate(target, state, n_sites, n_seeds, base, forced, floor, inv_temperatu
         if q >= n_seeds:
             for s in range(n_seeds):
                 m = size[base + s]
-                gain[s] = proposal_log_w[m + 1] - proposal_log_w[m] + likelihood_at(target, state, base + s, n_bins, 1)
+                log_weight[s] = (
+                    proposal_log_w[m + 1] - proposal_log_w[m] + likelihood_at(target, state, base + s, n_bins, 1)
+                )
             for h in range(start[u], start[u + 1]):
                 if spin[neighbor[h]] > 0:
-                    gain[spin[neighbor[h]] - 1] += beta[h]
+                    log_weight[spin[neighbor[h]] - 1] += beta[h]
             top, total = -np.inf, 0.0
             for s in range(n_seeds):
-                top = max(top, gain[s])
+                top = max(top, log_weight[s])
             for s in range(n_seeds):
-                total += math.exp(inv_temperature * (gain[s] - top))
+                total += math.exp(inv_temperature * (log_weight[s] - top))
             side = 0
             if forced == FORCED:
                 while label[member[side]] != label[u]:
                     side += 1
             else:
-                point = rng.random() * total - math.exp(inv_temperature * (gain[0] - top))
+                point = rng.random() * total - math.exp(inv_temperature * (log_weight[0] - top))
                 while point >= 0.0 and side < n_seeds - 1:
                     side += 1
-                    point -= math.exp(inv_temperature * (gain[side] - top))
-            log_q += inv_temperature * (gain[side] - top) - math.log(total)
+                    point -= math.exp(inv_temperature * (log_weight[side] - top))
+            log_q += inv_temperature * (log_weight[side] - top) - math.log(total)
             if forced == FORCED and log_q < floor:
                 return log_q
         spin[u] = side + 1
@@ -115,7 +117,7 @@ def log_selection(k_merged, m_a, m_b):
 
 @internal
 def propose_split(target, state, inv_temperature, rng):
-    """Propose a split of a random cluster; its slot, the change of log posterior, the log ratio of the proposals."""
+    """Propose a split of a random cluster; returns its slot, the change of log posterior, the log proposal ratio."""
     log_v, log_w, start, neighbor, beta = target.log_v, target.log_w, target.start, target.neighbor, target.beta
     size, spin, member = state.size, state.spin, state.member
     k = state.counters[N_CLUSTERS]
@@ -157,7 +159,7 @@ def finish_split(state, slot, change, accepted):
 
 @internal
 def propose_merge(target, state, rng):
-    """Pick two clusters; their slots, the change of log posterior if they merge, the log ratio of picking them."""
+    """Pick two clusters; returns their slots, the change of log posterior if merged, and the log selection ratio."""
     log_v, log_w, start, neighbor, beta = target.log_v, target.log_w, target.start, target.neighbor, target.beta
     table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     counts, total, joined, label, size = state.counts, state.total, state.joined, state.label, state.size
@@ -184,7 +186,10 @@ def propose_merge(target, state, rng):
 
 @internal
 def log_q_reverse_split(target, state, a, b, floor, inv_temperature, rng):
-    """Log q of the reverse proposal, the split of a merged cluster into slots a and b; a bound if below `floor`."""
+    """Log q of the reverse proposal, a split into the clusters of slots a and b.
+
+    Once it falls below `floor`, where the merge is rejected anyway, the search stops and an upper bound is returned.
+    """
     member, k = state.member, state.counters[N_CLUSTERS]
     m_a = gather_sites(state, a, NONE)
     m = gather_sites(state, b, m_a)
@@ -225,19 +230,19 @@ def split_or_merge(target, state, move_counts, inv_temperature, rng):
     log_u = math.log(1.0 - rng.random())
     if rng.random() < 0.5:
         move_counts[SPLITS_PROPOSED] += 1
-        slot, change, against = propose_split(target, state, inv_temperature, rng)
+        slot, change, log_proposal_ratio = propose_split(target, state, inv_temperature, rng)
         if slot >= 0:
             change += change_of_split(state, slot)
-            accepted = log_u < inv_temperature * change - against
+            accepted = log_u < inv_temperature * change - log_proposal_ratio
             finish_split(state, slot, change, accepted)
             move_counts[SPLITS_ACCEPTED] += accepted
     else:
         move_counts[MERGES_PROPOSED] += 1
-        a, b, change, ratio = propose_merge(target, state, rng)
+        a, b, change, log_selection_ratio = propose_merge(target, state, rng)
         if a >= 0:
             change += change_of_merge(state, a, b)
             # log q is at most 0: most merges are rejected before it is computed, the rest as soon as it is too low.
-            floor = log_u - inv_temperature * change - ratio
+            floor = log_u - inv_temperature * change - log_selection_ratio
             if floor < 0.0 and floor < log_q_reverse_split(target, state, a, b, floor, inv_temperature, rng):
                 finish_merge(target, state, a, b, change)
                 move_counts[MERGES_ACCEPTED] += 1

@@ -20,7 +20,7 @@ FAMILIES = ("diagonal_gaussian", "gaussian", "poisson_gamma")
 DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
 
 # Entries of State.counters and State.scalars.
-N_CLUSTERS, N_SPIN_CLUSTERS, CURSOR, SPLITS_LEFT, REGROUPS_LEFT, STOP, LOCAL = range(7)
+N_CLUSTERS, N_SPIN_CLUSTERS, NEXT_INDEX, SPLITS_LEFT, REGROUPS_LEFT, STOP, IS_LOCAL = range(7)
 LOG_POSTERIOR, LAM = range(2)
 
 # Entries of Record.move_counts. It stays with a chain when parallel tempering exchanges states.
@@ -41,7 +41,7 @@ class Target(Bundle):
     upper: np.ndarray  # (n,) uint64; those to sites after i are upper[i]..start[i+1]
     neighbor: np.ndarray  # (half-edges,) uint32
     beta: np.ndarray  # (half-edges,) float64
-    strength: np.ndarray  # (half-edges,) float64; max(beta, 0) * delta / lambda: a bond's strength per unit of lambda
+    strength: np.ndarray  # (half-edges,) float64; lambda * strength = max(beta, 0) * delta of the paper
     row: np.ndarray  # (n + 1,) uint64; the histogram entries of site i are row[i]..row[i+1]
     bin: np.ndarray  # (entries,) uint32
     bin_count: np.ndarray  # (entries,) int32
@@ -68,11 +68,13 @@ class State(Bundle):
     value: np.ndarray  # (D, capacity) float64; the bin's table at `counts`
     total: np.ndarray  # (capacity, S) float64; summed statistics
     dense_value: np.ndarray  # (capacity,) float64; log marginal of the blocks at `total`
-    gain: np.ndarray  # (capacity,) float64; log posterior with the spin-cluster at each of its destinations
-    bond_weight: np.ndarray  # (capacity,) float64; summed bond strength between the spin-cluster and each destination
-    touched: np.ndarray  # (capacity,) uint32; in a local sweep the slot of each destination; else that is its number
+    log_weight: np.ndarray  # (capacity,) float64; log posterior with the spin-cluster there, up to a constant
+    bond_weight: np.ndarray  # (capacity,) float64; summed bond strength to each destination; `choose` overwrites it
+    touched: (
+        np.ndarray
+    )  # (capacity,) uint32; slot of each destination in a local sweep; in others it is the same number
     rank: np.ndarray  # (capacity,) int32; scratch; in a local sweep the destination of each touched slot
-    spin: np.ndarray  # (n,) uint32; spin-cluster of each site in this sweep
+    spin: np.ndarray  # (n,) uint32; spin-cluster of each site in a sweep; its side in a split, merge or regrouping
     member: np.ndarray  # (n,) uint32; the sites, spin-cluster by spin-cluster
     first: np.ndarray  # (n + 1,) uint32; spin-cluster c is member[first[c]..first[c+1]]; scratch between sweeps
     pool_bin: np.ndarray  # (D + 1,) uint32; occupied bins of the spin-cluster at hand

@@ -9,14 +9,14 @@ from spinseg.inference.kernels.clusters import drop_slot, pool, update_slot
 from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.inference.kernels.size_prior import weigh_sizes
 from spinseg.inference.kernels.state import (
-    CURSOR,
     DONE,
     FULL,
+    IS_LOCAL,
     LAM,
-    LOCAL,
     LOG_POSTERIOR,
     N_CLUSTERS,
     N_SPIN_CLUSTERS,
+    NEXT_INDEX,
     STOP,
     STOPPED,
 )
@@ -84,7 +84,13 @@ def list_spin_clusters(spin, member, first):
 def weigh_likelihood(target, state, old, n_bins, n_slots):
     """gain[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j the sites of slot j without C."""
     table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
-    gain, counts, value, pool_bin, pool_count = state.gain, state.counts, state.value, state.pool_bin, state.pool_count
+    log_weight, counts, value, pool_bin, pool_count = (
+        state.log_weight,
+        state.counts,
+        state.value,
+        state.pool_bin,
+        state.pool_count,
+    )
     tabulated = True
     for quad in range((n_slots + 3) // 4):  # four slots at a time keep their sums in registers
         j0 = np.uint64(4 * quad)
@@ -100,18 +106,20 @@ def weigh_likelihood(target, state, old, n_bins, n_slots):
             g1 += table[np.uint64(first + counts[d, j1])] - value[d, j1]
             g2 += table[np.uint64(first + counts[d, j2])] - value[d, j2]
             g3 += table[np.uint64(first + counts[d, j3])] - value[d, j3]
-        gain[j0], gain[j1], gain[j2], gain[j3] = g0, g1, g2, g3
+        log_weight[j0], log_weight[j1], log_weight[j2], log_weight[j3] = g0, g1, g2, g3
     if not tabulated:
         for t in range(n_bins):
             d = pool_bin[t]
             if table_start[d] < 0:
                 for j in range(n_slots):
-                    gain[j] += bin_value(table, table_start, bin_prior, d, counts[d, j] + pool_count[t]) - value[d, j]
+                    log_weight[j] += (
+                        bin_value(table, table_start, bin_prior, d, counts[d, j] + pool_count[t]) - value[d, j]
+                    )
 
-    gain[old] = 0.0  # there C was counted twice
+    log_weight[old] = 0.0  # this slot holds C already: take it out instead
     for t in range(n_bins):
         d = pool_bin[t]
-        gain[old] += value[d, old] - bin_value(table, table_start, bin_prior, d, counts[d, old] - pool_count[t])
+        log_weight[old] += value[d, old] - bin_value(table, table_start, bin_prior, d, counts[d, old] - pool_count[t])
 
     if block.shape[0] > 0:
         total, joined, pool_total = state.total, state.joined, state.pool_total
@@ -120,19 +128,19 @@ def weigh_likelihood(target, state, old, n_bins, n_slots):
             for s in range(joined.size):
                 joined[s] = total[j, s] + sign * pool_total[s]
             log_p = dense_log_marginal(block, target.parameter, joined, state.work)
-            gain[j] += sign * (log_p - state.dense_value[j])
+            log_weight[j] += sign * (log_p - state.dense_value[j])
 
 
 @internal
 def weigh(target, state, group, old, n_bins):
-    """Fill gain and bond_weight for every destination of the pooled spin-cluster `group` of slot `old`; their number.
+    """Fill log_weight and bond_weight for each destination of the pooled spin-cluster `group` of slot `old`.
 
     Destinations are the occupied slots and a new cluster: slot k, or `old` itself if the spin-cluster is all of it.
     gain[j] is the log posterior with the spin-cluster in slot j, less what is the same for all destinations.
     """
     log_v, log_w = target.log_v, target.log_w
     start, neighbor, beta, strength = target.start, target.neighbor, target.beta, target.strength
-    size, gain, bond_weight = state.size, state.gain, state.bond_weight
+    size, log_weight, bond_weight = state.size, state.log_weight, state.bond_weight
     spin, slot_of, label = state.spin, state.slot_of, state.label
     rest = size[old] - group.size
     k_rest = state.counters[N_CLUSTERS] - (rest == 0)
@@ -140,14 +148,14 @@ def weigh(target, state, group, old, n_bins):
     weigh_likelihood(target, state, old, n_bins, n_slots)
 
     new = k_rest if rest > 0 else old
-    gain_new = gain[new] + log_v[k_rest + 1] + log_w[group.size]
+    gain_new = log_weight[new] + log_v[k_rest + 1] + log_w[group.size]
     size[old] = rest
     for j in range(n_slots):
         m = size[j]
-        gain[j] += log_v[k_rest] + log_w[np.uint64(m + group.size)] - log_w[np.uint64(m)]
+        log_weight[j] += log_v[k_rest] + log_w[np.uint64(m + group.size)] - log_w[np.uint64(m)]
         bond_weight[j] = 0.0
     size[old] = rest + group.size
-    gain[new] = gain_new
+    log_weight[new] = gain_new
 
     mine = spin[group[0]]
     for q in range(group.size):
@@ -156,7 +164,7 @@ def weigh(target, state, group, old, n_bins):
             j = neighbor[h]
             outside = spin[j] != mine  # a factor, not a branch to mispredict
             slot = slot_of[label[j]]
-            gain[slot] += outside * beta[h]
+            log_weight[slot] += outside * beta[h]
             bond_weight[slot] += outside * strength[h]
     return n_slots
 
@@ -188,7 +196,13 @@ def weigh_touching(target, state, group, old, n_bins):
     """
     log_v, log_w = target.log_v, target.log_w
     start, neighbor, beta, strength = target.start, target.neighbor, target.beta, target.strength
-    size, gain, bond_weight, touched, rank = state.size, state.gain, state.bond_weight, state.touched, state.rank
+    size, log_weight, bond_weight, touched, rank = (
+        state.size,
+        state.log_weight,
+        state.bond_weight,
+        state.touched,
+        state.rank,
+    )
     spin, slot_of, label = state.spin, state.slot_of, state.label
     mine, n = spin[group[0]], 0
     for q in range(group.size):
@@ -201,9 +215,9 @@ def weigh_touching(target, state, group, old, n_bins):
             t = rank[slot]
             if t < 0 or t >= n or touched[t] != slot:  # it was not met yet
                 t = n
-                touched[t], rank[slot], gain[t], bond_weight[t] = slot, t, 0.0, 0.0
+                touched[t], rank[slot], log_weight[t], bond_weight[t] = slot, t, 0.0, 0.0
                 n += 1
-            gain[t] += beta[h]
+            log_weight[t] += beta[h]
             bond_weight[t] += strength[h]
 
     rest = size[old] - group.size
@@ -215,24 +229,26 @@ def weigh_touching(target, state, group, old, n_bins):
         slot = np.int64(touched[t])
         m = rest if slot == old else size[slot]
         sign = -1 if slot == old else 1
-        gain[t] += likelihood_at(target, state, slot, n_bins, sign) + log_v[k_rest]
-        gain[t] += log_w[np.uint64(m + group.size)] - log_w[np.uint64(m)]
+        log_weight[t] += likelihood_at(target, state, slot, n_bins, sign) + log_v[k_rest]
+        log_weight[t] += log_w[np.uint64(m + group.size)] - log_w[np.uint64(m)]
     touched[n], rank[new], bond_weight[n] = new, n, 0.0
-    gain[n] = likelihood_at(target, state, new, n_bins, -1 if rest == 0 else 1) + log_w[group.size] + log_v[k_rest + 1]
+    log_weight[n] = (
+        likelihood_at(target, state, new, n_bins, -1 if rest == 0 else 1) + log_w[group.size] + log_v[k_rest + 1]
+    )
     return n + 1
 
 
 @internal
 def choose(state, n_destinations, inv_temperature, rng):
-    """A destination drawn with probability proportional to exp(gain / temperature - lambda * bond_weight).
+    """A destination drawn with probability proportional to exp(log_weight / temperature - lambda * bond_weight).
 
-    Inversion of the cumulative weights, the largest weight first: mostly the uniform draw falls to it even if all
-    others were as large as the second, and then no other exponential is evaluated.
+    Inversion of the cumulative weights, the largest first. If the uniform draw would pick that even were all others as
+    large as the second largest, no other exponential is needed; this is exact.
     """
-    gain, weight, lam = state.gain, state.bond_weight, state.scalars[LAM]
+    log_weight, weight, lam = state.log_weight, state.bond_weight, state.scalars[LAM]
     top, second, best = -np.inf, -np.inf, 0
     for j in range(n_destinations):  # selections, not branches to mispredict
-        w = inv_temperature * gain[j] - lam * weight[j]
+        w = inv_temperature * log_weight[j] - lam * weight[j]
         weight[j] = w
         lesser = w if w < top else top
         second = lesser if lesser > second else second
@@ -256,7 +272,7 @@ def choose(state, n_destinations, inv_temperature, rng):
 
 
 @internal
-def propose(target, state, c):
+def weigh_destinations(target, state, c):
     """Weigh the destinations of spin-cluster c.
 
     Returns its slot, which destination that is, its number of occupied bins, and the number of destinations. That is 0
@@ -269,7 +285,7 @@ def propose(target, state, c):
     if rest > 0 and target.log_w[rest] == -np.inf:
         return old, np.int64(old), 0, 0
     n_bins = pool(target, state, group)
-    if state.counters[LOCAL] == 0:
+    if state.counters[IS_LOCAL] == 0:
         return old, np.int64(old), n_bins, weigh(target, state, group, old, n_bins)
     n_destinations = weigh_touching(target, state, group, old, n_bins)
     return old, np.int64(state.rank[old]), n_bins, n_destinations
@@ -302,30 +318,30 @@ def begin_sweep(target, state, plan, rng):
     """Draw whether the sweep is local, its lambda, and its bonds; list the spin-clusters."""
     counters, spin = state.counters, state.spin
     far = plan.local > 0.0 and rng.random() >= plan.local
-    counters[LOCAL] = plan.local > 0.0 and not far
+    counters[IS_LOCAL] = plan.local > 0.0 and not far
     lam = draw_one(plan.global_lams, rng) if far else draw_one(plan.lams, rng)
     state.scalars[LAM] = lam
     draw_bonds(target, spin, state.label, lam, rng)
     counters[N_SPIN_CLUSTERS] = list_spin_clusters(spin, state.member, state.first)
-    counters[CURSOR] = 0
+    counters[NEXT_INDEX] = 0
 
 
 @internal
 def sweep(target, state, inv_temperature, rng):
     """Move the spin-clusters from the cursor on; DONE, FULL or STOPPED."""
     counters, capacity = state.counters, state.size.size
-    for c in range(counters[CURSOR], counters[N_SPIN_CLUSTERS]):
-        counters[CURSOR] = c
+    for c in range(counters[NEXT_INDEX], counters[N_SPIN_CLUSTERS]):
+        counters[NEXT_INDEX] = c
         if counters[N_CLUSTERS] + 1 >= capacity:
             return FULL
         if counters[STOP] != 0:
             return STOPPED
-        old, here, n_bins, n_destinations = propose(target, state, c)
+        old, here, n_bins, n_destinations = weigh_destinations(target, state, c)
         if n_destinations > 1:
             weigh_sizes(state, c, old, n_destinations)
             there = choose(state, n_destinations, inv_temperature, rng)
             if there != here:
-                new = there if counters[LOCAL] == 0 else np.int64(state.touched[there])
-                move(target, state, c, old, new, n_bins, state.gain[there] - state.gain[here])
-    counters[CURSOR] = counters[N_SPIN_CLUSTERS]
+                new = there if counters[IS_LOCAL] == 0 else np.int64(state.touched[there])
+                move(target, state, c, old, new, n_bins, state.log_weight[there] - state.log_weight[here])
+    counters[NEXT_INDEX] = counters[N_SPIN_CLUSTERS]
     return DONE

@@ -152,9 +152,7 @@ def missing_tiles(run: LargeRun, tiling: Tiling, sites: Any) -> list[tuple[int, 
     damaged = [index for index, tile in tiles if index in finished and not _is_intact(run, index, sites, tile)]
     if damaged:
         listed = ", ".join(map(str, damaged[:MAX_LISTED_TILES])) + (", ..." if damaged[MAX_LISTED_TILES:] else "")
-        print_warning(
-            f"{len(damaged)} of the tiles in {printable(run.folder)} are damaged, and are made again: {listed}"
-        )
+        print_warning(f"damaged tiles in {printable(run.folder)} are made again: {listed}")
     return [(index, tile) for index, tile in tiles if index not in finished or index in damaged]
 
 

@@ -91,7 +91,7 @@ def add_sites(search: Search, labels: np.ndarray) -> float:
 
 
 @jit
-def sweep(search: Search, order: np.ndarray, min_gain: float) -> float:
+def improve_sites(search: Search, order: np.ndarray, min_gain: float) -> float:
     """Move each site to the slot of least loss, if that gains more than `min_gain`; return the change of loss."""
     change = 0.0
     for q in range(order.size):
