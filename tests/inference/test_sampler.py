@@ -23,7 +23,16 @@ from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.kernels.clusters import rebuild
 from spinseg.inference.kernels.iterations import run_iterations
-from spinseg.inference.kernels.state import Plan, Record
+from spinseg.inference.kernels.state import (
+    MERGES_ACCEPTED,
+    MERGES_PROPOSED,
+    REGROUPS_ACCEPTED,
+    REGROUPS_PROPOSED,
+    SPLITS_ACCEPTED,
+    SPLITS_PROPOSED,
+    Plan,
+    Record,
+)
 from spinseg.inference.pack import new_records, new_state, pack
 from spinseg.inference.regions import regions_of
 from spinseg.inference.sampling import Sampling
@@ -347,3 +356,17 @@ def test_the_last_spin_clusters_are_connected_pieces_of_clusters_that_moved_as_o
         bonded += int(spins.max()) + 1 < spins.size
         before = after.copy()
     assert bonded > 30
+
+
+def test_acceptance_rates_are_those_of_the_proposals():
+    sampling = Sampling(lattice_model("poisson", side=5), 200, 2, rng=4)
+    for runner in sampling.runners:
+        runner.advance(200)
+    found = sampling.chains_so_far().acceptance
+    for c, counts in enumerate(sampling.records.move_counts):
+        assert counts[SPLITS_PROPOSED] + counts[MERGES_PROPOSED] == 10 * 200 and counts[REGROUPS_PROPOSED] == 3 * 200
+        assert found["split"][c] == counts[SPLITS_ACCEPTED] / counts[SPLITS_PROPOSED] > 0
+        assert found["merge"][c] == counts[MERGES_ACCEPTED] / counts[MERGES_PROPOSED] > 0
+        assert found["regroup"][c] == counts[REGROUPS_ACCEPTED] / counts[REGROUPS_PROPOSED]
+    plain = ss.sample(lattice_model("poisson", side=5), 5, 2, "gsw", rng=4)
+    assert all(np.isnan(rate).all() for rate in plain.acceptance.values())
