@@ -117,7 +117,7 @@ def test_grey_float_and_opaque_pictures_are_the_same_as_8_bit_rgb(name, photogra
 @pytest.mark.parametrize("shape", [(6, 7, 2), (5, 6, 7), (3, 5, 6, 3)], ids=["two channels", "volume", "colour volume"])
 def test_what_is_no_picture_is_refused_in_one_line(name, shape):
     run = method(name)
-    with pytest.raises(ValueError, match="image must be a grey or colour picture") as caught:
+    with pytest.raises(ValueError, match="image must be a gray or color picture") as caught:
         run(np.zeros(shape, np.uint8))
     assert "\n" not in str(caught.value)
 

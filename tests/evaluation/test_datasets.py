@@ -417,7 +417,7 @@ def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path, name):
 
 def test_label_pictures_must_hold_whole_numbers(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((2, 2)))
-    with pytest.raises(ValueError, match=r"a\.npy must hold whole numbers or 8-bit colours; received 'float64'"):
+    with pytest.raises(ValueError, match=r"a\.npy must hold whole numbers or 8-bit colors; received 'float64'"):
         read_labels(tmp_path / "a.npy")
     np.save(tmp_path / "b.npy", np.full((2, 2), 2**40))
     with pytest.raises(ValueError, match=r"b\.npy must hold labels below 2\^31; received 1099511627776"):

@@ -65,12 +65,12 @@ EXPLANATIONS = {
     "min_size": "The minimum number of sites in a cluster.",
     "max_size": "The maximum number of sites in a cluster.",
     "detail": "More detail means that less evidence makes a boundary and that smaller regions are kept.",
-    "beta": "How strongly neighbouring sites prefer to be in the same cluster. One value holds for all pairs of "
-    "neighbours; if it is not set, the preset photo computes one for each pair from the evidence of a boundary.",
-    "count_weight": "The number of observations that a pixel counts for: less than 1, because neighbouring pixels are "
+    "beta": "How strongly neighboring sites prefer to be in the same cluster. One value holds for all pairs of "
+    "neighbors; if it is not set, the preset photo computes one for each pair from the evidence of a boundary.",
+    "count_weight": "The number of observations that a pixel counts for: less than 1, because neighboring pixels are "
     "not independent.",
     "n_sites": "The approximate number of superpixels that the image is divided into. Clusters are sets of sites.",
-    "lam": "How likely neighbouring sites are to move together; at 0 they move one by one. It affects how fast the "
+    "lam": "How likely neighboring sites are to move together; at 0 they move one by one. It affects how fast the "
     "chains mix, not the posterior. If it is not set, the preset photo draws it at random before each sweep.",
     "chains": "The number of independent chains. If they agree, the result does not depend on where they started.",
     "seed": "The seed of the random numbers. The same seed gives the same chains.",
@@ -98,7 +98,7 @@ STARTS = {  # labels and explanations
 }
 PRESET_EXPLANATIONS = {
     "photo": "For photographs: superpixels follow edges, and couplings depend on the evidence of a boundary.",
-    "paper": "As in Xu, Caron & Doucet: histograms of colour words, equal couplings and their sampler.",
+    "paper": "As in Xu, Caron & Doucet: histograms of color words, equal couplings and their sampler.",
 }
 
 

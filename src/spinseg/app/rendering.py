@@ -37,7 +37,7 @@ def displayed_boundaries(probability: NDArray[np.float32], shape: tuple[int, ...
 
 
 def match_labels(labels: NDArray[np.int32], *references: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Renumber clusters so that they keep the numbers, and hence the colours, of similar clusters in the references.
+    """Renumber clusters so that they keep the numbers, and hence the colors, of similar clusters in the references.
 
     A cluster takes the number of a reference cluster if each shares more sites with the other than with any other
     cluster. Earlier references take precedence. The remaining clusters get the lowest free numbers. An

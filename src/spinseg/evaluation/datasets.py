@@ -245,7 +245,7 @@ def _read_label_picture(path: Path, unlabelled: int | None) -> NDArray[np.int32]
     if values.dtype == np.uint8 and values.ndim == 3 and values.shape[2] in (3, 4):
         values = values[..., :3].astype(np.int64) @ [0x10000, 0x100, 1]
     if values.dtype.kind not in "biu":
-        invalid(str(path), "hold whole numbers or 8-bit colours", values.dtype.name)
+        invalid(str(path), "hold whole numbers or 8-bit colors", values.dtype.name)
     return _to_labels(path, values, unlabelled)
 
 

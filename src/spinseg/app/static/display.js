@@ -71,9 +71,9 @@ export class DisplayOptions {
 }
 
 const VIEW_NAMES = {
-  fill: "each cluster has its own colour",
+  fill: "each cluster has its own color",
   outlines: "outlines of the clusters",
-  means: "each cluster has its mean colour",
+  means: "each cluster has its mean color",
   picture: "the image without clusters",
 };
 

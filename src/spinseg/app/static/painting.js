@@ -1,4 +1,4 @@
-// Painting: colours of sites, boundaries and probability maps, and the canvas that shows them.
+// Painting: colors of sites, boundaries and probability maps, and the canvas that shows them.
 
 // A color as the 32-bit number that it is in ImageData: one assignment for a pixel.
 const packed = (red, green, blue, alpha = 255) => ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0;

@@ -158,7 +158,7 @@ def as_rgb(image: Picture | ArrayLike) -> NDArray[np.uint8]:
     picture = as_picture(image)
     if len(picture.shape) != 2 or picture.n_channels != 3:
         shape = (*picture.shape, picture.n_channels)
-        _validation.invalid("image", "be a grey or colour picture, (H, W), (H, W, 3) or (H, W, 4)", shape)
+        _validation.invalid("image", "be a gray or color picture, (H, W), (H, W, 3) or (H, W, 4)", shape)
     return picture.rgb
 
 

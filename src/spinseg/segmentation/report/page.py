@@ -99,10 +99,10 @@ def _interrupted(found: dict[str, Any]) -> str:
     )
 
 
-def _notice(colour: str, headline: str, fine: str = "") -> str:
+def _notice(color: str, headline: str, fine: str = "") -> str:
     """A sentence beside a colored bar, and a second one in smaller type."""
     fine = f'<p class="fine">{escape(fine)}</p>' if fine else ""
-    return f'<div class="notice {colour}"><p class="headline">{escape(headline)}</p>{fine}</div>'
+    return f'<div class="notice {color}"><p class="headline">{escape(headline)}</p>{fine}</div>'
 
 
 def _before_regions(found: dict[str, Any]) -> str:
@@ -126,10 +126,10 @@ def _regions(regions: list[dict[str, Any]]) -> str:
     return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
 
 
-def _colour(region: dict[str, Any]) -> str:
+def _color(region: dict[str, Any]) -> str:
     """The mean color, as a patch and as its code."""
-    colour = region["colour"]
-    return f'<span class="swatch" style="background:{colour}"></span><span class="code">{colour}</span>'
+    color = region["colour"]
+    return f'<span class="swatch" style="background:{color}"></span><span class="code">{color}</span>'
 
 
 def _percent(share: float | None) -> str:
@@ -147,7 +147,7 @@ class Column(NamedTuple):
 
 COLUMNS = [
     Column("Region", "number", lambda region: f"{region['region']}"),
-    Column("Colour", "", _colour),
+    Column("Color", "", _color),
     Column("Pixels", "number", lambda region: f"{region['area']:,}"),
     Column("Share", "number", lambda region: f"{region['share']:.1%}"),
     Column("Box", "number box", lambda region: ", ".join(map(str, region["box"]))),

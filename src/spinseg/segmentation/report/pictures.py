@@ -37,7 +37,7 @@ def pictures(
     figures = [
         _figure("The picture", picture.rgb, "JPEG"),
         _figure(outlines, overlay(picture, labels), "JPEG", numbers),
-        _figure("Clusters in their mean colours", mean_colors(picture, labels), "PNG"),
+        _figure("Clusters in their mean colors", mean_colors(picture, labels), "PNG"),
     ]
     if boundary_probability is not None:
         likely = probability_picture(_downsample(boundary_probability, step, np.max))  # the maximum keeps thin lines
