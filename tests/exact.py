@@ -150,6 +150,6 @@ def iterated(
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
     plan = Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams)
-    iterate(target, state, np.zeros(6, np.int64), starts, out, plan, rng)
+    iterate(target, state, np.zeros((3, 2), np.int64), starts, out, plan, rng)
     counts = frequencies(out)
     return p_value(counts, probabilities), counts

@@ -23,16 +23,7 @@ from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.kernels.clusters import rebuild
 from spinseg.inference.kernels.iterations import run_iterations
-from spinseg.inference.kernels.state import (
-    MERGES_ACCEPTED,
-    MERGES_PROPOSED,
-    REGROUPS_ACCEPTED,
-    REGROUPS_PROPOSED,
-    SPLITS_ACCEPTED,
-    SPLITS_PROPOSED,
-    Plan,
-    Record,
-)
+from spinseg.inference.kernels.state import ACCEPTED, PROPOSED, Plan, Record
 from spinseg.inference.pack import new_records, new_state, pack
 from spinseg.inference.regions import regions_of
 from spinseg.inference.sampling import Sampling
@@ -363,10 +354,10 @@ def test_acceptance_rates_are_those_of_the_proposals():
     for runner in sampling.runners:
         runner.advance(200)
     found = sampling.chains_so_far().acceptance
-    for c, counts in enumerate(sampling.records.move_counts):
-        assert counts[SPLITS_PROPOSED] + counts[MERGES_PROPOSED] == 10 * 200 and counts[REGROUPS_PROPOSED] == 3 * 200
-        assert found["split"][c] == counts[SPLITS_ACCEPTED] / counts[SPLITS_PROPOSED] > 0
-        assert found["merge"][c] == counts[MERGES_ACCEPTED] / counts[MERGES_PROPOSED] > 0
-        assert found["regroup"][c] == counts[REGROUPS_ACCEPTED] / counts[REGROUPS_PROPOSED]
+    for c, (split, merge, regroup) in enumerate(sampling.records.move_counts):
+        assert split[PROPOSED] + merge[PROPOSED] == 10 * 200 and regroup[PROPOSED] == 3 * 200
+        assert found["split"][c] == split[ACCEPTED] / split[PROPOSED] > 0
+        assert found["merge"][c] == merge[ACCEPTED] / merge[PROPOSED] > 0
+        assert found["regroup"][c] == regroup[ACCEPTED] / regroup[PROPOSED]
     plain = ss.sample(lattice_model("poisson", side=5), 5, 2, "gsw", rng=4)
     assert all(np.isnan(rate).all() for rate in plain.acceptance.values())

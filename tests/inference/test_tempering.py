@@ -9,7 +9,7 @@ import spinseg as ss
 from effort import effort
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
-from spinseg.inference.kernels.state import MERGES_PROPOSED, SPLITS_PROPOSED, Plan, Record
+from spinseg.inference.kernels.state import MERGE, PROPOSED, SPLIT, Plan, Record
 from spinseg.inference.pack import new_records, pack
 from spinseg.inference.tempering import ParallelTempering
 
@@ -75,7 +75,7 @@ def test_counts_of_attempts_stay_with_their_temperature(model):
     whole = ParallelTempering(replicas, rng)
     whole.advance(50)
     assert whole.swaps_accepted[0] > 0
-    tried = [replica.record.move_counts[[SPLITS_PROPOSED, MERGES_PROPOSED]].sum() for replica in whole.replicas]
+    tried = [replica.record.move_counts[[SPLIT, MERGE], PROPOSED].sum() for replica in whole.replicas]
     assert tried == [500, 0] and not whole.replicas[1].record.move_counts.any()
 
 

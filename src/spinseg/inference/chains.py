@@ -9,21 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.inference.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from spinseg.inference.kernels.state import (
-    MERGES_ACCEPTED,
-    MERGES_PROPOSED,
-    REGROUPS_ACCEPTED,
-    REGROUPS_PROPOSED,
-    SPLITS_ACCEPTED,
-    SPLITS_PROPOSED,
-)
-
-# Entries of Record.move_counts: proposed and accepted.
-MOVE_COUNTS = {
-    "split": (SPLITS_PROPOSED, SPLITS_ACCEPTED),
-    "merge": (MERGES_PROPOSED, MERGES_ACCEPTED),
-    "regroup": (REGROUPS_PROPOSED, REGROUPS_ACCEPTED),
-}
+from spinseg.inference.kernels.state import ACCEPTED, COUNTED_MOVES, PROPOSED
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +117,10 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
 
 
 def _acceptance(move_counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
-    """Acceptance rates by move, one for each chain."""
-    counts = {move: move_counts[:, list(entries)].T for move, entries in MOVE_COUNTS.items()}
-    return {
-        move: np.where(proposed > 0, accepted / np.maximum(proposed, 1), np.nan)
-        for move, (proposed, accepted) in counts.items()
-    }
+    """Acceptance rates by move, one for each chain, from counts of proposed and accepted moves, (chain, move, 2)."""
+    proposed, accepted = move_counts[..., PROPOSED], move_counts[..., ACCEPTED]
+    rates = np.where(proposed > 0, accepted / np.maximum(proposed, 1), np.nan)
+    return dict(zip(COUNTED_MOVES, rates.T, strict=True))
 
 
 def _swap_rate(checkpoint: Checkpoint) -> NDArray[np.float64] | None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from spinseg.inference.kernels.clusters import rebuild
-from spinseg.inference.kernels.state import FAMILIES, LOG_POSTERIOR, N_CLUSTERS, Record, State, Target
+from spinseg.inference.kernels.state import COUNTED_MOVES, FAMILIES, LOG_POSTERIOR, N_CLUSTERS, Record, State, Target
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm
 from spinseg.model.posterior import Model
 from spinseg.model.special import log_rising
@@ -195,5 +195,5 @@ def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int) -> Record:
         best=np.empty((chains, n_sites), np.int32),
         best_log_posterior=np.empty((chains, 1)),
         spin=np.zeros((chains, n_sites), np.uint32),
-        move_counts=np.zeros((chains, 6), np.int64),
+        move_counts=np.zeros((chains, len(COUNTED_MOVES), 2), np.int64),
     )

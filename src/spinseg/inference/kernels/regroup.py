@@ -15,6 +15,7 @@ from spinseg.inference.kernels.clusters import clear_slot, drop_slot
 from spinseg.inference.kernels.size_prior import change_of_regroup
 from spinseg.inference.kernels.split_merge import allocate, gather_sites, shuffle, slot_log_marginal
 from spinseg.inference.kernels.state import (
+    ACCEPTED,
     DONE,
     FORCED,
     FREE,
@@ -22,9 +23,9 @@ from spinseg.inference.kernels.state import (
     LOG_POSTERIOR,
     N_CLUSTERS,
     NONE,
-    REGROUPS_ACCEPTED,
+    PROPOSED,
+    REGROUP,
     REGROUPS_LEFT,
-    REGROUPS_PROPOSED,
     STOP,
     STOPPED,
     TWO,
@@ -133,7 +134,7 @@ def regroup(target, state, move_counts, inv_temperature, rng):
         if state.counters[STOP] != 0:
             return STOPPED
         state.counters[REGROUPS_LEFT] -= 1
-        move_counts[REGROUPS_PROPOSED] += 1
+        move_counts[REGROUP, PROPOSED] += 1
         log_u = math.log(1.0 - rng.random())
         n_old, n_sites, anchors, change, log_q = propose_regroup(target, state, inv_temperature, rng)
         if n_old > 0:
@@ -143,5 +144,5 @@ def regroup(target, state, move_counts, inv_temperature, rng):
                 target, state, n_old, n_sites, anchors, floor, inv_temperature, rng
             )
             finish_regroup(state, n_old, n_sites, anchors, change, accepted)
-            move_counts[REGROUPS_ACCEPTED] += accepted
+            move_counts[REGROUP, ACCEPTED] += accepted
     return DONE

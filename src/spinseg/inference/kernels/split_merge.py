@@ -14,18 +14,18 @@ from spinseg.inference.kernels.clusters import clear_slot, drop_slot, pool, upda
 from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.inference.kernels.size_prior import change_of_merge, change_of_split
 from spinseg.inference.kernels.state import (
+    ACCEPTED,
     DONE,
     FORCED,
     FREE,
     FULL,
     LOG_POSTERIOR,
-    MERGES_ACCEPTED,
-    MERGES_PROPOSED,
+    MERGE,
     N_CLUSTERS,
     NONE,
-    SPLITS_ACCEPTED,
+    PROPOSED,
+    SPLIT,
     SPLITS_LEFT,
-    SPLITS_PROPOSED,
     STOP,
     STOPPED,
     TWO,
@@ -229,15 +229,15 @@ def split_or_merge(target, state, move_counts, inv_temperature, rng):
     """Try one split or one merge, each with probability one half."""
     log_u = math.log(1.0 - rng.random())
     if rng.random() < 0.5:
-        move_counts[SPLITS_PROPOSED] += 1
+        move_counts[SPLIT, PROPOSED] += 1
         slot, change, log_proposal_ratio = propose_split(target, state, inv_temperature, rng)
         if slot >= 0:
             change += change_of_split(state, slot)
             accepted = log_u < inv_temperature * change - log_proposal_ratio
             finish_split(state, slot, change, accepted)
-            move_counts[SPLITS_ACCEPTED] += accepted
+            move_counts[SPLIT, ACCEPTED] += accepted
     else:
-        move_counts[MERGES_PROPOSED] += 1
+        move_counts[MERGE, PROPOSED] += 1
         a, b, change, log_selection_ratio = propose_merge(target, state, rng)
         if a >= 0:
             change += change_of_merge(state, a, b)
@@ -245,7 +245,7 @@ def split_or_merge(target, state, move_counts, inv_temperature, rng):
             floor = log_u - inv_temperature * change - log_selection_ratio
             if floor < 0.0 and floor < log_q_reverse_split(target, state, a, b, floor, inv_temperature, rng):
                 finish_merge(target, state, a, b, change)
-                move_counts[MERGES_ACCEPTED] += 1
+                move_counts[MERGE, ACCEPTED] += 1
 
 
 @inlined

@@ -23,8 +23,10 @@ DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
 N_CLUSTERS, N_SPIN_CLUSTERS, NEXT_INDEX, SPLITS_LEFT, REGROUPS_LEFT, STOP, IS_LOCAL = range(7)
 LOG_POSTERIOR, LAM = range(2)
 
-# Entries of Record.move_counts. It stays with a chain when parallel tempering exchanges states.
-SPLITS_PROPOSED, SPLITS_ACCEPTED, MERGES_PROPOSED, MERGES_ACCEPTED, REGROUPS_PROPOSED, REGROUPS_ACCEPTED = range(6)
+# Rows and columns of Record.move_counts. It stays with a chain when parallel tempering exchanges states.
+COUNTED_MOVES = ("split", "merge", "regroup")
+SPLIT, MERGE, REGROUP = range(len(COUNTED_MOVES))
+PROPOSED, ACCEPTED = range(2)
 
 # Typed constants to pass as arguments: a literal has a type of its own in Numba, and would compile a second signature.
 NONE, TWO = np.int64(0), np.int64(2)
@@ -109,4 +111,4 @@ class Record(NamedTuple):
     best: np.ndarray  # (n,) int32; labels numbered by first appearance
     best_log_posterior: np.ndarray  # (1,) float64
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in the last sweep begun
-    move_counts: np.ndarray  # (6,) int64; how many moves of each kind were proposed and accepted
+    move_counts: np.ndarray  # (3, 2) int64; how many moves of each kind were proposed and accepted
