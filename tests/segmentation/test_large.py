@@ -266,7 +266,7 @@ def test_regions_are_described_as_those_of_a_segmentation(found, image):
     assert list(regions[0]) == list(ss.segment(image[:60, :60], sweeps=2, chains=1, rng=0).regions[0])
     assert [row["area"] for row in regions] == sorted(np.bincount(labels.ravel()).tolist(), reverse=True)
     assert sum(row["share"] for row in regions) == pytest.approx(1, abs=1e-5)
-    rgb = image.reshape(-1, 3) / 257
+    rgb = as_picture(image).rgb.reshape(-1, 3).astype(float)  # stretched to the numbers used
     for row in regions:
         inside = labels == row["cluster"]
         rows, columns = np.nonzero(inside)
