@@ -57,7 +57,7 @@ class SizePrior:
         }
 
     def weigh_sizes(self, state: State, c: int, old: int, n_destinations: int) -> None:
-        """Add log g of the sizes after each move to its gain; clusters of equal size are evaluated once."""
+        """Add log g of the sizes after each move to its log weight; clusters of equal size are evaluated once."""
         n_members = int(state.first[c + 1] - state.first[c])
         sizes = state.size[:n_destinations].astype(np.int64)
         sizes[old] -= n_members

@@ -9,7 +9,7 @@ from spinseg._compiled import internal
 
 @internal
 def weigh_sizes(state, c, old, n_destinations):
-    """Add log g of the sizes after spin-cluster c has moved to the gain of each of its destinations."""
+    """Add log g of the sizes after spin-cluster c has moved to the log weight of each of its destinations."""
 
 
 @internal

@@ -82,7 +82,7 @@ def list_spin_clusters(spin, member, first):
 
 @internal
 def weigh_likelihood(target, state, old, n_bins, n_slots):
-    """gain[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j the sites of slot j without C."""
+    """log_weight[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j the sites of slot j without C."""
     table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
     log_weight, counts, value, pool_bin, pool_count = (
         state.log_weight,
@@ -136,7 +136,7 @@ def weigh(target, state, group, old, n_bins):
     """Fill log_weight and bond_weight for each destination of the pooled spin-cluster `group` of slot `old`.
 
     Destinations are the occupied slots and a new cluster: slot k, or `old` itself if the spin-cluster is all of it.
-    gain[j] is the log posterior with the spin-cluster in slot j, less what is the same for all destinations.
+    log_weight[j] is the log posterior with the spin-cluster in slot j, less what is the same for all destinations.
     """
     log_v, log_w = target.log_v, target.log_w
     start, neighbor, beta, strength = target.start, target.neighbor, target.beta, target.strength
