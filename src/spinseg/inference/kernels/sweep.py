@@ -82,7 +82,7 @@ def list_spin_clusters(spin, member, first):
 
 @internal
 def weigh_likelihood(target, state, old, n_bins, n_slots):
-    """log_weight[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j the sites of slot j without C."""
+    """log_weight[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j those of slot j without C."""
     table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
     log_weight, counts, value, pool_bin, pool_count = (
         state.log_weight,
