@@ -7,6 +7,7 @@ import os
 
 STUDIES = (
     "engine",
+    "compilation",
     "ddcrp",
     "scaling",
     "pixels",

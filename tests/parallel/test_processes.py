@@ -2,12 +2,14 @@
 
 import errno
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from spinseg._errors import BUG, InvalidInput, TaskBug, TaskError, TaskFailure
-from spinseg.parallel.processes import run_in_processes
+from spinseg.parallel.processes import UNGUARDED, run_in_processes
 
 
 def do(task, check_interrupt):
@@ -51,6 +53,15 @@ def test_only_a_process_that_died_gives_its_exit_code():
     found = dict(run_in_processes(do, ["die", "one"], 1))
     assert found[1] == "one" and not found[0].traceback
     assert found[0].why == "its process ended with exit code 3; perhaps the memory was not enough"
+
+
+def test_a_script_without_a_guard_is_told_what_it_lacks(tmp_path):
+    script = (
+        "from spinseg.parallel.processes import run_in_processes\nprint(dict(run_in_processes(print, [1], 1))[0].why)"
+    )
+    (tmp_path / "script.py").write_text(script)
+    run = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=True)
+    assert run.stdout == f"its process ended with exit code 1; {UNGUARDED}\n"
 
 
 def test_a_task_that_is_cut_short_without_a_result_is_no_process_that_died():

@@ -14,23 +14,11 @@ import spinseg as ss
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.picture import as_picture
 from spinseg.model.likelihoods import Flat
-from spinseg.pictures import PICTURES
 from spinseg.segmentation.presets import (
     PHOTO,
 )
 
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
-
-
-@pytest.fixture(scope="module")
-def picture():
-    with Image.open(PICTURES["coffee"].path) as image:
-        return np.asarray(image)[100:220, 200:360]
-
-
-@pytest.fixture(scope="module")
-def found(picture):
-    return ss.segment(picture, rng=3)
 
 
 def test_the_line_of_python_names_what_it_needs(picture, tmp_path):

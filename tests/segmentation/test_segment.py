@@ -11,7 +11,6 @@ from skimage.io import imread
 
 import spinseg as ss
 from spinseg.image.adjacency import region_adjacency
-from spinseg.pictures import PICTURES
 from spinseg.segmentation.presets import (
     MAX_PIXEL_WEIGHT,
     PAPER,
@@ -23,17 +22,6 @@ from spinseg.segmentation.presets import (
 from spinseg.segmentation.segment import segment
 
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
-
-
-@pytest.fixture(scope="module")
-def picture():
-    with Image.open(PICTURES["coffee"].path) as image:
-        return np.asarray(image)[100:220, 200:360]
-
-
-@pytest.fixture(scope="module")
-def found(picture):
-    return ss.segment(picture, rng=3)
 
 
 def test_segment_is_a_function_however_it_is_imported():

@@ -4,21 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import spinseg as ss
-from spinseg.pictures import PICTURES
 from spinseg.segmentation.presets import (
     settings_of,
 )
 from spinseg.segmentation.prior_names import prior_named
 from spinseg.segmentation.segment import segment
-
-
-@pytest.fixture(scope="module")
-def picture():
-    with Image.open(PICTURES["coffee"].path) as image:
-        return np.asarray(image)[100:220, 200:360]
 
 
 @pytest.mark.parametrize(

@@ -35,26 +35,18 @@ def run_iterations_with(log_g: LogG) -> Callable[..., tuple[int, int]]:
     names: dict[str, Any] = {}
     for module in MODULES:
         names |= vars(module)
-    names |= ENTRIES | SizePrior(log_g).functions()
+    prior = SizePrior(log_g)
+    names |= ENTRIES | {name: getattr(prior, name) for name in vars(SizePrior) if not name.startswith("_")}
     for loop in LOOPS:
         names[loop.__name__] = FunctionType(getattr(loop, "py_func", loop).__code__, names)
     return names["run_iterations"]
 
 
 class SizePrior:
-    """The functions of `kernels/size_prior.py` for one log g."""
+    """The functions of `kernels/size_prior.py`, under the same names, for one log g."""
 
     def __init__(self, log_g: LogG) -> None:
         self.log_g = log_g
-
-    def functions(self) -> dict[str, Callable[..., Any]]:
-        """The functions by the names that the loops call."""
-        return {
-            "weigh_sizes": self.weigh_sizes,
-            "change_of_split": self.change_of_split,
-            "change_of_merge": self.change_of_merge,
-            "change_of_regroup": self.change_of_regroup,
-        }
 
     def weigh_sizes(self, state: State, c: int, old: int, n_destinations: int) -> None:
         """Add log g of the sizes after each move to its log weight; clusters of equal size are evaluated once."""
