@@ -10,10 +10,11 @@ import spinseg as ss
 from spinseg._compiled import jit
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.kernels.clusters import clear_slot, rebuild
+from spinseg.inference.kernels.growth import grow
 from spinseg.inference.kernels.iterations import renumber
 from spinseg.inference.kernels.regroup import regroup
 from spinseg.inference.kernels.split_merge import split_merge
-from spinseg.inference.kernels.state import N_CLUSTERS, REGROUPS_LEFT, SPLITS_LEFT, Plan
+from spinseg.inference.kernels.state import COUNTED_MOVES, GROWTHS_LEFT, N_CLUSTERS, REGROUPS_LEFT, SPLITS_LEFT, Plan
 from spinseg.inference.kernels.sweep import begin_sweep, sweep
 from spinseg.inference.pack import new_state, pack
 from spinseg.inference.similarity import similar_sites
@@ -113,6 +114,8 @@ def iterate_each(target, state, move_counts, starts, out, plan, rng):
         split_merge(target, state, move_counts, plan.inv_temperature, rng)
         state.counters[REGROUPS_LEFT] = plan.regroups
         regroup(target, state, move_counts, plan.inv_temperature, rng)
+        state.counters[GROWTHS_LEFT] = plan.growths
+        grow(target, state, move_counts, plan, rng)
         renumber(state.label, state.rank, out[r])
 
 
@@ -130,6 +133,7 @@ def iterated(
     moves="gsw",
     splits=0,
     regroups=0,
+    growths=0,
     local=0.0,
     max_table=2**20,
 ):
@@ -149,7 +153,7 @@ def iterated(
     target = pack(model, strength, similar_sites(model), max_table)
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
-    plan = Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams)
-    iterate(target, state, np.zeros((3, 2), np.int64), starts, out, plan, rng)
+    plan = Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams, model.connected, growths, starts.shape[1])
+    iterate(target, state, np.zeros((len(COUNTED_MOVES), 2), np.int64), starts, out, plan, rng)
     counts = frequencies(out)
     return p_value(counts, probabilities), counts

@@ -1,5 +1,6 @@
 """Faults put into the sampler on purpose: a test of exactness that cannot fail is no test."""
 
+import math
 import re
 import types
 from pathlib import Path
@@ -15,7 +16,8 @@ from spinseg._bundle import Bundle
 from spinseg.inference import kernels
 
 # The compiled code as one text, in which each file imports from those before it.
-FILES = ("state", "likelihood", "clusters", "size_prior", "sweep", "split_merge", "regroup", "iterations")
+FILES = ("state", "likelihood", "clusters", "size_prior", "connectivity", "sweep", "split_merge", "regroup", "growth")
+FILES = (*FILES, "iterations")
 IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
 FOLDER = Path(kernels.__path__[0])
 SOURCE = IMPORTS.sub("", "\n".join((FOLDER / f"{name}.py").read_text() for name in FILES))
@@ -52,11 +54,55 @@ REGROUP_FAULTS = {
         "pass",
     ),
     "a regrouping forgets sizes": (
-        "change += slot_log_marginal(state, k + s) + log_w[size[k + s]]",
-        "change += slot_log_marginal(state, k + s)",
+        "change += slot_log_marginal(state, k + s) + log_w[size[k + s]]\n    for q",
+        "change += slot_log_marginal(state, k + s)\n    for q",
     ),
 }
-N_DRAWS = {True: 600, False: 4_000}  # of sweeps, and of other moves, where faults show less
+CONNECTED_SWEEP_FAULTS = {
+    "a cluster may be cut in two": ("or leaves_connected(target, state, c))", "or True)"),
+    "the search ends too early": ("while n_sets > 1 and not is_cut:", "while n_sets > 1 and at < 1 and not is_cut:"),
+    "sets that meet are not joined": (
+        "                n_sets -= 1\n        mine",
+        "                n_sets -= 0\n        mine",
+    ),
+    "a site inside a cluster never founds one": (
+        "if reach != ANYWHERE and target.log_w[group.size] == -np.inf and not",
+        "if reach != ANYWHERE and not",
+    ),
+}
+GROWTH_FAULTS = {
+    "the proposal of a split is not corrected": ("change - cut, log_q_old - log_q", "change - cut, log_q_old"),
+    "the reverse proposal of a border is left out": ("change - cut, log_q_old - log_q", "change - cut, -log_q"),
+    "the proposal of a merge is not corrected": ("return log_q > floor", "return True"),
+    "a merge forgets couplings": (" + couplings_between(target, state, i, j)", ""),
+    "a split forgets couplings": ("return n_sites, change - cut,", "return n_sites, change,"),
+    "a border forgets its old couplings": ("        change += cut\n", ""),
+    "a split forgets the number of clusters": ("NONE, log_v[k - n_old + n_new] - log_v[k], 0.0", "NONE, 0.0, 0.0"),
+    "sizes are forgotten": (
+        "change += slot_log_marginal(state, k + s) + log_w[size[k + s]]\n    return n_sites, change",
+        "change += slot_log_marginal(state, k + s)\n    return n_sites, change",
+    ),
+    "seeds are taken the wrong way round": (
+        "wanted = 0 if label[u] == label[seeds[0]] else 1 if label[u] == label[seeds[second]] else 2",
+        "wanted = 1 if label[u] == label[seeds[0]] else 0 if label[u] == label[seeds[second]] else 2",
+    ),
+    "the order depends on who belongs where": (
+        "value = rng.standard_exponential() * delay[h]",
+        "value = rng.standard_exponential() * delay[h] * (1.0 if label[u] == label[v] else 9.0)",
+    ),
+    "a side need not be reached": (
+        "if sides[side, LOG_WEIGHT] < 0.0:\n                return",
+        "if False:\n                return",
+    ),
+    "three clusters are never regrouped": (
+        "if third in (i, j) or c in (a, b):",
+        "if third in (i, j) or c in (a, b) or a != b:",
+    ),
+    "seeds are drawn by the partition": (
+        "if i == j or (a == b and 0.5 <= point < 0.75):",
+        "if i == j or (a == b and 0.25 <= point < 0.75):",
+    ),
+}
 
 
 def replaced(source: str, right: str, wrong: str) -> str:
@@ -73,23 +119,41 @@ def interpreted(source: str):
     return types.FunctionType(exact.iterate_each.__code__, module.__dict__)
 
 
-def p_value(iterate, faults, counters, limits):
+def model_for(faults, fault):
+    """A model in which this fault shows, since no other move makes up for it."""
+    limits = {"min_size": 2} if "forbidden" in fault else {"min_size": 2, "max_size": 3} if "three" in fault else {}
+    connected = faults in (CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS)
+    if not connected:
+        graph, kept = exact.graph(5)
+        prior = ss.PitmanYor(0.8, 0.4, **limits)
+        return ss.Model(graph, model_cases.likelihoods(5)["histogram"], prior, exact.MIXED[kept])
+    graph, kept = exact.graph(6)
+    beta = exact.MIXED[kept]
+    if faults is CONNECTED_SWEEP_FAULTS:  # a cycle, in which ways around are long
+        graph, beta = ss.SiteGraph(6, exact.EDGES[:6]), exact.POSITIVE[:6]
+    prior, likelihood = ss.DirichletProcess(0.8, **limits), model_cases.likelihoods(6)["histogram"]
+    if "border" in fault:
+        prior, beta = ss.TabulatedPrior(lambda k: 0.0 if k == 2 else -math.inf, lambda m: 0.3 * m), 3 * beta
+    if "three" in fault:
+        prior, likelihood = ss.TabulatedPrior(lambda k: 0.0, lambda m: 0.0, **limits), ss.Flat()
+    if "reverse" in fault:  # where there is evidence, proposals follow it closely
+        likelihood, beta = ss.Flat(), 0.0
+    return ss.Model(graph, likelihood, prior, beta, connected=True)
+
+
+def p_value(iterate, faults, fault):
     """Of one iteration that uses what the faults are in."""
-    graph, kept = exact.graph(5)
-    prior = ss.PitmanYor(0.8, 0.4, **limits)
-    model = ss.Model(graph, model_cases.likelihoods(5)["histogram"], prior, exact.MIXED[kept])
-    lam = 3.0 if faults in (SWEEP_FAULTS, LOCAL_FAULTS) else "none"
+    sweeping = faults in (SWEEP_FAULTS, LOCAL_FAULTS, CONNECTED_SWEEP_FAULTS)
     attempts = {"splits": 12 * (faults is SPLIT_FAULTS), "regroups": 6 * (faults is REGROUP_FAULTS)}
-    attempts["local"] = float(faults is LOCAL_FAULTS)
+    attempts |= {"growths": 24 * (faults is GROWTH_FAULTS), "local": float(faults is LOCAL_FAULTS)}
+    lam, n_draws = (1.0, 2_000) if faults is CONNECTED_SWEEP_FAULTS else (3.0, 600) if sweeping else ("none", 4_000)
     try:
-        return exact.iterated(
-            model, lam, N_DRAWS[faults in (SWEEP_FAULTS, LOCAL_FAULTS)], counters, **attempts, iterate=iterate
-        )[0]
-    except IndexError:  # a fault may read outside the tables
+        return exact.iterated(model_for(faults, fault), lam, n_draws, 6, **attempts, iterate=iterate)[0]
+    except (IndexError, ValueError):  # a fault may read outside the tables, or take the logarithm of 0
         return 0.0
 
 
-ALL = [SWEEP_FAULTS, LOCAL_FAULTS, SPLIT_FAULTS, REGROUP_FAULTS]
+ALL = [SWEEP_FAULTS, LOCAL_FAULTS, SPLIT_FAULTS, REGROUP_FAULTS, CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS]
 
 
 def tried(number):
@@ -99,16 +163,20 @@ def tried(number):
 
 @pytest.mark.parametrize(("faults", "fault"), tried(effort(1, None)))
 def test_the_fault_is_caught(faults, fault):
-    limits = {"min_size": 2} if "forbidden" in fault else {}
-    assert p_value(interpreted(replaced(SOURCE, *faults[fault])), faults, 6, limits) < 1e-6
+    assert p_value(interpreted(replaced(SOURCE, *faults[fault])), faults, fault) < 1e-6
 
 
-@pytest.mark.parametrize("local", [0.0, 0.8])
-def test_compiled_equals_interpreted(local):
+@pytest.mark.parametrize(
+    "how",
+    [{"splits": 3, "regroups": 3}, {"splits": 3, "regroups": 3, "local": 0.8}, {"growths": 6}],
+    ids=["anywhere", "touching", "connected"],
+)
+def test_compiled_equals_interpreted(how):
     """So that a fault is one of the compiled code, too. Every draw is the same, with all moves at once."""
     graph, kept = exact.graph(5)
-    model = ss.Model(graph, model_cases.likelihoods(5)["product"], ss.PitmanYor(0.8, 0.4), exact.MIXED[kept])
-    how = {"splits": 3, "regroups": 3, "local": local}
+    connected = "growths" in how
+    likelihood, prior = model_cases.likelihoods(5)["product"], ss.PitmanYor(0.8, 0.4)
+    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, power=0.7 if connected else 1.0)
     plain, compiled = (
         exact.iterated(model, 3.0, 400, 8, **how, iterate=iterate)[1]
         for iterate in (interpreted(SOURCE), exact.compiled_iterate_each)

@@ -11,6 +11,7 @@ from spinseg.model.posterior import Model
 
 PAPER_LAM = 10.0
 MIXED_LAMS = (0.0, 1.0, 3.0, 10.0, 20.0)
+CONNECTED_LAMS = (0.25, 0.5, 1.0, 2.0, 4.0)  # where clusters must be connected
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,13 @@ def check_lam(lam: Lam, n_edges: int | None = None) -> None:
 def bond_strengths(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(strength, lams): a sweep draws lambda from `lams` and bonds an edge with probability 1 - exp(-lambda strength).
 
-    strength = max(beta, 0) * delta / lambda: a negative coupling never bonds.
+    strength = power * max(beta, 0) * delta / lambda: a negative coupling never bonds.
     """
     check_lam(lam, model.graph.n_edges)
-    attraction = np.maximum(model.beta, 0.0)
+    attraction = np.maximum(model.power * model.beta, 0.0)
     if lam is None:
-        return attraction, np.array([PAPER_LAM] if moves == "gsw" else MIXED_LAMS)
+        mixed = CONNECTED_LAMS if model.connected else MIXED_LAMS
+        return attraction, np.array([PAPER_LAM] if moves == "gsw" else mixed)
     if isinstance(lam, DataDriven):
         return attraction * np.exp(-lam.tau * model.likelihood.distances(model.graph.edges, lam.distance)), np.array(
             [float(lam.lam)]

@@ -12,20 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._compiled import entry
-from spinseg.inference.kernels import iterations, regroup, split_merge, sweep
-from spinseg.inference.kernels.state import N_CLUSTERS, State
+from spinseg.inference.kernels import growth, iterations, regroup, split_merge, sweep
+from spinseg.inference.kernels.state import ANYWHERE, N_CLUSTERS, REACH, State
 
 LogG = Callable[[NDArray[np.int64]], float]
 
-MODULES = (sweep, split_merge, regroup, iterations)
+MODULES = (sweep, split_merge, regroup, growth, iterations)
 STEPS = (
     *(sweep.begin_sweep, sweep.weigh_destinations, sweep.choose, sweep.move, iterations.record_iteration),
     *(split_merge.propose_split, split_merge.finish_split, split_merge.propose_merge, split_merge.finish_merge),
     *(split_merge.log_q_reverse_split, regroup.propose_regroup, regroup.finish_regroup, regroup.log_q_reverse_regroup),
+    *(sweep.leaves_connected, growth.draw_seeds, growth.plan_regrowth, growth.propose_union, growth.is_regrown),
+    *(growth.finish_union, growth.propose_regrowth, growth.finish_regrowth),
 )
 LOOPS = (
     *(sweep.sweep, split_merge.split_or_merge, split_merge.split_merge, regroup.regroup),
-    iterations.run_iterations,
+    *(growth.regrow, growth.grow, iterations.run_iterations),
 )
 ENTRIES = {step.__name__: entry(step) for step in STEPS}  # compiled, and callable from the interpreter
 
@@ -51,15 +53,16 @@ class SizePrior:
     def weigh_sizes(self, state: State, c: int, old: int, n_destinations: int) -> None:
         """Add log g of the sizes after each move to its log weight; clusters of equal size are evaluated once."""
         n_members = int(state.first[c + 1] - state.first[c])
-        sizes = state.size[:n_destinations].astype(np.int64)
+        sizes = state.size[: state.counters[N_CLUSTERS] + 1].astype(np.int64)
         sizes[old] -= n_members
         known: dict[int, float] = {}
         for j in range(n_destinations):
-            m = int(sizes[j])
+            slot = j if state.counters[REACH] == ANYWHERE else int(state.touched[j])
+            m = int(sizes[slot])
             if m not in known:
-                sizes[j] += n_members
+                sizes[slot] += n_members
                 known[m] = self.log_g(sizes[sizes > 0])
-                sizes[j] -= n_members
+                sizes[slot] -= n_members
             state.log_weight[j] += known[m]
 
     def change_of_split(self, state: State, slot: int) -> float:
@@ -71,11 +74,11 @@ class SizePrior:
         """One new cluster in place of those in slots a and b."""
         return self._change(state, [a, b], state.size[a] + state.size[b])
 
-    def change_of_regroup(self, state: State, anchors: tuple[int, ...], n_old: int) -> float:
-        """Three new clusters in place of two, or two in place of three."""
+    def change_of_regroup(self, state: State, anchors: tuple[int, ...], n_old: int, n_new: int) -> float:
+        """The clusters that were proposed in place of those of the first anchors."""
         k = int(state.counters[N_CLUSTERS])
         old = [int(state.slot_of[state.label[anchor]]) for anchor in anchors[:n_old]]
-        return self._change(state, old, state.size[k : k + 5 - n_old])
+        return self._change(state, old, state.size[k : k + n_new])
 
     def _change(self, state: State, old: list[int], new: Any) -> float:
         """Change of log g when the clusters in slots `old` are replaced by clusters of sizes `new`."""

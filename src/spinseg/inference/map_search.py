@@ -139,6 +139,9 @@ class Annealing:
         """A chain that records only its best partition."""
         record = Record(*(array[0] for array in new_records(1, sweeps, 0, labels.size)))
         plan = Plan(np.array(lams), splits, regroups, 1 / temperature, sweeps, 1)
+        if self.model.connected:
+            growths = splits + regroups
+            plan = plan._replace(splits=0, regroups=0, connected=True, growths=growths, growth_limit=labels.size)
         value = self.model.log_posterior(labels)
         return Chain(self.model, self.target, plan, labels, value, record, self.rng)
 
@@ -171,7 +174,7 @@ class Annealing:
                     return labels, value
                 self.polishing.advance(sweeps)
                 labels = self.polishing.record.best.copy()
-            merged = greedy_labels(self.target, labels)
+            merged = greedy_labels(self.target, labels, self.model.connected)
             value = self.model.log_posterior(labels)
             if self.model.log_posterior(merged) > value:
                 labels, value = merged, self.model.log_posterior(merged)

@@ -8,11 +8,23 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from spinseg.inference.kernels.clusters import rebuild
-from spinseg.inference.kernels.state import COUNTED_MOVES, FAMILIES, LOG_POSTERIOR, N_CLUSTERS, Record, State, Target
+from spinseg.inference.kernels.growth import seed_weight
+from spinseg.inference.kernels.state import (
+    COUNTED_MOVES,
+    FAMILIES,
+    LOG_POSTERIOR,
+    N_CLUSTERS,
+    N_COUNTERS,
+    Record,
+    State,
+    Target,
+)
+from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm
 from spinseg.model.posterior import Model
 from spinseg.model.special import log_rising
 
+MAX_LOG_DELAY = 300.0  # beyond which couplings no longer matter to the order in which sites are reached
 MAX_TABLE = 2**25  # entries of all tables of lgamma together, 256 MB; bins beyond that are evaluated directly
 
 
@@ -48,12 +60,14 @@ def pack(
     graph, n_sites = model.graph, model.graph.n_sites
     before = np.bincount(graph.edges.max(axis=1), minlength=n_sites)
     terms = model.likelihood.terms()
-    histograms = _pack_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, max_table)
-    blocks = _pack_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites)
+    histograms = _pack_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, model.power, max_table)
+    blocks = _pack_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites, model.power)
     nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
     log_v, log_w = model.tables or (nothing, nothing)
-    beta = model.beta[graph.edge_of]
-    same = np.array_equal(strength, model.beta)  # of large graphs these arrays are the most
+    coupling = model.power * model.beta
+    beta = coupling[graph.edge_of]
+    same = np.array_equal(strength, coupling)  # of large graphs these arrays are the most
+    delay, seed_weights = _growth(graph, beta) if model.connected else (np.empty(0), np.empty(0))
     return Target(
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
@@ -66,7 +80,16 @@ def pack(
         log_w=np.ascontiguousarray(log_w, dtype=np.float64),
         proposal_log_w=_interpolated(np.ascontiguousarray(log_w, dtype=np.float64)),
         similar=np.empty((n_sites, 0), np.uint32) if similar is None else similar,
+        delay=delay,
+        seed_weight=seed_weights,
     )
+
+
+def _growth(graph: SiteGraph, beta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The fields of Target that growth orders need: mean keys of half-edges, and sums of the weights of seeds."""
+    delay = np.exp(-np.clip(beta, -MAX_LOG_DELAY, MAX_LOG_DELAY))
+    sums = np.concatenate([[0.0], np.cumsum(getattr(seed_weight, "py_func", seed_weight)(delay))])
+    return delay, sums[graph.start]
 
 
 def _interpolated(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -78,13 +101,13 @@ def _interpolated(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.interp(sizes, sizes[finite], log_w[finite])
 
 
-def _pack_histograms(terms: list[HistogramTerm], n_sites: int, max_table: int) -> Histograms:
+def _pack_histograms(terms: list[HistogramTerm], n_sites: int, power: float, max_table: int) -> Histograms:
     """All histogram terms side by side, with the tables of as many bins as fit, small ones first."""
     counts = sparse.csr_array((n_sites, 0), dtype=np.int32)
     bin_prior = np.empty((0, 4))
     if terms:
         counts = sparse.hstack([term.counts for term in terms], format="csr")
-        parts = [[t.prior, np.full(t.prior.size, t.weight), t.sign, gammaln(t.prior)] for t in terms]
+        parts = [[t.prior, np.full(t.prior.size, t.weight), power * t.sign, gammaln(t.prior)] for t in terms]
         bin_prior = np.hstack(parts).T.copy()
     counts.sum_duplicates()
     counts.eliminate_zeros()  # an entry of the sampler is a count of at least 1
@@ -110,16 +133,16 @@ def _pack_histograms(terms: list[HistogramTerm], n_sites: int, max_table: int) -
     )
 
 
-def _pack_blocks(terms: list[DenseTerm], n_sites: int) -> Blocks:
+def _pack_blocks(terms: list[DenseTerm], n_sites: int, power: float) -> Blocks:
     """All dense terms side by side."""
-    rows, statistic, parameter = [], 0, 0
+    rows, statistic, parameter = [], 0, 1
     for term in terms:
         rows.append((FAMILIES.index(term.family), term.channels, statistic, parameter))
         statistic += term.statistics.shape[1]
         parameter += term.parameters.size
     return Blocks(
         block=np.array(rows, dtype=np.int64).reshape(-1, 4),
-        parameter=np.concatenate([np.empty(0), *(term.parameters for term in terms)]),
+        parameter=np.concatenate([[power], *(term.parameters for term in terms)]),
         statistic=np.ascontiguousarray(np.hstack([np.empty((n_sites, 0)), *(term.statistics for term in terms)])),
     )
 
@@ -129,6 +152,7 @@ def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -
     n_sites, n_bins, n_statistics = labels.size, target.bin_prior.shape[0], target.statistic.shape[1]
     k = int(labels.max()) + 1
     widest = int(target.block[:, 1].max(initial=0))
+    n_grown = n_sites if target.seed_weight.size else 0
     state = State(
         label=labels.astype(np.uint32),
         **_cluster_tables(n_bins, n_statistics, _capacity(k)),
@@ -141,7 +165,12 @@ def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -
         pool_total=np.zeros(n_statistics),
         joined=np.zeros(n_statistics),
         work=np.zeros(widest * (widest + 1) // 2),
-        counters=np.zeros(7, np.int64),
+        sides=np.zeros((3, 4)),
+        key=np.zeros(n_grown),
+        queue=np.zeros(n_grown, np.uint32),
+        place=np.zeros(n_grown, np.uint32),
+        pending=np.zeros(n_grown, np.uint32),
+        counters=np.zeros(N_COUNTERS, np.int64),
         scalars=np.zeros(2),
     )
     state.counters[N_CLUSTERS] = k

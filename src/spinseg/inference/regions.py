@@ -3,7 +3,6 @@
 import heapq
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
@@ -21,10 +20,7 @@ def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:
     array([0, 1, 2], dtype=int32)
     """
     z = _validation.labels("labels", labels, graph.n_sites)
-    inner = graph.edges[z[graph.edges[:, 0]] == z[graph.edges[:, 1]]]
-    shape = (graph.n_sites, graph.n_sites)
-    joined = sparse.coo_array((np.ones(len(inner), np.int8), (inner[:, 0], inner[:, 1])), shape=shape)
-    return _validation.labels("labels", sparse.csgraph.connected_components(joined, directed=False)[1], graph.n_sites)
+    return _validation.labels("labels", graph.pieces(z), graph.n_sites)
 
 
 def absorb_small_regions(

@@ -25,6 +25,9 @@ from spinseg.model.priors import ExchangeablePrior
 
 MOVES = ("auto", "gsw")
 ATTEMPTS = {"auto": (10, 3), "gsw": (0, 0)}  # to split or merge, and to regroup, after each sweep
+# Where clusters must be connected: attempts to split, merge, redraw or regroup them after each sweep, at least so many,
+# and one more for so many sites; and how many sites their clusters may have where there are many, in all but one.
+MIN_GROWTHS, SITES_PER_GROWTH, GROWTH_LIMIT = 4, 80, 1_000
 # An attempt takes time proportional to the number of sites, and one that reallocates thousands is rarely accepted.
 MANY_SITES = 20_000
 ATTEMPTS_OF_MANY = {"auto": (1, 0), "gsw": (0, 0)}
@@ -75,7 +78,7 @@ class Sampling:
         plan = _plan(model, moves, lams, burn_in, thin)
         target = pack(model, strength, similar_sites(model) if plan.regroups else None)
         settings = {
-            "plan": [lams.tolist(), *plan[1:-1], plan.global_lams.tolist()],
+            "plan": [np.asarray(part).tolist() for part in plan],
             "temperatures": replicas,
             "concentration_prior": gamma,
             "chains": chains,
@@ -147,12 +150,18 @@ def _bonds(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDA
 
 def _plan(model: Model, moves: str, lams: NDArray[np.float64], burn_in: int, thin: int) -> Plan:
     """The moves of one iteration, fewer for many sites."""
-    many = model.graph.n_sites > MANY_SITES
-    attempts, local = (ATTEMPTS_OF_MANY[moves], LOCAL_OF_MANY[moves]) if many else (ATTEMPTS[moves], 0.0)
-    if model.tables is None:  # a local sweep weighs cluster sizes by tables
-        local = 0.0
+    n_sites, local = model.graph.n_sites, 0.0
+    many = n_sites > MANY_SITES
+    splits, regroups, growths, limit = *ATTEMPTS[moves], 0, n_sites
+    if model.connected:
+        splits, regroups = 0, 0
+        growths = MIN_GROWTHS + n_sites // SITES_PER_GROWTH if moves == "auto" and model.graph.n_edges else 0
+        limit = GROWTH_LIMIT if many else n_sites
+    elif many:
+        splits, regroups = ATTEMPTS_OF_MANY[moves]
+        local = LOCAL_OF_MANY[moves] if model.tables is not None else 0.0  # sizes are then weighed by tables
     global_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites rarely move far, and cost most
-    return Plan(lams, *attempts, 1.0, burn_in, thin, local, global_lams)
+    return Plan(lams, splits, regroups, 1.0, burn_in, thin, local, global_lams, model.connected, growths, limit)
 
 
 def _probed(model: Model) -> list[float] | None:

@@ -6,33 +6,49 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import invalid
+from spinseg.image.adjacency import RegionAdjacency
 from spinseg.inference.kernels.agglomerate import Merging, agglomerate, merge_mutual, pair_gains
 from spinseg.inference.kernels.state import Target
+from spinseg.inference.regions import absorb_small_regions
+from spinseg.model.graph import SiteGraph
 from spinseg.model.posterior import Model
 
 STARTS = ("one", "singletons", "greedy")
 MAX_PAIRWISE_CLUSTERS = 10_000  # merged one pair at a time, which takes time that grows with their square
+MAX_BLOCK_SIZES, N_TREES = 40, 3  # that are tried for a start of connected blocks, and where their trees begin
 MAX_MERGED_COUNTS = 2**27  # counts of all clusters together while merging: 512 MB
 
 
 def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.int32]:
-    """The partition at which chains start, legal under the prior.
+    """The partition at which chains start, which the posterior allows.
 
-    "one" is one cluster and "singletons" a cluster for each site where the prior allows them, else the fewest and the
-    most blocks of about equal size that it allows. "greedy" merges touching clusters, from singletons, as long as the
-    posterior gains; where that ends at sizes that the prior forbids, or would take too much memory, it is "one".
+    "one" is one cluster, or one for each component of the graph if clusters must be connected, and "singletons" a
+    cluster for each site, where the prior allows them; else the fewest and the most blocks of about equal size that are
+    allowed. "greedy" merges touching clusters, from singletons, as long as the posterior gains; where that ends at
+    sizes that the prior forbids, or would take too much memory, it is "one".
     """
     n_sites = model.graph.n_sites
     if not isinstance(init, str):
         labels = _validation.labels("init", init, n_sites)
         if model.log_prior_of_sizes(np.bincount(labels)) == -np.inf:
             invalid("init", "be a partition that the prior allows", np.sort(np.bincount(labels)))
+        if model.connected and not model.graph.is_connected(labels):
+            pieces = int(model.graph.pieces(labels).max()) + 1
+            invalid("init", "have connected clusters", f"{int(labels.max()) + 1} clusters in {pieces} pieces")
         return labels
     _validation.check_choice("init", init, (*STARTS, "labels of the sites"))
     if init == "greedy" and n_sites * target.bin_prior.shape[0] <= MAX_MERGED_COUNTS:
         labels = greedy_labels(target)
+        if model.connected and np.bincount(labels).min() < model.prior.min_size:
+            labels = _without_small(model, labels)
         if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
             return labels
+    return _connected_start(model, init) if model.connected else _equal_start(model, init)
+
+
+def _equal_start(model: Model, init: str) -> NDArray[np.int32]:
+    """The most blocks of about equal size that the prior allows for "singletons", else the fewest."""
+    n_sites = model.graph.n_sites
     fewest = 1 if model.prior.max_size is None else -(-n_sites // model.prior.max_size)
     most = n_sites // model.prior.min_size
     allowed = np.arange(fewest, most + 1)
@@ -46,10 +62,88 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
     invalid("init", "be labels: no division into equal blocks is allowed by the prior", init)
 
 
-def greedy_labels(target: Target, labels: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+def _connected_start(model: Model, init: str) -> NDArray[np.int32]:
+    """A partition into connected blocks: of the fewest sites that can be found for "singletons", else of the most."""
+    n_sites, prior = model.graph.n_sites, model.prior
+    largest = n_sites if prior.max_size is None else min(prior.max_size, n_sites)
+    sizes = np.unique(np.geomspace(prior.min_size, largest, MAX_BLOCK_SIZES).round().astype(int))
+    for size in sizes if init == "singletons" else sizes[::-1]:
+        for first in np.linspace(0, n_sites - 1, N_TREES).round().astype(int):
+            labels = _connected_blocks(model.graph, int(size), int(first), prior.min_size, largest)
+            if labels is not None and model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
+                return labels
+    invalid("init", "be labels: no division into connected blocks that the prior allows was found", init)
+
+
+def _connected_blocks(
+    graph: SiteGraph, size: int, first: int, min_size: int, max_size: int
+) -> NDArray[np.int32] | None:
+    """Connected blocks of about `size` sites, cut from spanning trees; None where one is too small or too large.
+
+    The tree of each component is that of a search in depth, from the site `first` in its own. Its branches are cut off
+    from the ends as soon as they have enough sites; what is left at the root, if too small, joins a block it touches.
+    """
+    n_sites = graph.n_sites
+    if size == 1:
+        return np.arange(n_sites, dtype=np.int32)
+    if size == n_sites and graph.component_sizes.max() <= max_size:
+        return _validation.labels("init", graph.pieces(np.zeros(n_sites, np.int32)), n_sites)
+    order, parent = _depth_first(graph, first)
+    n_left, block = np.ones(n_sites, np.int64), np.arange(n_sites)
+    is_cut = np.zeros(n_sites, bool)
+    for site in order[::-1]:
+        is_cut[site] = n_left[site] >= size or parent[site] < 0
+        if not is_cut[site]:
+            n_left[parent[site]] += n_left[site]
+    for site in order:
+        if not is_cut[site]:
+            block[site] = block[parent[site]]
+    for root in np.flatnonzero(is_cut & (n_left < min_size)).tolist():  # these are roots of trees
+        inside = np.flatnonzero(block == root)
+        near = np.concatenate([graph.neighbors[graph.start[i] : graph.start[i + 1]] for i in inside])
+        others = block[near][block[near] != root]
+        block[inside] = others[0] if others.size else root
+    labels = _validation.labels("init", block, n_sites)
+    sizes = np.bincount(labels)
+    return labels if min_size <= sizes.min() and sizes.max() <= max_size else None
+
+
+def _depth_first(graph: SiteGraph, first: int) -> tuple[list[int], list[int]]:
+    """All sites in the order of searches in depth, the first from `first`, and the parent of each, -1 for a root."""
+    start, neighbors = graph.start.tolist(), graph.neighbors.tolist()
+    parent, order, at = [-2] * graph.n_sites, [], start[:-1]
+    for root in (first, *range(graph.n_sites)):
+        if parent[root] > -2:
+            continue
+        parent[root], path = -1, [root]
+        order.append(root)
+        while path:
+            site = path[-1]
+            while at[site] < start[site + 1] and parent[neighbors[at[site]]] > -2:
+                at[site] += 1
+            if at[site] == start[site + 1]:
+                path.pop()
+                continue
+            child = neighbors[at[site]]
+            parent[child] = site
+            order.append(child)
+            path.append(child)
+    return order, parent
+
+
+def _without_small(model: Model, labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Connected clusters of at least the prior's `min_size`: the smaller ones have joined one that they touch."""
+    graph = model.graph
+    adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
+    return absorb_small_regions(labels, adjacency, np.ones(graph.n_sites, np.int64), model.beta, model.prior.min_size)
+
+
+def greedy_labels(
+    target: Target, labels: NDArray[np.int32] | None = None, connected: bool = False
+) -> NDArray[np.int32]:
     """The partition at which greedy merging, always of the pair of clusters that gains most, ends.
 
-    From singletons only clusters that touch are merged; from `labels` any two are. With more sites than
+    From singletons only clusters that touch are merged; from `labels` any two, unless `connected`. With more sites than
     MAX_PAIRWISE_CLUSTERS, all pairs that are the best for both of their clusters merge at once, round by round, until
     that many clusters are left. Forbidden sizes weigh as the allowed ones around them while merging.
     """
@@ -58,7 +152,7 @@ def greedy_labels(target: Target, labels: NDArray[np.int32] | None = None) -> ND
     if n_sites > MAX_PAIRWISE_CLUSTERS and labels is None:
         unit = _merged_in_rounds(target)
     pairs, coupling = _touching_pairs(target, unit)
-    if labels is not None:
+    if labels is not None and not connected:
         n_units = int(unit.max()) + 1
         between = sparse.coo_array((coupling, (pairs[:, 0], pairs[:, 1])), shape=(n_units, n_units)).toarray()
         pairs = np.stack(np.triu_indices(n_units, 1), axis=1)

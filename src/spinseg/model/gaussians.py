@@ -87,7 +87,9 @@ class DiagonalGaussian(Likelihood):
 
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """N, sum x, sum x^2."""
-        parameters = np.concatenate([[self.kappa, self.shape], self.rate])
+        constant = self.rate.size * (0.5 * math.log(self.kappa) - math.lgamma(self.shape))
+        constant += self.shape * np.log(self.rate).sum()
+        parameters = np.concatenate([[self.kappa, self.shape, constant], self.rate])
         return [DenseTerm("diagonal_gaussian", self.rate.size, self.statistics, parameters)]
 
     def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
@@ -163,8 +165,10 @@ class Gaussian(Likelihood):
         x = np.linalg.solve(factor, self.values.T).T
         lower = np.tril_indices(x.shape[1])
         weighted = self.weights[:, None] * np.hstack([np.ones((len(x), 1)), x, x[:, lower[0]] * x[:, lower[1]]])
-        parameters = np.array([self.kappa, self.dof, 2 * np.log(np.diag(factor)).sum()])
-        return [DenseTerm("gaussian", x.shape[1], weighted, parameters)]
+        d = x.shape[1]
+        constant = 0.5 * d * math.log(self.kappa) - sum(math.lgamma(0.5 * (self.dof - i)) for i in range(d))
+        parameters = np.array([self.kappa, self.dof, 2 * np.log(np.diag(factor)).sum(), constant])
+        return [DenseTerm("gaussian", d, weighted, parameters)]
 
     def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
         """Euclidean distance of the values."""

@@ -55,6 +55,22 @@ class SiteGraph:
         """Number of edges."""
         return len(self.edges)
 
+    @property
+    def component_sizes(self) -> NDArray[np.int64]:
+        """The number of sites of each connected component of the graph."""
+        return np.bincount(self.pieces(np.zeros(self.n_sites, np.int32)))
+
+    def pieces(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The connected piece of a cluster that each site lies in."""
+        inner = self.edges[labels[self.edges[:, 0]] == labels[self.edges[:, 1]]]
+        shape = (self.n_sites, self.n_sites)
+        joined = sparse.coo_array((np.ones(len(inner), np.int8), (inner[:, 0], inner[:, 1])), shape=shape)
+        return sparse.csgraph.connected_components(joined, directed=False)[1]
+
+    def is_connected(self, labels: NDArray[np.int32]) -> bool:
+        """Whether each cluster, of labels 0..k-1, is connected."""
+        return int(self.pieces(labels).max()) == int(labels.max())
+
 
 def _checked_edges(edges: ArrayLike, n_sites: int) -> NDArray[np.int32]:
     """`edges` as (E, 2) int32, refused where they are not pairs of different sites."""

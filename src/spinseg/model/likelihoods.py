@@ -242,7 +242,9 @@ class PoissonGamma(Likelihood):
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """The exposure and the sums of the counts."""
         statistics = np.hstack([self.exposure[:, None], self.counts])
-        return [DenseTerm("poisson_gamma", self.rate.size, statistics, np.concatenate([self.shape, self.rate]))]
+        constant = (self.shape * np.log(self.rate) - gammaln(self.shape)).sum()
+        parameters = np.concatenate([[constant], self.shape, self.rate])
+        return [DenseTerm("poisson_gamma", self.rate.size, statistics, parameters)]
 
     def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
         """Euclidean distance of the counts per unit of exposure."""

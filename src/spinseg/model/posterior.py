@@ -13,8 +13,8 @@ from spinseg.model.priors import ExchangeablePrior, PartitionPrior, Table
 class Model:
     """A posterior over partitions of the sites of a graph.
 
-    log P(partition | y) = sum_j log p(y_Aj) + sum over edges of beta_ij [z_i = z_j] + log g(m_1..m_k) + const
-    (the paper's posterior: marginal likelihood times Potts part times exchangeable part).
+    log P(partition | y) = power (sum_j log p(y_Aj) + sum over edges of beta_ij [z_i = z_j]) + log g(m_1..m_k) + const
+    With power 1 it is the paper's posterior: marginal likelihood times Potts part times exchangeable part.
 
     Parameters
     ----------
@@ -23,6 +23,11 @@ class Model:
     prior : PartitionPrior
     beta : float or (n_edges,) array
         Couplings. A negative one is evidence that its two sites belong apart.
+    connected : bool
+        Whether only partitions count all of whose clusters are connected in the graph. A cluster is then a region.
+    power : float
+        The weight of likelihood and couplings against the prior. Below 1 it makes up for evidence that is counted more
+        than once, such as that of neighboring edges which see the same pixels.
 
     Attributes
     ----------
@@ -38,7 +43,16 @@ class Model:
     -0.673
     """
 
-    def __init__(self, graph: SiteGraph, likelihood: Likelihood, prior: PartitionPrior, beta: ArrayLike = 0.0) -> None:
+    def __init__(
+        self,
+        graph: SiteGraph,
+        likelihood: Likelihood,
+        prior: PartitionPrior,
+        beta: ArrayLike = 0.0,
+        *,
+        connected: bool = False,
+        power: float = 1.0,
+    ) -> None:
         for name, value, kind in (
             ("graph", graph, SiteGraph),
             ("likelihood", likelihood, Likelihood),
@@ -50,23 +64,28 @@ class Model:
             invalid("likelihood", f"have the graph's {graph.n_sites} sites", likelihood.n_sites)
         self.graph, self.likelihood, self.prior = graph, likelihood, prior
         self.beta: NDArray[np.float64] = _validation.per_item("beta", beta, graph.n_edges)
-        _check_sizes(prior, graph.n_sites)
+        if not isinstance(connected, (bool, np.bool_)):
+            invalid("connected", "be True or False", connected)
+        self.connected = bool(connected)
+        self.power = _validation.check_real("power", power, above=0)
+        parts = graph.component_sizes if self.connected else np.array([graph.n_sites])
+        _check_sizes(prior, parts, graph.n_sites)
         self.tables: tuple[Table, Table] | None = None
         if not isinstance(prior, ExchangeablePrior):
             self.tables = prior.tables(graph.n_sites)
-            _check_possible(prior, self.tables[0], graph.n_sites)
+            _check_possible(prior, self.tables[0], parts, graph.n_sites)
 
     def log_posterior(self, labels: ArrayLike) -> float:
-        """Unnormalised log posterior of the partition with equal labels together; -inf where the prior forbids it."""
+        """Unnormalised log posterior of the partition with equal labels together; -inf where it is not allowed."""
         z = _validation.labels("labels", labels, self.graph.n_sites)
         log_g = self.log_prior_of_sizes(np.bincount(z))
-        if log_g == -np.inf:
-            return log_g
+        if log_g == -np.inf or (self.connected and not self.graph.is_connected(z)):
+            return -np.inf
         order = np.argsort(z, kind="stable")
         clusters = np.split(order, np.cumsum(np.bincount(z))[:-1])
         agree = z[self.graph.edges[:, 0]] == z[self.graph.edges[:, 1]]
         log_likelihood = sum(self.likelihood.log_marginal(sites) for sites in clusters)
-        return float(log_likelihood + self.beta[agree].sum() + log_g)
+        return float(self.power * (log_likelihood + self.beta[agree].sum()) + log_g)
 
     def log_prior_of_sizes(self, sizes: NDArray[np.int64]) -> float:
         """log g of cluster sizes that add up to n_sites."""
@@ -76,23 +95,28 @@ class Model:
         return float(log_v[sizes.size] + log_w[sizes].sum())
 
 
-def _check_sizes(prior: PartitionPrior, n_sites: int) -> None:
-    """Refuse size limits that no partition of n_sites sites can meet."""
-    if prior.min_size > n_sites:
-        invalid("min_size", f"be at most n_sites, {n_sites}", prior.min_size)
-    if prior.max_size is not None and -(-n_sites // prior.max_size) > n_sites // prior.min_size:
-        limits = f"min_size {prior.min_size} to max_size {prior.max_size}"
-        invalid("n_sites", f"be a sum of cluster sizes from {limits}", n_sites)
+def _check_sizes(prior: PartitionPrior, parts: NDArray[np.int64], n_sites: int) -> None:
+    """Refuse size limits that no partition can meet: of the sites or, where clusters are connected, of a component."""
+    smallest = int(parts.min())
+    if prior.min_size > smallest:
+        of_part = f"the sites of the smallest component of the graph, {smallest}, where clusters are connected"
+        invalid("min_size", f"be at most {of_part if parts.size > 1 else f'n_sites, {n_sites}'}", prior.min_size)
+    if prior.max_size is not None:
+        impossible = parts[-(-parts // prior.max_size) > parts // prior.min_size]
+        if impossible.size:
+            name = "n_sites" if parts.size == 1 else "the size of each component of the graph"
+            limits = f"min_size {prior.min_size} to max_size {prior.max_size}"
+            invalid(name, f"be a sum of cluster sizes from {limits}", impossible[0])
 
 
-def _check_possible(prior: PartitionPrior, log_v: Table, n_sites: int) -> None:
+def _check_possible(prior: PartitionPrior, log_v: Table, parts: NDArray[np.int64], n_sites: int) -> None:
     """Refuse a prior whose numbers of clusters and size limits leave no partition."""
-    fewest = 1 if prior.max_size is None else -(-n_sites // prior.max_size)
-    most = n_sites // prior.min_size
+    fewest = parts.size if prior.max_size is None else int((-(-parts // prior.max_size)).sum())
+    most = int((parts // prior.min_size).sum())
     allowed = np.flatnonzero(log_v[1:] > -np.inf) + 1
     if not ((allowed >= fewest) & (allowed <= most)).any():
         n_labels = getattr(prior, "n_labels", None)
-        if n_labels is not None and prior.max_size is not None:
+        if n_labels is not None and prior.max_size is not None and n_labels * prior.max_size < n_sites:
             invalid(
                 "max_size",
                 f"satisfy max_size * n_labels >= n_sites, {n_labels} labels, {n_sites} sites",

@@ -34,9 +34,9 @@ def pool(target, state, group):
 
 
 @internal
-def update_slot(target, state, slot, n_members, n_bins, sign):
-    """Add the pooled sites to the statistics of `slot` (sign 1), or remove them (sign -1)."""
-    table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
+def add_pooled(target, state, slot, n_members, n_bins, sign):
+    """As `update_slot`, but for the log marginal of the blocks."""
+    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     size, counts, value, total, pool_total = state.size, state.counts, state.value, state.total, state.pool_total
     pool_bin, pool_count = state.pool_bin, state.pool_count
     size[slot] += sign * n_members
@@ -44,10 +44,16 @@ def update_slot(target, state, slot, n_members, n_bins, sign):
         d = pool_bin[t]
         counts[d, slot] += sign * pool_count[t]
         value[d, slot] = bin_value(table, table_start, bin_prior, d, counts[d, slot])
-    if block.shape[0] > 0:
-        for s in range(pool_total.size):  # an emptied cluster keeps no rounding error
-            total[slot, s] = total[slot, s] + sign * pool_total[s] if size[slot] > 0 else 0.0
-        state.dense_value[slot] = dense_log_marginal(block, target.parameter, total[slot], state.work)
+    for s in range(pool_total.size):  # an emptied cluster keeps no rounding error
+        total[slot, s] = total[slot, s] + sign * pool_total[s] if size[slot] > 0 else 0.0
+
+
+@internal
+def update_slot(target, state, slot, n_members, n_bins, sign):
+    """Add the pooled sites to the statistics of `slot` (sign 1), or remove them (sign -1)."""
+    add_pooled(target, state, slot, n_members, n_bins, sign)
+    if target.block.shape[0] > 0:
+        state.dense_value[slot] = dense_log_marginal(target.block, target.parameter, state.total[slot], state.work)
 
 
 @internal

@@ -1,10 +1,12 @@
 """A run of iterations, and what is recorded of it."""
 
 from spinseg._compiled import internal, jit
+from spinseg.inference.kernels.growth import grow
 from spinseg.inference.kernels.regroup import regroup
 from spinseg.inference.kernels.split_merge import split_merge
 from spinseg.inference.kernels.state import (
     DONE,
+    GROWTHS_LEFT,
     LOG_POSTERIOR,
     N_CLUSTERS,
     N_SPIN_CLUSTERS,
@@ -47,23 +49,27 @@ def run_iterations(target, state, record, plan, done, until, rng):
 
     Returns the status and how many are done.
 
-    An iteration is a sweep of all spin-clusters, then attempts to split or merge clusters, then to regroup them.
+    An iteration is a sweep of all spin-clusters, then attempts to split or merge clusters, then to regroup them; or,
+    where clusters must be connected, to split, merge or redraw them along a growth order.
     """
     for t in range(done, until):
         if (
             state.counters[NEXT_INDEX] == state.counters[N_SPIN_CLUSTERS]
-            and state.counters[SPLITS_LEFT] + state.counters[REGROUPS_LEFT] == 0
+            and state.counters[SPLITS_LEFT] + state.counters[REGROUPS_LEFT] + state.counters[GROWTHS_LEFT] == 0
         ):
             begin_sweep(target, state, plan, rng)
             for i in range(state.spin.size):
                 record.spin[i] = state.spin[i]
             state.counters[SPLITS_LEFT] = plan.splits
             state.counters[REGROUPS_LEFT] = plan.regroups
+            state.counters[GROWTHS_LEFT] = plan.growths
         status = sweep(target, state, plan.inv_temperature, rng)
         if status == DONE:
             status = split_merge(target, state, record.move_counts, plan.inv_temperature, rng)
         if status == DONE:
             status = regroup(target, state, record.move_counts, plan.inv_temperature, rng)
+        if status == DONE:
+            status = grow(target, state, record.move_counts, plan, rng)
         if status != DONE:
             return status, t
         record_iteration(state, record, plan, t)

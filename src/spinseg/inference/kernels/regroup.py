@@ -138,7 +138,7 @@ def regroup(target, state, move_counts, inv_temperature, rng):
         log_u = math.log(1.0 - rng.random())
         n_old, n_sites, anchors, change, log_q = propose_regroup(target, state, inv_temperature, rng)
         if n_old > 0:
-            change += change_of_regroup(state, anchors, n_old)
+            change += change_of_regroup(state, anchors, n_old, 5 - n_old)
             floor = log_u - inv_temperature * change + log_q
             accepted = floor < 0.0 and floor < log_q_reverse_regroup(
                 target, state, n_old, n_sites, anchors, floor, inv_temperature, rng

@@ -25,6 +25,6 @@ def change_of_merge(state, a, b):
 
 
 @internal
-def change_of_regroup(state, anchors, n_old):
-    """Change of log g if the clusters of the first `n_old` anchors are replaced by those that were proposed."""
+def change_of_regroup(state, anchors, n_old, n_new):
+    """Change of log g if the clusters of the first `n_old` anchors are replaced by the `n_new` that were proposed."""
     return 0.0

@@ -158,30 +158,36 @@ def finish_split(state, slot, change, accepted):
 
 
 @internal
+def change_if_merged(target, state, a, b):
+    """The change of log posterior if slots a and b merge, but for the couplings between them."""
+    log_v, log_w = target.log_v, target.log_w
+    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
+    counts, total, joined, size, k = state.counts, state.total, state.joined, state.size, state.counters[N_CLUSTERS]
+    change = -slot_log_marginal(state, a) - slot_log_marginal(state, b)
+    change += log_w[size[a] + size[b]] - log_w[size[a]] - log_w[size[b]] + log_v[k - 1] - log_v[k]
+    for d in range(counts.shape[0]):
+        change += bin_value(table, table_start, bin_prior, d, counts[d, a] + counts[d, b])
+    for s in range(joined.size):
+        joined[s] = total[a, s] + total[b, s]
+    return change + dense_log_marginal(target.block, target.parameter, joined, state.work)
+
+
+@internal
 def propose_merge(target, state, rng):
     """Pick two clusters; returns their slots, the change of log posterior if merged, and the log selection ratio."""
-    log_v, log_w, start, neighbor, beta = target.log_v, target.log_w, target.start, target.neighbor, target.beta
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
-    counts, total, joined, label, size = state.counts, state.total, state.joined, state.label, state.size
+    start, neighbor, beta, label, size = target.start, target.neighbor, target.beta, state.label, state.size
     k = state.counters[N_CLUSTERS]
     if k < 2:
         return -1, -1, 0.0, 0.0
     a, b = int(rng.random() * k), int(rng.random() * (k - 1))
     b += b >= a
-    m_a, m_b = size[a], size[b]
-    change = -slot_log_marginal(state, a) - slot_log_marginal(state, b)
-    change += log_w[m_a + m_b] - log_w[m_a] - log_w[m_b] + log_v[k - 1] - log_v[k]
-    for d in range(counts.shape[0]):
-        change += bin_value(table, table_start, bin_prior, d, counts[d, a] + counts[d, b])
-    for s in range(joined.size):
-        joined[s] = total[a, s] + total[b, s]
-    change += dense_log_marginal(target.block, target.parameter, joined, state.work)
+    change = change_if_merged(target, state, a, b)
     label_a, label_b = state.id_of[a], state.id_of[b]
     for u in range(label.size):
         if label[u] == label_a:
             for h in range(start[u], start[u + 1]):
                 change += beta[h] * (label[neighbor[h]] == label_b)
-    return a, b, change, log_selection(k - 1, m_a, m_b)
+    return a, b, change, log_selection(k - 1, size[a], size[b])
 
 
 @internal
@@ -204,14 +210,10 @@ def log_q_reverse_split(target, state, a, b, floor, inv_temperature, rng):
 
 
 @internal
-def finish_merge(target, state, a, b, change):
-    """Put the sites of slot b into slot a."""
+def merge_slots(target, state, a, b, change):
+    """Add the statistics of slot b, whose sites have the label of slot a already, to those of slot a."""
     table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
-    counts, value, total, label = state.counts, state.value, state.total, state.label
-    label_a, label_b = state.id_of[a], state.id_of[b]
-    for i in range(label.size):
-        if label[i] == label_b:
-            label[i] = label_a
+    counts, value, total = state.counts, state.value, state.total
     state.size[a] += state.size[b]
     for d in range(counts.shape[0]):
         counts[d, a] += counts[d, b]
@@ -222,6 +224,16 @@ def finish_merge(target, state, a, b, change):
     state.scalars[LOG_POSTERIOR] += change
     clear_slot(state, b)
     drop_slot(state, b)
+
+
+@internal
+def finish_merge(target, state, a, b, change):
+    """Put the sites of slot b into slot a."""
+    label, label_a, label_b = state.label, state.id_of[a], state.id_of[b]
+    for i in range(label.size):
+        if label[i] == label_b:
+            label[i] = label_a
+    merge_slots(target, state, a, b, change)
 
 
 @inlined

@@ -20,16 +20,24 @@ FAMILIES = ("diagonal_gaussian", "gaussian", "poisson_gamma")
 DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
 
 # Entries of State.counters and State.scalars.
-N_CLUSTERS, N_SPIN_CLUSTERS, NEXT_INDEX, SPLITS_LEFT, REGROUPS_LEFT, STOP, IS_LOCAL = range(7)
+N_CLUSTERS, N_SPIN_CLUSTERS, NEXT_INDEX, SPLITS_LEFT, REGROUPS_LEFT, GROWTHS_LEFT, STOP, REACH = range(8)
+N_COUNTERS = 8
 LOG_POSTERIOR, LAM = range(2)
 
+# Columns of State.sides.
+COUPLING, LOG_WEIGHT, DENSE_AFTER, IS_STALE = range(4)
+
+# State.counters[REACH], where a spin-cluster may go in the present sweep: to any cluster; to one that it touches; or to
+# one that it touches if what it leaves stays connected. It may found a cluster in each case.
+ANYWHERE, TOUCHING, CONNECTED = range(3)
+
 # Rows and columns of Record.move_counts. It stays with a chain when parallel tempering exchanges states.
-COUNTED_MOVES = ("split", "merge", "regroup")
-SPLIT, MERGE, REGROUP = range(len(COUNTED_MOVES))
+COUNTED_MOVES = ("split", "merge", "regroup", "redraw")
+SPLIT, MERGE, REGROUP, REDRAW = range(len(COUNTED_MOVES))
 PROPOSED, ACCEPTED = range(2)
 
 # Typed constants to pass as arguments: a literal has a type of its own in Numba, and would compile a second signature.
-NONE, TWO = np.int64(0), np.int64(2)
+NONE, ONE, TWO = np.int64(0), np.int64(1), np.int64(2)
 FREE, FORCED = np.int64(0), np.int64(1)
 
 # Status of a sweep or a run: finished; no empty slot is left, so enlarge the tables and call again; stopped by request.
@@ -42,21 +50,24 @@ class Target(Bundle):
     start: np.ndarray  # (n + 1,) uint64; the half-edges of site i are start[i]..start[i+1]
     upper: np.ndarray  # (n,) uint64; those to sites after i are upper[i]..start[i+1]
     neighbor: np.ndarray  # (half-edges,) uint32
-    beta: np.ndarray  # (half-edges,) float64
+    beta: np.ndarray  # (half-edges,) float64; power * beta of the model
     strength: np.ndarray  # (half-edges,) float64; lambda * strength = max(beta, 0) * delta of the paper
     row: np.ndarray  # (n + 1,) uint64; the histogram entries of site i are row[i]..row[i+1]
     bin: np.ndarray  # (entries,) uint32
     bin_count: np.ndarray  # (entries,) int32
-    table: np.ndarray  # float64; for each bin sign * (lgamma(pi + s c) - lgamma(pi)), c = 0, 1, ..
+    table: np.ndarray  # float64; for each bin power * sign * (lgamma(pi + s c) - lgamma(pi)), c = 0, 1, ..
     table_start: np.ndarray  # (D,) int64; where the table of a bin starts, -1 where it has none
-    bin_prior: np.ndarray  # (D, 4) float64; pi, s, sign, lgamma(pi)
+    bin_prior: np.ndarray  # (D, 4) float64; pi, s, power * sign, lgamma(pi)
     block: np.ndarray  # (B, 4) int64; family, channels, first statistic, first parameter
-    parameter: np.ndarray  # float64
+    parameter: np.ndarray  # float64; the power, then the parameters of the blocks
     statistic: np.ndarray  # (n, S) float64
     log_v: np.ndarray  # (n + 1,) float64
     log_w: np.ndarray  # (n + 1,) float64
     proposal_log_w: np.ndarray  # (n + 1,) float64; log_w with its -inf filled in, so that every split can be proposed
     similar: np.ndarray  # (n, any) uint32; sites that look like each one, from which anchors of regroupings are drawn
+    # The last two are empty unless clusters must be connected.
+    delay: np.ndarray  # (half-edges,) float64; exp(-beta), the mean of the key with which a site is reached by growth
+    seed_weight: np.ndarray  # (n + 1,) float64; summed weights of the half-edges of the sites before, to draw seeds
 
 
 class State(Bundle):
@@ -85,7 +96,14 @@ class State(Bundle):
     pool_total: np.ndarray  # (S,) float64; its summed statistics
     joined: np.ndarray  # (S,) float64; scratch
     work: np.ndarray  # float64; scratch, a triangle for the Cholesky factor
-    counters: np.ndarray  # (7,) int64
+    sides: np.ndarray  # (3, 4) float64; scratch of growth: for each side its coupling to the site at hand, its weight,
+    # its log marginal of the blocks with that site, and whether the one in `dense_value` is out of date
+    # The next four are empty unless clusters must be connected.
+    key: np.ndarray  # (n,) float64; the heap of sites that growth has reached: their keys
+    queue: np.ndarray  # (n,) uint32; and the sites; in a search, the sites in the order in which they were found
+    place: np.ndarray  # (n,) uint32; 1 + place in the heap; in a search 1 + the site that led here; 0 between calls
+    pending: np.ndarray  # (n,) uint32; in a search, at the root of each set, how many of its sites are to be followed
+    counters: np.ndarray  # (8,) int64
     scalars: np.ndarray  # (2,) float64
 
 
@@ -100,6 +118,9 @@ class Plan(NamedTuple):
     thin: int
     local: float = 0.0  # share of sweeps in which a spin-cluster only moves to a cluster it touches, or founds one
     global_lams: np.ndarray = np.ones(1)  # float64; lambdas of the other sweeps, where some are local
+    connected: bool = False  # whether clusters must be connected
+    growths: int = 0  # attempts to split, merge or redraw connected clusters
+    growth_limit: int = 0  # how many sites two clusters may have together in all of these attempts but the last
 
 
 class Record(NamedTuple):
@@ -111,4 +132,4 @@ class Record(NamedTuple):
     best: np.ndarray  # (n,) int32; labels numbered by first appearance
     best_log_posterior: np.ndarray  # (1,) float64
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in the last sweep begun
-    move_counts: np.ndarray  # (3, 2) int64; how many moves of each kind were proposed and accepted
+    move_counts: np.ndarray  # (4, 2) int64; how many moves of each kind were proposed and accepted

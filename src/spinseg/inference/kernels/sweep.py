@@ -6,19 +6,23 @@ import numpy as np
 
 from spinseg._compiled import internal
 from spinseg.inference.kernels.clusters import drop_slot, pool, update_slot
+from spinseg.inference.kernels.connectivity import leaves_connected
 from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.inference.kernels.size_prior import weigh_sizes
 from spinseg.inference.kernels.state import (
+    ANYWHERE,
+    CONNECTED,
     DONE,
     FULL,
-    IS_LOCAL,
     LAM,
     LOG_POSTERIOR,
     N_CLUSTERS,
     N_SPIN_CLUSTERS,
     NEXT_INDEX,
+    REACH,
     STOP,
     STOPPED,
+    TOUCHING,
 )
 
 
@@ -272,20 +276,34 @@ def choose(state, n_destinations, inv_temperature, rng):
 
 
 @internal
+def touches_another(target, state, group):
+    """Whether some site of a spin-cluster has a neighbor in another cluster than its own."""
+    start, neighbor, label = target.start, target.neighbor, state.label
+    for q in range(group.size):
+        i = group[q]
+        for h in range(start[i], start[i + 1]):
+            if label[neighbor[h]] != label[i]:
+                return True
+    return False
+
+
+@internal
 def weigh_destinations(target, state, c):
     """Weigh the destinations of spin-cluster c.
 
     Returns its slot, which destination that is, its number of occupied bins, and the number of destinations. That is 0
-    where it must stay: the rest of its cluster would have a size that the prior forbids, or a local sweep could not
-    bring it back.
+    where it must stay: the rest of its cluster would have a size that the prior forbids, a local sweep could not bring
+    it back, or it lies inside its cluster and is too small to found one.
     """
-    group = state.member[state.first[c] : state.first[c + 1]]
+    group, reach = state.member[state.first[c] : state.first[c + 1]], state.counters[REACH]
     old = state.slot_of[state.label[group[0]]]
     rest = state.size[old] - group.size
     if rest > 0 and target.log_w[rest] == -np.inf:
         return old, np.int64(old), 0, 0
+    if reach != ANYWHERE and target.log_w[group.size] == -np.inf and not touches_another(target, state, group):
+        return old, np.int64(old), 0, 0
     n_bins = pool(target, state, group)
-    if state.counters[IS_LOCAL] == 0:
+    if reach == ANYWHERE:
         return old, np.int64(old), n_bins, weigh(target, state, group, old, n_bins)
     n_destinations = weigh_touching(target, state, group, old, n_bins)
     return old, np.int64(state.rank[old]), n_bins, n_destinations
@@ -317,9 +335,9 @@ def draw_one(numbers, rng):
 def begin_sweep(target, state, plan, rng):
     """Draw whether the sweep is local, its lambda, and its bonds; list the spin-clusters."""
     counters, spin = state.counters, state.spin
-    far = plan.local > 0.0 and rng.random() >= plan.local
-    counters[IS_LOCAL] = plan.local > 0.0 and not far
-    lam = draw_one(plan.global_lams, rng) if far else draw_one(plan.lams, rng)
+    far = not plan.connected and (plan.local == 0.0 or rng.random() >= plan.local)
+    counters[REACH] = CONNECTED if plan.connected else ANYWHERE if far else TOUCHING
+    lam = draw_one(plan.global_lams, rng) if far and plan.local > 0.0 else draw_one(plan.lams, rng)
     state.scalars[LAM] = lam
     draw_bonds(target, spin, state.label, lam, rng)
     counters[N_SPIN_CLUSTERS] = list_spin_clusters(spin, state.member, state.first)
@@ -340,8 +358,9 @@ def sweep(target, state, inv_temperature, rng):
         if n_destinations > 1:
             weigh_sizes(state, c, old, n_destinations)
             there = choose(state, n_destinations, inv_temperature, rng)
-            if there != here:
-                new = there if counters[IS_LOCAL] == 0 else np.int64(state.touched[there])
+            # Whether the rest stays connected matters only now: if not, the spin-cluster stays whatever was drawn.
+            if there != here and (counters[REACH] != CONNECTED or leaves_connected(target, state, c)):
+                new = there if counters[REACH] == ANYWHERE else np.int64(state.touched[there])
                 move(target, state, c, old, new, n_bins, state.log_weight[there] - state.log_weight[here])
     counters[NEXT_INDEX] = counters[N_SPIN_CLUSTERS]
     return DONE
