@@ -20,6 +20,7 @@ STUDIES = (
     "ablation",
     "robustness",
     "mixing",
+    "connected",
     "modes",
     "min_size",
     "kills",

@@ -99,8 +99,8 @@ GROWTH_FAULTS = {
         "if third in (i, j) or c in (a, b) or a != b:",
     ),
     "seeds are drawn by the partition": (
-        "if i == j or (a == b and 0.5 <= point < 0.75):",
-        "if i == j or (a == b and 0.25 <= point < 0.75):",
+        "if i == j or (a == b and until_merge <= point < until_redraw):",
+        "if i == j or (a == b and 0.25 <= point < until_redraw):",
     ),
 }
 

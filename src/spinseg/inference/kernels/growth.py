@@ -377,21 +377,22 @@ def finish_union(target, state, a, b, change):
 
 
 @internal
-def plan_regrowth(state, seeds, point, limit):
+def plan_regrowth(state, seeds, plan, point, limit):
     """What to try with these seeds: (old, n_old, new, n_new) of `propose_regrowth`, all 0 for nothing.
 
-    `point` is uniform on (0, 1). Its shares are the same for a move and for its reverse: splits and merges have one
-    half, redrawn borders one quarter, and so have regroupings, of which two clusters are those of the first and the
-    third seed, with the second in that of the first. The clusters may have at most `limit` sites together.
+    `point` is uniform on (0, 1), and its shares are the same for a move and for its reverse: of splits and merges, of
+    redrawn borders, and of regroupings. Where these have two clusters, they are those of the first and the third seed,
+    and the second is in that of the first. The clusters may have at most `limit` sites together.
     """
     i, j, third = seeds
     a, b, c = state.label[i], state.label[j], state.label[third]
     old, n_old, new, n_new = ONE, TWO, ONE, TWO
-    if i == j or (a == b and 0.5 <= point < 0.75):
+    until_merge, until_redraw = plan.growth_shares[0], plan.growth_shares[1]
+    if i == j or (a == b and until_merge <= point < until_redraw):
         return NONE, NONE, NONE, NONE
-    if point < 0.5:
+    if point < until_merge:
         n_old, n_new = (ONE, TWO) if a == b else (TWO, ONE)
-    elif point >= 0.75:
+    elif point >= until_redraw:
         if third in (i, j) or c in (a, b):
             return NONE, NONE, NONE, NONE
         old, n_old, new, n_new = (TWO, TWO, ONE, TWO + ONE) if a == b else (ONE, TWO + ONE, TWO, TWO)
@@ -402,11 +403,11 @@ def plan_regrowth(state, seeds, point, limit):
 
 
 @inlined
-def regrow(target, state, move_counts, limit, inv_temperature, rng):
+def regrow(target, state, move_counts, plan, limit, rng):
     """Try one split, merge, redraw or regrouping of clusters that have at most `limit` sites together."""
-    seeds = draw_seeds(target, rng)
+    seeds, inv_temperature = draw_seeds(target, rng), plan.inv_temperature
     log_u = math.log(1.0 - rng.random())
-    old, n_old, new, n_new = plan_regrowth(state, seeds, rng.random(), limit)
+    old, n_old, new, n_new = plan_regrowth(state, seeds, plan, rng.random(), limit)
     if n_old > 0:
         move = SPLIT if n_old == 1 else MERGE if n_new == 1 else REDRAW if n_old == n_new else REGROUP
         move_counts[move, PROPOSED] += 1
@@ -444,6 +445,6 @@ def grow(target, state, move_counts, plan, rng):
         if counters[STOP] != 0:
             return STOPPED
         limit = plan.growth_limit if counters[GROWTHS_LEFT] > 1 else np.int64(state.spin.size)
-        regrow(target, state, move_counts, limit, plan.inv_temperature, rng)
+        regrow(target, state, move_counts, plan, limit, rng)
         counters[GROWTHS_LEFT] -= 1
     return DONE
