@@ -11,6 +11,7 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from skimage.segmentation import quickshift
@@ -32,7 +33,7 @@ ASKED = ("log_posterior", "n_clusters", "edge_agreement")
 PARTS = (0.25, 0.5, 1.0)  # of the time, for the course of R-hat
 
 # What differs in the plan of the moves.
-VARIANTS: dict[str, dict[str, object]] = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "all moves": {},
     "without bonds": {"lams": np.zeros(1)},
     "without growth": {"growths": 0},
@@ -58,7 +59,7 @@ def seconds_of_quickshift(example: Example) -> float:
     return time.perf_counter() - began
 
 
-def sampled(model: ss.Model, seconds: float, changes: dict[str, object]) -> Chains:
+def sampled(model: ss.Model, seconds: float, changes: dict[str, Any]) -> Chains:
     """Return the chains that two threads sample in this time."""
     sampling = Sampling(model, MAX_SWEEPS, len(STARTS), init=STARTS, rng=0)
     for runner in sampling.runners:
@@ -76,7 +77,7 @@ def part_of(chains: Chains, part: float) -> Chains:
     return replace(chains, labels=chains.labels[:, sweeps // 3 : sweeps], burn_in=sweeps // 3, **traces)
 
 
-def measure(model: ss.Model, seconds: float, changes: dict[str, object]) -> dict[str, object]:
+def measure(model: ss.Model, seconds: float, changes: dict[str, Any]) -> dict[str, object]:
     """Return R-hat after parts of the time, effective sample sizes a second, means and acceptance."""
     chains = sampled(model, seconds, changes)
     tables = {part: diagnose(part_of(chains, part), model.graph).table for part in PARTS}
