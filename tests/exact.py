@@ -134,13 +134,13 @@ def iterated(
     splits=0,
     regroups=0,
     growths=0,
+    growth_limit=np.inf,
     local=0.0,
     max_table=2**20,
 ):
     """(p-value, frequencies) after one iteration from independent exact draws of the posterior at a temperature.
 
-    An iteration is a sweep, local or not, left out where lam is "none", and some attempts to split or merge, and to
-    regroup. The p-value of a right sampler is uniform; an alarm at p < q is false with probability q.
+    An iteration is a sweep, local or not, left out where lam is "none", and some attempts at other moves. The p-value of a right sampler is uniform; an alarm at p < q is false with probability q.
     """
     rng = np.random.default_rng(seed)
     log_p = log_probabilities(model) / temperature
@@ -153,7 +153,7 @@ def iterated(
     target = pack(model, strength, similar_sites(model), max_table)
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
-    plan = Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams, model.connected, growths, starts.shape[1])
+    plan = Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams, model.connected, growths, growth_limit)
     iterate(target, state, np.zeros((len(COUNTED_MOVES), 2), np.int64), starts, out, plan, rng)
     counts = frequencies(out)
     return p_value(counts, probabilities), counts

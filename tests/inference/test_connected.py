@@ -42,10 +42,11 @@ def couplings(name: str, sign: str) -> np.ndarray:
 
 
 class Iteration(NamedTuple):
-    """What is done once: a sweep with such bonds, or none, and attempts along growth orders."""
+    """What is done once: a sweep with such bonds, or none, and attempts along growth orders, fewer of many sites."""
 
     lam: float | str | None
     growths: int = 0
+    growth_limit: float = math.inf
     moves: str = "gsw"
 
 
@@ -56,7 +57,8 @@ ITERATIONS = {
     "data-driven bonds": Iteration("data-driven"),
     "one growth": Iteration("none", 1),
     "several growths": Iteration("none", 4),
-    "all of auto": Iteration(None, 3, "auto"),
+    "growths of few sites": Iteration("none", 4, 2.0),
+    "all of auto": Iteration(None, 3, moves="auto"),
 }
 
 
@@ -116,8 +118,8 @@ def check(cases: list[Case], n_draws: int) -> None:
     for seed, case in enumerate(cases):
         model = model_of(case)
         if model is not None:
-            how = {"growths": ITERATIONS[case.iteration].growths, "moves": ITERATIONS[case.iteration].moves}
-            p_values[str(case)], _ = exact.iterated(model, bonds(case, model.graph.n_edges), n_draws, seed, **how)
+            how = ITERATIONS[case.iteration]._asdict() | {"lam": bonds(case, model.graph.n_edges)}
+            p_values[str(case)], _ = exact.iterated(model, n_draws=n_draws, seed=seed, **how)
     worst = min(p_values, key=p_values.get)
     assert len(p_values) > len(cases) / 2
     assert p_values[worst] > 1e-6, (worst, p_values[worst])
@@ -204,7 +206,7 @@ def assert_books(model, chains):
 def test_the_books_are_kept(name, limits, many, monkeypatch):
     if many:
         monkeypatch.setattr(sampling, "MANY_SITES", 50)
-        monkeypatch.setattr(sampling, "GROWTH_LIMIT", 40)
+        monkeypatch.setattr(sampling, "GROWTH_LIMIT", 40.0)
     model = lattice(name, ss.PitmanYor(5.0, 0.3, **limits))
     visited = 0
     for init in ("one", "singletons", "greedy"):
@@ -226,6 +228,8 @@ def test_each_move_is_proposed_and_accepted():
     chains = ss.sample(lattice(prior=ss.TemperedProcess(1.0, power=0.0), power=0.2), 300, 2, rng=0)
     for move in ("split", "merge", "redraw", "regroup"):
         assert (chains.acceptance[move] > 0).all() and (chains.acceptance[move] < 1).all()
+    plain = ss.sample(lattice(), 5, 2, "gsw", rng=4)
+    assert all(np.isnan(rate).all() for rate in plain.acceptance.values())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,6 +14,7 @@ from skimage.metrics import variation_of_information
 import spinseg as ss
 from effort import effort, exhaustive
 from exact import partitions
+from spinseg.image.adjacency import grid_graph
 from spinseg.inference.estimates import minimize
 from spinseg.inference.estimates.losses import credible_ball, expected_binder, expected_vi
 from spinseg.inference.estimates.minimize import minimize_binder, minimize_vi
@@ -366,3 +367,36 @@ def test_a_deprecated_name_works_and_warns(old, new):
 def test_wrong_input_is_refused_in_one_line(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("loss", ["vi", "binder"])
+@pytest.mark.parametrize("graph", [[[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]], [[0, 1], [0, 2], [0, 3], [4, 5]]])
+def test_a_connected_estimate_is_the_best_of_all_connected_partitions(loss, graph):
+    graph, rng = ss.SiteGraph(6, graph), np.random.default_rng(2)
+    rows = partitions(6)
+    rows = rows[[graph.is_connected(row) for row in rows]]
+    minimized, expected = {"vi": (minimize_vi, expected_vi), "binder": (minimize_binder, expected_binder)}[loss]
+    for _ in range(effort(8, 40)):
+        draws = np.array([rng.integers(0, 3, 6) for _ in range(7)])  # these need not be connected
+        found = minimized(draws, graph=graph, rng=0)
+        assert graph.is_connected(found.labels)
+        assert found.expected_loss == pytest.approx(min(expected(draws, row) for row in rows), abs=1e-9)
+        few = minimized(draws, graph=graph, max_clusters=3, rng=0)
+        fewest = [expected(draws, row) for row in rows if row.max() < 3]
+        assert few.labels.max() < 3 and few.expected_loss == pytest.approx(min(fewest), abs=1e-9)
+
+
+def test_a_connected_estimate_of_connected_draws_on_a_lattice():
+    graph = grid_graph((9, 9))
+    beta = np.random.default_rng(1).normal(0.4, 0.5, graph.n_edges)
+    model = ss.Model(graph, ss.Flat(), ss.TemperedProcess(1.0, power=0.0), beta, connected=True)
+    draws = ss.sample(model, 60, 2, rng=0).labels
+    for minimized, expected in ((minimize_vi, expected_vi), (minimize_binder, expected_binder)):
+        found = minimized(draws, graph=graph, rng=0)
+        assert graph.is_connected(found.labels)
+        assert found.expected_loss <= min(expected(draws, draw) for draw in draws.reshape(-1, 81)) + 1e-9
+        assert found.expected_loss >= minimized(draws, rng=0).expected_loss - 1e-6
+        assert found.expected_loss == pytest.approx(expected(draws, found.labels))
+        assert np.array_equal(found.labels, minimized(draws, graph=graph, rng=0).labels)
+    with pytest.raises(ValueError, match="graph must have the 81 sites of the draws; received 4"):
+        minimize_vi(draws, graph=grid_graph((2, 2)))

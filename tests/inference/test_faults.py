@@ -59,7 +59,7 @@ REGROUP_FAULTS = {
     ),
 }
 CONNECTED_SWEEP_FAULTS = {
-    "a cluster may be cut in two": ("or leaves_connected(target, state, c))", "or True)"),
+    "a cluster may be cut in two": ("or may_leave(target, state, c))", "or True)"),
     "the search ends too early": ("while n_sets > 1 and not is_cut:", "while n_sets > 1 and at < 1 and not is_cut:"),
     "sets that meet are not joined": (
         "                n_sets -= 1\n        mine",

@@ -22,7 +22,7 @@ STEPS = (
     *(sweep.begin_sweep, sweep.weigh_destinations, sweep.choose, sweep.move, iterations.record_iteration),
     *(split_merge.propose_split, split_merge.finish_split, split_merge.propose_merge, split_merge.finish_merge),
     *(split_merge.log_q_reverse_split, regroup.propose_regroup, regroup.finish_regroup, regroup.log_q_reverse_regroup),
-    *(sweep.leaves_connected, growth.draw_seeds, growth.plan_regrowth, growth.propose_union, growth.is_regrown),
+    *(sweep.may_leave, growth.draw_seeds, growth.plan_regrowth, growth.propose_union, growth.is_regrown),
     *(growth.finish_union, growth.propose_regrowth, growth.finish_regrowth),
 )
 LOOPS = (

@@ -141,7 +141,7 @@ class Annealing:
         plan = Plan(np.array(lams), splits, regroups, 1 / temperature, sweeps, 1)
         if self.model.connected:
             growths = splits + regroups
-            plan = plan._replace(splits=0, regroups=0, connected=True, growths=growths, growth_limit=labels.size)
+            plan = plan._replace(splits=0, regroups=0, connected=True, growths=growths)
         value = self.model.log_posterior(labels)
         return Chain(self.model, self.target, plan, labels, value, record, self.rng)
 

@@ -25,9 +25,9 @@ from spinseg.model.priors import ExchangeablePrior
 
 MOVES = ("auto", "gsw")
 ATTEMPTS = {"auto": (10, 3), "gsw": (0, 0)}  # to split or merge, and to regroup, after each sweep
-# Where clusters must be connected: attempts to split, merge, redraw or regroup them after each sweep, at least so many,
-# and one more for so many sites; and how many sites their clusters may have where there are many, in all but one.
-MIN_GROWTHS, SITES_PER_GROWTH, GROWTH_LIMIT = 4, 80, 1_000
+# Where clusters must be connected: attempts to split, merge, redraw or regroup them after each sweep, at least so many
+# and one more for so many sites. One that takes m sites is made with probability min(1, GROWTH_LIMIT / m)^1.5.
+MIN_GROWTHS, SITES_PER_GROWTH, GROWTH_LIMIT = 4, 80, 500.0
 # An attempt takes time proportional to the number of sites, and one that reallocates thousands is rarely accepted.
 MANY_SITES = 20_000
 ATTEMPTS_OF_MANY = {"auto": (1, 0), "gsw": (0, 0)}
@@ -152,16 +152,15 @@ def _plan(model: Model, moves: str, lams: NDArray[np.float64], burn_in: int, thi
     """The moves of one iteration, fewer for many sites."""
     n_sites, local = model.graph.n_sites, 0.0
     many = n_sites > MANY_SITES
-    splits, regroups, growths, limit = *ATTEMPTS[moves], 0, n_sites
+    splits, regroups, growths = *ATTEMPTS[moves], 0
     if model.connected:
         splits, regroups = 0, 0
         growths = MIN_GROWTHS + n_sites // SITES_PER_GROWTH if moves == "auto" and model.graph.n_edges else 0
-        limit = GROWTH_LIMIT if many else n_sites
     elif many:
         splits, regroups = ATTEMPTS_OF_MANY[moves]
         local = LOCAL_OF_MANY[moves] if model.tables is not None else 0.0  # sizes are then weighed by tables
     global_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites rarely move far, and cost most
-    return Plan(lams, splits, regroups, 1.0, burn_in, thin, local, global_lams, model.connected, growths, limit)
+    return Plan(lams, splits, regroups, 1.0, burn_in, thin, local, global_lams, model.connected, growths, GROWTH_LIMIT)
 
 
 def _probed(model: Model) -> list[float] | None:

@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
-from spinseg._validation import check_int, check_real
+from spinseg._validation import check_int, check_real, invalid
 from spinseg.inference.estimates.losses import expected_binder, expected_vi
 from spinseg.inference.estimates.pairs import flatten_draws
 from spinseg.inference.kernels import least_loss as kernels
 from spinseg.inference.kernels.least_loss import Search
+from spinseg.model.graph import SiteGraph
 
 MAX_TABLE_BYTES = 2**30
 MIN_GAIN = 1e-9  # loss per draw; smaller differences are rounding errors, and the search might not end
@@ -30,6 +31,7 @@ class Estimate:
 def minimize_vi(
     labels: ArrayLike,
     *,
+    graph: SiteGraph | None = None,
     max_clusters: int | None = None,
     max_draws: int = 500,
     starts: int | None = None,
@@ -46,6 +48,8 @@ def minimize_vi(
     ----------
     labels : (.., n_sites) array of int
         Draws, such as `Chains.labels`.
+    graph : SiteGraph, optional
+        Search only among partitions whose clusters are connected in this graph.
     max_clusters : int, optional
         The maximum number of clusters of the estimate; by default as many as tables of 1 GiB can hold, and at least
         twice as many as any draw has.
@@ -69,7 +73,7 @@ def minimize_vi(
     draws = flatten_draws(labels)
     sites = np.arange(1.0, draws.shape[1] + 1)
     step = np.diff(sites * np.log2(sites), prepend=0.0)  # f(m + 1) - f(m) of `expected_vi`
-    found = _search(draws, step, 2 * step, max_clusters, max_draws, starts, rng)
+    found = _search(draws, step, 2 * step, graph, max_clusters, max_draws, starts, rng)
     return Estimate(found, expected_vi(draws, found))
 
 
@@ -78,6 +82,7 @@ def minimize_binder(
     *,
     cost_apart: float = 1.0,
     cost_together: float = 1.0,
+    graph: SiteGraph | None = None,
     max_clusters: int | None = None,
     max_draws: int = 500,
     starts: int | None = None,
@@ -95,7 +100,7 @@ def minimize_binder(
     cost_apart, cost_together : float
         The cost of separating two sites that belong together, and of joining two that do not. A graph of two sites
         would be joined where their probability to be together is above cost_together / (cost_apart + cost_together).
-    max_clusters, max_draws, starts, rng
+    graph, max_clusters, max_draws, starts, rng
         As in `minimize_vi`.
 
     Examples
@@ -107,7 +112,8 @@ def minimize_binder(
     apart, together = check_real("cost_apart", cost_apart, above=0), check_real("cost_together", cost_together, above=0)
     draws = flatten_draws(labels)
     others = np.arange(float(draws.shape[1])) / max(apart, together)  # the search does not depend on the unit
-    found = _search(draws, together * others, (apart + together) * others, max_clusters, max_draws, starts, rng)
+    tables = together * others, (apart + together) * others
+    found = _search(draws, *tables, graph, max_clusters, max_draws, starts, rng)
     return Estimate(found, expected_binder(draws, found, cost_apart=apart, cost_together=together))
 
 
@@ -115,6 +121,7 @@ def _search(
     draws: NDArray[np.int32],
     size_cost: NDArray[np.float64],
     cell_gain: NDArray[np.float64],
+    graph: SiteGraph | None,
     max_clusters: int | None,
     max_draws: int,
     starts: int | None,
@@ -122,11 +129,15 @@ def _search(
 ) -> NDArray[np.int32]:
     """Return the best partition found under the loss given by its two tables (see `kernels.least_loss`)."""
     generator, n_sites = np.random.default_rng(rng), draws.shape[1]
+    if graph is not None and graph.n_sites != n_sites:
+        invalid("graph", f"have the {n_sites} sites of the draws", graph.n_sites)
     starts = max(4, 400 // n_sites) if starts is None else check_int("starts", starts, at_least=0)
     limit = n_sites if max_clusters is None else min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
     used = draws[_evenly_spaced(len(draws), check_int("max_draws", max_draws, at_least=1))]
     used = np.array([_validation.labels("labels", draw, n_sites) for draw in used])
-    search, used, limit = _tables(used, size_cost, cell_gain, limit)
+    if graph is not None:
+        limit = max(limit, graph.component_sizes.size)
+    search, used, limit = _tables(used, size_cost, cell_gain, limit, graph)
 
     compared = used[_evenly_spaced(len(used), N_COMPARED_DRAWS)]
     compared = compared[compared.max(axis=1) < search.size.size]
@@ -138,6 +149,10 @@ def _search(
 
     best_loss, best = np.inf, search.label
     for start in start_labels:
+        if graph is not None and start is not None:
+            start = _validation.labels("labels", graph.pieces(start), n_sites)
+            if start.max() >= search.size.size:
+                continue
         loss, search = _descend(search, start, limit, generator)
         if loss < best_loss:
             best_loss, best = loss, search.label.copy()
@@ -151,11 +166,21 @@ def _descend(
     n_sites, n_draws = search.row.shape
     min_gain = MIN_GAIN * n_draws
     loss, change, reallocated = _start(search, start), -np.inf, False
+    connected = search.start.size > 0
+    improve, reallocate = (
+        (kernels.improve_connected, kernels.reallocate_connected)
+        if connected
+        else (kernels.improve_sites, kernels.reallocate)
+    )
+    if connected and start is None:
+        loss += kernels.allocate_connected(search, rng.permutation(n_sites))
+        if loss == np.inf:
+            return loss, search
     while change < -min_gain:
         order = rng.permutation(n_sites)
-        change = kernels.improve_sites(search, order, min_gain)
+        change = improve(search, order, min_gain)
         if change >= -min_gain or not reallocated:  # it costs two sweeps, but one early saves many
-            change += kernels.reallocate(search, order, min_gain)
+            change += reallocate(search, order, min_gain)
             reallocated = True
         loss += change
         if search.size.all() and search.size.size < limit:
@@ -172,15 +197,20 @@ def _start(search: Search, labels: NDArray[np.int32] | None) -> float:
 
 
 def _tables(
-    draws: NDArray[np.int32], size_cost: NDArray[np.float64], cell_gain: NDArray[np.float64], limit: int
+    draws: NDArray[np.int32],
+    size_cost: NDArray[np.float64],
+    cell_gain: NDArray[np.float64],
+    limit: int,
+    graph: SiteGraph | None = None,
 ) -> tuple[Search, NDArray[np.int32], int]:
     """Return tables for the search, the draws that it uses, and the number of clusters to which the tables may grow."""
     n_sites = draws.shape[1]
     max_clusters = int(draws.max()) + 1
-    capacity = min(2 * max_clusters, limit)
+    capacity = min(2 * max_clusters if graph is None else max(2 * max_clusters, graph.component_sizes.size), limit)
     draws = draws[_evenly_spaced(len(draws), max(MAX_TABLE_BYTES // (12 * max_clusters * capacity), 1))]
     first = np.concatenate([[0], np.cumsum(draws.max(axis=1) + 1)])
     n_rows = int(first[-1])
+    n_searched = 0 if graph is None else n_sites
     search = Search(
         row=np.ascontiguousarray((draws + first[:-1, None]).T, np.uint32),
         size_cost=size_cost,
@@ -191,6 +221,11 @@ def _tables(
         value=np.zeros((n_rows, capacity)),
         score=np.zeros(capacity),
         member=np.empty(n_sites, np.int32),
+        start=np.empty(0, np.int64) if graph is None else graph.start,
+        neighbor=np.empty(0, np.int32) if graph is None else graph.neighbors,
+        queue=np.zeros(n_searched, np.int32),
+        place=np.zeros(n_searched, np.int32),
+        pending=np.zeros(n_searched, np.int32),
     )
     return search, draws, min(limit, max(capacity, MAX_TABLE_BYTES // (12 * n_rows)))
 

@@ -13,17 +13,15 @@ def set_root(place, i):
 
 
 @internal
-def leaves_connected(target, state, c):
-    """Whether the cluster of spin-cluster c is connected, or empty, without it.
+def leaves_connected(start, neighbor, label, own, spin, c, group, queue, place, pending):
+    """Whether the cluster of label `own` is connected, or empty, without the sites `group`, which have spin c.
 
-    A search spreads from all neighbors of the spin-cluster at once, inside what would be left, and joins the sets of
-    sites found from each where they meet. It ends when one set is left, or when one has nowhere to go, so that its
-    length is that of a short way around, or of the smallest piece that would be cut off.
+    A search spreads from all neighbors of the group at once, inside what would be left, and joins the sets of sites
+    found from each where they meet. It ends when one set is left, or when one has nowhere to go, so that its length is
+    that of a short way around, or of the smallest piece that would be cut off. The last three arrays are scratch, and
+    `place` is zero before and after.
     """
-    start, neighbor, label, spin = target.start, target.neighbor, state.label, state.spin
-    queue, place, pending = state.queue, state.place, state.pending
-    group = state.member[state.first[c] : state.first[c + 1]]
-    own, n_found, n_sets = label[group[0]], 0, 0
+    n_found, n_sets = 0, 0
     for q in range(group.size):
         for h in range(start[group[q]], start[group[q] + 1]):
             j = neighbor[h]

@@ -403,9 +403,13 @@ def plan_regrowth(state, seeds, plan, point, limit):
 
 
 @inlined
-def regrow(target, state, move_counts, plan, limit, rng):
-    """Try one split, merge, redraw or regrouping of clusters that have at most `limit` sites together."""
+def regrow(target, state, move_counts, plan, rng):
+    """Try one split, merge, redraw or regrouping: of m sites with probability min(1, plan.growth_limit / m)^1.5.
+
+    So the expected work of an attempt has a bound. The reverse has the same sites, and the same probability.
+    """
     seeds, inv_temperature = draw_seeds(target, rng), plan.inv_temperature
+    limit = plan.growth_limit * (1.0 - rng.random()) ** (-2 / 3)
     log_u = math.log(1.0 - rng.random())
     old, n_old, new, n_new = plan_regrowth(state, seeds, plan, rng.random(), limit)
     if n_old > 0:
@@ -444,7 +448,6 @@ def grow(target, state, move_counts, plan, rng):
             return FULL
         if counters[STOP] != 0:
             return STOPPED
-        limit = plan.growth_limit if counters[GROWTHS_LEFT] > 1 else np.int64(state.spin.size)
-        regrow(target, state, move_counts, plan, limit, rng)
+        regrow(target, state, move_counts, plan, rng)
         counters[GROWTHS_LEFT] -= 1
     return DONE

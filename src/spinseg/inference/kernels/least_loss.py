@@ -1,15 +1,19 @@
-"""The compiled search for the partition of least expected loss; it shares no code with the sampler.
+"""The compiled search for the partition of least expected loss.
 
 The loss is a sum over cluster sizes minus a sum over the cells of the contingency tables with the draws. It is given by
 two tables: `size_cost[m]`, the cost of the (m+1)-th site of a cluster, and `cell_gain[c]`, the gain of the (c+1)-th
 site of a cell. Both are 0 at 0, so that an empty slot, which stands for a new cluster, needs no case of its own.
+
+Where clusters must be connected in a graph, a site joins only clusters that it touches, or founds one, and leaves only
+where the rest stays connected.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from spinseg._compiled import jit
+from spinseg._compiled import internal, jit
+from spinseg.inference.kernels.connectivity import leaves_connected
 
 
 class Search(NamedTuple):
@@ -24,6 +28,12 @@ class Search(NamedTuple):
     value: np.ndarray  # (R, capacity) float64; cell_gain at `cell`: contiguous reads are twice as fast as lookups
     score: np.ndarray  # (capacity,) float64; scratch
     member: np.ndarray  # (n,) int32; scratch
+    # The graph, and scratch for searches in it; all empty where clusters need not be connected.
+    start: np.ndarray  # (n + 1,) int64; the neighbors of site i are neighbor[start[i]..start[i+1]]
+    neighbor: np.ndarray  # int32
+    queue: np.ndarray  # (n,) int32
+    place: np.ndarray  # (n,) int32; 0 between calls
+    pending: np.ndarray  # (n,) int32
 
 
 @jit
@@ -126,4 +136,139 @@ def reallocate(search: Search, order: np.ndarray, min_gain: float) -> float:
                 add_site(search, member[q], k)
             change = 0.0
         total += change
+    return total
+
+
+@internal
+def loss_in(search, i, k):
+    """The change of loss if site i, which is not allocated, joins slot k."""
+    change = search.row.shape[1] * search.size_cost[search.size[k]]
+    for d in range(search.row.shape[1]):
+        change -= search.value[search.row[i, d], k]
+    return change
+
+
+@internal
+def empty_slot(search):
+    """An empty slot; -1 if there is none."""
+    for k in range(search.size.size):
+        if search.size[k] == 0:
+            return k
+    return -1
+
+
+@internal
+def best_touching(search, i):
+    """The slot of least loss for a site that has none, among those it touches and an empty one; -1 if there is none."""
+    best, least = empty_slot(search), np.inf
+    if best >= 0:
+        least = loss_in(search, i, best)
+    for h in range(search.start[i], search.start[i + 1]):
+        k = search.label[search.neighbor[h]]
+        if k >= 0 and k != best:
+            loss = loss_in(search, i, k)
+            if loss < least:
+                best, least = k, loss
+    return best
+
+
+@jit
+def improve_connected(search: Search, order: np.ndarray, min_gain: float) -> float:
+    """As `improve_sites`, with clusters that stay connected."""
+    label, total, start, neighbor = search.label, 0.0, search.start, search.neighbor
+    queue, place, pending = search.queue, search.place, search.pending
+    for q in range(order.size):
+        i, own, best, group = order[q], label[order[q]], label[order[q]], order[q : q + 1]
+        change = remove_site(search, i)
+        if leaves_connected(start, neighbor, label, own, label, -1, group, queue, place, pending):
+            best = best_touching(search, i)
+            if loss_in(search, i, best) > loss_in(search, i, own) - min_gain:
+                best = own
+        total += change + add_site(search, i, best)
+    return total
+
+
+@internal
+def touches_allocated(search, i):
+    """Whether a neighbor of site i is allocated."""
+    found = False
+    for h in range(search.start[i], search.start[i + 1]):
+        found |= search.label[search.neighbor[h]] >= 0
+    return found
+
+
+@jit
+def allocate_connected(search: Search, order: np.ndarray) -> float:
+    """Allocate each site that is not, once it touches one that is; return the change of loss.
+
+    Where none does, one founds a cluster. The result is infinite if there is no slot for it.
+    """
+    total = 0.0
+    while True:
+        n_allocated, waiting = 0, -1
+        for q in range(order.size):
+            i = order[q]
+            if search.label[i] < 0 and touches_allocated(search, i):
+                total += add_site(search, i, best_touching(search, i))
+                n_allocated += 1
+            elif search.label[i] < 0:
+                waiting = i
+        if waiting < 0:
+            return total
+        if n_allocated == 0:
+            k = empty_slot(search)
+            if k < 0:
+                return np.inf
+            total += add_site(search, waiting, k)
+
+
+@internal
+def members_of(search, order, k):
+    """List the sites of slot k in `member`, in this order; returns how many there are."""
+    n_members = 0
+    for q in range(order.size):
+        if search.label[order[q]] == k:
+            search.member[n_members] = order[q]
+            n_members += 1
+    return n_members
+
+
+@internal
+def put_all(search, n_members, k):
+    """Move the listed sites, allocated or not, to slot k; returns the change of loss."""
+    change = 0.0
+    for q in range(n_members):
+        if search.label[search.member[q]] >= 0:
+            change += remove_site(search, search.member[q])
+    for q in range(n_members):
+        change += add_site(search, search.member[q], k)
+    return change
+
+
+@jit
+def reallocate_connected(search: Search, order: np.ndarray, min_gain: float) -> float:
+    """Merge each cluster with each one that it touches, or dissolve it and reallocate its sites, where that gains."""
+    total = 0.0
+    for k in range(search.size.size):
+        n_members = members_of(search, order, k)
+        search.score[:] = 0.0  # of the slots that were tried
+        for q in range(n_members):
+            for h in range(search.start[search.member[q]], search.start[search.member[q] + 1]):
+                other = search.label[search.neighbor[h]]
+                if search.label[search.member[0]] == k and other != k and search.score[other] == 0.0:
+                    search.score[other] = 1.0
+                    change = put_all(search, n_members, other)
+                    if change > -min_gain:
+                        put_all(search, n_members, k)
+                    else:
+                        total += change
+        if n_members > 0 and search.label[search.member[0]] == k:
+            change = 0.0
+            for q in range(n_members):
+                change += remove_site(search, search.member[q])
+            change += allocate_connected(search, order)
+            if change > -min_gain:
+                put_all(search, n_members, k)
+            else:
+                total += change
     return total

@@ -120,7 +120,7 @@ class Plan(NamedTuple):
     global_lams: np.ndarray = np.ones(1)  # float64; lambdas of the other sweeps, where some are local
     connected: bool = False  # whether clusters must be connected
     growths: int = 0  # attempts to split, merge or redraw connected clusters
-    growth_limit: int = 0  # how many sites their clusters may have together in all of these attempts but the last
+    growth_limit: float = np.inf  # an attempt with m sites has probability min(1, growth_limit / m)^1.5
     growth_shares: np.ndarray = np.array([0.5, 0.75])  # up to which a uniform number means split or merge, or redraw
 
 

@@ -310,6 +310,15 @@ def weigh_destinations(target, state, c):
 
 
 @internal
+def may_leave(target, state, c):
+    """Whether the cluster of spin-cluster c is connected, or empty, without it."""
+    group = state.member[state.first[c] : state.first[c + 1]]
+    label, queue, place, pending = state.label, state.queue, state.place, state.pending
+    own = label[group[0]]
+    return leaves_connected(target.start, target.neighbor, label, own, state.spin, c, group, queue, place, pending)
+
+
+@internal
 def move(target, state, c, old, new, n_bins, change):
     """Move the pooled spin-cluster c from slot `old` to slot `new`, where `new` = k founds a cluster."""
     group, label, counters = state.member[state.first[c] : state.first[c + 1]], state.label, state.counters
@@ -359,7 +368,7 @@ def sweep(target, state, inv_temperature, rng):
             weigh_sizes(state, c, old, n_destinations)
             there = choose(state, n_destinations, inv_temperature, rng)
             # Whether the rest stays connected matters only now: if not, the spin-cluster stays whatever was drawn.
-            if there != here and (counters[REACH] != CONNECTED or leaves_connected(target, state, c)):
+            if there != here and (counters[REACH] != CONNECTED or may_leave(target, state, c)):
                 new = there if counters[REACH] == ANYWHERE else np.int64(state.touched[there])
                 move(target, state, c, old, new, n_bins, state.log_weight[there] - state.log_weight[here])
     counters[NEXT_INDEX] = counters[N_SPIN_CLUSTERS]
