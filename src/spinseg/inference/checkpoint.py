@@ -18,7 +18,7 @@ from spinseg.inference.chain import Arrays
 from spinseg.inference.kernels.state import Target
 from spinseg.parallel.atomic import atomic_write
 
-FORMAT = "spinseg chains 3"
+FORMAT = "spinseg chains 4"
 
 
 class Checkpoint(NamedTuple):

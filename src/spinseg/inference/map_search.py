@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spinseg import _validation
 from spinseg._validation import check_int, invalid
-from spinseg.inference.bonds import MIXED_LAMS, bond_strengths
+from spinseg.inference.bonds import CONNECTED_LAMS, MIXED_LAMS, bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.kernels.state import Plan, Record, Target
 from spinseg.inference.pack import new_records, pack
@@ -25,9 +25,9 @@ from spinseg.parallel.progress import Report
 SCHEDULES = (("one", 1.5), ("greedy", 1.0))
 LAST_TEMPERATURE, STEPS, SWEEPS_PER_STEP = 0.1, 60, 10
 ZERO_TEMPERATURE = 1e-7  # so low that only gains are accepted
-# Lambdas, attempts to split or merge and to regroup, and sweeps of a hill climb. Where both `min_size` and `max_size`
-# bind, only regroupings change sizes.
-POLISH = (MIXED_LAMS, (20, 20), 10)
+# Attempts to split or merge and to regroup, and sweeps of a hill climb. Where both `min_size` and `max_size` bind, only
+# regroupings change sizes.
+POLISH = ((20, 20), 10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,8 @@ def find_map(
 
     Each run anneals twice, from one cluster at temperature 1.5 and from greedy merging at 1, down to 0.1, and then
     climbs: moves of single sites and of bonded groups, merges, splits and regroupings are accepted while they gain. At
-    temperature T the target is the posterior to the power 1 / T, and the moves are those of `sample`.
+    temperature T the target is the posterior to the power 1 / T, and the moves are those of `sample`; where clusters
+    must be connected, they stay so.
 
     Parameters
     ----------
@@ -123,7 +124,8 @@ class Annealing:
     ) -> None:
         self.model, self.target, self.sweeps, self.rng = model, target, sweeps, rng
         self.temperatures = np.geomspace(hottest, LAST_TEMPERATURE, min(STEPS, sweeps))
-        self.chain = self._chain(start, MIXED_LAMS, hottest, 10, 3, sweeps)
+        self.lams = CONNECTED_LAMS if model.connected else MIXED_LAMS
+        self.chain = self._chain(start, self.lams, hottest, 10, 3, sweeps)
         self.polishing = self.chain  # the chain of the current hill climb
         self.result: tuple[NDArray[np.int32], float] | None = None
 
@@ -168,7 +170,7 @@ class Annealing:
         value = self.model.log_posterior(labels)
         while not self.stopped:
             before = value
-            for lams, attempts, sweeps in (((0.0,), (0, 0), 2), POLISH, ((0.0,), (0, 0), 2)):
+            for lams, attempts, sweeps in (((0.0,), (0, 0), 2), (self.lams, *POLISH), ((0.0,), (0, 0), 2)):
                 self.polishing = self._chain(labels, lams, ZERO_TEMPERATURE, *attempts, sweeps)
                 if self.stopped:  # after the line before: `stop` finds this chain, or it does not begin
                     return labels, value

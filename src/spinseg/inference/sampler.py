@@ -50,11 +50,14 @@ def sample(
         {0, 1, 3, 10, 20} before each sweep, and tries ten splits or merges by sequential allocation after it, then
         three regroupings of two clusters into three or back: the paper's sampler alone hardly ever changes the number
         of large clusters. Of more than 20,000 sites it tries one split or merge, and in nine of ten sweeps
-        spin-clusters go only where they touch, or found a cluster.
+        spin-clusters go only where they touch, or found a cluster. Where clusters must be connected, lambda comes from
+        {0.25, 0.5, 1, 2, 4}, and after each sweep it tries splits, merges, redrawn borders and regroupings along growth
+        orders, four and one more for each 80 sites.
     lam : float, (n_edges,) array, DataDriven or None
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
     init : "one", "singletons", "greedy", labels, or one of these for each chain
-        Where chains start.
+        Where chains start. Where clusters must be connected, labels must be, "one" is one cluster for each component
+        of the graph, and "singletons" the smallest connected blocks that the prior allows.
     burn_in, thin : int
         Keep the labels of every `thin`-th sweep after the first `burn_in`. Traces cover every sweep.
     rng : int, Generator or None

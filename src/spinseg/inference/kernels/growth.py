@@ -295,28 +295,29 @@ def slot_of_site(state, i):
 
 
 @internal
-def propose_regrowth(target, state, seeds, old, n_old, new, n_new, inv_temperature, rng):
-    """Propose n_new clusters in place of the n_old clusters of the seeds; `old` and `new` are as `second` is above.
+def propose_regrowth(target, state, seeds, second_old, n_old, second_new, n_new, inv_temperature, rng):
+    """Propose n_new clusters in place of the n_old clusters of the seeds.
 
+    `second_old` and `second_new` are the `second` of `allocate_along` for the present clusters and for the new ones.
     Returns how many sites they have, or 0 if the present ones cannot be grown; the change of log posterior; and the log
     ratio of the probabilities of the reverse proposal and of this one. The order of the sites is drawn once.
     """
     log_v, log_w, size, k = target.log_v, target.log_w, state.size, state.counters[N_CLUSTERS]
     n_sites, change, log_q_old = NONE, log_v[k - n_old + n_new] - log_v[k], 0.0
     for s in range(n_old):
-        slot = slot_of_site(state, seeds[old if s == 1 else s])
+        slot = slot_of_site(state, seeds[second_old if s == 1 else s])
         n_sites += size[slot]
         change -= slot_log_marginal(state, slot) + log_w[size[slot]]
     if n_old > 1:
         log_q_old, cut, n_placed, n_reached = allocate_along(
-            target, state, seeds, n_old, old, n_sites, FORCED, False, -np.inf, inv_temperature, rng
+            target, state, seeds, n_old, second_old, n_sites, FORCED, False, -np.inf, inv_temperature, rng
         )
         discard(state, n_old, n_placed, n_reached)
         if log_q_old == -np.inf:
             return NONE, 0.0, 0.0
         change += cut
     log_q, cut, _, _ = allocate_along(
-        target, state, seeds, n_new, new, n_sites, FREE, n_old > 1, -np.inf, inv_temperature, rng
+        target, state, seeds, n_new, second_new, n_sites, FREE, n_old > 1, -np.inf, inv_temperature, rng
     )
     for s in range(n_new):
         change += slot_log_marginal(state, k + s) + log_w[size[k + s]]
@@ -324,19 +325,14 @@ def propose_regrowth(target, state, seeds, old, n_old, new, n_new, inv_temperatu
 
 
 @internal
-def finish_regrowth(state, seeds, old, n_old, n_new, n_sites, change, accepted):
+def finish_regrowth(state, seeds, second_old, n_old, n_new, n_sites, change, accepted):
     """Replace the n_old clusters of the seeds by those that were proposed, or discard these."""
-    counters, label, member, id_of, k = (
-        state.counters,
-        state.label,
-        state.member,
-        state.id_of,
-        state.counters[N_CLUSTERS],
-    )
+    counters, label, member, id_of = state.counters, state.label, state.member, state.id_of
+    k = counters[N_CLUSTERS]
     if not accepted:
         discard(state, n_new, n_sites, NONE)
         return
-    ids = label[seeds[0]], label[seeds[old]], label[seeds[2]]
+    ids = label[seeds[0]], label[seeds[second_old]], label[seeds[2]]
     for q in range(n_sites):
         label[member[q]] = id_of[k + state.spin[member[q]] - 1]
     forget(state, n_sites, NONE)
@@ -378,7 +374,7 @@ def finish_union(target, state, a, b, change):
 
 @internal
 def plan_regrowth(state, seeds, plan, point, limit):
-    """What to try with these seeds: (old, n_old, new, n_new) of `propose_regrowth`, all 0 for nothing.
+    """What to try with these seeds: the four numbers of `propose_regrowth`, all 0 for nothing.
 
     `point` is uniform on (0, 1), and its shares are the same for a move and for its reverse: of splits and merges, of
     redrawn borders, and of regroupings. Where these have two clusters, they are those of the first and the third seed,
@@ -386,7 +382,7 @@ def plan_regrowth(state, seeds, plan, point, limit):
     """
     i, j, third = seeds
     a, b, c = state.label[i], state.label[j], state.label[third]
-    old, n_old, new, n_new = ONE, TWO, ONE, TWO
+    second_old, n_old, second_new, n_new = ONE, TWO, ONE, TWO
     until_merge, until_redraw = plan.growth_shares[0], plan.growth_shares[1]
     if i == j or (a == b and until_merge <= point < until_redraw):
         return NONE, NONE, NONE, NONE
@@ -395,11 +391,11 @@ def plan_regrowth(state, seeds, plan, point, limit):
     elif point >= until_redraw:
         if third in (i, j) or c in (a, b):
             return NONE, NONE, NONE, NONE
-        old, n_old, new, n_new = (TWO, TWO, ONE, TWO + ONE) if a == b else (ONE, TWO + ONE, TWO, TWO)
+        second_old, n_old, second_new, n_new = (TWO, TWO, ONE, TWO + ONE) if a == b else (ONE, TWO + ONE, TWO, TWO)
     n_sites = NONE
     for s in range(n_old):
-        n_sites += state.size[slot_of_site(state, seeds[old if s == 1 else s])]
-    return (old, n_old, new, n_new) if n_sites <= limit else (NONE, NONE, NONE, NONE)
+        n_sites += state.size[slot_of_site(state, seeds[second_old if s == 1 else s])]
+    return (second_old, n_old, second_new, n_new) if n_sites <= limit else (NONE, NONE, NONE, NONE)
 
 
 @inlined
@@ -411,7 +407,7 @@ def regrow(target, state, move_counts, plan, rng):
     seeds, inv_temperature = draw_seeds(target, rng), plan.inv_temperature
     limit = plan.growth_limit * (1.0 - rng.random()) ** (-2 / 3)
     log_u = math.log(1.0 - rng.random())
-    old, n_old, new, n_new = plan_regrowth(state, seeds, plan, rng.random(), limit)
+    second_old, n_old, second_new, n_new = plan_regrowth(state, seeds, plan, rng.random(), limit)
     if n_old > 0:
         move = SPLIT if n_old == 1 else MERGE if n_new == 1 else REDRAW if n_old == n_new else REGROUP
         move_counts[move, PROPOSED] += 1
@@ -427,12 +423,12 @@ def regrow(target, state, move_counts, plan, rng):
                 move_counts[MERGE, ACCEPTED] += 1
         else:
             n_sites, change, log_q_ratio = propose_regrowth(
-                target, state, seeds, old, n_old, new, n_new, inv_temperature, rng
+                target, state, seeds, second_old, n_old, second_new, n_new, inv_temperature, rng
             )
             if n_sites > 0:
-                change += change_of_regroup(state, (seeds[0], seeds[old], seeds[2]), n_old, n_new)
+                change += change_of_regroup(state, (seeds[0], seeds[second_old], seeds[2]), n_old, n_new)
                 accepted = log_u < inv_temperature * change + log_q_ratio
-                finish_regrowth(state, seeds, old, n_old, n_new, n_sites, change, accepted)
+                finish_regrowth(state, seeds, second_old, n_old, n_new, n_sites, change, accepted)
                 move_counts[move, ACCEPTED] += accepted
 
 
