@@ -16,6 +16,7 @@ STUDIES = (
     "large",
     "segment",
     "boundaries",
+    "network",
     "tuning",
     "ablation",
     "robustness",

@@ -29,6 +29,7 @@ from spinseg.image.boundary.cues import Cues, SiteStatistics, edge_cues
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.log_odds import KINDS, BoundaryWeights
 from spinseg.image.boundary.maps import boundary_maps
+from spinseg.image.boundary.network import BoundaryNetwork, network_cues
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
@@ -72,8 +73,8 @@ class Edges:
         return (1.0 if self.version == ORIGINAL else 0.5) * lengths / lengths.mean()
 
 
-def edges_of(i: int, example: Example, version: str, is_gray: bool) -> Edges:
-    """Return cues and outcomes of the edges of the i-th photograph."""
+def edges_of(i: int, example: Example, version: str, is_gray: bool, networks: Path | None = None) -> Edges:
+    """Return cues and outcomes of the edges of the i-th photograph, with cues of its fold's network where given."""
     image, annotations = example.image(), example.annotations()
     if is_gray:
         image = gray(image)
@@ -95,6 +96,9 @@ def edges_of(i: int, example: Example, version: str, is_gray: bool) -> Edges:
         segment = votes.argmax(axis=1)
         apart.append(segment[edges[:, 0]] != segment[edges[:, 1]])
     cues = edge_cues(statistics, sites, adjacency, maps)
+    if networks is not None:
+        network = BoundaryNetwork(dict(np.load(networks / f"fold{i % N_FOLDS}.npz")))
+        cues |= network_cues(network.log_odds(picture.values), sites, edges)
     return Edges(version, i % N_FOLDS, statistics, adjacency, cues, np.mean(apart, axis=0))
 
 
@@ -216,11 +220,12 @@ def standardize(tables: list[Array], kept: NDArray[np.bool_]) -> tuple[list[Arra
     return [(table - mean) / deviation for table in tables], mean, deviation
 
 
-def training_edges(is_gray: bool = False) -> list[Edges]:
+def training_edges(is_gray: bool = False, networks: Path | None = None) -> list[Edges]:
     """Return the edges of all training photographs of BSDS300, unchanged and changed."""
     tasks = []
     for i, example in enumerate(bsds(data_root(), "train")):
-        tasks += [(i, example, version, is_gray) for version in (ORIGINAL, list(CHANGES)[i % len(CHANGES)])]
+        versions = (ORIGINAL, list(CHANGES)[i % len(CHANGES)])
+        tasks += [(i, example, version, is_gray, networks) for version in versions]
     with ProcessPoolExecutor() as pool:
         return list(pool.map(edges_of, *zip(*tasks, strict=True)))
 
@@ -238,7 +243,9 @@ def quality(photographs: list[Edges], log_odds: list[Array], version: str = ORIG
         found.append(average_precision(*(np.concatenate(column) for column in columns)))
     odds, outcome, weight = (np.concatenate(column) for column in zip(*(row[1:] for row in rows), strict=True))
     entropy = (weight * (np.logaddexp(0, odds) - outcome * odds)).sum() / weight.sum()
-    return f"average precision {np.mean(found):.3f} ({min(found):.3f} to {max(found):.3f}), cross-entropy {entropy:.4f}"
+    brier = (weight * np.square(1 / (1 + np.exp(-odds)) - outcome)).sum() / weight.sum()
+    precision = f"average precision {np.mean(found):.3f} ({min(found):.3f} to {max(found):.3f})"
+    return f"{precision}, Brier {brier:.4f}, cross-entropy {entropy:.4f}"
 
 
 def study() -> dict[str, object]:

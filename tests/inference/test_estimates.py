@@ -395,7 +395,6 @@ def test_a_connected_estimate_of_connected_draws_on_a_lattice():
         found = minimized(draws, graph=graph, rng=0)
         assert graph.is_connected(found.labels)
         assert found.expected_loss <= min(expected(draws, draw) for draw in draws.reshape(-1, 81)) + 1e-9
-        assert found.expected_loss >= minimized(draws, rng=0).expected_loss - 1e-6
         assert found.expected_loss == pytest.approx(expected(draws, found.labels))
         assert np.array_equal(found.labels, minimized(draws, graph=graph, rng=0).labels)
     with pytest.raises(ValueError, match="graph must have the 81 sites of the draws; received 4"):

@@ -1,0 +1,117 @@
+"""A small convolutional network that finds boundaries in photographs, run as matrix products.
+
+`training/train_boundary_net.py` trains it and describes it: a U-Net of plain convolutions, whose finest layers work at
+half the picture's size. Only NumPy is needed here: each convolution is one matrix product for each block of rows.
+"""
+
+from functools import lru_cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.image.adjacency import edge_means
+from spinseg.image.boundary.cues import Cues
+
+RADII = (1, 3)  # pixels, within which a boundary counts
+BLOCK_BYTES = 2**20  # of the matrix of neighborhoods that a product takes at a time: about what a processor keeps near
+MULTIPLE = 32  # pixels: pictures are padded to a multiple of it
+
+Maps = NDArray[np.float32]
+
+
+class BoundaryNetwork:
+    """The convolutions of the network by name: `down00`, `down01`, `lateral0`, `up0`, .. and `head`.
+
+    Attributes
+    ----------
+    weights : dict of arrays
+        `<name>.weight`, (n_out, n_in, size, size), and `<name>.bias`, (n_out,).
+    """
+
+    def __init__(self, weights: dict[str, NDArray[np.floating]]) -> None:
+        self.weights = {name: np.ascontiguousarray(array, np.float32) for name, array in weights.items()}
+        self.n_levels = sum(name.startswith("down") and name.endswith("0.weight") for name in weights)
+
+    @classmethod
+    @lru_cache
+    def fitted(cls) -> "BoundaryNetwork":
+        """Return the network that comes with the package."""
+        with files("spinseg.image").joinpath("data/boundary_network.npz").open("rb") as file, np.load(file) as stored:
+            return cls(dict(stored))
+
+    def log_odds(self, rgb: Maps) -> Maps:
+        """Return the log-odds of a boundary within 1 and within 3 pixels of each pixel, (2, height, width).
+
+        `rgb` is (height, width, 3), from 0 to 1.
+        """
+        height, width = rgb.shape[:2]
+        padded = np.zeros((3, -(-height // MULTIPLE) * MULTIPLE, -(-width // MULTIPLE) * MULTIPLE), np.float32)
+        padded[:, :height, :width] = np.moveaxis(rgb, -1, 0)
+        x, levels = _unshuffle(padded - np.float32(0.5)), []
+        for level in range(self.n_levels):
+            x = x if level == 0 else _max_pool(x)
+            x = self._block(f"down{level}1", self._block(f"down{level}0", x))
+            levels.append(x)
+        for level in range(self.n_levels - 2, -1, -1):
+            below, x = self._block(f"lateral{level}", x), levels.pop(level)
+            n, h, w = x.shape
+            x = x.reshape(n, h // 2, 2, w // 2, 2)
+            x += below[:, :, None, :, None]  # each pixel of the coarser layer four times
+            x = self._block(f"up{level}", x.reshape(n, h, w))
+        return _shuffle(self._block("head", x, rectified=False))[:, :height, :width]
+
+    def _block(self, name: str, x: Maps, rectified: bool = True) -> Maps:
+        """Return a convolution and, as a rule, its positive part."""
+        y = convolve(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
+        return np.maximum(y, 0, out=y) if rectified else y
+
+
+def network_cues(log_odds: Maps, sites: NDArray[np.int32], edges: NDArray[np.int32]) -> Cues:
+    """Return the mean of each of the network's log-odds along the common boundary of the two sites of each edge."""
+    return {f"network{r}": edge_means(sites, edges, odds) for r, odds in zip(RADII, log_odds, strict=True)}
+
+
+def convolve(x: Maps, weight: Maps, bias: Maps) -> Maps:
+    """Return the convolution of maps, (n_in, height, width), which are 0 outside, with (n_out, n_in, size, size)."""
+    n_out, n_in, size, _ = weight.shape
+    _, height, width = x.shape
+    y = np.empty((n_out, height, width), np.float32)
+    if size == 1:
+        np.matmul(weight[:, :, 0, 0], x.reshape(n_in, -1), out=y.reshape(n_out, -1))
+    else:
+        border = size // 2
+        around = np.pad(x, ((0, 0), (border, border), (border, border)))
+        matrix = weight.reshape(n_out, -1)
+        n_rows = max(1, BLOCK_BYTES // (4 * n_in * size * size * width))
+        near = np.empty((n_in, size, size, min(n_rows, height), width), np.float32)
+        for first in range(0, height, n_rows):
+            rows = min(n_rows, height - first)
+            for down in range(size):
+                for across in range(size):
+                    source = around[:, first + down : first + down + rows, across : across + width]
+                    near[:, down, across, :rows] = source
+            block = near[..., :rows, :].reshape(matrix.shape[1], -1)
+            y[:, first : first + rows] = (matrix @ block).reshape(n_out, rows, width)
+    y += bias[:, None, None]
+    return y
+
+
+def _unshuffle(x: Maps) -> Maps:
+    """Return blocks of 2 x 2 pixels as channels, (4 n, height / 2, width / 2)."""
+    n, height, width = x.shape
+    return np.ascontiguousarray(x.reshape(n, height // 2, 2, width // 2, 2).transpose(0, 2, 4, 1, 3)).reshape(
+        4 * n, height // 2, width // 2
+    )
+
+
+def _shuffle(x: Maps) -> Maps:
+    """Return channels as blocks of 2 x 2 pixels, the inverse of `_unshuffle`."""
+    n, height, width = x.shape
+    return x.reshape(n // 4, 2, 2, height, width).transpose(0, 3, 1, 4, 2).reshape(n // 4, 2 * height, 2 * width)
+
+
+def _max_pool(x: Maps) -> Maps:
+    """Return the largest of each 2 x 2 pixels."""
+    tall = np.maximum(x[:, ::2], x[:, 1::2])
+    return np.maximum(tall[..., ::2], tall[..., 1::2])
