@@ -163,13 +163,14 @@ def test_every_possible_partition_is_reached_and_no_other(graph, limits):
     model = model_of(Case("all of auto", graph, "flat", "dirichlet process", limits, "mixed", 1.0))
     if model is None:
         pytest.skip("no partition of these sizes is connected")
-    chains = ss.sample(model, sweeps=effort(3_000, 20_000), chains=2, rng=5)
+    chains = ss.sample(model, sweeps=effort(1_500, 20_000), chains=2, rng=5)
     visited = exact.frequencies(chains.labels.reshape(-1, model.graph.n_sites)) > 0
     probabilities = np.exp(exact.log_probabilities(model))
     assert not visited[probabilities == 0].any()
-    assert visited[probabilities > 5e-3].all()
+    assert visited[probabilities > 0.01].all()
 
 
+@pytest.mark.xdist_group("exchangeable")  # one process compiles its steps
 @pytest.mark.parametrize("limits", [{}, {"min_size": 2}, {"max_size": 4}], ids=str)
 def test_a_prior_without_tables(limits):
     prior = ss.ExchangeablePrior(lambda sizes: -0.2 * float(np.square(sizes).sum()) / 6, **limits)
@@ -201,7 +202,7 @@ def assert_books(model, chains):
 
 
 @pytest.mark.parametrize("limits", [{}, {"min_size": 3}, {"max_size": 20}, {"min_size": 2, "max_size": 60}], ids=str)
-@pytest.mark.parametrize("name", ["two histograms", "gaussian", "product", "poisson"])
+@pytest.mark.parametrize("name", effort(["two histograms", "product"], list(model_cases.likelihoods(4))))
 @pytest.mark.parametrize("many", [False, True])
 def test_the_books_are_kept(name, limits, many, monkeypatch):
     if many:
@@ -263,12 +264,12 @@ def test_tempered_and_with_a_sampled_concentration():
         power=0.6,
     )
     probabilities = np.exp(exact.log_probabilities(model))
-    chains = ss.sample(model, effort(3000, 12_000), 4, temperatures=[1, 1.6], burn_in=100, thin=5, rng=3)
+    chains = ss.sample(model, effort(1000, 12_000), 4, temperatures=[1, 1.6], burn_in=100, thin=5, rng=3)
     assert exact.p_value(exact.frequencies(chains.labels.reshape(-1, 6)), probabilities) > 1e-5
     assert (chains.swap_rate > 0.2).all()
 
     # The concentration by a grid: P(partition) is a mixture over it, with the prior of sizes normalized.
-    chains = ss.sample(model, effort(3000, 12_000), 4, concentration_prior=(2.0, 1.0), burn_in=100, thin=5, rng=4)
+    chains = ss.sample(model, effort(1000, 12_000), 4, concentration_prior=(2.0, 1.0), burn_in=100, thin=5, rng=4)
     rows, steps = exact.partitions(6), np.linspace(0.005, 20, 4000)
     flat = np.array([model.log_posterior(row) for row in rows]) - np.log(1.3) * (rows.max(axis=1) + 1)
     normalizer = sum(np.log(steps + i) for i in range(6))

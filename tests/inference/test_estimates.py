@@ -376,7 +376,7 @@ def test_a_connected_estimate_is_the_best_of_all_connected_partitions(loss, grap
     rows = partitions(6)
     rows = rows[[graph.is_connected(row) for row in rows]]
     minimized, expected = {"vi": (minimize_vi, expected_vi), "binder": (minimize_binder, expected_binder)}[loss]
-    for _ in range(effort(8, 40)):
+    for _ in range(effort(3, 40)):
         draws = np.array([rng.integers(0, 3, 6) for _ in range(7)])  # these need not be connected
         found = minimized(draws, graph=graph, rng=0)
         assert graph.is_connected(found.labels)

@@ -145,7 +145,9 @@ def p_value(iterate, faults, fault):
     """Of one iteration that uses what the faults are in."""
     sweeping = faults in (SWEEP_FAULTS, LOCAL_FAULTS, CONNECTED_SWEEP_FAULTS)
     attempts = {"splits": 12 * (faults is SPLIT_FAULTS), "regroups": 6 * (faults is REGROUP_FAULTS)}
-    attempts |= {"growths": 24 * (faults is GROWTH_FAULTS), "local": float(faults is LOCAL_FAULTS)}
+    subtle = any(word in fault for word in ("border", "three", "order", "forget"))
+    growths = 0 if faults is not GROWTH_FAULTS else 24 if subtle else 6
+    attempts |= {"growths": growths, "local": float(faults is LOCAL_FAULTS)}
     lam, n_draws = (1.0, 2_000) if faults is CONNECTED_SWEEP_FAULTS else (3.0, 600) if sweeping else ("none", 4_000)
     try:
         return exact.iterated(model_for(faults, fault), lam, n_draws, 6, **attempts, iterate=iterate)[0]
