@@ -10,9 +10,9 @@ import spinseg as ss
 from spinseg._compiled import jit
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.kernels.clusters import clear_slot, rebuild
-from spinseg.inference.kernels.growth import grow
 from spinseg.inference.kernels.iterations import renumber
 from spinseg.inference.kernels.regroup import regroup
+from spinseg.inference.kernels.regrowth import grow
 from spinseg.inference.kernels.split_merge import split_merge
 from spinseg.inference.kernels.state import COUNTED_MOVES, GROWTHS_LEFT, N_CLUSTERS, REGROUPS_LEFT, SPLITS_LEFT, Plan
 from spinseg.inference.kernels.sweep import begin_sweep, sweep

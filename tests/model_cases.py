@@ -52,3 +52,12 @@ def lattice(name="product", prior=None, side=12, seed=1, signs=True) -> ss.Model
     graph = grid_graph((side, side))
     beta = np.random.default_rng(seed).normal(0.2, 0.4 if signs else 0.0, graph.n_edges)
     return ss.Model(graph, likelihoods(side * side, seed)[name], prior or ss.DirichletProcess(2.0), beta)
+
+
+def bond_rule(likelihood: str, lam, n_edges: int):
+    """The lambda given; for "data-driven" such a rule, or for Flat, which has no data, numbers for each edge."""
+    if lam != "data-driven":
+        return lam
+    if likelihood == "flat":
+        return np.linspace(0.0, 4.0, n_edges)
+    return ss.DataDriven(4.0, 0.5, "hellinger" if "histogram" in likelihood else "euclidean")

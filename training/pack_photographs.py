@@ -1,6 +1,6 @@
 """Pack the training photographs of BSDS300 and their annotations into one file, for the machine that trains.
 
-    python training/pack_photographs.py FOLDER
+    python -m training.pack_photographs FOLDER
 
 The file holds the JPEGs as they are, and the label images of all annotators; about 25 MB. The data are in
 ../shared/data or SPINSEG_DATA, are for research use, and must not be committed.

@@ -102,23 +102,14 @@ def model_of(case: Case) -> ss.Model | None:
         return None if np.isnan(exact.log_probabilities(model)).any() else model
 
 
-def bonds(case: Case, n_edges: int):
-    """The bond rule; for Flat, which has no data to drive bonds, numbers per edge."""
-    lam = ITERATIONS[case.iteration].lam
-    if lam != "data-driven":
-        return lam
-    if case.likelihood == "flat":
-        return np.linspace(0.0, 4.0, n_edges)
-    return ss.DataDriven(4.0, 0.5, "hellinger" if "histogram" in case.likelihood else "euclidean")
-
-
 def check(cases: list[Case], n_draws: int) -> None:
     """Every p-value plausible, and all uniform together; a false alarm has probability 1e-6 a case and 1e-5 a call."""
     p_values = {}
     for seed, case in enumerate(cases):
         model = model_of(case)
         if model is not None:
-            how = ITERATIONS[case.iteration]._asdict() | {"lam": bonds(case, model.graph.n_edges)}
+            how = ITERATIONS[case.iteration]._asdict()
+            how["lam"] = model_cases.bond_rule(case.likelihood, how["lam"], model.graph.n_edges)
             p_values[str(case)], _ = exact.iterated(model, n_draws=n_draws, seed=seed, **how)
     worst = min(p_values, key=p_values.get)
     assert len(p_values) > len(cases) / 2

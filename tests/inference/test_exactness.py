@@ -68,15 +68,6 @@ def covering() -> list[Case]:
     return [Case(**row) for row in pairwise(FACTORS)]
 
 
-def bonds(name, lam, graph):
-    """The bond rule; for Flat, which has no data to drive bonds, numbers per edge."""
-    if lam != "data-driven":
-        return lam
-    if name == "flat":
-        return np.linspace(0.0, 4.0, graph.n_edges)
-    return ss.DataDriven(4.0, 0.5, "hellinger" if "histogram" in name else "euclidean")
-
-
 def check(cases, n_draws):
     """Every p-value plausible, and all uniform together; a false alarm has probability 1e-6 a case and 1e-5 a call."""
     graph, kept = exact.graph(N_SITES)
@@ -87,7 +78,7 @@ def check(cases, n_draws):
         model = ss.Model(graph, likelihoods[case.likelihood], prior, SIGNS[case.sign][kept])
         lam, splits, regroups, local, moves = ITERATIONS[case.iteration]
         how = {"splits": splits, "regroups": regroups, "local": local, "moves": moves}
-        lam = bonds(case.likelihood, lam, graph)
+        lam = model_cases.bond_rule(case.likelihood, lam, graph.n_edges)
         p_values[str(case)], _ = exact.iterated(model, lam, n_draws, counters, **how)
     worst = min(p_values, key=p_values.get)
     assert p_values[worst] > 1e-6, (worst, p_values[worst])

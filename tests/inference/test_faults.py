@@ -16,8 +16,10 @@ from spinseg._bundle import Bundle
 from spinseg.inference import kernels
 
 # The compiled code as one text, in which each file imports from those before it.
-FILES = ("state", "likelihood", "clusters", "size_prior", "connectivity", "sweep", "split_merge", "regroup", "growth")
-FILES = (*FILES, "iterations")
+FILES = (
+    *("state", "likelihood", "clusters", "size_prior", "connectivity", "spin_clusters", "sweep", "split_merge"),
+    *("regroup", "growth", "regrowth", "iterations"),
+)
 IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
 FOLDER = Path(kernels.__path__[0])
 SOURCE = IMPORTS.sub("", "\n".join((FOLDER / f"{name}.py").read_text() for name in FILES))

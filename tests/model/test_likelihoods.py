@@ -12,6 +12,7 @@ from scipy.stats import gamma, invwishart, multivariate_t, nbinom, norm, t
 import model_cases
 import spinseg as ss
 from effort import exhaustive
+from spinseg.inference.kernels.likelihood import log_gamma
 from spinseg.inference.kernels.state import FAMILIES
 from spinseg.inference.pack import new_state, pack
 
@@ -240,3 +241,20 @@ def test_distances():
 def test_bad_data_is_refused_with_the_rule(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_log_gamma_is_that_of_scipy():
+    compute = getattr(log_gamma, "py_func", log_gamma)
+    x = np.concatenate([np.geomspace(1e-12, 1e12, 400), [0.5, 1.0, 2.0, 9.99, 10.0, 10.01]])
+    found, known = np.array([compute(value) for value in x]), gammaln(x)
+    assert (np.abs(found - known) <= 1e-12 + 1e-14 * np.abs(known)).all()
+
+
+@pytest.mark.parametrize("rates", [[1e-90] * 4, [1e90] * 4, [1e-90] * 4 + [1e90] * 4])
+def test_rates_whose_product_no_number_holds(rates):
+    values = np.zeros((3, len(rates)))
+    likelihood = ss.DiagonalGaussian(values, mean=0.0, rate=rates)
+    target = pack(ss.Model(ss.SiteGraph(3, []), likelihood, ss.DirichletProcess(1.0)), np.empty(0))
+    state = new_state(target, np.array([0, 0, 1], np.int32), 0.0)
+    assert state.dense_value[0] == pytest.approx(likelihood.log_marginal([0, 1]), rel=1e-12)
+    assert state.dense_value[1] == pytest.approx(likelihood.log_marginal([2]), rel=1e-12)

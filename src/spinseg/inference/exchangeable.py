@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._compiled import entry
-from spinseg.inference.kernels import growth, iterations, regroup, split_merge, sweep
+from spinseg.inference.kernels import iterations, regroup, regrowth, split_merge, sweep
 from spinseg.inference.kernels.state import ANYWHERE, N_CLUSTERS, REACH, State
 
 LogG = Callable[[NDArray[np.int64]], float]
 
-MODULES = (sweep, split_merge, regroup, growth, iterations)
+MODULES = (sweep, split_merge, regroup, regrowth, iterations)
 STEPS = (
     *(sweep.begin_sweep, sweep.weigh_destinations, sweep.choose, sweep.move, iterations.record_iteration),
     *(split_merge.propose_split, split_merge.finish_split, split_merge.propose_merge, split_merge.finish_merge),
     *(split_merge.log_q_reverse_split, regroup.propose_regroup, regroup.finish_regroup, regroup.log_q_reverse_regroup),
-    *(sweep.may_leave, growth.draw_seeds, growth.plan_regrowth, growth.propose_union, growth.is_regrown),
-    *(growth.finish_union, growth.propose_regrowth, growth.finish_regrowth),
+    *(sweep.may_leave, regrowth.draw_seeds, regrowth.plan_regrowth, regrowth.propose_union, regrowth.is_regrown),
+    *(regrowth.finish_union, regrowth.propose_regrowth, regrowth.finish_regrowth),
 )
 LOOPS = (
     *(sweep.sweep, split_merge.split_or_merge, split_merge.split_merge, regroup.regroup),
-    *(growth.regrow, growth.grow, iterations.run_iterations),
+    *(regrowth.regrow, regrowth.grow, iterations.run_iterations),
 )
 ENTRIES = {step.__name__: entry(step) for step in STEPS}  # compiled, and callable from the interpreter
 

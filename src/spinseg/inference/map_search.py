@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spinseg import _validation
 from spinseg._validation import check_int, invalid
-from spinseg.inference.bonds import CONNECTED_LAMS, MIXED_LAMS, bond_strengths
+from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.kernels.state import Plan, Record, Target
 from spinseg.inference.pack import new_records, pack
@@ -28,6 +28,7 @@ ZERO_TEMPERATURE = 1e-7  # so low that only gains are accepted
 # Attempts to split or merge and to regroup, and sweeps of a hill climb. Where both `min_size` and `max_size` bind, only
 # regroupings change sizes.
 POLISH = ((20, 20), 10)
+SINGLE_SITES = np.zeros(1)  # lambda of sweeps without bonds
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class Annealing:
     ) -> None:
         self.model, self.target, self.sweeps, self.rng = model, target, sweeps, rng
         self.temperatures = np.geomspace(hottest, LAST_TEMPERATURE, min(STEPS, sweeps))
-        self.lams = CONNECTED_LAMS if model.connected else MIXED_LAMS
+        _, self.lams = bond_strengths(model, None, "auto")
         self.chain = self._chain(start, self.lams, hottest, 10, 3, sweeps)
         self.polishing = self.chain  # the chain of the current hill climb
         self.result: tuple[NDArray[np.int32], float] | None = None
@@ -132,7 +133,7 @@ class Annealing:
     def _chain(
         self,
         labels: NDArray[np.int32],
-        lams: tuple[float, ...],
+        lams: NDArray[np.float64],
         temperature: float,
         splits: int,
         regroups: int,
@@ -140,7 +141,7 @@ class Annealing:
     ) -> Chain:
         """A chain that records only its best partition."""
         record = Record(*(array[0] for array in new_records(1, sweeps, 0, labels.size)))
-        plan = Plan(np.array(lams), splits, regroups, 1 / temperature, sweeps, 1)
+        plan = Plan(lams, splits, regroups, 1 / temperature, sweeps, 1)
         if self.model.connected:
             growths = splits + regroups
             plan = plan._replace(splits=0, regroups=0, connected=True, growths=growths)
@@ -170,7 +171,7 @@ class Annealing:
         value = self.model.log_posterior(labels)
         while not self.stopped:
             before = value
-            for lams, attempts, sweeps in (((0.0,), (0, 0), 2), (self.lams, *POLISH), ((0.0,), (0, 0), 2)):
+            for lams, attempts, sweeps in ((SINGLE_SITES, (0, 0), 2), (self.lams, *POLISH), (SINGLE_SITES, (0, 0), 2)):
                 self.polishing = self._chain(labels, lams, ZERO_TEMPERATURE, *attempts, sweeps)
                 if self.stopped:  # after the line before: `stop` finds this chain, or it does not begin
                     return labels, value

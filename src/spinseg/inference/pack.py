@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from spinseg.inference.kernels.clusters import rebuild
-from spinseg.inference.kernels.growth import seed_weight
+from spinseg.inference.kernels.regrowth import seed_weight
 from spinseg.inference.kernels.state import (
     COUNTED_MOVES,
     FAMILIES,

@@ -4,9 +4,6 @@
 half the picture's size. Only NumPy is needed here: each convolution is one matrix product for each block of rows.
 """
 
-from functools import lru_cache
-from importlib.resources import files
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,13 +29,6 @@ class BoundaryNetwork:
     def __init__(self, weights: dict[str, NDArray[np.floating]]) -> None:
         self.weights = {name: np.ascontiguousarray(array, np.float32) for name, array in weights.items()}
         self.n_levels = sum(name.startswith("down") and name.endswith("0.weight") for name in weights)
-
-    @classmethod
-    @lru_cache
-    def fitted(cls) -> "BoundaryNetwork":
-        """Return the network that comes with the package."""
-        with files("spinseg.image").joinpath("data/boundary_network.npz").open("rb") as file, np.load(file) as stored:
-            return cls(dict(stored))
 
     def log_odds(self, rgb: Maps) -> Maps:
         """Return the log-odds of a boundary within 1 and within 3 pixels of each pixel, (2, height, width).

@@ -135,8 +135,6 @@ def _search(
     limit = n_sites if max_clusters is None else min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
     used = draws[_evenly_spaced(len(draws), check_int("max_draws", max_draws, at_least=1))]
     used = np.array([_validation.labels("labels", draw, n_sites) for draw in used])
-    if graph is not None:
-        limit = max(limit, graph.component_sizes.size)
     search, used, limit = _tables(used, size_cost, cell_gain, limit, graph)
 
     compared = used[_evenly_spaced(len(used), N_COMPARED_DRAWS)]
@@ -206,7 +204,9 @@ def _tables(
     """Return tables for the search, the draws that it uses, and the number of clusters to which the tables may grow."""
     n_sites = draws.shape[1]
     max_clusters = int(draws.max()) + 1
-    capacity = min(2 * max_clusters if graph is None else max(2 * max_clusters, graph.component_sizes.size), limit)
+    fewest = 1 if graph is None else graph.component_sizes.size
+    limit = max(limit, fewest)
+    capacity = min(max(2 * max_clusters, fewest), limit)
     draws = draws[_evenly_spaced(len(draws), max(MAX_TABLE_BYTES // (12 * max_clusters * capacity), 1))]
     first = np.concatenate([[0], np.cumsum(draws.max(axis=1) + 1)])
     n_rows = int(first[-1])

@@ -49,11 +49,17 @@ def add_pooled(target, state, slot, n_members, n_bins, sign):
 
 
 @internal
+def refresh(target, state, slot):
+    """Bring the log marginal of the blocks of a slot up to date."""
+    if target.block.shape[0] > 0:
+        state.dense_value[slot] = dense_log_marginal(target.block, target.parameter, state.total[slot], state.work)
+
+
+@internal
 def update_slot(target, state, slot, n_members, n_bins, sign):
     """Add the pooled sites to the statistics of `slot` (sign 1), or remove them (sign -1)."""
     add_pooled(target, state, slot, n_members, n_bins, sign)
-    if target.block.shape[0] > 0:
-        state.dense_value[slot] = dense_log_marginal(target.block, target.parameter, state.total[slot], state.work)
+    refresh(target, state, slot)
 
 
 @internal
@@ -110,4 +116,4 @@ def rebuild(target, state):
     for slot in range(state.counters[N_CLUSTERS]):
         for d in range(counts.shape[0]):
             value[d, slot] = bin_value(table, table_start, bin_prior, d, counts[d, slot])
-        state.dense_value[slot] = dense_log_marginal(target.block, target.parameter, total[slot], state.work)
+        refresh(target, state, slot)

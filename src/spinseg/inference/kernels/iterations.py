@@ -1,8 +1,8 @@
 """A run of iterations, and what is recorded of it."""
 
 from spinseg._compiled import internal, jit
-from spinseg.inference.kernels.growth import grow
 from spinseg.inference.kernels.regroup import regroup
+from spinseg.inference.kernels.regrowth import grow
 from spinseg.inference.kernels.split_merge import split_merge
 from spinseg.inference.kernels.state import (
     DONE,

@@ -114,28 +114,43 @@ def improve_sites(search: Search, order: np.ndarray, min_gain: float) -> float:
     return change
 
 
+@internal
+def members_of(search, order, k):
+    """List the sites of slot k in `member`, in this order; returns how many there are."""
+    n_members = 0
+    for q in range(order.size):
+        if search.label[order[q]] == k:
+            search.member[n_members] = order[q]
+            n_members += 1
+    return n_members
+
+
+@internal
+def put_all(search, n_members, k):
+    """Move the listed sites, allocated or not, to slot k; returns the change of loss."""
+    change = 0.0
+    for q in range(n_members):
+        if search.label[search.member[q]] >= 0:
+            change += remove_site(search, search.member[q])
+    for q in range(n_members):
+        change += add_site(search, search.member[q], k)
+    return change
+
+
 @jit
 def reallocate(search: Search, order: np.ndarray, min_gain: float) -> float:
     """Dissolve each cluster and reallocate its sites, if that gains more than `min_gain`; return the change of loss."""
-    label, member = search.label, search.member
-    total = 0.0
+    member, total = search.member, 0.0
     for k in range(search.size.size):
-        n_members, change = 0, 0.0
-        for q in range(order.size):
-            if label[order[q]] == k:
-                member[n_members] = order[q]
-                n_members += 1
+        n_members, change = members_of(search, order, k), 0.0
         for q in range(n_members):
             change += remove_site(search, member[q])
         for q in range(n_members):
             change += add_site(search, member[q], best_slot(search, member[q], min_gain))
         if change > -min_gain:
-            for q in range(n_members):
-                remove_site(search, member[q])
-            for q in range(n_members):
-                add_site(search, member[q], k)
-            change = 0.0
-        total += change
+            put_all(search, n_members, k)
+        else:
+            total += change
     return total
 
 
@@ -220,29 +235,6 @@ def allocate_connected(search: Search, order: np.ndarray) -> float:
             if k < 0:
                 return np.inf
             total += add_site(search, waiting, k)
-
-
-@internal
-def members_of(search, order, k):
-    """List the sites of slot k in `member`, in this order; returns how many there are."""
-    n_members = 0
-    for q in range(order.size):
-        if search.label[order[q]] == k:
-            search.member[n_members] = order[q]
-            n_members += 1
-    return n_members
-
-
-@internal
-def put_all(search, n_members, k):
-    """Move the listed sites, allocated or not, to slot k; returns the change of loss."""
-    change = 0.0
-    for q in range(n_members):
-        if search.label[search.member[q]] >= 0:
-            change += remove_site(search, search.member[q])
-    for q in range(n_members):
-        change += add_site(search, search.member[q], k)
-    return change
 
 
 @jit

@@ -21,7 +21,7 @@ def bin_value(table, table_start, bin_prior, d, c):
 
 @internal
 def log_gamma(x):
-    """lgamma of a positive number by Stirling's series, three times as fast as that of the C library."""
+    """lgamma of a positive number by Stirling's series, which takes less than a call of the C library."""
     below = 1.0
     while x < 10.0:
         below *= x

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from spinseg._compiled import inlined, internal
-from spinseg.inference.kernels.clusters import clear_slot, drop_slot, pool, update_slot
+from spinseg.inference.kernels.clusters import clear_slot, drop_slot, pool, refresh, update_slot
 from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.inference.kernels.size_prior import change_of_merge, change_of_split
 from spinseg.inference.kernels.state import (
@@ -220,7 +220,7 @@ def merge_slots(target, state, a, b, change):
         value[d, a] = bin_value(table, table_start, bin_prior, d, counts[d, a])
     for s in range(total.shape[1]):
         total[a, s] += total[b, s]
-    state.dense_value[a] = dense_log_marginal(target.block, target.parameter, total[a], state.work)
+    refresh(target, state, a)
     state.scalars[LOG_POSTERIOR] += change
     clear_slot(state, b)
     drop_slot(state, b)

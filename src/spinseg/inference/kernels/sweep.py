@@ -1,4 +1,4 @@
-"""One sweep of generalized Swendsen-Wang: bonds, spin-clusters; then for each one weigh, choose, move."""
+"""One sweep of generalized Swendsen-Wang: for each spin-cluster weigh its destinations, choose one, move there."""
 
 import math
 
@@ -9,6 +9,7 @@ from spinseg.inference.kernels.clusters import drop_slot, pool, update_slot
 from spinseg.inference.kernels.connectivity import leaves_connected
 from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.inference.kernels.size_prior import weigh_sizes
+from spinseg.inference.kernels.spin_clusters import draw_bonds, list_spin_clusters
 from spinseg.inference.kernels.state import (
     ANYWHERE,
     CONNECTED,
@@ -24,64 +25,6 @@ from spinseg.inference.kernels.state import (
     STOPPED,
     TOUCHING,
 )
-
-
-@internal
-def root(parent, i):
-    """The root of site i, halving the path to it."""
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
-    return i
-
-
-@internal
-def draw_bonds(target, parent, label, lam, rng):
-    """Bond neighbours of one cluster with probability 1 - exp(-lambda strength); the result is a forest in `parent`.
-
-    Think of the edges as consecutive intervals of length lambda * strength. A unit Poisson process hits an interval
-    with just that probability, independently of the others, so that one exponential gap leads to the next bond, after
-    which a new gap starts at the end of the interval. The parent of a site never has a larger number than the site.
-    """
-    start, upper, neighbor, strength = target.start, target.upper, target.neighbor, target.strength
-    for i in range(parent.size):
-        parent[i] = i
-    if lam == 0.0:
-        return
-    gap = rng.standard_exponential()
-    for i in range(parent.size):
-        for h in range(upper[i], start[i + 1]):
-            if gap >= lam * strength[h]:
-                gap -= lam * strength[h]
-                continue
-            gap = rng.standard_exponential()
-            j = neighbor[h]
-            if label[i] == label[j]:
-                a, b = root(parent, i), root(parent, j)
-                parent[max(a, b)] = min(a, b)
-
-
-@internal
-def list_spin_clusters(spin, member, first):
-    """Number the trees of `spin` as spin-clusters 0..p-1 by their first sites, and list their sites; returns p."""
-    p = 0
-    for i in range(spin.size):
-        if spin[i] == i:
-            spin[i] = p
-            first[p] = 0
-            p += 1
-        else:
-            spin[i] = spin[spin[i]]  # the parent comes before, so it has its number already
-        first[spin[i]] += 1
-    end = 0
-    for c in range(p):
-        end += first[c]
-        first[c] = end
-    first[p] = end
-    for i in range(spin.size - 1, -1, -1):
-        first[spin[i]] -= 1
-        member[first[spin[i]]] = i
-    return p
 
 
 @internal
@@ -174,19 +117,26 @@ def weigh(target, state, group, old, n_bins):
 
 
 @internal
-def likelihood_at(target, state, slot, n_bins, sign):
-    """log p(y_C | y_A): C the pooled sites, A those of the slot, without C where sign is -1."""
-    table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
+def bins_log_predictive(target, state, slot, n_bins, sign):
+    """Change of the histograms' log marginal in a slot if the pooled sites join it, or leave it where sign is -1."""
+    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     counts, value, pool_bin, pool_count = state.counts, state.value, state.pool_bin, state.pool_count
-    log_p = 0.0
+    change = 0.0
     for t in range(n_bins):
         d = pool_bin[t]
-        log_p += bin_value(table, table_start, bin_prior, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
-    if block.shape[0] > 0:
+        change += bin_value(table, table_start, bin_prior, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
+    return change
+
+
+@internal
+def likelihood_at(target, state, slot, n_bins, sign):
+    """log p(y_C | y_A): C the pooled sites, A those of the slot, without C where sign is -1."""
+    log_p = bins_log_predictive(target, state, slot, n_bins, sign)
+    if target.block.shape[0] > 0:
         total, joined, pool_total = state.total, state.joined, state.pool_total
         for s in range(joined.size):
             joined[s] = total[slot, s] + sign * pool_total[s]
-        log_p += dense_log_marginal(block, target.parameter, joined, state.work) - state.dense_value[slot]
+        log_p += dense_log_marginal(target.block, target.parameter, joined, state.work) - state.dense_value[slot]
     return sign * log_p
 
 
