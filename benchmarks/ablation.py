@@ -4,10 +4,9 @@ Test photographs should be used rarely: record each use in docs/accuracy.md. Whe
 weights are fitted to the training photographs without them. The sites are always found with texture.
 """
 
-from functools import partial
-
 from benchmarks.boundaries import fit, training_edges
 from benchmarks.data import data_root
+from benchmarks.held_out import Evidence
 from benchmarks.variants import SPECTRAL, TEXTURE, WHOLE_PICTURE, Variant, summary
 from spinseg.evaluation.datasets import bsds
 from spinseg.image.boundary.log_odds import BoundaryWeights
@@ -26,16 +25,13 @@ WITHOUT = {
 }
 
 
-def _always(weights: BoundaryWeights, i: int) -> BoundaryWeights:
-    """Return the same weights for every photograph."""
-    return weights
-
-
 def study() -> dict[str, object]:
     """Return the scores of each variant."""
     examples, photographs = bsds(data_root(), "test"), training_edges()
-    figures: dict[str, object] = {name: summary(variant, examples) for name, variant in VARIANTS.items()}
+    packaged = [Evidence()] * len(examples)
+    figures: dict[str, object] = {name: summary(variant, examples, packaged) for name, variant in VARIANTS.items()}
     for name, (cues, variant) in WITHOUT.items():
         weights = fit(photographs, without=cues, held_out=False).weights
-        figures[name] = summary(variant, examples, partial(_always, weights))
+        fitted = Evidence(weights={"colour": weights, "grey": BoundaryWeights.fitted("grey")})
+        figures[name] = summary(variant, examples, [fitted] * len(examples))
     return figures

@@ -1,5 +1,6 @@
 """Fit of the weights of the boundary cues to the training photographs of BSDS300, with cross-validation.
 
+The network's cues of a photograph are those of a network that was trained without it (`benchmarks/held_out.py`).
 Each photograph is used twice: unchanged, and at half size, with noise or as a JPEG of low quality, with half the
 weight. The weights for gray pictures are fitted to the same photographs in gray. An edge between two sites has the
 length of their boundary as weight; its outcome is the fraction of annotators for whom the two sites lie mostly in
@@ -7,7 +8,8 @@ different segments. The first log-odds are a logistic regression on local cues. 
 computed from first log-odds that were fitted to other photographs (five folds), so that they have the quality that they
 will have on a new photograph. The final log-odds are a network of one hidden layer. The cross-validation is not strict:
 the first log-odds of the other photographs, and the means of the cues, were fitted with the photographs left out. The
-weights are written to spinseg/image/data/boundary_weights.npz. The data are in ../shared/data or SPINSEG_DATA.
+weights are written to spinseg/image/data/boundary_weights.npz, and those of each fold beside its network. The data are
+in ../shared/data or SPINSEG_DATA.
 """
 
 from collections.abc import Callable, Collection
@@ -15,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,29 +25,31 @@ from scipy.optimize import minimize
 
 import spinseg
 from benchmarks.data import data_root
+from benchmarks.held_out import FOLDER, N_FOLDS, Evidence, weights_path
 from benchmarks.versions import Picture, compressed, gray, halved, noisy
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
+from spinseg.image.boundary import maps as maps_module
 from spinseg.image.boundary.cues import Cues, SiteStatistics, edge_cues
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.log_odds import KINDS, BoundaryWeights
-from spinseg.image.boundary.maps import boundary_maps
-from spinseg.image.boundary.network import BoundaryNetwork, network_cues
+from spinseg.image.boundary.maps import NETWORK_RELIEF, boundary_maps
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.parallel.atomic import atomic_write
 from spinseg.segmentation.presets import PHOTO
 
-N_FOLDS = 5
 N_HIDDEN = 8
 WEIGHT_DECAY = 1e-4  # of the network's weights
 MAX_ITERATIONS = 150  # of its optimizer
 CHROMA_CUES = ("C3", "C6", "C12", "dab")  # which are rounding errors in a gray picture
+LARGE_CUES = ("dLab", "g2", "words1", "network1", "network3")  # as NETWORK_LOG_ODDS weighs them
 ORIGINAL = "unchanged"
 WEIGHTS_PATH = Path(spinseg.__file__).parent / "image" / "data" / "boundary_weights.npz"
 
 Array = NDArray[np.float64]
+FitModel = Callable[[Array, Array, Array], Any]  # of cues, outcomes and weights
 
 
 CHANGES: dict[str, Callable[[Picture, int], Picture]] = {
@@ -73,8 +78,11 @@ class Edges:
         return (1.0 if self.version == ORIGINAL else 0.5) * lengths / lengths.mean()
 
 
-def edges_of(i: int, example: Example, version: str, is_gray: bool, networks: Path | None = None) -> Edges:
-    """Return cues and outcomes of the edges of the i-th photograph, with cues of its fold's network where given."""
+def edges_of(i: int, example: Example, version: str, is_gray: bool, network_relief: float = NETWORK_RELIEF) -> Edges:
+    """Return cues and outcomes of the edges of the i-th photograph, with the network of the fold without it.
+
+    `network_relief` is the network's share in the relief that makes the sites.
+    """
     image, annotations = example.image(), example.annotations()
     if is_gray:
         image = gray(image)
@@ -83,7 +91,8 @@ def edges_of(i: int, example: Example, version: str, is_gray: bool, networks: Pa
     if len(image) != len(annotations[0]):
         annotations = [drawn[::2, ::2][: image.shape[0], : image.shape[1]] for drawn in annotations]
     picture = as_picture(image)
-    maps = boundary_maps(picture)
+    with Evidence(i % N_FOLDS).used(), patch.object(maps_module, "NETWORK_RELIEF", network_relief):
+        maps = boundary_maps(picture)
     each = PHOTO.pixels_per_site_of(int(np.prod(picture.shape)))
     sites = superpixels(picture, kind=PHOTO.sites, pixels_per_site=each, relief=maps.relief)
     adjacency = region_adjacency(sites)
@@ -96,9 +105,6 @@ def edges_of(i: int, example: Example, version: str, is_gray: bool, networks: Pa
         segment = votes.argmax(axis=1)
         apart.append(segment[edges[:, 0]] != segment[edges[:, 1]])
     cues = edge_cues(statistics, sites, adjacency, maps)
-    if networks is not None:
-        network = BoundaryNetwork(dict(np.load(networks / f"fold{i % N_FOLDS}.npz")))
-        cues |= network_cues(network.log_odds(picture.values), sites, edges)
     return Edges(version, i % N_FOLDS, statistics, adjacency, cues, np.mean(apart, axis=0))
 
 
@@ -174,23 +180,10 @@ class Fitted:
 
 def fit(photographs: list[Edges], without: Collection[str] = (), held_out: bool = True) -> Fitted:
     """Fit both stages without the named cues, and, if `held_out`, the cross-validation of the second."""
-    outcomes, weights = [p.outcome for p in photographs], [p.weight for p in photographs]
-    folds = np.array([p.fold for p in photographs])
-
-    def cross_validate(
-        tables: list[Array], fit_model: Callable[[Array, Array, Array], Any], predict: Callable[[Any, Array], Array]
-    ) -> tuple[list[Any], list[Array]]:
-        """Return fits to all folds but each, and at last to all; and the predictions for the photographs left out."""
-        fitted = []
-        for fold in range(N_FOLDS + 1):
-            used = np.flatnonzero(folds != fold)
-            fitted.append(fit_model(*(np.concatenate([part[i] for i in used]) for part in (tables, outcomes, weights))))
-        return fitted, [predict(fitted[folds[i]], tables[i]) for i in range(len(tables))]
-
     tables = [np.stack(list(p.local.values()), axis=1) for p in photographs]
     kept = np.array([name not in without for name in photographs[0].local])
     tables, mean, deviation = standardize(tables, kept)
-    firsts, first = cross_validate(tables, logistic, lambda w, x: w[0] + x @ w[1:])
+    firsts, first = cross_validate(photographs, tables, logistic, lambda w, x: w[0] + x @ w[1:])
     with ProcessPoolExecutor() as pool:
         statistics, touching = [p.statistics for p in photographs], [p.adjacency for p in photographs]
         found = list(pool.map(grouping_cues, first, statistics, touching, chunksize=8))
@@ -206,11 +199,25 @@ def fit(photographs: list[Edges], without: Collection[str] = (), held_out: bool 
         return BoundaryWeights(first=firsts[-1], **scale, **net).log_odds_of_standardized(x)
 
     if not held_out:
-        net = network(*(np.concatenate(parts) for parts in (tables, outcomes, weights)))
+        net = fit_to(photographs, tables, network)
         return Fitted(BoundaryWeights(first=firsts[-1], **scale, **net), [], first, [])
-    nets, log_odds = cross_validate(tables, network, predict)
+    nets, log_odds = cross_validate(photographs, tables, network, predict)
     by_fold = [BoundaryWeights(first=w, **scale, **net) for w, net in zip(firsts, nets, strict=True)]
     return Fitted(by_fold[-1], by_fold[:-1], first, log_odds)
+
+
+def cross_validate(
+    photographs: list[Edges], tables: list[Array], fit_model: FitModel, predict: Callable[[Any, Array], Array]
+) -> tuple[list[Any], list[Array]]:
+    """Return fits to all folds but each, and at last to all; and the predictions for the photographs left out."""
+    fitted = [fit_to(photographs, tables, fit_model, without=fold) for fold in (*range(N_FOLDS), None)]
+    return fitted, [predict(fitted[p.fold], x) for p, x in zip(photographs, tables, strict=True)]
+
+
+def fit_to(photographs: list[Edges], tables: list[Array], fit_model: FitModel, without: int | None = None) -> Any:
+    """Return the fit to the edges of all photographs but those of a fold."""
+    rows = [(x, p.outcome, p.weight) for p, x in zip(photographs, tables, strict=True) if p.fold != without]
+    return fit_model(*map(np.concatenate, zip(*rows, strict=True)))
 
 
 def standardize(tables: list[Array], kept: NDArray[np.bool_]) -> tuple[list[Array], Array, Array]:
@@ -220,12 +227,12 @@ def standardize(tables: list[Array], kept: NDArray[np.bool_]) -> tuple[list[Arra
     return [(table - mean) / deviation for table in tables], mean, deviation
 
 
-def training_edges(is_gray: bool = False, networks: Path | None = None) -> list[Edges]:
+def training_edges(is_gray: bool = False, network_relief: float = NETWORK_RELIEF) -> list[Edges]:
     """Return the edges of all training photographs of BSDS300, unchanged and changed."""
     tasks = []
     for i, example in enumerate(bsds(data_root(), "train")):
         versions = (ORIGINAL, list(CHANGES)[i % len(CHANGES)])
-        tasks += [(i, example, version, is_gray, networks) for version in versions]
+        tasks += [(i, example, version, is_gray, network_relief) for version in versions]
     with ProcessPoolExecutor() as pool:
         return list(pool.map(edges_of, *zip(*tasks, strict=True)))
 
@@ -252,17 +259,32 @@ def study() -> dict[str, object]:
     """Fit and write the weights; return the quality of each stage in cross-validation."""
     figures: dict[str, object] = {}
     stored: dict[str, Array] = {}
+    by_fold: list[dict[str, Array]] = [{} for _ in range(N_FOLDS)]
     for kind in KINDS:
         photographs = training_edges(is_gray=kind == "grey")
         fitted = fit(photographs, without=CHROMA_CUES if kind == "grey" else ())
-        stored |= {f"{kind} {name}": values for name, values in vars(fitted.weights).items()}
+        for arrays, weights in zip((stored, *by_fold), (fitted.weights, *fitted.by_fold), strict=True):
+            arrays |= {f"{kind} {name}": values for name, values in vars(weights).items()}
         figures[f"{kind}, local cues alone"] = quality(photographs, fitted.first)
         figures |= {f"{kind}, {version}": quality(photographs, fitted.log_odds, version) for version in VERSIONS}
         figures[f"{kind}, single cues"] = ", ".join(
             f"{name} {precision:.3f}" for name, precision in single_cues(photographs).items()
         )
-    atomic_write(WEIGHTS_PATH, lambda file: np.savez_compressed(file, **stored))  # type: ignore[arg-type]
-    return figures | {"written to": str(WEIGHTS_PATH)}
+        if kind == "colour":
+            figures["NETWORK_LOG_ODDS"] = large_weights(photographs)
+    for path, arrays in ((WEIGHTS_PATH, stored), *((weights_path(k), by_fold[k]) for k in range(N_FOLDS))):
+        atomic_write(path, lambda file, arrays=arrays: np.savez_compressed(file, **arrays))  # type: ignore[misc]
+    return figures | {"written to": f"{WEIGHTS_PATH}, {FOLDER}"}
+
+
+def large_weights(photographs: list[Edges]) -> str:
+    """Return constant and weights of the few cues that large photographs have, and their quality, as text.
+
+    The gradient across the boundary stands for its magnitude.
+    """
+    tables = [np.stack([p.local[name] for name in LARGE_CUES], axis=1) for p in photographs]
+    fits, log_odds = cross_validate(photographs, tables, logistic, lambda w, x: w[0] + x @ w[1:])
+    return f"{', '.join(f'{w:.3f}' for w in fits[-1])}; {quality(photographs, log_odds)}"
 
 
 def single_cues(photographs: list[Edges]) -> dict[str, float]:

@@ -1,10 +1,10 @@
 """Agreement of chains over connected partitions of photographs, in the time that quickshift takes on each of them.
 
-30 training photographs of BSDS300 (../shared/data or SPINSEG_DATA), the sites and evidence of the preset "photo" with
-power 1/15, threshold -0.4, 2 nats for each region and at least 3 sites in each. Four chains, two from one region and
-two from as many as there can be, run on two threads for as long as scikit-image's quickshift with its defaults takes on
-the same photograph; the first third is burn-in. Beside it: the same without some of the moves, and the preset as it is,
-whose clusters need not be connected.
+30 training photographs of BSDS300 (../shared/data or SPINSEG_DATA), sites of the preset "photo" and evidence that was
+learned without the photograph (`benchmarks/held_out.py`), with power 1/15, threshold -0.4, 2 nats for each region and
+at least 3 sites in each. Four chains, two from one region and two from as many as there can be, run on two threads for
+as long as scikit-image's quickshift with its defaults takes on the same photograph; the first third is burn-in. Beside
+it: the same without some of the moves, and the preset as it is, whose clusters need not be connected.
 """
 
 import math
@@ -18,6 +18,7 @@ from skimage.segmentation import quickshift
 
 import spinseg as ss
 from benchmarks.data import data_root
+from benchmarks.held_out import held_out_evidence
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.image.adjacency import region_adjacency
 from spinseg.inference.chains import Chains
@@ -43,9 +44,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def models(example: Example) -> tuple[ss.Model, ss.Model]:
-    """Return the posterior over connected partitions of a photograph, and that of the preset."""
-    problem = prepare(example.image(), settings_of("photo", {}))
+def models(i: int, example: Example) -> tuple[ss.Model, ss.Model]:
+    """Return the posterior over connected partitions of the i-th training photograph, and that of the preset."""
+    with held_out_evidence(i).used():
+        problem = prepare(example.image(), settings_of("photo", {}))
     plain, length = problem.model, region_adjacency(problem.sites).boundary_length
     beta = plain.beta + COUPLING.strength * length * (THRESHOLD - COUPLING.threshold)
     prior = ss.TemperedProcess(math.exp(-COST_OF_REGION), power=0.0, min_size=MIN_SIZE)
@@ -112,11 +114,11 @@ def summary(rows: list[dict]) -> str:
 
 def study(n_images: int = 30) -> dict[str, object]:
     """Return a line for each photograph, and one for each set of moves."""
-    examples = bsds(data_root(), "train")[3 :: 200 // n_images][:n_images]
+    examples = list(enumerate(bsds(data_root(), "train")))[3 :: 200 // n_images][:n_images]
     rows: dict[str, list[dict]] = {name: [] for name in (*VARIANTS, "preset photo, not connected")}
     figures: dict[str, object] = {"quantities": ", ".join(QUANTITIES)}
-    for example in examples:
-        connected, plain = models(example)
+    for i, example in examples:
+        connected, plain = models(i, example)
         seconds = seconds_of_quickshift(example)
         for name, changes in VARIANTS.items():
             rows[name].append(measure(connected, seconds, changes))

@@ -1,10 +1,10 @@
 """Accuracy of `photo` with each of its constants changed, on every third training photograph of BSDS300.
 
-The boundary weights are cross-validated: those of each photograph were fitted without it.
+Network and weights of the cues are those of a fold without the photograph (`benchmarks/held_out.py`).
 """
 
-from benchmarks.boundaries import N_FOLDS, fit, training_edges
 from benchmarks.data import data_root
+from benchmarks.held_out import held_out_evidence
 from benchmarks.variants import Variant, summary
 from spinseg.evaluation.datasets import bsds
 
@@ -29,6 +29,6 @@ VARIANTS = {
 
 def study() -> dict[str, object]:
     """Return the scores of each variant."""
-    by_fold = fit(training_edges()).by_fold
     examples = bsds(data_root(), "train")[::3]
-    return {name: summary(variant, examples, lambda i: by_fold[3 * i % N_FOLDS]) for name, variant in VARIANTS.items()}
+    evidence = [held_out_evidence(3 * i) for i in range(len(examples))]
+    return {name: summary(variant, examples, evidence) for name, variant in VARIANTS.items()}

@@ -1,6 +1,6 @@
 """Variants of the `photo` preset, and their scores."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinseg as ss
+from benchmarks.held_out import Evidence
 from spinseg.evaluation.datasets import Example
 from spinseg.evaluation.metrics import scores
-from spinseg.image.boundary.log_odds import BoundaryWeights, signed_couplings
+from spinseg.image.boundary import maps
+from spinseg.image.boundary.log_odds import signed_couplings
+from spinseg.image.boundary.network import RADII
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.pack import pack
 from spinseg.inference.sampler import sample
@@ -23,6 +26,7 @@ from spinseg.inference.starts import greedy_labels
 from spinseg.segmentation import image_model, presets
 
 # Groups of cues.
+NETWORK = frozenset(f"{name}{radius}" for name in ("network", "within") for radius in RADII)
 SPECTRAL = frozenset({"apart"})
 TEXTURE = frozenset({"T6", "T12", "texture", "texture after"}) | {f"textons{hop}" for hop in range(4)}
 TEXTURE |= {f"textons after {time}" for time in (2, 4, 8)}
@@ -41,23 +45,23 @@ class Variant:
     feature_weights: Mapping[str, float] = field(default_factory=dict)
     variance_rates: Mapping[str, float] = field(default_factory=dict)
     min_region_share: float = presets.MIN_REGION_SHARE
+    network_relief: float = maps.NETWORK_RELIEF
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
-    def labels(self, image: NDArray, weights: BoundaryWeights | None) -> NDArray[np.int32]:
-        """Return labels of one chain, seed 0, with the given boundary weights or those of the package."""
+    def labels(self, image: NDArray, evidence: Evidence) -> NDArray[np.int32]:
+        """Return labels of one chain, seed 0."""
         with ExitStack() as changed:
             coupling = presets.Coupling(self.strength, self.threshold)
             changed.enter_context(patch.object(presets, "COUPLING", coupling))
             changed.enter_context(patch.object(presets, "MIN_REGION_SHARE", self.min_region_share))
+            changed.enter_context(patch.object(maps, "NETWORK_RELIEF", self.network_relief))
             changed.enter_context(patch.dict(presets.FEATURE_WEIGHTS, self.feature_weights))
             changed.enter_context(patch.dict(presets.VARIANCE_RATES, self.variance_rates))
             if self.nonnegative:
                 changed.enter_context(patch.object(image_model, "signed_couplings", _attraction))
             if not self.sampled:
                 changed.enter_context(patch.object(import_module("spinseg.segmentation.segment"), "sample", _merged))
-            if weights is not None:
-                fitted = {"colour": weights, "grey": BoundaryWeights.fitted("grey")}
-                changed.enter_context(patch.object(BoundaryWeights, "fitted", fitted.__getitem__))
+            changed.enter_context(evidence.used())
             arguments = {"chains": 1, "workers": 1, "rng": 0} | dict(self.arguments)
             return ss.segment(image, progress=False, **arguments).labels
 
@@ -74,22 +78,18 @@ def _merged(model: ss.Model, *arguments: Any, **keywords: Any) -> ss.Chains:
     return replace(chains, best_labels=greedy_labels(target))
 
 
-def score(variant: Variant, example: Example, weights: BoundaryWeights | None = None) -> tuple[float, ...]:
+def score(variant: Variant, example: Example, evidence: Evidence) -> tuple[float, ...]:
     """Return Rand index, variation of information, covering and number of labels of one photograph."""
-    labels = variant.labels(example.image(), weights)
+    labels = variant.labels(example.image(), evidence)
     found = scores(labels, example.annotations())
     numbers = (found.probabilistic_rand_index, found.variation_of_information, found.segmentation_covering)
     return *numbers, float(np.unique(labels).size)
 
 
-def summary(
-    variant: Variant,
-    examples: Sequence[Example],
-    weights_of: Callable[[int], BoundaryWeights | None] = lambda i: None,
-) -> str:
+def summary(variant: Variant, examples: Sequence[Example], evidence: Sequence[Evidence]) -> str:
     """Return means over photographs, the median of the Rand index, and the median number of labels, as text."""
     with ProcessPoolExecutor() as pool:
-        rows = pool.map(partial(score, variant), examples, [weights_of(i) for i in range(len(examples))])
+        rows = pool.map(partial(score, variant), examples, evidence)
         rand, information, covering, labels = np.array(list(rows)).T
     return (
         f"PRI {rand.mean():.4f} (median {np.median(rand):.4f}), VoI {information.mean():.3f}, "

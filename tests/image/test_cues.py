@@ -33,6 +33,10 @@ def test_the_cues_come_in_the_order_that_the_weights_expect(example):
         *HISTOGRAM_GRADIENTS,
         "relief",
         "ground",
+        "network1",
+        "within1",
+        "network3",
+        "within3",
         "dLab",
         "dL",
         "dab",
@@ -79,6 +83,18 @@ def test_relief_is_along_the_boundary_and_ground_within_the_sites(example):
 
     assert_cue(example, "relief", along)
     assert_cue(example, "ground", lambda i, j: max(example.mean(relief, i), example.mean(relief, j)))
+
+
+@pytest.mark.parametrize(("index", "radius"), [(0, 1), (1, 3)])
+def test_the_networks_log_odds_are_along_the_boundary_and_within_the_sites(example, index, radius):
+    log_odds = example.maps.network[index]
+
+    def along(i, j):
+        found = [max(float(log_odds[p]), float(log_odds[q])) for p, q in example.pairs(i, j)]
+        return sum(found) / len(found)
+
+    assert_cue(example, f"network{radius}", along)
+    assert_cue(example, f"within{radius}", lambda i, j: max(example.mean(log_odds, i), example.mean(log_odds, j)))
 
 
 def test_differences_of_colour_are_roots_of_distances(example):

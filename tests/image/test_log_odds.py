@@ -11,17 +11,21 @@ from spinseg.image.adjacency import region_adjacency
 from spinseg.image.boundary.cues import NEIGHBOR_COLOR_SCALE
 from spinseg.image.boundary.log_odds import (
     KINDS,
+    NETWORK_LOG_ODDS,
     PLAIN_LOG_ODDS,
     BoundaryWeights,
     boundary_log_odds,
     is_gray,
     plain_cues,
     plain_log_odds,
+    weigh_plain_cues,
 )
 from spinseg.image.boundary.maps import boundary_maps
 from spinseg.image.features import site_histograms, site_means
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
+
+N_LOCAL, N_CUES = 33, 45  # of the two sites of an edge, and with those of the whole picture
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["whole", "masked"])
@@ -33,9 +37,9 @@ def example(request):
 def test_the_weights_of_the_package_are_whole(kind):
     weights = BoundaryWeights.fitted(kind)
     n_hidden = weights.output.size
-    assert weights.mean.shape == weights.deviation.shape == weights.direct.shape == (41,)
-    assert weights.first.shape == (1 + 29,) and weights.constant.size == 1
-    assert weights.hidden.shape == (n_hidden, 41) and weights.bias.shape == (n_hidden,)
+    assert weights.mean.shape == weights.deviation.shape == weights.direct.shape == (N_CUES,)
+    assert weights.first.shape == (1 + N_LOCAL,) and weights.constant.size == 1
+    assert weights.hidden.shape == (n_hidden, N_CUES) and weights.bias.shape == (n_hidden,)
     assert all(np.isfinite(numbers).all() for name, numbers in vars(weights).items() if name != "deviation")
     assert weights.deviation.min() > 0
     assert np.isinf(weights.deviation).sum() == (4 if kind == "grey" else 0)  # those of chroma
@@ -74,12 +78,12 @@ def test_log_odds_are_linear_in_the_cues_plus_a_layer_of_tanh():
 def test_the_second_stage_sees_the_first_ones_log_odds(example, monkeypatch):
     names = list(example.cues)
     w = BoundaryWeights(
-        mean=np.zeros(41),
-        deviation=np.ones(41),
-        first=np.append(-3.0, np.arange(29) == names.index("dLab")),
+        mean=np.zeros(N_CUES),
+        deviation=np.ones(N_CUES),
+        first=np.append(-3.0, np.arange(N_LOCAL) == names.index("dLab")),
         constant=np.array([0.25]),
-        direct=2.0 * (np.arange(41) == 30),
-        hidden=np.zeros((1, 41)),
+        direct=2.0 * (np.arange(N_CUES) == N_LOCAL + 1),
+        hidden=np.zeros((1, N_CUES)),
         bias=np.zeros(1),
         output=np.ones(1),
     )
@@ -94,7 +98,7 @@ def test_the_second_stage_sees_the_first_ones_log_odds(example, monkeypatch):
 
 def test_pictures_of_one_hue_are_judged_by_weights_of_their_own(example, monkeypatch):
     asked = []
-    fitted = random_weights(29, 41, 3, np.random.default_rng(0))
+    fitted = random_weights(N_LOCAL, N_CUES, 3, np.random.default_rng(0))
     monkeypatch.setattr(BoundaryWeights, "fitted", lambda kind: asked.append(kind) or fitted)
     gray = np.random.default_rng(1).random((*example.sites.shape, 1)) * np.ones(3)
     for image in (example.picture, gray):
@@ -166,6 +170,14 @@ def test_plain_cues_are_what_they_say():
         p, q = around(i), around(j)
         inner = p + q > 0
         assert found[e, 2] == pytest.approx(0.5 * ((p - q)[inner] ** 2 / (p + q)[inner]).sum())
+
+
+def test_with_the_network_there_are_five_cues():
+    rows = np.random.default_rng(0).normal(size=(7, 5))
+    constant, *weights = NETWORK_LOG_ODDS
+    assert weights[3] > 0 and weights[4] > 0
+    expected = [constant + sum(w * cue for w, cue in zip(weights, row, strict=True)) for row in rows]
+    np.testing.assert_allclose(weigh_plain_cues(rows), expected)
 
 
 def test_plain_log_odds_weigh_the_plain_cues():

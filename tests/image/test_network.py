@@ -1,14 +1,15 @@
-"""The boundary network as matrix products, against plain correlations."""
+"""The boundary network as matrix products, against plain correlations and PyTorch."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.signal import correlate
 
-import spinseg as ss
 from spinseg.image.boundary import network
-from spinseg.image.boundary.network import BoundaryNetwork, convolve, network_cues
+from spinseg.image.boundary.network import BoundaryNetwork, convolve, span_seen
+from spinseg.image.picture import as_picture
 
 WIDTHS = (4, 6, 5)
 
@@ -76,9 +77,30 @@ def test_the_network_is_its_definition(shape):
     np.testing.assert_allclose(found, plain_log_odds(stored, rgb), atol=1e-3)
 
 
-def test_the_cues_are_means_along_boundaries():
-    sites = np.array([[0, 0, 1], [0, 2, 1]])
-    odds = np.stack([np.arange(6.0).reshape(2, 3), -np.arange(6.0).reshape(2, 3)])
-    cues = network_cues(odds, sites, ss.SiteGraph(3, [[0, 1], [0, 2], [1, 2]]).edges)
-    np.testing.assert_allclose(cues["network1"], [2, 4, 5])  # the larger of the two pixels of each pair
-    np.testing.assert_allclose(cues["network3"], [-1, (-1 - 3) / 2, -4])
+def test_the_network_of_the_package_computes_what_pytorch_computes():
+    """`training/reference_output.py` stored PyTorch's output in 16 bits."""
+    with np.load(Path(__file__).with_name("network_reference.npz")) as stored:
+        picture, known = stored["picture"], stored["log_odds"].astype(np.float32)
+    found = BoundaryNetwork.fitted().log_odds(as_picture(picture).values)
+    assert np.ptp(known) > 8
+    assert np.abs(found - known).max() < 0.02
+
+
+def test_windows_leave_no_seams(monkeypatch):
+    """Also where neither the windows nor the picture are multiples of a cell."""
+    image = np.random.default_rng(0).random((450, 610, 3)).astype(np.float32)
+    small = BoundaryNetwork.fitted()
+    whole = small.log_odds(image)
+    monkeypatch.setattr(network, "WINDOW", 150)
+    found = small.log_odds(image)
+    assert np.abs(found - whole).max() < 1e-3
+    monkeypatch.setattr(network, "REACH", 2 * network.CELL)
+    assert np.abs(small.log_odds(image) - whole).max() > 0.1
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_what_a_span_depends_on_begins_with_a_cell(step):
+    seen = span_seen(slice(700, 790), 5000, step)
+    assert seen.start % (32 * step) == 0
+    assert seen.start <= max(0, 700 - 192 * step) and seen.stop >= 790 + 192 * step
+    assert span_seen(slice(10, 20), 100, step) == slice(0, 100)

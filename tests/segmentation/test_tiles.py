@@ -8,9 +8,10 @@ from scipy.ndimage import gaussian_filter
 from effort import exhaustive
 from spinseg.image.adjacency import edge_means, region_adjacency
 from spinseg.image.boundary.log_odds import GRADIENT_SCALE
+from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_means, site_sizes
 from spinseg.image.intensity import infer_value_range
-from spinseg.image.picture import as_picture
+from spinseg.image.picture import Picture, as_picture, block_means
 from spinseg.image.superpixels import RELIEF_SCALE, seeded_watershed, superpixels
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.large.tiles import HALO_CELLS, Tiling, merge_tiles, tile_sites
@@ -70,7 +71,12 @@ def test_tiles_cover_the_picture_once_and_lie_in_whole_cells(shape, side, n_site
     for tile in tiling.tiles():
         covered[tile.own] += 1
         assert all(span.start % side == 0 and 0 < span.stop - span.start <= side for span in tile.own)
-        for inner, outer in ((tile.own, tile.padded), (tile.padded, tile.read)):
+        for inner, outer in (
+            (tile.own, tile.padded),
+            (tile.padded, tile.read),
+            (tile.own, tile.seen),
+            (tile.seen, tile.read),
+        ):
             assert all(o.start <= i.start and i.stop <= o.stop for i, o in zip(inner, outer, strict=True))
         assert all(span.start >= 0 and span.stop <= length for span, length in zip(tile.read, shape, strict=True))
         inside = np.zeros(shape, bool)
@@ -162,6 +168,24 @@ def test_what_tiles_know_adds_up_to_what_the_whole_picture_shows(n_channels, dty
     assert np.allclose(
         statistics.gradient, edge_means(sites, edges, gradient_magnitude(picture.colors, GRADIENT_SCALE)), rtol=1e-6
     )
+    if picture.n_channels != 3:
+        assert statistics.network is None
+        return
+    log_odds = BoundaryNetwork.fitted().log_odds(picture.values)
+    known = np.stack([edge_means(sites, edges, values) for values in log_odds], axis=1)
+    assert np.ptp(known) > 1
+    assert np.allclose(statistics.network, known, atol=1e-3)
+
+
+def test_where_sites_are_larger_the_network_sees_the_picture_reduced():
+    image = noise((390, 410), 3)
+    tiling, cells, statistics = by_tiles(image, 100, 128)
+    assert tiling.network_step == 3
+    picture, sites = as_picture(image), statistics.site_of[cells]
+    reduced = BoundaryNetwork.fitted().log_odds(Picture(block_means(picture.codes, 3)).values)
+    whole = reduced.repeat(3, axis=1).repeat(3, axis=2)[:, :390, :410]
+    known = np.stack([edge_means(sites, statistics.adjacency.graph.edges, values) for values in whole], axis=1)
+    assert np.allclose(statistics.network, known, atol=1e-3)
 
 
 @exhaustive

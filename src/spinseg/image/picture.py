@@ -180,10 +180,16 @@ def working_copy(picture: Picture, inside: NDArray[np.bool_] | None, max_pixels:
     n_pixels, n_axes = int(np.prod(picture.shape)), len(picture.shape)
     step = 1 if max_pixels is None else max(1, int(np.ceil((n_pixels / max_pixels) ** (1 / n_axes))))
     if step > 1:
-        means = _reduce_blocks(codes, step, n_axes, np.add) / _block_sizes(picture.shape, step)[..., None]
-        codes = np.rint(means).astype(np.uint16)
+        codes = block_means(codes, step)
         reduced_inside = None if inside is None else _reduce_blocks(inside, step, n_axes, np.logical_or)
     return WorkingCopy(Picture(codes), reduced_inside, step, inside, picture.shape)
+
+
+def block_means(codes: NDArray[np.uint16], step: int) -> NDArray[np.uint16]:
+    """Return the rounded means of blocks of `step` pixels along each axis but the last, which is that of channels."""
+    shape = codes.shape[:-1]
+    means = _reduce_blocks(codes, step, len(shape), np.add) / _block_sizes(shape, step)[..., None]
+    return np.rint(means).astype(np.uint16)
 
 
 def _reduce_blocks(values: NDArray[Any], step: int, n_axes: int, ufunc: np.ufunc) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from spinseg.image.adjacency import RegionAdjacency, boundary_pairs, edge_index,
 from spinseg.image.boundary import kernels
 from spinseg.image.boundary.filters import Gradient
 from spinseg.image.boundary.maps import N_TEXTONS, BoundaryMaps
+from spinseg.image.boundary.network import RADII
 from spinseg.image.features import site_histograms, site_means, site_sizes
 from spinseg.image.picture import Picture
 
@@ -74,6 +75,7 @@ def edge_cues(
       site's center to the other's, so that a strong boundary which this one merely meets does not count. If one site
       surrounds the other, the direction is that of each pair of pixels.
     - relief, ground: mean relief along the common boundary, and within the sites (the larger of the two).
+    - network1, network3, within1, within3: the same of the network's log-odds of a boundary within 1 and 3 pixels.
     - dLab, dL, dab: root of the difference of mean color, of lightness and of chroma.
     - welch: difference of mean color over its standard deviation, as in Welch's test.
     - spread, texture: difference of log standard deviations of color, and of texture.
@@ -85,6 +87,10 @@ def edge_cues(
     cues = _gradient_cues(statistics, sites, edges, maps)
     ground = site_means(maps.relief, sites)[:, 0]
     cues |= {"relief": edge_means(sites, edges, maps.relief), "ground": np.maximum(ground[a], ground[b])}
+    for radius, log_odds in zip(RADII, maps.network, strict=True):
+        within = site_means(log_odds, sites)[:, 0]
+        cues[f"network{radius}"] = edge_means(sites, edges, log_odds)
+        cues[f"within{radius}"] = np.maximum(within[a], within[b])
 
     difference = statistics.colors[a] - statistics.colors[b]
     distance = np.linalg.norm(difference, axis=1)

@@ -1,5 +1,6 @@
 """Log-odds of a boundary between adjacent sites, and couplings computed from them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -50,8 +51,12 @@ class BoundaryWeights:
     def fitted(cls, kind: str) -> "BoundaryWeights":
         """Return the weights that come with the package, for one of `KINDS` of photographs."""
         with files("spinseg.image").joinpath("data/boundary_weights.npz").open("rb") as file, np.load(file) as stored:
-            names = [name for name in stored.files if name.startswith(f"{kind} ")]
-            return cls(**{name.removeprefix(f"{kind} "): stored[name] for name in names})
+            return cls.of_kind(stored, kind)
+
+    @classmethod
+    def of_kind(cls, stored: Mapping[str, NDArray[np.float64]], kind: str) -> "BoundaryWeights":
+        """Return the weights for a kind of photographs among arrays named `<kind> <attribute>`."""
+        return cls(**{name: stored[f"{kind} {name}"] for name in cls.__dataclass_fields__})
 
     def first_log_odds(self, local: Cues) -> NDArray[np.float64]:
         """Return the log-odds from the cues of `edge_cues` alone, (n_edges,)."""
@@ -104,6 +109,8 @@ def is_gray_chroma(deviation: NDArray[np.float64]) -> bool:
 # constant and weights are a logistic regression on training photographs of BSDS300 (`python -m benchmarks boundaries`
 # at c2dd511), then scaled by 0.76 and shifted by 0.2, so that the couplings of photographs suit them there.
 PLAIN_LOG_ODDS = (-2.893, -0.038, 0.524, 2.926)
+# The same with the network's log-odds within 1 and 3 pixels, for large photographs: `python -m benchmarks boundaries`.
+NETWORK_LOG_ODDS = (-0.927, 0.074, -0.010, 1.808, 0.402, 0.305)
 GRADIENT_SCALE = 2.0  # pixels
 
 
@@ -115,8 +122,9 @@ def plain_log_odds(
 
 
 def weigh_plain_cues(cues: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log-odds of a boundary from the three plain cues of each edge, (n_edges, 3)."""
-    return PLAIN_LOG_ODDS[0] + cues @ PLAIN_LOG_ODDS[1:]
+    """Return the log-odds of a boundary from the three plain cues of each edge, or from five with the network's two."""
+    constant, *weights = PLAIN_LOG_ODDS if cues.shape[1] == len(PLAIN_LOG_ODDS) - 1 else NETWORK_LOG_ODDS
+    return constant + cues @ weights
 
 
 def plain_cues(

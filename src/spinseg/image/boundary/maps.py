@@ -1,8 +1,8 @@
-"""Gradients of colour and of local histograms at every pixel of a photograph, at several scales.
+"""What every pixel of a photograph says of boundaries: gradients at several scales, and the network's log-odds.
 
-After Martin, Fowlkes and Malik, Learning to detect natural image boundaries using local brightness, color, and texture
-cues, PAMI 2004, :DOI:`10.1109/TPAMI.2004.1273918`, with Gaussian derivatives instead of half-discs: the gradient in any
-direction follows from two.
+The gradients are of colour and of local histograms, after Martin, Fowlkes and Malik, Learning to detect natural image
+boundaries using local brightness, color, and texture cues, PAMI 2004, :DOI:`10.1109/TPAMI.2004.1273918`, with Gaussian
+derivatives instead of half-discs: the gradient in any direction follows from two.
 """
 
 from typing import NamedTuple
@@ -23,11 +23,13 @@ from spinseg.image.boundary.filters import (
     max_oriented_gradient,
     structure_tensor_norm,
 )
+from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.features import k_means, nearest_center
 from spinseg.image.picture import Picture
 
 N_TEXTONS = 24
 N_TEXTON_SAMPLES = 2_000  # pixels that textons are fitted to
+NETWORK_RELIEF = 8.0  # height of a boundary that the network is sure of; gradients of strong ones add about 2
 RESPONSE_SCALE = np.float32(0.3)  # CIELAB units: filter responses r are compressed to log(1 + |r| / RESPONSE_SCALE)
 
 
@@ -42,6 +44,8 @@ class BoundaryMaps(NamedTuple):
         Gradients of the local histograms of lightness ("L"), chroma ("C") and textons ("T") at scales 3, 6 and 12.
     relief : (height, width) array
         Strength of a boundary at each pixel; the watershed floods it.
+    network : (2, height, width) array
+        Log-odds of a boundary within 1 and within 3 pixels, by `BoundaryNetwork`.
     textons : (height, width) array
         Texton of each pixel, 0..N_TEXTONS - 1.
     responses : (height, width, 15) array
@@ -51,6 +55,7 @@ class BoundaryMaps(NamedTuple):
     color: dict[str, Gradient]
     histogram: dict[str, Gradient]
     relief: NDArray[np.float32]
+    network: Maps
     textons: NDArray[np.int32]
     responses: NDArray[np.float32]
 
@@ -84,7 +89,9 @@ def boundary_maps(picture: Picture, inside: NDArray[np.bool_] | None = None) -> 
     fine = (structure_tensor_norm(color["g1"]) + structure_tensor_norm(color["g2"])) / 20
     # Without the blur the watershed would follow the sides of blocks of four equal pixels.
     relief = fine + filter_separable(double(coarse, shape)[None], gaussian(0.7), gaussian(0.7))[0]
-    return BoundaryMaps(color, histogram, relief, double(textons, shape), double(np.abs(responses), shape))
+    network = BoundaryNetwork.fitted().log_odds(picture.values)
+    relief += NETWORK_RELIEF / (1 + np.exp(-network[0]))
+    return BoundaryMaps(color, histogram, relief, network, double(textons, shape), double(np.abs(responses), shape))
 
 
 def filter_responses(lightness: Maps, half_lightness: Maps) -> NDArray[np.float32]:

@@ -4,15 +4,18 @@
 half the picture's size. Only NumPy is needed here: each convolution is one matrix product for each block of rows.
 """
 
+from functools import lru_cache
+from importlib.resources import files
+from itertools import product
+
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.image.adjacency import edge_means
-from spinseg.image.boundary.cues import Cues
-
 RADII = (1, 3)  # pixels, within which a boundary counts
+CELL = 32  # pixels along each side that one pixel of the coarsest layer stands for: pictures are padded to a multiple
+REACH = 6 * CELL  # pixels: farther ones have no influence (30 + 124 in the layers up and down, and less than a cell)
+WINDOW = 32 * CELL  # pixels along each side that are done at a time, so that memory stays bounded
 BLOCK_BYTES = 2**20  # of the matrix of neighborhoods that a product takes at a time: about what a processor keeps near
-MULTIPLE = 32  # pixels: pictures are padded to a multiple of it
 
 Maps = NDArray[np.float32]
 
@@ -30,13 +33,33 @@ class BoundaryNetwork:
         self.weights = {name: np.ascontiguousarray(array, np.float32) for name, array in weights.items()}
         self.n_levels = sum(name.startswith("down") and name.endswith("0.weight") for name in weights)
 
+    @classmethod
+    @lru_cache
+    def fitted(cls) -> "BoundaryNetwork":
+        """Return the network that comes with the package."""
+        with files("spinseg.image").joinpath("data/boundary_network.npz").open("rb") as file, np.load(file) as stored:
+            return cls(dict(stored))
+
     def log_odds(self, rgb: Maps) -> Maps:
         """Return the log-odds of a boundary within 1 and within 3 pixels of each pixel, (2, height, width).
 
         `rgb` is (height, width, 3), from 0 to 1.
         """
         height, width = rgb.shape[:2]
-        padded = np.zeros((3, -(-height // MULTIPLE) * MULTIPLE, -(-width // MULTIPLE) * MULTIPLE), np.float32)
+        if max(height, width) <= WINDOW + 2 * REACH:
+            return self._log_odds(rgb)
+        found = np.empty((len(RADII), height, width), np.float32)
+        for window in product(*(range(0, length, WINDOW) for length in (height, width))):
+            own = tuple(slice(start, start + WINDOW) for start in window)
+            seen = tuple(span_seen(span, length) for span, length in zip(own, (height, width), strict=True))
+            inner = tuple(slice(o.start - s.start, o.stop - s.start) for o, s in zip(own, seen, strict=True))
+            found[:, *own] = self._log_odds(rgb[seen])[:, *inner]
+        return found
+
+    def _log_odds(self, rgb: Maps) -> Maps:
+        """Return the log-odds of the whole picture at once."""
+        height, width = rgb.shape[:2]
+        padded = np.zeros((3, height + -height % CELL, width + -width % CELL), np.float32)
         padded[:, :height, :width] = np.moveaxis(rgb, -1, 0)
         x, levels = _unshuffle(padded - np.float32(0.5)), []
         for level in range(self.n_levels):
@@ -57,9 +80,13 @@ class BoundaryNetwork:
         return np.maximum(y, 0, out=y) if rectified else y
 
 
-def network_cues(log_odds: Maps, sites: NDArray[np.int32], edges: NDArray[np.int32]) -> Cues:
-    """Return the mean of each of the network's log-odds along the common boundary of the two sites of each edge."""
-    return {f"network{r}": edge_means(sites, edges, odds) for r, odds in zip(RADII, log_odds, strict=True)}
+def span_seen(span: slice, length: int, step: int = 1) -> slice:
+    """Return the pixels along an axis, of `length`, that the log-odds of a span depend on.
+
+    They begin where a cell begins. With `step`, the network sees the means of blocks of so many pixels along each side.
+    """
+    cell, reach = CELL * step, REACH * step
+    return slice(max(0, span.start // cell * cell - reach), min(length, -(-span.stop // cell) * cell + reach))
 
 
 def convolve(x: Maps, weight: Maps, bias: Maps) -> Maps:

@@ -34,7 +34,7 @@ def codebook_for(array: Any, settings: Settings, value_range: ValueRange) -> Cod
 
 
 def large_model(statistics: SiteStatistics, settings: Settings, pixels_per_site: float, is_color: bool) -> Model:
-    """The model of the preset "photo" without its boundary maps, where `is_color` says that colors are CIELAB.
+    """The model of the preset "photo" with fewer cues and no texture, where `is_color` says that colors are CIELAB.
 
     A larger picture shows more things, not the same things larger. So a site counts for as much as one of a photograph,
     and lengths are measured in sites.
@@ -55,6 +55,8 @@ def large_model(statistics: SiteStatistics, settings: Settings, pixels_per_site:
     features = SiteFeatures(statistics.pixels, {name: (means[name], squares[name]) for name in means})
     adjacency = statistics.adjacency
     cues = plain_cues_from(color, statistics.gradient, statistics.words, adjacency.graph.edges)
+    if statistics.network is not None:
+        cues = np.hstack([cues, statistics.network])
     strength, threshold = coupling_at(settings.detail)
     strength *= pixel_weight**0.5
     beta = signed_couplings(weigh_plain_cues(cues), adjacency.boundary_length, strength, threshold)

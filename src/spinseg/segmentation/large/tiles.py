@@ -2,10 +2,11 @@
 
 The picture is divided into cells, and a site is the watershed basin of the lowest pixel of its cell, as in
 `superpixels(kind="watershed")`. A tile is flooded together with a halo of whole cells around it, so that its pixels get
-the site that they would get in the whole picture, numbered by its cell, and nothing has to be stitched.
+the site that they would get in the whole picture, numbered by its cell, and nothing has to be stitched. The boundary
+network, too, sees all around a tile that its log-odds in the tile depend on.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +15,15 @@ from numpy.typing import NDArray
 
 from spinseg.image.adjacency import RegionAdjacency, boundary_pairs
 from spinseg.image.boundary.log_odds import GRADIENT_SCALE
+from spinseg.image.boundary.network import RADII, BoundaryNetwork, span_seen
 from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_sizes
-from spinseg.image.picture import Picture
+from spinseg.image.picture import Picture, block_means
 from spinseg.image.superpixels import RELIEF_SCALE, cells_per_axis, seeded_watershed
 from spinseg.model.graph import SiteGraph
 
 HALO_CELLS = 8  # around a tile; with 4, some pixels near borders got another site than in the whole picture
 BASIN_WEIGHT = 0.01  # CIELAB units per pixel: below the gradients of any picture that is not flat
+NETWORK_PIXELS_PER_CELL = 190  # as in photographs; where cells have four times as many, the network sees half the size
 GRADIENT_REACH = int(np.ceil(4 * max(RELIEF_SCALE, GRADIENT_SCALE))) + 1  # pixels on each side that enter a gradient
 
 Box = tuple[slice, slice]
@@ -28,10 +31,11 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Tile(NamedTuple):
-    """The pixels of a tile, with its halo, and with the pixels that gradients in the halo need."""
+    """The pixels of a tile; with its halo; what the network sees for it; and with what gradients in the halo need."""
 
     own: Box
     padded: Box
+    seen: Box
     read: Box
 
 
@@ -58,6 +62,11 @@ class Tiling(NamedTuple):
         """Mean number of pixels of a cell."""
         return self.shape[0] * self.shape[1] / self.n_cells
 
+    @property
+    def network_step(self) -> int:
+        """Pixels along each side of the blocks whose means the network sees."""
+        return max(1, round((self.pixels_per_cell / NETWORK_PIXELS_PER_CELL) ** 0.5))
+
     def tiles(self) -> Iterator[Tile]:
         """The tiles, row by row."""
         for top in range(0, self.shape[0], self.side):
@@ -65,15 +74,19 @@ class Tiling(NamedTuple):
                 spans = [self._spans(axis, start) for axis, start in enumerate((top, left))]
                 yield Tile(*((down, across) for down, across in zip(*spans, strict=True)))
 
-    def _spans(self, axis: int, start: int) -> tuple[slice, slice, slice]:
-        """A tile's own pixels along an axis, with HALO_CELLS on both sides, and with GRADIENT_REACH more pixels."""
+    def _spans(self, axis: int, start: int) -> tuple[slice, slice, slice, slice]:
+        """The pixels of a tile along an axis, as in `Tile`."""
         length, count = self.shape[axis], self.cells[axis]
         stop = min(start + self.side, length)
         first = max(start * count // length - HALO_CELLS, 0)
         last = min((stop - 1) * count // length + HALO_CELLS, count - 1)
         padded = slice(-(-first * length // count), -(-(last + 1) * length // count))
-        read = slice(max(padded.start - GRADIENT_REACH, 0), min(padded.stop + GRADIENT_REACH, length))
-        return slice(start, stop), padded, read
+        seen = span_seen(slice(start, stop + 1), length, self.network_step)  # a boundary has a pixel on its other side
+        read = slice(
+            max(min(padded.start - GRADIENT_REACH, seen.start), 0),
+            min(max(padded.stop + GRADIENT_REACH, seen.stop), length),
+        )
+        return slice(start, stop), padded, seen, read
 
     def cells_of(self, box: Box) -> NDArray[np.int64]:
         """The cell of every pixel of a box."""
@@ -108,9 +121,25 @@ def tile_sites(picture: Picture, tile: Tile, tiling: Tiling, codebook: Codebook)
     padded = cells.astype(np.int32)[seeded_watershed(relief, markers.reshape(relief.shape))]
     own = relative_to(tile.own, tile.padded)
     sites = padded[own]
-    gradient = gradient_magnitude(picture.colors, GRADIENT_SCALE)[within]
+    maps = [gradient_magnitude(picture.colors, GRADIENT_SCALE)[within][_and_one_more(own)]]
+    if picture.n_channels == 3:
+        maps += list(_network_log_odds(picture, tile, tiling.network_step))
     own_picture = Picture(picture.codes[relative_to(tile.own, tile.read)])
-    return sites, _site_sums(own_picture, sites, tile, codebook) | _edge_sums(padded, gradient, own)
+    return sites, _site_sums(own_picture, sites, tile, codebook) | _edge_sums(padded, maps, own)
+
+
+def _network_log_odds(picture: Picture, tile: Tile, step: int) -> NDArray[np.float32]:
+    """The network's log-odds of a tile and of the pixels after it, (radii, rows, columns)."""
+    seen = picture.codes[relative_to(tile.seen, tile.read)]
+    log_odds = BoundaryNetwork.fitted().log_odds(Picture(seen if step == 1 else block_means(seen, step)).values)
+    whole = log_odds.repeat(step, axis=1).repeat(step, axis=2)[:, : seen.shape[0], : seen.shape[1]]
+    return whole[:, *_and_one_more(relative_to(tile.own, tile.seen))]
+
+
+def _and_one_more(box: Box) -> Box:
+    """A box with one more row and column, which are cut off where the picture ends."""
+    down, across = (slice(span.start, span.stop + 1) for span in box)
+    return down, across
 
 
 def relative_to(inner: Box, outer: Box) -> Box:
@@ -137,23 +166,22 @@ def _site_sums(picture: Picture, sites: NDArray[np.int32], tile: Tile, codebook:
     }
 
 
-def _edge_sums(padded: NDArray[np.int32], gradient: NDArray[np.float32], own: Box) -> Arrays:
-    """For each pair of touching sites: the length of their boundary, and the sum of gradients along it.
+def _edge_sums(padded: NDArray[np.int32], maps: Sequence[NDArray[np.float32]], own: Box) -> Arrays:
+    """For each pair of touching sites: the length of their boundary, and the sums of maps along it.
 
-    A pair of pixels belongs to the tile of its first pixel; the second may lie just outside.
+    A pair of pixels belongs to the tile of its first pixel; the second may lie just outside, as the maps do.
     """
     rows, columns = (span.stop - span.start for span in own)
-    extended = tuple(slice(span.start, span.stop + 1) for span in own)  # cut off where the picture ends
-    part = np.ascontiguousarray(padded[extended])
+    part = np.ascontiguousarray(padded[_and_one_more(own)])
     lower, upper, pixels = boundary_pairs(part)
     down, across = np.divmod(pixels[0], part.shape[1])
     inside = (down < rows) & (across < columns)
-    largest = gradient[extended].ravel()[pixels[:, inside]].max(axis=0)
     edges, which = _unique_pairs(np.stack([lower[inside], upper[inside]], axis=1))
+    sums = [np.bincount(which, values.ravel()[pixels[:, inside]].max(axis=0), len(edges)) for values in maps]
     return {
         "edges": edges,
         "length": np.bincount(which, minlength=len(edges)),
-        "gradient": np.bincount(which, largest, len(edges)),
+        "along": np.stack(sums, axis=1),
     }
 
 
@@ -174,6 +202,7 @@ class SiteStatistics(NamedTuple):
     words: sparse.csr_array
     adjacency: RegionAdjacency
     gradient: NDArray[np.float64]  # mean along each edge
+    network: NDArray[np.float64] | None  # (n_edges, radii): means of its log-odds along each edge, for colors
 
 
 def merge_tiles(tiles: Iterable[Mapping[str, NDArray[Any]]], n_cells: int, n_words: int) -> SiteStatistics:
@@ -186,17 +215,18 @@ def merge_tiles(tiles: Iterable[Mapping[str, NDArray[Any]]], n_cells: int, n_wor
         pixels[tile["sites"]] += tile["pixels"]  # a tile has each of its sites once
         sums[tile["sites"]] += tile["sums"]
         word_parts.append((tile["word_site"], tile["word"], tile["word_count"]))
-        edge_parts.append((tile["edges"], tile["length"], tile["gradient"]))
+        edge_parts.append((tile["edges"], tile["length"], tile["along"]))
     used = pixels > 0
     site_of = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
     n_sites = int(used.sum())
     rows, columns, counts = (np.concatenate(column) for column in zip(*word_parts, strict=True))
     words = sparse.coo_array((counts, (site_of[rows], columns)), shape=(n_sites, n_words)).tocsr()
-    edges, length, gradient = (np.concatenate(column) for column in zip(*edge_parts, strict=True))
+    edges, length, along = (np.concatenate(column) for column in zip(*edge_parts, strict=True))
     edges = site_of[edges]
     kept = (edges >= 0).all(axis=1)  # a cell may have pixels in the halo of a tile only
     edges, which = _unique_pairs(edges[kept])
     lengths = np.bincount(which, length[kept], len(edges))
+    along = np.stack([np.bincount(which, column, len(edges)) for column in along[kept].T], axis=1) / lengths[:, None]
     means, squares = np.split(sums[used] / pixels[used, None], 2, axis=1)
     return SiteStatistics(
         site_of,
@@ -205,5 +235,6 @@ def merge_tiles(tiles: Iterable[Mapping[str, NDArray[Any]]], n_cells: int, n_wor
         np.maximum(squares, means**2),
         words,
         RegionAdjacency(SiteGraph(n_sites, edges), lengths.astype(np.int32), None),
-        np.bincount(which, gradient[kept], len(edges)) / lengths,
+        along[:, 0],
+        along[:, 1:] if along.shape[1] == 1 + len(RADII) else None,
     )
