@@ -17,6 +17,7 @@ STUDIES = (
     "segment",
     "boundaries",
     "network",
+    "evidence",
     "tuning",
     "ablation",
     "robustness",

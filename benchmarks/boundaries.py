@@ -62,10 +62,10 @@ VERSIONS = (ORIGINAL, *CHANGES)
 
 @dataclass
 class Edges:
-    """The edges of one version of a photograph; `fold` is that of the photograph."""
+    """The edges of one version of a photograph; `fold` is that of a training photograph."""
 
     version: str
-    fold: int
+    fold: int | None
     statistics: SiteStatistics
     adjacency: RegionAdjacency
     local: Cues
@@ -78,8 +78,10 @@ class Edges:
         return (1.0 if self.version == ORIGINAL else 0.5) * lengths / lengths.mean()
 
 
-def edges_of(i: int, example: Example, version: str, is_gray: bool, network_relief: float = NETWORK_RELIEF) -> Edges:
-    """Return cues and outcomes of the edges of the i-th photograph, with the network of the fold without it.
+def edges_of(
+    i: int, example: Example, fold: int | None, version: str, is_gray: bool, network_relief: float = NETWORK_RELIEF
+) -> Edges:
+    """Return cues and outcomes of the edges of the i-th photograph, with the network of a fold or of the package.
 
     `network_relief` is the network's share in the relief that makes the sites.
     """
@@ -91,7 +93,7 @@ def edges_of(i: int, example: Example, version: str, is_gray: bool, network_reli
     if len(image) != len(annotations[0]):
         annotations = [drawn[::2, ::2][: image.shape[0], : image.shape[1]] for drawn in annotations]
     picture = as_picture(image)
-    with Evidence(i % N_FOLDS).used(), patch.object(maps_module, "NETWORK_RELIEF", network_relief):
+    with Evidence(fold).used(), patch.object(maps_module, "NETWORK_RELIEF", network_relief):
         maps = boundary_maps(picture)
     each = PHOTO.pixels_per_site_of(int(np.prod(picture.shape)))
     sites = superpixels(picture, kind=PHOTO.sites, pixels_per_site=each, relief=maps.relief)
@@ -105,7 +107,7 @@ def edges_of(i: int, example: Example, version: str, is_gray: bool, network_reli
         segment = votes.argmax(axis=1)
         apart.append(segment[edges[:, 0]] != segment[edges[:, 1]])
     cues = edge_cues(statistics, sites, adjacency, maps)
-    return Edges(version, i % N_FOLDS, statistics, adjacency, cues, np.mean(apart, axis=0))
+    return Edges(version, fold, statistics, adjacency, cues, np.mean(apart, axis=0))
 
 
 def logistic(x: Array, outcome: Array, weight: Array) -> Array:
@@ -210,12 +212,13 @@ def cross_validate(
     photographs: list[Edges], tables: list[Array], fit_model: FitModel, predict: Callable[[Any, Array], Array]
 ) -> tuple[list[Any], list[Array]]:
     """Return fits to all folds but each, and at last to all; and the predictions for the photographs left out."""
-    fitted = [fit_to(photographs, tables, fit_model, without=fold) for fold in (*range(N_FOLDS), None)]
-    return fitted, [predict(fitted[p.fold], x) for p, x in zip(photographs, tables, strict=True)]
+    folds: list[int | None] = [*range(N_FOLDS), None]
+    fitted = {fold: fit_to(photographs, tables, fit_model, without=fold) for fold in folds}
+    return list(fitted.values()), [predict(fitted[p.fold], x) for p, x in zip(photographs, tables, strict=True)]
 
 
 def fit_to(photographs: list[Edges], tables: list[Array], fit_model: FitModel, without: int | None = None) -> Any:
-    """Return the fit to the edges of all photographs but those of a fold."""
+    """Return the fit to the edges of all photographs but those of a fold, or of all where it is None."""
     rows = [(x, p.outcome, p.weight) for p, x in zip(photographs, tables, strict=True) if p.fold != without]
     return fit_model(*map(np.concatenate, zip(*rows, strict=True)))
 
@@ -232,7 +235,7 @@ def training_edges(is_gray: bool = False, network_relief: float = NETWORK_RELIEF
     tasks = []
     for i, example in enumerate(bsds(data_root(), "train")):
         versions = (ORIGINAL, list(CHANGES)[i % len(CHANGES)])
-        tasks += [(i, example, version, is_gray, network_relief) for version in versions]
+        tasks += [(i, example, i % N_FOLDS, version, is_gray, network_relief) for version in versions]
     with ProcessPoolExecutor() as pool:
         return list(pool.map(edges_of, *zip(*tasks, strict=True)))
 
@@ -245,7 +248,7 @@ def quality(photographs: list[Edges], log_odds: list[Array], version: str = ORIG
         if p.version == version
     ]
     found = []
-    for fold in range(N_FOLDS):
+    for fold in sorted({row[0] for row in rows}, key=str):
         columns = zip(*(row[1:] for row in rows if row[0] == fold), strict=True)
         found.append(average_precision(*(np.concatenate(column) for column in columns)))
     odds, outcome, weight = (np.concatenate(column) for column in zip(*(row[1:] for row in rows), strict=True))

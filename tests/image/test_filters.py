@@ -18,7 +18,7 @@ from spinseg.image.boundary.filters import (
     max_oriented_gradient,
     structure_tensor_norm,
 )
-from spinseg.image.boundary.maps import N_TEXTONS, boundary_maps, filter_responses
+from spinseg.image.boundary.maps import N_TEXTONS, NETWORK_RELIEF, boundary_maps, filter_responses
 from spinseg.image.picture import as_picture
 
 SHAPES = [(1, 1), (1, 7), (6, 1), (3, 5), (4, 4), (21, 30)]
@@ -204,7 +204,8 @@ def test_maps_fit_the_picture_whatever_its_size(shape):
 
 def test_a_flat_picture_has_no_relief():
     maps = boundary_maps(as_picture(np.full((30, 41, 3), [0.2, 0.7, 0.4])))
-    np.testing.assert_allclose(maps.relief, 0, atol=1e-4)
+    assert maps.network.max() < -3  # near the border of the picture; less elsewhere
+    np.testing.assert_allclose(maps.relief, NETWORK_RELIEF / (1 + np.exp(-maps.network[0])), atol=1e-4)
     np.testing.assert_allclose(maps.responses, 0, atol=1e-3)
 
 
@@ -220,7 +221,7 @@ def test_relief_is_highest_along_a_painted_boundary(change):
     assert set(turned.relief.argmax(axis=0)) <= {26, 27}
 
 
-def test_relief_adds_steps_of_colour_to_changes_of_histograms():
+def test_relief_adds_steps_of_colour_changes_of_histograms_and_the_network():
     image = np.random.default_rng(6).normal(0.5, 0.1, (33, 46, 3))
     image[8:20, 10:30] += [0.2, -0.2, 0.1]
     maps = boundary_maps(as_picture(image.clip(0, 1)))
@@ -233,6 +234,7 @@ def test_relief_adds_steps_of_colour_to_changes_of_histograms():
         tensor = np.stack([maps.color[name].dx, maps.color[name].dy]).astype(float)
         largest = np.linalg.svd(np.moveaxis(tensor, (0, 1), (-2, -1)), compute_uv=False)[..., 0]
         expected += largest / 20
+    expected += 8 / (1 + np.exp(-maps.network[0].astype(float)))
     np.testing.assert_allclose(maps.relief, expected, rtol=1e-4, atol=1e-5)
 
 

@@ -61,8 +61,8 @@ def segment_large(
 ) -> LargeSegmentation:
     """Segment a picture that need not fit into memory, and write the segmentation to a folder.
 
-    The model is that of the preset "photo" without its boundary maps. A run that was interrupted or damaged is resumed
-    by the same call; finished tiles are used again even if the sampling changes.
+    The model is that of the preset "photo" with fewer cues of boundaries and without texture. A run that was
+    interrupted or damaged is resumed by the same call; finished tiles are used again even if the sampling changes.
 
     Parameters
     ----------
