@@ -1,15 +1,15 @@
 """Fit of the weights of the boundary cues to the training photographs of BSDS300, with cross-validation.
 
-The network's cues of a photograph are those of a network that was trained without it (`benchmarks/held_out.py`).
-Each photograph is used twice: unchanged, and at half size, with noise or as a JPEG of low quality, with half the
-weight. The weights for gray pictures are fitted to the same photographs in gray. An edge between two sites has the
-length of their boundary as weight; its outcome is the fraction of annotators for whom the two sites lie mostly in
-different segments. The first log-odds are a logistic regression on local cues. The cues of the whole picture are
-computed from first log-odds that were fitted to other photographs (five folds), so that they have the quality that they
-will have on a new photograph. The final log-odds are a network of one hidden layer. The cross-validation is not strict:
-the first log-odds of the other photographs, and the means of the cues, were fitted with the photographs left out. The
-weights are written to spinseg/image/data/boundary_weights.npz, and those of each fold beside its network. The data are
-in ../shared/data or SPINSEG_DATA.
+The network's cues of a photograph are those of a network that was trained without it (`benchmarks/held_out.py`). Each
+photograph is used twice: unchanged, and at half size, with noise, as a JPEG of low quality or with shapes painted on
+it, with half the weight. The weights for gray pictures are fitted to the same photographs in gray. An edge between two
+sites has the length of their boundary as weight; its outcome is the fraction of annotators for whom the two sites lie
+mostly in different segments. The first log-odds are a logistic regression on local cues. The cues of the whole picture
+are computed from first log-odds that were fitted to other photographs (five folds), so that they have the quality that
+they will have on a new photograph. The final log-odds are a network of one hidden layer. The cross-validation is not
+strict: the first log-odds of the other photographs, and the means of the cues, were fitted with the photographs left
+out. The weights are written to spinseg/image/data/boundary_weights.npz, and those of each fold beside its network. The
+data are in ../shared/data or SPINSEG_DATA.
 """
 
 from collections.abc import Callable, Collection
@@ -26,7 +26,7 @@ from scipy.optimize import minimize
 import spinseg
 from benchmarks.data import data_root
 from benchmarks.held_out import FOLDER, N_FOLDS, Evidence, weights_path
-from benchmarks.versions import Picture, compressed, gray, halved, noisy
+from benchmarks.versions import Picture, compressed, gray, halved, noisy, painted
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.boundary import maps as maps_module
@@ -45,7 +45,7 @@ WEIGHT_DECAY = 1e-4  # of the network's weights
 MAX_ITERATIONS = 150  # of its optimizer
 CHROMA_CUES = ("C3", "C6", "C12", "dab")  # which are rounding errors in a gray picture
 LARGE_CUES = ("dLab", "g2", "words1", "network1", "network3")  # as NETWORK_LOG_ODDS weighs them
-ORIGINAL = "unchanged"
+ORIGINAL, PAINTED = "unchanged", "with shapes painted on it"
 WEIGHTS_PATH = Path(spinseg.__file__).parent / "image" / "data" / "boundary_weights.npz"
 
 Array = NDArray[np.float64]
@@ -57,7 +57,7 @@ CHANGES: dict[str, Callable[[Picture, int], Picture]] = {
     "with noise": noisy,
     "as JPEG": lambda image, i: compressed(image),
 }
-VERSIONS = (ORIGINAL, *CHANGES)
+VERSIONS = (ORIGINAL, *CHANGES, PAINTED)
 
 
 @dataclass
@@ -88,7 +88,9 @@ def edges_of(
     image, annotations = example.image(), example.annotations()
     if is_gray:
         image = gray(image)
-    if version != ORIGINAL:
+    if version == PAINTED:
+        image, annotations = painted(image, annotations, i // 4)
+    elif version != ORIGINAL:
         image = CHANGES[version](image, i)
     if len(image) != len(annotations[0]):
         annotations = [drawn[::2, ::2][: image.shape[0], : image.shape[1]] for drawn in annotations]
@@ -234,7 +236,7 @@ def training_edges(is_gray: bool = False, network_relief: float = NETWORK_RELIEF
     """Return the edges of all training photographs of BSDS300, unchanged and changed."""
     tasks = []
     for i, example in enumerate(bsds(data_root(), "train")):
-        versions = (ORIGINAL, list(CHANGES)[i % len(CHANGES)])
+        versions = (ORIGINAL, VERSIONS[1 + i % 4])
         tasks += [(i, example, i % N_FOLDS, version, is_gray, network_relief) for version in versions]
     with ProcessPoolExecutor() as pool:
         return list(pool.map(edges_of, *zip(*tasks, strict=True)))

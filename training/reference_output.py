@@ -2,7 +2,7 @@
 
     python training/reference_output.py tests/image/network_reference.npz
 
-The picture is a part of the bundled cat, whose sides are no multiples of 32.
+The picture is a part of the bundled cat, continued by zeros to multiples of 32.
 """
 
 import sys

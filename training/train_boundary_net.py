@@ -33,6 +33,7 @@ WIDTHS = (24, 48, 96, 160, 192)  # at 1/2, 1/4, .. of the picture's size
 RADII = (1, 3)  # pixels, within which a boundary counts
 N_FOLDS = 5
 CROP = 256
+PAINTED_SHARE, MAX_SHAPES = 0.125, 5  # of the crops of a batch, and of shapes in each
 
 
 class Block(nn.Module):
@@ -137,7 +138,43 @@ class Photographs:
         row, column = at_y.round().long().clamp(0, self.side - 1), at_x.round().long().clamp(0, self.side - 1)
         labels = self.labels.flatten(2)[which[:, None], :, (row * self.side + column).flatten(1)]
         labels = labels.movedim(-1, 1).reshape(n, -1, CROP, CROP)
+        k = round(PAINTED_SHARE * n)
+        images[:k], labels[:k] = painted(images[:k], labels[:k])
         return recolored(images) * inside[:, None], target(labels), inside & (labels[:, 0] >= 0)
+
+
+def painted(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return crops with rectangles and ellipses of one color painted on them, half of them on a ground of one color.
+
+    Photographs have no steps from black to white within a pixel; drawings, scans and test pictures do.
+    """
+    n, device = len(images), images.device
+    step = torch.arange(CROP, device=device) - (CROP - 1) / 2
+    y, x = torch.meshgrid(step, step, indexing="ij")
+
+    def uniform(low: float, high: float, *shape: int) -> torch.Tensor:
+        return torch.empty((n, *shape), device=device).uniform_(low, high)
+
+    def color() -> torch.Tensor:
+        any_color, extreme = uniform(0, 1, 3, 1, 1), (uniform(0, 1, 3, 1, 1) < 0.5).float()
+        gray = uniform(0, 1, 1, 1, 1).expand(-1, 3, -1, -1)
+        kind = uniform(0, 1, 1, 1, 1)
+        return torch.where(kind < 0.4, any_color, torch.where(kind < 0.7, extreme, gray))
+
+    flat = uniform(0, 1, 1, 1, 1) < 0.5
+    images = torch.where(flat, color(), images)
+    labels = torch.where(flat & (labels >= 0), 0, labels)
+    for shape in range(MAX_SHAPES):
+        angle = uniform(0, math.pi) * (uniform(0, 1) < 0.6)  # the others are upright
+        cos, sin = torch.cos(angle)[:, None, None], torch.sin(angle)[:, None, None]
+        dy, dx = y - uniform(-CROP / 2, CROP / 2, 1, 1), x - uniform(-CROP / 2, CROP / 2, 1, 1)
+        u = (cos * dx - sin * dy).abs() / uniform(10, 90, 1, 1)
+        v = (sin * dx + cos * dy).abs() / uniform(10, 90, 1, 1)
+        within = torch.where(uniform(0, 1, 1, 1) < 0.5, torch.maximum(u, v), (u**2 + v**2) ** 0.5) < 1
+        within = within[:, None] & (uniform(0, 1, 1, 1, 1) < 0.6)
+        images = torch.where(within, color(), images)
+        labels = torch.where(within & (labels >= 0), 20_000 + shape, labels)
+    return images, labels
 
 
 def target(labels: torch.Tensor) -> torch.Tensor:
@@ -244,7 +281,7 @@ def train(data: Photographs, fold: str, options: argparse.Namespace, out: Path) 
                 )
             running.zero_()
             print(f"{line} {time.time() - began:.0f} s", flush=True)
-    np.savez(out / f"{options.name}fold{fold}.npz", **mean_net.module.stored())
+            np.savez(out / f"{options.name}fold{fold}.npz", **mean_net.module.stored())
 
 
 def main() -> None:

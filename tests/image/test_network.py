@@ -39,8 +39,7 @@ def plain_log_odds(stored, rgb):
     def block(name, x):
         return np.maximum(plain_convolve(x, stored[f"{name}.weight"], stored[f"{name}.bias"]), 0)
 
-    height, width = rgb.shape[:2]
-    x = np.pad(rgb, ((0, -height % 32), (0, -width % 32), (0, 0))) - 0.5
+    x = rgb - 0.5
     x = np.stack([x[dy::2, dx::2, c] for c in range(3) for dy in (0, 1) for dx in (0, 1)])
     levels = []
     for level in range(len(WIDTHS)):
@@ -54,7 +53,7 @@ def plain_log_odds(stored, rgb):
     whole = np.empty((2, 2 * x.shape[1], 2 * x.shape[2]))
     for c, dy, dx in np.ndindex(2, 2, 2):
         whole[c, dy::2, dx::2] = x[4 * c + 2 * dy + dx]
-    return whole[:, :height, :width]
+    return whole
 
 
 @pytest.mark.parametrize("size", [1, 3, 5])
@@ -68,20 +67,28 @@ def test_a_convolution_is_a_sum_of_correlations_whatever_the_blocks(size, block_
     np.testing.assert_allclose(found, plain_convolve(x, weight, bias), atol=1e-4)
 
 
-@pytest.mark.parametrize("shape", [(32, 64), (45, 70), (1, 1)])
-def test_the_network_is_its_definition(shape):
+@pytest.mark.parametrize(
+    ("shape", "before", "after"),
+    [((176, 160), (16, 16), (32, 16)), ((175, 185), (16, 16), (33, 23)), ((100, 1), (46, 95), (46, 96))],
+)
+def test_the_network_is_its_definition_of_the_picture_continued_as_in_a_mirror(shape, before, after):
     rng = np.random.default_rng(3)
     stored, rgb = weights(rng), rng.random((*shape, 3))
     found = BoundaryNetwork(stored).log_odds(rgb.astype(np.float32))
     assert found.shape == (2, *shape) and found.dtype == np.float32
-    np.testing.assert_allclose(found, plain_log_odds(stored, rgb), atol=1e-3)
+    continued = np.pad(rgb, [*zip(before, after, strict=True), (0, 0)], mode="symmetric")
+    known = plain_log_odds(stored, continued)[:, before[0] :, before[1] :][:, : shape[0], : shape[1]]
+    np.testing.assert_allclose(found, known, atol=1e-3)
 
 
 def test_the_network_of_the_package_computes_what_pytorch_computes():
-    """`training/reference_output.py` stored PyTorch's output in 16 bits."""
+    """`training/reference_output.py` stored PyTorch's output in 16 bits, of a picture continued by zeros."""
     with np.load(Path(__file__).with_name("network_reference.npz")) as stored:
         picture, known = stored["picture"], stored["log_odds"].astype(np.float32)
-    found = BoundaryNetwork.fitted().log_odds(as_picture(picture).values)
+    height, width = picture.shape[:2]
+    x = np.zeros((3, height + -height % 32, width + -width % 32), np.float32)
+    x[:, :height, :width] = np.moveaxis(as_picture(picture).values, -1, 0)
+    found = BoundaryNetwork.fitted().convolve_all(x)[:, :height, :width]
     assert np.ptp(known) > 8
     assert np.abs(found - known).max() < 0.02
 

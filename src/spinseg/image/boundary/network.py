@@ -12,7 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 RADII = (1, 3)  # pixels, within which a boundary counts
-CELL = 32  # pixels along each side that one pixel of the coarsest layer stands for: pictures are padded to a multiple
+CELL = 32  # pixels along each side that one pixel of the coarsest layer stands for
+BORDER = (
+    CELL // 2
+)  # pixels by which a picture is continued as in a mirror before its first; about as many after its last
+MIN_SIDE = 6 * CELL  # pixels: a small picture is continued to this size, since the network is used to see as much
 REACH = 6 * CELL  # pixels: farther ones have no influence (30 + 124 in the layers up and down, and less than a cell)
 WINDOW = 32 * CELL  # pixels along each side that are done at a time, so that memory stays bounded
 BLOCK_BYTES = 2**20  # of the matrix of neighborhoods that a product takes at a time: about what a processor keeps near
@@ -58,10 +62,13 @@ class BoundaryNetwork:
 
     def _log_odds(self, rgb: Maps) -> Maps:
         """Return the log-odds of the whole picture at once."""
-        height, width = rgb.shape[:2]
-        padded = np.zeros((3, height + -height % CELL, width + -width % CELL), np.float32)
-        padded[:, :height, :width] = np.moveaxis(rgb, -1, 0)
-        x, levels = _unshuffle(padded - np.float32(0.5)), []
+        spans = [_mirrored_span(length) for length in rgb.shape[:2]]
+        continued = np.pad(rgb, [(span.start, total - span.stop) for span, total in spans] + [(0, 0)], mode="symmetric")
+        return self.convolve_all(np.moveaxis(continued, -1, 0))[:, *(span for span, _ in spans)]
+
+    def convolve_all(self, rgb: Maps) -> Maps:
+        """Return the output of the network, (2, height, width), whose sides are multiples of CELL."""
+        x, levels = _unshuffle(rgb - np.float32(0.5)), []
         for level in range(self.n_levels):
             x = x if level == 0 else _max_pool(x)
             x = self._block(f"down{level}1", self._block(f"down{level}0", x))
@@ -72,12 +79,23 @@ class BoundaryNetwork:
             x = x.reshape(n, h // 2, 2, w // 2, 2)
             x += below[:, :, None, :, None]  # each pixel of the coarser layer four times
             x = self._block(f"up{level}", x.reshape(n, h, w))
-        return _shuffle(self._block("head", x, rectified=False))[:, :height, :width]
+        return _shuffle(self._block("head", x, rectified=False))
 
     def _block(self, name: str, x: Maps, rectified: bool = True) -> Maps:
         """Return a convolution and, as a rule, its positive part."""
         y = convolve(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
         return np.maximum(y, 0, out=y) if rectified else y
+
+
+def _mirrored_span(length: int) -> tuple[slice, int]:
+    """Return where a picture of this length lies along an axis once it is continued, and how long that is.
+
+    Where cells begin depends on where the picture begins alone, so that a part of it that begins with a cell will do.
+    """
+    if length < MIN_SIDE - 2 * BORDER:
+        before = (MIN_SIDE - length) // 2
+        return slice(before, before + length), MIN_SIDE
+    return slice(BORDER, BORDER + length), -(-(BORDER + length + BORDER // 2) // CELL) * CELL
 
 
 def span_seen(span: slice, length: int, step: int = 1) -> slice:
