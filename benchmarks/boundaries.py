@@ -12,8 +12,9 @@ out. The weights are written to spinseg/image/data/boundary_weights.npz, and tho
 data are in ../shared/data or SPINSEG_DATA.
 """
 
+import os
 from collections.abc import Callable, Collection
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -215,7 +216,9 @@ def cross_validate(
 ) -> tuple[list[Any], list[Array]]:
     """Return fits to all folds but each, and at last to all; and the predictions for the photographs left out."""
     folds: list[int | None] = [*range(N_FOLDS), None]
-    fitted = {fold: fit_to(photographs, tables, fit_model, without=fold) for fold in folds}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda fold: fit_to(photographs, tables, fit_model, without=fold), folds)
+        fitted = dict(zip(folds, found, strict=True))
     return list(fitted.values()), [predict(fitted[p.fold], x) for p, x in zip(photographs, tables, strict=True)]
 
 

@@ -45,6 +45,28 @@ def test_a_segmentation_has_the_shape_of_the_picture(picture, preset):
     np.testing.assert_array_equal(found.labels, found.partition[found.sites])
 
 
+def drawing(ground, color, side, shape):
+    """A square or a disc of one color on a ground of one color, its height two thirds of the picture's."""
+    y, x = np.mgrid[:side, : 3 * side // 2] - [[[side / 2]], [[0.7 * side]]]
+    within = np.maximum(abs(x), abs(y)) < side / 3 if shape == "square" else np.hypot(x, y) < side / 3
+    return np.where(within[..., None], np.array(color, float), np.array(ground, float)), within
+
+
+@pytest.mark.parametrize("shape", ["square", "disc"])
+@pytest.mark.parametrize("side", [60, 130, 260])
+@pytest.mark.parametrize(
+    ("ground", "color"),
+    [((0, 0, 0), (1, 1, 1)), ((1, 1, 1), (0, 0, 0)), ((0, 0, 0), (0.8, 0.2, 0.1)), ((0.5, 0.5, 0.5), (0.6, 0.6, 0.6))],
+    ids=["white on black", "black on white", "red on black", "grey on grey"],
+)
+def test_a_drawing_has_its_outline_though_no_photograph_has_such_steps(ground, color, side, shape):
+    image, within = drawing(ground, color, side, shape)
+    found = ss.segment(image, rng=0, sweeps=40, chains=1)
+    assert found.n_clusters == 2
+    wrong = min(np.mean(found.labels != within), np.mean(found.labels == within))
+    assert wrong < 0.03
+
+
 @pytest.mark.parametrize("preset", list(PRESETS))
 def test_neither_number_type_nor_range_nor_place_of_channels_matter(picture, preset):
     keywords = {"preset": preset, "sweeps": 20, "chains": 1, "rng": 1}
