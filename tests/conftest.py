@@ -1,6 +1,8 @@
 """What several test files share."""
 
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run side by side; before NumPy is imported
 import signal
 import subprocess
 import sys
