@@ -8,6 +8,7 @@ it: the same without some of the moves, and the preset as it is, whose clusters 
 """
 
 import math
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -127,7 +128,7 @@ def study(n_images: int = 30) -> dict[str, object]:
         r_hat = " ".join(f"{mine['r_hat'][1.0][name]:.3f}" for name in QUANTITIES)
         regions = " ".join(f"{mean:.1f}" for mean in mine["regions"])
         figures[example.name] = f"{seconds:.2f} s; R-hat {r_hat}; regions {regions}"
-        print(example.name, figures[example.name], flush=True)
+        print(example.name, figures[example.name], file=sys.stderr, flush=True)
     for part in PARTS:
         counts = [sum(worst(row, part) <= limit for row in rows["all moves"]) for limit in (1.05, 1.1)]
         median = np.median([worst(row, part) for row in rows["all moves"]])

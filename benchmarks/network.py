@@ -5,6 +5,8 @@ a relief without the network, so that the edges are the same. Then the scores of
 with each of them, and with the network's sites.
 """
 
+import sys
+
 from benchmarks.boundaries import CHROMA_CUES, VERSIONS, Fitted, fit, quality, training_edges
 from benchmarks.data import data_root
 from benchmarks.held_out import N_FOLDS, Evidence, held_out_evidence
@@ -28,7 +30,7 @@ def study() -> dict[str, object]:
             fitted = fits.setdefault(name, {})[kind] = fit(photographs, without=without)
             odds = fitted.first if name == "network" else fitted.log_odds
             figures |= {f"{kind}, {name}, {version}": quality(photographs, odds, version) for version in VERSIONS}
-            print(figures, flush=True)
+            print(f"fitted: {kind}, {name}", file=sys.stderr, flush=True)
     examples = bsds(data_root(), "train")[::3]
     folds = [3 * i % N_FOLDS for i in range(len(examples))]
     for name, by_kind in fits.items():

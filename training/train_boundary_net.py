@@ -56,7 +56,7 @@ class Block(nn.Module):
 
 
 class BoundaryNet(nn.Module):
-    """The network; its input are values from 0 to 1, (n, 3, h, w), h and w multiples of 64."""
+    """The network; its input are values from 0 to 1, (n, 3, h, w), h and w multiples of 32."""
 
     def __init__(self, widths: tuple[int, ...] = WIDTHS) -> None:
         super().__init__()
