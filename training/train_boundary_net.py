@@ -7,7 +7,7 @@
     python -m benchmarks boundaries
 
 A fold is trained without photographs i with i % 5 equal to its number, and judged on them as it goes; "all" is trained
-on all. Six at once take 380 s on one H200. Needs PyTorch, which using the network does not. The number of steps, the
+on all. Six at once take 610 s on one H200. Needs PyTorch, which using the network does not. The number of steps, the
 rate, the weight decay and the widths were chosen on fold 0 (docs/accuracy.md).
 
 The network is a U-Net whose finest layers work at half size: the picture's 2 x 2 blocks are its input, and the outputs
@@ -290,8 +290,8 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--folds", nargs="+", default=["0"])
-    parser.add_argument("--steps", type=int, default=5500)
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--batch", type=int, default=36)
     parser.add_argument("--rate", type=float, default=3e-3)
     parser.add_argument("--decay", type=float, default=0.02)
     parser.add_argument("--every", type=int, default=1000)

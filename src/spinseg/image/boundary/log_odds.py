@@ -110,7 +110,7 @@ def is_gray_chroma(deviation: NDArray[np.float64]) -> bool:
 # at c2dd511), then scaled by 0.76 and shifted by 0.2, so that the couplings of photographs suit them there.
 PLAIN_LOG_ODDS = (-2.893, -0.038, 0.524, 2.926)
 # The same with the network's log-odds within 1 and 3 pixels, for large photographs: `python -m benchmarks boundaries`.
-NETWORK_LOG_ODDS = (-0.706, 0.045, 0.007, 1.718, 0.503, 0.268)
+NETWORK_LOG_ODDS = (-0.986, 0.058, 0.022, 1.713, 0.418, 0.283)
 GRADIENT_SCALE = 2.0  # pixels
 
 
