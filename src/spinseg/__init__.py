@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from spinseg.model.likelihoods import Likelihood as Likelihood
     from spinseg.model.likelihoods import PoissonGamma as PoissonGamma
     from spinseg.model.likelihoods import Product as Product
+    from spinseg.model.mixture import Mixture as Mixture
     from spinseg.model.posterior import Model as Model
     from spinseg.model.priors import DirichletProcess as DirichletProcess
     from spinseg.model.priors import ExchangeablePrior as ExchangeablePrior
@@ -73,6 +74,7 @@ _HOMES = {
         "ExchangeablePrior",
         "PartitionPrior",
     ),
+    "model.mixture": ("Mixture",),
     "model.posterior": ("Model",),
     "inference.bonds": ("DataDriven",),
     "inference.chains": ("Chains", "SamplingInterrupted"),

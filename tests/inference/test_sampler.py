@@ -268,7 +268,10 @@ def test_progress_is_reported_and_the_bar_goes_to_standard_error(capfd):
         ({"lam": [1.0, 2.0]}, r"lam must have shape \(24\); received \(2,\)"),
         ({"lam": np.full(24, -0.5)}, r"lam must not be negative; received .*-0.5"),
         ({"lam": ss.DataDriven(1.0, 1.0, "hellinger")}, r"distance must be one of 'euclidean'; received 'hellinger'"),
-        ({"init": "two"}, r"init must be one of 'one', 'singletons', 'greedy', 'labels of the sites'; received 'two'"),
+        (
+            {"init": "two"},
+            r"init must be one of 'one', 'singletons', 'greedy', 'opposite', 'dispersed', 'labels of the sites'; received 'two'",
+        ),
         ({"init": np.zeros(3, int)}, r"init must have one entry per site, shape \(16,\); received \(3,\)"),
         ({"init": np.zeros(16)}, r"init must be whole numbers; received 'float64'"),
         ({"init": ["one", "one", "one"]}, r"init must be one start, or one for each of 2 chains; received '3 starts'"),

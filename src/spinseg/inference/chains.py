@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,20 @@ class Chains:
     Attributes
     ----------
     labels : (chain, draw, site) int32
-        Draws after the burn-in, each numbered 0..k-1 by first appearance.
+        Draws after the burn-in, each numbered 0..k-1 by first appearance. Those of a `Mixture` come from its components
+        in turn.
+    component : (draw,) int
+        The component of a `Mixture` that each draw is of; 0 where there is but one posterior.
     log_posterior, n_clusters : (chain, sweep)
-        Traces over every sweep, burn-in included.
+        Traces over every sweep, burn-in included. Those of a `Mixture` are of its components in turn, each under its
+        own posterior.
     best_labels : (site,) int32
-        The best partition that any chain visited, and `best_log_posterior` its value. It may lie well below the mode,
-        since the chain stays in the typical set.
+        The best partition that any chain visited, and `best_log_posterior` its value, of a `Mixture` that of its middle
+        component. It may lie well below the mode, since the chain stays in the typical set.
     seconds : float
         Wall time of the sampling.
     burn_in, thin : int
+        Sweeps that gave no draws, and how many sweeps there are for each draw after them.
     acceptance : dict of (chain,) arrays
         The share of proposals of each move that were accepted; NaN where none was proposed.
     concentration : (chain, sweep) float64 or None
@@ -38,6 +43,7 @@ class Chains:
     """
 
     labels: NDArray[np.int32] = field(repr=False)
+    component: NDArray[np.intp] = field(repr=False)
     log_posterior: NDArray[np.float64] = field(repr=False)
     n_clusters: NDArray[np.int32] = field(repr=False)
     best_labels: NDArray[np.int32] = field(repr=False)
@@ -57,8 +63,37 @@ class Chains:
 
     @property
     def n_sweeps(self) -> int:
-        """Number of sweeps of each chain."""
-        return self.log_posterior.shape[1]
+        """Number of sweeps of each chain, of a `Mixture` for each of its components."""
+        return self.log_posterior.shape[1] // self.n_components
+
+    @property
+    def last_labels(self) -> NDArray[np.int32]:
+        """Where the chains ended, (chain, site), of a `Mixture` those of its middle component."""
+        return self.labels[:, self.component == self.n_components // 2][:, -1]
+
+    @property
+    def n_components(self) -> int:
+        """Number of components of the posterior; 1 where it is no `Mixture`."""
+        return int(self._checkpoint.run["n_components"])
+
+    def by_sweep(self, trace: NDArray[Any]) -> NDArray[Any]:
+        """A trace as one value for each sweep, (chain, sweep): of a `Mixture`, the mean over its components."""
+        if self.n_components == 1:
+            return trace
+        return trace.reshape(self.n_chains, self.n_sweeps, self.n_components).mean(axis=2)
+
+    def kept(self, trace: NDArray[Any]) -> NDArray[Any]:
+        """The part of a trace after the burn-in."""
+        return trace[:, self.burn_in * self.n_components :]
+
+    def thinned(self, max_draws: int) -> "Chains":
+        """The same chains with at most about `max_draws` draws of each, evenly spaced, of each component as many."""
+        n_draws = self.labels.shape[1]
+        cycles = np.arange(n_draws).reshape(-1, self.n_components)
+        kept = cycles[:: max(1, -(-n_draws // max_draws))].ravel()
+        if kept.size == n_draws:
+            return self
+        return replace(self, labels=self.labels[:, kept], component=self.component[kept])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, for `Chains.load` and for `sample(resume_from=...)`.
@@ -83,25 +118,30 @@ class Chains:
 def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None) -> Chains:
     """The chains of a checkpoint, cut to the sweeps that all of them have finished.
 
-    `records` are their traces and draws with a leading axis for the chains, where these arrays exist already; otherwise
-    they are stacked from the states.
+    `records` are their traces and draws with a leading axis for the runners, where these arrays exist already;
+    otherwise they are stacked from the states.
     """
     run, states = checkpoint
     sweeps = min(int(state["done"]) for state in states)
-    burn_in, thin = int(run["burn_in"]), int(run["thin"])
-    lengths = {"draw": max(sweeps - burn_in, 0) // thin, "log_posterior": sweeps, "n_clusters": sweeps}
+    burn_in, thin, n_components = int(run["burn_in"]), int(run["thin"]), int(run["n_components"])
+    n_draws = max(sweeps - burn_in, 0) // thin
+    lengths = {"draw": n_draws, "log_posterior": sweeps, "n_clusters": sweeps}
 
     def stacked(name: str) -> NDArray:
         if records is not None:
-            return records[name][:, : lengths[name]]
-        return np.stack([state[name][: lengths[name]] for state in states])
+            return _in_turn(records[name][:, : lengths[name]], n_components)
+        return _in_turn(np.stack([state[name][: lengths[name]] for state in states]), n_components)
 
-    best = max(states, key=lambda state: float(state["best_log_posterior"][0]))
+    n_chains = len(states) // n_components
+    middle = states[n_components // 2 * n_chains :][:n_chains]
+    best = max(middle, key=lambda state: float(state["best_log_posterior"][0]))
     concentration = None
     if "after_sweep.trace" in states[0]:
-        concentration = np.stack([state["after_sweep.trace"][:sweeps] for state in states])
+        concentration = _in_turn(np.stack([state["after_sweep.trace"][:sweeps] for state in states]), n_components)
+    move_counts = np.array([state["move_counts"] for state in states])
     return Chains(
         labels=stacked("draw"),
+        component=np.tile(np.arange(n_components), n_draws),
         log_posterior=stacked("log_posterior"),
         n_clusters=stacked("n_clusters"),
         best_labels=best["best"],
@@ -109,11 +149,25 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
         seconds=float(run["seconds"]),
         burn_in=burn_in,
         thin=thin,
-        acceptance=_acceptance(np.array([state["move_counts"] for state in states])),
+        acceptance=_acceptance(_by_component(move_counts, n_components).sum(axis=0)),
         concentration=concentration,
         swap_rate=_swap_rate(checkpoint),
         _checkpoint=checkpoint,
     )
+
+
+def _by_component(array: NDArray[Any], n_components: int) -> NDArray[Any]:
+    """An array with an axis for the runners, component by component, as one with axes for components and chains."""
+    return array.reshape(n_components, len(array) // n_components, *array.shape[1:])
+
+
+def _in_turn(array: NDArray[Any], n_components: int) -> NDArray[Any]:
+    """Traces or draws of runners as those of chains, whose entries come from the components in turn."""
+    if n_components == 1:
+        return array
+    entries = np.moveaxis(_by_component(array, n_components), 0, 2)
+    n_chains, n_cycles, *_ = entries.shape
+    return np.ascontiguousarray(entries.reshape(n_chains, n_cycles * n_components, *entries.shape[3:]))
 
 
 def _acceptance(move_counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
@@ -127,7 +181,9 @@ def _swap_rate(checkpoint: Checkpoint) -> NDArray[np.float64] | None:
     """Acceptance rates of exchanges between replicas, (chain, replica)."""
     if "swaps_accepted" not in checkpoint.states[0]:
         return None
-    return np.stack([state["swaps_accepted"] / np.maximum(state["swaps_proposed"], 1) for state in checkpoint.states])
+    counts = np.array([[state["swaps_accepted"], state["swaps_proposed"]] for state in checkpoint.states])
+    accepted, proposed = np.moveaxis(_by_component(counts, int(checkpoint.run["n_components"])).sum(axis=0), 1, 0)
+    return accepted / np.maximum(proposed, 1)
 
 
 class SamplingInterrupted(KeyboardInterrupt):

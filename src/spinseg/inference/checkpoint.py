@@ -5,7 +5,7 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from spinseg.inference.chain import Arrays
 from spinseg.inference.kernels.state import Target
 from spinseg.parallel.atomic import atomic_write
 
-FORMAT = "spinseg chains 4"
+FORMAT = "spinseg chains 5"
 
 
 class Checkpoint(NamedTuple):
@@ -27,21 +27,24 @@ class Checkpoint(NamedTuple):
     Attributes
     ----------
     run : dict
-        Facts about the run: burn-in, thinning, seconds, and the fingerprint of its target.
+        Facts about the run: burn-in, thinning, seconds, the number of components, and the fingerprint of its targets.
     states : list of dict of arrays
-        One for each chain: its traces and draws, and everything that its next sweep depends on.
+        One for each chain of each component: its traces and draws, and everything that its next sweep depends on.
     """
 
     run: Mapping[str, Any]
     states: list[Arrays]
 
 
-def fingerprint(target: Target, settings: Mapping[str, Any]) -> str:
-    """A digest of the posterior and of the settings of its sampler."""
+def fingerprint(targets: Sequence[Target], settings: Mapping[str, Any]) -> str:
+    """A digest of the posterior, with a target for each component, and of the settings of its sampler."""
     digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=16)
-    for array in target._asdict().values():
-        digest.update(repr((array.shape, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+    shared = targets[0]._asdict()
+    for target in targets:
+        for name, array in target._asdict().items():
+            if target is targets[0] or array is not shared[name]:
+                digest.update(repr((array.shape, array.dtype.str)).encode())
+                digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from spinseg._errors import MissingExtra
 from spinseg._validation import invalid
 from spinseg.inference.chains import Chains
+from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.model.graph import SiteGraph
 
 # The name of each quantity in a sentence, and its decimals.
@@ -22,6 +23,7 @@ QUANTITIES = {
 R_HAT_LIMIT = 1.05  # chains of partitions mix slowly; Vehtari et al. ask for 1.01
 ESS_PER_CHAIN = 100  # below it R-hat and ESS themselves are unreliable (Vehtari et al., section 4)
 MIN_DRAWS = 4  # each half of a chain needs a variance
+SETTLED_ERROR = 0.02  # of separation probabilities, as a root mean square over edges
 ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
 ADVICE = (
     "Do not trust the draws yet: sample longer while the log posterior of a chain still rises; where each is level, "
@@ -47,6 +49,8 @@ class Quantity:
         the number of draws where the quantity never varied. None with fewer than 4 draws.
     ess_per_second : float or None
         `ess_bulk` over the wall time of the sampling, burn-in included.
+    r_hat_of_components : float or None
+        Of a `Mixture`: the largest R-hat of a single component, whose draws vary less than those of all together.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Quantity:
     ess_bulk: float | None
     ess_tail: float | None
     ess_per_second: float | None
+    r_hat_of_components: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,8 @@ class Diagnostics:
     table : dict of name to Quantity
         log_posterior, n_clusters, entropy (of the cluster sizes, in bits) and edge_agreement (the share of edges whose
         two sites share a cluster).
+    separation_error : float or None
+        The standard error of the probabilities that edges separate, root mean square, from the spread of the chains.
     verdict : str
         A sentence or two in plain language.
     agree : bool or None
@@ -74,8 +81,19 @@ class Diagnostics:
     """
 
     table: dict[str, Quantity] = field(repr=False)
+    separation_error: float | None
     verdict: str
     agree: bool | None
+
+    @property
+    def r_hat(self) -> float | None:
+        """The largest R-hat; None where there is none."""
+        return max((row.r_hat for row in self.table.values() if row.r_hat is not None), default=None)
+
+    @property
+    def ess(self) -> float | None:
+        """The smallest bulk effective sample size; None where there is none."""
+        return min((row.ess_bulk for row in self.table.values() if row.ess_bulk is not None), default=None)
 
     def __str__(self) -> str:
         lines = [f"{'':<16}{'mean':>12}{'sd':>9}{'R-hat':>8}{'bulk ESS':>10}{'tail ESS':>10}{'ESS/s':>10}"]
@@ -86,6 +104,30 @@ class Diagnostics:
             cells += [(row.ess_bulk, 10, 0), (row.ess_tail, 10, 0), (row.ess_per_second, 10, 1)]
             lines.append(f"{name:<16}" + "".join(f"{'-' if x is None else f'{x:.{d}f}':>{w}}" for x, w, d in cells))
         return "\n".join([*lines, self.verdict])
+
+
+def separation_error(chains: Chains, graph: SiteGraph) -> float | None:
+    """How far the separation probabilities of edges are from settled: their standard error, root mean square.
+
+    Each chain gives probabilities of its own, and their spread the error of the mean. It is None for one chain, or
+    without draws, and 0 for a graph without edges.
+    """
+    if chains.n_chains < 2 or not chains.labels.size:
+        return None
+    each = np.stack([separation_probability(labels, graph.edges) for labels in chains.labels])
+    return float(np.sqrt(each.var(axis=0, ddof=1).mean() / chains.n_chains)) if graph.n_edges else 0.0
+
+
+def is_settled(chains: Chains, graph: SiteGraph) -> bool:
+    """Whether chains may stop: R-hat of log posterior and number of clusters is low, and the probabilities are exact.
+
+    `diagnose` says more, and takes longer.
+    """
+    error = separation_error(chains, graph)
+    if error is None or error > SETTLED_ERROR:
+        return False
+    traces = chains.kept(chains.log_posterior), chains.kept(chains.n_clusters)
+    return all(_rank_r_hat(trace.astype(np.float64)) <= R_HAT_LIMIT for trace in traces)
 
 
 def diagnose(chains: Chains, graph: SiteGraph) -> Diagnostics:
@@ -113,9 +155,10 @@ def diagnose(chains: Chains, graph: SiteGraph) -> Diagnostics:
     >>> found.agree, found.verdict[:17]
     (True, 'Four chains agree')
     """
-    table = {name: _quantity(name, trace, chains.seconds) for name, trace in traces(chains, graph).items()}
+    found = traces(chains, graph)
+    table = {name: _quantity(name, trace, chains.seconds, chains.n_components) for name, trace in found.items()}
     verdict, agree = _verdict(list(table.values()), chains.n_chains, chains.labels.shape[1])
-    return Diagnostics(table, verdict, agree)
+    return Diagnostics(table, separation_error(chains, graph), verdict, agree)
 
 
 def traces(chains: Chains, graph: SiteGraph | None = None) -> dict[str, NDArray[Any]]:
@@ -144,8 +187,8 @@ def traces(chains: Chains, graph: SiteGraph | None = None) -> dict[str, NDArray[
         share = sizes / sizes.sum()
         entropy[place] = -share @ np.log2(share)
     found: dict[str, NDArray[Any]] = {
-        "log_posterior": chains.log_posterior[:, chains.burn_in :],
-        "n_clusters": chains.n_clusters[:, chains.burn_in :],
+        "log_posterior": chains.kept(chains.log_posterior),
+        "n_clusters": chains.kept(chains.n_clusters),
         "entropy": entropy,
     }
     if graph is not None:
@@ -196,7 +239,8 @@ def to_arviz(chains: Chains, graph: SiteGraph | None = None) -> Any:
         raise MissingExtra('to_arviz needs ArviZ and xarray: pip install "spinseg[diagnostics]"') from None
     posterior, n_draws = traces(chains, graph), chains.labels.shape[1]
     for name in ("log_posterior", "n_clusters"):  # of every sweep; a draw is the last of each `thin`
-        posterior[name] = posterior[name][:, chains.thin - 1 :: chains.thin][:, :n_draws]
+        cycles = posterior[name].reshape(chains.n_chains, -1, chains.n_components)[:, chains.thin - 1 :: chains.thin]
+        posterior[name] = cycles.reshape(chains.n_chains, -1)[:, :n_draws]
     groups = {
         "sample_stats": {"lp": posterior.pop("log_posterior")},
         "posterior": posterior,
@@ -205,8 +249,8 @@ def to_arviz(chains: Chains, graph: SiteGraph | None = None) -> Any:
     return from_dict(groups, dims={"labels": ["site"]})
 
 
-def _quantity(name: str, trace: NDArray[Any], seconds: float) -> Quantity:
-    """R-hat and effective sample sizes of one trace."""
+def _quantity(name: str, trace: NDArray[Any], seconds: float, n_components: int) -> Quantity:
+    """R-hat and effective sample sizes of one trace, whose entries are of the components in turn."""
     if not np.isfinite(trace).all():
         invalid(name, "be finite", trace[~np.isfinite(trace)][0])
     n_chains, n_draws = trace.shape
@@ -224,12 +268,45 @@ def _quantity(name: str, trace: NDArray[Any], seconds: float) -> Quantity:
 
         sd = float(unit * trace.std())
         with np.errstate(divide="ignore", invalid="ignore"):  # halves without variance
-            bulk = float(array_stats.ess(trace, method="bulk"))
-            tail = float(array_stats.ess(trace, method="tail", prob=0.05))
-            r_hat = float(array_stats.rhat(trace)) if n_chains > 1 else 1.0
-        r_hat = np.inf if r_hat > 1e6 else r_hat  # a variance within halves that is rounding only
+            if n_components == 1:
+                bulk = float(array_stats.ess(trace, method="bulk"))
+                tail = float(array_stats.ess(trace, method="tail", prob=0.05))
+            else:
+                bulk = _stratified_ess(trace, n_components)
+                tail = min(_stratified_ess(trace <= np.quantile(trace, q), n_components) for q in (0.05, 0.95))
+        r_hat = _rank_r_hat(trace)
     per_second = bulk / seconds if seconds > 0 else None
-    return Quantity(name, means, sd, r_hat if n_chains > 1 else None, bulk, tail, per_second)
+    if n_chains == 1:
+        return Quantity(name, means, sd, None, bulk, tail, per_second)
+    alone = None
+    if n_components > 1 and n_draws >= MIN_DRAWS * n_components:
+        alone = max(_rank_r_hat(trace[:, d::n_components]) for d in range(n_components))
+    return Quantity(name, means, sd, r_hat, bulk, tail, per_second, alone)
+
+
+def _rank_r_hat(trace: NDArray[Any]) -> float:
+    """Rank-normalized, split R-hat of several chains; 1 where nothing varies, infinite where only chains differ."""
+    from arviz_stats.base import array_stats  # takes long to load
+
+    half = trace.shape[1] // 2
+    if trace.shape[0] == 1 or np.ptp(np.concatenate([trace[:, :half], trace[:, -half:]])) == 0:
+        return 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):  # halves without variance
+        r_hat = float(array_stats.rhat(trace))
+    return np.inf if r_hat > 1e6 else r_hat  # a variance within halves that is rounding only
+
+
+def _stratified_ess(trace: NDArray[Any], n_components: int) -> float:
+    """How many independent draws from a mixture would give its mean as exactly, at most as many as there are.
+
+    The mean of the trace is that of its cycles over the components, which have an effective sample size.
+    """
+    from arviz_stats.base import array_stats
+
+    cycles = trace.reshape(trace.shape[0], -1, n_components).mean(axis=2)
+    if np.ptp(cycles) == 0:
+        return float(trace.size)
+    return min(trace.size, float(trace.var() / cycles.var() * array_stats.ess(cycles, method="mean")))
 
 
 def _verdict(rows: list[Quantity], n_chains: int, n_draws: int) -> tuple[str, bool | None]:

@@ -64,25 +64,37 @@ def pack(
     blocks = _pack_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites, model.power)
     nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
     log_v, log_w = model.tables or (nothing, nothing)
-    coupling = model.power * model.beta
-    beta = coupling[graph.edge_of]
-    same = np.array_equal(strength, coupling)  # of large graphs these arrays are the most
-    delay, seed_weights = _growth(graph, beta) if model.connected else (np.empty(0), np.empty(0))
     return Target(
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
         neighbor=graph.neighbors.astype(np.uint32),
-        beta=beta,
-        strength=beta if same else np.ascontiguousarray(strength[graph.edge_of], dtype=np.float64),
+        **_couplings(model, strength),
         **histograms._asdict(),
         **blocks._asdict(),
         log_v=np.ascontiguousarray(log_v, dtype=np.float64),
         log_w=np.ascontiguousarray(log_w, dtype=np.float64),
         proposal_log_w=_interpolated(np.ascontiguousarray(log_w, dtype=np.float64)),
         similar=np.empty((n_sites, 0), np.uint32) if similar is None else similar,
-        delay=delay,
-        seed_weight=seed_weights,
     )
+
+
+def recoupled(target: Target, model: Model, strength: NDArray[np.float64]) -> Target:
+    """The target of a model that differs from that of `target` in its couplings only; they share the other arrays."""
+    return target._replace(**_couplings(model, strength))
+
+
+def _couplings(model: Model, strength: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """The fields of Target that depend on couplings and bonds."""
+    graph, coupling = model.graph, model.power * model.beta
+    beta = coupling[graph.edge_of]
+    same = np.array_equal(strength, coupling)  # of large graphs these arrays are the most
+    delay, seed_weights = _growth(graph, beta) if model.connected else (np.empty(0), np.empty(0))
+    return {
+        "beta": beta,
+        "strength": beta if same else np.ascontiguousarray(strength[graph.edge_of], dtype=np.float64),
+        "delay": delay,
+        "seed_weight": seed_weights,
+    }
 
 
 def _growth(graph: SiteGraph, beta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

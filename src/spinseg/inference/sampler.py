@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,14 +13,15 @@ from spinseg.inference.chains import Chains, SamplingInterrupted
 from spinseg.inference.checkpoint import write_checkpoint
 from spinseg.inference.sampling import Sampling, generator
 from spinseg.inference.workers import advance_all
+from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
-from spinseg.parallel.progress import Report
+from spinseg.parallel.progress import Report, reporting
 
 MAX_LABELS, MIN_DRAWS = 2**26, 4  # kept of all chains together: 256 MB, but at least a few draws
 
 
 def sample(
-    model: Model,
+    model: Model | Mixture,
     sweeps: int = 1000,
     chains: int = 4,
     moves: str = "auto",
@@ -35,6 +36,8 @@ def sample(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 30.0,
     resume_from: str | os.PathLike[str] | Chains | None = None,
+    until: Callable[[Chains], bool] | None = None,
+    check_every: int = 100,
     workers: int | None = None,
     progress: bool | Report | None = None,
 ) -> Chains:
@@ -42,9 +45,9 @@ def sample(
 
     Parameters
     ----------
-    model : Model
+    model : Model or Mixture
     sweeps, chains : int
-        Sweeps of each chain, and the number of chains.
+        Sweeps of each chain, and the number of chains. A `Mixture` has so many chains for each of its components.
     moves : {"auto", "gsw"}
         "gsw" is the paper's generalized Swendsen-Wang sampler and nothing else. "auto" draws its lambda afresh from
         {0, 1, 3, 10, 20} before each sweep, and tries ten splits or merges by sequential allocation after it, then
@@ -55,9 +58,11 @@ def sample(
         orders, four and one more for each 80 sites.
     lam : float, (n_edges,) array, DataDriven or None
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
-    init : "one", "singletons", "greedy", labels, or one of these for each chain
-        Where chains start. Where clusters must be connected, labels must be, "one" is one cluster for each component
-        of the graph, and "singletons" the smallest connected blocks that the prior allows.
+    init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each
+        Where chains start. "opposite" is "one" and "singletons" in turn. So is "dispersed", but each component of a
+        `Mixture` starts from the greedy partitions of the components before and after it. Where clusters must be
+        connected, labels must be, "one" is one cluster for each component of the graph, and "singletons" the smallest
+        connected blocks that the prior allows.
     burn_in, thin : int
         Keep the labels of every `thin`-th sweep after the first `burn_in`. Traces cover every sweep.
     rng : int, Generator or None
@@ -74,6 +79,10 @@ def sample(
     resume_from : path or Chains, optional
         Continue a checkpoint or saved chains to `sweeps` sweeps in all. The draws are those of one uninterrupted run,
         bit by bit. The model and the settings must be the same; `init` and `rng` are then ignored.
+    until : callable, optional
+        Stop before `sweeps` sweeps where it returns true: it is called with the chains so far, as soon as there are
+        draws and after every `check_every` sweeps.
+    check_every : int
     workers : int, optional
         Threads; by default one for each chain, up to the number of processors.
     progress : bool or callable, optional
@@ -95,6 +104,7 @@ def sample(
     """
     every = check_real("checkpoint_seconds", checkpoint_seconds, above=0)
     workers = None if workers is None else check_int("workers", workers, at_least=1)
+    check_every = check_int("check_every", check_every, at_least=1)
     sampling = Sampling(
         model,
         sweeps,
@@ -124,11 +134,21 @@ def sample(
         return chains
 
     saving = () if checkpoint is None else (sampling.snapshot, write, every)
+    n_workers = workers or min(len(runners), os.cpu_count() or 1)
     try:
-        advance_all(runners, int(sweeps), workers or min(len(runners), os.cpu_count() or 1), progress, *saving)
+        with reporting(progress) as report:
+            for stop in _stops(int(sweeps), int(burn_in) + int(thin), check_every if until else int(sweeps)):
+                advance_all(runners, stop, n_workers, report, *saving, most_sweeps=int(sweeps))
+                if until is not None and stop < sweeps and until(sampling.chains_so_far()):
+                    break
     except KeyboardInterrupt:
         raise SamplingInterrupted(finished()) from None
     return finished()
+
+
+def _stops(sweeps: int, first_draw: int, every: int) -> Iterator[int]:
+    """The numbers of sweeps at which chains are looked at, the last of which is `sweeps`."""
+    return (stop for stop in [*range(every, sweeps, every), sweeps] if stop >= first_draw or stop == sweeps)
 
 
 def thin_to_fit(n_draws: int, n_labels: int) -> int:

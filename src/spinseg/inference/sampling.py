@@ -16,10 +16,11 @@ from spinseg.inference.chains import Chains, collect
 from spinseg.inference.checkpoint import Checkpoint, fingerprint, read_checkpoint
 from spinseg.inference.concentration import ConcentrationUpdate
 from spinseg.inference.kernels.state import Plan, Record, Target
-from spinseg.inference.pack import new_records, pack
+from spinseg.inference.pack import new_records, pack, recoupled
 from spinseg.inference.similarity import similar_sites
-from spinseg.inference.starts import starting_labels
+from spinseg.inference.starts import ALTERNATING_STARTS, OPPOSITE_STARTS, starting_labels
 from spinseg.inference.tempering import ParallelTempering
+from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.priors import ExchangeablePrior
 
@@ -44,14 +45,15 @@ class Sampling:
     Attributes
     ----------
     runners : list of Chain or ParallelTempering
-        Each may be advanced in a thread of its own.
+        Each may be advanced in a thread of its own. Of a mixture, `chains` for each component, one component after the
+        other.
     records : Record
-        Traces, draws, best partitions and the latest spin-clusters, with a leading axis for the chains.
+        Traces, draws, best partitions and the latest spin-clusters, with a leading axis for the runners.
     """
 
     def __init__(
         self,
-        model: Model,
+        model: Model | Mixture,
         sweeps: int = 1000,
         chains: int = 4,
         moves: str = "auto",
@@ -65,53 +67,61 @@ class Sampling:
         concentration_prior: tuple[float, float] | None = None,
         resume_from: str | os.PathLike[str] | Chains | None = None,
     ) -> None:
-        if not isinstance(model, Model):
-            invalid("model", "be a Model", model)
+        if not isinstance(model, (Model, Mixture)):
+            invalid("model", "be a Model or a Mixture", model)
+        components = model.components if isinstance(model, Mixture) else (model,)
         n_sites = model.graph.n_sites
         check_choice("moves", moves, MOVES)
         sweeps, chains, burn_in, thin = _checked_lengths(sweeps, chains, burn_in, thin, n_sites)
-        strength, lams = _bonds(model, lam, moves)
+        (strength, lams), *other_bonds = [_bonds(component, lam, moves) for component in components]
         replicas = _checked_temperatures(temperatures)
         gamma = None if concentration_prior is None else _checked_gamma(concentration_prior)
         if gamma is not None and len(replicas) > 1:
             invalid("concentration_prior", "be left out with temperatures", concentration_prior)
-        plan = _plan(model, moves, lams, burn_in, thin)
-        target = pack(model, strength, similar_sites(model) if plan.regroups else None)
+        plan = _plan(components[0], moves, lams, burn_in, thin)
+        targets = [pack(components[0], strength, similar_sites(components[0]) if plan.regroups else None)]
+        for component, (strength, _) in zip(components[1:], other_bonds, strict=True):
+            targets.append(recoupled(targets[0], component, strength))
         settings = {
             "plan": [np.asarray(part).tolist() for part in plan],
             "temperatures": replicas,
             "concentration_prior": gamma,
             "chains": chains,
-            "prior": _probed(model),
+            "prior": _probed(components[0]),
         }
-        mark = fingerprint(target, settings)
+        mark = fingerprint(targets, settings)
         before = None if resume_from is None else _checkpoint_of(resume_from, mark, sweeps)
         seconds = 0.0 if before is None else before.run["seconds"]
-        self._run: dict[str, Any] = {"burn_in": burn_in, "thin": thin, "seconds": seconds, "fingerprint": mark}
+        about = {"burn_in": burn_in, "thin": thin, "seconds": seconds, "n_components": len(components)}
+        self._run: dict[str, Any] = {**about, "fingerprint": mark}
 
-        self.records = new_records(chains, sweeps, (sweeps - burn_in) // thin, n_sites)
-        starts = _starts(model, target, init if before is None else "one", chains)
-        values = {id(start): model.log_posterior(start) for start in starts}
+        n_runners = len(components) * chains
+        self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, n_sites)
+        streams = iter(generator(rng).spawn(n_runners))
         self.runners: list[Chain | ParallelTempering] = []
-        for c, stream in enumerate(generator(rng).spawn(chains)):
-            record = Record(*(array[c] for array in self.records))
-            place = (starts[c], values[id(starts[c])], record, stream)
-            self.runners.append(_new_runner(model, target, plan, replicas, gamma, *place))
-            if before is not None:
-                self.runners[c].restore(before.states[c])
+        all_starts = _starts(components, targets, init if before is None else "one", chains)
+        for component, target, starts in zip(components, targets, all_starts, strict=True):
+            values = {id(start): component.log_posterior(start) for start in starts}
+            for start in starts:
+                record = Record(*(array[len(self.runners)] for array in self.records))
+                place = (start, values[id(start)], record, next(streams))
+                self.runners.append(_new_runner(component, target, plan, replicas, gamma, *place))
+        if before is not None:
+            for runner, state in zip(self.runners, before.states, strict=True):
+                runner.restore(state)
         self._began = time.perf_counter() - seconds
-        self._snapshots: list[Arrays] = [{}] * chains
+        self._snapshots: list[Arrays] = [{}] * n_runners
 
     def snapshot(self, c: int) -> None:
-        """Save the state of chain c for the next checkpoint; it must not be advancing."""
+        """Save the state of runner c for the next checkpoint; it must not be advancing."""
         self._snapshots[c] = self.runners[c].state_dict()
 
     def checkpoint(self) -> Checkpoint:
-        """Each chain at its latest snapshot."""
+        """Each runner at its latest snapshot."""
         return Checkpoint({**self._run, "seconds": time.perf_counter() - self._began}, list(self._snapshots))
 
     def chains_so_far(self) -> Chains:
-        """The sweeps that all chains have finished; none may be advancing."""
+        """The sweeps that all runners have finished; none may be advancing."""
         for c in range(len(self.runners)):
             self.snapshot(c)
         return collect(self.checkpoint(), self.records._asdict())
@@ -249,15 +259,31 @@ def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
 
 
 def _starts(
-    model: Model, target: Target, init: str | ArrayLike | Sequence[str], chains: int
-) -> list[NDArray[np.int32]]:
-    """Starting labels of each chain."""
-    inits = listed_starts(init)
-    if inits is None:
-        return [starting_labels(model, target, init)] * chains
-    if len(inits) != chains:
-        invalid("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
-    return [starting_labels(model, target, one) for one in inits]
+    components: Sequence[Model], targets: Sequence[Target], init: str | ArrayLike | Sequence[str], chains: int
+) -> list[list[NDArray[np.int32]]]:
+    """Starting labels of each chain of each component."""
+    inits: list[Any]
+    if isinstance(init, str) and init in ALTERNATING_STARTS:
+        inits = [OPPOSITE_STARTS[c % 2] for c in range(chains)]
+        if init == "dispersed" and len(components) > 1:
+            return _starts_from_neighbors(components, targets, chains)
+    elif (listed := listed_starts(init)) is None:
+        return [[starting_labels(*pair, init)] * chains for pair in zip(components, targets, strict=True)]
+    elif len(listed) != chains:
+        invalid("init", f"be one start, or one for each of {chains} chains", f"{len(listed)} starts")
+    else:
+        inits = listed
+    return [[starting_labels(*pair, one) for one in inits] for pair in zip(components, targets, strict=True)]
+
+
+def _starts_from_neighbors(
+    components: Sequence[Model], targets: Sequence[Target], chains: int
+) -> list[list[NDArray[np.int32]]]:
+    """The greedy partitions of the components before and after each, in turn; at the ends those of OPPOSITE_STARTS."""
+    first, last = (starting_labels(components[d], targets[d], OPPOSITE_STARTS[d]) for d in (0, -1))
+    greedy = [starting_labels(*pair, "greedy") for pair in zip(components, targets, strict=True)]
+    around = [first, *greedy, last]
+    return [[around[d + 2 * (c % 2)] for c in range(chains)] for d in range(len(components))]
 
 
 def listed_starts(init: str | ArrayLike | Sequence[str]) -> list[Any] | None:

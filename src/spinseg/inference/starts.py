@@ -14,6 +14,8 @@ from spinseg.model.graph import SiteGraph
 from spinseg.model.posterior import Model
 
 STARTS = ("one", "singletons", "greedy")
+OPPOSITE_STARTS = ("one", "singletons")
+ALTERNATING_STARTS = ("opposite", "dispersed")  # of chains in turn
 MAX_PAIRWISE_CLUSTERS = 10_000  # merged one pair at a time, which takes time that grows with their square
 MAX_BLOCK_SIZES, N_TREES = 40, 3  # that are tried for a start of connected blocks, and where their trees begin
 MAX_MERGED_COUNTS = 2**27  # counts of all clusters together while merging: 512 MB
@@ -36,7 +38,7 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
             pieces = int(model.graph.pieces(labels).max()) + 1
             invalid("init", "have connected clusters", f"{int(labels.max()) + 1} clusters in {pieces} pieces")
         return labels
-    _validation.check_choice("init", init, (*STARTS, "labels of the sites"))
+    _validation.check_choice("init", init, (*STARTS, *ALTERNATING_STARTS, "labels of the sites"))
     if init == "greedy" and n_sites * target.bin_prior.shape[0] <= MAX_MERGED_COUNTS:
         labels = greedy_labels(target)
         if model.connected and np.bincount(labels).min() < model.prior.min_size:

@@ -9,7 +9,7 @@ from typing import Protocol
 from spinseg.inference.kernels.iterations import run_iterations
 from spinseg.parallel.progress import Progress, Report, reporting
 
-TURN_SECONDS = 0.5  # for which a chain is advanced before it is the turn of the next
+TURN_SECONDS = 0.1  # for which a chain is advanced before it is the turn of the next
 LOADING_SECONDS = 1.5  # within which a sampler that was compiled before is loaded
 
 
@@ -47,11 +47,14 @@ def advance_all(
     after_turn: Callable[[int], None] = lambda c: None,
     checkpoint: Callable[[], None] = lambda: None,
     every: float = 60.0,
+    *,
+    most_sweeps: int = 0,
 ) -> None:
     """Advance all runners, in turns, to a number of sweeps; Ctrl-C, as any exception, stops them before it is raised.
 
     `after_turn` is called with the number of each runner after its turn, and `checkpoint` about `every` seconds, less
-    often where it is slow: it takes at most a tenth of the time.
+    often where it is slow: it takes at most a tenth of the time. Progress is told as a part of `most_sweeps`, where
+    more calls may follow.
     """
     turns: SimpleQueue[int] = SimpleQueue()  # so that all runners advance, however few the workers are
     for c in range(len(runners)):
@@ -59,7 +62,8 @@ def advance_all(
 
     def work() -> None:
         while (c := _next(turns)) is not None:
-            runners[c].advance(sweeps, min(TURN_SECONDS, every))
+            # The first turn is one sweep, so that an interruption soon finds that all have begun.
+            runners[c].advance(sweeps if runners[c].done else 1, min(TURN_SECONDS, every))
             after_turn(c)
             if runners[c].done < sweeps and not runners[c].stopped:
                 turns.put(c)
@@ -71,7 +75,7 @@ def advance_all(
             waiting |= {pool.submit(work) for _ in range(workers)}
             while waiting:
                 finished, waiting = wait(waiting, min(0.1, every), return_when=FIRST_EXCEPTION)
-                report(_progress(runners, sweeps, time.perf_counter() - began))
+                report(_progress(runners, max(sweeps, most_sweeps), time.perf_counter() - began))
                 for future in finished:
                     future.result()
                 if (clock := time.perf_counter()) >= due:

@@ -62,7 +62,11 @@ class SiteGraph:
 
     def pieces(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
         """The connected piece of a cluster that each site lies in."""
-        inner = self.edges[labels[self.edges[:, 0]] == labels[self.edges[:, 1]]]
+        return self.components(labels[self.edges[:, 0]] == labels[self.edges[:, 1]])
+
+    def components(self, kept: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """The component that each site lies in where only the edges that are kept join sites."""
+        inner = self.edges[kept]
         shape = (self.n_sites, self.n_sites)
         joined = sparse.coo_array((np.ones(len(inner), np.int8), (inner[:, 0], inner[:, 1])), shape=shape)
         return sparse.csgraph.connected_components(joined, directed=False)[1]

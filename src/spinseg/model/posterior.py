@@ -75,12 +75,21 @@ class Model:
             self.tables = prior.tables(graph.n_sites)
             _check_possible(prior, self.tables[0], parts, graph.n_sites)
 
+    def with_prior(self, prior: PartitionPrior) -> "Model":
+        """The same model with another prior."""
+        return Model(self.graph, self.likelihood, prior, self.beta, connected=self.connected, power=self.power)
+
+    def allows(self, labels: ArrayLike) -> bool:
+        """Whether the partition with equal labels together has a positive probability."""
+        z = _validation.labels("labels", labels, self.graph.n_sites)
+        return self.log_prior_of_sizes(np.bincount(z)) > -np.inf and (not self.connected or self.graph.is_connected(z))
+
     def log_posterior(self, labels: ArrayLike) -> float:
         """Unnormalised log posterior of the partition with equal labels together; -inf where it is not allowed."""
         z = _validation.labels("labels", labels, self.graph.n_sites)
-        log_g = self.log_prior_of_sizes(np.bincount(z))
-        if log_g == -np.inf or (self.connected and not self.graph.is_connected(z)):
+        if not self.allows(z):
             return -np.inf
+        log_g = self.log_prior_of_sizes(np.bincount(z))
         order = np.argsort(z, kind="stable")
         clusters = np.split(order, np.cumsum(np.bincount(z))[:-1])
         agree = z[self.graph.edges[:, 0]] == z[self.graph.edges[:, 1]]

@@ -10,7 +10,9 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from types import NoneType
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,6 +46,16 @@ class PartitionPrior(ABC):
             elif value != parameter.default:
                 chosen.append(f"{name}={value!r}")
         return f"{type(self).__name__}({', '.join(chosen)})"
+
+    def with_limits(self, *, min_size: int | None = None, max_size: int | None = None) -> Self:
+        """The same prior with other limits; None leaves one as it is."""
+        other = copy(self)
+        PartitionPrior.__init__(
+            other,
+            min_size=self.min_size if min_size is None else min_size,
+            max_size=self.max_size if max_size is None else max_size,
+        )
+        return other
 
     @abstractmethod
     def _tables(self, n_sites: int) -> tuple[Table, Table]:
