@@ -807,7 +807,7 @@ def test_a_file_name_is_only_displayed(spare, name):
     assert called.isprintable() and 0 < len(called) <= 120 and called not in (".", "..")
     assert not set(called) & set("/\\") and not called.startswith("-")
     with Listener(spare, page):  # else it is soon forgotten
-        assert spare.set(page, chains=1, start="greedy").status == 200
+        assert spare.set(page, chains=1).status == 200
         assert spare.ask("POST", f"{page}/step", "{}").status == 200
         told = spare.ask("GET", f"{page}/repeat").json
     nodes = list(ast.walk(ast.parse(told["python"])))
@@ -815,7 +815,7 @@ def test_a_file_name_is_only_displayed(spare, name):
     assert sum(isinstance(node, ast.Call) for node in nodes) == 1 and told["python"].count("\n") == 1
     words = shlex.split(told["command"])
     assert words[:3] == ["spinseg", "segment", called] and "\n" not in told["command"]
-    assert words[3:] == ["--sweeps", "1", "--chains", "1", "--init", "greedy", "--seed", "0"]
+    assert words[3:] == ["--sweeps", "1", "--chains", "1", "--init", "dispersed", "--seed", "0"]
 
 
 PATHS = """

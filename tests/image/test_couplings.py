@@ -13,8 +13,19 @@ from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.image_model import maps_for, picture_model
-from spinseg.segmentation.presets import COUPLING, MIN_REGION_SHARE, PHOTO, coupling_at, min_region_share, settings_of
+from spinseg.segmentation.image_model import maps_for, picture_posterior
+from spinseg.segmentation.presets import (
+    COUPLING,
+    MIN_REGION_SHARE,
+    PHOTO,
+    STRENGTH,
+    THRESHOLDS,
+    coupling_at,
+    details_of,
+    min_region_share,
+    settings_of,
+    threshold_at,
+)
 
 
 def test_couplings_change_sign_at_the_threshold():
@@ -31,7 +42,8 @@ def test_what_lies_outside_the_mask_is_no_neighbor():
     left = ndimage.maximum(
         np.broadcast_to(np.arange(60) < 30, mask.shape), found.sites, np.arange(found.sites.max() + 1)
     )
-    assert (left[ends[:, 0]] == left[ends[:, 1]]).all() and np.isfinite(found.model.beta).all()
+    assert (left[ends[:, 0]] == left[ends[:, 1]]).all()
+    assert all(np.isfinite(model.beta).all() for model in found.model.components)
     assert ((found.labels == -1) == ~mask).all()
 
 
@@ -54,11 +66,13 @@ def test_islands_that_touch_nothing_are_segmented(n_islands):
     assert found.model.graph.n_edges == 0 and found.n_clusters == n_islands**2
 
 
-def assert_coupled(beta, adjacency, log_odds):
-    """By length and evidence, all edges with the same strength."""
-    strength = beta / (adjacency.boundary_length * (COUPLING.threshold - log_odds))
-    np.testing.assert_allclose(strength, strength[0])
-    assert strength[0] >= COUPLING.strength
+def assert_coupled(posterior, adjacency, log_odds):
+    """By length and evidence, all edges with the same strength, at every detail."""
+    assert len(posterior.components) == PHOTO.n_details
+    for model, detail in zip(posterior.components, details_of(PHOTO.n_details), strict=True):
+        strength = model.beta / (adjacency.boundary_length * (threshold_at(detail) - log_odds))
+        np.testing.assert_allclose(strength, strength[0])
+        assert strength[0] >= STRENGTH and model.connected and model.power == PHOTO.power
 
 
 OTHER_PICTURES = {"volume": ((8, 12, 14), None), "five channels": ((24, 30, 5), -1)}
@@ -74,7 +88,7 @@ def test_other_pictures_than_photographs_are_coupled_by_plain_log_odds(kind):
     book = Codebook.general(120) if kind == "volume" else Codebook.fit(picture, 120, rng=0)
     counts = site_histograms(book.words(picture), sites, len(book))
     log_odds = plain_log_odds(picture, sites, adjacency, counts)
-    assert_coupled(picture_model(picture, sites, adjacency, PHOTO).beta, adjacency, log_odds)
+    assert_coupled(picture_posterior(picture, sites, adjacency, PHOTO), adjacency, log_odds)
 
 
 def test_a_photograph_is_coupled_by_all_cues_unless_it_is_not_to_be():
@@ -84,7 +98,7 @@ def test_a_photograph_is_coupled_by_all_cues_unless_it_is_not_to_be():
     counts = site_histograms(Codebook.general(120).words(picture), sites, 120)
     maps = maps_for(picture, PHOTO)
     log_odds = boundary_log_odds(picture, sites, adjacency, counts, maps)
-    assert_coupled(picture_model(picture, sites, adjacency, PHOTO, maps).beta, adjacency, log_odds)
+    assert_coupled(picture_posterior(picture, sites, adjacency, PHOTO, maps), adjacency, log_odds)
     for preset, given in (("photo", {"sites": "pixels"}), ("paper", {})):
         assert maps_for(picture, settings_of(preset, given)) is None
     for given in ({"sites": sites}, {"beta": 0.1}):
@@ -92,16 +106,18 @@ def test_a_photograph_is_coupled_by_all_cues_unless_it_is_not_to_be():
 
 
 def test_more_detail_needs_less_evidence_and_keeps_smaller_regions():
-    chosen = [settings_of("photo", {"detail": detail}) for detail in (0, 0.25, 0.5, 0.75, 1)]
-    thresholds, smallest = (
-        [coupling_at(s.detail).threshold for s in chosen],
-        [min_region_share(s.detail) for s in chosen],
-    )
+    details = (0, 0.25, 0.5, 0.75, 1)
+    thresholds, smallest = [coupling_at(d).threshold for d in details], [min_region_share(d) for d in details]
     assert (np.diff(thresholds) < 0).all() and (np.diff(smallest) < 0).all()
     assert thresholds[0] - thresholds[-1] == pytest.approx(3) and smallest[0] / smallest[-1] == pytest.approx(16)
     assert coupling_at(0.5) == COUPLING and min_region_share(0.5) == MIN_REGION_SHARE
-    assert {coupling_at(s.detail).strength for s in chosen} == {COUPLING.strength}
-    assert PHOTO.detail == 0.5
+    assert {coupling_at(d).strength for d in details} == {COUPLING.strength}
+
+
+def test_a_detail_is_the_share_of_people_who_ask_for_more_evidence():
+    people = np.random.default_rng(0).normal(THRESHOLDS.mean, THRESHOLDS.stdev, 40_000)
+    for detail in details_of(PHOTO.n_details):
+        assert np.mean(people > threshold_at(detail)) == pytest.approx(detail, abs=0.02)
 
 
 @pytest.mark.parametrize("detail", [-0.01, 1.5, float("nan"), float("inf"), "fine", True], ids=str)
@@ -118,7 +134,8 @@ def test_a_picture_falls_into_more_regions_with_more_detail():
         picture = np.asarray(image)[100:220, 200:360]
     coarse, fine = (ss.segment(picture, detail=detail, sweeps=40, chains=1, rng=3) for detail in (0.1, 0.9))
     assert 1 <= coarse.n_clusters < fine.n_clusters
+    np.testing.assert_array_equal(coarse.chains.labels, fine.chains.labels)
+    np.testing.assert_array_equal(coarse.at(0.9).labels, fine.labels)
     for found, detail in ((coarse, 0.1), (fine, 0.9)):
-        assert np.bincount(found.labels.ravel()).min() >= 0.0045 * 16 ** (0.5 - detail) * found.labels.size
-        assert found.settings.detail == detail
-    assert (coarse.model.beta > fine.model.beta).all()
+        assert np.bincount(found.partition).min() >= PHOTO.prior.min_size
+        assert found.settings.detail == detail and f"detail={detail}" in found.python_code

@@ -18,11 +18,8 @@ from spinseg.image.adjacency import grid_graph
 from spinseg.inference import sampler
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.batch import FILES
-from spinseg.segmentation.presets import (
-    PHOTO_OF_PIXELS,
-    PRESETS,
-    changed_settings,
-)
+from spinseg.segmentation.presets import PHOTO, PHOTO_OF_PIXELS, PHOTO_UNCONNECTED, PRESETS, changed_settings
+from spinseg.segmentation.segment import MAX_SWEEPS
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +161,9 @@ def test_the_coarse_segmentation_has_the_detail_chains_mask_and_seed_that_are_as
     shared = {"detail": 0.9, "chains": 1, "mask": inside, "rng": 8}
     ss.segment(picture, sites="pixels", sweeps=2, **shared)
     coarse = ss.segment(picture, **shared)
-    greedy, first, moved, again = starts  # coarse, by single pixels, fine; coarse
+    before, first, moved, again = starts  # coarse, by single pixels, fine; coarse
     np.testing.assert_array_equal(first, coarse.labels[inside])
-    assert greedy == again == "greedy" and first.shape == moved.shape
+    assert before == again == "dispersed" and first.shape == moved.shape
 
 
 @exhaustive
@@ -186,7 +183,7 @@ def test_a_coarse_start_that_the_prior_forbids_is_not_used(picture, starts, limi
     found = ss.segment(
         picture, sites="pixels", prior=ss.TemperedProcess(1e-3, **limits), sweeps=3, regions=False, rng=0
     )
-    assert starts == ["greedy", "one"]
+    assert starts == ["dispersed", "one"]
     sizes = np.bincount(found.partition)
     assert sizes.max() <= limits.get("max_size", sizes.sum()) and sizes.min() >= limits.get("min_size", 1)
 
@@ -218,7 +215,15 @@ def test_ctrl_c_while_the_coarse_segmentation_runs(picture, tmp_path):
     inside = np.zeros(picture.shape[:2], bool)
     inside[5:40, 10:50] = True
     with pytest.raises(ss.SegmentationInterrupted) as stopped:
-        ss.segment(path, sites="pixels", sweeps=5, mask=inside, channel_axis=-1, rng=0, progress=stop_at(400))
+        ss.segment(
+            path,
+            sites="pixels",
+            sweeps=5,
+            mask=inside,
+            channel_axis=-1,
+            rng=0,
+            progress=stop_at(2 * PHOTO.n_details * MAX_SWEEPS),
+        )
     kept = stopped.value.segmentation
     assert kept.interrupted and not kept.settings.sites_are_pixels
     assert ((kept.labels >= 0) == inside).all()
@@ -293,7 +298,7 @@ def test_a_segmentation_keeps_as_many_draws_as_fit(picture, monkeypatch):
 
 
 def test_the_settings_of_pixels_differ_in_what_they_must():
-    usual, pixels = vars(PRESETS["photo"]), vars(PHOTO_OF_PIXELS)
+    usual, pixels = vars(PHOTO_UNCONNECTED), vars(PHOTO_OF_PIXELS)
     changed = {name for name in usual if usual[name] != pixels[name]}
     assert changed == {"sites", "likelihood", "count_weight", "prior", "beta", "init"}
     assert changed_settings(PHOTO_OF_PIXELS) == {"sites": "pixels"}

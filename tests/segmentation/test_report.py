@@ -91,8 +91,9 @@ def test_a_summary_that_does_not_say_whether_chains_agree_is_shown(segmented):
 
 def cut(chains, sweeps):
     """Chains as Ctrl-C within the burn-in leaves them."""
-    traces = {"log_posterior": chains.log_posterior[:, :sweeps], "n_clusters": chains.n_clusters[:, :sweeps]}
-    return dataclasses.replace(chains, labels=chains.labels[:, :0], **traces)
+    n = sweeps * chains.n_components
+    traces = {"log_posterior": chains.log_posterior[:, :n], "n_clusters": chains.n_clusters[:, :n]}
+    return dataclasses.replace(chains, labels=chains.labels[:, :0], component=chains.component[:0], **traces)
 
 
 @pytest.mark.parametrize("sweeps", [0, 1, 5])
@@ -122,9 +123,12 @@ def test_an_interruption_that_left_draws_keeps_them(segmented):
 
 def test_captions_tell_which_clusters_and_which_sweeps_are_counted(segmented):
     text = seen(page(segmented))
-    assert f"{segmented.n_clusters} clusters after cutting into regions" in text
-    assert f"before clusters are cut into regions, of which the segmentation has {len(segmented.regions)}" in text
+    assert f"{segmented.n_clusters} regions, " in text and "cut into regions" not in text
     assert text.count("burn-in (shaded) included") == 2 and "its share of the sweeps after the burn-in" in text
+    cut = ss.segment(blocks(), rng=0, sweeps=20, beta=0.5)
+    text = seen(page(cut))
+    assert f"{cut.n_clusters} clusters after cutting into regions" in text
+    assert f"before clusters are cut into regions, of which the segmentation has {len(cut.regions)}" in text
     unbroken = ss.segment(blocks(), rng=0, sweeps=20, regions=False)
     text = seen(page(unbroken))
     assert (

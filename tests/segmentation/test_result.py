@@ -91,7 +91,7 @@ def one_each(found, shape):
         boundary_probability=np.ones(shape, np.float32),
         separation=np.ones(graph.n_edges),
         model=ss.Model(graph, Flat(), ss.DirichletProcess(1.0)),
-        chains=replace(found.chains, labels=partition[None, None], best_labels=partition),
+        chains=ss.sample(ss.Model(graph, Flat(), ss.Potts(len(partition))), 1, chains=1, init="singletons", rng=0),
         picture=as_picture(np.random.default_rng(0).random((*shape, 3)), channel_axis=-1),
     )
 

@@ -7,6 +7,7 @@ import pytest
 
 import spinseg as ss
 from spinseg.segmentation.presets import (
+    PHOTO,
     settings_of,
 )
 from spinseg.segmentation.prior_names import prior_named
@@ -55,7 +56,7 @@ def test_wrong_wishes_get_one_line(picture, keywords, line):
         ({"lam": "strong"}, "lam must be a finite number of at least 0; received 'strong'"),
         ({"lam": [1.0, -2.0]}, "lam must not be negative; received -2.0"),
         ({"lam": np.ones((2, 2))}, "lam must have shape (any); received (2, 2)"),
-        ({"init": "x"}, "init must be one of 'one', 'singletons', 'greedy'; received 'x'"),
+        ({"init": "x"}, "init must be one of 'one', 'singletons', 'greedy', 'opposite', 'dispersed'; received 'x'"),
         ({"init": ("one", "x"), "chains": 2}, "init must be one of 'one', 'singletons', 'greedy'; received 'x'"),
         (
             {"init": ["one"] * 3, "chains": 2},
@@ -67,7 +68,7 @@ def test_wrong_wishes_get_one_line(picture, keywords, line):
         ({"connectivity": 0, "sites": "pixels"}, "connectivity must be a whole number of at least 1; received 0"),
         ({"n_words": 0}, "n_words must be a whole number of at least 1; received 0"),
         ({"kappa": 0}, "kappa must be a finite number above 0; received 0"),
-        ({"estimate": "mean"}, "estimate must be one of 'best', 'vi'; received 'mean'"),
+        ({"estimate": "mean"}, "estimate must be one of 'vi', 'binder', 'best'; received 'mean'"),
         ({"workers": 0}, "workers must be a whole number of at least 1; received 0"),
         ({"channel_axis": "last"}, "channel_axis must be None, 'auto' or the number of an axis; received 'last'"),
         ({"channel_axis": 1.0}, "channel_axis must be None, 'auto' or the number of an axis; received 1.0"),
@@ -129,7 +130,10 @@ def test_priors_by_name():
     assert repr(prior_named("potts", "photo", n_labels=4, max_size=9)) == "Potts(n_labels=4, max_size=9)"
     assert repr(prior_named("finite", "photo", n_labels=4)) == "FiniteDirichlet(n_labels=4)"
     assert repr(prior_named("mfm", "photo", n_labels=6)) == "MixtureOfFiniteMixtures(mean_labels=6.0)"
-    assert repr(prior_named(None, "photo", min_size=2)) == "TemperedProcess(min_size=2)"
+    limited = prior_named(None, "photo", min_size=2)
+    assert repr(limited) == repr(PHOTO.prior).replace("min_size=3", "min_size=2") != repr(PHOTO.prior)
+    for others in ({"regions": False}, {"beta": 0.3}):
+        assert repr(prior_named(None, "photo", min_size=2, others=others)) == "TemperedProcess(min_size=2)"
     for wrong in (
         {"name": "potts"},
         {"name": "dp", "discount": 0.1},
@@ -148,8 +152,8 @@ def test_the_tempered_process_weighs_sizes_less():
 @pytest.mark.parametrize(
     "init, line",
     [
-        ("coarse", "init must be one of 'one', 'singletons', 'greedy'; received 'coarse'"),
-        ("two", "init must be one of 'one', 'singletons', 'greedy'; received 'two'"),
+        ("coarse", "init must be one of 'one', 'singletons', 'greedy', 'opposite', 'dispersed'; received 'coarse'"),
+        ("two", "init must be one of 'one', 'singletons', 'greedy', 'opposite', 'dispersed'; received 'two'"),
         (("one",), "init must be one start, or one for each of 2 chains; received '1 starts'"),
     ],
 )

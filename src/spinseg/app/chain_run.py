@@ -30,7 +30,8 @@ class ChainRun(NamedTuple):
         if labels is not None:
             problem = replace(problem, settings=replace(problem.settings, init=labels))
         settings, n_sites = problem.settings, problem.model.graph.n_sites
-        max_sweeps = max(1, min(MAX_SWEEPS, MAX_STORED_LABELS // (settings.chains * n_sites)))
+        n_runners = settings.chains * settings.n_details
+        max_sweeps = max(1, min(MAX_SWEEPS, MAX_STORED_LABELS // (n_runners * n_sites)))
         sampler = (settings.moves, settings.lam, settings.init)
         sampling = Sampling(problem.model, max_sweeps, settings.chains, *sampler, rng=seed)
         return cls(problem, sampling, seed, labels is not None)
@@ -45,10 +46,16 @@ class ChainRun(NamedTuple):
         """The number of sweeps that every chain has finished."""
         return min(runner.done for runner in self.sampling.runners)
 
+    @property
+    def shown(self) -> slice:
+        """Which runners the page shows: the chains at the middle detail."""
+        n_chains, n_details = self.problem.settings.chains, self.problem.settings.n_details
+        return slice(n_details // 2 * n_chains, (n_details // 2 + 1) * n_chains)
+
     def labels(self) -> NDArray[np.int32]:
-        """The present labels of all chains, of shape (n_chains, n_sites)."""
+        """The present labels of the chains that are shown, of shape (n_chains, n_sites)."""
         records = self.sampling.records
-        return records.draw[:, self.n_sweeps - 1] if self.n_sweeps else records.best
+        return (records.draw[:, self.n_sweeps - 1] if self.n_sweeps else records.best)[self.shown]
 
     def settings(self) -> Settings:
         """The settings with which `segment` gives the same result."""
@@ -58,7 +65,8 @@ class ChainRun(NamedTuple):
         """The chains without their first half, which `segment` discards as burn-in, too."""
         chains = self.sampling.chains_so_far()
         burn_in = chains.n_sweeps // 2
-        return replace(chains, labels=chains.labels[:, burn_in:], burn_in=burn_in)
+        first = burn_in * chains.n_components
+        return replace(chains, labels=chains.labels[:, first:], component=chains.component[first:], burn_in=burn_in)
 
     def python_line(self, source: str) -> str:
         """The Python line that repeats this run; a continued run needs the line of the run before it."""

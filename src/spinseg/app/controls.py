@@ -64,7 +64,7 @@ EXPLANATIONS = {
     "labels": "The maximum number of clusters; for a mixture of finite mixtures, the expected number of labels.",
     "min_size": "The minimum number of sites in a cluster.",
     "max_size": "The maximum number of sites in a cluster.",
-    "detail": "More detail means that less evidence makes a boundary and that smaller regions are kept.",
+    "detail": "How finely the result is divided. Chains draw divisions of every detail, so that it changes at once.",
     "beta": "How strongly neighboring sites prefer to be in the same cluster. One value holds for all pairs of "
     "neighbors; if it is not set, the preset photo computes one for each pair from the evidence of a boundary.",
     "count_weight": "The number of observations that a pixel counts for: less than 1, because neighboring pixels are "
@@ -80,7 +80,7 @@ EXPLANATIONS = {
 PRIORS = {  # labels and explanations
     "preset": (
         "Prior of the preset",
-        "The preset photo has a Dirichlet process with a weaker preference for large clusters; paper has a plain one.",
+        "The preset photo has a cost for each region, and none for its size; paper has a Dirichlet process.",
     ),
     "dp": ("Dirichlet process", "Any number of clusters; large clusters are favoured."),
     "py": ("Pitman-Yor process", "Any number of clusters; their sizes follow a power law."),

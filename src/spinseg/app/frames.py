@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from spinseg.app.chain_run import ChainRun
 from spinseg.app.rendering import match_labels, packed
 from spinseg.app.run_loop import NotYet, RunLoop
-from spinseg.inference.chains import Chains
 from spinseg.inference.diagnostics import diagnose
 
 DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
@@ -46,9 +44,9 @@ class Frames:
                 "n_clusters": runner.n_clusters,
                 "log_posterior": round(runner.log_posterior, 2),
                 "labels": packed(matched[c]),
-                "spins": packed(run.sampling.records.spin[c]),
+                "spins": packed(run.sampling.records.spin[run.shown][c]),
             }
-            for c, runner in enumerate(run.sampling.runners)
+            for c, runner in enumerate(run.sampling.runners[run.shown])
         ]
         counts = {"sweeps": run.n_sweeps, "most_sweeps": run.max_sweeps, "n_sites": run.problem.model.graph.n_sites}
         self._latest = run, header | counts | {"chains": chains}
@@ -61,7 +59,8 @@ class Frames:
         first = n_sent if run_number == frame["stage"] else 0
         traces: dict[str, Any] = {"from": first}
         for name in ("log_posterior", "n_clusters"):
-            traces[name] = np.round(getattr(run.sampling.records, name)[:, first : frame["sweeps"]], 2).tolist()
+            shown = getattr(run.sampling.records, name)[run.shown, first : frame["sweeps"]]
+            traces[name] = np.round(shown, 2).tolist()
         return frame | {"agreement": self.agreement, "traces": traces}
 
     async def wait(self, version: int, seconds: float) -> None:
@@ -82,13 +81,13 @@ async def diagnose_until_current(loop: RunLoop, frames: Frames, in_thread: Calla
     diagnosed: tuple[ChainRun, int] | None = None
     while not frames.closed:
         run = loop.chain_run
-        if run is None or len(run.sampling.runners) < 2 or run.n_sweeps < MIN_DIAGNOSED_SWEEPS:
+        if run is None or run.problem.settings.chains < 2 or run.n_sweeps < MIN_DIAGNOSED_SWEEPS:
             return
         if diagnosed == (run, run.n_sweeps):
             return
         with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
             run, draws = await loop.draws()
-            thinned = replace(draws, labels=thinned_labels(draws))
+            thinned = draws.thinned(MAX_THINNED_DRAWS * draws.n_components)
             found = await in_thread(diagnose, thinned, run.problem.model.graph)
             r_hat = {name: _json_number(row.r_hat) for name, row in found.table.items()}
             diagnosed = run, draws.n_sweeps
@@ -96,11 +95,6 @@ async def diagnose_until_current(loop: RunLoop, frames: Frames, in_thread: Calla
                 frames.agreement = {"r_hat": r_hat, "verdict": found.verdict, "agree": found.agree}
                 await frames.notify()
         await asyncio.sleep(DIAGNOSIS_SECONDS)
-
-
-def thinned_labels(draws: Chains) -> NDArray[np.int32]:
-    """At most MAX_THINNED_DRAWS draws of each chain, evenly spaced."""
-    return draws.labels[:, :: -(-draws.labels.shape[1] // MAX_THINNED_DRAWS)]
 
 
 def _json_number(value: float | None) -> float | str | None:

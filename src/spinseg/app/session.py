@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spinseg._validation import invalid
 from spinseg.app.chain_run import ChainRun
-from spinseg.app.frames import Frames, diagnose_until_current, thinned_labels
+from spinseg.app.frames import MAX_THINNED_DRAWS, Frames, diagnose_until_current
 from spinseg.app.rendering import (
     MAX_PACKED_LABELS,
     displayed_boundaries,
@@ -25,7 +25,6 @@ from spinseg.app.run_loop import BackgroundTask, RunLoop
 from spinseg.app.user_settings import UserSettings
 from spinseg.image.picture import Picture
 from spinseg.inference.estimates.pairs import co_clustering, separation_probability
-from spinseg.model.posterior import Model
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
 
@@ -92,6 +91,11 @@ class Session:
 
     async def _apply(self, settings: UserSettings) -> dict[str, Any]:
         before, run = self.settings, self.loop.chain_run
+        if before is not None and run is not None and replace(before, detail=settings.detail) == settings:
+            problem = replace(run.problem, settings=settings.settings(self.n_pixels))  # draws are of every detail
+            self.settings, self.loop.chain_run = settings, run._replace(problem=problem)
+            await self._announce()
+            return {"restarted": False, "note": None}
         earlier, labels = self._earlier, None
         if before is not None and run is not None and not settings.needs_restart(before):
             earlier = [*earlier, (run.n_sweeps, run.python_line(self.source))] if run.n_sweeps else earlier
@@ -107,16 +111,13 @@ class Session:
         """A run under new settings: from `labels` if the prior allows them, else from the start."""
         new, before = settings.settings(self.n_pixels), self.loop.chain_run
         if before and self.settings and settings.likelihood_key() == self.settings.likelihood_key():
-            old = before.problem.model
-            model = Model(old.graph, old.likelihood, new.prior, old.beta)
-            problem = replace(before.problem, settings=new, model=model)
+            problem = replace(before.problem, settings=new, model=before.problem.model.with_prior(new.prior))
         else:
             problem = prepare(self.picture, new)
             if problem.model.graph.n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
                 invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", problem.model.graph.n_sites)
             problem = replace(problem, provenance=problem.provenance | {"source": self.source})
-        sizes = [] if labels is None else [np.bincount(row) for row in labels]
-        if sizes and all(problem.model.log_prior_of_sizes(each) > -np.inf for each in sizes):
+        if labels is not None and all(problem.model.allows(row) for row in labels):
             return ChainRun.create(problem, seed, labels)
         return ChainRun.create(problem, settings.seed)
 
@@ -166,7 +167,7 @@ class Session:
         run, draws = await self.loop.draws()
 
         def paint() -> NDArray[np.uint8]:
-            separation = separation_probability(thinned_labels(draws), run.problem.model.graph.edges)
+            separation = separation_probability(draws.thinned(MAX_THINNED_DRAWS).labels, run.problem.model.graph.edges)
             return displayed_boundaries(run.problem.boundary_probability(separation), self.image.shape)
 
         return await self.threads.do(paint)
@@ -174,7 +175,7 @@ class Session:
     async def together(self, site: int) -> NDArray[np.uint8]:
         """The probability that each site shares a cluster with this one, scaled to 0..255."""
         _, draws = await self.loop.draws()
-        probability = await self.threads.do(co_clustering, thinned_labels(draws), site)
+        probability = await self.threads.do(co_clustering, draws.thinned(MAX_THINNED_DRAWS).labels, site)
         return np.rint(255 * probability).astype(np.uint8)
 
     async def segmentation(self) -> Segmentation:

@@ -60,6 +60,8 @@ class UserSettings:
         if self.start != "different":
             return self.start
         preset = PRESETS[self.preset]
+        if preset.connected and self.beta is None:
+            return str(preset.init)
         n_sites = self._n_sites(n_pixels) or min(n_pixels, preset.max_pixels or n_pixels) / preset.pixels_per_site
         many = n_sites > MAX_SINGLETON_SITES
         starts = tuple("one" if many and start == "singletons" else start for start in DIFFERENT_STARTS)
@@ -71,7 +73,7 @@ class UserSettings:
 
     def likelihood_key(self) -> tuple[Any, ...]:
         """The settings that the sites, the likelihood and the couplings depend on."""
-        return *self.sites_key(), self.beta, self.count_weight, self.detail
+        return *self.sites_key(), self.beta, self.count_weight
 
     def needs_restart(self, before: "UserSettings") -> bool:
         """Whether chains under the settings `before` cannot continue under these."""
@@ -94,7 +96,8 @@ class UserSettings:
             options.pop("prior"),
             {"concentration": options.pop("alpha"), "n_labels": options.pop("labels")},
         )
-        prior = prior_named(name, self.preset, **parameters, **options)
+        others = {} if self.beta is None else {"beta": self.beta}
+        prior = prior_named(name, self.preset, others=others, **parameters, **options)
         given: dict[str, Any] = {"prior": prior, "beta": self.beta, "lam": self.lam, "n_sites": self._n_sites(n_pixels)}
         given |= {"count_weight": self.count_weight, "detail": self.detail}
         given |= {"chains": self.chains, "init": self.starts(n_pixels)}

@@ -86,7 +86,8 @@ def segment(
     from spinseg.segmentation.prior_names import prior_named
 
     of_prior = ("concentration", "discount", "n_labels", "min_size", "max_size")
-    given["prior"] = prior_named(prior, preset, sites=sites, **{name: given[name] for name in of_prior})
+    others = {name: given[name] for name in ("sites", "beta", "regions") if given[name] is not None}
+    given["prior"] = prior_named(prior, preset, others=others, **{name: given[name] for name in of_prior})
     given["init"] = tuple(init.split(",")) if init and "," in init else init
     keywords = given_settings(given) | {"rng": rng} | ({} if mask is None else {"mask": mask})
     how = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite}

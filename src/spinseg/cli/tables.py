@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from spinseg.evaluation.summary import Summary
     from spinseg.segmentation.batch import Outcome
 
+MAX_VERDICTS = 3  # pictures that each get a sentence on how far to trust them
+
 # The columns of a summary that fit into 80 characters.
 SUMMARY_COLUMNS = (
     "median_rand",
@@ -39,6 +41,13 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
             table.add_row(_text(name), *map(str, counts), f"{outcome.seconds:.1f}", _text(outcome.folder))
     if table.row_count:
         Console().print(table)
+    found_now = [outcome.summary for outcome in outcomes if outcome.summary and not outcome.done_before]
+    if len(found_now) > MAX_VERDICTS:
+        n_settled = sum(found["converged"] is True for found in found_now)
+        print(f"The probabilities are settled in {n_settled} of {len(found_now)}; the reports say more.")
+    else:
+        for found in found_now:
+            print(found["verdict"])
     if n_before := sum(outcome.done_before for outcome in outcomes):
         print(f"{n_before} {'was' if n_before == 1 else 'were'} done before")
 

@@ -14,8 +14,11 @@ from spinseg.image.boundary.maps import BoundaryMaps, boundary_maps
 from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means, site_sizes
 from spinseg.image.picture import Picture
 from spinseg.model.gaussians import DiagonalGaussian
+from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
+from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
+from spinseg.model.priors import PartitionPrior
 from spinseg.segmentation.presets import (
     CONTRAST_COUPLING_MIN,
     CONTRAST_COUPLING_RANGE,
@@ -25,8 +28,11 @@ from spinseg.segmentation.presets import (
     MIN_PIXELS_FOR_CUES,
     PHOTO,
     REFERENCE_PIXELS,
+    STRENGTH,
     VARIANCE_RATES,
     coupling_at,
+    details_of,
+    threshold_at,
 )
 from spinseg.segmentation.settings import Settings
 
@@ -45,6 +51,29 @@ def maps_for(picture: Picture, settings: Settings, inside: NDArray[np.bool_] | N
     return boundary_maps(picture, inside) if is_photograph and is_used and fits else None
 
 
+def picture_posterior(
+    picture: Picture,
+    sites: NDArray[np.int32],
+    adjacency: RegionAdjacency,
+    settings: Settings,
+    maps: BoundaryMaps | None = None,
+) -> Model | Mixture:
+    """The posterior of a picture. Without the `maps` of `maps_for` it uses fewer features and cues.
+
+    Where clusters are connected it is a mixture of posteriors that differ in how much evidence makes a boundary.
+    """
+    if not settings.connected:
+        return picture_model(picture, sites, adjacency, settings, maps)
+    graph, length = adjacency.graph, adjacency.boundary_length
+    likelihood, prior = _likelihood(picture, sites, settings, maps), _prior_of_regions(settings.prior, graph)
+    log_odds, _ = _log_odds(picture, sites, adjacency, settings, maps)
+    strength = STRENGTH * _length_weight(sites)
+    thresholds = [threshold_at(detail) for detail in details_of(settings.n_details)]
+    couplings = [signed_couplings(log_odds, length, strength, threshold) for threshold in thresholds]
+    how: dict[str, Any] = {"connected": True, "power": settings.power}
+    return Mixture([Model(graph, likelihood, prior, beta, **how) for beta in couplings])
+
+
 def picture_model(
     picture: Picture,
     sites: NDArray[np.int32],
@@ -52,19 +81,29 @@ def picture_model(
     settings: Settings,
     maps: BoundaryMaps | None = None,
 ) -> Model:
-    """The model of a picture under these settings. Without the `maps` of `maps_for` it uses fewer features and cues."""
-    likelihood: Likelihood
-    if settings.likelihood == "words":
-        likelihood = DirichletMultinomial(_word_counts(picture, sites, settings), settings.phi, settings.count_weight)
-    else:
-        features = SiteFeatures.of(picture, sites, maps)
-        likelihood = gaussian_likelihood(features, settings, pixel_weight(int(features.n_pixels.sum())))
+    """The model of a picture where clusters need not be connected, for `picture_posterior`."""
     beta: ArrayLike = settings.beta
     if settings.beta == "signed":
         beta = _evidence_couplings(picture, sites, adjacency, settings, maps)
     elif settings.beta == "contrast":
         beta = contrast_couplings(picture, sites, adjacency, settings.connectivity)
-    return Model(adjacency.graph, likelihood, settings.prior, beta)
+    return Model(adjacency.graph, _likelihood(picture, sites, settings, maps), settings.prior, beta)
+
+
+def _likelihood(
+    picture: Picture, sites: NDArray[np.int32], settings: Settings, maps: BoundaryMaps | None
+) -> Likelihood:
+    """The likelihood of color words, or of Gaussian features."""
+    if settings.likelihood == "words":
+        return DirichletMultinomial(_word_counts(picture, sites, settings), settings.phi, settings.count_weight)
+    features = SiteFeatures.of(picture, sites, maps)
+    return gaussian_likelihood(features, settings, pixel_weight(int(features.n_pixels.sum())))
+
+
+def _prior_of_regions(prior: PartitionPrior, graph: SiteGraph) -> PartitionPrior:
+    """The prior, where it is that of "photo" with a smaller `min_size` if a component of the graph has fewer sites."""
+    smallest = int(graph.component_sizes.min())
+    return prior.with_limits(min_size=min(smallest, prior.min_size)) if prior is PHOTO.prior else prior
 
 
 def _word_counts(picture: Picture, sites: NDArray[np.int32], settings: Settings) -> sparse.csr_array:
@@ -129,6 +168,11 @@ def pixel_weight(n_pixels: int) -> float:
     return min(MAX_PIXEL_WEIGHT, REFERENCE_PIXELS / n_pixels)
 
 
+def _length_weight(sites: NDArray[np.int32]) -> float:
+    """The weight of a pixel of a boundary's length: boundaries have a length, where pixels have an area."""
+    return pixel_weight(int(np.count_nonzero(sites >= 0))) ** 0.5
+
+
 def contrast_couplings(
     picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, connectivity: int
 ) -> NDArray[np.float64]:
@@ -161,23 +205,33 @@ def _evidence_couplings(
     settings: Settings,
     maps: BoundaryMaps | None,
 ) -> NDArray[np.float64]:
-    """Couplings of either sign that carry the evidence of a boundary.
+    """Couplings of either sign that carry the evidence of a boundary, where clusters need not be connected.
 
     Sites that are too small for cues all attract each other, until a site that leaves its neighbors loses log n_sites:
     with less, the n_sites places where a stray site could be would make such sites the rule.
     """
-    n_pixels, n_sites = int(np.count_nonzero(sites >= 0)), adjacency.graph.n_sites
-    large_enough = n_pixels >= MIN_PIXELS_FOR_CUES * n_sites
-    if maps is not None and large_enough:
-        counts = _word_counts(picture, sites, PHOTO)  # the words that the weights of the cues were fitted with
-        log_odds = boundary_log_odds(picture, sites, adjacency, counts, maps)
-    else:
-        log_odds = plain_log_odds(picture, sites, adjacency, _word_counts(picture, sites, settings))
+    n_sites = adjacency.graph.n_sites
+    log_odds, large_enough = _log_odds(picture, sites, adjacency, settings, maps)
     strength, threshold = coupling_at(settings.detail)
-    strength *= pixel_weight(n_pixels) ** 0.5  # boundaries have a length, where pixels have an area
+    strength *= _length_weight(sites)
     beta = signed_couplings(log_odds, adjacency.boundary_length, strength, threshold)
     if large_enough or not len(beta):
         return beta
     ends, length = adjacency.graph.edges, adjacency.boundary_length
     perimeter = np.bincount(ends.ravel(), length.repeat(2), n_sites)
     return np.maximum(beta, np.log(n_sites) * length / perimeter[ends].min(axis=1))
+
+
+def _log_odds(
+    picture: Picture,
+    sites: NDArray[np.int32],
+    adjacency: RegionAdjacency,
+    settings: Settings,
+    maps: BoundaryMaps | None,
+) -> tuple[NDArray[np.float64], bool]:
+    """The log-odds of a boundary between touching sites, and whether sites are large enough for cues."""
+    large_enough = bool(np.count_nonzero(sites >= 0) >= MIN_PIXELS_FOR_CUES * adjacency.graph.n_sites)
+    if maps is not None and large_enough:
+        counts = _word_counts(picture, sites, PHOTO)  # the words that the weights of the cues were fitted with
+        return boundary_log_odds(picture, sites, adjacency, counts, maps), large_enough
+    return plain_log_odds(picture, sites, adjacency, _word_counts(picture, sites, settings)), large_enough

@@ -1,8 +1,10 @@
 """The presets "photo" and "paper", and the constants that were tuned for "photo"."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,18 +21,24 @@ class Coupling(NamedTuple):
     threshold: float
 
 
-# Constants of "photo" at detail 0.5, chosen on training photographs of BSDS300 (docs/accuracy.md). The weights and
-# rates, except those of texture, come from a search on the same photographs that was done outside the project. A weight
-# is relative to that of color. The rates of the inverse gamma priors are in squared units: of CIELAB, of logarithms of
+# Constants of "photo", chosen on training photographs of BSDS300 (docs/accuracy.md). The weights and rates of features,
+# except those of texture, come from a search on the same photographs that was done outside the project. A weight is
+# relative to that of color. The rates of the inverse gamma priors are in squared units: of CIELAB, of logarithms of
 # filter responses, and of hundredths of the longer side.
-COUPLING = Coupling(strength=0.5, threshold=-0.75)
+STRENGTH = 0.5  # of a coupling for each pixel of a boundary's length
+# How much evidence makes a boundary differs from person to person: the log-odds that it takes are normal.
+THRESHOLDS = NormalDist(-0.3, 1.8)
+REGION_COST = 2.0  # nats that the prior takes for each region
+MIN_REGION_SITES = 3
 FEATURE_WEIGHTS = {"lightness": 0.2, "colour": 1.0, "texture": 0.3, "position": 1 / 30}
 VARIANCE_RATES = {"lightness": 10.7, "colour": 8.6, "texture": 0.05, "position": 200.0}
-MIN_REGION_SHARE = 0.0045  # share of the picture's pixels
 
-# From detail 0 to detail 1 the threshold falls by this much, and the smallest region shrinks by this factor.
+# Where every pixel is a site, and in pictures larger than memory, clusters need not be connected; their pieces are made
+# regions afterwards. From detail 0 to detail 1 the threshold falls by THRESHOLD_RANGE, and the smallest region, as a
+# share of the picture's pixels, shrinks by MIN_REGION_RATIO.
+COUPLING = Coupling(strength=STRENGTH, threshold=-0.75)
 THRESHOLD_RANGE = 3.0
-MIN_REGION_RATIO = 16.0
+MIN_REGION_SHARE, MIN_REGION_RATIO = 0.0045, 16.0
 
 # The photographs have 481 x 321 pixels. A larger picture shows the same things with more pixels, so that each of them
 # counts for less; in a smaller picture each counts for more.
@@ -61,6 +69,9 @@ PAPER = Settings(
     kappa=0.2,
     prior=DirichletProcess(3.0),
     beta=0.02,
+    power=1.0,
+    connected=False,
+    n_details=1,
     regions=False,
     detail=0.5,
     estimate="best",
@@ -85,21 +96,38 @@ PHOTO = Settings(
     count_weight=0.0024,
     phi=50.0,
     kappa=0.2,
-    prior=TemperedProcess(),
+    prior=TemperedProcess(math.exp(-REGION_COST), power=0.0, min_size=MIN_REGION_SITES),
     beta="signed",
+    power=0.1,
+    connected=True,
+    n_details=6,
     regions=True,
-    detail=0.5,
-    estimate="best",
+    detail=0.6,
+    estimate="vi",
     moves="auto",
     lam=None,
+    init="dispersed",
+    sweeps=None,
+    chains=2,
+)
+
+# "photo" where clusters need not be connected, with one coupling for all or without regions, in pictures larger than
+# memory and where every pixel is a site: the mode of a sharper posterior, whose clusters are cut into regions.
+PHOTO_UNCONNECTED = replace(
+    PHOTO,
+    prior=TemperedProcess(),
+    power=1.0,
+    connected=False,
+    n_details=1,
+    detail=0.5,
+    estimate="best",
     init="greedy",
     sweeps=200,
-    chains=2,
 )
 
 # "photo" where every pixel is a site has color words, whose log marginals the sampler looks up in tables.
 PHOTO_OF_PIXELS = replace(
-    PHOTO,
+    PHOTO_UNCONNECTED,
     sites="pixels",
     likelihood="words",
     count_weight=0.5,
@@ -111,10 +139,16 @@ PHOTO_OF_PIXELS = replace(
 PRESETS = {"photo": PHOTO, "paper": PAPER}
 
 
-def preset_for(preset: str, sites: Any = None) -> Settings:
-    """The settings of a preset for this kind of sites."""
+def preset_for(preset: str, given: Mapping[str, Any] = {}) -> Settings:
+    """The settings of a preset where these are given: those of "photo" depend on `sites`, `beta` and `regions`."""
     check_choice("preset", preset, list(PRESETS))
-    return PHOTO_OF_PIXELS if preset == "photo" and isinstance(sites, str) and sites == "pixels" else PRESETS[preset]
+    if preset != "photo":
+        return PRESETS[preset]
+    sites = given.get("sites")
+    if isinstance(sites, str) and sites == "pixels":
+        return PHOTO_OF_PIXELS
+    has_evidence = isinstance(beta := given.get("beta", PHOTO.beta), str) and beta == PHOTO.beta
+    return PHOTO if has_evidence and given.get("regions", True) else PHOTO_UNCONNECTED
 
 
 def settings_of(preset: str, given: Mapping[str, Any]) -> Settings:
@@ -122,7 +156,7 @@ def settings_of(preset: str, given: Mapping[str, Any]) -> Settings:
 
     `phi` once stood for `kappa`, too: for one more version it still does where the likelihood is Gaussian.
     """
-    usual = preset_for(preset, given.get("sites"))
+    usual = preset_for(preset, given)
     if usual.likelihood == "gaussian" and "phi" in given and "kappa" not in given:
         warnings.warn("phi is now called kappa where the likelihood is Gaussian", DeprecationWarning, stacklevel=3)
         given = {"kappa" if name == "phi" else name: value for name, value in given.items()}
@@ -135,7 +169,7 @@ def settings_of(preset: str, given: Mapping[str, Any]) -> Settings:
 
 def changed_settings(settings: Settings) -> dict[str, Any]:
     """The settings that differ from the preset's, by name."""
-    usual = vars(preset_for(settings.preset, settings.sites)) | {"sites": PRESETS[settings.preset].sites}
+    usual = vars(preset_for(settings.preset, vars(settings))) | {"sites": PRESETS[settings.preset].sites}
     return {name: value for name, value in vars(settings).items() if not _equal(value, usual[name])}
 
 
@@ -145,8 +179,18 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(a == b) if isinstance(a, plain) and isinstance(b, plain) else a is b
 
 
+def details_of(n_details: int) -> list[float]:
+    """The details that draws have, each in the middle of its share of those from 0 to 1."""
+    return [(d + 0.5) / n_details for d in range(n_details)]
+
+
+def threshold_at(detail: float) -> float:
+    """The log-odds at which two sites neither attract nor repel: as many people ask for more as `detail` says."""
+    return THRESHOLDS.inv_cdf(1 - detail)
+
+
 def coupling_at(detail: float) -> Coupling:
-    """The coupling at this detail: the finer, the less evidence makes a boundary."""
+    """The coupling where clusters need not be connected: the finer the detail, the less evidence makes a boundary."""
     return COUPLING._replace(threshold=COUPLING.threshold - THRESHOLD_RANGE * (detail - 0.5))
 
 

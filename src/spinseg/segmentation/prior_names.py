@@ -1,6 +1,6 @@
 """Priors by the short names that the command and the page have for them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from spinseg._validation import check_choice, invalid
@@ -36,19 +36,19 @@ PRIORS = {
 
 
 def prior_named(
-    name: str | None, preset: str, *, sites: str | None = None, **parameters: float | None
+    name: str | None, preset: str, *, others: Mapping[str, Any] = {}, **parameters: Any
 ) -> PartitionPrior | None:
     """The prior of a short name with the parameters that are given; None where nothing is given.
 
     The parameters are `concentration`, `discount` and `n_labels`, as far as a prior has them, and `min_size` and
-    `max_size`; None is the default. Without a name, the size limits alone change the preset's prior for such sites,
-    and other parameters make a Pitman-Yor process where a discount is given, else a Dirichlet process.
+    `max_size`; None is the default. Without a name, the size limits alone change the prior that the preset has with the
+    `others` of the settings, and other parameters make a Pitman-Yor process where a discount is given, else a Dirichlet
+    process.
     """
     given = {key: value for key, value in parameters.items() if value is not None}
     limits = {key: given.pop(key) for key in ("min_size", "max_size") if key in given}
     if name is None and not given:
-        usual: Any = preset_for(preset, sites).prior
-        return type(usual)(usual.concentration, **limits) if limits else None
+        return preset_for(preset, others).prior.with_limits(**limits) if limits else None
     name = name or ("py" if "discount" in given else "dp")
     check_choice("prior", name, list(PRIORS))
     prior = PRIORS[name]

@@ -23,11 +23,12 @@ from spinseg.image.picture import (
 from spinseg.image.render import paint_edges
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.chains import Chains
-from spinseg.inference.estimates.minimize import minimize_vi
 from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.inference.regions import absorb_small_regions, regions_of
+from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
-from spinseg.segmentation.image_model import maps_for, picture_model
+from spinseg.segmentation.estimate import estimated_partition
+from spinseg.segmentation.image_model import maps_for, picture_posterior
 from spinseg.segmentation.presets import min_region_share
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.settings import Settings
@@ -46,13 +47,13 @@ class Problem:
     working_image: WorkingCopy
     sites: NDArray[np.int32]
     adjacency: RegionAdjacency
-    model: Model
+    model: Model | Mixture
     provenance: dict[str, Any]
 
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
         """The partition that `settings.estimate` asks for, cut into regions where the settings ask for it."""
-        partition = _estimate(drawn, self.settings.estimate, seed)
-        if not self.settings.regions:
+        partition = estimated_partition(drawn, self.model.graph, self.settings, seed)
+        if isinstance(self.model, Mixture) or self.model.connected or not self.settings.regions:
             return partition
         min_pixels = min_region_share(self.settings.detail) * np.count_nonzero(self.sites >= 0)
         pieces = regions_of(partition, self.model.graph)
@@ -75,6 +76,7 @@ class Problem:
             boundary_probability=self.working_image.to_original(self.boundary_probability(separation), outside=0),
             partition=partition,
             separation=separation,
+            boundary_length=self.adjacency.boundary_length,
             model=self.model,
             chains=drawn,
             settings=self.settings,
@@ -133,7 +135,9 @@ def _check_fit(settings: Settings, picture: Picture) -> None:
         Codebook.general(settings.n_words)  # refuses a number of words for which there is no codebook
 
 
-def _posterior(working_image: WorkingCopy, settings: Settings) -> tuple[NDArray[np.int32], RegionAdjacency, Model]:
+def _posterior(
+    working_image: WorkingCopy, settings: Settings
+) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture]:
     """The sites of a picture, which of them touch, and the posterior over their partitions."""
     picture, inside = working_image.picture, working_image.inside
     n_pixels = int(np.prod(picture.shape)) if inside is None else int(np.count_nonzero(inside))
@@ -151,11 +155,4 @@ def _posterior(working_image: WorkingCopy, settings: Settings) -> tuple[NDArray[
         adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
     else:
         adjacency = region_adjacency(sites)
-    return sites, adjacency, picture_model(picture, sites, adjacency, settings, maps)
-
-
-def _estimate(drawn: Chains, estimate: str, seed: int) -> NDArray[np.int32]:
-    """The best partition, or the one of least expected loss; the best where an interruption left no draws."""
-    if estimate == "best" or not drawn.labels.size:
-        return drawn.best_labels
-    return minimize_vi(drawn.labels, rng=seed).labels
+    return sites, adjacency, picture_posterior(picture, sites, adjacency, settings, maps)

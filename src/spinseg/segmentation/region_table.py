@@ -1,4 +1,4 @@
-"""What `Segmentation` and `LargeSegmentation` report alike: the table of their regions, and the verdict."""
+"""The table of regions of `Segmentation` and `LargeSegmentation`."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.inference.chains import Chains
-from spinseg.inference.diagnostics import Diagnostics
 from spinseg.inference.regions import cohesion
 from spinseg.model.graph import SiteGraph
 
@@ -40,7 +39,7 @@ def region_table(
         The first index along each axis, then the one after the last.
     """
     n_draws, n_pixels = chains.labels.shape[1], areas.sum()
-    cohesions = cohesion(chains.labels[:, :: max(1, n_draws // MAX_DRAWS)], regions)
+    cohesions = cohesion(chains.thinned(MAX_DRAWS).labels, regions)
     outlines = _outline_means(regions, graph, separation)
     clusters = partition[np.unique(regions, return_index=True)[1]]
     rgb = None if colors is None else np.rint(colors).astype(int)
@@ -69,10 +68,3 @@ def _outline_means(
     sums = sum(np.bincount(ends[across, side], separation[across], n_regions) for side in (0, 1))
     counts = sum(np.bincount(ends[across, side], minlength=n_regions) for side in (0, 1))
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def verdict_sentence(diagnostics: Diagnostics, start: Any, n_chains: int) -> str:
-    """Whether the chains agree, in plain language; `start` is the setting `init`."""
-    if not isinstance(start, str) or start not in ("greedy", "coarse") or n_chains < 2:
-        return diagnostics.verdict
-    return f"{diagnostics.verdict} All of them started from one place, so other modes may have been missed."

@@ -4,7 +4,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -14,24 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import find_objects
 
-from spinseg._validation import check_choice, invalid
+from spinseg._validation import check_choice, check_real, invalid
+from spinseg.image.adjacency import RegionAdjacency
 from spinseg.image.features import site_means
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png
 from spinseg.image.picture import ChannelAxis, Picture
 from spinseg.image.render import label_colors, overlay
 from spinseg.inference.bonds import DataDriven
 from spinseg.inference.chains import Chains
-from spinseg.inference.diagnostics import Diagnostics, diagnose
+from spinseg.inference.diagnostics import R_HAT_LIMIT, SETTLED_ERROR, Diagnostics, diagnose
+from spinseg.inference.hierarchy import merge_heights
 from spinseg.inference.regions import regions_of
+from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
+from spinseg.segmentation.estimate import estimated_partition
+from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets import changed_settings
-from spinseg.segmentation.region_table import region_table, verdict_sentence
+from spinseg.segmentation.region_table import region_table
 from spinseg.segmentation.report import report
 from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.verdict import agreement_of_chains, verdict_of_regions, verdict_sentence
 
-LAST_LABELS = "found.chains.labels[:, -1]"  # the expression for where the chains of `found` ended
+LAST_LABELS = "found.chains.last_labels"  # the expression for where the chains of `found` ended
 FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
 VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
 
@@ -56,6 +62,8 @@ class Segmentation:
         The arguments of `segment` that repeat it.
     separation : (n_edges,) float64
         How often, over the draws, the two sites of each edge of the graph lay in different clusters.
+    boundary_length : (n_edges,) int32
+        How long their common boundary is, in pixels.
     source : str or None
         The file that the picture was read from.
     interrupted : bool
@@ -69,7 +77,8 @@ class Segmentation:
     boundary_probability: NDArray[np.float32] = field(repr=False)
     partition: NDArray[np.int32] = field(repr=False)
     separation: NDArray[np.float64] = field(repr=False)
-    model: Model = field(repr=False)
+    boundary_length: NDArray[np.int32] = field(repr=False)
+    model: Model | Mixture = field(repr=False)
     chains: Chains = field(repr=False)
     settings: Settings = field(repr=False)
     seed: int
@@ -107,6 +116,29 @@ class Segmentation:
             boxes=np.array(boxes),
         )
 
+    def at(self, detail: float) -> "Segmentation":
+        """The segmentation at another detail, from 0, coarse, to 1, fine, from the same draws.
+
+        Raises
+        ------
+        InvalidInput
+            Where the draws are all of one detail, as where every pixel is a site.
+        """
+        detail = check_real("detail", detail, at_least=0, at_most=1)
+        if not isinstance(self.model, Mixture):
+            invalid("detail", "be chosen before sampling where draws have no detail: segment(.., detail=..)", detail)
+        settings = replace(self.settings, detail=detail)
+        partition = estimated_partition(self.chains, self.model.graph, settings, self.seed)
+        labels = np.append(partition, np.int32(-1))[self.sites]
+        return replace(self, settings=settings, partition=partition, labels=labels)
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The boundaries with their probabilities as heights: nested regions, at any level from 0 to 1."""
+        graph = self.model.graph
+        heights = merge_heights(RegionAdjacency(graph, self.boundary_length, None), self.separation)
+        return Hierarchy(self.sites, graph, heights)
+
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """How well the chains agree, in numbers."""
@@ -114,8 +146,39 @@ class Segmentation:
 
     @property
     def verdict(self) -> str:
-        """Whether the chains agree, in plain language."""
-        return verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains)
+        """How far to trust the regions and the probabilities, in plain language."""
+        if not self.settings.connected:
+            return verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains)
+        return verdict_of_regions(self.diagnostics, self.agreement, self.chains.n_sweeps)
+
+    @cached_property
+    def agreement(self) -> float | None:
+        """How alike the regions are that each chain alone gives: the share of pairs of pixels judged alike.
+
+        None for one chain, or where every pixel is a site.
+        """
+        if not self.settings.connected:
+            return None
+        area = np.bincount(self.sites[self.sites >= 0])
+        return agreement_of_chains(self.chains, self.model.graph, self.settings, self.seed, area)
+
+    @property
+    def converged(self) -> bool | None:
+        """Whether the probabilities are settled: R-hat at most 1.05, and exact to 0.02; None where one cannot tell."""
+        found = self.diagnostics
+        if found.r_hat is None or found.separation_error is None:
+            return None
+        return found.r_hat <= R_HAT_LIMIT and found.separation_error <= SETTLED_ERROR
+
+    @property
+    def r_hat(self) -> float | None:
+        """The largest R-hat over log posterior, number of clusters, entropy and edge agreement."""
+        return self.diagnostics.r_hat
+
+    @property
+    def ess(self) -> float | None:
+        """The smallest effective sample size over the same quantities."""
+        return self.diagnostics.ess
 
     @property
     def python_code(self) -> str:
@@ -126,7 +189,7 @@ class Segmentation:
 
     def summary(self) -> dict[str, Any]:
         """Everything but the images, as result.json has it: dictionaries, lists, text and numbers."""
-        counts = np.bincount(self.chains.n_clusters[:, self.chains.burn_in :].ravel())
+        counts = np.bincount(self.chains.kept(self.chains.n_clusters).ravel())
         return {
             "source": self.source,
             "mask": self.mask,
@@ -139,6 +202,10 @@ class Segmentation:
             "n_clusters_posterior": {str(k): round(counts[k] / counts.sum(), 6) for k in np.flatnonzero(counts)},
             "interrupted": self.interrupted,
             "agree": self.diagnostics.agree,
+            "converged": self.converged,
+            "r_hat": _rounded(self.r_hat),
+            "ess": _rounded(self.ess),
+            "separation_error": _rounded(self.diagnostics.separation_error),
             "verdict": self.verdict,
             "python": self.python_code,
             "seed": self.seed,
@@ -214,6 +281,11 @@ def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if "result.json" in existing:  # it would describe other files if saving is killed midway
         (folder / "result.json").unlink()
+
+
+def _rounded(number: float | None) -> float | str | None:
+    """A number for JSON, which has no infinity."""
+    return number if number is None else round(number, 4) if np.isfinite(number) else "infinite"
 
 
 def _write(path: Path, text: str) -> None:

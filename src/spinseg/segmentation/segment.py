@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,19 @@ from spinseg.image.features import Codebook
 from spinseg.image.picture import ChannelAxis, Picture
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
+from spinseg.inference.diagnostics import is_settled
 from spinseg.inference.sampler import sample, seed_of, thin_to_fit
+from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
 from spinseg.parallel.progress import Report
-from spinseg.segmentation.presets import PRESETS, settings_of
+from spinseg.segmentation.presets import changed_settings, settings_of
 from spinseg.segmentation.problem import Problem, prepare
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted
 from spinseg.segmentation.settings import Settings, Start, given_settings
 
+# Where the number of sweeps is left to the program: those discarded, those between two looks, and the most.
+BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 50, 50, 400
 SINGLE_SITE_SWEEPS = 3  # from the coarse segmentation to the start of the chains
 
 
@@ -110,8 +115,8 @@ def segment(
         of information over all their draws (`minimize_vi`), which leaves out what the draws do not agree on.
     moves, lam, sweeps, chains, workers, progress
         As in `sample`. The first half of the sweeps is burn-in.
-    init : "one", "singletons", "greedy", labels of the sites, or one of these for each chain, optional
-        Where chains start, as in `sample`. `found.chains.labels[:, -1]` is where the chains of a segmentation `found`
+    init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each, optional
+        Where chains start, as in `sample`. `found.chains.last_labels` is where the chains of a segmentation `found`
         with the same sites ended.
     mask : array of bool or path, optional
         Where to segment, in the image's shape. Pixels that are masked or transparent in the image stay outside.
@@ -165,14 +170,14 @@ def _coarse_start(
         problem.picture,
         settings.preset,
         mask=problem.working_image.original_inside,
-        detail=settings.detail if PRESETS[settings.preset].uses_detail else None,
+        detail=changed_settings(settings).get("detail"),
         chains=settings.chains,
         rng=seed,
         workers=workers,
         progress=progress,
     )
     labels = found.labels[found.labels >= 0]
-    if model.log_prior_of_sizes(np.bincount(labels)) == -np.inf:
+    if not model.allows(labels):
         return "one"
     try:
         return sample(model, SINGLE_SITE_SWEEPS, 1, lam=0.0, init=labels, rng=seed).best_labels
@@ -180,12 +185,17 @@ def _coarse_start(
         raise SegmentationInterrupted(found) from None
 
 
-def sample_posterior(model: Model, settings: Settings, start: Start, seed: int, **options: Any) -> Chains:
+def sample_posterior(model: Model | Mixture, settings: Settings, start: Start, seed: int, **options: Any) -> Chains:
     """Chains of a posterior as the settings ask for, with `options` of `sample`.
 
-    The first half of the sweeps is burn-in. Of a large graph fewer draws are kept.
+    The first half of the sweeps is burn-in. Where their number is left to the program, it is so many that the draws are
+    settled, or MAX_SWEEPS, after a burn-in of BURN_IN. Of a large graph fewer draws are kept.
     """
-    burn_in = settings.sweeps // 2
-    thin = thin_to_fit(settings.sweeps - burn_in, settings.chains * model.graph.n_sites)
-    arguments = (settings.sweeps, settings.chains, settings.moves, settings.lam, start)
+    sweeps, burn_in = settings.sweeps, settings.sweeps // 2 if settings.sweeps else BURN_IN
+    if sweeps is None:
+        sweeps = MAX_SWEEPS
+        options |= {"until": partial(is_settled, graph=model.graph), "check_every": ROUND_SWEEPS}
+    n_runners = settings.chains * (len(model.components) if isinstance(model, Mixture) else 1)
+    thin = thin_to_fit(sweeps - burn_in, n_runners * model.graph.n_sites)
+    arguments = (sweeps, settings.chains, settings.moves, settings.lam, start)
     return sample(model, *arguments, burn_in=burn_in, thin=thin, rng=seed, **options)

@@ -22,7 +22,7 @@ PRESET_NAMES = ("photo", "paper")
 SITE_KINDS = ("slic", "watershed", "felzenszwalb", "grid", "pixels")
 CODEBOOKS = ("general", "image")
 PRIOR_NAMES = ("dp", "py", "potts", "finite", "mfm")  # of the command; a field of `Settings` is the prior itself
-ESTIMATES = ("best", "vi")
+ESTIMATES = ("vi", "binder", "best")
 MOVES = ("auto", "gsw")
 
 MIN_PIXELS_PER_SITE = 40  # in a small picture
@@ -48,6 +48,10 @@ class Settings:
     color, texture and position. Where `segment` takes one number for `beta`, a preset may have "signed", for couplings
     that carry the evidence of a boundary, or "contrast", for couplings that fall with the contrast of two pixels; and
     `init` may be "coarse", a segmentation with larger sites, where sites are pixels.
+
+    `connected` says whether the clusters of the posterior are connected; the evidence then has the weight `power`, and
+    the posterior is a mixture of `n_details` that differ in how much evidence makes a boundary. Where clusters need not
+    be connected, `regions` are made of their pieces afterwards.
     """
 
     preset: str = field(metadata=_keyword("Settings to start from.", choices=PRESET_NAMES))
@@ -75,22 +79,24 @@ class Settings:
         )
     )
     beta: float | str = field(metadata=_keyword("One coupling for all touching sites."))
-    regions: bool = field(
-        metadata=_keyword(
-            "Whether each connected piece of a cluster becomes a cluster, and small ones join a neighbor.",
-            "--regions/--no-regions",
-        )
-    )
-    detail: float = field(metadata=_keyword("From 0, coarse, to 1, fine; 0.5 by default (photo)."))
+    power: float
+    connected: bool
+    n_details: int
+    regions: bool = field(metadata=_keyword("Whether every cluster is one connected region.", "--regions/--no-regions"))
+    detail: float = field(metadata=_keyword("From 0, coarse, to 1, fine; 0.6 by default (photo)."))
     estimate: str = field(
-        metadata=_keyword("Best partition visited, or least expected variation of information.", choices=ESTIMATES)
+        metadata=_keyword(
+            "Least expected variation of information, or pairs misjudged, or best partition visited.", choices=ESTIMATES
+        )
     )
     moves: str = field(metadata=_keyword("The best sampler that is known, or the paper's.", choices=MOVES))
     lam: "Lam" = field(metadata=_keyword("Bond strength of the sampler.", "--lam", "--lambda"))
     init: Start = field(
-        metadata=_keyword("Where chains start: one, singletons or greedy, or one of these for each, with commas.")
+        metadata=_keyword(
+            "Where chains start: one, singletons or greedy, or one for each, with commas; opposite; or dispersed."
+        )
     )
-    sweeps: int = field(metadata=_keyword("Sweeps of each chain."))
+    sweeps: int | None = field(metadata=_keyword("Sweeps of each chain; by default as many as it takes (photo)."))
     chains: int = field(metadata=_keyword("Number of chains."))
 
     def __post_init__(self) -> None:
@@ -103,7 +109,7 @@ class Settings:
         check_choice("estimate", self.estimate, ESTIMATES)
         check_choice("moves", self.moves, MOVES)
         check_lam(self.lam)
-        check_length(self.sweeps, self.chains)
+        check_length(1 if self.sweeps is None else self.sweeps, self.chains)
         self._check_init()
 
     def _check_sites(self) -> None:
@@ -138,17 +144,21 @@ class Settings:
             invalid("prior", "be a PartitionPrior", self.prior)
         if not (isinstance(self.beta, str) and self.beta in ("signed", "contrast")):
             check_real("beta", self.beta)
-        if not isinstance(self.regions, (bool, np.bool_)):
-            invalid("regions", "be True or False", self.regions)
+        for name in ("connected", "regions"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                invalid(name, "be True or False", getattr(self, name))
+        check_real("power", self.power, above=0)
+        check_int("n_details", self.n_details, at_least=1)
         check_real("detail", self.detail, at_least=0, at_most=1)
 
     def _check_init(self) -> None:
         """Refuse an unknown start, or another number of starts than of chains; `sample` checks labels against sites."""
         from spinseg.inference.sampling import listed_starts
-        from spinseg.inference.starts import STARTS
+        from spinseg.inference.starts import ALTERNATING_STARTS, STARTS
 
         if isinstance(self.init, str):
-            check_choice("init", self.init, (*STARTS, "coarse") if self.sites_are_pixels else STARTS)
+            named = (*STARTS, *ALTERNATING_STARTS)
+            check_choice("init", self.init, (*named, "coarse") if self.sites_are_pixels else named)
             return
         starts = listed_starts(self.init)
         for start in [self.init] if starts is None else starts:
@@ -165,11 +175,15 @@ class Settings:
         return isinstance(self.sites, str) and self.sites == "pixels"
 
     @property
+    def carries_evidence(self) -> bool:
+        """Whether couplings carry the evidence of a boundary."""
+        return isinstance(self.beta, str) and self.beta == "signed"
+
+    @property
     def uses_detail(self) -> bool:
         """Whether `detail` has an effect: on couplings, on regions, or on the segmentation that chains start from."""
-        signed = isinstance(self.beta, str) and self.beta == "signed"
         coarse = isinstance(self.init, str) and self.init == "coarse" and self.preset == "photo"
-        return signed or bool(self.regions) or coarse
+        return self.carries_evidence or bool(self.regions) or coarse
 
     def pixels_per_site_of(self, n_pixels: int) -> float:
         """Pixels for each site of a picture of `n_pixels`: fewer where it is small, down to MIN_PIXELS_PER_SITE."""

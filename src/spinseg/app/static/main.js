@@ -148,6 +148,7 @@ class App {
     this.appliedSettings = settings;
     if (note) this.showNote(note);
     this.writeAddress();
+    this.requestAnswer();
   }
 
   showNote(note) {
@@ -227,7 +228,8 @@ class App {
     const needed = siteImage && neededAnswer(display);
     const kind = needed === "together" && site < 0 ? null : needed; // a masked pixel has no site
     const questions = { together: () => api.together(site), lines: api?.boundaries, result: () => api.result() };
-    this.poller.setQuestion([api?.path, this.siteImageNumber, kind, site].join(" "), kind, questions[kind]);
+    const about = [api?.path, this.siteImageNumber, kind, site, this.appliedSettings?.detail];
+    this.poller.setQuestion(about.join(" "), kind, questions[kind]);
   }
 
   writeAddress() {

@@ -22,8 +22,9 @@ from spinseg.parallel.atomic import print_warning, printable
 from spinseg.parallel.progress import counting
 from spinseg.segmentation.large.files import create_ome_zarr, write_chunk
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, relative_to
-from spinseg.segmentation.region_table import region_table, verdict_sentence
+from spinseg.segmentation.region_table import region_table
 from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.verdict import verdict_sentence
 
 MAX_OVERVIEW_PIXELS = 1600  # of its longer side
 OUTLINE_COLOR = (255, 230, 0)

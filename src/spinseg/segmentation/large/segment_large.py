@@ -36,7 +36,7 @@ from spinseg.segmentation.large.run import (
     write_tile,
 )
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, merge_tiles, tile_sites
-from spinseg.segmentation.presets import PHOTO, REFERENCE_PIXELS, min_region_share
+from spinseg.segmentation.presets import PHOTO_UNCONNECTED, REFERENCE_PIXELS, min_region_share
 from spinseg.segmentation.segment import sample_posterior
 from spinseg.segmentation.settings import Settings
 
@@ -104,7 +104,9 @@ def _settings(detail: float, prior: PartitionPrior | None, sweeps: int, chains: 
     """The settings of "photo" with these changes."""
     detail, sweeps = check_real("detail", detail, at_least=0, at_most=1), check_int("sweeps", sweeps, at_least=1)
     chains = check_int("chains", chains, at_least=1)
-    return replace(PHOTO, detail=detail, sweeps=sweeps, chains=chains, prior=prior or PHOTO.prior)
+    return replace(
+        PHOTO_UNCONNECTED, detail=detail, sweeps=sweeps, chains=chains, prior=prior or PHOTO_UNCONNECTED.prior
+    )
 
 
 def _tiling(shape: tuple[int, ...], n_sites: int | None, tile: int, settings: Settings) -> Tiling:

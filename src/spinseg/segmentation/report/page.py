@@ -46,10 +46,11 @@ def report(
         facts=escape(_facts(found)),
         notices=_notices(found),
         pictures=pictures(found["regions"], picture, labels, boundary_probability if drawn else None),
-        log_posterior=line_chart(chains.log_posterior, "log posterior over sweeps", shaded=shaded),
-        n_clusters=line_chart(chains.n_clusters, "number of clusters over sweeps", shaded=shaded),
+        log_posterior=line_chart(chains.by_sweep(chains.log_posterior), "log posterior over sweeps", shaded=shaded),
+        n_clusters=line_chart(chains.by_sweep(chains.n_clusters), "number of clusters over sweeps", shaded=shaded),
         posterior=bar_chart(shares, "posterior of the number of clusters", "clusters"),
-        at_every_sweep="at every sweep" + (", burn-in (shaded) included" if shaded else ""),
+        at_every_sweep=("at every sweep" if chains.n_components == 1 else "at every sweep, its mean over the details")
+        + (", burn-in (shaded) included" if shaded else ""),
         after_burn_in=" after the burn-in" if shaded else "",
         before_regions=_before_regions(found),
         regions=_regions(found["regions"]),
@@ -63,7 +64,11 @@ def report(
 def _facts(found: dict[str, Any]) -> str:
     """The line below the title: numbers of clusters, regions, sites and pixels."""
     clusters, regions = _count(found["n_clusters"], "cluster"), _count(found["n_regions"], "region")
-    parts = [f"{clusters} after cutting into regions" if found["settings"]["regions"] else f"{clusters} in {regions}"]
+    parts = [f"{clusters} in {regions}"]
+    if found["settings"]["connected"]:
+        parts = [regions]
+    elif found["settings"]["regions"]:
+        parts = [f"{clusters} after cutting into regions"]
     parts += [_count(found["n_sites"], "site"), f"{' x '.join(map(str, found['shape']))} pixels"]
     if len(found["shape"]) == 3:
         parts.append("of which one plane is shown")
@@ -87,6 +92,7 @@ def _notices(found: dict[str, Any]) -> str:
 def _interrupted(found: dict[str, Any]) -> str:
     """After how many sweeps sampling was interrupted, and what the report shows then."""
     done, planned = found["sweeps_done"], found["settings"]["sweeps"]
+    of_planned = "" if planned is None else f" of {planned:,}"
     if done == 0:
         return (
             "Sampling was interrupted before one sweep was finished: the segmentation shown is the one that the chains "
@@ -94,7 +100,7 @@ def _interrupted(found: dict[str, Any]) -> str:
         )
     drawn = "" if found["n_clusters_posterior"] else ", and there are no probabilities yet"
     return (
-        f"Sampling was interrupted after {done:,} of {planned:,} sweeps: the segmentation shown is the best that was "
+        f"Sampling was interrupted after {done:,}{of_planned} sweeps: the segmentation shown is the best that was "
         f"found by then{drawn}."
     )
 
@@ -107,7 +113,7 @@ def _notice(color: str, headline: str, fine: str = "") -> str:
 
 def _before_regions(found: dict[str, Any]) -> str:
     """Why the number of clusters at the top differs from that in the charts."""
-    if not found["settings"]["regions"]:
+    if not found["settings"]["regions"] or found["settings"]["connected"]:
         return ""
     return f"; counted before clusters are cut into regions, of which the segmentation has {found['n_regions']:,}"
 

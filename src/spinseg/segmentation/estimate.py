@@ -1,0 +1,49 @@
+"""The partition that a segmentation shows: an estimate from the draws at one detail."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.image.adjacency import RegionAdjacency
+from spinseg.inference.chains import Chains
+from spinseg.inference.estimates.minimize import minimize_binder, minimize_vi
+from spinseg.inference.estimates.pairs import separation_probability
+from spinseg.inference.regions import absorb_small_regions
+from spinseg.model.graph import SiteGraph
+from spinseg.segmentation.presets import details_of
+from spinseg.segmentation.settings import Settings
+
+WIDEST = 1 / 4  # details at most so far from the one asked for have a part in an estimate
+MAX_DRAWS = 120  # that an estimate is made from
+
+
+def estimated_partition(drawn: Chains, graph: SiteGraph, settings: Settings, seed: int) -> NDArray[np.int32]:
+    """The partition that `settings.estimate` asks for; the best one visited where an interruption left no draws.
+
+    Where the posterior is a mixture over details, the draws are those at the details near `settings.detail`. Where
+    clusters are connected, so are those of the estimate, and such as are smaller than the prior allows have joined the
+    neighbor from which the draws separate them least.
+    """
+    if settings.estimate == "best" or not drawn.labels.size:
+        return drawn.best_labels
+    minimize = minimize_vi if settings.estimate == "vi" else minimize_binder
+    if not settings.connected:
+        return minimize(drawn.labels, rng=seed).labels
+    near = np.isin(drawn.component, details_near(settings.detail, drawn.n_components))
+    labels = drawn.labels[:, near].reshape(-1, graph.n_sites)
+    labels = labels[np.random.default_rng(seed).permutation(len(labels))[:MAX_DRAWS]]
+    found = minimize(labels, graph=graph, rng=seed).labels
+    apart, ones = separation_probability(labels, graph.edges), np.ones(graph.n_edges, np.int32)
+    each = RegionAdjacency(graph, ones, None)
+    return absorb_small_regions(found, each, np.ones(graph.n_sites, np.int64), -apart, settings.prior.min_size)
+
+
+def details_near(detail: float, n_details: int) -> NDArray[np.intp]:
+    """Which details have a part in the estimate at one: those as near as an end is, and always the nearest.
+
+    Examples
+    --------
+    >>> details_near(0.5, 6), details_near(1.0, 6)
+    (array([1, 2, 3, 4]), array([5]))
+    """
+    distance = np.abs(np.array(details_of(n_details)) - detail)
+    return np.flatnonzero(distance <= max(min(detail, 1 - detail, WIDEST), distance.min()) + 1e-9)

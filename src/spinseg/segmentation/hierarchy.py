@@ -1,0 +1,43 @@
+"""`Hierarchy`: the boundaries of a segmentation with their probabilities as heights."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg import _validation
+from spinseg._validation import check_real
+from spinseg.image.render import paint_edges
+from spinseg.model.graph import SiteGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """Nested regions: the boundaries that remain as a level rises from 0 to 1 are ever fewer, and ever more likely.
+
+    Attributes
+    ----------
+    sites : int32, the image's shape
+        The site of every pixel; -1 outside the mask.
+    graph : SiteGraph
+        Of the sites.
+    heights : (n_edges,) float64
+        The level above which the boundary between two touching sites is gone: the mean probability that the draws give
+        the boundary between the two regions which the sites lie in by then.
+    """
+
+    sites: NDArray[np.int32] = field(repr=False)
+    graph: SiteGraph = field(repr=False)
+    heights: NDArray[np.float64] = field(repr=False)
+
+    def labels(self, level: float) -> NDArray[np.int32]:
+        """The regions between boundaries that are higher than a level, 0..k-1; -1 outside the mask."""
+        level = check_real("level", level, at_least=0, at_most=1)
+        regions = _validation.labels("regions", self.graph.components(self.heights <= level), self.graph.n_sites)
+        return np.append(regions, np.int32(-1))[self.sites]
+
+    @cached_property
+    def boundary(self) -> NDArray[np.float32]:
+        """The height of the boundary at every pixel, 0 where there is none: cut it at any level for closed outlines."""
+        return paint_edges(self.sites, self.graph.edges, self.heights)

@@ -1,0 +1,182 @@
+"""Draws of every detail: the estimate at any, the hierarchy of boundaries, and what is said of how far to trust them."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import spinseg as ss
+from spinseg.image.adjacency import RegionAdjacency, region_adjacency
+from spinseg.image.render import boundaries
+from spinseg.inference.diagnostics import SETTLED_ERROR, is_settled, separation_error
+from spinseg.inference.estimates.pairs import separation_probability
+from spinseg.inference.hierarchy import merge_heights
+from spinseg.pictures import PICTURES
+from spinseg.segmentation.estimate import details_near
+from spinseg.segmentation.presets import PHOTO
+from spinseg.segmentation.segment import MAX_SWEEPS, ROUND_SWEEPS
+
+
+@cache
+def coffee():
+    with Image.open(PICTURES["coffee"].path) as image:
+        return np.asarray(image)[60:260, 150:400]
+
+
+@pytest.fixture(scope="module")
+def found():
+    return ss.segment(coffee(), rng=1, sweeps=60)
+
+
+def test_a_segmentation_at_another_detail_has_the_same_draws(found):
+    counts = []
+    for detail in (0.0, 0.3, 0.6, 1.0):
+        at = found.at(detail)
+        assert at.chains is found.chains and at.settings.detail == detail
+        np.testing.assert_array_equal(at.labels, at.partition[at.sites])
+        np.testing.assert_array_equal(at.boundary_probability, found.boundary_probability)
+        assert found.model.components[0].allows(at.partition)
+        assert at.n_clusters == len(at.regions) == at.summary()["n_clusters"]
+        counts.append(at.n_clusters)
+    assert counts[0] < counts[-1]
+    np.testing.assert_array_equal(found.at(PHOTO.detail).labels, found.labels)
+    for wrong in (-0.1, 1.1, "fine", None):
+        with pytest.raises(ss.InvalidInput, match="detail must be a finite number of at least 0 and at most 1"):
+            found.at(wrong)
+
+
+def test_without_draws_of_several_details_there_is_no_other_detail():
+    plain = ss.segment(coffee()[:60, :80], "paper", sweeps=4, rng=0)
+    with pytest.raises(ss.InvalidInput, match="detail must be chosen before sampling"):
+        plain.at(0.3)
+
+
+def test_an_estimate_is_made_from_the_details_near_it():
+    for n in (1, 2, 5, 6, 11):
+        for detail in np.linspace(0, 1, 41):
+            near = details_near(detail, n)
+            middle = (near + 0.5) / n
+            assert near.size and (np.diff(near) == 1).all()
+            nearest = np.abs((np.arange(n) + 0.5) / n - detail).argmin()
+            assert nearest in near and np.abs(middle - detail).max() <= max(0.25, 0.5 / n) + 1e-9
+    assert details_near(0.0, 6).tolist() == [0] and details_near(1.0, 6).tolist() == [5]
+
+
+def test_the_separation_of_an_edge_is_its_mean_over_the_details(found):
+    edges, chains = found.model.graph.edges, found.chains
+    each = [separation_probability(chains.labels[:, chains.component == d], edges) for d in range(PHOTO.n_details)]
+    np.testing.assert_allclose(found.separation, np.mean(each, axis=0))
+    assert (np.diff([p.mean() for p in each]) > 0).all()  # the finer, the more boundaries
+
+
+def test_boundaries_of_a_photograph_are_graded(found):
+    shown = found.boundary_probability[found.boundary_probability > 0.02]
+    assert np.mean((shown > 0.05) & (shown < 0.95)) > 0.3
+
+
+def test_a_certain_boundary_is_one_of_the_labels():
+    image = np.zeros((90, 120, 3))
+    image[20:70, 30:80] = (0.9, 0.8, 0.2)
+    found = ss.segment(image, rng=0)
+    certain = found.boundary_probability > 0.9
+    assert certain.any() and boundaries(found.labels)[certain].all()
+
+
+# ---- the hierarchy ---------------------------------------------------------------------------------------------------
+
+
+def by_hand(adjacency, separation):
+    """Heights of edges, from all pairs of regions afresh after every merge."""
+    region, level = np.arange(adjacency.graph.n_sites), 0.0
+    heights = np.zeros(adjacency.graph.n_edges)
+    while True:
+        ends = region[adjacency.graph.edges]
+        across = ends[:, 0] != ends[:, 1]
+        if not across.any():
+            return heights
+        means = {}
+        for pair in {tuple(sorted(p)) for p in ends[across].tolist()}:
+            between = (np.sort(ends, axis=1) == pair).all(axis=1)
+            means[pair] = np.average(separation[between], weights=adjacency.boundary_length[between])
+        (i, j), mean = min(means.items(), key=lambda item: item[1])
+        level = max(level, mean)
+        heights[(np.sort(ends, axis=1) == (i, j)).all(axis=1)] = level
+        region[region == j] = i
+
+
+def test_heights_are_those_of_merging_the_least_likely_boundary_first():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        sites = rng.integers(0, 12, (9, 9)).astype(np.int32)
+        sites = np.unique(sites, return_inverse=True)[1].reshape(9, 9).astype(np.int32)
+        adjacency = region_adjacency(sites)
+        separation = rng.random(adjacency.graph.n_edges)
+        np.testing.assert_allclose(merge_heights(adjacency, separation), by_hand(adjacency, separation))
+
+
+def test_islands_are_never_joined():
+    graph = ss.SiteGraph(4, [[0, 1], [2, 3]])
+    heights = merge_heights(RegionAdjacency(graph, np.array([2, 3]), None), np.array([0.4, 0.9]))
+    assert heights.tolist() == [0.4, 0.9]
+    assert np.unique(graph.components(heights <= 1)).size == 2
+
+
+def test_levels_are_nested_and_lose_boundaries(found):
+    hierarchy = found.hierarchy
+    levels = 0.0003 + 0.9991 * np.linspace(0, 1, 21)  # no height that is a share of so many draws
+    images = [hierarchy.labels(level) for level in levels]
+    for fine, coarse in pairwise(images):
+        joined = np.unique(np.stack([fine.ravel(), coarse.ravel()]), axis=1)
+        assert np.unique(joined[0]).size == joined.shape[1]  # a finer region lies in one coarser
+    assert images[-1].max() == 0 and images[0].max() > 10
+    for level, labels in zip(levels, images, strict=True):
+        np.testing.assert_array_equal(boundaries(labels), hierarchy.boundary > np.float32(level))
+    with pytest.raises(ss.InvalidInput, match="level must be a finite number of at least 0 and at most 1"):
+        hierarchy.labels(2)
+
+
+# ---- how far to trust it ---------------------------------------------------------------------------------------------
+
+
+def test_the_program_samples_until_the_probabilities_are_settled():
+    small = coffee()[:90, :120]
+    settled = ss.segment(small, rng=0)
+    n = settled.chains.n_sweeps
+    assert n % ROUND_SWEEPS == 0 and n <= MAX_SWEEPS
+    assert n == MAX_SWEEPS or is_settled(settled.chains, settled.model.graph)
+    again = ss.segment(small, rng=0, workers=1)
+    np.testing.assert_array_equal(settled.chains.labels, again.chains.labels)
+    assert settled.converged == (settled.r_hat <= 1.05 and settled.diagnostics.separation_error <= SETTLED_ERROR)
+    assert settled.ess > 0
+
+
+def test_the_error_of_probabilities_is_that_of_repeated_runs():
+    """Over many pairs of chains the estimated error has the size of the true one."""
+    graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
+    model = ss.Model(graph, ss.PoissonGamma([1, 2, 4, 5]), ss.DirichletProcess(1.0), beta=0.5)
+    exact = separation_probability(ss.sample(model, 200_000, 1, thin=5, rng=0).labels, graph.edges)
+    told, true = [], []
+    for seed in range(200):
+        chains = ss.sample(model, 60, 2, burn_in=10, rng=seed)
+        told.append(separation_error(chains, graph) ** 2)
+        true.append(np.mean((separation_probability(chains.labels, graph.edges) - exact) ** 2))
+    assert np.mean(told) == pytest.approx(np.mean(true), rel=0.3)
+
+
+def test_what_cannot_be_told_is_not_told(found):
+    one = ss.segment(coffee()[:60, :80], sweeps=10, chains=1, rng=0)
+    assert one.converged is None and one.agreement is None and one.r_hat is None
+    assert "One chain" in one.verdict
+    assert separation_error(replace(found.chains, labels=found.chains.labels[:, :0]), found.model.graph) is None
+
+
+def test_the_verdict_tells_regions_and_probabilities_apart(found):
+    assert 0.5 < found.agreement <= 1
+    assert found.verdict.count("The regions are ") == found.verdict.count("The probabilities are ") == 1
+    assert "sample longer" not in found.verdict.lower()
+    same = replace(found, chains=replace(found.chains, labels=np.repeat(found.chains.labels[:1], 2, axis=0)))
+    assert same.agreement == 1 and same.diagnostics.separation_error == 0
+    assert "The regions are settled" in same.verdict
