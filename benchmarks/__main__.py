@@ -18,6 +18,7 @@ STUDIES = (
     "boundaries",
     "network",
     "evidence",
+    "posterior",
     "tuning",
     "ablation",
     "robustness",

@@ -7,7 +7,7 @@ weights are fitted to the training photographs without them. The sites are alway
 from benchmarks.boundaries import fit, training_edges
 from benchmarks.data import data_root
 from benchmarks.held_out import Evidence
-from benchmarks.variants import SPECTRAL, TEXTURE, WHOLE_PICTURE, Variant, summary
+from benchmarks.variants import SPECTRAL, TEXTURE, UNCONNECTED, WHOLE_PICTURE, Variant, summary
 from spinseg.evaluation.datasets import bsds
 from spinseg.image.boundary.log_odds import BoundaryWeights
 
@@ -15,8 +15,10 @@ VARIANTS = {
     "photo": Variant(),
     "couplings not below zero": Variant(nonnegative=True),
     "no likelihood": Variant(feature_weights=dict.fromkeys(("lightness", "colour", "texture", "position"), 0.0)),
-    "no sampling, merging alone": Variant(sampled=False),
-    "clusters, not regions": Variant(arguments={"regions": False}),
+    "clusters that need not be connected": Variant(settings=UNCONNECTED),
+    "one detail": Variant(settings={"n_details": 1}),
+    "mode in place of the estimate": Variant(arguments={"estimate": "best"}),
+    "power 1": Variant(settings={"power": 1.0}),
 }
 WITHOUT = {
     "no spectral cue": (SPECTRAL, Variant()),

@@ -14,7 +14,6 @@ from benchmarks.data import data_root
 from benchmarks.segment import mean_shift, photograph, seconds
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.evaluation.metrics import scores
-from spinseg.segmentation.presets import PHOTO
 
 N_PHOTOGRAPHS = 40
 
@@ -37,6 +36,7 @@ def best_log_posteriors(image: NDArray[np.uint8]) -> dict[str, object]:
     """Return the best log posterior of pixels after 200 sweeps, from the coarse segmentation and from scratch."""
     coarse = ss.segment(image, chains=1, workers=1, rng=0)
     fine = ss.segment(image, sites="pixels", chains=1, workers=1, rng=0)
+    assert isinstance(fine.model, ss.Model)
     figures: dict[str, object] = {
         "coarse to fine: log posterior of the start": fine.model.log_posterior(coarse.labels.ravel())
     }
@@ -60,7 +60,7 @@ def study() -> dict[str, object]:
     paper = ss.segment(image, "paper", sites="pixels", sweeps=2, workers=1, rng=0).model
     calls = {
         "OpenCV mean shift + quickshift": lambda: (mean_shift(image), quickshift(image, kernel_size=5, max_dist=10)),
-        "200 sweeps of pixels, photo": lambda: ss.sample(model, PHOTO.sweeps, 1, init=labels, rng=0),
+        "200 sweeps of pixels, photo": lambda: ss.sample(model, 200, 1, init=labels, rng=0),
         "200 sweeps of pixels, paper (gsw)": lambda: ss.sample(paper, 200, 1, "gsw", init=labels, rng=0),
         "segment(sites='pixels'), all of it": lambda: ss.segment(image, sites="pixels", chains=1, workers=1, rng=0),
     }

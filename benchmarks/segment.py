@@ -13,10 +13,10 @@ import spinseg as ss
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
-from spinseg.inference.sampler import sample
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.image_model import maps_for, picture_model
+from spinseg.segmentation.image_model import maps_for, picture_posterior
 from spinseg.segmentation.presets import PRESETS
+from spinseg.segmentation.segment import sample_posterior
 
 REPEATS = 5
 
@@ -67,7 +67,7 @@ def seconds(*calls: Callable[[], object]) -> list[float]:
 
 
 def stages(image: NDArray[np.uint8], preset: str) -> dict[str, float]:
-    """Return the least time of each stage of `segment`, with one chain."""
+    """Return the least time of each stage of `segment`, with one thread."""
     settings = PRESETS[preset]
     least: dict[str, float] = {}
     for _ in range(REPEATS):
@@ -81,9 +81,9 @@ def stages(image: NDArray[np.uint8], preset: str) -> dict[str, float]:
         clock.append(time.perf_counter())
         adjacency = region_adjacency(sites)
         clock.append(time.perf_counter())
-        model = picture_model(picture, sites, adjacency, settings, maps)
+        model = picture_posterior(picture, sites, adjacency, settings, maps)
         clock.append(time.perf_counter())
-        sample(model, settings.sweeps, 1, settings.moves, settings.lam, settings.init, settings.sweeps // 2, rng=0)
+        sample_posterior(model, settings, settings.init, 0, workers=1)
         clock.append(time.perf_counter())
         for name, taken in zip(("maps", "sites", "graph", "features", "sampling"), np.diff(clock), strict=True):
             least[name] = min(least.get(name, np.inf), float(taken))
@@ -97,7 +97,7 @@ def study() -> dict[str, object]:
         ss.segment(image, preset, chains=1, sweeps=2, workers=1, rng=0)
     calls: dict[str, Callable[[], object]] = {
         "skimage slic": lambda: slic(image, n_segments=image[..., 0].size // 60),
-        "spinseg photo": lambda: ss.segment(image, "photo", chains=1, workers=1, rng=0),
+        "spinseg photo": lambda: ss.segment(image, "photo", workers=1, rng=0),
         "spinseg paper": lambda: ss.segment(image, "paper", chains=1, workers=1, rng=0),
         "skimage felzenszwalb": lambda: felzenszwalb(image, scale=600, sigma=0.8, min_size=800),
         "skimage quickshift": lambda: quickshift(image, kernel_size=5, max_dist=10, ratio=1.0),
