@@ -37,7 +37,8 @@ def row(name: str) -> np.ndarray:
 
 def details(name: str) -> np.ndarray:
     """Return the mean colors of clusters, from coarse to fine."""
-    found = [segment(PICTURES[name].path, detail=detail, rng=0) for detail in DETAILS]
+    sampled = segment(PICTURES[name].path, rng=0)
+    found = [sampled.at(detail) for detail in DETAILS]
     print(f"{name}: {[seg.n_clusters for seg in found]} clusters at detail {DETAILS}")
     return side_by_side([mean_colors(seg.picture, seg.labels) for seg in found], WIDTH * 3 // 5)
 
