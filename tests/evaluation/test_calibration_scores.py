@@ -77,10 +77,9 @@ def test_the_energy_distance_is_that_of_rand_indices():
 
 
 def test_draws_from_among_the_annotators_are_near_them():
-    rng = np.random.default_rng(4)
     sites = np.arange(64).reshape(8, 8).repeat(2, axis=0).repeat(2, axis=1).astype(np.int32)
     people = [np.arange(64) % k for k in (2, 5, 9)]
     images = [labels[sites] for labels in people]
-    alike = np.array([people[i] for i in rng.integers(0, 3, 300)], np.int32)
-    one = np.repeat(people[0][None], 300, axis=0).astype(np.int32)
+    alike = np.array([people[i] for i in np.arange(60) % 3], np.int32)
+    one = np.repeat(people[0][None], 60, axis=0).astype(np.int32)
     assert abs(energy_distance(alike, sites, images)) < 0.02 < energy_distance(one, sites, images)

@@ -157,13 +157,13 @@ def test_the_error_of_probabilities_is_that_of_repeated_runs():
     """Over many pairs of chains the estimated error has the size of the true one."""
     graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
     model = ss.Model(graph, ss.PoissonGamma([1, 2, 4, 5]), ss.DirichletProcess(1.0), beta=0.5)
-    exact = separation_probability(ss.sample(model, 200_000, 1, thin=5, rng=0).labels, graph.edges)
+    exact = separation_probability(ss.sample(model, 100_000, 1, thin=5, rng=0).labels, graph.edges)
     told, true = [], []
-    for seed in range(200):
+    for seed in range(120):
         chains = ss.sample(model, 60, 2, burn_in=10, rng=seed)
         told.append(separation_error(chains, graph) ** 2)
         true.append(np.mean((separation_probability(chains.labels, graph.edges) - exact) ** 2))
-    assert np.mean(told) == pytest.approx(np.mean(true), rel=0.3)
+    assert np.mean(told) == pytest.approx(np.mean(true), rel=0.4)
 
 
 def test_what_cannot_be_told_is_not_told(found):
