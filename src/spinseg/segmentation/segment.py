@@ -105,16 +105,19 @@ def segment(
     beta : float, optional
         One coupling for all pairs of touching sites, instead of the preset's couplings.
     regions : bool, optional
-        Whether each connected piece of a cluster becomes a cluster of its own, and small pieces join a neighbor.
+        Whether every cluster is one connected region. In "photo" the posterior sees to that. Where every pixel is a
+        site, or `beta` is given, connected pieces are made clusters afterwards, and small ones join a neighbor.
     detail : float, optional
-        How finely a picture is divided, from 0 to 1, by default 0.5. It sets how little evidence makes a boundary,
-        where couplings carry it ("photo" without `beta`), and how small a piece may be, where there are `regions` (from
-        1.8 % of the picture over 0.45 % to 0.11 %). It is refused where there is neither, as in "paper".
-    estimate : {"best", "vi"}, optional
-        Which partition the labels come from: the best that the chains visited, or the one of least expected variation
-        of information over all their draws (`minimize_vi`), which leaves out what the draws do not agree on.
+        How finely a picture is divided, from 0 to 1. In "photo" the draws are of every detail, and the labels are an
+        estimate from those near this one, by default 0.6; `Segmentation.at` gives another from the same draws. Where
+        pieces are made regions afterwards, it sets how small they may be, by default 0.5. It is refused where it has no
+        effect, as in "paper".
+    estimate : {"vi", "binder", "best"}, optional
+        Which partition the labels come from: the one of least expected variation of information over the draws
+        (`minimize_vi`), the one of least expected loss of Binder (`minimize_binder`), or the best that was visited.
     moves, lam, sweeps, chains, workers, progress
-        As in `sample`. The first half of the sweeps is burn-in.
+        As in `sample`. The first half of the sweeps is burn-in. "photo" by default discards 50, and goes on until the
+        probabilities are settled, to 400 at most; it has so many chains for each of six details.
     init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each, optional
         Where chains start, as in `sample`. `found.chains.last_labels` is where the chains of a segmentation `found`
         with the same sites ended.

@@ -83,7 +83,7 @@ class Settings:
     connected: bool
     n_details: int
     regions: bool = field(metadata=_keyword("Whether every cluster is one connected region.", "--regions/--no-regions"))
-    detail: float = field(metadata=_keyword("From 0, coarse, to 1, fine; 0.6 by default (photo)."))
+    detail: float = field(metadata=_keyword("From 0, coarse, to 1, fine (photo)."))
     estimate: str = field(
         metadata=_keyword(
             "Least expected variation of information, or pairs misjudged, or best partition visited.", choices=ESTIMATES
