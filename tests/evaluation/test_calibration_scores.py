@@ -64,10 +64,9 @@ def test_the_energy_distance_is_that_of_rand_indices():
     sites = np.arange(30).reshape(5, 6).repeat(4, axis=0).repeat(4, axis=1).astype(np.int32)
     draws = rng.integers(0, 4, (3, 30)).astype(np.int32)
     people = [rng.integers(0, 3, sites.shape) for _ in range(2)]
-    n = sites.size
 
-    def apart(a, b):  # of pairs with replacement, n - 1 of n as many as without
-        return (1 - rand_index(a, b)) * (n - 1) / n
+    def apart(a, b):
+        return 1 - rand_index(a, b)
 
     images = [draw[sites] for draw in draws]
     expected = 2 * np.mean([apart(a, b) for a in images for b in people])

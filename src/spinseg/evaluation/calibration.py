@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.image.features import site_sizes
+from spinseg.inference.contingency import ContingencyTable, contingency_table, rand_index_of
+
 N_BINS = 10  # of reliability diagrams
 LEAST = 0.005  # a probability nearer to 0 or 1 counts as this far away from it in the log loss
 
@@ -98,39 +101,28 @@ def site_votes(sites: NDArray[np.int32], annotation: NDArray[np.integer]) -> NDA
 
 
 def energy_distance(
-    draws: NDArray[np.int32], sites: NDArray[np.int32], annotations: Sequence[NDArray[np.integer]]
+    draws: NDArray[np.integer], sites: NDArray[np.int32], annotations: Sequence[NDArray[np.integer]]
 ) -> float:
     """The generalized energy distance between draws of site labels, (draw, site), and annotators' label images [2]_.
 
     2 E d(draw, annotator) - E d(draw, other draw) - E d(annotator, annotator'), d = 1 - Rand index of pixels. The
-    annotators are all there are, so that pairs of one with itself count; those of a draw with itself do not. It is
-    about 0 where draws are as annotators are.
+    annotators are all there are, so that pairs of one with itself count; those of a draw with itself do not. A single
+    draw stands for a method that always answers the same. The distance is about 0 where draws are as annotators are.
     """
-    area = np.bincount(sites[sites >= 0])
-    votes = [site_votes(sites, annotation) for annotation in annotations]
-    to_people = np.mean([_apart(draw, each) for draw in draws for each in votes])
-    one_hot = [np.eye(int(draw.max()) + 1)[draw] * area[:, None] for draw in draws]
-    to_draws = np.mean([_apart(draw, one_hot[j]) for i, draw in enumerate(draws) for j in range(len(draws)) if i != j])
-    among = np.mean([_pixels_apart(a, b) for a in annotations for b in annotations])
-    return float(2 * to_people - to_draws - among)
+    area = site_sizes(sites)
+    overlaps = [_overlap(sites, annotation) for annotation in annotations]
+    to_annotators = [_apart(draw[each.row], each.column, each.shared) for draw in draws for each in overlaps]
+    between_draws = [_apart(draw, other, area) for i, draw in enumerate(draws) for other in draws[:i]] or [0.0]
+    between_annotators = [1 - rand_index_of(_overlap(a, b)) for a in annotations for b in annotations]
+    return float(2 * np.mean(to_annotators) - np.mean(between_draws) - np.mean(between_annotators))
 
 
-def _apart(labels: NDArray[np.int32], votes: NDArray[Any]) -> float:
-    """1 - the Rand index of pixels between a partition of sites and an image given by its pixels in each site."""
-    table = np.zeros((int(labels.max()) + 1, votes.shape[1]))
-    np.add.at(table, labels, votes)
-    return _pairs_apart(table)
+def _overlap(first: NDArray[np.integer], second: NDArray[np.integer]) -> ContingencyTable:
+    """The pixels that the labels of two images share; those without a label in either are left out."""
+    known = (first >= 0) & (second >= 0)
+    return contingency_table(first[known], second[known])
 
 
-def _pixels_apart(a: NDArray[np.integer], b: NDArray[np.integer]) -> float:
-    """1 - the Rand index of two label images."""
-    known = (a >= 0) & (b >= 0)
-    n_labels = int(b.max(initial=0)) + 1
-    cells = np.bincount(a[known].astype(np.int64) * n_labels + b[known])
-    return _pairs_apart(np.append(cells, np.zeros(-cells.size % n_labels)).reshape(-1, n_labels))
-
-
-def _pairs_apart(table: NDArray[Any]) -> float:
-    """The share of pairs of pixels, drawn with replacement, that a contingency table has together in one image only."""
-    rows, columns, both = (float(np.square(x).sum()) for x in (table.sum(axis=1), table.sum(axis=0), table))
-    return (rows + columns - 2 * both) / float(table.sum()) ** 2
+def _apart(a: NDArray[np.integer], b: NDArray[np.integer], weights: NDArray[np.integer]) -> float:
+    """1 - the Rand index of two vectors of labels, whose items count as often as their weights say."""
+    return 1 - rand_index_of(contingency_table(a, b, weights))

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from spinseg._validation import check_real, integer_array, invalid
-from spinseg.inference.contingency import ContingencyTable, contingency_table
+from spinseg.inference.contingency import ContingencyTable, PairCounts, contingency_table, rand_index_of
 
 TOLERANCE = 0.0075  # fraction of the image diagonal: maxDist of the BSDS benchmark, 4.3 pixels for 481 x 321
 
@@ -76,7 +76,7 @@ def scores(labels: ArrayLike, annotations: Sequence[ArrayLike], *, tolerance: fl
     segmentation = _consecutive("labels", labels)
     truths = _consecutive_list(annotations, segmentation.shape)
     tables = [_contingency(segmentation, truth, name) for name, truth in truths.items()]
-    of_regions = [[metric(table) for metric in (_rand, _adjusted, _voi, _gce, _covering)] for table in tables]
+    of_regions = [[metric(table) for metric in (rand_index_of, _adjusted, _voi, _gce, _covering)] for table in tables]
     of_boundaries = _boundary_scores(segmentation, list(truths.values()), tolerance)
     return Scores._make([*np.mean(of_regions, axis=0).tolist(), *of_boundaries])
 
@@ -107,7 +107,7 @@ def rand_index(labels: ArrayLike, truth: ArrayLike) -> float:
     >>> rand_index([0, 0, 1, 1], [0, 0, 0, 0]) == 2 / 6
     True
     """
-    return _rand(contingency(labels, truth))
+    return rand_index_of(contingency(labels, truth))
 
 
 def adjusted_rand_index(labels: ArrayLike, truth: ArrayLike) -> float:
@@ -232,13 +232,8 @@ def boundary_scores(
     return _boundary_scores(segmentation, list(truths.values()), tolerance)
 
 
-def _rand(table: ContingencyTable) -> float:
-    pairs, both, in_truth, in_labels = _pair_counts(table)
-    return (pairs + 2 * both - in_truth - in_labels) / pairs if pairs else 1.0
-
-
 def _adjusted(table: ContingencyTable) -> float:
-    pairs, both, in_truth, in_labels = _pair_counts(table)
+    pairs, both, in_truth, in_labels = PairCounts.of(table)
     # The numerator and the denominator are both multiplied by 2 C(n, 2), so that they are integers.
     numerator = 2 * (both * pairs - in_truth * in_labels)
     denominator = pairs * (in_truth + in_labels) - 2 * in_truth * in_labels
@@ -265,18 +260,6 @@ def _covering(table: ContingencyTable) -> float:
 def _cells(table: ContingencyTable) -> tuple[Labels, Labels, Labels]:
     """Return n_ij, a_i and b_j of every cell."""
     return table.shared, table.row_sizes[table.row], table.column_sizes[table.column]
-
-
-def _pair_counts(table: ContingencyTable) -> tuple[int, int, int, int]:
-    """Return the number of pairs of pixels: all, together in both images, in truth, in labels.
-
-    They are Python integers, because products of two of them exceed 2^63.
-    """
-    n = int(table.shared.sum())
-    both, in_truth, in_labels = (
-        (int(sizes @ sizes) - n) // 2 for sizes in (table.shared, table.row_sizes, table.column_sizes)
-    )
-    return n * (n - 1) // 2, both, in_truth, in_labels
 
 
 def _boundary_scores(labels: Labels, truths: list[Labels], tolerance: float) -> BoundaryScores:

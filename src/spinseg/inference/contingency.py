@@ -21,8 +21,10 @@ class ContingencyTable(NamedTuple):
     column_sizes: Counts
 
 
-def contingency_table(rows: NDArray[np.integer], columns: NDArray[np.integer]) -> ContingencyTable:
-    """Return the table of two vectors of labels, each numbered from 0.
+def contingency_table(
+    rows: NDArray[np.integer], columns: NDArray[np.integer], weights: NDArray[np.integer] | None = None
+) -> ContingencyTable:
+    """Return the table of two vectors of labels, each numbered from 0; an item counts as often as its weight says.
 
     Examples
     --------
@@ -30,13 +32,55 @@ def contingency_table(rows: NDArray[np.integer], columns: NDArray[np.integer]) -
     >>> table.row.tolist(), table.column.tolist(), table.shared.tolist()
     ([0, 0, 1], [0, 1, 1], [1, 2, 1])
     """
-    row_sizes, column_sizes = np.bincount(rows), np.bincount(columns)
+    row_sizes, column_sizes = _counts(rows, weights), _counts(columns, weights)
     cell = rows.astype(np.int64) * column_sizes.size + columns
     if row_sizes.size * column_sizes.size <= 4 * cell.size + 1024:  # a dense table is faster while it is this small
-        dense = np.bincount(cell)
+        dense = _counts(cell, weights)
         cells = np.flatnonzero(dense)
         shared = dense[cells]
-    else:
+    elif weights is None:
         cells, shared = np.unique(cell, return_counts=True)
+    else:
+        cells, place = np.unique(cell, return_inverse=True)
+        shared = _counts(place, weights)
     row, column = np.divmod(cells, column_sizes.size)
     return ContingencyTable(row, column, shared, row_sizes, column_sizes)
+
+
+def _counts(labels: NDArray[np.integer], weights: NDArray[np.integer] | None) -> Counts:
+    """Return the sum of the weights of each label, exact below 2^53."""
+    return np.bincount(labels) if weights is None else np.bincount(labels, weights).astype(np.int64)
+
+
+class PairCounts(NamedTuple):
+    """Numbers of pairs of different items: all, together in both partitions, in the rows', and in the columns'.
+
+    They are Python integers, because products of two of them exceed 2^63.
+    """
+
+    pairs: int
+    both: int
+    in_rows: int
+    in_columns: int
+
+    @classmethod
+    def of(cls, table: ContingencyTable) -> "PairCounts":
+        """Return the counts of a contingency table."""
+        n = int(table.shared.sum())
+        sizes = (table.shared, table.row_sizes, table.column_sizes)
+        both, in_rows, in_columns = ((int(size @ size) - n) // 2 for size in sizes)
+        return cls(n * (n - 1) // 2, both, in_rows, in_columns)
+
+
+def rand_index_of(table: ContingencyTable) -> float:
+    """Return the share of pairs of different items that are together in both partitions or apart in both.
+
+    It is 1 for a single item.
+
+    Examples
+    --------
+    >>> rand_index_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0]))) == 2 / 6
+    True
+    """
+    pairs, both, in_rows, in_columns = PairCounts.of(table)
+    return (pairs + 2 * both - in_rows - in_columns) / pairs if pairs else 1.0

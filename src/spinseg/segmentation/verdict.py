@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.inference.chains import Chains
+from spinseg.inference.contingency import contingency_table, rand_index_of
 from spinseg.inference.diagnostics import R_HAT_LIMIT, SETTLED_ERROR, Diagnostics
 from spinseg.model.graph import SiteGraph
 from spinseg.segmentation.estimate import estimated_partition
@@ -27,14 +28,7 @@ def agreement_of_chains(
     alone = [replace(drawn, labels=drawn.labels[c : c + 1]) for c in range(drawn.n_chains)]
     found = [estimated_partition(chain, graph, settings, seed) for chain in alone]
     pairs = [(a, b) for a in range(len(found)) for b in range(a)]
-    return float(np.mean([_rand_index(found[a], found[b], area) for a, b in pairs]))
-
-
-def _rand_index(a: NDArray[np.int32], b: NDArray[np.int32], area: NDArray[np.int64]) -> float:
-    """The share of pairs of pixels, drawn with replacement, that two partitions of sites judge alike."""
-    both = a.astype(np.int64) * (int(b.max()) + 1) + b
-    in_both, in_a, in_b = (float(np.square(np.bincount(part, area)).sum()) for part in (both, a, b))
-    return 1 - (in_a + in_b - 2 * in_both) / float(area.sum()) ** 2
+    return float(np.mean([rand_index_of(contingency_table(found[a], found[b], area)) for a, b in pairs]))
 
 
 def verdict_of_regions(diagnostics: Diagnostics, agreement: float | None, sweeps: int) -> str:
