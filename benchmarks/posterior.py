@@ -40,7 +40,7 @@ def study() -> dict[str, object]:
     figures: dict[str, object] = {"photo": text_of(rows)}
     together = reduce(Reliability.plus, [row.reliability for row in rows])
     for told, seen, weight in zip(together.told, together.seen, together.weight, strict=True):
-        share = weight / together.weight.sum()
+        share = weight / sum(together.weight)
         figures[f"told {told / weight:.2f}"] = f"seen {seen / weight:.2f}, {share:.1%} of the length"
     figures["photo with clusters that need not be connected"] = text_of(scored(Variant(settings=UNCONNECTED), examples))
     with ProcessPoolExecutor() as pool:

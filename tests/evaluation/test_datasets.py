@@ -10,9 +10,9 @@ import pytest
 import tifffile
 from PIL import Image
 from scipy.io import loadmat, savemat
-from skimage.morphology import thin
 
 from spinseg.evaluation import metrics
+from spinseg.evaluation.boundaries import outlines
 from spinseg.evaluation.datasets import BSDS_PAGE, LABELME_PAGE, Example, bsds, folder, labelme, read_labels
 
 DATA = Path(os.environ.get("SPINSEG_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -109,7 +109,7 @@ def test_boundaries_are_those_that_bsds_stores_thinned():
     for example in bsds(DATA)[:20:5]:
         stored = loadmat(example.label_paths[0])["groundTruth"].ravel()
         for truth, labels in zip(stored, example.annotations(), strict=True):
-            assert np.array_equal(thin(metrics._boundary(labels)), truth["Boundaries"].item() != 0)
+            assert np.array_equal(outlines(labels), truth["Boundaries"].item() != 0)
 
 
 @real

@@ -24,16 +24,16 @@ class Reliability(NamedTuple):
 
     Attributes
     ----------
-    weight, told, seen : (N_BINS,) float64
+    weight, told, seen : (N_BINS,) float
         Sums of weights, of weighted probabilities, and of weighted shares of annotators, of the edges whose probability
         lies in each of N_BINS equal parts from 0 to 1.
     squares, logs : float
         Sums of weighted squared errors, and of weighted log losses in nats.
     """
 
-    weight: NDArray[np.float64]
-    told: NDArray[np.float64]
-    seen: NDArray[np.float64]
+    weight: tuple[float, ...]
+    told: tuple[float, ...]
+    seen: tuple[float, ...]
     squares: float
     logs: float
 
@@ -43,30 +43,30 @@ class Reliability(NamedTuple):
         known = np.isfinite(share)
         p, h, w = probability[known], share[known], weight[known].astype(np.float64)
         part = np.minimum((p * N_BINS).astype(np.intp), N_BINS - 1)
-        weights, told, seen = (np.bincount(part, values, N_BINS).astype(np.float64) for values in (w, w * p, w * h))
+        weights, told, seen = (tuple(np.bincount(part, values, N_BINS).tolist()) for values in (w, w * p, w * h))
         q = p.clip(LEAST, 1 - LEAST)
         logs = -(h * np.log(q) + (1 - h) * np.log1p(-q))
         return cls(weights, told, seen, float(w @ (p - h) ** 2), float(w @ logs))
 
     def plus(self, other: "Reliability") -> "Reliability":
         """The sums over both."""
-        sums = (self.weight + other.weight, self.told + other.told, self.seen + other.seen)
-        return Reliability(*sums, self.squares + other.squares, self.logs + other.logs)
+        weight, told, seen = (tuple(np.add(a, b).tolist()) for a, b in zip(self[:3], other[:3], strict=True))
+        return Reliability(weight, told, seen, self.squares + other.squares, self.logs + other.logs)
 
     @property
     def brier(self) -> float:
         """The mean squared difference between probability and share of annotators [1]_."""
-        return self.squares / max(float(self.weight.sum()), 1e-300)
+        return self.squares / max(sum(self.weight), 1e-300)
 
     @property
     def log_loss(self) -> float:
         """The mean log loss in nats."""
-        return self.logs / max(float(self.weight.sum()), 1e-300)
+        return self.logs / max(sum(self.weight), 1e-300)
 
     @property
     def calibration_error(self) -> float:
         """The mean difference, over parts, between the mean probability and the mean share."""
-        return float(np.abs(self.told - self.seen).sum() / max(float(self.weight.sum()), 1e-300))
+        return float(np.abs(np.subtract(self.told, self.seen)).sum() / max(sum(self.weight), 1e-300))
 
 
 def annotated_separation(

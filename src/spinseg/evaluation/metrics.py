@@ -265,25 +265,32 @@ def _cells(table: ContingencyTable) -> tuple[Labels, Labels, Labels]:
 def _boundary_scores(labels: Labels, truths: list[Labels], tolerance: float) -> BoundaryScores:
     distance = check_real("tolerance", tolerance, at_least=0) * float(np.hypot.reduce(labels.shape))
     annotated = np.any([truth >= 0 for truth in truths], axis=0)
-    found = _boundary(np.where(annotated, labels, -1))
-    true = np.stack([_boundary(np.where(labels >= 0, truth, -1)) for truth in truths])
+    found = boundary_pixels(np.where(annotated, labels, -1))
+    true = np.stack([boundary_pixels(np.where(labels >= 0, truth, -1)) for truth in truths])
     precision = _fraction(found & _dilate(np.logical_or.reduce(true), distance), found)
     recall = _fraction(true & _dilate(found, distance), true)
     return BoundaryScores(precision, recall, 2 * precision * recall / max(precision + recall, 1e-300))
 
 
-def _fraction(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float:
-    return int(np.count_nonzero(part)) / int(np.count_nonzero(whole)) if whole.any() else 1.0
+def boundary_pixels(labels: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return the labelled pixels whose block with the next pixel along every axis has two labels or more.
 
-
-def _boundary(labels: Labels) -> NDArray[np.bool_]:
-    """Return the labelled pixels whose block with the next pixel along every axis has two labels or more."""
-    low, high = np.where(labels < 0, labels.size, labels), labels.copy()  # an unlabeled pixel is neither
-    for axis in range(labels.ndim):
+    Examples
+    --------
+    >>> boundary_pixels(np.array([[0, 0, 1, 1, -1]])).tolist()
+    [[False, True, False, False, False]]
+    """
+    array = labels.astype(np.int64)
+    low, high = np.where(array < 0, np.iinfo(np.int64).max, array), array.copy()  # an unlabeled pixel is neither
+    for axis in range(array.ndim):
         lows, highs = np.moveaxis(low, axis, 0), np.moveaxis(high, axis, 0)
         np.minimum(lows[:-1], lows[1:], out=lows[:-1])
         np.maximum(highs[:-1], highs[1:], out=highs[:-1])
-    return (low < high) & (labels >= 0)
+    return (low < high) & (array >= 0)
+
+
+def _fraction(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float:
+    return int(np.count_nonzero(part)) / int(np.count_nonzero(whole)) if whole.any() else 1.0
 
 
 def _dilate(boundary: NDArray[np.bool_], distance: float) -> NDArray[np.bool_]:

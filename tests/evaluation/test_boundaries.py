@@ -1,0 +1,143 @@
+"""Boundaries matched one to one with annotators': against exhaustive matching, and on lines whose scores are known."""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+from scipy.ndimage import binary_dilation
+
+from spinseg.evaluation.boundaries import THRESHOLDS, BoundaryBenchmark, BoundaryCounts, match_pixels, outlines
+from spinseg.evaluation.metrics import TOLERANCE
+
+
+def largest_matching(near):
+    """The most pairs that a table of who is near whom allows, each row and column once, by trying every choice."""
+    if not near.size:
+        return 0
+    without = largest_matching(near[1:])
+    return max([without, *(1 + largest_matching(np.delete(near[1:], j, axis=1)) for j in np.flatnonzero(near[0]))])
+
+
+def test_as_many_pixels_are_matched_as_an_exhaustive_search_can():
+    rng = np.random.default_rng(0)
+    sizes = set()
+    for _ in range(60):
+        found, true = (np.argwhere(rng.random((4, 5)) < rng.uniform(0.1, 0.4))[:7] for _ in range(2))
+        distance = rng.choice([0.0, 1.0, 1.5, 2.5])
+        apart = np.linalg.norm(found[:, None] - true[None], axis=2)
+        near = apart <= distance
+        of_found, of_true = match_pixels(found, true, distance)
+        assert of_found.sum() == of_true.sum() == largest_matching(near)
+        # Whoever is matched could be: those alone have a matching without anyone left over.
+        assert largest_matching(near[np.ix_(of_found, of_true)]) == of_found.sum()
+        sizes.add(int(of_found.sum()))
+    assert len(sizes) > 4
+
+
+def lines(*columns, shape=(60, 80)):
+    """A label image with a boundary before each of these columns."""
+    labels = np.zeros(shape, np.int64)
+    for column in columns:
+        labels[:, column:] += 1
+    return labels
+
+
+def test_a_boundary_has_the_width_of_one_pixel():
+    y, x = np.indices((60, 80))
+    for labels in (lines(20, 50), (np.hypot(y - 30, x - 40) < 20).astype(int), (y + x > 70).astype(int)):
+        drawn = outlines(labels)
+        squares = drawn[1:, 1:] & drawn[:-1, 1:] & drawn[1:, :-1] & drawn[:-1, :-1]
+        assert drawn.any() and not squares.any()
+
+
+def test_equal_boundaries_have_f_1_and_those_farther_than_the_distance_0():
+    truth = lines(30)
+    reach = int(TOLERANCE * np.hypot(*truth.shape) * 4)  # pixels, at four times the usual tolerance
+    for shift, expected in ((0, 1.0), (reach, 1.0), (reach + 1, 0.0)):
+        counts = BoundaryCounts.of(outlines(lines(30 + shift)), [truth, truth], tolerance=4 * TOLERANCE)
+        assert counts.f.tolist() == [expected] * THRESHOLDS.size, shift
+    assert counts.true == 2 * truth.shape[0]
+
+
+def test_a_second_line_beside_a_true_one_is_an_error():
+    truth, doubled = lines(30), outlines(lines(30)) | outlines(lines(32))
+    counts = BoundaryCounts.of(doubled, [truth], tolerance=0.05)
+    assert (counts.found[0], counts.correct[0], counts.recalled[0]) == (120, 60, 60)
+    assert (counts.precision[0], counts.recall[0]) == (0.5, 1.0)
+
+
+def test_a_pixel_is_correct_if_any_annotator_has_it_and_recall_is_over_all():
+    people = [lines(20), lines(20, 60), lines(60)]
+    counts = BoundaryCounts.of(outlines(lines(20, 60)), people)
+    assert set(counts.precision) == set(counts.recall) == {1.0}
+    counts = BoundaryCounts.of(outlines(lines(20)), people)
+    assert (set(counts.precision), set(counts.recall)) == ({1.0}, {0.5})
+    counts = BoundaryCounts.of(outlines(lines(20, 40)), people)
+    assert (set(counts.precision), set(counts.recall)) == ({0.5}, {0.5})
+
+
+def test_each_threshold_counts_what_reaches_it():
+    probability = 0.9 * outlines(lines(20)) + 0.3 * outlines(lines(50)) + 0.6 * outlines(lines(70))
+    counts = BoundaryCounts.of(probability, [lines(20, 70)])
+    for threshold, found, f in zip(THRESHOLDS, counts.found, counts.f, strict=True):
+        kept = [p >= threshold for p in (0.3, 0.6, 0.9)]
+        assert found == 60 * sum(kept)
+        correct = sum(kept[1:])
+        assert f == pytest.approx(2 * correct / (2 + sum(kept)))
+    alone = BoundaryCounts.of(probability >= 0.44, [lines(20, 70)])
+    assert alone.found[0] == counts.found[10] and THRESHOLDS[10] == 0.44
+
+
+def test_wide_boundaries_are_thinned_before_they_are_counted():
+    wide = binary_dilation(outlines(lines(30)), iterations=2)
+    counts = BoundaryCounts.of(wide, [lines(30)], tolerance=0.05)
+    assert counts.found[0] == pytest.approx(60, abs=4) and counts.f[0] > 0.95
+
+
+def test_pixels_that_nobody_labeled_do_not_count():
+    truth = lines(20, 50)
+    blank = np.where(np.arange(80) < 40, truth, -1)
+    assert BoundaryCounts.of(outlines(truth), [blank]) == BoundaryCounts.of(outlines(lines(20)), [lines(20)])
+
+
+def test_nothing_found_is_no_error_where_there_is_nothing():
+    nothing = np.zeros((60, 80))
+    assert BoundaryCounts.of(nothing, [lines()]).f[0] == 1.0
+    assert BoundaryCounts.of(nothing, [lines(20)]).f[0] == 0.0
+
+
+def counts_of(rng, n):
+    """Counts such as n pictures may have."""
+    found = []
+    for _ in range(n):
+        true = int(rng.integers(200, 400))
+        size = np.sort(rng.integers(20, 600, THRESHOLDS.size))[::-1]
+        share = np.sort(rng.uniform(0.2, 0.95, THRESHOLDS.size))
+        correct = (share * size).astype(int)
+        recalled = np.minimum(correct, true)
+        found.append(BoundaryCounts(*(tuple(values.tolist()) for values in (size, correct, recalled)), true))
+    return found
+
+
+def test_scores_over_pictures_come_from_summed_counts():
+    pictures = counts_of(np.random.default_rng(2), 5)
+    found = BoundaryBenchmark.of(pictures)
+    size, correct, recalled = (sum(np.array(one[k]) for one in pictures) for k in range(3))
+    true = sum(one.true for one in pictures)
+    precision, recall = correct / size, recalled / true
+    assert found.ods == pytest.approx(max(2 * precision * recall / (precision + recall)))
+    size, correct, recalled = 0, 0, 0
+    for one in pictures:
+        f = [2 * c * r / (c * one.true + r * s) for s, c, r in zip(*one[:3], strict=True)]
+        best = int(np.argmax(f))
+        size, correct, recalled = size + one.found[best], correct + one.correct[best], recalled + one.recalled[best]
+    assert found.ois == pytest.approx(2 / (size / correct + true / recalled))
+    assert found.average_precision == reduce(BoundaryCounts.plus, pictures).average_precision
+
+
+def test_average_precision_is_the_area_under_the_curve_that_was_reached():
+    recall, precision = np.linspace(0.8, 0.2, THRESHOLDS.size), np.linspace(0.5, 1.0, THRESHOLDS.size)
+    true, size = 10**6, np.full(THRESHOLDS.size, 10**6)
+    columns = (size, precision * size, recall * true)
+    counts = BoundaryCounts(*(tuple(values.round().astype(int).tolist()) for values in columns), true)
+    assert counts.average_precision == pytest.approx(0.6 * 0.75, abs=0.01)
