@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from scipy.ndimage import binary_dilation
 
-from spinseg.evaluation.boundaries import THRESHOLDS, BoundaryBenchmark, BoundaryCounts, match_pixels, outlines
-from spinseg.evaluation.metrics import TOLERANCE
+from spinseg.evaluation.boundaries import (
+    THRESHOLDS,
+    BoundaryBenchmark,
+    BoundaryCounts,
+    boundary_map,
+    match_pixels,
+    outlines,
+)
+from spinseg.evaluation.metrics import TOLERANCE, boundary_pixels
+from spinseg.image.adjacency import region_adjacency
 
 
 def largest_matching(near):
@@ -50,6 +58,24 @@ def test_a_boundary_has_the_width_of_one_pixel():
         assert drawn.any() and not squares.any()
 
 
+def test_probabilities_are_drawn_where_labels_are():
+    rng = np.random.default_rng(3)
+    sites = rng.integers(0, 6, (9, 11)).repeat(3, axis=0).repeat(2, axis=1).astype(np.int32)
+    sites[4:7, 5:9] = -1
+    edges = region_adjacency(sites).graph.edges
+    np.testing.assert_array_equal(boundary_map(sites, edges, np.ones(len(edges))), boundary_pixels(sites))
+    values = rng.random(len(edges))
+    drawn, expected = boundary_map(sites, edges, values), np.zeros(sites.shape)
+    by_pair = {tuple(pair): value for pair, value in zip(edges.tolist(), values.tolist(), strict=True)}
+    for i, j in np.ndindex(sites.shape):
+        block = [(i, j), (i, j + 1), (i + 1, j), (i + 1, j + 1)]
+        for a, b in ((0, 1), (0, 2), (1, 3), (2, 3)):
+            if max(block[a][0], block[b][0]) < sites.shape[0] and max(block[a][1], block[b][1]) < sites.shape[1]:
+                pair = tuple(sorted((int(sites[block[a]]), int(sites[block[b]]))))
+                expected[i, j] = max(expected[i, j], by_pair.get(pair, 0.0))
+    np.testing.assert_array_equal(drawn, expected)
+
+
 def test_equal_boundaries_have_f_1_and_those_farther_than_the_distance_0():
     truth = lines(30)
     reach = int(TOLERANCE * np.hypot(*truth.shape) * 4)  # pixels, at four times the usual tolerance
@@ -77,10 +103,10 @@ def test_a_pixel_is_correct_if_any_annotator_has_it_and_recall_is_over_all():
 
 
 def test_each_threshold_counts_what_reaches_it():
-    probability = 0.9 * outlines(lines(20)) + 0.3 * outlines(lines(50)) + 0.6 * outlines(lines(70))
+    probability = 0.9 * outlines(lines(20)) + 0.3 * outlines(lines(50)) + 0.32 * outlines(lines(70))
     counts = BoundaryCounts.of(probability, [lines(20, 70)])
     for threshold, found, f in zip(THRESHOLDS, counts.found, counts.f, strict=True):
-        kept = [p >= threshold for p in (0.3, 0.6, 0.9)]
+        kept = [p >= threshold for p in (0.3, 0.32, 0.9)]
         assert found == 60 * sum(kept)
         correct = sum(kept[1:])
         assert f == pytest.approx(2 * correct / (2 + sum(kept)))

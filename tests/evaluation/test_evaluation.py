@@ -20,14 +20,19 @@ from processes import PATIENCE, find_in_children, wait_until
 from spinseg._errors import BUG, LOG, InvalidInput
 from spinseg.cli import main
 from spinseg.evaluation import benchmark
+from spinseg.evaluation.answers import Answer, EdgeProbabilities
 from spinseg.evaluation.benchmark import evaluate, labels_path, seed_for
+from spinseg.evaluation.boundaries import BoundaryCounts
+from spinseg.evaluation.calibration import Reliability, energy_distance
 from spinseg.evaluation.datasets import Example, folder, get_dataset, read_labels
 from spinseg.evaluation.methods import METHODS, Method, get_methods
 from spinseg.evaluation.metrics import Scores, scores
 from spinseg.evaluation.page import write_comparison
 from spinseg.evaluation.results import COLUMNS, ResultsFile, Row, read_rows
-from spinseg.evaluation.summary import format_p_value, summarize, wilcoxon_p_value
+from spinseg.evaluation.summary import PROBABILITY_COLUMNS, format_cells, format_p_value, summarize, wilcoxon_p_value
 from spinseg.parallel import executor
+from spinseg.segmentation.presets import PHOTO
+from spinseg.segmentation.problem import prepare
 
 SIZE = (24, 30)
 
@@ -115,8 +120,12 @@ def row(image="a", method_name="m", rand=0.5, **changes):
 
 
 def test_rows_come_back_from_the_file_as_they_went_in(tmp_path):
+    counts = BoundaryCounts((7,) * 24, (3,) * 24, tuple(range(24)), 30)
+    told = Reliability((0.1 + 0.2,) * 10, tuple(i / 3 for i in range(10)), (1e-17,) * 10, 0.7, 2 / 3)
     rows = [
         row('a, "b"'),
+        row("d", graded=1 / 3, energy_distance=-0.1, boundaries=counts, reliability=told),
+        row("e", energy_distance=0.1, boundaries=counts),
         row("c", error='one line, "quoted"', scores=None, clusters=0, regions=0),
         row("é", seconds=0.001),
     ]
@@ -171,6 +180,17 @@ def test_results_of_another_run_are_refused_and_left_as_they_are(tmp_path, chang
     with pytest.raises(ValueError, match=f"must have the rows of m from this run .*; received '{line}'$"):
         ResultsFile(path, lambda image, method_name: row(**changes).provenance)
     assert path.read_bytes() == before
+
+
+def test_sums_of_another_length_are_refused_in_one_line(tmp_path):
+    path, told = tmp_path / "r.csv", Reliability((1.0,) * 9, (0.5,) * 9, (0.5,) * 9, 0.1, 0.2)
+    counts = BoundaryCounts((7,) * 23, (3,) * 23, (3,) * 23, 30)
+    for changes in ({"reliability": told}, {"boundaries": counts}, {"boundaries": told}):
+        path.unlink(missing_ok=True)
+        ResultsFile(path).append(row(**changes))
+        with pytest.raises(ValueError, match="cells of the right kinds in line 2") as problem:
+            ResultsFile(path)
+        assert "\n" not in str(problem.value)
 
 
 @pytest.mark.parametrize("text", ["x,y\n1,2\n", ",".join(COLUMNS) + "\na,b\n", "\x00\xff\n"])
@@ -388,6 +408,26 @@ def test_the_test_takes_the_images_that_both_have_in_pairs():
     assert format_p_value(1.0) == "1"
 
 
+def test_probabilities_are_pooled_over_all_edges_and_boundaries_over_all_pixels():
+    rng = np.random.default_rng(4)
+    p, h, w = (rng.random(90), rng.random(90), rng.integers(1, 30, 90))
+    parts = [slice(0, 10), slice(10, 90)]  # of pictures of unequal size
+    sums = [Reliability.of(p[part], h[part], w[part]) for part in parts]
+    counts = [BoundaryCounts((100,) * 24, (n,) * 24, (n,) * 24, true) for n, true in ((90, 100), (10, 900))]
+    rows = [
+        row(f"i{i}", reliability=sums[i], boundaries=counts[i], graded=g, energy_distance=g / 2)
+        for i, g in enumerate((0.2, 0.6))
+    ]
+    plain = [row(f"i{i}", "plain", boundaries=counts[i], energy_distance=0.5) for i in range(2)]
+    found, without = summarize([*rows, *plain])
+    assert found.brier == pytest.approx(np.average((p - h) ** 2, weights=w))
+    assert found.ods == found.ois == without.ods == pytest.approx(2 * 0.5 * 0.1 / 0.6)
+    assert (found.graded, found.energy_distance) == (pytest.approx(0.4), pytest.approx(0.2))
+    assert found.average_precision is not None
+    assert (without.brier, without.graded, without.ois, without.average_precision) == (None,) * 4
+    assert format_cells(without, PROBABILITY_COLUMNS) == ["-", "-", "-", "-", "0.5000", "0.167", "-", "-"]
+
+
 def test_a_method_that_always_failed_has_no_summary():
     assert summarize([row(scores=None, error="no")]) == []
 
@@ -403,19 +443,63 @@ def test_the_page_shows_the_best_and_the_worst_and_escapes_names(here, album, tm
     places = [
         page.index(f"<strong>{one.image.replace('<b>', '&lt;b&gt;')}", page.index('id="stripes"')) for one in ranked
     ]
-    assert places == sorted(places) and page.count("<figure>") == 12
+    assert places == sorted(places) and page.count("<figure><img") == 12
     assert "album &amp; co" in page and "<b>.png" not in page and 'src="http' not in page
     table = list(csv.DictReader((tmp_path / "r-summary.csv").read_text().splitlines()))
     assert [line["method"] for line in table] == ["cut", "stripes"]
     assert float(table[0]["rand"]) == pytest.approx(np.mean([one.scores[0] for one in rows if one.method == "cut"]))
 
 
+def sure(image, seed):
+    """An answer with probabilities and draws: two sites, of which the seed draws the boundary."""
+    sites = np.zeros(image.shape[:2], np.int32)
+    sites[:, 12:] = 1
+    edges, length = np.array([[0, 1]], np.int32), np.array([sites.shape[0]], np.int32)
+    told = EdgeProbabilities(sites, edges, length, np.array([0.75]))
+    return Answer(sites, told, np.array([[0, 1], [0, 1], [0, 1], [0, 0]], np.int32))
+
+
+def test_an_answer_with_probabilities_and_draws_has_all_scores_in_its_row_and_on_the_page(here, album, tmp_path):
+    out, examples, methods = tmp_path / "r.csv", examples_of(album), [method(sure, "<sure>"), STRIPES]
+    rows = evaluate(examples, methods, out, dataset="album")
+    assert read_rows(out) == rows
+    third = rows[4]  # its truth is the very boundary
+    assert third.reliability.brier == pytest.approx(0.25**2) and third.graded == 1.0
+    assert third.boundaries.f[0] == 1.0 and third.boundaries.found[-1] == 0
+    assert third.energy_distance == pytest.approx(energy_distance(sure(examples[2].image(), 0).draws,
+        sure(examples[2].image(), 0).labels, examples[2].annotations()))  # fmt: skip
+    with open(out, newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert float(cells[4]["brier"]) == third.reliability.brier and cells[5]["brier"] == cells[5]["graded"] == ""
+    assert float(cells[5]["energy_distance"]) == rows[5].energy_distance
+    write_comparison("album", out, examples, methods, rows)
+    page = (tmp_path / "r.html").read_text()
+    assert page.count('aria-label="reliability of') == 1 and page.count("share of annotators who draw it") == 1
+    assert "reliability of &lt;sure&gt;" in page and "<sure>" not in page
+    assert page.count('class="line c0"') == 2 and 'class="line c1"' not in page and 'class="dot k1"' in page
+    summary = list(csv.DictReader((tmp_path / "r-summary.csv").read_text().splitlines()))
+    assert summary[1]["brier"] == "" and float(summary[0]["ods"]) > 0
+
+
 # ------------------------------------------------------------------------------------------------------- methods, door
+
+
+def test_the_methods_of_the_same_evidence_have_the_same_edges():
+    image = np.zeros((48, 64, 3), np.uint8)
+    image[10:40, 20:50] = (200, 90, 40)
+    problem = prepare(image, PHOTO)  # as `spinseg` has it
+    clusters, evidence = (METHODS[name].answer(image, 3) for name in ("spinseg-clusters", "evidence"))
+    for told in (clusters.probabilities, evidence.probabilities):
+        np.testing.assert_array_equal(told.sites, problem.sites)
+        np.testing.assert_array_equal(told.edges, problem.model.graph.edges)
+        np.testing.assert_array_equal(told.length, problem.adjacency.boundary_length)
+        assert told.separation.shape == told.length.shape and 0 <= told.separation.min() <= told.separation.max() <= 1
+    assert clusters.draws.shape == (16, problem.model.graph.n_sites) and evidence.draws is None
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_labels_every_pixel_and_repeats_itself(name):
-    run = METHODS[name].run
+    run = METHODS[name].answer
     if "mean-shift" in name:
         pytest.importorskip("cv2", reason="the extra [cv] is not installed")
     if name == "gaussian-mixture":
@@ -423,10 +507,10 @@ def test_every_method_labels_every_pixel_and_repeats_itself(name):
     image = np.zeros((48, 64, 3), np.uint8)
     image[:, 32:] = (200, 90, 40)
     image = np.clip(image + np.random.default_rng(0).integers(0, 12, image.shape), 0, 255).astype(np.uint8)
-    labels = run(image, 5)
+    labels = run(image, 5).labels
     assert labels.shape == (48, 64) and labels.dtype == np.int32
     assert np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
-    assert np.array_equal(labels, run(image, 5))
+    assert np.array_equal(labels, run(image, 5).labels)
 
 
 def test_methods_differ_in_their_marks_where_their_settings_do():

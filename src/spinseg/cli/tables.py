@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from spinseg.evaluation.summary import Summary
+    from spinseg.evaluation.summary import Columns, Summary
     from spinseg.segmentation.batch import Outcome
 
 MAX_VERDICTS = 3  # pictures that each get a sentence on how far to trust them
@@ -53,21 +53,28 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
 
 
 def print_summaries(summaries: list["Summary"]) -> None:
-    """Print a row for each method."""
+    """Print a row for each method in two tables: of its labels, and of its probabilities, draws and boundaries."""
+    from spinseg.evaluation.summary import DISPLAYED_COLUMNS, PROBABILITY_COLUMNS
+
+    _print_columns(summaries, {name: DISPLAYED_COLUMNS[name] for name in SUMMARY_COLUMNS})
+    _print_columns(summaries, PROBABILITY_COLUMNS)
+
+
+def _print_columns(summaries: list["Summary"], columns: "Columns") -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    from spinseg.evaluation.summary import DISPLAYED_COLUMNS, format_cells
+    from spinseg.evaluation.summary import format_cells
 
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("method", no_wrap=True)
-    cells = [dict(zip(DISPLAYED_COLUMNS, format_cells(summary), strict=True)) for summary in summaries]
-    for name in SUMMARY_COLUMNS:
-        words = [*DISPLAYED_COLUMNS[name][0].split(), *(row[name] for row in cells)]
-        table.add_column(DISPLAYED_COLUMNS[name][0], justify="right", min_width=max(map(len, words)))
-    for summary, row in zip(summaries, cells, strict=True):
-        table.add_row(summary.method, *(row[name] for name in SUMMARY_COLUMNS))
+    rows = [format_cells(summary, columns) for summary in summaries]
+    for i, (heading, _) in enumerate(columns.values()):
+        words = [*heading.split(), *(row[i] for row in rows)]
+        table.add_column(heading, justify="right", min_width=max(map(len, words)))
+    for summary, row in zip(summaries, rows, strict=True):
+        table.add_row(summary.method, *row)
     Console().print(table)
 
 

@@ -13,9 +13,9 @@ from skimage.measure import label as connected_pieces
 
 from spinseg._errors import LOG, TaskFailure, error_line, is_expected
 from spinseg._validation import check_writable, invalid
+from spinseg.evaluation.answers import AnswerScores, score_answer
 from spinseg.evaluation.datasets import Example
 from spinseg.evaluation.methods import Method
-from spinseg.evaluation.metrics import Scores, scores
 from spinseg.evaluation.results import Key, ResultsFile, Row
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png
 from spinseg.image.render import label_colors
@@ -38,15 +38,27 @@ class Task(NamedTuple):
         """The image and the method, which no other task has."""
         return self.example.name, self.method.name
 
-    def row(self, found: Scores | None, clusters: int, regions: int, seconds: float, error: str = "") -> Row:
+    def row(self, found: AnswerScores, clusters: int, regions: int, seconds: float) -> Row:
         """The row of this task."""
-        _, version, seed, settings = self.provenance
-        run = {"dataset": settings["dataset"], "seed": seed, "version": version, "settings": settings["settings"]}
-        return Row(*self.key, found, clusters, regions, round(seconds, 3), **run, error=error)
+        return self._unscored(seconds)._replace(
+            scores=found.regions,
+            clusters=clusters,
+            regions=regions,
+            graded=found.graded,
+            energy_distance=found.energy_distance,
+            boundaries=found.boundaries,
+            reliability=found.reliability,
+        )
 
     def failed_row(self, seconds: float, why: str) -> Row:
         """The row of this task where it failed."""
-        return self.row(None, 0, 0, seconds, " ".join(why.split()))
+        return self._unscored(seconds)._replace(error=" ".join(why.split()))
+
+    def _unscored(self, seconds: float) -> Row:
+        """The row of this task without scores."""
+        _, version, seed, settings = self.provenance
+        run = {"dataset": settings["dataset"], "seed": seed, "version": version, "settings": settings["settings"]}
+        return Row(*self.key, None, 0, 0, round(seconds, 3), **run)
 
 
 def evaluate(
@@ -141,13 +153,14 @@ def compare(task: Task, _: CheckInterrupt) -> tuple[Row, NDArray[np.int32] | Non
             invalid(f"the ground truth of {task.example.name}", f"have the photograph's shape, {size}", shape)
         _warm_up(task.method)
         start = time.perf_counter()
-        labels = task.method.run(image, task.provenance.seed)
+        answer = task.method.answer(image, task.provenance.seed)
         seconds = time.perf_counter() - start
-        found = scores(labels, annotations)
+        found = score_answer(answer, annotations)
     except Exception as error:
         if not is_expected(error):
             raise
         return task.failed_row(time.perf_counter() - start, error_line(error)), None
+    labels = answer.labels
     clusters, regions = np.unique(labels).size, int(connected_pieces(labels, background=-1, connectivity=1).max())
     return task.row(found, clusters, regions, seconds), labels
 

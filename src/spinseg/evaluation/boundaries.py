@@ -26,6 +26,7 @@ from scipy.spatial import cKDTree
 from skimage.morphology import thin
 
 from spinseg.evaluation.metrics import TOLERANCE, boundary_pixels
+from spinseg.image.adjacency import edge_index
 
 THRESHOLDS = np.arange(1, 25) / 25  # of probabilities
 RECALLS = np.linspace(0, 1, 101)  # at which the area under the curve reads precision, as the Berkeley code does
@@ -132,6 +133,34 @@ class BoundaryBenchmark(NamedTuple):
 def outlines(labels: NDArray[np.integer]) -> NDArray[np.bool_]:
     """The boundaries between labels as lines of one pixel's width: `boundary_pixels`, thinned."""
     return np.asarray(thin(boundary_pixels(labels)))
+
+
+def boundary_map(
+    sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The largest value of the edges that cross the block of a pixel with the next along every axis, and 0 elsewhere.
+
+    Where all values are 1, these are the `boundary_pixels` of the sites: labels and probabilities are drawn alike.
+    `edges` and their `values`, (n_edges,), are in the order of `region_adjacency`.
+
+    Examples
+    --------
+    >>> boundary_map(np.array([[0, 0, 1, 1]], np.int32), np.array([[0, 1]]), np.array([0.5])).tolist()
+    [[0.0, 0.5, 0.0, 0.0]]
+    """
+    drawn = np.zeros(sites.shape)
+    for axis in range(sites.ndim):
+        here, there = np.moveaxis(sites, axis, 0)[:-1], np.moveaxis(sites, axis, 0)[1:]
+        apart = (here != there) & (here >= 0) & (there >= 0)
+        first, second = here[apart], there[apart]
+        crossed = np.zeros(sites.shape)
+        edge = edge_index(edges, np.minimum(first, second), np.maximum(first, second))
+        np.moveaxis(crossed, axis, 0)[:-1][apart] = values[edge]
+        for other in set(range(sites.ndim)) - {axis}:
+            along = np.moveaxis(crossed, other, 0)
+            np.maximum(along[:-1], along[1:], out=along[:-1])
+        np.maximum(drawn, crossed, out=drawn)
+    return np.where(sites >= 0, drawn, 0.0)
 
 
 def match_pixels(found: Points, true: Points, distance: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -1,6 +1,6 @@
-"""The HTML page of a comparison: a table of scores, and the best and worst images of each method."""
+"""The HTML page of a comparison: tables and charts of scores, and the best and worst images of each method."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -8,11 +8,22 @@ from string import Template
 
 from spinseg._validation import InvalidInput
 from spinseg.evaluation.benchmark import labels_path
+from spinseg.evaluation.charts import legend, precision_recall_chart, reliability_diagram
 from spinseg.evaluation.datasets import Example, read_labels
 from spinseg.evaluation.methods import Method
 from spinseg.evaluation.metrics import Scores
 from spinseg.evaluation.results import Row, table_bytes
-from spinseg.evaluation.summary import DISPLAYED_COLUMNS, SIGNIFICANCE_LEVEL, Summary, format_cells, summarize
+from spinseg.evaluation.summary import (
+    DISPLAYED_COLUMNS,
+    PROBABILITY_COLUMNS,
+    SIGNIFICANCE_LEVEL,
+    Columns,
+    Summary,
+    format_cells,
+    pooled_boundaries,
+    pooled_reliability,
+    summarize,
+)
 from spinseg.image.render import overlay
 from spinseg.parallel.atomic import atomic_write
 from spinseg.segmentation.report.pictures import data_url
@@ -54,17 +65,20 @@ def _page(
 ) -> str:
     """Return the page as HTML with embedded images; label images are read from the folder beside `out`."""
     by_name = {example.name: example for example in examples}
+    of_method = {summary.method: [row for row in rows if row.method == summary.method] for summary in summaries}
     about = {method.name: method for method in methods}
     template = Template(files("spinseg.evaluation").joinpath("page.html").read_text(encoding="utf-8"))
     return template.substitute(
         title=escape(title),
         facts=escape(_facts(rows)),
-        head="".join(f'<th class="number">{escape(heading)}</th>' for heading, _ in DISPLAYED_COLUMNS.values()),
-        table="\n".join(_table_row(summary) for summary in summaries),
+        head=_head(DISPLAYED_COLUMNS),
+        table="\n".join(_table_row(summary, DISPLAYED_COLUMNS) for summary in summaries),
+        probability_head=_head(PROBABILITY_COLUMNS),
+        probability_table="\n".join(_table_row(summary, PROBABILITY_COLUMNS) for summary in summaries),
+        charts=_charts(of_method),
         errors=_errors([row for row in rows if row.error]),
         methods="\n".join(
-            _section(about[summary.method], [row for row in rows if row.method == summary.method], by_name, out)
-            for summary in summaries
+            _section(about[summary.method], of_method[summary.method], by_name, out) for summary in summaries
         ),
     )
 
@@ -74,14 +88,47 @@ def _facts(rows: Sequence[Row]) -> str:
     return f"{images:,} images, {methods} methods, spinseg {rows[0].version}"
 
 
-def _table_row(summary: Summary) -> str:
+def _head(columns: Columns) -> str:
+    return "".join(f'<th class="number">{escape(heading)}</th>' for heading, _ in columns.values())
+
+
+def _table_row(summary: Summary, columns: Columns) -> str:
     """Return the row of a method; its name is bold if it does not differ significantly from the best."""
     near_best = summary.p_value is None or summary.p_value >= SIGNIFICANCE_LEVEL
     name = escape(summary.method)
     name = f"<strong>{name}</strong>" if near_best else name
     failed = f' <span class="failed">{summary.errors} failed</span>' if summary.errors else ""
-    cells = "".join(f'<td class="number">{escape(cell)}</td>' for cell in format_cells(summary))
+    cells = "".join(f'<td class="number">{escape(cell)}</td>' for cell in format_cells(summary, columns))
     return f'<tr><th scope="row"><a href="#{escape(summary.method)}">{name}</a>{failed}</th>{cells}</tr>'
+
+
+def _charts(of_method: Mapping[str, Sequence[Row]]) -> str:
+    """Return a reliability diagram of each method that has probabilities, and precision over recall of all."""
+    reliability = {name: pooled_reliability(rows) for name, rows in of_method.items()}
+    told = {name: found for name, found in reliability.items() if found is not None}
+    counts = {name: pooled_boundaries(rows) for name, rows in of_method.items()}
+    curves = {name: (found, name in told) for name, found in counts.items() if found is not None}
+    diagrams = [
+        f"<figure>{reliability_diagram(found, f'reliability of {name}')}<figcaption><strong>{escape(name)}</strong> "
+        f"calibration error {found.calibration_error:.3f}</figcaption></figure>"
+        for name, found in told.items()
+    ]
+    parts = []
+    if diagrams:
+        about = (
+            "On the dashed line, boundaries told to be there with probability p are drawn by a share p of annotators."
+        )
+        about += " Bars are shares of the length of all boundaries between sites."
+        parts.append(_figures("Reliability", about, diagrams))
+    if curves:
+        about = "Over all thresholds of the probabilities; points are at the highest F, and thin curves have equal F."
+        chart = f"{precision_recall_chart(curves, 'precision over recall')}<figcaption>{legend(curves)}</figcaption>"
+        parts.append(_figures("Precision and recall of boundaries", about, [f"<figure>{chart}</figure>"]))
+    return "\n".join(parts)
+
+
+def _figures(title: str, about: str, figures: Sequence[str]) -> str:
+    return f'<h2>{title}</h2><p class="facts">{about}</p><div class="pictures">{"".join(figures)}</div>'
 
 
 def _errors(rows: Sequence[Row]) -> str:

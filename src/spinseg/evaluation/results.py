@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spinseg._validation import invalid
+from spinseg.evaluation.boundaries import THRESHOLDS, BoundaryCounts
+from spinseg.evaluation.calibration import N_BINS, Reliability
 from spinseg.evaluation.metrics import Scores
 from spinseg.parallel.atomic import append, atomic_write, complete_lines, print_warning, printable
 from spinseg.parallel.provenance import Provenance
@@ -16,7 +18,10 @@ Key = tuple[str, str]  # image and method
 
 
 class Row(NamedTuple):
-    """The scores of one method on one image. Where it failed, `error` says why in one line and there are no scores."""
+    """The scores of one method on one image. Where it failed, `error` says why in one line and there are no scores.
+
+    `boundaries` and `reliability` are sums over the pixels and edges of the image, for scores over all images.
+    """
 
     image: str
     method: str
@@ -29,6 +34,10 @@ class Row(NamedTuple):
     version: str
     settings: str
     error: str = ""
+    graded: float | None = None
+    energy_distance: float | None = None
+    boundaries: BoundaryCounts | None = None
+    reliability: Reliability | None = None
 
     @property
     def key(self) -> Key:
@@ -42,7 +51,10 @@ class Row(NamedTuple):
 
 
 # In the order of the file.
-COLUMNS = ("image", "method", *Scores._fields, *Row._fields[3:])
+COLUMNS = (
+    *("image", "method", *Scores._fields, "brier", "log_loss", "graded", "energy_distance"),
+    *("clusters", "regions", "seconds", "dataset", "seed", "version", "settings", "error", "boundaries", "reliability"),
+)
 
 
 class ResultsFile:
@@ -113,17 +125,69 @@ def table_bytes(header: Iterable[object], rows: Iterable[Iterable[object]]) -> b
 
 
 def _row(cells: dict[str, str]) -> Row:
-    scores = None if cells["error"] else Scores(*(float(cells.pop(name)) for name in Scores._fields))
-    numbers: dict[str, Any] = {name: int(cells[name]) for name in ("clusters", "regions", "seed")}
+    scores = None if cells["error"] else Scores(*(float(cells[name]) for name in Scores._fields))
     texts: dict[str, Any] = {
         name: cells[name] for name in ("image", "method", "dataset", "version", "settings", "error")
     }
-    return Row(**texts, **numbers, scores=scores, seconds=float(cells["seconds"]))
+    return Row(
+        **texts,
+        scores=scores,
+        clusters=int(cells["clusters"]),
+        regions=int(cells["regions"]),
+        seconds=float(cells["seconds"]),
+        seed=int(cells["seed"]),
+        graded=_number(cells["graded"]),
+        energy_distance=_number(cells["energy_distance"]),
+        boundaries=_counts(cells["boundaries"]),
+        reliability=_reliability(cells["reliability"]),
+    )
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def _counts(text: str) -> BoundaryCounts | None:
+    """The inverse of `_sums`."""
+    if not text:
+        return None
+    found, correct, recalled, true = ([int(number) for number in part.split()] for part in _parts(text, 4))
+    if {len(found), len(correct), len(recalled)} != {THRESHOLDS.size} or len(true) != 1:
+        raise ValueError(text)
+    return BoundaryCounts(tuple(found), tuple(correct), tuple(recalled), true[0])
+
+
+def _reliability(text: str) -> Reliability | None:
+    """The inverse of `_sums`."""
+    if not text:
+        return None
+    weight, told, seen, squares, logs = ([float(number) for number in part.split()] for part in _parts(text, 5))
+    if {len(weight), len(told), len(seen)} != {N_BINS} or len(squares) != 1 or len(logs) != 1:
+        raise ValueError(text)
+    return Reliability(tuple(weight), tuple(told), tuple(seen), squares[0], logs[0])
+
+
+def _parts(text: str, n_parts: int) -> list[str]:
+    parts = text.split(";")
+    if len(parts) != n_parts:
+        raise ValueError(text)
+    return parts
+
+
+def _sums(sums: BoundaryCounts | Reliability | None) -> str:
+    """The fields with semicolons between them, and the numbers of each with spaces."""
+    fields: tuple[Any, ...] = sums or ()
+    return "; ".join(" ".join(map(repr, field)) if isinstance(field, tuple) else repr(field) for field in fields)
 
 
 def _cells(row: Row) -> list[object]:
     scores = [""] * len(Scores._fields) if row.scores is None else map(repr, row.scores)
-    return [row.image, row.method, *scores, row.clusters, row.regions, f"{row.seconds:.3f}", *row[6:]]
+    told = row.reliability
+    of_probabilities = [told.brier if told else None, told.log_loss if told else None, row.graded, row.energy_distance]
+    numbers = ["" if number is None else repr(number) for number in of_probabilities]
+    run = [f"{row.seconds:.3f}", row.dataset, row.seed, row.version, row.settings, row.error]
+    sums = [_sums(row.boundaries), _sums(row.reliability)]
+    return [row.image, row.method, *scores, *numbers, row.clusters, row.regions, *run, *sums]
 
 
 def _line(cells: Iterable[object]) -> bytes:

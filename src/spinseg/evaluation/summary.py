@@ -1,10 +1,13 @@
 """Summaries of a comparison: means and medians of each method, and tests against the best method."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from spinseg.evaluation.boundaries import BoundaryBenchmark, BoundaryCounts
+from spinseg.evaluation.calibration import Reliability
 from spinseg.evaluation.results import Row
 
 SIGNIFICANCE_LEVEL = 0.01  # as in the paper's table
@@ -15,6 +18,10 @@ class Summary(NamedTuple):
 
     `p_value` is that of the two-sided Wilcoxon signed-rank test of its Rand index against the best method's, image by
     image, over the images that both segmented; None for the best itself, the method of highest median Rand index.
+
+    The scores of boundaries matched one to one, and those of probabilities, are of all images together: of the sums of
+    their pixels and edges. They are None where a method has no probabilities; it then has one boundary map, and its F
+    is `ods`.
     """
 
     method: str
@@ -31,6 +38,14 @@ class Summary(NamedTuple):
     consistency_error: float
     boundary_f: float
     median_seconds: float
+    ods: float | None = None
+    ois: float | None = None
+    average_precision: float | None = None
+    brier: float | None = None
+    log_loss: float | None = None
+    calibration_error: float | None = None
+    graded: float | None = None
+    energy_distance: float | None = None
 
 
 def summarize(rows: Sequence[Row]) -> list[Summary]:
@@ -66,7 +81,7 @@ def _summary(rows: Sequence[Row], p_value: float | None) -> Summary:
     table = np.array([row.scores for row in scored], dtype=float)
     rand, adjusted, information, consistency, covering, _, _, boundary_f = table.mean(axis=0).tolist()
     clusters, regions, seconds = np.median([(r.clusters, r.regions, r.seconds) for r in scored], axis=0).tolist()
-    return Summary(
+    whole = Summary(
         method=rows[0].method,
         images=len(scored),
         errors=len(rows) - len(scored),
@@ -82,10 +97,51 @@ def _summary(rows: Sequence[Row], p_value: float | None) -> Summary:
         boundary_f=boundary_f,
         median_seconds=seconds,
     )
+    return whole._replace(**_of_boundaries(scored), **_of_probabilities(scored))
 
 
-# The columns of a summary that are displayed: heading and format.
-DISPLAYED_COLUMNS = {
+def pooled_reliability(rows: Sequence[Row]) -> Reliability | None:
+    """Return the sums over the edges of all rows that have probabilities; None if no row has."""
+    found = [row.reliability for row in rows if row.reliability is not None]
+    return reduce(Reliability.plus, found) if found else None
+
+
+def pooled_boundaries(rows: Sequence[Row]) -> BoundaryCounts | None:
+    """Return the counts over the boundary pixels of all rows that have any; None if no row has."""
+    found = [row.boundaries for row in rows if row.boundaries is not None]
+    return reduce(BoundaryCounts.plus, found) if found else None
+
+
+def _of_boundaries(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the scores of boundaries matched one to one; without probabilities there is one map and one score."""
+    found = [row.boundaries for row in rows if row.boundaries is not None]
+    if not found:
+        return {}
+    scores = BoundaryBenchmark.of(found)
+    return dict(scores._asdict()) if pooled_reliability(rows) else {"ods": scores.ods}
+
+
+def _of_probabilities(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the scores of probabilities and draws."""
+    means = {
+        "graded": _mean([row.graded for row in rows]),
+        "energy_distance": _mean([row.energy_distance for row in rows]),
+    }
+    told = pooled_reliability(rows)
+    if told is None:
+        return means
+    return means | {"brier": told.brier, "log_loss": told.log_loss, "calibration_error": told.calibration_error}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of those that are there; None if none is."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+# The columns of a summary that are displayed, in two tables: heading and format.
+Columns = Mapping[str, tuple[str, str]]
+DISPLAYED_COLUMNS: Columns = {
     "median_rand": ("median Rand", "{:.4f}"),
     "p_value": ("p", "{}"),
     "median_clusters": ("clusters", "{:g}"),
@@ -96,12 +152,22 @@ DISPLAYED_COLUMNS = {
     "boundary_f": ("boundary F", "{:.3f}"),
     "median_seconds": ("seconds", "{:.2f}"),
 }
+PROBABILITY_COLUMNS: Columns = {
+    "brier": ("Brier", "{:.4f}"),
+    "log_loss": ("log loss", "{:.4f}"),
+    "calibration_error": ("calibration error", "{:.4f}"),
+    "graded": ("graded", "{:.0%}"),
+    "energy_distance": ("energy distance", "{:.4f}"),
+    "ods": ("ODS", "{:.3f}"),
+    "ois": ("OIS", "{:.3f}"),
+    "average_precision": ("AP", "{:.3f}"),
+}
 
 
-def format_cells(summary: Summary) -> list[str]:
-    """Return the values of `DISPLAYED_COLUMNS` as text."""
+def format_cells(summary: Summary, columns: Columns = DISPLAYED_COLUMNS) -> list[str]:
+    """Return the values of the columns as text."""
     values = summary._asdict() | {"p_value": format_p_value(summary.p_value)}
-    return [form.format(values[name]) for name, (_, form) in DISPLAYED_COLUMNS.items()]
+    return ["-" if values[name] is None else form.format(values[name]) for name, (_, form) in columns.items()]
 
 
 def format_p_value(p_value: float | None) -> str:

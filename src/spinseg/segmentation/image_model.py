@@ -66,7 +66,7 @@ def picture_posterior(
         return picture_model(picture, sites, adjacency, settings, maps)
     graph, length = adjacency.graph, adjacency.boundary_length
     likelihood, prior = _likelihood(picture, sites, settings, maps), _prior_of_regions(settings.prior, graph)
-    log_odds, _ = _log_odds(picture, sites, adjacency, settings, maps)
+    log_odds, _ = evidence_log_odds(picture, sites, adjacency, settings, maps)
     strength = STRENGTH * _length_weight(sites)
     thresholds = [threshold_at(detail) for detail in details_of(settings.n_details)]
     couplings = [signed_couplings(log_odds, length, strength, threshold) for threshold in thresholds]
@@ -211,7 +211,7 @@ def _evidence_couplings(
     with less, the n_sites places where a stray site could be would make such sites the rule.
     """
     n_sites = adjacency.graph.n_sites
-    log_odds, large_enough = _log_odds(picture, sites, adjacency, settings, maps)
+    log_odds, large_enough = evidence_log_odds(picture, sites, adjacency, settings, maps)
     strength, threshold = coupling_at(settings.detail)
     strength *= _length_weight(sites)
     beta = signed_couplings(log_odds, adjacency.boundary_length, strength, threshold)
@@ -222,7 +222,7 @@ def _evidence_couplings(
     return np.maximum(beta, np.log(n_sites) * length / perimeter[ends].min(axis=1))
 
 
-def _log_odds(
+def evidence_log_odds(
     picture: Picture,
     sites: NDArray[np.int32],
     adjacency: RegionAdjacency,

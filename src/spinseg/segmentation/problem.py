@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
 from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacency
+from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.io import read_mask, read_picture
 from spinseg.image.picture import (
@@ -135,10 +136,10 @@ def _check_fit(settings: Settings, picture: Picture) -> None:
         Codebook.general(settings.n_words)  # refuses a number of words for which there is no codebook
 
 
-def _posterior(
+def sites_of(
     working_image: WorkingCopy, settings: Settings
-) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture]:
-    """The sites of a picture, which of them touch, and the posterior over their partitions."""
+) -> tuple[NDArray[np.int32], RegionAdjacency, BoundaryMaps | None]:
+    """The sites of a picture, which of them touch, and the boundary maps of `maps_for`."""
     picture, inside = working_image.picture, working_image.inside
     n_pixels = int(np.prod(picture.shape)) if inside is None else int(np.count_nonzero(inside))
     maps = maps_for(picture, settings, inside)
@@ -150,9 +151,15 @@ def _posterior(
         mask=inside,
         relief=None if maps is None else maps.relief,
     )
-    if settings.sites_are_pixels:
-        graph = grid_graph(sites.shape, connectivity=settings.connectivity, inside=inside)
-        adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
-    else:
-        adjacency = region_adjacency(sites)
-    return sites, adjacency, picture_posterior(picture, sites, adjacency, settings, maps)
+    if not settings.sites_are_pixels:
+        return sites, region_adjacency(sites), maps
+    graph = grid_graph(sites.shape, connectivity=settings.connectivity, inside=inside)
+    return sites, RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None), maps
+
+
+def _posterior(
+    working_image: WorkingCopy, settings: Settings
+) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture]:
+    """The sites of a picture, which of them touch, and the posterior over their partitions."""
+    sites, adjacency, maps = sites_of(working_image, settings)
+    return sites, adjacency, picture_posterior(working_image.picture, sites, adjacency, settings, maps)

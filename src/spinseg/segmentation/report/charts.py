@@ -39,10 +39,10 @@ def line_chart(series: NDArray, title: str, *, shaded: int = 0) -> str:
     y_ticks = _ticks(y_range, integers=series.dtype.kind in "iu")
     left = _left_margin(y_ticks)
     columns = np.unique(np.linspace(0, length - 1, min(length, MAX_POINTS)).round().astype(int))
-    x = _scale(columns + 1.0, x_range, (left, WIDTH - RIGHT))
+    x = scale(columns + 1.0, x_range, (left, WIDTH - RIGHT))
     parts = [_open_svg(title)]
     if shaded:
-        edge = _scale(min(shaded + 0.5, x_range[1]), x_range, (left, WIDTH - RIGHT))
+        edge = scale(min(shaded + 0.5, x_range[1]), x_range, (left, WIDTH - RIGHT))
         ground = f'x="{left:.1f}" y="{TOP}" width="{edge - left:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
         parts.append(f'<rect class="burn" {ground}/>')
     parts += [_y_axis(y_ticks, y_range, left), _x_axis(_ticks(x_range, integers=True), x_range, left, "sweep")]
@@ -65,12 +65,12 @@ def bar_chart(shares: Mapping[int, float], title: str, axis: str) -> str:
     parts = [_open_svg(title), _y_axis(y_ticks, y_range, left)]
     for i, number in enumerate(numbers):
         share = shares.get(number, 0.0)
-        middle, top = left + (i + 0.5) * step, _scale(100 * share, y_range, (HEIGHT - BOTTOM, TOP))
+        middle, top = left + (i + 0.5) * step, scale(100 * share, y_range, (HEIGHT - BOTTOM, TOP))
         place = f'x="{middle - width / 2:.1f}" y="{top:.1f}" width="{width:.1f}" height="{HEIGHT - BOTTOM - top:.1f}"'
         parts.append(f'<rect class="bar" {place}><title>{number}: {share:.1%}</title></rect>')
         if i % every == 0:
-            parts.append(_text(middle, HEIGHT - 21, f"{number:,}"))
-    return "".join([*parts, _text((left + WIDTH - RIGHT) / 2, HEIGHT - 5, axis)]) + "</svg>"
+            parts.append(text_at(middle, HEIGHT - 21, f"{number:,}"))
+    return "".join([*parts, text_at((left + WIDTH - RIGHT) / 2, HEIGHT - 5, axis)]) + "</svg>"
 
 
 def _open_svg(title: str) -> str:
@@ -81,14 +81,14 @@ def _open_svg(title: str) -> str:
 def _empty_chart(title: str, why: str) -> str:
     """A chart without data, which says why there are none."""
     frame = f'<path class="axis" d="M{RIGHT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>'
-    return _open_svg(title) + frame + _text(WIDTH / 2, (TOP + HEIGHT - BOTTOM) / 2, why) + "</svg>"
+    return _open_svg(title) + frame + text_at(WIDTH / 2, (TOP + HEIGHT - BOTTOM) / 2, why) + "</svg>"
 
 
 def _path(x: NDArray, values: NDArray, y_range: Range) -> str:
     """The path of a line, cut where values lie outside the range."""
     beyond = np.pad((values < y_range[0]) | (values > y_range[1]), 1, constant_values=True)
     hidden = beyond[:-2] & beyond[1:-1] & beyond[2:]
-    y = _scale(np.clip(values, *y_range), y_range, (HEIGHT - BOTTOM, TOP))
+    y = scale(np.clip(values, *y_range), y_range, (HEIGHT - BOTTOM, TOP))
     begins = np.append(True, hidden[:-1])
     return "".join(f"{'M' if begins[i] else 'L'}{x[i]:.1f} {y[i]:.1f}" for i in np.flatnonzero(~hidden))
 
@@ -97,10 +97,10 @@ def _legend(n_lines: int, left: float) -> str:
     """The legend of chains, if there are several and each has its own color."""
     if not 2 <= n_lines <= N_COLORS:
         return ""
-    parts = [_text(left, 14, "chain", anchor="start")]
+    parts = [text_at(left, 14, "chain", anchor="start")]
     for i in range(n_lines):
         x = left + 40 + 28 * i
-        parts.append(f'<path class="key c{i}" d="M{x:.1f} 10h12"/>' + _text(x + 15, 14, str(i + 1), anchor="start"))
+        parts.append(f'<path class="key c{i}" d="M{x:.1f} 10h12"/>' + text_at(x + 15, 14, str(i + 1), anchor="start"))
     return "".join(parts)
 
 
@@ -108,9 +108,9 @@ def _y_axis(ticks: list[Tick], y_range: Range, left: float) -> str:
     """The frame, and a number and a thin line for each tick of the y axis."""
     parts = []
     for value, text in ticks:
-        y = _scale(value, y_range, (HEIGHT - BOTTOM, TOP))
+        y = scale(value, y_range, (HEIGHT - BOTTOM, TOP))
         parts.append(f'<path class="grid" d="M{left:.1f} {y:.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(_text(left - 6, y + 4, text, anchor="end"))
+        parts.append(text_at(left - 6, y + 4, text, anchor="end"))
     return "".join(parts) + f'<path class="axis" d="M{left:.1f} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>'
 
 
@@ -118,12 +118,12 @@ def _x_axis(ticks: list[Tick], x_range: Range, left: float, name: str) -> str:
     """The numbers of the ticks of the x axis, and its name."""
     parts = []
     for value, text in ticks:
-        x = _scale(value, x_range, (left, WIDTH - RIGHT))
-        parts.append(_text(min(x, WIDTH - DIGIT_WIDTH / 2 * len(text)), HEIGHT - 21, text))
-    return "".join([*parts, _text((left + WIDTH - RIGHT) / 2, HEIGHT - 5, name)])
+        x = scale(value, x_range, (left, WIDTH - RIGHT))
+        parts.append(text_at(min(x, WIDTH - DIGIT_WIDTH / 2 * len(text)), HEIGHT - 21, text))
+    return "".join([*parts, text_at((left + WIDTH - RIGHT) / 2, HEIGHT - 5, name)])
 
 
-def _text(x: float, y: float, words: str, *, anchor: str = "middle") -> str:
+def text_at(x: float, y: float, words: str, *, anchor: str = "middle") -> str:
     """A text at (x, y)."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
@@ -158,6 +158,6 @@ def _ticks(span: Range, *, integers: bool = False) -> list[Tick]:
     return [Tick(float(value), f"{value + 0.0:,.{digits}f}") for value in values]
 
 
-def _scale(values: Any, source: Range, target: Range) -> Any:
+def scale(values: Any, source: Range, target: Range) -> Any:
     """A value, or an array of them, mapped linearly from one interval to another."""
     return target[0] + (values - source[0]) / (source[1] - source[0]) * (target[1] - target[0])
