@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 import spinseg as ss
 from benchmarks.held_out import Evidence
-from spinseg.evaluation.calibration import LEAST, Reliability, annotated_separation, energy_distance
+from spinseg.evaluation.answers import AnswerScores, answer_of, score_answer
+from spinseg.evaluation.boundaries import BoundaryBenchmark
+from spinseg.evaluation.calibration import Reliability
 from spinseg.evaluation.datasets import Example
-from spinseg.evaluation.metrics import scores
+from spinseg.evaluation.metrics import Scores
 from spinseg.image.boundary import maps
 from spinseg.image.boundary.log_odds import signed_couplings
 from spinseg.image.boundary.network import RADII
@@ -24,7 +26,6 @@ from spinseg.segmentation import image_model, presets
 
 # The settings of a posterior whose clusters need not be connected, as `photo` was before.
 UNCONNECTED = {name: getattr(presets.PHOTO_UNCONNECTED, name) for name in vars(presets.PHOTO)}
-N_DRAWS = 16  # of a photograph, for the energy distance
 
 # Groups of cues.
 NETWORK = frozenset(f"{name}{radius}" for name in ("network", "within") for radius in RADII)
@@ -72,34 +73,15 @@ def _attraction(*arguments: Any) -> NDArray[np.float64]:
 class Scored(NamedTuple):
     """The scores of one photograph."""
 
-    rand: float
-    information: float
-    covering: float
-    labels: float
-    reliability: Reliability
-    energy_distance: float
-    graded: float  # share of boundary pixels whose probability lies between .05 and .95
-    converged: float
+    scores: AnswerScores
+    n_clusters: int
+    converged: bool
 
 
 def score(variant: Variant, example: Example, evidence: Evidence) -> Scored:
     """Return the scores of one photograph."""
-    found, annotations = variant.segmentation(example.image(), evidence), example.annotations()
-    regions, edges = scores(found.labels, annotations), found.model.graph.edges
-    share = annotated_separation(found.sites, edges, annotations)
-    drawn = found.chains.labels.reshape(-1, found.model.graph.n_sites)
-    some = np.random.default_rng(0).permutation(len(drawn))[:N_DRAWS]
-    boundary = found.boundary_probability[found.boundary_probability > LEAST]
-    return Scored(
-        regions.probabilistic_rand_index,
-        regions.variation_of_information,
-        regions.segmentation_covering,
-        float(found.n_clusters),
-        Reliability.of(found.separation, share, found.boundary_length),
-        energy_distance(drawn[some], found.sites, annotations),
-        float(np.mean((boundary > 0.05) & (boundary < 0.95))) if boundary.size else 0.0,
-        float(found.converged is True),
-    )
+    found = variant.segmentation(example.image(), evidence)
+    return Scored(score_answer(answer_of(found), example.annotations()), found.n_clusters, found.converged is True)
 
 
 def summary(variant: Variant, examples: Sequence[Example], evidence: Sequence[Evidence]) -> str:
@@ -110,12 +92,18 @@ def summary(variant: Variant, examples: Sequence[Example], evidence: Sequence[Ev
 
 def text_of(rows: Sequence[Scored]) -> str:
     """Return means over photographs, the median of the Rand index, and the median number of labels, as text."""
-    rand, information, covering, labels = np.array([row[:4] for row in rows]).T
-    together = reduce(Reliability.plus, [row.reliability for row in rows])
-    distance, graded, converged = np.mean([row[5:] for row in rows], axis=0)
+    regions = Scores(*np.mean([row.scores.regions for row in rows], axis=0))
+    median = np.median([row.scores.regions.probabilistic_rand_index for row in rows])
+    together = reduce(Reliability.plus, [row.scores.reliability for row in rows if row.scores.reliability])
+    boundaries = BoundaryBenchmark.of(row.scores.boundaries for row in rows)
+    distance, graded, converged = np.mean(
+        [(row.scores.energy_distance, row.scores.graded or 0.0, row.converged) for row in rows], axis=0
+    )
     return (
-        f"PRI {rand.mean():.4f} (median {np.median(rand):.4f}), VoI {information.mean():.3f}, "
-        f"covering {covering.mean():.4f}, {np.median(labels):g} labels; Brier {together.brier:.4f}, "
+        f"PRI {regions.probabilistic_rand_index:.4f} (median {median:.4f}), "
+        f"VoI {regions.variation_of_information:.3f}, covering {regions.segmentation_covering:.4f}, "
+        f"{np.median([row.n_clusters for row in rows]):g} labels; Brier {together.brier:.4f}, "
         f"log loss {together.log_loss:.4f}, calibration error {together.calibration_error:.4f}, "
-        f"energy distance {distance:.4f}, graded {graded:.2f}, converged {converged:.2f}"
+        f"energy distance {distance:.4f}, graded {graded:.2f}, converged {converged:.2f}; "
+        f"ODS {boundaries.ods:.3f}, OIS {boundaries.ois:.3f}, AP {boundaries.average_precision:.3f}"
     )
