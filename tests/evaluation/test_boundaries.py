@@ -170,9 +170,15 @@ def test_scores_over_pictures_come_from_summed_counts():
     assert found.average_precision == reduce(BoundaryCounts.plus, pictures).average_precision
 
 
-def test_average_precision_is_the_area_under_the_curve_that_was_reached():
+def test_average_precision_is_the_area_under_the_curve():
     recall, precision = np.linspace(0.8, 0.2, THRESHOLDS.size), np.linspace(0.5, 1.0, THRESHOLDS.size)
     true, size = 10**6, np.full(THRESHOLDS.size, 10**6)
     columns = (size, precision * size, recall * true)
     counts = BoundaryCounts(*(tuple(values.round().astype(int).tolist()) for values in columns), true)
-    assert counts.average_precision == pytest.approx(0.6 * 0.75, abs=0.01)
+    assert counts.average_precision == pytest.approx(0.2 * 1.0 + 0.6 * 0.75, abs=0.01)
+    # Thresholds that leave nothing tell nothing.
+    fewer = BoundaryCounts(*((*values[:-2], 0, 0) for values in counts[:3]), true)
+    assert fewer.average_precision == pytest.approx(counts.average_precision, abs=0.01)
+    assert BoundaryCounts.of(np.zeros((60, 80)), [lines(20)]).average_precision == 0.0
+    certain = BoundaryCounts.of(outlines(lines(20, 40)), [lines(20, 60)])  # half of it right, and half of all
+    assert certain.average_precision == pytest.approx(0.5 * 0.5, abs=0.01)

@@ -29,7 +29,7 @@ from spinseg.image.adjacency import edge_index
 
 THRESHOLDS = np.arange(1, 25) / 25  # of probabilities
 UNMATCHED = 100.0  # what a pixel without a partner costs, in largest distances: outlierCost of the Berkeley code
-RECALLS = np.linspace(0, 1, 101)  # at which the area under the curve reads precision, as the Berkeley code does
+RECALLS = np.linspace(0, 1, 101)  # at which precision is averaged, as in the Berkeley code
 
 Points = NDArray[np.intp]  # (n_points, 2)
 
@@ -102,12 +102,17 @@ class BoundaryCounts(NamedTuple):
 
     @property
     def average_precision(self) -> float:
-        """The area under the curve of precision over recall, as the Berkeley code has it [2]_.
+        """The area under the curve of precision over recall: the mean of precision at RECALLS, interpolated linearly.
 
-        It is the mean of precision at RECALLS, interpolated linearly, and 0 beyond the recalls that were reached.
+        Beyond the highest recall that was reached precision is 0. Below the lowest it is that of the highest threshold
+        that leaves any boundary: a part of these pixels, chosen at random, has the same precision. The Berkeley code
+        [2]_ has 0 there, too, as if boundaries told to be certain were wrong.
         """
-        recall, first = np.unique(self.recall, return_index=True)
-        return float(np.interp(RECALLS, recall, self.precision[first], left=0.0, right=0.0).mean())
+        some = np.flatnonzero(self.found)[::-1]
+        if not some.size:
+            return 0.0
+        recall, first = np.unique(self.recall[some], return_index=True)
+        return float(np.interp(RECALLS, recall, self.precision[some][first], right=0.0).mean())
 
 
 class BoundaryBenchmark(NamedTuple):

@@ -155,7 +155,7 @@ DISPLAYED_COLUMNS: Columns = {
 PROBABILITY_COLUMNS: Columns = {
     "brier": ("Brier", "{:.4f}"),
     "log_loss": ("log loss", "{:.4f}"),
-    "calibration_error": ("calibration error", "{:.4f}"),
+    "calibration_error": ("ECE", "{:.4f}"),
     "graded": ("graded", "{:.0%}"),
     "energy_distance": ("energy distance", "{:.4f}"),
     "ods": ("ODS", "{:.3f}"),
