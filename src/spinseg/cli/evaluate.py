@@ -31,7 +31,7 @@ def evaluate(
     """Compare methods on photographs with ground truth.
 
     Rows are written as they come: the same command after an interruption resumes where it stopped. Beside the rows
-    come a summary (CSV), a page with the best and the worst images, and all label images.
+    come a summary (CSV), a page with reliability diagrams and the best and the worst images, and all label images.
     """
     from spinseg.evaluation.comparison import compare_methods, known_methods
 

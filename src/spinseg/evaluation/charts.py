@@ -24,11 +24,12 @@ def reliability_diagram(found: Reliability, title: str) -> str:
     """
     weight, told, seen = (np.array(values) for values in found[:3])
     whole = max(float(weight.sum()), 1e-300)
-    parts = [_frame(title, "probability told", "share of annotators who draw it"), _path([(0, 0), (1, 1)], "ideal")]
+    parts = [_frame(title, "probability told", "share of annotators who draw it")]
     for i, length in enumerate(weight / whole):
         x, y = _x((i + 0.1) / N_BINS), _y(float(length))
         place = f'x="{x:.1f}" y="{y:.1f}" width="{0.8 * SIDE / N_BINS:.1f}" height="{_y(0) - y:.1f}"'
         parts.append(f'<rect class="share" {place}/>')
+    parts.append(_path([(0, 0), (1, 1)], "ideal"))
     kept = weight > MIN_SHARE * whole
     points = list(zip((told[kept] / weight[kept]).tolist(), (seen[kept] / weight[kept]).tolist(), strict=True))
     parts.append(_path(points, "line c0"))
