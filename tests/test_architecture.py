@@ -31,6 +31,7 @@ ORDER = [
     "segmentation.estimate",
     "segmentation.hierarchy",
     "segmentation.verdict",
+    "segmentation.answers",
     "segmentation.report",
     "segmentation.result",
     "segmentation.problem",

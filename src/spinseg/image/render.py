@@ -17,6 +17,11 @@ PIXELS_PER_LINE_WIDTH = 650  # pixels of the longest side for each pixel of line
 _MAGMA_HEX = "000004 1c1044 4f127b 812581 b5367a e55064 fb8761 fec287 fcfdbf"
 _MAGMA = np.frombuffer(bytes.fromhex(_MAGMA_HEX), np.uint8).reshape(9, 3)
 
+# RGBA of what `outlines` returns: no color of their own, so that they leave those of the picture alone.
+OUTLINE_COLORS = ((0, 0, 0, 0), (0, 0, 0, 150), (255, 255, 255, 240))
+DIMMED = 0.4  # brightness of the gray picture under graded boundaries
+MIN_GRADE, MIN_OPACITY, OPAQUE_FROM = 0.4, 0.35, 0.4  # of their colors: the place of 0 on the map, and the opacity
+
 
 def overlay(image: Picture | ArrayLike, labels: ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.uint8]:
     """Draw the boundaries between labels over the image, (*shape, 3); pixels outside (-1) are faded.
@@ -27,10 +32,41 @@ def overlay(image: Picture | ArrayLike, labels: ArrayLike, *, channel_axis: Chan
     picture, array = _check_pair(image, labels, channel_axis)
     drawn = picture.rgb.copy()
     drawn[array < 0] = drawn[array < 0] // 3 + 170
-    lower, upper = _boundary_sides(array, max(1, round(max(array.shape) / PIXELS_PER_LINE_WIDTH)))
-    drawn[upper] = DARK
-    drawn[lower] = LIGHT
+    sides = outlines(array)
+    drawn[sides == 1] = DARK
+    drawn[sides == 2] = LIGHT
     return drawn
+
+
+def outlines(labels: ArrayLike) -> NDArray[np.uint8]:
+    """Return for each pixel 2 on the side of a boundary with the lower label, 1 on the other, and 0 off boundaries.
+
+    Each side is as wide as those of `overlay`.
+
+    Examples
+    --------
+    >>> outlines([[0, 0, 1, 1]])
+    array([[0, 2, 1, 0]], dtype=uint8)
+    """
+    array = _check_labels(labels)
+    lower, upper = _boundary_sides(array, max(1, round(max(array.shape) / PIXELS_PER_LINE_WIDTH)))
+    return np.where(lower, 2, upper).astype(np.uint8)
+
+
+def outlined(rgb: NDArray[np.uint8], labels: ArrayLike) -> NDArray[np.uint8]:
+    """Return a picture with the boundaries between labels in white and black, which leave its colors alone."""
+    colors = np.array(OUTLINE_COLORS, np.float64)[outlines(labels)]
+    opacity = colors[..., 3:] / 255
+    return np.rint(rgb + opacity * (colors[..., :3] - rgb)).astype(np.uint8)
+
+
+def graded_boundaries(rgb: NDArray[np.uint8], probability: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Return boundaries over a dimmed gray picture, the brighter and the more opaque the more probable, (*shape, 3)."""
+    ground = DIMMED * (rgb @ np.array([0.299, 0.587, 0.114]))[..., None]
+    clipped = np.clip(probability.astype(np.float64), 0, 1)
+    colors = probability_picture(MIN_GRADE + (1 - MIN_GRADE) * clipped).astype(np.float64)
+    opacity = np.minimum(1, MIN_OPACITY + (1 - MIN_OPACITY) * clipped / OPAQUE_FROM) * np.minimum(1, clipped / 0.05)
+    return np.rint(ground + opacity[..., None] * (colors - ground)).astype(np.uint8)
 
 
 def boundaries(labels: ArrayLike) -> NDArray[np.bool_]:
