@@ -71,16 +71,37 @@ def numbers(text):
 @pytest.mark.parametrize(
     ("agree", "colour", "headline"),
     [
-        (True, "good", "The chains agree."),
+        (True, "good", "The chains agree with each other."),
         (False, "poor", "The chains do not agree yet: the segmentation shown is the best that was found, but "),
         (None, "unknown", "There is not enough to tell whether the chains agree."),
     ],
 )
 def test_a_plain_sentence_stands_before_the_verdict(segmented, agree, colour, headline):
-    text = page(segmented, agree=agree, verdict="R-hat <is> what it is.")
+    text = page(segmented, agree=agree, agreement=None, verdict="R-hat <is> what it is.")
     bar = re.search(r'<div class="notice (\w+)"><p class="headline">(.*?)</p><p class="fine">(.*?)</p></div>', text)
     assert bar[1] == colour and bar[2].startswith(headline) and bar[3] == "R-hat &lt;is&gt; what it is."
     assert ("describe partitions near this segmentation only" in seen(text)) is (agree is False)
+
+
+@pytest.mark.parametrize(
+    ("agreement", "converged", "color", "words"),
+    [
+        (0.99, True, "good", "The regions and their probabilities are settled."),
+        (0.99, False, "poor", "The regions are settled, but their probabilities are not yet."),
+        (0.7, True, "poor", "Several divisions are about as good; their probabilities are settled."),
+        (0.7, False, "poor", "Neither the regions nor their probabilities are settled."),
+    ],
+)
+def test_regions_and_probabilities_are_told_apart(segmented, agreement, converged, color, words):
+    text = page(segmented, agree=True, agreement=agreement, converged=converged)
+    assert f'<div class="notice {color}"><p class="headline">{words}</p>' in text
+
+
+def test_each_number_stands_beside_its_meaning(segmented):
+    text = seen(page(segmented, r_hat=1.234, ess=5678.9))
+    assert "R-hat 1.23 It compares chains" in text and "Effective sample size 5,679 So many independent draws" in text
+    text = seen(page(segmented, r_hat="infinite", ess=None))
+    assert "R-hat infinite It compares" in text and "Effective sample size" not in text
 
 
 def test_a_summary_that_does_not_say_whether_chains_agree_is_shown(segmented):
@@ -112,7 +133,7 @@ def test_an_interruption_is_told_and_leaves_no_probabilities(segmented, sweeps):
     assert f"Sampling was interrupted {told}" in seen(text)
     assert text.index("Sampling was interrupted") < text.index("whether the chains agree")
     assert all(row[-2:] == ["-", "-"] for row in rows(text)[1:])
-    assert "Probability of a boundary" not in text and "nothing was drawn" in text
+    assert "How probable each boundary is" not in text and "answers" not in seen(text) and "nothing was drawn" in text
     assert text.count("no sweep was finished") == (2 if sweeps == 0 else 0)
 
 
@@ -162,8 +183,8 @@ def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
         shape=list(shape),
     )
     assert text.count("<img") == 4 and len(numbers(text)) == (0 if inside == "none" else 1)
-    outlined = re.findall(r'src="data:image/\w+;base64,([^"]*)"', text)[2]
-    colors = np.asarray(Image.open(io.BytesIO(base64.b64decode(outlined))).convert("RGB"))
+    means = re.search(r'alt="Clusters in their mean colors" src="data:image/\w+;base64,([^"]*)"', text)[1]
+    colors = np.asarray(Image.open(io.BytesIO(base64.b64decode(means))).convert("RGB"))
     assert max(colors.shape) <= 1000 and (colors < 255).any() == (inside != "none")  # one pixel is seen as well
 
 

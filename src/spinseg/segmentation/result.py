@@ -33,12 +33,19 @@ from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets import changed_settings
 from spinseg.segmentation.region_table import region_table
-from spinseg.segmentation.report import report
+from spinseg.segmentation.report import DetailView, report
 from spinseg.segmentation.settings import Settings
-from spinseg.segmentation.verdict import agreement_of_chains, verdict_of_regions, verdict_sentence
+from spinseg.segmentation.verdict import (
+    agreement_of_chains,
+    calibration_clause,
+    unchecked_kind,
+    verdict_of_regions,
+    verdict_sentence,
+)
 
 LAST_LABELS = "found.chains.last_labels"  # the expression for where the chains of `found` ended
 FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
+REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
 
 
@@ -147,9 +154,16 @@ class Segmentation:
     @property
     def verdict(self) -> str:
         """How far to trust the regions and the probabilities, in plain language."""
+        clause = calibration_clause(unchecked_kind(self.picture, self.settings))
         if not self.settings.connected:
-            return verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains)
-        return verdict_of_regions(self.diagnostics, self.agreement, self.chains.n_sweeps)
+            return verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains) + clause
+        automatic = self.settings.sweeps is None and not self.interrupted
+        return verdict_of_regions(self.diagnostics, self.agreement, self.chains.n_sweeps, automatic) + clause
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether probabilities of such a picture, with such settings, have been compared with what people draw."""
+        return unchecked_kind(self.picture, self.settings) is None
 
     @cached_property
     def agreement(self) -> float | None:
@@ -202,7 +216,9 @@ class Segmentation:
             "n_clusters_posterior": {str(k): round(counts[k] / counts.sum(), 6) for k in np.flatnonzero(counts)},
             "interrupted": self.interrupted,
             "agree": self.diagnostics.agree,
+            "agreement": _rounded(self.agreement),
             "converged": self.converged,
+            "calibrated": self.calibrated,
             "r_hat": _rounded(self.r_hat),
             "ess": _rounded(self.ess),
             "separation_error": _rounded(self.diagnostics.separation_error),
@@ -214,6 +230,20 @@ class Segmentation:
             "versions": {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
             "regions": self.regions,
         }
+
+    def _report(self) -> str:
+        """The report as HTML."""
+        plane = self._plane
+        shown = Picture(self.picture.codes[plane]), self.labels[plane], self.boundary_probability[plane], self.chains
+        return report(self.summary(), *shown, sites=self.sites[plane], details=self._detail_views())
+
+    def _detail_views(self) -> list[DetailView]:
+        """The labels at the details that the report shows; none where another detail would give the same ones."""
+        if not isinstance(self.model, Mixture) or self.settings.estimate == "best" or not self.chains.labels.size:
+            return []
+        details = sorted({*REPORT_DETAILS, self.settings.detail})
+        views = [self if detail == self.settings.detail else self.at(detail) for detail in details]
+        return [DetailView(view.settings.detail, view.labels[self._plane], view.n_clusters) for view in views]
 
     @cached_property
     def _plane(self) -> Any:
@@ -258,7 +288,7 @@ class Segmentation:
             "labels.png": lambda path: write_labels_png(path, labels, label_colors(self.n_clusters)),
             "overlay.png": lambda path: write_png(path, overlay(picture, labels)),
             "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
-            "report.html": lambda path: _write(path, report(self.summary(), picture, labels, apart, self.chains)),
+            "report.html": lambda path: _write(path, self._report()),
             "result.json": lambda path: _write(path, json.dumps(self.summary(), indent=2, ensure_ascii=False) + "\n"),
         }
         for name in chosen:

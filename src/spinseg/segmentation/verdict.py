@@ -6,14 +6,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.image.picture import Picture
 from spinseg.inference.chains import Chains
 from spinseg.inference.contingency import contingency_table, rand_index_of
 from spinseg.inference.diagnostics import R_HAT_LIMIT, SETTLED_ERROR, Diagnostics
 from spinseg.model.graph import SiteGraph
 from spinseg.segmentation.estimate import estimated_partition
+from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.settings import Settings
 
 SETTLED_AGREEMENT = 0.95  # of the regions that chains give alone, as a share of pairs of pixels
+CALIBRATION_IGNORES = {
+    "detail",
+    "estimate",
+    "moves",
+    "lam",
+    "init",
+    "sweeps",
+    "chains",
+}  # they leave the posterior as it is
+UNSEEN = "No number can show divisions that no chain visited."
+
+# By whether the regions are settled, and whether their probabilities are.
+HEADLINES = {
+    (True, True): "The regions and their probabilities are settled.",
+    (True, False): "The regions are settled, but their probabilities are not yet.",
+    (False, True): "Several divisions are about as good; their probabilities are settled.",
+    (False, False): "Neither the regions nor their probabilities are settled.",
+}
+# By whether the chains agree.
+HEADLINES_OF_CHAINS = {
+    True: "The chains agree with each other.",
+    False: "The chains do not agree yet: the segmentation shown is the best that was found, but its probabilities "
+    "describe partitions near it, not the whole posterior.",
+    None: "There is not enough to tell whether the chains agree.",
+}
 
 
 def agreement_of_chains(
@@ -31,8 +58,12 @@ def agreement_of_chains(
     return float(np.mean([rand_index_of(contingency_table(found[a], found[b], area)) for a, b in pairs]))
 
 
-def verdict_of_regions(diagnostics: Diagnostics, agreement: float | None, sweeps: int) -> str:
-    """Whether the regions are settled, and whether their probabilities are, after so many sweeps."""
+def verdict_of_regions(diagnostics: Diagnostics, agreement: float | None, sweeps: int, automatic: bool = False) -> str:
+    """Whether the regions are settled, and whether their probabilities are, after so many sweeps.
+
+    `automatic` says that the program chose their number. It made as many as it ever does where the probabilities are
+    not settled, so that the advice is another one than to make more.
+    """
     error, r_hat = diagnostics.separation_error, diagnostics.r_hat
     if agreement is None or error is None or r_hat is None:
         return diagnostics.verdict
@@ -44,12 +75,23 @@ def verdict_of_regions(diagnostics: Diagnostics, agreement: float | None, sweeps
             f"The regions are not settled: {alike}. Other divisions are about as good as this one; "
             "the boundary probabilities say where."
         )
-    exact = f"they are exact to about {error:.2f}, and R-hat is at most {r_hat:.2f}"
+    exact = f"their standard error is about {error:.2f}, and R-hat is at most {r_hat:.2f}"
     if error <= SETTLED_ERROR and r_hat <= R_HAT_LIMIT:
-        return f"{regions} The probabilities are settled: {exact}."
-    return (
-        f"{regions} The probabilities are not settled after {sweeps:,} sweeps: {exact}. Four times as many halve that."
-    )
+        return f"{regions} The probabilities are settled: {exact}. {UNSEEN}"
+    advice = _advice(error, r_hat, automatic)
+    return f"{regions} The probabilities are not settled after {sweeps:,} sweeps: {exact}. {advice}"
+
+
+def _advice(error: float, r_hat: float, automatic: bool) -> str:
+    """What to do about probabilities that are not settled."""
+    if automatic:
+        return (
+            f"By default no more are made: take probabilities that differ by less than {2 * error:.2f} for equal, "
+            "or give more chains, of which four times as many halve the error."
+        )
+    if r_hat > R_HAT_LIMIT:
+        return "More sweeps help if the log posterior of a chain still rises; where each is level, give more chains."
+    return "Four times as many sweeps halve the error."
 
 
 def verdict_sentence(diagnostics: Diagnostics, start: Any, n_chains: int) -> str:
@@ -57,3 +99,36 @@ def verdict_sentence(diagnostics: Diagnostics, start: Any, n_chains: int) -> str
     if not isinstance(start, str) or start not in ("greedy", "coarse") or n_chains < 2:
         return diagnostics.verdict
     return f"{diagnostics.verdict} All of them started from one place, so other modes may have been missed."
+
+
+def unchecked_kind(picture: Picture, settings: Settings) -> str | None:
+    """What kind of picture or settings the probabilities have not been compared with people for; None for the others.
+
+    Those of "photo" have been, on photographs in color and in gray (docs/accuracy.md).
+    """
+    if settings.preset != "photo":
+        return f"the preset {settings.preset}"
+    if len(picture.shape) == 3:
+        return "volumes"
+    if picture.n_channels != 3:
+        return f"pictures with {picture.n_channels} channels"
+    if settings.sites_are_pixels:
+        return "sites that are pixels"
+    names = set(vars(settings)) - CALIBRATION_IGNORES
+    return (
+        None if all(repr(getattr(settings, name)) == repr(getattr(PHOTO, name)) for name in names) else "these settings"
+    )
+
+
+def calibration_clause(kind: str | None) -> str:
+    """The clause of a verdict for what `unchecked_kind` returns; empty where probabilities were compared."""
+    return f" These probabilities have not been checked against people for {kind}." if kind else ""
+
+
+def headline(found: dict[str, Any]) -> tuple[bool | None, str]:
+    """Whether all is well, and the verdict in a few words, from a summary of a segmentation."""
+    agreement, converged, agree = found.get("agreement"), found.get("converged"), found.get("agree")
+    if agree is None or agreement is None or converged is None:
+        return agree, HEADLINES_OF_CHAINS[agree]
+    is_settled = agreement >= SETTLED_AGREEMENT
+    return is_settled and converged, HEADLINES[is_settled, converged]

@@ -24,7 +24,7 @@ from spinseg.segmentation.large.files import create_ome_zarr, write_chunk
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, relative_to
 from spinseg.segmentation.region_table import region_table
 from spinseg.segmentation.settings import Settings
-from spinseg.segmentation.verdict import verdict_sentence
+from spinseg.segmentation.verdict import calibration_clause, verdict_sentence
 
 MAX_OVERVIEW_PIXELS = 1600  # of its longer side
 OUTLINE_COLOR = (255, 230, 0)
@@ -105,7 +105,8 @@ class LargeSegmentation:
     @property
     def verdict(self) -> str:
         """Whether the chains agree, in plain language."""
-        return verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains)
+        agree = verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains)
+        return agree + calibration_clause("pictures larger than memory")
 
 
 def open_labels(path: Path) -> Any:

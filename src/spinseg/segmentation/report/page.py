@@ -1,6 +1,6 @@
 """The report as one HTML page: the segmentation, how sure it is, and how to repeat it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -12,21 +12,23 @@ from numpy.typing import NDArray
 
 from spinseg.image.picture import Picture
 from spinseg.inference.chains import Chains
+from spinseg.segmentation.answers import answers
 from spinseg.segmentation.report.charts import bar_chart, line_chart
-from spinseg.segmentation.report.pictures import one_region_each, pictures
+from spinseg.segmentation.report.pictures import (
+    DetailView,
+    ReducedPicture,
+    answer_figures,
+    means_figure,
+    one_region_each,
+    outline_figure,
+    probability_figure,
+)
+from spinseg.segmentation.verdict import headline
 
 MAX_ROWS = 40  # rows of the table of regions
-
-# By whether the chains agree: the CSS class of the notice, and its sentence.
-HEADLINES = {
-    True: ("good", "The chains agree."),
-    False: (
-        "poor",
-        "The chains do not agree yet: the segmentation shown is the best that was found, but its probabilities "
-        "describe partitions near it, not the whole posterior.",
-    ),
-    None: ("unknown", "There is not enough to tell whether the chains agree."),
-}
+NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+R_HAT_MEANING = "It compares chains from different starts, and is 1 where they draw alike; up to 1.05 will do."
+ESS_MEANING = "So many independent draws would tell as much."
 
 
 def report(
@@ -35,17 +37,29 @@ def report(
     labels: NDArray[np.int32],
     boundary_probability: NDArray[np.float32],
     chains: Chains,
+    sites: NDArray[np.int32] | None = None,
+    details: Sequence[DetailView] = (),
 ) -> str:
-    """The report as HTML. `found` is the summary of a segmentation; the same segmentation gives the same text."""
+    """The report as HTML. `found` is the summary of a segmentation; the same segmentation gives the same text.
+
+    With the `sites` of the picture it has a few draws, and with `details` the outlines at each of them.
+    """
     template = Template(files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8"))
     shares = {int(k): share for k, share in found["n_clusters_posterior"].items()}
     shaded = min(chains.burn_in, chains.n_sweeps)
-    drawn = chains.labels.shape[1] > 0
+    shown = ReducedPicture.of(picture, labels)
+    details = details if len(details) > 1 else ()
+    figures = [means_figure(shown, labels)]
+    if chains.labels.shape[1] > 0:
+        figures.insert(0, probability_figure(shown, boundary_probability, chains.n_components > 1))
     return template.substitute(
         title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
         facts=escape(_facts(found)),
+        result=outline_figure(found["regions"], shown, labels, details, found["settings"]["detail"]),
         notices=_notices(found),
-        pictures=pictures(found["regions"], picture, labels, boundary_probability if drawn else None),
+        numbers=_numbers(found),
+        pictures="\n".join(figures),
+        answers="" if sites is None else _answers(chains, picture, sites, found["settings"]["connected"]),
         log_posterior=line_chart(chains.by_sweep(chains.log_posterior), "log posterior over sweeps", shaded=shaded),
         n_clusters=line_chart(chains.by_sweep(chains.n_clusters), "number of clusters over sweeps", shaded=shaded),
         posterior=bar_chart(shares, "posterior of the number of clusters", "clusters"),
@@ -85,8 +99,35 @@ def _notices(found: dict[str, Any]) -> str:
     notices = []
     if found.get("interrupted"):
         notices.append(_notice("poor", _interrupted(found)))
-    notices.append(_notice(*HEADLINES[found.get("agree")], found["verdict"]))
+    is_well, words = headline(found)
+    notices.append(_notice({True: "good", False: "poor", None: "unknown"}[is_well], words, found["verdict"]))
     return "\n".join(notices)
+
+
+def _numbers(found: dict[str, Any]) -> str:
+    """R-hat and the effective sample size, each with a sentence that says what it is."""
+    numbers = []
+    if (r_hat := found.get("r_hat")) is not None:
+        numbers.append(("R-hat", r_hat if isinstance(r_hat, str) else f"{r_hat:.2f}", R_HAT_MEANING))
+    if (ess := found.get("ess")) is not None:
+        numbers.append(("Effective sample size", ess if isinstance(ess, str) else f"{ess:,.0f}", ESS_MEANING))
+    rows = (f"<div><dt>{name} <b>{value}</b></dt><dd>{meaning}</dd></div>" for name, value, meaning in numbers)
+    return f'<dl class="numbers">{"".join(rows)}</dl>' if numbers else ""
+
+
+def _answers(chains: Chains, picture: Picture, sites: NDArray[np.int32], connected: bool) -> str:
+    """A few draws, to be opened."""
+    drawn = answers(chains)
+    if not drawn:
+        return ""
+    over = "details, chains and sweeps" if chains.n_components > 1 else "chains and sweeps"
+    title = f"{NUMERALS[len(drawn)]} answers" if len(drawn) > 1 else "One answer"
+    return (
+        f'<details class="answers"><summary>{title}</summary><p class="note">Single draws from the posterior, spread '
+        f"over {over}. No one of them is the answer: the probabilities count how often they, and all others, have a "
+        f'boundary.</p><div class="grid">{answer_figures(drawn, picture, sites, "region" if connected else "cluster")}'
+        "</div></details>"
+    )
 
 
 def _interrupted(found: dict[str, Any]) -> str:

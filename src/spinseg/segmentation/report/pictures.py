@@ -1,48 +1,166 @@
-"""The figures of the report: the picture, its boundaries with numbers of regions, clusters and probabilities."""
+"""The figures of the report: outlines at each detail, graded boundaries, mean colors, and single draws."""
 
 import base64
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
 from spinseg.image.picture import Picture
-from spinseg.image.render import mean_colors, overlay, probability_picture
+from spinseg.image.render import OUTLINE_COLORS, graded_boundaries, mean_colors, outlined, outlines
+from spinseg.segmentation.answers import Answer
 
 MAX_SIDE = 1000  # pixels: larger pictures are reduced
+THUMBNAIL_SIDE = 320  # pixels, of a single draw
 MAX_PIXELATED_SIDE = 300  # pixels: in smaller pictures each is shown as a square
 MAX_ASPECT_RATIO = 25  # a longer picture is shown distorted: a single row of pixels would not be seen
 MAX_NUMBERS = 20  # numbers of regions on a picture: more would hide it
 MIN_DEPTH_SHARE = 0.8  # of a region's largest distance from its outline, for the place of its number
+# How pictures are encoded: those without colored lines may lose some color, which is not seen.
+PLAIN, COLORED_LINES, SMALL = (
+    {"quality": 88, "subsampling": 2},
+    {"quality": 85, "subsampling": 0},
+    {"quality": 78, "subsampling": 2},
+)
+LEGEND_GRAY = 128  # of the ground on which the legend shows boundaries
 
 
-def pictures(
+class DetailView(NamedTuple):
+    """The labels that the report shows at a detail, and the number of their regions."""
+
+    detail: float
+    labels: NDArray[np.int32]
+    n_regions: int
+
+
+class ReducedPicture(NamedTuple):
+    """A picture no larger than the report shows it: one pixel for each square of `step`, faded outside the mask."""
+
+    picture: Picture
+    rgb: NDArray[np.uint8]
+    step: int
+
+    @classmethod
+    def of(cls, picture: Picture, labels: NDArray[np.int32], max_side: int = MAX_SIDE) -> "ReducedPicture":
+        """The picture of these labels, with its longer side at most about `max_side`."""
+        step = -(-max(labels.shape) // max_side)
+        reduced = Picture(_downsample(picture.codes, step, np.mean).round().astype(np.uint16))
+        rgb, outside = reduced.rgb.copy(), downsample_labels(labels, step) < 0
+        rgb[outside] = rgb[outside] // 3 + 170
+        return cls(reduced, rgb, step)
+
+
+def outline_figure(
     regions: list[dict[str, Any]],
-    picture: Picture,
+    shown: ReducedPicture,
     labels: NDArray[np.int32],
-    boundary_probability: NDArray[np.float32] | None,
+    details: Sequence[DetailView],
+    chosen: float,
 ) -> str:
-    """The figures of the report as HTML; there is none of the probabilities where they are None."""
-    step = -(-max(labels.shape) // MAX_SIDE)
-    picture = Picture(_downsample(picture.codes, step, np.mean).round().astype(np.uint16))
-    labels = _downsample_labels(labels, step)
-    numbers = _numbers(regions, labels, step)
-    outlines = "Boundaries of the clusters"
-    if numbers:
-        outlines += ", and numbers of the regions" + (" (the largest)" if len(regions) > MAX_NUMBERS else "")
-    figures = [
-        _figure("The picture", picture.rgb, "JPEG"),
-        _figure(outlines, overlay(picture, labels), "JPEG", numbers),
-        _figure("Clusters in their mean colors", mean_colors(picture, labels), "PNG"),
-    ]
-    if boundary_probability is not None:
-        likely = probability_picture(_downsample(boundary_probability, step, np.max))  # the maximum keeps thin lines
-        figures.append(_figure("Probability of a boundary, from black (0) to pale yellow (1)", likely, "PNG"))
+    """The outlines over the picture as HTML, with a row of details, if there are any, of which one is shown at a time.
+
+    The numbers of the regions, which the table explains, belong to the chosen detail and stand over it alone.
+    """
+    numbers = _numbers(regions, downsample_labels(labels, shown.step), shown.step)
+    numbered = ", with the numbers of the table below" + (" (the largest)" if len(regions) > MAX_NUMBERS else "")
+    if not details:
+        caption = "Outlines of the clusters" + (numbered if numbers else "")
+        layer = _layer(caption, labels, shown, "layer only", numbers)
+        switch = OUTLINES_SWITCH.format(caption=f'<p class="caption only">{escape(caption)}.</p>')
+        return f'<div class="stage">{switch}{_frame(shown.rgb, "The picture", layer)}</div>'
+    stops, layers, captions = [], [], []
+    for i, view in enumerate(details):
+        is_chosen = view.detail == chosen
+        css = f"d{i} chosen" if is_chosen else f"d{i}"
+        count = f"{view.n_regions:,} region{'' if view.n_regions == 1 else 's'}"
+        stops.append(_stop(i, view.detail, count, is_chosen))
+        alt = f"Outlines of {count} at detail {view.detail:g}"
+        layers.append(_layer(alt, view.labels, shown, f"layer {css}", numbers if is_chosen else ""))
+        words = f"{alt}{numbered if is_chosen and numbers else ''}."
+        if not is_chosen:
+            words += f" All else in this report is of detail {chosen:g}."
+        captions.append(f'<p class="caption {css}">{escape(words)}</p>')
+    switch = OUTLINES_SWITCH.format(caption="".join(captions))
+    return (
+        f'<fieldset class="stage" style="--n:{len(details)}"><legend>Detail, from coarse to fine</legend>'
+        f"{''.join(stops)}{switch}{_frame(shown.rgb, 'The picture', ''.join(layers))}</fieldset>"
+    )
+
+
+OUTLINES_SWITCH = (
+    '<input type="checkbox" id="outlines" checked><label for="outlines">Outlines</label>'
+    '<div class="captions">{caption}</div>'
+)
+
+
+def _stop(i: int, detail: float, count: str, is_chosen: bool) -> str:
+    """A position of the row of details: a radio button, and its label with the number of regions."""
+    number, _, noun = count.partition(" ")
+    words = f'<b>{detail:g}</b> <span>{number}<span class="noun"> {noun}</span></span>'
+    if is_chosen:
+        words += ' <span class="mark">chosen</span>'
+    return (
+        f'<input type="radio" name="detail" id="d{i}" style="--i:{i + 1}"{" checked" if is_chosen else ""}>'
+        f'<label for="d{i}" style="--i:{i + 1}">{words}</label>'
+    )
+
+
+def _layer(alt: str, labels: NDArray[np.int32], shown: ReducedPicture, css: str, over: str) -> str:
+    """Outlines as a transparent picture, with the HTML `over` them."""
+    sides = outlines(downsample_labels(labels, shown.step))
+    return f'<div class="{css}"><img alt="{escape(alt)}" src="{_outline_url(sides)}">{over}</div>'
+
+
+def probability_figure(shown: ReducedPicture, boundary_probability: NDArray[np.float32], every_detail: bool) -> str:
+    """The graded boundaries as HTML, with a legend."""
+    probability = _downsample(boundary_probability, shown.step, np.max)  # the maximum keeps thin lines
+    samples = "".join(
+        f'<span class="sample"><span style="background:{_legend_color(percent / 100)}"></span></span> {percent}% '
+        for percent in (5, 50, 95)
+    )
+    draws = "draws of every detail" if every_detail else "draws"
+    caption = "<strong>How probable each boundary is.</strong> The brighter a line, the more of the " + draws
+    caption = f'{caption} have a boundary there: <span class="legend">{samples}</span>'
+    return _figure("How probable each boundary is", graded_boundaries(shown.rgb, probability), caption, COLORED_LINES)
+
+
+def means_figure(shown: ReducedPicture, labels: NDArray[np.int32]) -> str:
+    """The clusters in their mean colors, as HTML."""
+    colors = mean_colors(shown.picture, downsample_labels(labels, shown.step))
+    caption = "Clusters in their mean colors"
+    return _figure(caption, colors, f"{caption}.", jpeg=None)
+
+
+def answer_figures(found: Sequence[Answer], picture: Picture, sites: NDArray[np.int32], unit: str) -> str:
+    """Single draws side by side, as HTML; `unit` is what their clusters are called."""
+    shown = ReducedPicture.of(picture, sites, THUMBNAIL_SIDE)
+    figures = []
+    for answer in found:
+        words = answer_words(answer, unit)
+        figures.append(_figure(words, answer_picture(answer, shown, sites), escape(words), SMALL))
     return "\n".join(figures)
+
+
+def answer_words(answer: Answer, unit: str) -> str:
+    """The detail of a draw, its number of clusters, and its chain."""
+    count = f"{answer.n_clusters:,} {unit}{'' if answer.n_clusters == 1 else 's'}, chain {answer.chain + 1}"
+    return count if answer.detail is None else f"Detail {answer.detail:.2f}: {count}"
+
+
+def answer_picture(answer: Answer, shown: ReducedPicture, sites: NDArray[np.int32]) -> NDArray[np.uint8]:
+    """The outlines of one draw over the picture, (rows, columns, 3)."""
+    labels = np.append(answer.labels, np.int32(-1))[sites]
+    return outlined(shown.rgb, downsample_labels(labels, shown.step))
+
+
+def _legend_color(probability: float) -> str:
+    """The color of a boundary of this probability over a gray picture."""
+    ground = np.full((1, 1, 3), LEGEND_GRAY, np.uint8)
+    return "#{:02x}{:02x}{:02x}".format(*graded_boundaries(ground, np.full((1, 1), probability))[0, 0])
 
 
 def central_pixel(inside: NDArray[np.bool_]) -> tuple[int, int]:
@@ -92,7 +210,7 @@ def _piece(inside: NDArray[np.bool_], area: float) -> NDArray[np.bool_]:
     return pieces == np.abs(areas - area).argmin() + 1
 
 
-def _downsample_labels(labels: NDArray[np.int32], step: int) -> NDArray[np.int32]:
+def downsample_labels(labels: NDArray[np.int32], step: int) -> NDArray[np.int32]:
     """The label in the middle of each square, or if that is outside the mask, another one of the square."""
     middle = _downsample(
         labels, step, lambda squares, axis: squares[:, squares.shape[1] // 2, :, squares.shape[3] // 2]
@@ -108,24 +226,42 @@ def _downsample(values: NDArray[Any], step: int, summary: Callable[..., NDArray[
     return summary(squares, axis=(1, 3)) if step > 1 else values
 
 
-def _figure(caption: str, pixels: NDArray[np.uint8], kind: str, over: str = "") -> str:
-    """A picture as HTML, no higher than the window, with its caption and with the HTML `over` it."""
+def _frame(pixels: NDArray[np.uint8], alt: str, over: str = "", jpeg: dict[str, int] | None = PLAIN) -> str:
+    """A picture as HTML, no higher than the window, with the HTML `over` it; a PNG where `jpeg` is None."""
     height, width = pixels.shape[:2]
     ratio = min(max(width / height, 1 / MAX_ASPECT_RATIO), MAX_ASPECT_RATIO)
-    coarse = max(height, width) <= MAX_PIXELATED_SIDE
+    coarse = max(height, width) <= MAX_PIXELATED_SIDE and jpeg is not SMALL
+    url = data_url(pixels, "PNG") if coarse or jpeg is None else data_url(pixels, "JPEG", **jpeg)
     return (
-        f'<figure><div class="frame{" coarse" if coarse else ""}" '
-        f'style="aspect-ratio:{ratio:.4f};width:min(100%,{85 * ratio:.2f}vh)">'
-        f'<img alt="{escape(caption)}" src="{data_url(pixels, "PNG" if coarse else kind)}">{over}</div>'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
+        f'<div class="frame{" coarse" if coarse else ""}" style="--ratio:{ratio:.4f}">'
+        f'<img alt="{escape(alt)}" src="{url}">{over}</div>'
     )
 
 
-def data_url(pixels: NDArray[np.uint8], kind: str, quality: int = 92) -> str:
-    """A picture as a data URL."""
+def _figure(alt: str, pixels: NDArray[np.uint8], caption: str, jpeg: dict[str, int] | None) -> str:
+    """A picture as HTML with its caption, which is HTML."""
+    return f"<figure>{_frame(pixels, alt, jpeg=jpeg)}<figcaption>{caption}</figcaption></figure>"
+
+
+def data_url(pixels: NDArray[np.uint8], kind: str, quality: int = 92, subsampling: int = 0) -> str:
+    """A picture as a data URL; without subsampling, thin lines keep their color."""
     from PIL import Image
 
+    options = {"quality": quality, "subsampling": subsampling} if kind == "JPEG" else {}
+    return _encoded(Image.fromarray(pixels), kind, **options)
+
+
+def _outline_url(sides: NDArray[np.uint8]) -> str:
+    """Outlines as the data URL of a PNG with a palette, which is transparent elsewhere."""
+    from PIL import Image
+
+    image = Image.fromarray(sides)
+    image.putpalette([channel for color in OUTLINE_COLORS for channel in color[:3]])
+    return _encoded(image, "PNG", transparency=bytes(color[3] for color in OUTLINE_COLORS), bits=2, optimize=True)
+
+
+def _encoded(image: Any, kind: str, **options: Any) -> str:
+    """A picture of Pillow as a data URL."""
     buffer = io.BytesIO()
-    options = {"quality": quality, "subsampling": 0} if kind == "JPEG" else {}  # so that thin lines keep their color
-    Image.fromarray(pixels).save(buffer, kind, **options)
+    image.save(buffer, kind, **options)
     return f"data:image/{kind.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()}"

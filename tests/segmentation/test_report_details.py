@@ -1,0 +1,233 @@
+"""The report's row of details, its ten answers, and what a verdict says that is not known."""
+
+import base64
+import io
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import spinseg as ss
+from spinseg.image.render import graded_boundaries, outlines
+from spinseg.inference.diagnostics import Diagnostics, Quantity
+from spinseg.segmentation.answers import answers
+from spinseg.segmentation.presets import details_of
+from spinseg.segmentation.report.pictures import ReducedPicture, answer_picture
+from spinseg.segmentation.result import REPORT_DETAILS
+from spinseg.segmentation.verdict import verdict_of_regions
+
+
+@pytest.fixture(scope="module")
+def found(picture):
+    return ss.segment(picture, rng=3, sweeps=24)
+
+
+@pytest.fixture(scope="module")
+def text(found, tmp_path_factory):
+    return saved(found, tmp_path_factory.mktemp("report"))
+
+
+def saved(segmentation, folder):
+    segmentation.save(folder, ["report.html"])
+    return (folder / "report.html").read_text()
+
+
+def pixels(source):
+    """The numbers in the file of a picture, from its data URL: of a PNG with a palette, the indices."""
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2]))))
+
+
+def layers(text):
+    """The layers of outlines: the CSS classes, the text and the source of each."""
+    return re.findall(r'<div class="(layer [^"]*)"><img alt="([^"]*)" src="([^"]*)">', text)
+
+
+class Checker(HTMLParser):
+    """Checks that elements are closed in order, that ids are unique, and that labels name an element."""
+
+    EMPTY = ("meta", "img", "input", "br")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.wanted, self.names = [], [], [], set()
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.names.add(tag)
+        self.ids += [attrs["id"]] if "id" in attrs else []
+        self.wanted += [attrs["for"]] if "for" in attrs else []
+        assert not any(name.startswith("on") for name in attrs)
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+# ---- the row of details ----------------------------------------------------------------------------------------------
+
+
+def test_each_position_shows_the_labels_of_its_detail(found, text):
+    """It fails if two pictures are exchanged, or if a label counts the regions of another one."""
+    stops = re.findall(r'id="d(\d)" style="--i:(\d)"( checked)?><label for="d(\d)"[^>]*>(.*?)</label>', text)
+    shown = layers(text)
+    assert len(stops) == len(shown) == len(REPORT_DETAILS)
+    drawn = []
+    for i, (detail, stop, (css, alt, source)) in enumerate(zip(REPORT_DETAILS, stops, shown, strict=True)):
+        at = found.at(detail)
+        is_chosen = detail == found.settings.detail
+        assert stop[0] == stop[3] == str(i) and stop[1] == str(i + 1) and bool(stop[2]) is is_chosen
+        words = re.sub(r"<[^>]*>", "", stop[4])
+        regions = f"{at.n_clusters} region{'' if at.n_clusters == 1 else 's'}"
+        assert words == f"{detail:g} {regions}{' chosen' if is_chosen else ''}"
+        assert css.split() == ["layer", f"d{i}", *(["chosen"] if is_chosen else [])]
+        assert alt == f"Outlines of {regions} at detail {detail:g}"
+        drawn.append(pixels(source))
+        np.testing.assert_array_equal(drawn[-1], outlines(at.labels))
+    assert any((a != b).any() for a, b in pairwise(drawn))
+
+
+def test_numbers_belong_to_the_chosen_detail_which_need_not_be_one_of_the_usual(found, tmp_path):
+    text = saved(found.at(0.7), tmp_path)
+    parts = text.split('<div class="layer ')[1:]
+    assert len(parts) == len(REPORT_DETAILS) + 1
+    assert [part.startswith("d4 chosen") for part in parts] == [i == 4 for i in range(7)]
+    assert ["<b style" in part.split("</div>")[0] for part in parts] == [i == 4 for i in range(7)]
+    for i in range(len(parts)):
+        assert f"#d{i}:checked ~ * .d{i}" in text
+    assert text.count("All else in this report is of detail 0.7.") == 6
+
+
+def test_the_report_is_sound_and_runs_nothing(text):
+    checker = Checker()
+    checker.feed(text.removeprefix("<!doctype html>"))
+    checker.close()
+    assert not checker.open and len(set(checker.ids)) == len(checker.ids)
+    assert set(checker.wanted) <= set(checker.ids) and "script" not in checker.names
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    assert text.index('class="stage"') < text.index('class="notice') < text.index("How probable")
+    assert text.index("How probable") < text.index("Ten answers") < text.index("<h2>Regions") < text.index("<h2>How")
+
+
+def test_where_draws_have_no_detail_there_is_no_row(picture, found, tmp_path):
+    small = picture[:40, :50]
+    plain = [
+        ss.segment(small, "paper", sweeps=4, rng=0),
+        ss.segment(small, sites="pixels", sweeps=4, rng=0),
+        ss.segment(small, sweeps=4, estimate="best", rng=0),
+    ]
+    for i, each in enumerate(plain):
+        text = saved(each, tmp_path / str(i))
+        assert 'name="detail"' not in text and "<fieldset" not in text
+        ((css, _, source),) = layers(text)
+        assert css == "layer only"
+        np.testing.assert_array_equal(pixels(source), outlines(each.labels))
+
+
+def test_a_volume_has_a_report_of_one_plane(tmp_path):
+    volume = np.zeros((6, 24, 30))
+    volume[2:, 5:20, 8:20] = 1
+    each = ss.segment(volume, sweeps=4, rng=0)
+    text = saved(each, tmp_path)
+    for (_, _, source), detail in zip(layers(text), REPORT_DETAILS, strict=True):
+        np.testing.assert_array_equal(pixels(source), outlines(each.at(detail).labels[each._plane]))
+    assert "have not been checked against people for volumes." in text
+
+
+def test_a_boundary_is_drawn_the_brighter_the_more_probable_it_is():
+    for gray in (0, 128, 255):
+        ground = np.full((1, 50, 3), gray, np.uint8)
+        drawn = graded_boundaries(ground, np.linspace(0, 1, 50)[None]).astype(float)
+        lightness = drawn[0] @ [0.299, 0.587, 0.114]
+        np.testing.assert_allclose(drawn[0, 0], 0.4 * gray, atol=1)  # without a boundary, the dimmed picture
+        assert (np.diff(lightness[4:]) > -0.5).all() and lightness[-1] > 235  # from about 8% on
+
+
+# ---- ten answers -----------------------------------------------------------------------------------------------------
+
+
+def test_ten_answers_are_draws_of_all_details_and_chains(found):
+    drawn = answers(found.chains)
+    details = details_of(found.chains.n_components)
+    assert len(drawn) == 10 and {answer.detail for answer in drawn} == set(details)
+    assert {answer.chain for answer in drawn} == set(range(found.chains.n_chains))
+    assert [answer.detail for answer in drawn] == sorted(answer.detail for answer in drawn)
+    for answer in drawn:
+        of_detail = found.chains.labels[answer.chain, found.chains.component == details.index(answer.detail)]
+        assert (of_detail == answer.labels).all(axis=1).any()
+        assert answer.n_clusters == np.unique(answer.labels).size
+
+
+@pytest.mark.parametrize(("sweeps", "chains", "wanted"), [(2, 1, 1), (2, 2, 2), (6, 2, 3), (40, 1, 10)])
+def test_there_are_no_more_answers_than_draws(sweeps, chains, wanted):
+    model = ss.Model(ss.SiteGraph(3, [[0, 1], [1, 2]]), ss.PoissonGamma([1, 2, 9]), ss.DirichletProcess(1.0))
+    drawn = answers(ss.sample(model, sweeps, chains, burn_in=sweeps // 2, rng=0))
+    assert wanted <= len(drawn) <= 10 and len(drawn) <= chains * (sweeps - sweeps // 2)
+    assert all(answer.detail is None for answer in drawn)
+
+
+def test_the_report_shows_the_answers_and_says_what_each_is(found, text):
+    opened = text[text.index("<summary>Ten answers") : text.index("</details>")]
+    figures = re.findall(r'<img alt="([^"]*)" src="([^"]*)"></div><figcaption>([^<]*)<', opened)
+    drawn = answers(found.chains)
+    shown = ReducedPicture.of(found.picture, found.sites)
+    for answer, (alt, source, caption) in zip(drawn, figures, strict=True):
+        regions = f"{answer.n_clusters} region{'' if answer.n_clusters == 1 else 's'}"
+        assert alt == caption == f"Detail {answer.detail:.2f}: {regions}, chain {answer.chain + 1}"
+        exact = answer_picture(answer, shown, found.sites).astype(float)
+        gaps = [np.abs(pixels(other) - exact).mean() for _, other, _ in figures]
+        assert gaps[figures.index((alt, source, caption))] == min(gaps)  # JPEG is not exact
+
+
+# ---- what is not known -----------------------------------------------------------------------------------------------
+
+
+def judged(error, r_hat):
+    """Diagnostics with these numbers."""
+    return Diagnostics({"x": Quantity("x", (1.0, 1.0), 1.0, r_hat, 50.0, 50.0, None)}, error, "Judged.", r_hat <= 1.05)
+
+
+@pytest.mark.parametrize("error", [0.01, 0.05])
+@pytest.mark.parametrize("r_hat", [1.0, 1.3, np.inf])
+@pytest.mark.parametrize("agreement", [0.7, 0.99])
+def test_the_advice_is_not_to_sample_longer_where_the_program_chose_how_long(error, r_hat, agreement):
+    text = verdict_of_regions(judged(error, r_hat), agreement, 400, automatic=True)
+    settled = error <= 0.02 and r_hat <= 1.05
+    assert "sweeps halve" not in text and "More sweeps" not in text and "longer" not in text
+    assert ("give more chains" in text) is not settled
+    assert ("No number can show divisions that no chain visited." in text) is settled
+    asked = verdict_of_regions(judged(error, r_hat), agreement, 40)
+    assert ("Four times as many sweeps halve the error." in asked) is (error > 0.02 and r_hat <= 1.05)
+    assert ("where each is level, give more chains." in asked) is (r_hat > 1.05)
+
+
+def test_what_was_not_compared_with_people_is_said(picture, found):
+    small, fast = picture[:40, :50], {"sweeps": 4, "rng": 0}
+    assert found.calibrated and found.summary()["calibrated"] is True and "against people" not in found.verdict
+    assert found.at(0.2).calibrated and ss.segment(small.mean(axis=2), **fast).calibrated
+    opaque = np.dstack([small, np.full(small.shape[:2], 255, np.uint8)])
+    assert ss.segment(opaque, **fast).calibrated
+    cases = {
+        "volumes": ss.segment(np.stack(4 * [small.mean(axis=2)]), channel_axis=None, **fast),
+        "pictures with 5 channels": ss.segment(np.dstack([small, small[..., :2]]), channel_axis=2, **fast),
+        "sites that are pixels": ss.segment(small[:20, :20], sites="pixels", **fast),
+        "the preset paper": ss.segment(small, "paper", **fast),
+        "these settings": ss.segment(small, beta=0.5, **fast),
+    }
+    for kind, each in cases.items():
+        clause = f" These probabilities have not been checked against people for {kind}."
+        assert each.verdict.endswith(clause) and each.verdict.count("checked against people") == 1
+        assert each.calibrated is each.summary()["calibrated"] is False
+        assert each.summary()["verdict"] == each.verdict
+
+
+def test_another_posterior_of_a_photograph_is_not_calibrated(found):
+    for changed in ({"n_sites": 300}, {"count_weight": 0.01}, {"prior": ss.DirichletProcess(1.0)}):
+        assert not replace(found, settings=replace(found.settings, **changed)).calibrated
+    for changed in ({"chains": 4}, {"sweeps": 99}, {"estimate": "binder"}, {"init": "greedy"}):
+        assert replace(found, settings=replace(found.settings, **changed)).calibrated
