@@ -1,5 +1,6 @@
 """The page in a real browser: Debian's chromium, driven by Playwright."""
 
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import spinseg as ss
 from effort import exhaustive
 from processes import PATIENCE, wait_until
 from spinseg.pictures import PICTURES
@@ -105,6 +107,67 @@ def test_an_example_runs_pauses_steps_and_restarts(opened):
     wait_until(lambda: sweeps(page) == 1)
 
 
+def test_the_page_opens_on_the_result_the_detail_changes_it_and_ten_answers_open(opened, tmp_path):
+    Image.open(PICTURES["coffee"].path).resize((180, 120)).save(tmp_path / "small.png")
+    page = opened()
+    page.set_input_files("#file", tmp_path / "small.png")
+    run_until(page, 8)
+    assert page.is_checked("#result") and page.is_checked("[name=view][value=outlines]")
+    pause(page)
+    wait_until(lambda: "Result at detail 0.6 with" in page.inner_text("#caption"))
+    before = pixels(page)
+    assert "auto" in page.inner_text("#detail")
+    page.focus("#control-detail-slider")
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    wait_until(lambda: "Result at detail 1 with" in page.inner_text("#caption"))
+    wait_until(lambda: pixels(page) != before)
+    assert "detail=1" in page.url and page.input_value("#control-detail") == "1"
+    page.click("#detail .reset")
+    wait_until(lambda: pixels(page) == before)
+    page.click("#ten")
+    page.wait_for_selector("#answers img >> nth=9")
+    words = page.locator("#answers figcaption").all_inner_texts()
+    assert len(words) == 10 and all(re.fullmatch(r"Detail 0\.\d\d: \d+ regions?, chain [12]", text) for text in words)
+    assert page.locator("#answers img").evaluate_all("(all) => all.map((image) => image.naturalWidth)") == 10 * [180]
+    n_sweeps = sweeps(page)
+    page.keyboard.press("s")  # shortcuts of the page behind do nothing
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#answers", state="hidden")
+    assert sweeps(page) == n_sweeps and not page.is_visible("#legend")
+
+
+def test_the_row_of_details_of_a_report_needs_no_script(browser, tmp_path):
+    image = np.asarray(Image.open(PICTURES["coffee"].path).resize((90, 60)))
+    ss.segment(image, sweeps=4, rng=0).save(tmp_path, ["report.html"])
+    page = browser.new_context(viewport=DESKTOP, java_script_enabled=False).new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+
+    def shown():
+        """The numbers of the positions whose outlines are seen, and of those whose captions are."""
+        parts = (page.locator(f".{part}:visible").all() for part in ("layer", "caption"))
+        return [[int(part.get_attribute("class").split()[1][1]) for part in each] for each in parts]
+
+    assert shown() == [[3], [3]]
+    before = page.locator(".stage .frame").screenshot()
+    page.focus("#d3")
+    for i in (4, 5):
+        page.keyboard.press("ArrowRight")
+        assert shown() == [[i], [i]] and page.is_checked(f"#d{i}")
+    assert page.locator(".stage .frame").screenshot() != before
+    page.uncheck("#outlines")
+    assert shown() == [[], [5]]
+    page.emulate_media(media="print")
+    assert shown() == [[3], [3]] and not page.is_visible("#d5")  # the one that the rest of the report is about
+    page.emulate_media(media="screen")
+    page.check("#outlines")
+    page.click("label[for=d0]")
+    assert shown() == [[0], [0]] and not page.is_visible(".answers img >> nth=0")
+    page.click(".answers summary")
+    assert page.locator(".answers img").count() == 10 and page.is_visible(".answers img >> nth=9")
+    page.context.close()
+
+
 @exhaustive
 def test_a_click_shows_the_probability_map_of_a_place_and_escape_closes_it(opened):
     page = opened("#example=cat&speed=20")
@@ -122,11 +185,11 @@ def test_a_click_shows_the_probability_map_of_a_place_and_escape_closes_it(opene
     wait_until(lambda: pixels(page) != before)
     page.uncheck("#boundaries")
     contents = {before}
-    for view in ("outlines", "means", "picture"):
+    for view in ("fill", "means", "picture"):
         page.check(f"[name=view][value={view}]", force=True)
         wait_until(lambda: pixels(page) not in contents)
         contents.add(pixels(page))
-    page.check("[name=view][value=fill]", force=True)
+    page.check("[name=view][value=outlines]", force=True)
     page.check("#spins")
     wait_until(lambda: pixels(page) not in contents)
 
@@ -198,7 +261,9 @@ def test_a_narrow_screen_needs_no_horizontal_scrolling(opened, scheme):
     assert width <= PHONE["width"]
     box = page.locator("#run").bounding_box()
     assert box["y"] + box["height"] <= PHONE["height"] and min(box["width"], box["height"]) >= 40
-    assert page.locator("#canvas").bounding_box()["y"] < 300
+    tops = [page.locator(f"#{name}").bounding_box()["y"] for name in ("canvas", "settings-section", "export-section")]
+    assert tops[0] < 300 and tops == sorted(tops)
+    assert tops[-1] < page.locator("#charts").bounding_box()["y"]
 
 
 @exhaustive

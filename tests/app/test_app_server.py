@@ -76,7 +76,7 @@ server.serve(open_browser=False)
 """
 
 GETS = ["/", "/api/about", "/api/examples/coffee", "/static/index.html"]
-GETS_OF_PAGE = ["picture", "sites", "result", "boundaries", "together?site=1", "repeat", "events"]
+GETS_OF_PAGE = ["picture", "sites", "result", "boundaries", "together?site=1", "answers", "repeat", "events"]
 GETS_OF_PAGE += ["export/labels.png", "export/report.html", "export/result.json"]
 POSTS_OF_PAGE = {"settings": '{"chains": 2, "seed": 77}', "run": '{"speed": 999}'}
 POSTS_OF_PAGE |= {"pause": "{}", "step": "{}", "restart": "{}"}
@@ -935,7 +935,7 @@ def test_a_closed_page_and_one_that_never_existed_get_the_same_reply(spare, clos
 
 def test_requests_before_the_settings_or_the_first_sweep_get_409(server):
     page = server.page()
-    for name in ("sites", "result", "boundaries", "together?site=0", "repeat", "export/labels.png"):
+    for name in ("sites", "boundaries", "together?site=0", "answers", "repeat", "export/labels.png"):
         reply = server.ask("GET", f"{page}/{name}")
         assert reply.status == 409 and is_in_order(reply)
     for name in ("step", "restart"):
@@ -944,8 +944,36 @@ def test_requests_before_the_settings_or_the_first_sweep_get_409(server):
     assert server.ask("GET", f"{page}/picture").status == 200
     assert server.set(page, chains=1).status == 200
     assert server.ask("GET", f"{page}/sites").status == 200
-    for name in ("result", "boundaries", "together?site=0", "repeat", "export/labels.png"):
+    for name in ("boundaries", "together?site=0", "answers", "repeat", "export/labels.png"):
         assert server.ask("GET", f"{page}/{name}").status == 409
+    for name in ("result", "result?detail=0.5"):  # which the page asks for again and again
+        reply = server.ask("GET", f"{page}/{name}")
+        assert reply.status == 200 and reply.json is None
+
+
+ODD_NUMBERS = ["", "0", "-1", "21", "1e1", "2.5", "ten", "%D9%A3", "9" * 40, "%201", "0x5", "nan", "5%00"]
+
+
+@pytest.mark.parametrize("query", [f"answers?count={count}" for count in ODD_NUMBERS])
+def test_an_odd_number_of_answers_gets_one_sentence(server, page, query):
+    reply = server.ask("GET", f"{page}/{query}")
+    assert reply.status == 422 and is_in_order(reply)
+    assert reply.json == {"error": "count must be a whole number from 1 to 20."}
+
+
+@pytest.mark.parametrize("detail", ["", "-0.1", "1.1", "fine", "nan", "inf", "1e999", "0.5%00", "0," + "9" * 5000])
+def test_an_odd_detail_gets_one_sentence(server, page, detail):
+    reply = server.ask("GET", f"{page}/result?detail={detail}")
+    assert reply.status == 422 and is_in_order(reply)
+    assert reply.json == {"error": "detail must be a number from 0 to 1."}
+
+
+def test_answers_are_as_many_as_asked_for(server, page):
+    for query, wanted in (("", 10), ("?count=1", 1), ("?count=20", 20)):
+        reply = server.ask("GET", f"{page}/answers{query}")
+        assert reply.status == 200 and is_in_order(reply)
+        assert 1 <= len(reply.json["answers"]) <= wanted
+        assert all(set(answer) == {"words", "picture"} for answer in reply.json["answers"])
 
 
 def values_of(control):

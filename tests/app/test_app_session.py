@@ -1,6 +1,7 @@
 """Sessions without a browser: exports equal what the Python code and the command give, also after a change of settings."""
 
 import asyncio
+import io
 import json
 import shlex
 import time
@@ -27,7 +28,9 @@ from spinseg.cli.program import app as command_line
 from spinseg.image.io import read_picture
 from spinseg.inference.estimates.pairs import co_clustering, separation_probability
 from spinseg.inference.starts import STARTS
+from spinseg.segmentation.answers import answers as answers_of
 from spinseg.segmentation.presets import PRESETS
+from spinseg.segmentation.verdict import is_converged, verdict_of_probabilities
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +213,33 @@ def test_maps_are_made_from_the_draws_so_far(session):
     assert separation_probability(found.chains.labels, found.model.graph.edges).max() > 0.9
 
 
+def test_results_at_other_details_are_those_of_the_segmentation(session):
+    async def used():
+        await session.apply(UserSettings(detail=0.2))
+        await run_sweeps(session, 12)
+        results = {detail: await session.result(detail) for detail in (None, 0.2, 0.9)}
+        found, answers = await session.segmentation(), await session.answers(10)
+        await session.apply(UserSettings(preset="paper"))
+        await session.loop.step()
+        with pytest.raises(ss.InvalidInput, match="detail must be left out where draws have none"):
+            await session.result(0.5)
+        return results, found, answers, await session.result(), await session.answers(3)
+
+    results, found, answers, plain, few = asyncio.run(used())
+    assert results[None] == results[0.2] and results[0.2]["detail"] == 0.2 and plain["detail"] is None
+    for detail in (0.2, 0.9):
+        labels = np.frombuffer(b64decode(results[detail]["labels"]), "<u2")
+        partition = found.at(detail).partition
+        np.testing.assert_array_equal(labels[:, None] == labels, partition[:, None] == partition)
+        assert results[detail]["n_regions"] == found.at(detail).n_clusters
+    drawn = [f"Detail {answer.detail:.2f}: " for answer in answers_of(found.chains)]
+    assert [each["words"][: len(words)] for each, words in zip(answers, drawn, strict=True)] == drawn
+    for each in [*answers, *few]:
+        with Image.open(io.BytesIO(b64decode(each["picture"]))) as image:
+            assert image.format == "JPEG" and image.size == (120, 90)
+    assert 1 <= len(few) <= 3 and all("cluster" in each["words"] for each in few)
+
+
 def test_frames_contain_each_value_of_the_traces_once(session):
     async def used():
         await session.apply(UserSettings(chains=2))
@@ -245,9 +275,24 @@ def test_two_paused_chains_have_the_diagnostics_of_the_python_code(session, by_s
             await asyncio.sleep(0.05)
             told = session.frame(0, 0)["agreement"]
             seen = told and {name: round(float(value), 6) for name, value in told["r_hat"].items()}
-        assert seen == wanted and told["verdict"] == found.verdict and told["agree"] == found.agree
+        assert seen == wanted and told["agree"] == is_converged(found)
+        assert told["verdict"] == verdict_of_probabilities(found, session.frame(0, 0)["sweeps"])
+        assert told["largest_r_hat"] == pytest.approx(found.r_hat) and told["ess"] == pytest.approx(found.ess)
 
     asyncio.run(used())
+
+
+@pytest.mark.parametrize(("preset", "words"), [("photo", "The probabilities are "), ("paper", "chains ")])
+def test_what_is_said_of_the_chains_fits_the_posterior(session, preset, words):
+    async def used():
+        await session.apply(UserSettings(preset=preset, chains=2))
+        await run_sweeps(session, 44)
+        await until(lambda: session.frame(0, 0)["agreement"] is not None)
+        return session.frame(0, 0)["agreement"], await session.segmentation()
+
+    told, found = asyncio.run(used())
+    assert words in told["headline"] and words in told["verdict"]
+    assert ("against people for the preset paper" in told["verdict"]) is (preset == "paper") is not found.calibrated
 
 
 def test_one_chain_is_not_diagnosed(session):

@@ -15,14 +15,15 @@ from spinseg.segmentation.prior_names import PRIORS as NAMED_PRIORS
 from spinseg.segmentation.settings import Settings
 
 MAX_SITES, MAX_CHAINS = 20_000, 4
-PALETTE_SIZE, PALETTE_SATURATION, MIDDLE_GRAY = 1000, 0.6, 150  # clusters are large areas: their colors are muted
+PALETTE_SIZE, PALETTE_SATURATION, MIDDLE_GRAY = 1000, 0.45, 150  # clusters are large areas: their colors are muted
 
 
 @dataclass(frozen=True)
 class Control:
     """A number that the user can set; its fields are keys of the JSON that the page is built from.
 
-    A change of a control that `restarts` restarts the chains; `only` names the one preset that has the control.
+    A change of a control that `restarts` restarts the chains; `only` names the one preset that has the control; `step`
+    is the distance between two positions of its slider.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Control:
     whole: bool = False
     restarts: bool = False
     only: str | None = None
+    step: float | None = None
 
     def checked(self, value: Any) -> float | int:
         """The value, if it is within the range."""
@@ -50,7 +52,7 @@ CONTROLS = (
     Control("labels", "Labels", "K", "prior", 2, 200, "log", whole=True),
     Control("min_size", "Smallest cluster", "", "prior", 1, 500, "log", whole=True),
     Control("max_size", "Largest cluster", "", "prior", 1, MAX_SITES, "log", whole=True),
-    Control("detail", "Detail", "", "posterior", 0, 1, only="photo"),
+    Control("detail", "Detail", "", "result", 0, 1, only="photo", step=0.1),
     Control("beta", "Smoothness", "β", "posterior", -2, 10),
     Control("count_weight", "Count weight", "", "posterior", 1e-5, 1, "log"),
     Control("n_sites", "Sites", "n", "posterior", 10, MAX_SITES, "log", whole=True, restarts=True),
@@ -72,7 +74,8 @@ EXPLANATIONS = {
     "n_sites": "The approximate number of superpixels that the image is divided into. Clusters are sets of sites.",
     "lam": "How likely neighboring sites are to move together; at 0 they move one by one. It affects how fast the "
     "chains mix, not the posterior. If it is not set, the preset photo draws it at random before each sweep.",
-    "chains": "The number of independent chains. If they agree, the result does not depend on where they started.",
+    "chains": "The number of independent chains. Chains from different starts that agree have forgotten "
+    "their starts, but may all have missed something.",
     "seed": "The seed of the random numbers. The same seed gives the same chains.",
 }
 
@@ -91,7 +94,7 @@ PRIORS = {  # labels and explanations
 PRIOR_CONTROLS = {"concentration": "alpha", "discount": "discount", "n_labels": "labels"}
 DEFAULT_LABELS = 10.0  # of priors for which `segment` has no default
 STARTS = {  # labels and explanations
-    "different": ("a different start for each", "If chains from different starts agree, they have likely converged."),
+    "different": ("a different start for each", "Chains from different starts that disagree have not converged."),
     "greedy": ("merging", "Pairs of clusters are merged as long as the posterior probability grows."),
     "one": ("one cluster", "All sites are in one cluster."),
     "singletons": ("single sites", "Every site is a cluster of its own."),

@@ -11,11 +11,23 @@ from numpy.typing import NDArray
 from spinseg.app.chain_run import ChainRun
 from spinseg.app.rendering import match_labels, packed
 from spinseg.app.run_loop import NotYet, RunLoop
-from spinseg.inference.diagnostics import diagnose
+from spinseg.inference.diagnostics import Diagnostics, diagnose
+from spinseg.segmentation.verdict import calibration_clause, is_converged, unchecked_kind, verdict_of_probabilities
 
 DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
 MIN_DIAGNOSED_SWEEPS = 40
 MAX_THINNED_DRAWS = 400  # of a chain, for diagnoses and maps on the page; exports use all draws
+# By whether chains agree, and by whether the probabilities of regions are settled.
+HEADLINES = {
+    True: "The chains agree with each other",
+    False: "The chains do not agree yet",
+    None: "Agreement is not assessed yet",
+}
+HEADLINES_OF_REGIONS = {
+    True: "The probabilities are settled",
+    False: "The probabilities are not settled yet",
+    None: "Whether they are settled is not known yet",
+}
 # In the JSON of a frame, "scene" counts how often the sites were made, "stage" counts the runs, and "began" is the
 # number of sweeps before the present run.
 EMPTY_FRAME: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "n_sites": 0, "chains": []}
@@ -49,6 +61,7 @@ class Frames:
             for c, runner in enumerate(run.sampling.runners[run.shown])
         ]
         counts = {"sweeps": run.n_sweeps, "most_sweeps": run.max_sweeps, "n_sites": run.problem.model.graph.n_sites}
+        counts["n_details"] = run.problem.settings.n_details
         self._latest = run, header | counts | {"chains": chains}
 
     def frame(self, run_number: int, n_sent: int) -> dict[str, Any]:
@@ -89,12 +102,24 @@ async def diagnose_until_current(loop: RunLoop, frames: Frames, in_thread: Calla
             run, draws = await loop.draws()
             thinned = draws.thinned(MAX_THINNED_DRAWS * draws.n_components)
             found = await in_thread(diagnose, thinned, run.problem.model.graph)
-            r_hat = {name: _json_number(row.r_hat) for name, row in found.table.items()}
             diagnosed = run, draws.n_sweeps
             if run is loop.chain_run:
-                frames.agreement = {"r_hat": r_hat, "verdict": found.verdict, "agree": found.agree}
+                frames.agreement = agreement_shown(found, run, draws.n_sweeps)
                 await frames.notify()
         await asyncio.sleep(DIAGNOSIS_SECONDS)
+
+
+def agreement_shown(found: Diagnostics, run: ChainRun, sweeps: int) -> dict[str, Any]:
+    """What the page says of the chains: whether they agree or, of regions, whether the probabilities are settled."""
+    numbers: dict[str, Any] = {"ess": _json_number(found.ess), "largest_r_hat": _json_number(found.r_hat)}
+    numbers |= {"r_hat": {name: _json_number(row.r_hat) for name, row in found.table.items()}}
+    clause = calibration_clause(unchecked_kind(run.problem.picture, run.problem.settings))
+    if not run.problem.settings.connected:
+        headline = HEADLINES[found.agree]
+        return numbers | {"agree": found.agree, "headline": headline, "verdict": found.verdict + clause}
+    settled = is_converged(found)
+    verdict = verdict_of_probabilities(found, sweeps)
+    return numbers | {"agree": settled, "headline": HEADLINES_OF_REGIONS[settled], "verdict": verdict + clause}
 
 
 def _json_number(value: float | None) -> float | str | None:

@@ -16,16 +16,19 @@ from spinseg._validation import InvalidInput, check_real
 from spinseg.app.controls import page_description
 from spinseg.app.events import Events
 from spinseg.app.guard import UPLOAD_BYTES, Refused, read_body, read_json
+from spinseg.app.run_loop import NotYet
 from spinseg.app.session import Session
 from spinseg.app.sessions import MAX_RUNNING_CHAINS, Sessions
 from spinseg.app.user_settings import UserSettings
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture
 from spinseg.pictures import PICTURES
+from spinseg.segmentation.answers import N_ANSWERS
 from spinseg.segmentation.result import Segmentation
 
 STATIC = Path(str(files("spinseg.app").joinpath("static")))
 MAX_PIXELS = 25_000_000
+MAX_ANSWERS = 20  # single draws of one request
 EXPORTS = {
     "labels.png": "image/png",
     "labels.tif": "image/tiff",
@@ -109,8 +112,16 @@ class Handlers:
         return _binary(self._session(request).sites().astype("<i4"))
 
     async def result(self, request: Request) -> Response:
-        """The segmentation so far."""
-        return JSONResponse(await self._session(request).result())
+        """The segmentation so far, at the detail of the settings or at another one; null before the first sweep.
+
+        The page asks again and again, so that it is no error to ask too early.
+        """
+        session, text = self._session(request), request.query_params.get("detail")
+        detail = None if text is None else _detail(text)
+        try:
+            return JSONResponse(await session.result(detail))
+        except NotYet:
+            return JSONResponse(None)
 
     async def boundaries(self, request: Request) -> Response:
         """Boundary probabilities."""
@@ -122,6 +133,13 @@ class Handlers:
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
             raise Refused(422, "site must be the number of a site.")
         return _binary(await session.together(int(text)))
+
+    async def answers(self, request: Request) -> Response:
+        """Single draws, as pictures."""
+        session, text = self._session(request), request.query_params.get("count", str(N_ANSWERS))
+        if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= MAX_ANSWERS):
+            raise Refused(422, f"count must be a whole number from 1 to {MAX_ANSWERS}.")
+        return JSONResponse({"answers": await session.answers(int(text))})
 
     async def repeat(self, request: Request) -> Response:
         """The Python code and the command that give the same result."""
@@ -135,6 +153,14 @@ class Handlers:
         content = await self.sessions.threads.do(_file_content, await session.segmentation(), name)
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type=EXPORTS[name], headers=headers)
+
+
+def _detail(text: str) -> float:
+    """A detail from the address of a request."""
+    try:
+        return check_real("detail", float(text[:30]), at_least=0, at_most=1)
+    except ValueError:
+        raise Refused(422, "detail must be a number from 0 to 1.") from None
 
 
 def _example_path(name: str) -> Path:

@@ -6,7 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.image.picture import Picture, working_copy
+from spinseg.inference.chains import Chains
 from spinseg.inference.contingency import contingency_table
+from spinseg.segmentation.answers import answers
+from spinseg.segmentation.problem import Problem
+from spinseg.segmentation.report.pictures import (
+    SMALL,
+    THUMBNAIL_SIDE,
+    ReducedPicture,
+    answer_picture,
+    answer_words,
+    data_url,
+)
 
 MAX_DISPLAYED_PIXELS = 300_000
 MAX_PACKED_LABELS = 2**16  # `packed` has two bytes for each
@@ -61,6 +72,17 @@ def match_labels(labels: NDArray[np.int32], *references: NDArray[np.int32]) -> N
     free = np.setdiff1d(np.arange(2 * k), number)
     number[number < 0] = free[: np.count_nonzero(number < 0)]
     return number[labels].astype(np.int32)
+
+
+def displayed_answers(problem: Problem, draws: Chains, n: int) -> list[dict[str, str]]:
+    """Single draws as the page shows them: the words below each, and its outlines over the image, base64 of a JPEG."""
+    sites, unit = problem.sites, "region" if problem.settings.connected else "cluster"
+    shown = ReducedPicture.of(problem.working_image.picture, sites, THUMBNAIL_SIDE)
+    found = []
+    for answer in answers(draws, n):
+        url = data_url(answer_picture(answer, shown, sites), "JPEG", **SMALL)
+        found.append({"words": answer_words(answer, unit), "picture": url.partition(",")[2]})
+    return found
 
 
 def packed(labels: NDArray) -> str:

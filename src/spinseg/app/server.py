@@ -55,6 +55,7 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
         Route(f"{at}/result", handlers.result),
         Route(f"{at}/boundaries", handlers.boundaries),
         Route(f"{at}/together", handlers.together),
+        Route(f"{at}/answers", handlers.answers),
         Route(f"{at}/repeat", handlers.repeat),
         Route(f"{at}/export/{{file}}", handlers.export),
         Mount("/static", StaticFiles(directory=STATIC)),

@@ -1,6 +1,7 @@
 """A session: one image, the settings chosen for it, its chains, and their results."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -15,6 +16,7 @@ from spinseg.app.chain_run import ChainRun
 from spinseg.app.frames import MAX_THINNED_DRAWS, Frames, diagnose_until_current
 from spinseg.app.rendering import (
     MAX_PACKED_LABELS,
+    displayed_answers,
     displayed_boundaries,
     displayed_image,
     displayed_sites,
@@ -59,6 +61,7 @@ class Session:
         self._diagnosis = BackgroundTask(partial(diagnose_until_current, self.loop, self.frames, threads.do), self.loop)
         self._pending_chains: list[int] = []  # of settings that are being applied
         self._earlier: list[tuple[int, str]] = []  # sweeps and Python of the runs that the present run continues
+        self._shown_detail: float | None = None  # of the last result
         self._header: dict[str, Any] = {"scene": 0, "stage": 0}
 
     @property
@@ -154,12 +157,27 @@ class Session:
         """The site of each displayed pixel."""
         return displayed_sites(self.loop.prepared().problem.sites, self.image.shape)
 
-    async def result(self) -> dict[str, Any]:
-        """The segmentation as an export would have it now."""
+    async def result(self, detail: float | None = None) -> dict[str, Any]:
+        """The segmentation as an export would have it now, or as it would be at another detail."""
         run, draws = await self.loop.draws()
+        problem = run.problem
+        if detail is not None:
+            if draws.n_components == 1:
+                invalid("detail", "be left out where draws have none", detail)
+            problem = replace(problem, settings=replace(problem.settings, detail=detail))
         reference = self.frames.labels[:1]  # taken before the await: the sites may be replaced meanwhile
-        partition = await self.threads.do(run.problem.partition, draws, run.seed)
-        facts = {"n_regions": int(partition.max()) + 1, "cut": run.problem.settings.regions, "sweeps": draws.n_sweeps}
+        settings = problem.settings
+        is_new = detail is None and settings.detail != self._shown_detail
+        async with self.loop.lock if is_new else contextlib.nullcontext():  # the chains rest, so that it is quick
+            partition = await self.threads.do(problem.partition, draws, run.seed)
+        if detail is None:
+            self._shown_detail = settings.detail
+        facts: dict[str, Any] = {
+            "n_regions": int(partition.max()) + 1,
+            "cut": settings.regions,
+            "sweeps": draws.n_sweeps,
+        }
+        facts |= {"detail": settings.detail if settings.connected else None, "estimate": settings.estimate}
         return facts | {"labels": packed(match_labels(partition, *reference))}
 
     async def boundaries(self) -> NDArray[np.uint8]:
@@ -177,6 +195,11 @@ class Session:
         _, draws = await self.loop.draws()
         probability = await self.threads.do(co_clustering, draws.thinned(MAX_THINNED_DRAWS).labels, site)
         return np.rint(255 * probability).astype(np.uint8)
+
+    async def answers(self, n: int) -> list[dict[str, str]]:
+        """Single draws, as `displayed_answers` gives them."""
+        run, draws = await self.loop.draws()
+        return await self.threads.do(displayed_answers, run.problem, draws, n)
 
     async def segmentation(self) -> Segmentation:
         """The segmentation that the Python code of `repeat` gives."""

@@ -31,7 +31,7 @@ class Sessions:
     """All sessions by their ids, which cannot be guessed."""
 
     def __init__(self) -> None:
-        self.threads = Threads(ThreadPoolExecutor(MAX_RUNNING_CHAINS, "chain"), ThreadPoolExecutor(2, "other"))
+        self.threads = Threads(ThreadPoolExecutor(MAX_RUNNING_CHAINS, "chain"), ThreadPoolExecutor(3, "other"))
         self.by_id: dict[str, Session] = {}
         self.n_listeners: dict[str, int] = {}
         self.left_at: dict[str, float] = {}

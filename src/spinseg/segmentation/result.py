@@ -22,7 +22,7 @@ from spinseg.image.picture import ChannelAxis, Picture
 from spinseg.image.render import label_colors, overlay
 from spinseg.inference.bonds import DataDriven
 from spinseg.inference.chains import Chains
-from spinseg.inference.diagnostics import R_HAT_LIMIT, SETTLED_ERROR, Diagnostics, diagnose
+from spinseg.inference.diagnostics import Diagnostics, diagnose
 from spinseg.inference.hierarchy import merge_heights
 from spinseg.inference.regions import regions_of
 from spinseg.model.mixture import Mixture
@@ -38,6 +38,7 @@ from spinseg.segmentation.settings import Settings
 from spinseg.segmentation.verdict import (
     agreement_of_chains,
     calibration_clause,
+    is_converged,
     unchecked_kind,
     verdict_of_regions,
     verdict_sentence,
@@ -179,10 +180,7 @@ class Segmentation:
     @property
     def converged(self) -> bool | None:
         """Whether the probabilities are settled: R-hat at most 1.05, and exact to 0.02; None where one cannot tell."""
-        found = self.diagnostics
-        if found.r_hat is None or found.separation_error is None:
-            return None
-        return found.r_hat <= R_HAT_LIMIT and found.separation_error <= SETTLED_ERROR
+        return is_converged(self.diagnostics)
 
     @property
     def r_hat(self) -> float | None:

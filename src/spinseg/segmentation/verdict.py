@@ -75,11 +75,27 @@ def verdict_of_regions(diagnostics: Diagnostics, agreement: float | None, sweeps
             f"The regions are not settled: {alike}. Other divisions are about as good as this one; "
             "the boundary probabilities say where."
         )
-    exact = f"their standard error is about {error:.2f}, and R-hat is at most {r_hat:.2f}"
-    if error <= SETTLED_ERROR and r_hat <= R_HAT_LIMIT:
-        return f"{regions} The probabilities are settled: {exact}. {UNSEEN}"
+    return f"{regions} {verdict_of_probabilities(diagnostics, sweeps, automatic)}"
+
+
+def verdict_of_probabilities(diagnostics: Diagnostics, sweeps: int, automatic: bool = False) -> str:
+    """Whether the probabilities are settled after so many sweeps; `automatic` as in `verdict_of_regions`."""
+    error, r_hat = diagnostics.separation_error, diagnostics.r_hat
+    if error is None or r_hat is None:
+        return diagnostics.verdict
+    largest = f"{r_hat:.2f}" if np.isfinite(r_hat) else "infinite"
+    exact = f"their standard error is about {error:.3f}, and R-hat is {largest}"
+    if is_converged(diagnostics):
+        return f"The probabilities are settled: {exact}. {UNSEEN}"
     advice = _advice(error, r_hat, automatic)
-    return f"{regions} The probabilities are not settled after {sweeps:,} sweeps: {exact}. {advice}"
+    wanted = f"at most {SETTLED_ERROR} and {R_HAT_LIMIT} are wanted"
+    return f"The probabilities are not settled after {sweeps:,} sweeps: {exact}; {wanted}. {advice}"
+
+
+def is_converged(diagnostics: Diagnostics) -> bool | None:
+    """Whether R-hat is at most 1.05 and the probabilities are exact to 0.02; None where one cannot tell."""
+    error, r_hat = diagnostics.separation_error, diagnostics.r_hat
+    return None if error is None or r_hat is None else r_hat <= R_HAT_LIMIT and error <= SETTLED_ERROR
 
 
 def _advice(error: float, r_hat: float, automatic: bool) -> str:

@@ -60,13 +60,18 @@ export class SessionApi {
   sites = async () => new Int32Array(await bytes(`${this.path}/sites`));
   boundaries = async () => new Uint8Array(await bytes(`${this.path}/boundaries`));
   together = async (site) => new Uint8Array(await bytes(`${this.path}/together?site=${site}`));
+  answers = async () => (await json(`${this.path}/answers`)).answers;
   repeat = () => json(`${this.path}/repeat`);
   events = () => new EventSource(`${this.path}/events`);
   exportPath = (name) => `${this.path}/export/${name}`;
 
-  async result() {
-    const found = await json(`${this.path}/result`);
-    return { ...found, labels: labelsOf(found.labels) };
+  // The result at the chosen detail, or at another one; null before the first sweep.
+  result = () => this.fetchResult("");
+  resultAt = (detail) => this.fetchResult(`?detail=${detail}`);
+
+  async fetchResult(query) {
+    const found = await json(`${this.path}/result${query}`);
+    return found && { ...found, labels: labelsOf(found.labels) };
   }
 }
 

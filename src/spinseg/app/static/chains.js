@@ -26,9 +26,10 @@ export class ChainList {
     chains.forEach((chain, i) => {
       const item = this.items[i];
       item.radio.checked = i === chosen;
-      const start = this.startLabels.get(chain.start) ?? chain.start;
-      item.label.title = `Chain ${i + 1}, started from ${start}`;
-      write(item.start, chains.length > 2 ? start : `from ${start}`); // four chains leave little space
+      const label = this.startLabels.get(chain.start);
+      const start = label ? `from ${label}` : `${chain.start} start`;
+      item.label.title = `Chain ${i + 1}, ${start}`;
+      write(item.start, chains.length > 2 ? (label ?? chain.start) : start); // four chains leave little space
       write(item.clusters, counted(chain.n_clusters, "cluster"));
       write(item.posterior, chain.log_posterior === null ? "" : decimals(chain.log_posterior, 1));
       if (item.labels !== chain.labels) this.paint(item, chain.labels);
@@ -61,7 +62,10 @@ export class ChainList {
   }
 }
 
-// Whether the chains agree, with R-hat of each quantity.
+// Whether the chains agree, or the probabilities are settled, with numbers and what they mean.
+
+const R_HAT_MEANING = "It compares chains from different starts, and is 1 where they draw alike; up to 1.05 will do.";
+const ESS_MEANING = "so many independent draws would tell as much.";
 
 const NAMES = { log_posterior: "log posterior", n_clusters: "clusters", entropy: "entropy", edge_agreement: "edges" };
 
@@ -71,13 +75,18 @@ export function showAgreement(agreement, nChains) {
   write(byId("verdict-headline"), headline);
   const numbers = Object.entries(agreement?.r_hat ?? {}).filter(([, value]) => value !== null);
   const words = numbers.map(([name, value]) => `${NAMES[name] ?? name} ${formatRHat(value)}`).join(", ");
-  write(byId("verdict-numbers"), words && `R-hat: ${words}.`);
+  write(byId("verdict-numbers"), words && `R-hat of each quantity: ${words}.`);
   write(byId("verdict-text"), agreement?.verdict ?? "");
+  const { largest_r_hat: rHat = null, ess = null } = agreement ?? {};
+  write(byId("verdict-r-hat"), rHat === null ? "" : `R-hat is ${formatRHat(rHat)}. ${R_HAT_MEANING}`);
+  const size = ess === null ? "" : ess === "inf" ? "infinite" : count(ess);
+  write(byId("verdict-ess"), size && `The effective sample size is ${size}: ${ESS_MEANING}`);
 }
 
+const MARKS = new Map([[true, "yes"], [false, "no"], [null, "unknown"]]);
+
 function verdict(agreement, nChains) {
-  if (agreement?.agree === true) return { mark: "yes", headline: "The chains agree" };
-  if (agreement?.agree === false) return { mark: "no", headline: "The chains do not agree yet" };
+  if (agreement) return { mark: MARKS.get(agreement.agree), headline: agreement.headline };
   if (nChains === 1) return { mark: "unknown", headline: "One chain is not enough to assess agreement" };
   return { mark: "unknown", headline: "Agreement is not assessed yet" };
 }

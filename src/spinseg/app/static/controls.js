@@ -67,7 +67,7 @@ export function readAddress(schema, examples) {
   for (const [name, text] of fields) {
     const value = schema.parse(name, text);
     if (value !== undefined) found.settings[name] = value;
-    else if (OPTION_FLAGS.includes(name)) found.display[name] = text === "1";
+    else if (Object.hasOwn(OPTION_FLAGS, name)) found.display[name] = text === "1";
     else if (name === "view" && VIEWS.includes(text)) found.display.view = text;
     else if (name === "speed" && Object.hasOwn(SPEEDS, text)) found.speed = text;
     else if (name === "example" && examples.includes(text)) found.example = text;
@@ -83,7 +83,9 @@ export function writeAddress({ settings, defaults, display, speed, example, pict
     if (value !== defaults[name] && value !== null) fields.set(name, value);
   }
   if (display.view !== VIEWS[0]) fields.set("view", display.view);
-  for (const flag of OPTION_FLAGS) if (display[flag]) fields.set(flag, "1");
+  for (const [flag, usual] of Object.entries(OPTION_FLAGS)) {
+    if (display[flag] !== usual) fields.set(flag, display[flag] ? "1" : "0");
+  }
   if (speed !== "full") fields.set("speed", speed);
   const hash = fields.size ? `#${fields}` : "";
   if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname);
@@ -97,6 +99,7 @@ const POWER = 3; // of the position, instead of a logarithm, if the smallest val
 function toValue(control, position) {
   const { least, most, whole } = control;
   const value = mapping(control).value(position / STEPS);
+  if (control.step) return significant(Math.round(value / control.step) * control.step, 3);
   return whole ? Math.round(value) : significant(Math.min(Math.max(value, least), most), 3);
 }
 
@@ -132,6 +135,7 @@ export class Controls {
     this.changed = changed;
     this.rows = new Map();
     const host = byId("settings");
+    for (const control of schema.controls) if (control.group === "result") byId(control.name).append(this.row(control));
     host.append(this.select("preset"));
     for (const [group, title] of Object.entries(GROUPS)) {
       const section = make("div", { className: "group", role: "group", "aria-label": title }, make("h3", {}, title));
@@ -171,7 +175,8 @@ export class Controls {
     field.setAttribute("aria-describedby", about.id);
     const slider = makeSlider(control, `${id}-slider`);
     const hint = { title: "Use the automatic value", "aria-label": `${label}: use the automatic value` };
-    const reset = make("button", { type: "button", className: "reset", ...hint }, "auto");
+    const reset = make("button", { type: "button", className: "reset", ...hint }, "reset");
+    const mark = make("span", { className: "auto", "aria-hidden": "true" }, "auto");
     const error = make("p", { className: "error", role: "alert" });
 
     field.addEventListener("change", () => {
@@ -186,13 +191,14 @@ export class Controls {
 
     const symbols = symbol ? [make("i", {}, ` ${symbol}`)] : [];
     const title = make("label", { htmlFor: id }, label, ...symbols, ...restartMark(control.restarts));
-    const parts = [title, help, slider, field, automatic && reset, about, error];
+    const parts = [title, help, slider, field, automatic && reset, automatic && mark, about, error];
     const row = make("div", { className: "control" }, ...parts.filter(Boolean));
     const show = () => {
       row.hidden = !this.schema.applies(control, this.settings);
       const isSet = !automatic || this.settings[name] !== null;
       const value = this.settings[name] ?? this.schema.automatic(control, this.settings);
       row.classList.toggle("automatic", !isSet);
+      row.classList.toggle("unknown", value === null);
       reset.disabled = !isSet;
       field.value = value ?? "";
       if (!slider) return;
@@ -243,7 +249,8 @@ function explanation(id, { label, about: sentence }) {
   return { about, help };
 }
 
-function makeSlider({ label, least, most, scale, whole }, id) {
+function makeSlider({ label, least, most, scale, whole, step }, id) {
   if (whole && scale !== "log" && most - least > MAX_SLIDER_RANGE) return null;
-  return make("input", { type: "range", id, min: 0, max: STEPS, step: 1, "aria-label": label });
+  const distance = step ? (STEPS * step) / (most - least) : 1;
+  return make("input", { type: "range", id, min: 0, max: STEPS, step: distance, "aria-label": label });
 }

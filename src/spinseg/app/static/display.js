@@ -1,17 +1,17 @@
 // What is displayed: the display options, the layers of the picture, and its captions.
 
-import { byId, counted } from "./dom.js";
+import { byId, counted, significant } from "./dom.js";
 
-export const VIEWS = ["fill", "outlines", "means", "picture"];
-export const OPTION_FLAGS = ["result", "spins", "boundaries"];
-const OPACITIES = { fill: 55, outlines: 100, means: 100, picture: 100, map: 90 };
+export const VIEWS = ["outlines", "fill", "means", "picture"];
+export const OPTION_FLAGS = { result: true, spins: false, boundaries: false }; // and their defaults
+const OPACITIES = { fill: 45, outlines: 100, means: 100, picture: 100, map: 90 };
 
 // The view, the partition, the overlays and the chosen place; some of these exclude each other.
 export class DisplayOptions {
   constructor(changed) {
     this.changed = changed;
     this.view = VIEWS[0];
-    this.result = this.spins = this.boundaries = false;
+    Object.assign(this, OPTION_FLAGS);
     this.place = null; // {x, y} in pixels of the displayed image
     this.opacities = { ...OPACITIES };
 
@@ -80,18 +80,15 @@ const VIEW_NAMES = {
 const SENTENCES = {
   loading: "Waiting for the server.",
   tooEarly: "There are no draws yet. Start the chains, or make one step.",
-  together:
-    "The probability that each site (superpixel) shares a cluster with the marked place, from the draws of all chains.",
-  boundaries:
-    "The probability of a boundary, from the draws of all chains. Light lines are certain, dark lines are improbable.",
   spins:
     "White lines: spin-clusters, sets of sites (superpixels) that were bonded in the last sweep and moved together. " +
     "Yellow lines: clusters. Use a low speed or single steps.",
 };
 
-// The labels that are displayed: the present ones of the chain, or those of the result once it has arrived.
+// The labels that are displayed: the present ones of the chain, or those of the result; null until it has arrived.
 export function displayedLabels(display, chain, answer) {
-  return display.result && answer?.kind === "result" ? answer.data.labels : chain.labels;
+  if (!display.result) return chain.labels;
+  return answer?.kind === "result" ? answer.data.labels : null;
 }
 
 // The result consists of regions if the preset divides clusters into connected regions.
@@ -108,7 +105,7 @@ export function pictureLayers(display, chain, answer) {
   const fills = { fill: { kind: "labels", data: labels }, means: { kind: "means", data: labels } };
   return {
     background: "picture",
-    fill: fills[display.view] ?? null,
+    fill: (labels && fills[display.view]) ?? null,
     opacity: display.opacity,
     boundaries: display.view === "outlines" || display.spins ? labels : null,
     spins: display.spins ? chain.spins : null,
@@ -123,22 +120,28 @@ export function neededAnswer(display) {
 }
 
 export function legendTitle(display) {
-  return display.place ? "Probability of the same cluster" : "Probability of a boundary";
+  return display.place ? "Together" : "Boundary";
 }
 
 export function caption(display, frame, chainNumber, answer) {
   const waiting = neededAnswer(display) && answer?.kind !== neededAnswer(display);
   if (waiting) return frame.sweeps ? SENTENCES.loading : SENTENCES.tooEarly;
-  if (display.place) return SENTENCES.together;
-  if (display.boundaries) return SENTENCES.boundaries;
+  const draws = frame.n_details > 1 ? "of all chains and details" : "of all chains";
+  const share = `Brightness: the share of the draws, ${draws}, that have`;
+  const unit = frame.n_details > 1 ? "region" : "cluster";
+  if (display.place) return `${share} a place and the marked one in one ${unit}.`;
+  if (display.boundaries) return `${share} a boundary there.`;
   if (display.spins) return SENTENCES.spins;
-  if (display.result) {
-    const divided = unitName(answer) === "region" ? "divided into" : "with";
-    const parts = `${divided} ${counted(answer.data.n_regions, unitName(answer))}`;
-    return `Result: the most probable partition of all chains, ${parts}; ${viewName(display, answer)}.`;
-  }
-  const hint = "Click a place to see which sites belong to its cluster.";
+  const hint = "Click a place to see how probably others belong together with it.";
+  if (display.result) return `${resultName(answer)}: ${viewName(display, answer)}. ${hint}`;
   return `Chain ${chainNumber + 1} now: ${VIEW_NAMES[display.view]}. ${hint}`;
+}
+
+function resultName({ data, kind }) {
+  const parts = counted(data.n_regions, unitName({ data, kind }));
+  if (data.estimate === "best") return `Result, the most probable partition that was visited, with ${parts}`;
+  const where = data.detail === null ? "" : ` at detail ${significant(data.detail, 2)}`;
+  return `Result${where} with ${parts}`;
 }
 
 function viewName(display, answer) {

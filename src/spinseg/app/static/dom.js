@@ -45,9 +45,9 @@ export function debounced(work, delay) {
     again = false;
     go();
   };
-  return () => {
+  return (shorter = delay) => {
     clearTimeout(timer);
-    timer = setTimeout(go, delay);
+    timer = setTimeout(go, shorter);
   };
 }
 

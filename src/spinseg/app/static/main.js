@@ -1,5 +1,6 @@
 // The page as a whole: creates its parts and connects them.
 
+import { Answers } from "./answers.js";
 import { bytesOf, fetchDescription } from "./api.js";
 import { ChainList, RunButtons, showAgreement } from "./chains.js";
 import { SizeChart, TraceCharts, Traces } from "./charts.js";
@@ -7,6 +8,7 @@ import { Controls, SPEEDS, SettingsSchema, readAddress, writeAddress } from "./c
 import {
   DisplayOptions, ariaDescription, caption, displayedLabels, legendTitle, neededAnswer, pictureLayers, unitName,
 } from "./display.js";
+import { DetailResults } from "./details.js";
 import { byId, count, debounced, onKeys, throttled, write } from "./dom.js";
 import { Exports } from "./exports.js";
 import { hideError, showError, showMessage, showState } from "./notices.js";
@@ -16,6 +18,7 @@ import { StartPage } from "./start.js";
 import { PictureView } from "./view.js";
 
 const SETTINGS_DELAY = 250; // milliseconds from the last change until the settings are sent
+const DETAIL_DELAY = 40; // the same for the detail, which restarts nothing
 const BUSY_DELAY = 500; // milliseconds until a message says that work is in progress
 const NOTE_DURATION = 8000; // milliseconds
 const ONE_COLUMN = matchMedia("(max-width: 1080px)");
@@ -34,13 +37,14 @@ class App {
     this.sendSettings = debounced(() => this.applySettings(), SETTINGS_DELAY);
     this.runButtons = new RunButtons(this.session, () => this.displayChanged(), showError);
     this.exports = new Exports(showError);
+    this.answers = new Answers(showError);
     this.charts = new TraceCharts();
     this.sizes = new SizeChart(palette);
     this.chainList = new ChainList(palette, description.starts, (chain) => this.showChain(chain));
     this.poller = new Poller(() => this.present(), showError);
+    this.details = new DetailResults(() => Boolean(this.poller.busy));
     this.presentRestSoon = throttled(() => this.presentRest(), 250);
     this.picture = new PictureView(byId("canvas"), palette, this.display);
-    drawLegend(byId("legend-scale"));
     this.startPage = new StartPage(description, (source) => this.open(source), showError);
     this.connectButtons();
     this.display.set(found.display);
@@ -63,8 +67,9 @@ class App {
     const keys = { " ": runButtons.toggle, s: runButtons.step, r: () => runButtons.restart() };
     Object.assign(keys, { "+": picture.zoomIn, "=": picture.zoomIn, "-": picture.zoomOut, 0: picture.fit });
     Object.assign(keys, { "?": () => this.showKeys(), Escape: () => this.display.closeMap() });
+    keys.a = () => this.answers.show();
     for (const n of [1, 2, 3, 4]) keys[n] = () => this.showChain(n - 1);
-    onKeys(keys, () => !byId("work").hidden);
+    onKeys(keys, () => !byId("work").hidden && !this.answers.isOpen);
   }
 
   // Opening an image.
@@ -107,6 +112,7 @@ class App {
     if (leaving) byId("run").focus({ preventScroll: true });
     byId("frame").style.setProperty("--aspect", api.shown[1] / api.shown[0]);
     this.exports.open(api);
+    this.answers.open(api);
     this.display.set({ place: null });
     showMessage("Reading the image.");
     scrollTo(0, 0);
@@ -122,8 +128,12 @@ class App {
     this.showState();
     this.runButtons.show(frame, frame.chains[this.chain]);
     this.exports.receive(frame);
+    this.answers.receive(frame);
     if (frame.chains.length && frame.scene !== this.siteImageNumber) this.fetchSiteImage(frame.scene);
-    this.poller.setMoment(frame.sweeps ? `${frame.stage} ${frame.sweeps}` : null);
+    const moment = frame.sweeps ? `${frame.stage} ${frame.sweeps}` : null;
+    this.poller.setMoment(moment);
+    const known = frame.n_details > 1 && this.siteImage ? moment : null;
+    this.details.setMoment(known, this.session.api, frame.state === "running");
     this.present();
   }
 
@@ -186,15 +196,28 @@ class App {
 
   settingChanged(name) {
     this.lastChanged = name;
-    this.sendSettings();
+    if (name === "detail") this.previewDetail();
+    this.sendSettings(name === "detail" ? DETAIL_DELAY : SETTINGS_DELAY);
+  }
+
+  // Shows the nearest result that is known, until the one that was asked for arrives.
+  previewDetail() {
+    const detail = this.settings.detail ?? this.schema.chosen("preset", this.settings).values.detail;
+    const data = this.poller.kind === "result" && this.details.nearest(detail);
+    if (data) this.poller.preview({ kind: "result", data });
   }
 
   async applySettings() {
+    const settings = this.applicableSettings();
+    const before = this.appliedSettings ?? {};
+    if (Object.keys(settings).every((name) => name === "detail" || settings[name] === before[name])) {
+      return this.session.apply(settings); // the draws stay
+    }
     const slow = setTimeout(() => {
       this.waiting = "Applying the new settings.";
       this.showState();
     }, BUSY_DELAY);
-    await this.poller.suspendDuring(this.session.apply(this.applicableSettings()));
+    await this.poller.suspendDuring(this.session.apply(settings));
     clearTimeout(slow);
     this.waiting = null;
     this.showState();
@@ -228,8 +251,9 @@ class App {
     const needed = siteImage && neededAnswer(display);
     const kind = needed === "together" && site < 0 ? null : needed; // a masked pixel has no site
     const questions = { together: () => api.together(site), lines: api?.boundaries, result: () => api.result() };
-    const about = [api?.path, this.siteImageNumber, kind, site, this.appliedSettings?.detail];
-    this.poller.setQuestion(about.join(" "), kind, questions[kind]);
+    const scope = `${api?.path} ${siteImage && this.siteImageNumber}`;
+    this.details.setScope(scope);
+    this.poller.setQuestion(scope, [scope, kind, site, this.appliedSettings?.detail].join(" "), kind, questions[kind]);
   }
 
   writeAddress() {
@@ -254,10 +278,12 @@ class App {
     if (!frame) return;
     const { display, chain } = this;
     const { answer } = this.poller;
+    if (answer?.kind === "result") this.details.keep(answer.data, `${frame.stage} ${answer.data.sweeps}`);
     this.chainList.show(frame.chains, chain);
     this.picture.show(pictureLayers(display, frame.chains[chain], answer));
     write(byId("caption"), caption(display, frame, chain, answer));
     write(byId("legend-title"), legendTitle(display));
+    if (display.showsMap) drawLegend(byId("legend-scale"), display.place ? "together" : "lines");
     byId("slow").hidden = !display.spins || display.showsMap || this.runButtons.speed === "1";
     this.presentRestSoon();
   }
@@ -270,8 +296,9 @@ class App {
     const { answer } = this.poller;
     this.charts.update(this.traces, frame.chains.length);
     showAgreement(frame.agreement, frame.chains.length);
+    const { labels } = frame.chains[chain];
     const result = display.result && answer?.kind === "result";
-    const areas = siteImage.areasOf(displayedLabels(display, frame.chains[chain], answer));
+    const areas = siteImage.areasOf(displayedLabels(display, { labels }, answer) ?? labels);
     this.sizes.show(areas, result ? unitName(answer) : "cluster", result ? "the result" : `chain ${chain + 1}`);
     byId("canvas").setAttribute("aria-label", ariaDescription(display, frame, chain, answer, this.session.api.name));
   }

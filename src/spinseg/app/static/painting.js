@@ -3,8 +3,10 @@
 // A color as the 32-bit number that it is in ImageData: one assignment for a pixel.
 const packed = (red, green, blue, alpha = 255) => ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 
+// Outlines have no color of their own; beside spin-clusters, which are white, they are yellow.
+const OUTLINE_LIGHT = packed(255, 255, 255, 240);
+const OUTLINE_DARK = packed(0, 0, 0, 150);
 const BOUNDARY_LIGHT = packed(255, 230, 40);
-const BOUNDARY_DARK = packed(20, 20, 24);
 const SPIN_CLUSTER = packed(255, 255, 255, 215);
 
 export function packedPalette(bytes) {
@@ -45,9 +47,9 @@ function paintValues(pixels, values, table) {
 }
 
 // Paints one side of each boundary dark and the other light, so that one of them is visible on any picture.
-function paintBoundaries(pixels, siteImage, labels) {
-  paintSide(pixels, siteImage, labels, siteImage.second, BOUNDARY_DARK);
-  paintSide(pixels, siteImage, labels, siteImage.first, BOUNDARY_LIGHT);
+function paintBoundaries(pixels, siteImage, labels, light) {
+  paintSide(pixels, siteImage, labels, siteImage.second, OUTLINE_DARK);
+  paintSide(pixels, siteImage, labels, siteImage.first, light);
 }
 
 const paintSpins = (pixels, siteImage, spins) => paintSide(pixels, siteImage, spins, siteImage.first, SPIN_CLUSTER);
@@ -71,18 +73,21 @@ function mapColor(value) {
   return STOPS[below].map((from, i) => Math.round(from + (place - below) * (STOPS[below + 1][i] - from)));
 }
 
-const colorTable = (opacity) =>
-  Uint32Array.from({ length: 256 }, (_, value) => packed(...mapColor(value), opacity(value)));
+const colorTable = (opacity, place = (value) => value) =>
+  Uint32Array.from({ length: 256 }, (_, value) => packed(...mapColor(place(value)), Math.round(opacity(value))));
 
-const LEGEND_COLORS = colorTable(() => 255);
 // Low probabilities let the picture show through a little, for orientation.
-const SITE_MAP_COLORS = colorTable((value) => Math.round(140 + 115 * Math.min(1, value / 80)));
-// Low boundary probabilities are transparent.
-const BOUNDARY_MAP_COLORS = colorTable((value) => Math.round(255 * Math.min(1, Math.sqrt(value / 255) * 1.6)));
+const SITE_MAP_COLORS = colorTable((value) => 140 + 115 * Math.min(1, value / 80));
+// The brighter and the more opaque, the more probable a boundary is, as in the report (`graded_boundaries`).
+const BOUNDARY_MAP_COLORS = colorTable(
+  (value) => 255 * Math.min(1, 0.35 + (0.65 * value) / 102) * Math.min(1, value / 12.75),
+  (value) => 102 + 0.6 * value,
+);
 
-export function drawLegend(canvas) {
+// The colors of a map over a gray ground, from 0 to 1; the ground is that of the canvas.
+export function drawLegend(canvas, kind) {
   const image = new ImageData(256, 1);
-  new Uint32Array(image.data.buffer).set(LEGEND_COLORS);
+  new Uint32Array(image.data.buffer).set(kind === "lines" ? BOUNDARY_MAP_COLORS : SITE_MAP_COLORS);
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
@@ -119,7 +124,7 @@ class SiteImage {
     const canvas = this.picture.cloneNode();
     const image = new ImageData(this.width, this.height);
     for (let i = 0; i < data.length; i += 4) {
-      image.data.fill(0.55 * (0.3 * data[i] + 0.59 * data[i + 1] + 0.11 * data[i + 2]), i, i + 3);
+      image.data.fill(0.4 * (0.3 * data[i] + 0.59 * data[i + 1] + 0.11 * data[i + 2]), i, i + 3);
       image.data[i + 3] = 255;
     }
     canvas.getContext("2d").putImageData(image, 0, 0);
@@ -247,7 +252,8 @@ export class PictureCanvas {
     this.lines.update([layers.boundaries, layers.spins], (pixels) => {
       pixels.fill(0);
       if (layers.spins) paintSpins(pixels, siteImage, layers.spins);
-      if (layers.boundaries) paintBoundaries(pixels, siteImage, layers.boundaries);
+      const light = layers.spins ? BOUNDARY_LIGHT : OUTLINE_LIGHT;
+      if (layers.boundaries) paintBoundaries(pixels, siteImage, layers.boundaries, light);
     });
   }
 }

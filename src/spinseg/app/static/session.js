@@ -121,18 +121,27 @@ export class Poller {
     this.answer = null;
   }
 
-  // `key` identifies the question, so that the same one is not asked again; `ask` sends it, if there is one.
-  setQuestion(key, kind, ask) {
+  // `key` identifies the question, so that the same one is not asked again; `ask` sends it, if there is one. A result
+  // of the same `scope`, an image and its sites, is displayed again until there is a newer one.
+  setQuestion(scope, key, kind, ask) {
+    if (scope !== this.scope) Object.assign(this, { scope, result: null });
     if (key === this.key) return;
-    if (kind !== this.kind) this.answer = null;
-    Object.assign(this, { key, kind, ask, due: 0, asked: null });
+    if (this.answer?.kind === "result") this.result = this.answer;
+    if (kind !== this.kind) this.answer = kind === "result" ? this.result : null;
+    Object.assign(this, { key, kind, ask, due: 0, asked: null, busy: null });
     this.schedule();
+  }
+
+  // Shows an answer that is known already; one that is on its way to another question is dropped.
+  preview(answer) {
+    Object.assign(this, { key: null, ask: null, busy: null });
+    this.setAnswer(answer);
   }
 
   // `moment` changes whenever the answer may change, and is null before there can be an answer.
   setMoment(moment) {
     this.moment = moment;
-    if (moment === null) this.answer = null;
+    if (moment === null) this.answer = this.result = null;
     else this.schedule();
   }
 
@@ -152,16 +161,19 @@ export class Poller {
 
   async poll() {
     const { key, kind, moment } = this;
-    this.busy = true;
+    const began = performance.now();
+    const request = (this.busy = {});
     try {
       const data = await this.ask();
-      if (key === this.key) this.setAnswer({ kind, data });
+      if (key === this.key) this.setAnswer(data && { kind, data });
     } catch (error) {
-      if (NOT_AVAILABLE.includes(error.status)) this.setAnswer(null);
+      if (NOT_AVAILABLE.includes(error.status)) key === this.key && this.setAnswer(null);
       else if (!REPORTED_BY_STREAM.includes(error.status)) this.failed(error);
     }
-    this.busy = false;
-    if (key === this.key) Object.assign(this, { asked: moment, due: performance.now() + POLL_INTERVAL });
+    if (request !== this.busy) return; // another question was asked meanwhile
+    this.busy = null;
+    const rest = Math.max(POLL_INTERVAL, 2 * (performance.now() - began)); // the chains need the processor, too
+    if (key === this.key) Object.assign(this, { asked: moment, due: performance.now() + rest });
     this.schedule();
   }
 
