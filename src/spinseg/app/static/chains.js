@@ -64,12 +64,15 @@ export class ChainList {
 
 // Whether the chains agree, or the probabilities are settled, with numbers and what they mean.
 
-const R_HAT_MEANING = "It compares chains from different starts, and is 1 where they draw alike; up to 1.05 will do.";
+const rHatMeaning = (nDetails) =>
+  `It compares chains from different starts${nDetails > 1 ? ", over all details together" : ""}, and is 1 where they ` +
+  "draw alike; up to 1.05 will do.";
 const ESS_MEANING = "so many independent draws would tell as much.";
 
 const NAMES = { log_posterior: "log posterior", n_clusters: "clusters", entropy: "entropy", edge_agreement: "edges" };
 
-export function showAgreement(agreement, nChains) {
+export function showAgreement({ agreement, chains, n_details: nDetails }) {
+  const nChains = chains.length;
   const { mark, headline } = verdict(agreement, nChains);
   byId("verdict").dataset.agree = mark;
   write(byId("verdict-headline"), headline);
@@ -78,7 +81,7 @@ export function showAgreement(agreement, nChains) {
   write(byId("verdict-numbers"), words && `R-hat of each quantity: ${words}.`);
   write(byId("verdict-text"), agreement?.verdict ?? "");
   const { largest_r_hat: rHat = null, ess = null } = agreement ?? {};
-  write(byId("verdict-r-hat"), rHat === null ? "" : `R-hat is ${formatRHat(rHat)}. ${R_HAT_MEANING}`);
+  write(byId("verdict-r-hat"), rHat === null ? "" : `R-hat is ${formatRHat(rHat)}. ${rHatMeaning(nDetails)}`);
   const size = ess === null ? "" : ess === "inf" ? "infinite" : count(ess);
   write(byId("verdict-ess"), size && `The effective sample size is ${size}: ${ESS_MEANING}`);
 }

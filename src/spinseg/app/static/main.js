@@ -295,7 +295,7 @@ class App {
     const { display, chain, siteImage } = this;
     const { answer } = this.poller;
     this.charts.update(this.traces, frame.chains.length);
-    showAgreement(frame.agreement, frame.chains.length);
+    showAgreement(frame);
     const { labels } = frame.chains[chain];
     const result = display.result && answer?.kind === "result";
     const areas = siteImage.areasOf(displayedLabels(display, { labels }, answer) ?? labels);

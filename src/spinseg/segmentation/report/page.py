@@ -27,7 +27,7 @@ from spinseg.segmentation.verdict import headline
 
 MAX_ROWS = 40  # rows of the table of regions
 NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
-R_HAT_MEANING = "It compares chains from different starts, and is 1 where they draw alike; up to 1.05 will do."
+R_HAT_MEANING = "It compares chains from different starts{}, and is 1 where they draw alike; up to 1.05 will do."
 ESS_MEANING = "So many independent draws would tell as much."
 
 
@@ -108,7 +108,8 @@ def _numbers(found: dict[str, Any]) -> str:
     """R-hat and the effective sample size, each with a sentence that says what it is."""
     numbers = []
     if (r_hat := found.get("r_hat")) is not None:
-        numbers.append(("R-hat", r_hat if isinstance(r_hat, str) else f"{r_hat:.2f}", R_HAT_MEANING))
+        meaning = R_HAT_MEANING.format(", over all details together" if found["settings"]["n_details"] > 1 else "")
+        numbers.append(("R-hat", r_hat if isinstance(r_hat, str) else f"{r_hat:.2f}", meaning))
     if (ess := found.get("ess")) is not None:
         numbers.append(("Effective sample size", ess if isinstance(ess, str) else f"{ess:,.0f}", ESS_MEANING))
     rows = (f"<div><dt>{name} <b>{value}</b></dt><dd>{meaning}</dd></div>" for name, value, meaning in numbers)
