@@ -223,7 +223,7 @@ def test_exported_labels_equal_those_of_the_python_code(opened, tmp_path):
     page = opened("#seed=3")
     page.set_input_files("#file", picture)
     run_until(page, 10)
-    page.fill("#control-detail", "0.7")
+    page.fill("#control-count_weight", "0.003")
     page.keyboard.press("Enter")
     page.wait_for_selector('body[data-stage="2"]')
     run_until(page, 5)

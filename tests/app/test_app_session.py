@@ -28,6 +28,7 @@ from spinseg.cli.program import app as command_line
 from spinseg.image.io import read_picture
 from spinseg.inference.estimates.pairs import co_clustering, separation_probability
 from spinseg.inference.starts import STARTS
+from spinseg.pictures import PICTURES
 from spinseg.segmentation.answers import answers as answers_of
 from spinseg.segmentation.presets import PRESETS
 from spinseg.segmentation.verdict import is_converged, verdict_of_probabilities
@@ -213,7 +214,11 @@ def test_maps_are_made_from_the_draws_so_far(session):
     assert separation_probability(found.chains.labels, found.model.graph.edges).max() > 0.9
 
 
-def test_results_at_other_details_are_those_of_the_segmentation(session):
+def test_results_at_other_details_are_those_of_the_segmentation(session, tmp_path):
+    with Image.open(PICTURES["coffee"].path) as image:
+        image.resize((180, 120)).save(tmp_path / "small.png")
+    session = Session(read_picture(tmp_path / "small.png"), "small.png", session.threads)  # whose details differ
+
     async def used():
         await session.apply(UserSettings(detail=0.2))
         await run_sweeps(session, 12)
@@ -227,6 +232,7 @@ def test_results_at_other_details_are_those_of_the_segmentation(session):
 
     results, found, answers, plain, few = asyncio.run(used())
     assert results[None] == results[0.2] and results[0.2]["detail"] == 0.2 and plain["detail"] is None
+    assert results[0.2]["n_regions"] < results[0.9]["n_regions"]
     for detail in (0.2, 0.9):
         labels = np.frombuffer(b64decode(results[detail]["labels"]), "<u2")
         partition = found.at(detail).partition
@@ -236,7 +242,7 @@ def test_results_at_other_details_are_those_of_the_segmentation(session):
     assert [each["words"][: len(words)] for each, words in zip(answers, drawn, strict=True)] == drawn
     for each in [*answers, *few]:
         with Image.open(io.BytesIO(b64decode(each["picture"]))) as image:
-            assert image.format == "JPEG" and image.size == (120, 90)
+            assert image.format == "JPEG" and image.size == (180, 120)
     assert 1 <= len(few) <= 3 and all("cluster" in each["words"] for each in few)
 
 
