@@ -183,7 +183,7 @@ def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
         shape=list(shape),
     )
     assert text.count("<img") == 4 and len(numbers(text)) == (0 if inside == "none" else 1)
-    means = re.search(r'alt="Clusters in their mean colors" src="data:image/\w+;base64,([^"]*)"', text)[1]
+    means = re.search(r'alt="Regions in their mean colors" src="data:image/\w+;base64,([^"]*)"', text)[1]
     colors = np.asarray(Image.open(io.BytesIO(base64.b64decode(means))).convert("RGB"))
     assert max(colors.shape) <= 1000 and (colors < 255).any() == (inside != "none")  # one pixel is seen as well
 

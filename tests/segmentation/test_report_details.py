@@ -206,6 +206,18 @@ def test_the_advice_is_not_to_sample_longer_where_the_program_chose_how_long(err
     assert ("where each is level, give more chains." in asked) is (r_hat > 1.05)
 
 
+def test_single_details_that_have_not_settled_are_told():
+    for alone, words in (
+        (None, ""),
+        (1.04, ""),
+        (1.76, "of one alone, R-hat is up to 1.8."),
+        (np.inf, "R-hat is infinite."),
+    ):
+        row = Quantity("x", (1.0, 1.0), 1.0, 1.0, 50.0, 50.0, None, alone)
+        text = verdict_of_regions(Diagnostics({"x": row}, 0.01, "", True), 0.99, 400, automatic=True)
+        assert words in text and ("not for each" in text) is bool(words)
+
+
 def test_what_was_not_compared_with_people_is_said(picture, found):
     small, fast = picture[:40, :50], {"sweeps": 4, "rng": 0}
     assert found.calibrated and found.summary()["calibrated"] is True and "against people" not in found.verdict

@@ -86,10 +86,19 @@ def verdict_of_probabilities(diagnostics: Diagnostics, sweeps: int, automatic: b
     largest = f"{r_hat:.2f}" if np.isfinite(r_hat) else "infinite"
     exact = f"their standard error is about {error:.3f}, and R-hat is {largest}"
     if is_converged(diagnostics):
-        return f"The probabilities are settled: {exact}. {UNSEEN}"
+        return f"The probabilities are settled: {exact}.{_single_details(diagnostics)} {UNSEEN}"
     advice = _advice(error, r_hat, automatic)
     wanted = f"at most {SETTLED_ERROR} and {R_HAT_LIMIT} are wanted"
     return f"The probabilities are not settled after {sweeps:,} sweeps: {exact}; {wanted}. {advice}"
+
+
+def _single_details(diagnostics: Diagnostics) -> str:
+    """A clause for draws of a mixture whose single details have not settled, though their mean has."""
+    alone = [row.r_hat_of_components for row in diagnostics.table.values() if row.r_hat_of_components is not None]
+    if not alone or max(alone) <= R_HAT_LIMIT:
+        return ""
+    largest = f"up to {max(alone):.1f}" if np.isfinite(max(alone)) else "infinite"
+    return f" That holds for all details together, not for each: of one alone, R-hat is {largest}."
 
 
 def is_converged(diagnostics: Diagnostics) -> bool | None:

@@ -49,7 +49,8 @@ def report(
     shaded = min(chains.burn_in, chains.n_sweeps)
     shown = ReducedPicture.of(picture, labels)
     details = details if len(details) > 1 else ()
-    figures = [means_figure(shown, labels)]
+    unit = "region" if found["settings"]["connected"] else "cluster"
+    figures = [means_figure(shown, labels, unit)]
     if chains.labels.shape[1] > 0:
         figures.insert(0, probability_figure(shown, boundary_probability, chains.n_components > 1))
     return template.substitute(
@@ -59,7 +60,7 @@ def report(
         notices=_notices(found),
         numbers=_numbers(found),
         pictures="\n".join(figures),
-        answers="" if sites is None else _answers(chains, picture, sites, found["settings"]["connected"]),
+        answers="" if sites is None else _answers(chains, picture, sites, unit),
         log_posterior=line_chart(chains.by_sweep(chains.log_posterior), "log posterior over sweeps", shaded=shaded),
         n_clusters=line_chart(chains.by_sweep(chains.n_clusters), "number of clusters over sweeps", shaded=shaded),
         posterior=bar_chart(shares, "posterior of the number of clusters", "clusters"),
@@ -116,8 +117,8 @@ def _numbers(found: dict[str, Any]) -> str:
     return f'<dl class="numbers">{"".join(rows)}</dl>' if numbers else ""
 
 
-def _answers(chains: Chains, picture: Picture, sites: NDArray[np.int32], connected: bool) -> str:
-    """A few draws, to be opened."""
+def _answers(chains: Chains, picture: Picture, sites: NDArray[np.int32], unit: str) -> str:
+    """A few draws, to be opened; `unit` is what their clusters are called."""
     drawn = answers(chains)
     if not drawn:
         return ""
@@ -126,7 +127,7 @@ def _answers(chains: Chains, picture: Picture, sites: NDArray[np.int32], connect
     return (
         f'<details class="answers"><summary>{title}</summary><p class="note">Single draws from the posterior, spread '
         f"over {over}. No one of them is the answer: the probabilities count how often they, and all others, have a "
-        f'boundary.</p><div class="grid">{answer_figures(drawn, picture, sites, "region" if connected else "cluster")}'
+        f'boundary.</p><div class="grid">{answer_figures(drawn, picture, sites, unit)}'
         "</div></details>"
     )
 

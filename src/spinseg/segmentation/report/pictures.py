@@ -128,10 +128,10 @@ def probability_figure(shown: ReducedPicture, boundary_probability: NDArray[np.f
     return _figure("How probable each boundary is", graded_boundaries(shown.rgb, probability), caption, COLORED_LINES)
 
 
-def means_figure(shown: ReducedPicture, labels: NDArray[np.int32]) -> str:
-    """The clusters in their mean colors, as HTML."""
+def means_figure(shown: ReducedPicture, labels: NDArray[np.int32], unit: str) -> str:
+    """The clusters in their mean colors, as HTML; `unit` is what they are called."""
     colors = mean_colors(shown.picture, downsample_labels(labels, shown.step))
-    caption = "Clusters in their mean colors"
+    caption = f"{unit.capitalize()}s in their mean colors"
     return _figure(caption, colors, f"{caption}.", jpeg=None)
 
 
