@@ -11,39 +11,46 @@ from benchmarks.data import data_root
 from benchmarks.held_out import held_out_evidence
 from benchmarks.variants import UNCONNECTED, Variant, summary
 from spinseg.evaluation.datasets import bsds
-from spinseg.segmentation.presets import MIN_REGION_SITES
+from spinseg.segmentation.presets import REGION_COST
 
 LIKELIHOOD = ("lightness", "colour", "texture", "position")
 
 
-def _prior(cost: float, min_size: int = MIN_REGION_SITES) -> dict[str, object]:
+def _prior(cost: float = REGION_COST, power: float = 0.0, min_size: int = 1) -> dict[str, object]:
     """Return the arguments that change the prior."""
-    return {"prior": ss.TemperedProcess(math.exp(-cost), power=0.0, min_size=min_size)}
+    return {"prior": ss.TemperedProcess(math.exp(-cost), power=power, min_size=min_size)}
 
 
 VARIANTS = {
     "photo": Variant(),
-    "power 0.05": Variant(settings={"power": 0.05}),
-    "power 0.2": Variant(settings={"power": 0.2}),
+    "power 0.07": Variant(settings={"power": 0.07}),
+    "power 0.15": Variant(settings={"power": 0.15}),
     "power 1": Variant(settings={"power": 1.0}),
-    "thresholds 0 (1.8)": Variant(thresholds=(0.0, 1.8)),
-    "thresholds -0.6 (1.8)": Variant(thresholds=(-0.6, 1.8)),
-    "thresholds -0.3 (1.4)": Variant(thresholds=(-0.3, 1.4)),
-    "thresholds -0.3 (2.2)": Variant(thresholds=(-0.3, 2.2)),
+    "strength 0.6": Variant(coupling={"strength": 0.6}),
+    "strength 1.1": Variant(coupling={"strength": 1.1}),
+    "saturation 1.4": Variant(coupling={"saturation": 1.4}),
+    "saturation 3": Variant(coupling={"saturation": 3.0}),
+    "no saturation": Variant(coupling={"strength": 0.5, "saturation": math.inf}),
+    "thresholds around -0.3": Variant(thresholds=(-0.3, 1.0)),
+    "thresholds around 0.3": Variant(thresholds=(0.3, 1.0)),
+    "thresholds nearer": Variant(thresholds=(0.0, 0.8)),
+    "thresholds farther": Variant(thresholds=(0.0, 1.25)),
     "one detail": Variant(settings={"n_details": 1}),
-    "4 details": Variant(settings={"n_details": 4}),
-    "8 details": Variant(settings={"n_details": 8}),
+    "6 details": Variant(settings={"n_details": 6}),
+    "18 details": Variant(settings={"n_details": 18}),
     "1 nat for a region": Variant(arguments=_prior(1.0)),
     "3 nats for a region": Variant(arguments=_prior(3.0)),
-    "at least 1 site": Variant(arguments=_prior(2.0, 1)),
-    "at least 5 sites": Variant(arguments=_prior(2.0, 5)),
-    "count weight 0.0012": Variant(arguments={"count_weight": 0.0012}),
-    "count weight 0.0047": Variant(arguments={"count_weight": 0.0047}),
+    "larger regions as a Dirichlet process has them": Variant(arguments=_prior(power=0.02)),
+    "at least 3 sites": Variant(arguments=_prior(min_size=3)),
+    "count weight 0.0008": Variant(arguments={"count_weight": 0.0008}),
+    "count weight 0.0072": Variant(arguments={"count_weight": 0.0072}),
     "no likelihood": Variant(feature_weights=dict.fromkeys(LIKELIHOOD, 0.0)),
     "no texture": Variant(feature_weights={"texture": 0}),
+    "no position": Variant(feature_weights={"position": 0}),
     "1200 sites": Variant(arguments={"n_sites": 1200}),
     "detail 0.5": Variant(arguments={"detail": 0.5}),
     "detail 0.7": Variant(arguments={"detail": 0.7}),
+    "estimate vi": Variant(arguments={"estimate": "vi"}),
     "estimate binder": Variant(arguments={"estimate": "binder"}),
     "estimate best": Variant(arguments={"estimate": "best"}),
     "from opposite starts": Variant(arguments={"init": "opposite"}),

@@ -5,7 +5,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from statistics import NormalDist
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -40,8 +39,8 @@ WHOLE_PICTURE |= {f"{name} after {time}" for name in ("words", "textons") for ti
 class Variant:
     """Changes of `photo`: its constants in `presets`, its settings, and arguments of `segment`."""
 
-    strength: float = presets.STRENGTH
-    thresholds: tuple[float, float] = (presets.THRESHOLDS.mean, presets.THRESHOLDS.stdev)
+    coupling: Mapping[str, float] = field(default_factory=dict)  # of `presets.EVIDENCE`
+    thresholds: tuple[float, float] = (0.0, 1.0)  # location and scale of their logistic distribution
     nonnegative: bool = False  # whether negative couplings are set to zero
     feature_weights: Mapping[str, float] = field(default_factory=dict)
     variance_rates: Mapping[str, float] = field(default_factory=dict)
@@ -49,11 +48,15 @@ class Variant:
     settings: Mapping[str, Any] = field(default_factory=dict)  # of `Settings`, such as `power` and `n_details`
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
+    def coupling_at(self, detail: float) -> presets.Coupling:
+        """Return the coupling of regions at a detail."""
+        usual, (location, scale) = presets.region_coupling_at(detail), self.thresholds
+        return usual._replace(threshold=location + scale * usual.threshold, **self.coupling)
+
     def segmentation(self, image: NDArray, evidence: Evidence) -> ss.Segmentation:
         """Return the segmentation with seed 0."""
         with ExitStack() as changed:
-            changed.enter_context(patch.object(image_model, "STRENGTH", self.strength))
-            changed.enter_context(patch.object(presets, "THRESHOLDS", NormalDist(*self.thresholds)))
+            changed.enter_context(patch.object(image_model, "region_coupling_at", self.coupling_at))
             changed.enter_context(patch.object(presets, "PHOTO", replace(presets.PHOTO, **self.settings)))
             changed.enter_context(patch.object(maps, "NETWORK_RELIEF", self.network_relief))
             changed.enter_context(patch.dict(presets.FEATURE_WEIGHTS, self.feature_weights))

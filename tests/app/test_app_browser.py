@@ -114,7 +114,7 @@ def test_the_page_opens_on_the_result_the_detail_changes_it_and_ten_answers_open
     run_until(page, 8)
     assert page.is_checked("#result") and page.is_checked("[name=view][value=outlines]")
     pause(page)
-    wait_until(lambda: "Result at detail 0.6 with" in page.inner_text("#caption"))
+    wait_until(lambda: "Result at detail 0.65 with" in page.inner_text("#caption"))
     before = pixels(page)
     assert "auto" in page.inner_text("#detail")
     page.focus("#control-detail-slider")

@@ -16,21 +16,26 @@ from spinseg.pictures import PICTURES
 from spinseg.segmentation.image_model import maps_for, picture_posterior
 from spinseg.segmentation.presets import (
     COUPLING,
+    EVIDENCE,
     MIN_REGION_SHARE,
     PHOTO,
-    STRENGTH,
-    THRESHOLDS,
     coupling_at,
     details_of,
     min_region_share,
+    region_coupling_at,
     settings_of,
-    threshold_at,
 )
 
 
 def test_couplings_change_sign_at_the_threshold():
     beta = signed_couplings(np.array([-2.0, -1.0, 0.0]), np.array([10, 10, 5]), strength=0.5, threshold=-1.0)
     assert beta.tolist() == [5.0, 0.0, -2.5]
+
+
+def test_couplings_saturate_far_from_the_threshold():
+    log_odds = np.array([-30.0, -0.001, 0.0, 0.001, 30.0])
+    beta = signed_couplings(log_odds, np.ones(5, np.int32), strength=0.5, threshold=0.0, saturation=3.0)
+    np.testing.assert_allclose(beta, [1.5, 0.0005, 0.0, -0.0005, -1.5], rtol=1e-6)
 
 
 def test_what_lies_outside_the_mask_is_no_neighbor():
@@ -70,9 +75,11 @@ def assert_coupled(posterior, adjacency, log_odds):
     """By length and evidence, all edges with the same strength, at every detail."""
     assert len(posterior.components) == PHOTO.n_details
     for model, detail in zip(posterior.components, details_of(PHOTO.n_details), strict=True):
-        strength = model.beta / (adjacency.boundary_length * (threshold_at(detail) - log_odds))
+        coupling = region_coupling_at(detail)
+        evidence = coupling.saturation * np.tanh((coupling.threshold - log_odds) / coupling.saturation)
+        strength = model.beta / (adjacency.boundary_length * evidence)
         np.testing.assert_allclose(strength, strength[0])
-        assert strength[0] >= STRENGTH and model.connected and model.power == PHOTO.power
+        assert strength[0] >= EVIDENCE.strength and model.connected and model.power == PHOTO.power
 
 
 OTHER_PICTURES = {"volume": ((8, 12, 14), None), "five channels": ((24, 30, 5), -1)}
@@ -114,10 +121,11 @@ def test_more_detail_needs_less_evidence_and_keeps_smaller_regions():
     assert {coupling_at(d).strength for d in details} == {COUPLING.strength}
 
 
-def test_a_detail_is_the_share_of_people_who_ask_for_more_evidence():
-    people = np.random.default_rng(0).normal(THRESHOLDS.mean, THRESHOLDS.stdev, 40_000)
-    for detail in details_of(PHOTO.n_details):
-        assert np.mean(people > threshold_at(detail)) == pytest.approx(detail, abs=0.02)
+def test_a_boundary_on_its_own_is_drawn_by_as_many_as_its_log_odds_say():
+    log_odds = np.linspace(-3, 3, 13)
+    thresholds = np.array([region_coupling_at(detail).threshold for detail in details_of(1000)])
+    drawn = np.mean(log_odds > thresholds[:, None], axis=0)
+    np.testing.assert_allclose(drawn, 1 / (1 + np.exp(-log_odds)), atol=0.001)
 
 
 @pytest.mark.parametrize("detail", [-0.01, 1.5, float("nan"), float("inf"), "fine", True], ids=str)

@@ -1,14 +1,18 @@
 """Draws of every detail: the estimate at any, the hierarchy of boundaries, and what is said of how far to trust them."""
 
+import itertools
+import sys
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import spinseg as ss
+from spinseg import InvalidInput
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.render import boundaries
 from spinseg.inference.diagnostics import SETTLED_ERROR, is_settled, separation_error
@@ -180,3 +184,30 @@ def test_the_verdict_tells_regions_and_probabilities_apart(found):
     same = replace(found, chains=replace(found.chains, labels=np.repeat(found.chains.labels[:1], 2, axis=0)))
     assert same.agreement == 1 and same.diagnostics.separation_error == 0
     assert "The regions are settled" in same.verdict
+
+
+@pytest.mark.parametrize("preset", ["photo", "paper"])
+def test_sampling_for_a_time_is_repeated_by_its_number_of_sweeps(preset):
+    image = coffee()[:60, :80]
+    timed = ss.segment(image, preset, seconds=0.01, rng=3)
+    n_sweeps = timed.chains.n_sweeps
+    assert timed.settings.sweeps == n_sweeps >= 10 and timed.settings.seconds is None
+    assert f"sweeps={n_sweeps}" in timed.python_code and "seconds" not in timed.python_code
+    again = ss.segment(image, preset, sweeps=n_sweeps, rng=3)
+    np.testing.assert_array_equal(timed.chains.labels, again.chains.labels)
+    np.testing.assert_array_equal(timed.labels, again.labels)
+    np.testing.assert_array_equal(timed.separation, again.separation)
+
+
+def test_more_time_gives_more_sweeps(monkeypatch):
+    ticks = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(ticks))
+    monkeypatch.setattr(sys.modules["spinseg.segmentation.segment"], "time", clock)
+    n_sweeps = [ss.segment(coffee()[:60, :80], seconds=s, rng=0, chains=1).chains.n_sweeps for s in (1, 4)]
+    assert n_sweeps == [10, 40]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "soon"], ids=str)
+def test_a_time_that_is_none_is_refused_in_one_line(seconds):
+    with pytest.raises(InvalidInput, match=r"seconds must be .*; received"):
+        ss.segment(coffee()[:60, :80], seconds=seconds)

@@ -15,10 +15,12 @@ import spinseg as ss
 from spinseg.image.render import graded_boundaries, outlines
 from spinseg.inference.diagnostics import Diagnostics, Quantity
 from spinseg.segmentation.answers import answers
-from spinseg.segmentation.presets import details_of
+from spinseg.segmentation.presets import PHOTO, details_of
 from spinseg.segmentation.report.pictures import ReducedPicture, answer_picture
 from spinseg.segmentation.result import REPORT_DETAILS
 from spinseg.segmentation.verdict import verdict_of_regions
+
+DETAILS = [PHOTO.detail if abs(detail - PHOTO.detail) < 0.1 else detail for detail in REPORT_DETAILS]
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +77,9 @@ def test_each_position_shows_the_labels_of_its_detail(found, text):
     """It fails if two pictures are exchanged, or if a label counts the regions of another one."""
     stops = re.findall(r'id="d(\d)" style="--i:(\d)"( checked)?><label for="d(\d)"[^>]*>(.*?)</label>', text)
     shown = layers(text)
-    assert len(stops) == len(shown) == len(REPORT_DETAILS)
+    assert len(stops) == len(shown) == len(DETAILS)
     drawn = []
-    for i, (detail, stop, (css, alt, source)) in enumerate(zip(REPORT_DETAILS, stops, shown, strict=True)):
+    for i, (detail, stop, (css, alt, source)) in enumerate(zip(DETAILS, stops, shown, strict=True)):
         at = found.at(detail)
         is_chosen = detail == found.settings.detail
         assert stop[0] == stop[3] == str(i) and stop[1] == str(i + 1) and bool(stop[2]) is is_chosen
@@ -94,7 +96,7 @@ def test_each_position_shows_the_labels_of_its_detail(found, text):
 def test_numbers_belong_to_the_chosen_detail_which_need_not_be_one_of_the_usual(found, tmp_path):
     text = saved(found.at(0.7), tmp_path)
     parts = text.split('<div class="layer ')[1:]
-    assert len(parts) == len(REPORT_DETAILS) + 1
+    assert len(parts) == len(DETAILS) + 1
     assert [part.startswith("d4 chosen") for part in parts] == [i == 4 for i in range(7)]
     assert ["<b style" in part.split("</div>")[0] for part in parts] == [i == 4 for i in range(7)]
     for i in range(len(parts)):
@@ -134,7 +136,7 @@ def test_a_volume_has_a_report_of_one_plane(tmp_path):
     volume[2:, 5:20, 8:20] = 1
     each = ss.segment(volume, sweeps=4, rng=0)
     text = saved(each, tmp_path)
-    for (_, _, source), detail in zip(layers(text), REPORT_DETAILS, strict=True):
+    for (_, _, source), detail in zip(layers(text), DETAILS, strict=True):
         np.testing.assert_array_equal(pixels(source), outlines(each.at(detail).labels[each._plane]))
     assert "have not been checked against people for volumes." in text
 
@@ -154,7 +156,8 @@ def test_a_boundary_is_drawn_the_brighter_the_more_probable_it_is():
 def test_ten_answers_are_draws_of_all_details_and_chains(found):
     drawn = answers(found.chains)
     details = details_of(found.chains.n_components)
-    assert len(drawn) == 10 and {answer.detail for answer in drawn} == set(details)
+    assert len(drawn) == 10 and {answer.detail for answer in drawn} <= set(details)
+    assert max(np.diff([0, *(answer.detail for answer in drawn), 1])) < 0.2
     assert {answer.chain for answer in drawn} == set(range(found.chains.n_chains))
     assert [answer.detail for answer in drawn] == sorted(answer.detail for answer in drawn)
     for answer in drawn:

@@ -131,7 +131,7 @@ def test_priors_by_name():
     assert repr(prior_named("finite", "photo", n_labels=4)) == "FiniteDirichlet(n_labels=4)"
     assert repr(prior_named("mfm", "photo", n_labels=6)) == "MixtureOfFiniteMixtures(mean_labels=6.0)"
     limited = prior_named(None, "photo", min_size=2)
-    assert repr(limited) == repr(PHOTO.prior).replace("min_size=3", "min_size=2") != repr(PHOTO.prior)
+    assert repr(limited) == repr(PHOTO.prior.with_limits(min_size=2)) != repr(PHOTO.prior)
     for others in ({"regions": False}, {"beta": 0.3}):
         assert repr(prior_named(None, "photo", min_size=2, others=others)) == "TemperedProcess(min_size=2)"
     for wrong in (

@@ -64,9 +64,7 @@ class ChainRun(NamedTuple):
     def draws(self) -> Chains:
         """The chains without their first half, which `segment` discards as burn-in, too."""
         chains = self.sampling.chains_so_far()
-        burn_in = chains.n_sweeps // 2
-        first = burn_in * chains.n_components
-        return replace(chains, labels=chains.labels[:, first:], component=chains.component[first:], burn_in=burn_in)
+        return chains.after(chains.n_sweeps // 2)
 
     def python_line(self, source: str) -> str:
         """The Python line that repeats this run; a continued run needs the line of the run before it."""

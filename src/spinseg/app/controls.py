@@ -52,7 +52,7 @@ CONTROLS = (
     Control("labels", "Labels", "K", "prior", 2, 200, "log", whole=True),
     Control("min_size", "Smallest cluster", "", "prior", 1, 500, "log", whole=True),
     Control("max_size", "Largest cluster", "", "prior", 1, MAX_SITES, "log", whole=True),
-    Control("detail", "Detail", "", "result", 0, 1, only="photo", step=0.1),
+    Control("detail", "Detail", "", "result", 0, 1, only="photo", step=0.05),
     Control("beta", "Smoothness", "β", "posterior", -2, 10),
     Control("count_weight", "Count weight", "", "posterior", 1e-5, 1, "log"),
     Control("n_sites", "Sites", "n", "posterior", 10, MAX_SITES, "log", whole=True, restarts=True),

@@ -55,6 +55,7 @@ def segment(
     lam: Annotated[float | None, setting("lam")] = None,
     init: Annotated[str | None, setting("init")] = None,
     sweeps: Annotated[int | None, setting("sweeps")] = None,
+    seconds: Annotated[float | None, setting("seconds")] = None,
     chains: Annotated[int | None, setting("chains")] = None,
     rng: Rng = 0,
     mask: Annotated[str | None, typer.Option(help="Picture that is not black where to segment.")] = None,

@@ -86,6 +86,11 @@ class Chains:
         """The part of a trace after the burn-in."""
         return trace[:, self.burn_in * self.n_components :]
 
+    def after(self, burn_in: int) -> "Chains":
+        """The same chains with this burn-in, which is at least the present one: the draws before are left out."""
+        first = -(-(burn_in - self.burn_in) // self.thin) * self.n_components
+        return replace(self, labels=self.labels[:, first:], component=self.component[first:], burn_in=burn_in)
+
     def thinned(self, max_draws: int) -> "Chains":
         """The same chains with at most about `max_draws` draws of each, evenly spaced, of each component as many."""
         n_draws = self.labels.shape[1]

@@ -20,8 +20,8 @@ def estimated_partition(drawn: Chains, graph: SiteGraph, settings: Settings, see
     """The partition that `settings.estimate` asks for; the best one visited where an interruption left no draws.
 
     Where the posterior is a mixture over details, the draws are those at the details near `settings.detail`. Where
-    clusters are connected, so are those of the estimate, and such as are smaller than the prior allows have joined the
-    neighbor from which the draws separate them least.
+    clusters are connected, so are those of the estimate, and where the prior allows no small ones, such as are too
+    small have joined the neighbor from which the draws separate them least.
     """
     if settings.estimate == "best" or not drawn.labels.size:
         return drawn.best_labels
@@ -32,6 +32,8 @@ def estimated_partition(drawn: Chains, graph: SiteGraph, settings: Settings, see
     labels = drawn.labels[:, near].reshape(-1, graph.n_sites)
     labels = labels[np.random.default_rng(seed).permutation(len(labels))[:MAX_DRAWS]]
     found = minimize(labels, graph=graph, rng=seed).labels
+    if settings.prior.min_size == 1:
+        return found
     apart, ones = separation_probability(labels, graph.edges), np.ones(graph.n_edges, np.int32)
     each = RegionAdjacency(graph, ones, None)
     return absorb_small_regions(found, each, np.ones(graph.n_sites, np.int64), -apart, settings.prior.min_size)

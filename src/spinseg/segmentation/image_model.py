@@ -14,11 +14,9 @@ from spinseg.image.boundary.maps import BoundaryMaps, boundary_maps
 from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means, site_sizes
 from spinseg.image.picture import Picture
 from spinseg.model.gaussians import DiagonalGaussian
-from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
-from spinseg.model.priors import PartitionPrior
 from spinseg.segmentation.presets import (
     CONTRAST_COUPLING_MIN,
     CONTRAST_COUPLING_RANGE,
@@ -28,11 +26,10 @@ from spinseg.segmentation.presets import (
     MIN_PIXELS_FOR_CUES,
     PHOTO,
     REFERENCE_PIXELS,
-    STRENGTH,
     VARIANCE_RATES,
     coupling_at,
     details_of,
-    threshold_at,
+    region_coupling_at,
 )
 from spinseg.segmentation.settings import Settings
 
@@ -65,13 +62,12 @@ def picture_posterior(
     if not settings.connected:
         return picture_model(picture, sites, adjacency, settings, maps)
     graph, length = adjacency.graph, adjacency.boundary_length
-    likelihood, prior = _likelihood(picture, sites, settings, maps), _prior_of_regions(settings.prior, graph)
+    likelihood = _likelihood(picture, sites, settings, maps)
     log_odds, _ = evidence_log_odds(picture, sites, adjacency, settings, maps)
-    strength = STRENGTH * _length_weight(sites)
-    thresholds = [threshold_at(detail) for detail in details_of(settings.n_details)]
-    couplings = [signed_couplings(log_odds, length, strength, threshold) for threshold in thresholds]
+    weight, couplings = _length_weight(sites), map(region_coupling_at, details_of(settings.n_details))
+    betas = [weight * signed_couplings(log_odds, length, *coupling) for coupling in couplings]
     how: dict[str, Any] = {"connected": True, "power": settings.power}
-    return Mixture([Model(graph, likelihood, prior, beta, **how) for beta in couplings])
+    return Mixture([Model(graph, likelihood, settings.prior, beta, **how) for beta in betas])
 
 
 def picture_model(
@@ -98,12 +94,6 @@ def _likelihood(
         return DirichletMultinomial(_word_counts(picture, sites, settings), settings.phi, settings.count_weight)
     features = SiteFeatures.of(picture, sites, maps)
     return gaussian_likelihood(features, settings, pixel_weight(int(features.n_pixels.sum())))
-
-
-def _prior_of_regions(prior: PartitionPrior, graph: SiteGraph) -> PartitionPrior:
-    """The prior, where it is that of "photo" with a smaller `min_size` if a component of the graph has fewer sites."""
-    smallest = int(graph.component_sizes.min())
-    return prior.with_limits(min_size=min(smallest, prior.min_size)) if prior is PHOTO.prior else prior
 
 
 def _word_counts(picture: Picture, sites: NDArray[np.int32], settings: Settings) -> sparse.csr_array:
@@ -212,9 +202,8 @@ def _evidence_couplings(
     """
     n_sites = adjacency.graph.n_sites
     log_odds, large_enough = evidence_log_odds(picture, sites, adjacency, settings, maps)
-    strength, threshold = coupling_at(settings.detail)
-    strength *= _length_weight(sites)
-    beta = signed_couplings(log_odds, adjacency.boundary_length, strength, threshold)
+    beta = signed_couplings(log_odds, adjacency.boundary_length, *coupling_at(settings.detail))
+    beta *= _length_weight(sites)
     if large_enough or not len(beta):
         return beta
     ends, length = adjacency.graph.edges, adjacency.boundary_length

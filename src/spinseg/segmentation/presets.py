@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,28 +14,29 @@ from spinseg.segmentation.settings import Settings
 
 
 class Coupling(NamedTuple):
-    """beta_ij = strength * boundary length in pixels * (threshold - log-odds of a boundary)."""
+    """beta_ij = strength * boundary length in pixels * c tanh((threshold - log-odds of a boundary) / c).
+
+    c is the `saturation`: far from the threshold more evidence changes nothing. Without it tanh is left out.
+    """
 
     strength: float
     threshold: float
+    saturation: float = math.inf
 
 
 # Constants of "photo", chosen on training photographs of BSDS300 (docs/accuracy.md). The weights and rates of features,
 # except those of texture, come from a search on the same photographs that was done outside the project. A weight is
 # relative to that of color. The rates of the inverse gamma priors are in squared units: of CIELAB, of logarithms of
 # filter responses, and of hundredths of the longer side.
-STRENGTH = 0.5  # of a coupling for each pixel of a boundary's length
-# How much evidence makes a boundary differs from person to person: the log-odds that it takes are normal.
-THRESHOLDS = NormalDist(-0.3, 1.8)
+EVIDENCE = Coupling(strength=0.8, threshold=0.0, saturation=2.0)
 REGION_COST = 2.0  # nats that the prior takes for each region
-MIN_REGION_SITES = 3
 FEATURE_WEIGHTS = {"lightness": 0.2, "colour": 1.0, "texture": 0.3, "position": 1 / 30}
 VARIANCE_RATES = {"lightness": 10.7, "colour": 8.6, "texture": 0.05, "position": 200.0}
 
 # Where every pixel is a site, and in pictures larger than memory, clusters need not be connected; their pieces are made
 # regions afterwards. From detail 0 to detail 1 the threshold falls by THRESHOLD_RANGE, and the smallest region, as a
 # share of the picture's pixels, shrinks by MIN_REGION_RATIO.
-COUPLING = Coupling(strength=STRENGTH, threshold=-0.75)
+COUPLING = Coupling(strength=0.5, threshold=-0.75)
 THRESHOLD_RANGE = 3.0
 MIN_REGION_SHARE, MIN_REGION_RATIO = 0.0045, 16.0
 
@@ -79,6 +79,7 @@ PAPER = Settings(
     lam=10.0,
     init="one",
     sweeps=1000,
+    seconds=None,
     chains=1,
 )
 
@@ -96,18 +97,19 @@ PHOTO = Settings(
     count_weight=0.0024,
     phi=50.0,
     kappa=0.2,
-    prior=TemperedProcess(math.exp(-REGION_COST), power=0.0, min_size=MIN_REGION_SITES),
+    prior=TemperedProcess(math.exp(-REGION_COST), power=0.0),
     beta="signed",
     power=0.1,
     connected=True,
-    n_details=6,
+    n_details=12,
     regions=True,
-    detail=0.6,
+    detail=0.65,
     estimate="vi",
     moves="auto",
     lam=None,
     init="dispersed",
     sweeps=None,
+    seconds=None,
     chains=2,
 )
 
@@ -184,9 +186,14 @@ def details_of(n_details: int) -> list[float]:
     return [(d + 0.5) / n_details for d in range(n_details)]
 
 
-def threshold_at(detail: float) -> float:
-    """The log-odds at which two sites neither attract nor repel: as many people ask for more as `detail` says."""
-    return THRESHOLDS.inv_cdf(1 - detail)
+def region_coupling_at(detail: float) -> Coupling:
+    """The coupling at a detail where clusters are connected.
+
+    How much evidence makes a boundary differs from person to person. The log-odds that it takes, at which two sites
+    neither attract nor repel, have a standard logistic distribution: a boundary on its own is then drawn by as many
+    people as its log-odds say. A share `detail` of them asks for more evidence than this.
+    """
+    return EVIDENCE._replace(threshold=math.log((1 - detail) / detail))
 
 
 def coupling_at(detail: float) -> Coupling:

@@ -46,7 +46,7 @@ from spinseg.segmentation.verdict import (
 
 LAST_LABELS = "found.chains.last_labels"  # the expression for where the chains of `found` ended
 FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
-REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
 VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
 
 
@@ -239,8 +239,9 @@ class Segmentation:
         """The labels at the details that the report shows; none where another detail would give the same ones."""
         if not isinstance(self.model, Mixture) or self.settings.estimate == "best" or not self.chains.labels.size:
             return []
-        details = sorted({*REPORT_DETAILS, self.settings.detail})
-        views = [self if detail == self.settings.detail else self.at(detail) for detail in details]
+        chosen = self.settings.detail
+        details = sorted([chosen, *(detail for detail in REPORT_DETAILS if abs(detail - chosen) > 0.09)])
+        views = [self if detail == chosen else self.at(detail) for detail in details]
         return [DetailView(view.settings.detail, view.labels[self._plane], view.n_clusters) for view in views]
 
     @cached_property

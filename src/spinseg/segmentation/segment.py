@@ -1,6 +1,7 @@
 """`segment`: from a picture to its segmentation."""
 
 import os
+import time
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from spinseg.image.picture import ChannelAxis, Picture
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
 from spinseg.inference.diagnostics import is_settled
-from spinseg.inference.sampler import sample, seed_of, thin_to_fit
+from spinseg.inference.sampler import MAX_LABELS, sample, seed_of, thin_to_fit
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
@@ -25,7 +26,8 @@ from spinseg.segmentation.result import Segmentation, SegmentationInterrupted
 from spinseg.segmentation.settings import Settings, Start, given_settings
 
 # Where the number of sweeps is left to the program: those discarded, those between two looks, and the most.
-BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 50, 50, 400
+BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 40, 40, 400
+TIMED_SWEEPS = 10  # between two looks at the clock, and the fewest
 SINGLE_SITE_SWEEPS = 3  # from the coarse segmentation to the start of the chains
 
 
@@ -50,6 +52,7 @@ def segment(
     lam: Lam = None,
     init: Start | None = None,
     sweeps: int | None = None,
+    seconds: float | None = None,
     chains: int | None = None,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     channel_axis: ChannelAxis = "auto",
@@ -109,15 +112,18 @@ def segment(
         site, or `beta` is given, connected pieces are made clusters afterwards, and small ones join a neighbor.
     detail : float, optional
         How finely a picture is divided, from 0 to 1. In "photo" the draws are of every detail, and the labels are an
-        estimate from those near this one, by default 0.6; `Segmentation.at` gives another from the same draws. Where
+        estimate from those near this one, by default 0.65; `Segmentation.at` gives another from the same draws. Where
         pieces are made regions afterwards, it sets how small they may be, by default 0.5. It is refused where it has no
         effect, as in "paper".
     estimate : {"vi", "binder", "best"}, optional
         Which partition the labels come from: the one of least expected variation of information over the draws
         (`minimize_vi`), the one of least expected loss of Binder (`minimize_binder`), or the best that was visited.
     moves, lam, sweeps, chains, workers, progress
-        As in `sample`. The first half of the sweeps is burn-in. "photo" by default discards 50, and goes on until the
-        probabilities are settled, to 400 at most; it has so many chains for each of six details.
+        As in `sample`. The first half of the sweeps is burn-in. "photo" by default discards 40, and goes on until the
+        probabilities are settled, to 400 at most; it has so many chains for each of twelve details.
+    seconds : float, optional
+        How long to sample, in place of `sweeps`: about so long, or until 256 MB are filled with draws. The number of
+        sweeps then depends on the machine; `found.settings.sweeps` and `found.python_code` have it, to repeat them.
     init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each, optional
         Where chains start, as in `sample`. `found.chains.last_labels` is where the chains of a segmentation `found`
         with the same sites ended.
@@ -157,6 +163,8 @@ def segment(
         sampled = sample_posterior(problem.model, settings, start, seed, workers=workers, progress=progress)
     except SamplingInterrupted as stop:
         raise SegmentationInterrupted(problem.segmentation(stop.chains, seed, interrupted=True)) from None
+    if settings.seconds is not None:
+        problem = replace(problem, settings=replace(settings, sweeps=sampled.n_sweeps, seconds=None))
     return problem.segmentation(sampled, seed)
 
 
@@ -194,11 +202,17 @@ def sample_posterior(model: Model | Mixture, settings: Settings, start: Start, s
     The first half of the sweeps is burn-in. Where their number is left to the program, it is so many that the draws are
     settled, or MAX_SWEEPS, after a burn-in of BURN_IN. Of a large graph fewer draws are kept.
     """
+    sampler = (settings.chains, settings.moves, settings.lam, start)
+    n_runners = settings.chains * (len(model.components) if isinstance(model, Mixture) else 1)
+    n_labels = n_runners * model.graph.n_sites  # of one draw of all
+    if settings.seconds is not None:
+        stop = time.monotonic() + settings.seconds
+        options |= {"until": lambda _: time.monotonic() >= stop, "check_every": TIMED_SWEEPS}
+        sampled = sample(model, max(TIMED_SWEEPS, MAX_LABELS // n_labels), *sampler, rng=seed, **options)
+        return sampled.after(sampled.n_sweeps // 2)
     sweeps, burn_in = settings.sweeps, settings.sweeps // 2 if settings.sweeps else BURN_IN
     if sweeps is None:
         sweeps = MAX_SWEEPS
         options |= {"until": partial(is_settled, graph=model.graph), "check_every": ROUND_SWEEPS}
-    n_runners = settings.chains * (len(model.components) if isinstance(model, Mixture) else 1)
-    thin = thin_to_fit(sweeps - burn_in, n_runners * model.graph.n_sites)
-    arguments = (sweeps, settings.chains, settings.moves, settings.lam, start)
-    return sample(model, *arguments, burn_in=burn_in, thin=thin, rng=seed, **options)
+    thin = thin_to_fit(sweeps - burn_in, n_labels)
+    return sample(model, sweeps, *sampler, burn_in=burn_in, thin=thin, rng=seed, **options)

@@ -97,6 +97,7 @@ class Settings:
         )
     )
     sweeps: int | None = field(metadata=_keyword("Sweeps of each chain; by default as many as it takes (photo)."))
+    seconds: float | None = field(metadata=_keyword("How long to sample at most, instead of a number of sweeps."))
     chains: int = field(metadata=_keyword("Number of chains."))
 
     def __post_init__(self) -> None:
@@ -110,6 +111,8 @@ class Settings:
         check_choice("moves", self.moves, MOVES)
         check_lam(self.lam)
         check_length(1 if self.sweeps is None else self.sweeps, self.chains)
+        if self.seconds is not None:
+            check_real("seconds", self.seconds, above=0)
         self._check_init()
 
     def _check_sites(self) -> None:

@@ -152,7 +152,17 @@ def plain_cues_from(
 
 
 def signed_couplings(
-    log_odds: NDArray[np.float64], boundary_length: NDArray[np.int32], strength: float, threshold: float
+    log_odds: NDArray[np.float64],
+    boundary_length: NDArray[np.int32],
+    strength: float,
+    threshold: float,
+    saturation: float = np.inf,
 ) -> NDArray[np.float64]:
-    """Return beta_ij = strength * boundary_length * (threshold - log_odds): attractive below the threshold."""
-    return strength * boundary_length * (threshold - log_odds)
+    """Return beta_ij = strength * boundary_length * (threshold - log_odds): attractive below the threshold.
+
+    With a finite `saturation` c the difference x is c tanh(x / c), which is x near 0 and at most c far away.
+    """
+    evidence = threshold - log_odds
+    if np.isfinite(saturation):
+        evidence = saturation * np.tanh(evidence / saturation)
+    return strength * boundary_length * evidence

@@ -57,7 +57,6 @@ def large_model(statistics: SiteStatistics, settings: Settings, pixels_per_site:
     cues = plain_cues_from(color, statistics.gradient, statistics.words, adjacency.graph.edges)
     if statistics.network is not None:
         cues = np.hstack([cues, statistics.network])
-    strength, threshold = coupling_at(settings.detail)
-    strength *= pixel_weight**0.5
-    beta = signed_couplings(weigh_plain_cues(cues), adjacency.boundary_length, strength, threshold)
+    beta = signed_couplings(weigh_plain_cues(cues), adjacency.boundary_length, *coupling_at(settings.detail))
+    beta *= pixel_weight**0.5
     return Model(adjacency.graph, gaussian_likelihood(features, settings, pixel_weight), settings.prior, beta)
