@@ -20,6 +20,7 @@ STUDIES = (
     "evidence",
     "posterior",
     "tuning",
+    "refit",
     "ablation",
     "robustness",
     "mixing",

@@ -13,7 +13,7 @@ from benchmarks.data import data_root
 from benchmarks.held_out import Evidence
 from benchmarks.variants import Variant
 from spinseg.evaluation.datasets import Example, bsds
-from spinseg.inference.diagnostics import R_HAT_LIMIT
+from spinseg.inference.convergence import R_HAT_LIMIT
 
 ASKED = ("log_posterior", "n_clusters", "edge_agreement")
 

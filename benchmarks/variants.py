@@ -1,8 +1,8 @@
 """Variants of the `photo` preset, and their scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, NamedTuple
@@ -53,8 +53,9 @@ class Variant:
         usual, (location, scale) = presets.region_coupling_at(detail), self.thresholds
         return usual._replace(threshold=location + scale * usual.threshold, **self.coupling)
 
-    def segmentation(self, image: NDArray, evidence: Evidence) -> ss.Segmentation:
-        """Return the segmentation with seed 0."""
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Let `segment` use the constants and settings of this variant."""
         with ExitStack() as changed:
             changed.enter_context(patch.object(image_model, "region_coupling_at", self.coupling_at))
             changed.enter_context(patch.object(presets, "PHOTO", replace(presets.PHOTO, **self.settings)))
@@ -63,9 +64,12 @@ class Variant:
             changed.enter_context(patch.dict(presets.VARIANCE_RATES, self.variance_rates))
             if self.nonnegative:
                 changed.enter_context(patch.object(image_model, "signed_couplings", _attraction))
-            changed.enter_context(evidence.used())
-            arguments = {"workers": 1, "rng": 0} | dict(self.arguments)
-            return ss.segment(image, progress=False, **arguments)
+            yield
+
+    def segmentation(self, image: NDArray, evidence: Evidence) -> ss.Segmentation:
+        """Return the segmentation with seed 0."""
+        with self.used(), evidence.used():
+            return ss.segment(image, progress=False, **({"workers": 1, "rng": 0} | dict(self.arguments)))
 
 
 def _attraction(*arguments: Any) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import spinseg as ss
 from spinseg import InvalidInput
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.render import boundaries
-from spinseg.inference.diagnostics import SETTLED_ERROR, is_settled, separation_error
+from spinseg.inference.convergence import SETTLED_ERROR, is_settled, separation_error
 from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.inference.hierarchy import merge_heights
 from spinseg.pictures import PICTURES

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spinseg._errors import MissingExtra
 from spinseg._validation import invalid
 from spinseg.inference.chains import Chains
-from spinseg.inference.estimates.pairs import separation_probability
+from spinseg.inference.convergence import R_HAT_LIMIT, rank_r_hat, separation_error, stratified_ess
 from spinseg.model.graph import SiteGraph
 
 # The name of each quantity in a sentence, and its decimals.
@@ -20,10 +20,8 @@ QUANTITIES = {
     "entropy": ("the entropy of the cluster sizes", 2),
     "edge_agreement": ("the share of edges within clusters", 3),
 }
-R_HAT_LIMIT = 1.05  # chains of partitions mix slowly; Vehtari et al. ask for 1.01
 ESS_PER_CHAIN = 100  # below it R-hat and ESS themselves are unreliable (Vehtari et al., section 4)
 MIN_DRAWS = 4  # each half of a chain needs a variance
-SETTLED_ERROR = 0.02  # of separation probabilities, as a root mean square over edges
 ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
 ADVICE = (
     "Do not trust the draws yet: sample longer while the log posterior of a chain still rises; where each is level, "
@@ -104,30 +102,6 @@ class Diagnostics:
             cells += [(row.ess_bulk, 10, 0), (row.ess_tail, 10, 0), (row.ess_per_second, 10, 1)]
             lines.append(f"{name:<16}" + "".join(f"{'-' if x is None else f'{x:.{d}f}':>{w}}" for x, w, d in cells))
         return "\n".join([*lines, self.verdict])
-
-
-def separation_error(chains: Chains, graph: SiteGraph) -> float | None:
-    """How far the separation probabilities of edges are from settled: their standard error, root mean square.
-
-    Each chain gives probabilities of its own, and their spread the error of the mean. It is None for one chain, or
-    without draws, and 0 for a graph without edges.
-    """
-    if chains.n_chains < 2 or not chains.labels.size:
-        return None
-    each = np.stack([separation_probability(labels, graph.edges) for labels in chains.labels])
-    return float(np.sqrt(each.var(axis=0, ddof=1).mean() / chains.n_chains)) if graph.n_edges else 0.0
-
-
-def is_settled(chains: Chains, graph: SiteGraph) -> bool:
-    """Whether chains may stop: R-hat of log posterior and number of clusters is low, and the probabilities are exact.
-
-    `diagnose` says more, and takes longer.
-    """
-    error = separation_error(chains, graph)
-    if error is None or error > SETTLED_ERROR:
-        return False
-    traces = chains.kept(chains.log_posterior), chains.kept(chains.n_clusters)
-    return all(_rank_r_hat(trace.astype(np.float64)) <= R_HAT_LIMIT for trace in traces)
 
 
 def diagnose(chains: Chains, graph: SiteGraph) -> Diagnostics:
@@ -272,41 +246,16 @@ def _quantity(name: str, trace: NDArray[Any], seconds: float, n_components: int)
                 bulk = float(array_stats.ess(trace, method="bulk"))
                 tail = float(array_stats.ess(trace, method="tail", prob=0.05))
             else:
-                bulk = _stratified_ess(trace, n_components)
-                tail = min(_stratified_ess(trace <= np.quantile(trace, q), n_components) for q in (0.05, 0.95))
-        r_hat = _rank_r_hat(trace)
+                bulk = stratified_ess(trace, n_components)
+                tail = min(stratified_ess(trace <= np.quantile(trace, q), n_components) for q in (0.05, 0.95))
+        r_hat = rank_r_hat(trace)
     per_second = bulk / seconds if seconds > 0 else None
     if n_chains == 1:
         return Quantity(name, means, sd, None, bulk, tail, per_second)
     alone = None
     if n_components > 1 and n_draws >= MIN_DRAWS * n_components:
-        alone = max(_rank_r_hat(trace[:, d::n_components]) for d in range(n_components))
+        alone = max(rank_r_hat(trace[:, d::n_components]) for d in range(n_components))
     return Quantity(name, means, sd, r_hat, bulk, tail, per_second, alone)
-
-
-def _rank_r_hat(trace: NDArray[Any]) -> float:
-    """Rank-normalized, split R-hat of several chains; 1 where nothing varies, infinite where only chains differ."""
-    from arviz_stats.base import array_stats  # takes long to load
-
-    half = trace.shape[1] // 2
-    if trace.shape[0] == 1 or np.ptp(np.concatenate([trace[:, :half], trace[:, -half:]])) == 0:
-        return 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):  # halves without variance
-        r_hat = float(array_stats.rhat(trace))
-    return np.inf if r_hat > 1e6 else r_hat  # a variance within halves that is rounding only
-
-
-def _stratified_ess(trace: NDArray[Any], n_components: int) -> float:
-    """How many independent draws from a mixture would give its mean as exactly, at most as many as there are.
-
-    The mean of the trace is that of its cycles over the components, which have an effective sample size.
-    """
-    from arviz_stats.base import array_stats
-
-    cycles = trace.reshape(trace.shape[0], -1, n_components).mean(axis=2)
-    if np.ptp(cycles) == 0:
-        return float(trace.size)
-    return min(trace.size, float(trace.var() / cycles.var() * array_stats.ess(cycles, method="mean")))
 
 
 def _verdict(rows: list[Quantity], n_chains: int, n_draws: int) -> tuple[str, bool | None]:

@@ -14,7 +14,7 @@ from spinseg.image.features import Codebook
 from spinseg.image.picture import ChannelAxis, Picture
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
-from spinseg.inference.diagnostics import is_settled
+from spinseg.inference.convergence import is_settled
 from spinseg.inference.sampler import MAX_LABELS, sample, seed_of, thin_to_fit
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model

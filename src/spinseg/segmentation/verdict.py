@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from spinseg.image.picture import Picture
 from spinseg.inference.chains import Chains
 from spinseg.inference.contingency import contingency_table, rand_index_of
-from spinseg.inference.diagnostics import R_HAT_LIMIT, SETTLED_ERROR, Diagnostics
+from spinseg.inference.convergence import R_HAT_LIMIT, SETTLED_ERROR
+from spinseg.inference.diagnostics import Diagnostics
 from spinseg.model.graph import SiteGraph
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.presets import PHOTO
