@@ -3,8 +3,8 @@
     python scripts/make_pictures.py
 
 writes src/spinseg/pictures/*.jpg, from scikit-image's coffee.png (Rachel Michetti, CC0), chelsea.png (Stefan van der
-Walt, CC0) and astronaut.png (NASA, public domain), docs/images/segmentations.jpg, their segmentations, and
-docs/images/detail.jpg, their segmentations at five values of detail.
+Walt, CC0) and astronaut.png (NASA, public domain), docs/images/segmentations.jpg, their segmentations,
+docs/images/detail.jpg, their segmentations at five values of detail, and docs/images/answers.jpg, ten draws of each.
 """
 
 from pathlib import Path
@@ -13,8 +13,10 @@ import numpy as np
 from PIL import Image
 from skimage import data
 
-from spinseg.image.render import mean_colors, overlay, probability_picture
+from spinseg.image.render import graded_boundaries, mean_colors, outlined
 from spinseg.pictures import PICTURES
+from spinseg.segmentation.answers import answers
+from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.segment import segment
 
 ORIGINALS = {"coffee": data.coffee, "cat": data.chelsea, "astronaut": data.astronaut}
@@ -23,24 +25,37 @@ WIDTH, GAP = 400, 6
 DETAILS = (0, 0.25, 0.5, 0.75, 1)
 
 
-def row(name: str) -> np.ndarray:
-    """Return three panels: boundaries over the picture, mean colors of clusters, and boundary probabilities."""
-    found = segment(PICTURES[name].path, rng=0)
-    print(f"{name}: {found.n_clusters} clusters on {found.model.graph.n_sites} sites. {found.verdict}")
+def row(found: Segmentation) -> np.ndarray:
+    """Return three panels: outlines over the picture, mean colors of regions, and boundary probabilities."""
     panels = [
-        overlay(found.picture, found.labels),
+        outlined_at(found, found.labels, WIDTH),
         mean_colors(found.picture, found.labels),
-        probability_picture(found.boundary_probability),
+        graded_boundaries(found.picture.rgb, found.boundary_probability),
     ]
     return side_by_side(panels, WIDTH)
 
 
-def details(name: str) -> np.ndarray:
-    """Return the mean colors of clusters, from coarse to fine."""
-    sampled = segment(PICTURES[name].path, rng=0)
-    found = [sampled.at(detail) for detail in DETAILS]
-    print(f"{name}: {[seg.n_clusters for seg in found]} clusters at detail {DETAILS}")
-    return side_by_side([mean_colors(seg.picture, seg.labels) for seg in found], WIDTH * 3 // 5)
+def details(found: Segmentation) -> np.ndarray:
+    """Return the mean colors of regions, from coarse to fine."""
+    each = [found.at(detail) for detail in DETAILS]
+    print(f"{[seg.n_clusters for seg in each]} regions at detail {DETAILS}")
+    return side_by_side([mean_colors(seg.picture, seg.labels) for seg in each], WIDTH * 3 // 5)
+
+
+def draws(found: Segmentation) -> np.ndarray:
+    """Return ten draws, from coarse to fine, in two rows."""
+    drawn = answers(found.chains)
+    print(f"{[answer.n_clusters for answer in drawn]} regions in draws")
+    panels = [outlined_at(found, answer.labels[found.sites], WIDTH * 3 // 5) for answer in drawn]
+    rows = [side_by_side(some, WIDTH * 3 // 5) for some in (panels[:5], panels[5:])]
+    return np.vstack([rows[0], np.full((GAP, rows[0].shape[1], 3), 255, np.uint8), rows[1]])
+
+
+def outlined_at(found: Segmentation, labels: np.ndarray, width: int) -> np.ndarray:
+    """Return the outlines of labels over the picture at a width, at which lines are as wide as at any other."""
+    size = width, round(width * labels.shape[0] / labels.shape[1])
+    picture = Image.fromarray(found.picture.rgb).resize(size, Image.Resampling.LANCZOS)
+    return outlined(np.asarray(picture), np.asarray(Image.fromarray(labels).resize(size, Image.Resampling.NEAREST)))
 
 
 def side_by_side(panels: list[np.ndarray], width: int) -> np.ndarray:
@@ -63,8 +78,12 @@ def main() -> None:
     """Write the photographs, then their segmentations."""
     for name, original in ORIGINALS.items():
         Image.fromarray(original()).save(PICTURES[name].path, quality=90)
-    save([row(name) for name in ORIGINALS], IMAGES / "segmentations.jpg")
-    save([details(name) for name in ORIGINALS], IMAGES / "detail.jpg")
+    found = [segment(PICTURES[name].path, rng=0) for name in ORIGINALS]
+    for name, each in zip(ORIGINALS, found, strict=True):
+        print(f"{name}: {each.n_clusters} regions on {each.model.graph.n_sites} sites. {each.verdict}")
+    save([row(each) for each in found], IMAGES / "segmentations.jpg")
+    save([details(each) for each in found], IMAGES / "detail.jpg")
+    save([draws(each) for each in found], IMAGES / "answers.jpg")
 
 
 if __name__ == "__main__":
