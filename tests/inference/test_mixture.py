@@ -64,6 +64,16 @@ def test_workers_do_not_matter_and_thinning_picks_sweeps():
     np.testing.assert_array_equal(thinned.labels, by_sweep.reshape(2, 9, 5))
 
 
+@pytest.mark.parametrize("thin", [1, 3])
+def test_a_longer_burn_in_leaves_the_draws_that_sampling_with_it_gives(thin):
+    whole = ss.sample(mixture_of(), sweeps=12, chains=2, thin=thin, rng=4)
+    later = ss.sample(mixture_of(), sweeps=12, chains=2, thin=thin, burn_in=6, rng=4)
+    found = whole.after(6)
+    assert found.burn_in == 6 and found.component.tolist() == later.component.tolist()
+    np.testing.assert_array_equal(found.labels, later.labels)
+    np.testing.assert_array_equal(found.kept(found.log_posterior), later.kept(later.log_posterior))
+
+
 def test_a_mixture_is_saved_loaded_and_resumed_bit_by_bit(tmp_path):
     mixture = mixture_of()
     whole = ss.sample(mixture, sweeps=10, chains=2, rng=5)
