@@ -211,3 +211,17 @@ def test_more_time_gives_more_sweeps(monkeypatch):
 def test_a_time_that_is_none_is_refused_in_one_line(seconds):
     with pytest.raises(InvalidInput, match=r"seconds must be .*; received"):
         ss.segment(coffee()[:60, :80], seconds=seconds)
+
+
+def test_chains_go_on_while_probabilities_or_traces_differ(found):
+    chains, graph = found.chains, found.model.graph
+    noise = np.random.default_rng(0).normal(size=chains.log_posterior.shape)
+    alike = replace(
+        chains, labels=np.stack([chains.labels[0]] * 2), log_posterior=noise, n_clusters=np.ones_like(noise, int)
+    )
+    assert is_settled(alike, graph)
+    labels = alike.labels.copy()
+    labels[0], labels[1] = 0, np.arange(graph.n_sites)
+    assert not is_settled(replace(alike, labels=labels), graph)
+    assert not is_settled(replace(alike, log_posterior=noise + np.array([[0], [9]])), graph)
+    assert not is_settled(replace(alike, n_clusters=alike.n_clusters + np.array([[0], [1]])), graph)
