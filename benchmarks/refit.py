@@ -154,7 +154,8 @@ def study() -> dict[str, object]:
             for name, of in (("log-odds alone", of_log_odds), ("present", PRESENT), ("found", found)):
                 score = together(pool, of if callable(of) else partial(of_posterior, of), indices)
                 text = (
-                    f"Brier {score.brier:.4f}, log loss {score.log_loss:.4f}, calibration {score.calibration_error:.4f}"
+                    f"Brier {score.brier:.4f}, log loss {score.log_loss:.4f}, "
+                    f"calibration error {score.calibration_error:.4f}"
                 )
                 figures[f"{split}: {name}"] = text
     return figures

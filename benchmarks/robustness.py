@@ -1,11 +1,11 @@
 """Robustness of `photo` to changes of a photograph: of its labels, and of the calibration of its probabilities.
 
 Every third test photograph of BSDS300 is segmented with another seed, at half size, rotated by 90 degrees, in gray,
-with noise of standard deviation 10 (of 255), as a JPEG of quality 30 and a sixth brighter. The labels are compared with those of the unchanged photograph by the adjusted Rand index, without ground
-truth; the same is done for Felzenszwalb and Huttenlocher's method, which has no seed. The probabilities, and those of
-the log-odds alone, are compared with the annotators of the photograph: test photographs should be used rarely, so
-record each use in docs/accuracy.md. The boundary weights were fitted to half size, noise and JPEG, on other
-photographs, and there are separate weights for gray.
+with noise of standard deviation 10 (of 255), as a JPEG of quality 30 and a sixth brighter. The labels are compared with
+those of the unchanged photograph by the adjusted Rand index, without ground truth; the same is done for Felzenszwalb
+and Huttenlocher's method, which has no seed. The probabilities, and those of the log-odds alone, are compared with the
+annotators of the photograph: test photographs should be used rarely, so record each use in docs/accuracy.md. The
+boundary weights were fitted to half size, noise and JPEG, on other photographs, and there are separate weights for gray.
 """
 
 from collections.abc import Callable

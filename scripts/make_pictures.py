@@ -15,7 +15,7 @@ from skimage import data
 
 from spinseg.image.render import graded_boundaries, mean_colors, outlined
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.answers import answers
+from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.segment import segment
 
@@ -44,7 +44,7 @@ def details(found: Segmentation) -> np.ndarray:
 
 def draws(found: Segmentation) -> np.ndarray:
     """Return ten draws, from coarse to fine, in two rows."""
-    drawn = answers(found.chains)
+    drawn = spread_draws(found.chains)
     print(f"{[answer.n_clusters for answer in drawn]} regions in draws")
     panels = [outlined_at(found, answer.labels[found.sites], WIDTH * 3 // 5) for answer in drawn]
     rows = [side_by_side(some, WIDTH * 3 // 5) for some in (panels[:5], panels[5:])]

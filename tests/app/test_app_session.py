@@ -29,7 +29,7 @@ from spinseg.image.io import read_picture
 from spinseg.inference.estimates.pairs import co_clustering, separation_probability
 from spinseg.inference.starts import STARTS
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.answers import answers as answers_of
+from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.presets import PRESETS
 from spinseg.segmentation.verdict import is_converged, verdict_of_probabilities
 
@@ -238,7 +238,7 @@ def test_results_at_other_details_are_those_of_the_segmentation(session, tmp_pat
         partition = found.at(detail).partition
         np.testing.assert_array_equal(labels[:, None] == labels, partition[:, None] == partition)
         assert results[detail]["n_regions"] == found.at(detail).n_clusters
-    drawn = [f"Detail {answer.detail:.2f}: " for answer in answers_of(found.chains)]
+    drawn = [f"Detail {answer.detail:.2f}: " for answer in spread_draws(found.chains)]
     assert [each["words"][: len(words)] for each, words in zip(answers, drawn, strict=True)] == drawn
     for each in [*answers, *few]:
         with Image.open(io.BytesIO(b64decode(each["picture"]))) as image:

@@ -19,6 +19,7 @@ from spinseg.inference.convergence import SETTLED_ERROR, is_settled, separation_
 from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.inference.hierarchy import merge_heights
 from spinseg.pictures import PICTURES
+from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.estimate import details_near
 from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.segment import MAX_SWEEPS, ROUND_SWEEPS
@@ -191,12 +192,46 @@ def test_sampling_for_a_time_is_repeated_by_its_number_of_sweeps(preset):
     image = coffee()[:60, :80]
     timed = ss.segment(image, preset, seconds=0.01, rng=3)
     n_sweeps = timed.chains.n_sweeps
-    assert timed.settings.sweeps == n_sweeps >= 10 and timed.settings.seconds is None
+    assert timed.settings.seconds == 0.01 and timed.settings.sweeps is None and n_sweeps >= 10
     assert f"sweeps={n_sweeps}" in timed.python_code and "seconds" not in timed.python_code
     again = ss.segment(image, preset, sweeps=n_sweeps, rng=3)
     np.testing.assert_array_equal(timed.chains.labels, again.chains.labels)
     np.testing.assert_array_equal(timed.labels, again.labels)
     np.testing.assert_array_equal(timed.separation, again.separation)
+
+
+def test_an_interrupted_time_has_no_draws_of_its_burn_in():
+    def interrupt(at):
+        if at.done >= 5:
+            raise KeyboardInterrupt
+
+    image = coffee()[:60, :80]
+    with pytest.raises(ss.SegmentationInterrupted) as caught:
+        ss.segment(image, seconds=1e6, chains=1, workers=1, rng=3, progress=interrupt)
+    found = caught.value.segmentation
+    n_sweeps = found.chains.n_sweeps
+    assert 2 <= n_sweeps and found.chains.burn_in == n_sweeps // 2 and found.interrupted
+    again = ss.segment(image, sweeps=n_sweeps, chains=1, rng=3)
+    np.testing.assert_array_equal(found.chains.labels, again.chains.labels)
+
+
+def test_a_batch_with_a_time_goes_on_where_it_ended(tmp_path):
+    Image.fromarray(coffee()[:60, :80]).save(tmp_path / "cup.png")
+    arguments = [str(tmp_path / "cup.png")], tmp_path / "out"
+    for resumed in (False, True):
+        [(_, outcome)] = segment_files(*arguments, {"seconds": 0.01, "chains": 1, "rng": 0}, resume=True)
+        assert not outcome.error and outcome.done_before is resumed
+    [(_, outcome)] = segment_files(*arguments, {"seconds": 0.02, "chains": 1, "rng": 0}, resume=True)
+    assert "holds the result of another run (seconds 0.01, not 0.02)" in outcome.error
+
+
+def test_a_time_changes_nothing_about_calibration(found):
+    assert replace(found, settings=replace(found.settings, seconds=3.0)).calibrated
+
+
+def test_a_time_and_a_number_of_sweeps_are_refused():
+    with pytest.raises(InvalidInput, match=r"^seconds must be left out where sweeps are given; received 3$"):
+        ss.segment(coffee()[:60, :80], seconds=3, sweeps=10)
 
 
 def test_more_time_gives_more_sweeps(monkeypatch):

@@ -14,7 +14,7 @@ from PIL import Image
 import spinseg as ss
 from spinseg.image.render import graded_boundaries, outlines
 from spinseg.inference.diagnostics import Diagnostics, Quantity
-from spinseg.segmentation.answers import answers
+from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.presets import PHOTO, details_of
 from spinseg.segmentation.report.pictures import ReducedPicture, answer_picture
 from spinseg.segmentation.result import REPORT_DETAILS
@@ -154,7 +154,7 @@ def test_a_boundary_is_drawn_the_brighter_the_more_probable_it_is():
 
 
 def test_ten_answers_are_draws_of_all_details_and_chains(found):
-    drawn = answers(found.chains)
+    drawn = spread_draws(found.chains)
     details = details_of(found.chains.n_components)
     assert len(drawn) == 10 and {answer.detail for answer in drawn} <= set(details)
     assert max(np.diff([0, *(answer.detail for answer in drawn), 1])) < 0.2
@@ -169,7 +169,7 @@ def test_ten_answers_are_draws_of_all_details_and_chains(found):
 @pytest.mark.parametrize(("sweeps", "chains", "wanted"), [(2, 1, 1), (2, 2, 2), (6, 2, 3), (40, 1, 10)])
 def test_there_are_no_more_answers_than_draws(sweeps, chains, wanted):
     model = ss.Model(ss.SiteGraph(3, [[0, 1], [1, 2]]), ss.PoissonGamma([1, 2, 9]), ss.DirichletProcess(1.0))
-    drawn = answers(ss.sample(model, sweeps, chains, burn_in=sweeps // 2, rng=0))
+    drawn = spread_draws(ss.sample(model, sweeps, chains, burn_in=sweeps // 2, rng=0))
     assert wanted <= len(drawn) <= 10 and len(drawn) <= chains * (sweeps - sweeps // 2)
     assert all(answer.detail is None for answer in drawn)
 
@@ -177,7 +177,7 @@ def test_there_are_no_more_answers_than_draws(sweeps, chains, wanted):
 def test_the_report_shows_the_answers_and_says_what_each_is(found, text):
     opened = text[text.index("<summary>Ten answers") : text.index("</details>")]
     figures = re.findall(r'<img alt="([^"]*)" src="([^"]*)"></div><figcaption>([^<]*)<', opened)
-    drawn = answers(found.chains)
+    drawn = spread_draws(found.chains)
     shown = ReducedPicture.of(found.picture, found.sites)
     for answer, (alt, source, caption) in zip(drawn, figures, strict=True):
         regions = f"{answer.n_clusters} region{'' if answer.n_clusters == 1 else 's'}"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spinseg.inference.chains import Chains
 from spinseg.inference.sampling import Sampling
 from spinseg.segmentation.problem import Problem
-from spinseg.segmentation.result import LAST_LABELS, python_call
+from spinseg.segmentation.python_code import LAST_LABELS, python_call
 from spinseg.segmentation.settings import Settings
 
 MAX_SWEEPS = 5000  # of one run

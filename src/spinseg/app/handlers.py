@@ -23,7 +23,7 @@ from spinseg.app.user_settings import UserSettings
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.answers import N_ANSWERS
+from spinseg.segmentation.draws import N_SHOWN
 from spinseg.segmentation.result import Segmentation
 
 STATIC = Path(str(files("spinseg.app").joinpath("static")))
@@ -136,7 +136,7 @@ class Handlers:
 
     async def answers(self, request: Request) -> Response:
         """Single draws, as pictures."""
-        session, text = self._session(request), request.query_params.get("count", str(N_ANSWERS))
+        session, text = self._session(request), request.query_params.get("count", str(N_SHOWN))
         if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= MAX_ANSWERS):
             raise Refused(422, f"count must be a whole number from 1 to {MAX_ANSWERS}.")
         return JSONResponse({"answers": await session.answers(int(text))})

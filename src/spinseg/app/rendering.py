@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from spinseg.image.picture import Picture, working_copy
 from spinseg.inference.chains import Chains
 from spinseg.inference.contingency import contingency_table
-from spinseg.segmentation.answers import answers
+from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.report.pictures import (
     SMALL,
@@ -79,7 +79,7 @@ def displayed_answers(problem: Problem, draws: Chains, n: int) -> list[dict[str,
     sites, unit = problem.sites, "region" if problem.settings.connected else "cluster"
     shown = ReducedPicture.of(problem.working_image.picture, sites, THUMBNAIL_SIDE)
     found = []
-    for answer in answers(draws, n):
+    for answer in spread_draws(draws, n):
         url = data_url(answer_picture(answer, shown, sites), "JPEG", **SMALL)
         found.append({"words": answer_words(answer, unit), "picture": url.partition(",")[2]})
     return found

@@ -28,7 +28,8 @@ from spinseg.parallel.processes import deferred_sigint
 from spinseg.parallel.progress import Report, compiling_notice, reporting
 from spinseg.parallel.provenance import Provenance, newer_files
 from spinseg.segmentation.presets import settings_of
-from spinseg.segmentation.result import FILES, SegmentationInterrupted, plain_settings
+from spinseg.segmentation.python_code import plain_settings
+from spinseg.segmentation.result import FILES, SegmentationInterrupted
 from spinseg.segmentation.segment import segment
 from spinseg.segmentation.settings import Settings, given_settings
 

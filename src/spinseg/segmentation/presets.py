@@ -162,6 +162,10 @@ def settings_of(preset: str, given: Mapping[str, Any]) -> Settings:
     if usual.likelihood == "gaussian" and "phi" in given and "kappa" not in given:
         warnings.warn("phi is now called kappa where the likelihood is Gaussian", DeprecationWarning, stacklevel=3)
         given = {"kappa" if name == "phi" else name: value for name, value in given.items()}
+    if "seconds" in given:
+        if "sweeps" in given:
+            invalid("seconds", "be left out where sweeps are given", given["seconds"])
+        given = {**given, "sweeps": None}
     settings = replace(usual, **given)
     if "detail" in given and not settings.uses_detail:
         rule = "be left out where couplings do not carry the evidence of a boundary and there are no regions"

@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -20,18 +20,16 @@ from spinseg.image.features import site_means
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png
 from spinseg.image.picture import ChannelAxis, Picture
 from spinseg.image.render import label_colors, overlay
-from spinseg.inference.bonds import DataDriven
 from spinseg.inference.chains import Chains
 from spinseg.inference.diagnostics import Diagnostics, diagnose
 from spinseg.inference.hierarchy import merge_heights
 from spinseg.inference.regions import regions_of
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
-from spinseg.model.priors import PartitionPrior
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.hierarchy import Hierarchy
-from spinseg.segmentation.presets import changed_settings
+from spinseg.segmentation.python_code import LAST_LABELS, plain_settings, python_call
 from spinseg.segmentation.region_table import region_table
 from spinseg.segmentation.report import DetailView, report
 from spinseg.segmentation.settings import Settings
@@ -44,7 +42,6 @@ from spinseg.segmentation.verdict import (
     verdict_sentence,
 )
 
-LAST_LABELS = "found.chains.last_labels"  # the expression for where the chains of `found` ended
 FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
 REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
 VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
@@ -67,7 +64,7 @@ class Segmentation:
     model, chains
         The posterior, and the chains that sampled it.
     settings, seed
-        The arguments of `segment` that repeat it.
+        The arguments of `segment`; `python_code` is the call that repeats it.
     separation : (n_edges,) float64
         How often, over the draws, the two sites of each edge of the graph lay in different clusters.
     boundary_length : (n_edges,) int32
@@ -158,7 +155,7 @@ class Segmentation:
         clause = calibration_clause(unchecked_kind(self.picture, self.settings))
         if not self.settings.connected:
             return verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains) + clause
-        automatic = self.settings.sweeps is None and not self.interrupted
+        automatic = self.settings.chooses_sweeps and not self.interrupted
         return verdict_of_regions(self.diagnostics, self.agreement, self.chains.n_sweeps, automatic) + clause
 
     @property
@@ -195,8 +192,10 @@ class Segmentation:
     @property
     def python_code(self) -> str:
         """The Python that gives the same segmentation, unless it was interrupted: a call after `preceding_code`."""
-        expressions = {"init": LAST_LABELS} if self.preceding_code else {}
-        call = python_call(self.settings, self.seed, self.source, self.channel_axis, self.mask, expressions)
+        expressions, settings = {"init": LAST_LABELS} if self.preceding_code else {}, self.settings
+        if settings.seconds is not None:
+            settings = replace(settings, sweeps=self.chains.n_sweeps, seconds=None)
+        call = python_call(settings, self.seed, self.source, self.channel_axis, self.mask, expressions)
         return "\n".join([*self.preceding_code, f"found = {call}"]) if self.preceding_code else call
 
     def summary(self) -> dict[str, Any]:
@@ -328,46 +327,3 @@ class SegmentationInterrupted(KeyboardInterrupt):
     def __init__(self, segmentation: Segmentation) -> None:
         super().__init__(f"interrupted after {segmentation.chains.n_sweeps} sweeps")
         self.segmentation = segmentation
-
-
-def python_call(
-    settings: Settings,
-    seed: int,
-    source: str | None,
-    channel_axis: ChannelAxis = "auto",
-    mask: str | None = None,
-    expressions: Mapping[str, str] = {},
-) -> str:
-    """The call of `segment` with these settings; `expressions` has the Python of those that are arrays."""
-    arguments = [repr(source) if source else "image"]
-    if settings.preset != "photo":
-        arguments.append(repr(settings.preset))
-    changes = {name: _as_python(name, value) for name, value in changed_settings(settings).items()} | dict(expressions)
-    arguments += [f"{name}={text}" for name, text in changes.items()]
-    if channel_axis != "auto":
-        arguments.append(f"channel_axis={channel_axis}")
-    if mask is not None:
-        arguments.append("mask=mask" if mask == "an array" else f"mask={mask!r}")
-    return f"ss.segment({', '.join([*arguments, f'rng={seed}'])})"
-
-
-def plain_settings(settings: Settings) -> dict[str, str | int | float | bool | None]:
-    """Settings by name, as result.json has them."""
-    return {name: _as_json(name, value) for name, value in vars(settings).items()}
-
-
-def _as_python(name: str, value: Any) -> str:
-    """A setting as Python; an array is represented by the name of the setting."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    names = isinstance(value, (tuple, list)) and all(isinstance(item, str) for item in value)
-    if isinstance(value, (str, int, float)) or names:
-        return repr(value)
-    return f"ss.{value!r}" if isinstance(value, (PartitionPrior, DataDriven)) else name
-
-
-def _as_json(name: str, value: Any) -> str | int | float | bool | None:
-    """A setting as a value of JSON; what is none, as Python."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return value if isinstance(value, (str, int, float, bool, type(None))) else _as_python(name, value)

@@ -123,7 +123,7 @@ def segment(
         probabilities are settled, to 400 at most; it has so many chains for each of twelve details.
     seconds : float, optional
         How long to sample, in place of `sweeps`: about so long, or until 256 MB are filled with draws. The number of
-        sweeps then depends on the machine; `found.settings.sweeps` and `found.python_code` have it, to repeat them.
+        sweeps then depends on the machine; `found.python_code` has it, and gives the same segmentation again.
     init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each, optional
         Where chains start, as in `sample`. `found.chains.last_labels` is where the chains of a segmentation `found`
         with the same sites ended.
@@ -163,8 +163,6 @@ def segment(
         sampled = sample_posterior(problem.model, settings, start, seed, workers=workers, progress=progress)
     except SamplingInterrupted as stop:
         raise SegmentationInterrupted(problem.segmentation(stop.chains, seed, interrupted=True)) from None
-    if settings.seconds is not None:
-        problem = replace(problem, settings=replace(settings, sweeps=sampled.n_sweeps, seconds=None))
     return problem.segmentation(sampled, seed)
 
 
@@ -208,11 +206,19 @@ def sample_posterior(model: Model | Mixture, settings: Settings, start: Start, s
     if settings.seconds is not None:
         stop = time.monotonic() + settings.seconds
         options |= {"until": lambda _: time.monotonic() >= stop, "check_every": TIMED_SWEEPS}
-        sampled = sample(model, max(TIMED_SWEEPS, MAX_LABELS // n_labels), *sampler, rng=seed, **options)
-        return sampled.after(sampled.n_sweeps // 2)
+        try:
+            sampled = sample(model, max(TIMED_SWEEPS, MAX_LABELS // n_labels), *sampler, rng=seed, **options)
+        except SamplingInterrupted as interrupt:
+            raise SamplingInterrupted(_last_half(interrupt.chains)) from None
+        return _last_half(sampled)
     sweeps, burn_in = settings.sweeps, settings.sweeps // 2 if settings.sweeps else BURN_IN
     if sweeps is None:
         sweeps = MAX_SWEEPS
         options |= {"until": partial(is_settled, graph=model.graph), "check_every": ROUND_SWEEPS}
     thin = thin_to_fit(sweeps - burn_in, n_labels)
     return sample(model, sweeps, *sampler, burn_in=burn_in, thin=thin, rng=seed, **options)
+
+
+def _last_half(chains: Chains) -> Chains:
+    """Chains whose burn-in is the first half of their sweeps."""
+    return chains.after(chains.n_sweeps // 2)

@@ -97,7 +97,7 @@ class Settings:
         )
     )
     sweeps: int | None = field(metadata=_keyword("Sweeps of each chain; by default as many as it takes (photo)."))
-    seconds: float | None = field(metadata=_keyword("How long to sample at most, instead of a number of sweeps."))
+    seconds: float | None = field(metadata=_keyword("About how long to sample, instead of a number of sweeps."))
     chains: int = field(metadata=_keyword("Number of chains."))
 
     def __post_init__(self) -> None:
@@ -176,6 +176,11 @@ class Settings:
     def sites_are_pixels(self) -> bool:
         """Whether every pixel is a site."""
         return isinstance(self.sites, str) and self.sites == "pixels"
+
+    @property
+    def chooses_sweeps(self) -> bool:
+        """Whether the program chooses how many sweeps to make."""
+        return self.sweeps is None and self.seconds is None
 
     @property
     def carries_evidence(self) -> bool:

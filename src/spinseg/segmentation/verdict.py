@@ -17,15 +17,8 @@ from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.settings import Settings
 
 SETTLED_AGREEMENT = 0.95  # of the regions that chains give alone, as a share of pairs of pixels
-CALIBRATION_IGNORES = {
-    "detail",
-    "estimate",
-    "moves",
-    "lam",
-    "init",
-    "sweeps",
-    "chains",
-}  # they leave the posterior as it is
+# These settings leave the posterior as it is.
+CALIBRATION_IGNORES = {"detail", "estimate", "moves", "lam", "init", "sweeps", "seconds", "chains"}
 UNSEEN = "No number can show divisions that no chain visited."
 
 # By whether the regions are settled, and whether their probabilities are.

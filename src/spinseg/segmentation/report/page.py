@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spinseg.image.picture import Picture
 from spinseg.inference.chains import Chains
-from spinseg.segmentation.answers import answers
+from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.report.charts import bar_chart, line_chart
 from spinseg.segmentation.report.pictures import (
     DetailView,
@@ -119,7 +119,7 @@ def _numbers(found: dict[str, Any]) -> str:
 
 def _answers(chains: Chains, picture: Picture, sites: NDArray[np.int32], unit: str) -> str:
     """A few draws, to be opened; `unit` is what their clusters are called."""
-    drawn = answers(chains)
+    drawn = spread_draws(chains)
     if not drawn:
         return ""
     over = "details, chains and sweeps" if chains.n_components > 1 else "chains and sweeps"

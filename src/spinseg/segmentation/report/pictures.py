@@ -12,7 +12,7 @@ from scipy import ndimage
 
 from spinseg.image.picture import Picture
 from spinseg.image.render import OUTLINE_COLORS, graded_boundaries, mean_colors, outlined, outlines
-from spinseg.segmentation.answers import Answer
+from spinseg.segmentation.draws import Draw
 
 MAX_SIDE = 1000  # pixels: larger pictures are reduced
 THUMBNAIL_SIDE = 320  # pixels, of a single draw
@@ -135,7 +135,7 @@ def means_figure(shown: ReducedPicture, labels: NDArray[np.int32], unit: str) ->
     return _figure(caption, colors, f"{caption}.", jpeg=None)
 
 
-def answer_figures(found: Sequence[Answer], picture: Picture, sites: NDArray[np.int32], unit: str) -> str:
+def answer_figures(found: Sequence[Draw], picture: Picture, sites: NDArray[np.int32], unit: str) -> str:
     """Single draws side by side, as HTML; `unit` is what their clusters are called."""
     shown = ReducedPicture.of(picture, sites, THUMBNAIL_SIDE)
     figures = []
@@ -145,13 +145,13 @@ def answer_figures(found: Sequence[Answer], picture: Picture, sites: NDArray[np.
     return "\n".join(figures)
 
 
-def answer_words(answer: Answer, unit: str) -> str:
+def answer_words(answer: Draw, unit: str) -> str:
     """The detail of a draw, its number of clusters, and its chain."""
     count = f"{answer.n_clusters:,} {unit}{'' if answer.n_clusters == 1 else 's'}, chain {answer.chain + 1}"
     return count if answer.detail is None else f"Detail {answer.detail:.2f}: {count}"
 
 
-def answer_picture(answer: Answer, shown: ReducedPicture, sites: NDArray[np.int32]) -> NDArray[np.uint8]:
+def answer_picture(answer: Draw, shown: ReducedPicture, sites: NDArray[np.int32]) -> NDArray[np.uint8]:
     """The outlines of one draw over the picture, (rows, columns, 3)."""
     labels = np.append(answer.labels, np.int32(-1))[sites]
     return outlined(shown.rgb, downsample_labels(labels, shown.step))

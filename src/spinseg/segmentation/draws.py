@@ -1,4 +1,4 @@
-"""Single draws to look at: each is one answer of the posterior to the question which pixels belong together."""
+"""Single draws to look at: each is one of the posterior's answers to the question which pixels belong together."""
 
 from typing import NamedTuple
 
@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from spinseg.inference.chains import Chains
 from spinseg.segmentation.presets import details_of
 
-N_ANSWERS = 10
+N_SHOWN = 10
 
 
-class Answer(NamedTuple):
+class Draw(NamedTuple):
     """One draw: its chain, its detail (None where draws have none), its number of clusters, and its labels."""
 
     chain: int
@@ -20,19 +20,19 @@ class Answer(NamedTuple):
     labels: NDArray[np.int32]
 
 
-def answers(chains: Chains, n: int = N_ANSWERS) -> list[Answer]:
+def spread_draws(chains: Chains, n: int = N_SHOWN) -> list[Draw]:
     """So many draws, from coarse to fine, spread over details, chains and sweeps; fewer where there are not as many."""
     details, n_details = details_of(chains.n_components), chains.n_components
-    component = [(2 * i + 1) * n_details // (2 * n) for i in range(n)]  # of each answer, in equal shares
+    component = [(2 * i + 1) * n_details // (2 * n) for i in range(n)]  # of each draw, in equal shares
     places: dict[tuple[int, int], int] = {}
     for i, d in enumerate(component):
         of_detail = np.flatnonzero(chains.component == d)
         if of_detail.size:
-            order = component[:i].count(d)  # among the answers of the same detail
+            order = component[:i].count(d)  # among the draws of the same detail
             draw = of_detail[(2 * order + 1) * of_detail.size // (2 * component.count(d))]
             places.setdefault((i % chains.n_chains, int(draw)), d)
     return [
-        Answer(chain, details[d] if n_details > 1 else None, int(labels.max()) + 1, labels)
+        Draw(chain, details[d] if n_details > 1 else None, int(labels.max()) + 1, labels)
         for (chain, draw), d in places.items()
         for labels in [chains.labels[chain, draw]]
     ]
