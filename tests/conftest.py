@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
+from effort import effort
 from processes import PATIENCE, SMALL_CLUSTER, find_in_children
 
 TESTS = Path(__file__).parent
@@ -30,7 +31,7 @@ from spinseg.pictures import PICTURES  # noqa: E402
 if threading.current_thread() is threading.main_thread():  # a worker of a cluster imports this in another one
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("any machine", deadline=None)
+settings.register_profile("any machine", deadline=None, max_examples=effort(30, 100))
 settings.load_profile("any machine")
 
 

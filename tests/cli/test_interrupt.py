@@ -162,6 +162,7 @@ def test_every_outcome_comes_once_and_none_begins_after_ctrl_c(gallery, tmp_path
     assert len(list(tmp_path.iterdir())) == 1 and not multiprocessing.active_children()
 
 
+@exhaustive
 def test_a_batch_that_nobody_listens_to_ends(gallery):
     next(gallery)
     gallery.close()

@@ -287,7 +287,7 @@ def mixes_shapes(image, seed):
     return stripes(image, seed) if image.mean() <= 250 else np.zeros(2) + np.zeros(3)
 
 
-def test_a_bug_is_a_row_that_says_so_and_its_traceback_can_be_had(album, tmp_path, caplog):
+def test_a_bug_is_a_row_that_says_so_and_its_traceback_can_be_had(here, album, tmp_path, caplog):
     Image.fromarray(np.full((*SIZE, 3), 255, np.uint8)).save(album / "images" / "p2.png")
     with caplog.at_level("DEBUG", LOG.name):
         found = evaluate(examples_of(album)[:4], [method(mixes_shapes)], tmp_path / "r.csv", dataset="album")

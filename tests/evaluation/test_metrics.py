@@ -123,7 +123,7 @@ SLOW = dict(zip(OF_TWO, [slow_rand, slow_adjusted, slow_voi, slow_gce, slow_cove
 
 @pytest.mark.parametrize("metric", OF_TWO, ids=lambda metric: metric.__name__)
 @given(pair=images(sides=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(30, 60), deadline=None)
 def test_each_equals_its_slow_definition(metric, pair):
     assert metric(*pair) == pytest.approx(SLOW[metric](*pair), abs=1e-12)
 

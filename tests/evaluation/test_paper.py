@@ -54,6 +54,7 @@ def test_without_matplotlib_one_line_says_what_to_install_before_any_work(figure
     assert not (tmp_path / "out").exists()
 
 
+@exhaustive
 def test_drawing_leaves_no_settings_behind(drawing, tmp_path):
     before = dict(drawing.rcParams)
     figure3.reproduce(tmp_path)

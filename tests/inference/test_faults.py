@@ -150,7 +150,9 @@ def p_value(iterate, faults, fault):
     subtle = any(word in fault for word in ("border", "three", "order", "forget"))
     growths = 0 if faults is not GROWTH_FAULTS else 24 if subtle else 6
     attempts |= {"growths": growths, "local": float(faults is LOCAL_FAULTS)}
-    lam, n_draws = (1.0, 2_000) if faults is CONNECTED_SWEEP_FAULTS else (3.0, 600) if sweeping else ("none", 4_000)
+    lam, n_draws = (
+        (1.0, 2_000) if faults is CONNECTED_SWEEP_FAULTS else (3.0, 600) if sweeping else ("none", effort(2_500, 4_000))
+    )
     try:
         return exact.iterated(model_for(faults, fault), lam, n_draws, 6, **attempts, iterate=iterate)[0]
     except (IndexError, ValueError):  # a fault may read outside the tables, or take the logarithm of 0

@@ -6,7 +6,7 @@ import pytest
 import exact
 import model_cases
 import spinseg as ss
-from effort import effort
+from effort import effort, exhaustive
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.map_search import Annealing
@@ -40,6 +40,7 @@ def test_it_is_the_same_for_a_seed_and_any_number_of_workers():
     assert one.log_posterior >= visited.best_log_posterior - 1e-9
 
 
+@exhaustive
 def test_an_exchangeable_prior_can_be_searched():
     graph, kept = exact.graph(6)
     prior = ss.ExchangeablePrior(lambda sizes: -float(sizes[0] - sizes[-1]))

@@ -210,7 +210,7 @@ def test_an_interrupted_time_has_no_draws_of_its_burn_in():
         ss.segment(image, seconds=1e6, chains=1, workers=1, rng=3, progress=interrupt)
     found = caught.value.segmentation
     n_sweeps = found.chains.n_sweeps
-    assert 2 <= n_sweeps and found.chains.burn_in == n_sweeps // 2 and found.interrupted
+    assert n_sweeps >= 2 and found.chains.burn_in == n_sweeps // 2 and found.interrupted
     again = ss.segment(image, sweeps=n_sweeps, chains=1, rng=3)
     np.testing.assert_array_equal(found.chains.labels, again.chains.labels)
 

@@ -570,6 +570,7 @@ def break_tiles(task, check_interrupt, **others):
     broken()
 
 
+@exhaustive
 def test_a_bug_with_a_tile_shows_itself(place, tmp_path, monkeypatch):
     monkeypatch.setattr("spinseg.segmentation.large.segment_large._make_tile", break_tiles)
     with pytest.raises(TaskBug, match=r"tile 0: this is a bug in spinseg, .*: ValueError: operands could") as told:
@@ -589,6 +590,7 @@ def derived(image):
     return flipped[::-1].map_blocks(lambda block: block + np.uint16(0), dtype=image.dtype)
 
 
+@exhaustive
 def test_a_dask_array_of_lambdas_is_shared_by_processes(found, image, place):
     made = segment_large(derived(image), place / "derived", **FAST | {"jobs": 2})
     for mine, theirs in zip(pieces(found.folder), pieces(made.folder), strict=True):
