@@ -66,8 +66,8 @@ def test_a_terminal_shows_a_bar(photo, tmp_path):
 
 def test_the_same_seed_gives_the_same_files_for_any_number_of_jobs(album, tmp_path):
     pictures = [*album[0][:2], album[0][4]]
-    spinseg("segment", *pictures, "--out", tmp_path / "one", "--quiet", "--sweeps", 6, check=0)
-    run = spinseg("segment", *pictures, "--out", tmp_path / "two", "--jobs", 2, "--sweeps", 6, check=0)
+    spinseg("segment", *pictures, "--out", tmp_path / "one", "--quiet", *FAST, check=0)
+    run = spinseg("segment", *pictures, "--out", tmp_path / "two", "--jobs", 2, *FAST, check=0)
     assert "3/3" in run.stderr
     for path in sorted((tmp_path / "one").rglob("*.*")):
         assert path.read_bytes() == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes(), path
