@@ -5,7 +5,7 @@ with noise of standard deviation 10 (of 255), as a JPEG of quality 30 and a sixt
 those of the unchanged photograph by the adjusted Rand index, without ground truth; the same is done for Felzenszwalb
 and Huttenlocher's method, which has no seed. The probabilities, and those of the log-odds alone, are compared with the
 annotators of the photograph: test photographs should be used rarely, so record each use in docs/accuracy.md. The
-boundary weights were fitted to half size, noise and JPEG, on other photographs, and there are separate weights for gray.
+weights of boundary cues were fitted to half size, noise and JPEG, on other photographs, and those for gray apart.
 """
 
 from collections.abc import Callable

@@ -181,23 +181,28 @@ def working_copy(picture: Picture, inside: NDArray[np.bool_] | None, max_pixels:
     step = 1 if max_pixels is None else max(1, int(np.ceil((n_pixels / max_pixels) ** (1 / n_axes))))
     if step > 1:
         codes = block_means(codes, step)
-        reduced_inside = None if inside is None else _reduce_blocks(inside, step, n_axes, np.logical_or)
+        reduced_inside = None if inside is None else _reduce_blocks(inside, step, n_axes, np.logical_or, np.bool_)
     return WorkingCopy(Picture(codes), reduced_inside, step, inside, picture.shape)
 
 
 def block_means(codes: NDArray[np.uint16], step: int) -> NDArray[np.uint16]:
     """Return the rounded means of blocks of `step` pixels along each axis but the last, which is that of channels."""
     shape = codes.shape[:-1]
-    means = _reduce_blocks(codes, step, len(shape), np.add) / _block_sizes(shape, step)[..., None]
+    means = _reduce_blocks(codes, step, len(shape), np.add, np.uint64) / _block_sizes(shape, step)[..., None]
     return np.rint(means).astype(np.uint16)
 
 
-def _reduce_blocks(values: NDArray[Any], step: int, n_axes: int, ufunc: np.ufunc) -> NDArray[Any]:
+def _reduce_blocks(
+    values: NDArray[Any], step: int, n_axes: int, ufunc: np.ufunc, dtype: type[np.generic]
+) -> NDArray[Any]:
     """Reduce each block of `step` along the first axes by `ufunc`; the last blocks may be smaller."""
-    values = values if values.dtype == np.bool_ else values.astype(np.uint64)
-    for axis in range(n_axes):
-        values = ufunc.reduceat(values, np.arange(0, values.shape[axis], step), axis=axis)
-    return values
+    shape = [-(-length // step) for length in values.shape[:n_axes]] + list(values.shape[n_axes:])
+    reduced = np.zeros(shape, dtype)
+    for offsets in np.ndindex(*[step] * n_axes):  # ten times as fast as ufunc.reduceat
+        part = values[tuple(slice(offset, None, step) for offset in offsets)]
+        into = reduced[tuple(slice(length) for length in part.shape)]
+        ufunc(into, part, out=into)
+    return reduced
 
 
 def _block_sizes(shape: tuple[int, ...], step: int) -> NDArray[np.float32]:

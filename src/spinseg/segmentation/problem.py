@@ -12,6 +12,7 @@ from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacenc
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.io import read_mask, read_picture
+from spinseg.image.outlines import nearby_pairs, outlined_sites
 from spinseg.image.picture import (
     ChannelAxis,
     Picture,
@@ -39,8 +40,9 @@ from spinseg.segmentation.settings import Settings
 class Problem:
     """The sites of a picture, which of them touch, and the posterior over their partitions.
 
-    `working_image` is the picture that is analyzed, which may be smaller than `picture`; `provenance` has the
-    attributes of a `Segmentation` that say where the picture came from: `channel_axis`, `source` and `mask`.
+    `working_image` is the picture that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
+    if that was made; `provenance` has the attributes of a `Segmentation` that say where the picture came from:
+    `channel_axis`, `source` and `mask`.
     """
 
     picture: Picture
@@ -49,6 +51,7 @@ class Problem:
     sites: NDArray[np.int32]
     adjacency: RegionAdjacency
     model: Model | Mixture
+    relief: NDArray[np.floating[Any]] | None
     provenance: dict[str, Any]
 
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
@@ -64,17 +67,31 @@ class Problem:
         """How often each pixel of the working image is separated from a neighbor, from the `separation` of edges."""
         return paint_edges(self.sites, self.model.graph.edges, separation)
 
+    def _at_full_size(
+        self, drawn: Chains, separation: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The sites and the boundary probability of the whole picture; outlines are refined unless sites are given."""
+        if self.relief is None or self.relief.ndim != 2 or not isinstance(self.settings.sites, str):
+            enlarged = self.working_image.to_original
+            return enlarged(self.sites, outside=-1), enlarged(self.boundary_probability(separation), outside=0)
+        graph = self.model.graph
+        pairs = nearby_pairs(graph)
+        apart = separation_probability(drawn.labels, pairs)
+        codes = self.picture.codes
+        sites = outlined_sites(self.sites, self.relief, self.working_image, codes, graph, pairs, apart)
+        return sites, paint_edges(sites, graph.edges, separation)
+
     def segmentation(
         self, drawn: Chains, seed: int, interrupted: bool = False, preceding_code: tuple[str, ...] = ()
     ) -> Segmentation:
         """The segmentation that chains of this posterior give; `preceding_code` as in `Segmentation`."""
         partition = self.partition(drawn, seed)
         separation = separation_probability(drawn.labels, self.model.graph.edges)
-        site_image = self.working_image.to_original(self.sites, outside=-1)
+        site_image, boundary_probability = self._at_full_size(drawn, separation)
         return Segmentation(
             labels=np.append(partition, np.int32(-1))[site_image],  # site -1, outside the mask, takes the last
             sites=site_image,
-            boundary_probability=self.working_image.to_original(self.boundary_probability(separation), outside=0),
+            boundary_probability=boundary_probability,
             partition=partition,
             separation=separation,
             boundary_length=self.adjacency.boundary_length,
@@ -159,7 +176,8 @@ def sites_of(
 
 def _posterior(
     working_image: WorkingCopy, settings: Settings
-) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture]:
-    """The sites of a picture, which of them touch, and the posterior over their partitions."""
+) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture, NDArray[np.floating[Any]] | None]:
+    """The sites of a picture, which of them touch, the posterior over their partitions, and the boundary map."""
     sites, adjacency, maps = sites_of(working_image, settings)
-    return sites, adjacency, picture_posterior(working_image.picture, sites, adjacency, settings, maps)
+    relief = None if maps is None else maps.relief
+    return sites, adjacency, picture_posterior(working_image.picture, sites, adjacency, settings, maps), relief
