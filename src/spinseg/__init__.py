@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from spinseg._errors import InvalidInput as InvalidInput
     from spinseg._errors import MissingExtra as MissingExtra
     from spinseg.image.features import Codebook as Codebook
+    from spinseg.image.io import read_picture as read_picture
+    from spinseg.image.layout import Reading as Reading
+    from spinseg.image.picture import Picture as Picture
+    from spinseg.image.picture import as_picture as as_picture
     from spinseg.inference.bonds import DataDriven as DataDriven
     from spinseg.inference.chains import Chains as Chains
     from spinseg.inference.chains import SamplingInterrupted as SamplingInterrupted
@@ -85,6 +89,9 @@ _HOMES = {
     "inference.map_search": ("Mode", "find_map"),
     "inference.sampler": ("sample",),
     "image.features": ("Codebook",),
+    "image.io": ("read_picture",),
+    "image.layout": ("Reading",),
+    "image.picture": ("Picture", "as_picture"),
     "segmentation.settings": ("Settings",),
     "segmentation.segment": ("segment",),
     "segmentation.result": ("Segmentation", "SegmentationInterrupted"),

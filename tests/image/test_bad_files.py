@@ -16,7 +16,7 @@ import tifffile
 from image_files import DEEP, GRAY, RGB, jpeg, npy, png, refusal, saved, tiff, webp
 from PIL import Image
 
-from spinseg.image import decoders
+from spinseg.image.formats.stored import check_size
 from spinseg.image.io import MAX_PIXELS, read_image, read_mask, write_png
 from spinseg.parallel.atomic import atomic_write
 
@@ -91,8 +91,8 @@ def test_giants_are_refused_before_they_are_read(tmp_path):
     (tmp_path / "big.npy").write_bytes(npy((2**20, 2**20)))
     os.truncate(tmp_path / "big.npy", 128 + 2**40)  # a hole: no disk is used
     assert f"at most {MAX_PIXELS} pixels" in refusal(read_image, tmp_path / "big.npy")
-    decoders._check_size("x", (2**13, 2**14, 4), MAX_PIXELS)
-    refusal(decoders._check_size, "x", (2**13, 2**14, 5), MAX_PIXELS)
+    check_size("x", (2**13, 2**14, 4), MAX_PIXELS)
+    refusal(check_size, "x", (2**13, 2**14, 5), MAX_PIXELS)
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])

@@ -41,7 +41,7 @@ GRAY = data.camera()[50:200, 150:350]  # nearly black to nearly white
         "rgba",
     ],
 )
-def test_dtype_and_value_range_do_not_matter(same):
+def test_dtype_and_intensity_range_do_not_matter(same):
     expected = as_picture(RGB)
     assert np.array_equal(as_picture(same).codes, expected.codes)
     assert np.array_equal(as_picture(same).colors, expected.colors)
@@ -138,14 +138,14 @@ def test_numbers_in_0_to_1_are_kept_whatever_is_rare():
     assert np.array_equal(as_picture(image).codes[..., 0], np.rint(image * MAX_CODE))
 
 
-def test_the_value_range_may_be_given():
+def test_the_intensity_range_may_be_given():
     image = np.array([[0, 100, 1000, 5000]], np.uint16)
-    assert as_picture(image, value_range=(100, 1100)).values[0, :, 0].tolist() == pytest.approx(
+    assert as_picture(image, intensity_range=(100, 1100)).values[0, :, 0].tolist() == pytest.approx(
         [0, 0, 0.9, 1], abs=1e-4
     )
     for wrong in ((5, 5), (1,), ("a", 2), 7):
-        with pytest.raises(ValueError, match=r"^value_range must .*received"):
-            as_picture(image, value_range=wrong)
+        with pytest.raises(ValueError, match=r"^intensity_range must .*received"):
+            as_picture(image, intensity_range=wrong)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64, bool])

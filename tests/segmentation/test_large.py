@@ -22,14 +22,14 @@ from processes import PATIENCE, wait_until
 from spinseg import cli
 from spinseg._errors import InvalidInput, TaskBug, TaskError
 from spinseg.image.adjacency import region_adjacency
-from spinseg.image.intensity import infer_value_range
+from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.picture import as_picture
 from spinseg.image.render import boundaries, paint_edges
 from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.inference.regions import cohesion
 from spinseg.parallel.shared_arrays import shared
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.large.files import create_ome_zarr, open_large, value_range_of
+from spinseg.segmentation.large.files import create_ome_zarr, intensity_range_of, open_large
 from spinseg.segmentation.large.result import open_labels
 from spinseg.segmentation.large.segment_large import segment_large
 from spinseg.segmentation.large.tiles import Tiling, tile_sites
@@ -404,7 +404,7 @@ def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, mo
     deep = image // 16
     deep[3, 4] = deep[90, 100:103] = 65535
     found = segment_large(da.from_array(deep), tmp_path / "deep", **FAST)
-    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["value_range"]
+    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["intensity_range"]
     assert 0 <= ends[0] < 500 and 3000 < ends[1] <= 4095
     assert found.n_regions > 1 and check_written(found)
     whole = as_picture(deep, channel_axis=-1)
@@ -419,7 +419,7 @@ def test_a_run_that_goes_on_keeps_its_range(image, place, tmp_path, monkeypatch)
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 16)
     found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     (tmp_path / "out" / "tiles" / "000001.npz").unlink()
-    monkeypatch.setattr("spinseg.segmentation.large.run.value_range_of", lambda *_: 1 / 0)  # it is not found anew
+    monkeypatch.setattr("spinseg.segmentation.large.run.intensity_range_of", lambda *_: 1 / 0)  # it is not found anew
     again = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     assert np.array_equal(again.partition, found.partition)
 
@@ -435,11 +435,11 @@ def test_the_range_of_a_large_picture_is_found_from_some_places(monkeypatch):
         dtype="u2",
         meta=picture[:0, :0],
     )
-    low, high = value_range_of(asked)
+    low, high = intensity_range_of(asked)
     assert 1000 <= low < 1050 and 2950 < high < 3000
-    assert (low, high) == value_range_of(asked) and sum(read) < 2 * picture.size
-    assert value_range_of(da.from_array(picture.astype(np.uint8))) == (0, 255)
-    assert value_range_of(da.from_array(picture[:100, :120])) == infer_value_range(picture[:100, :120])
+    assert (low, high) == intensity_range_of(asked) and sum(read) < 2 * picture.size
+    assert intensity_range_of(da.from_array(picture.astype(np.uint8))) == (0, 255)
+    assert intensity_range_of(da.from_array(picture[:100, :120])) == infer_intensity_range(picture[:100, :120])
 
 
 def test_a_generator_gives_the_seed(place, tmp_path, monkeypatch):

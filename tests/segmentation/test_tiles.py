@@ -10,7 +10,7 @@ from spinseg.image.adjacency import edge_means, region_adjacency
 from spinseg.image.boundary.log_odds import GRADIENT_SCALE
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_means, site_sizes
-from spinseg.image.intensity import infer_value_range
+from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.picture import Picture, as_picture, block_means
 from spinseg.image.superpixels import RELIEF_SCALE, seeded_watershed, superpixels
 from spinseg.pictures import PICTURES
@@ -34,10 +34,10 @@ def by_tiles(image, n_sites, side):
     """The tiling of a picture, the site of every pixel by its cell, and what is known of the sites."""
     tiling = Tiling.of(image.shape[:2], n_sites, side)
     book = codebook(image)
-    cells, parts, ends = np.full(tiling.shape, -1, np.int32), [], infer_value_range(image)
+    cells, parts, ends = np.full(tiling.shape, -1, np.int32), [], infer_intensity_range(image)
     for tile in tiling.tiles():
         cells[tile.own], part = tile_sites(
-            as_picture(image[tile.read], channel_axis=-1, value_range=ends), tile, tiling, book
+            as_picture(image[tile.read], channel_axis=-1, intensity_range=ends), tile, tiling, book
         )
         parts.append(part)
     return tiling, cells, merge_tiles(iter(parts), tiling.n_cells, len(book))

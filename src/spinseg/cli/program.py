@@ -12,6 +12,7 @@ from spinseg.cli.app import open_page
 from spinseg.cli.demo import demo
 from spinseg.cli.errors import BUG, INTERRUPTED, WRONG_INPUT, print_error
 from spinseg.cli.evaluate import evaluate
+from spinseg.cli.info import info
 from spinseg.cli.large import large
 from spinseg.cli.reproduce import reproduce
 from spinseg.cli.segment import segment
@@ -29,7 +30,7 @@ def spinseg(
         LOG.addHandler(logging.StreamHandler())
 
 
-for command in (segment, large, demo, evaluate, reproduce):
+for command in (segment, info, large, demo, evaluate, reproduce):
     app.command()(command)
 app.command("app")(open_page)
 

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,8 +10,9 @@ import typer
 
 from spinseg._errors import LOG
 from spinseg.cli.errors import BUG, INTERRUPTED, WRONG_INPUT, print_error
-from spinseg.cli.options import Json, Quiet, Rng, setting
+from spinseg.cli.options import ChannelAxis, IntensityRange, Json, Quiet, Rng, channel_axis_of, setting
 from spinseg.cli.tables import print_outcomes
+from spinseg.parallel.atomic import printable
 from spinseg.segmentation.settings import given_settings
 
 if TYPE_CHECKING:
@@ -18,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def segment(
-    images: Annotated[list[str], typer.Argument(help="Pictures: PNG, JPEG, GIF, WebP, BMP, TIFF or NPY.")],
+    images: Annotated[
+        list[str],
+        typer.Argument(help="Pictures: PNG, JPEG, GIF, WebP, BMP, TIFF, NPY, Zarr; with extras NIfTI, CZI, LIF."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the results, one folder in it for each picture.")] = Path(
         "spinseg-out"
     ),
@@ -59,6 +64,8 @@ def segment(
     chains: Annotated[int | None, setting("chains")] = None,
     rng: Rng = 0,
     mask: Annotated[str | None, typer.Option(help="Picture that is not black where to segment.")] = None,
+    channel_axis: ChannelAxis = "auto",
+    intensity_range: IntensityRange = None,
     jobs: Annotated[int | None, typer.Option(help="Pictures at a time, one processor each; 1 by default.")] = None,
     dask: Annotated[
         str | None,
@@ -90,7 +97,8 @@ def segment(
     others = {name: given[name] for name in ("sites", "beta", "regions") if given[name] is not None}
     given["prior"] = prior_named(prior, preset, others=others, **{name: given[name] for name in of_prior})
     given["init"] = tuple(init.split(",")) if init and "," in init else init
-    keywords = given_settings(given) | {"rng": rng} | ({} if mask is None else {"mask": mask})
+    keywords = given_settings(given) | {"rng": rng, "channel_axis": channel_axis_of(channel_axis)}
+    keywords |= {name: given[name] for name in ("mask", "intensity_range") if given[name] is not None}
     how = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite}
     segment_and_print(images, out, keywords, how, as_json, quiet)
 
@@ -110,6 +118,8 @@ def segment_and_print(
     try:
         for index, outcome in segment_files(images, out, keywords, **how, progress=not quiet):
             outcomes[index] = outcome
+            if not quiet:
+                _print_doubt(outcome)
             if outcome.error is not None:
                 code = BUG if outcome.traceback else max(code, WRONG_INPUT)
                 print_error(outcome.error, bug=bool(outcome.traceback))
@@ -126,6 +136,14 @@ def segment_and_print(
         print_outcomes(ordered)
     if code:
         raise SystemExit(code)
+
+
+def _print_doubt(outcome: "Outcome") -> None:
+    """Say how a picture was read, and how to read it otherwise, where the file did not say which."""
+    found = outcome.summary or {}
+    if found.get("read_otherwise") and not outcome.done_before:
+        line = f"{printable(outcome.source)} was read as {found['read_as']}; {found['read_otherwise']}"
+        print(line, file=sys.stderr, flush=True)
 
 
 def _as_json(outcome: "Outcome") -> dict[str, Any]:

@@ -14,7 +14,8 @@ from scipy.ndimage import gaussian_gradient_magnitude
 
 from spinseg._validation import check_int, finite_array, invalid
 from spinseg.image.adjacency import checked_sites, pixel_table
-from spinseg.image.picture import ChannelAxis, Picture, as_picture, cielab
+from spinseg.image.layout import ChannelAxis
+from spinseg.image.picture import Picture, as_picture, cielab
 from spinseg.parallel.atomic import atomic_write
 
 RNG = int | np.random.Generator | None

@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import MAX_MAGNITUDE, invalid
+from spinseg._validation import MAX_MAGNITUDE, check_real, invalid
+from spinseg.image.layout import IntensityRange
 
 MAX_CODE = 65535  # the code of full intensity; 255 * 257, so that every 8-bit value has a 16-bit code of its own
 
@@ -14,10 +15,8 @@ MIN_SUPPORT = 5  # pixels, of 3 x 3, that must reach a value for it to count
 CODES_PER_8BIT_STEP = 257  # 65535 / 255
 MIN_16BIT_SPAN = 0.75  # of 0..65535: values that span as much are taken for 16-bit intensities as they are
 
-ValueRange = tuple[float, float]
 
-
-def infer_value_range(array: NDArray, inside: NDArray[np.bool_] | None = None) -> ValueRange:
+def infer_intensity_range(array: NDArray, inside: NDArray[np.bool_] | None = None) -> IntensityRange:
     """Return the numbers of no and of full intensity in an image (*shape, n_channels), one pair for all channels.
 
     `as_picture` documents the rule.
@@ -33,18 +32,36 @@ def infer_value_range(array: NDArray, inside: NDArray[np.bool_] | None = None) -
     return standard_range(low, high)
 
 
-def extremes(array: NDArray, inside: NDArray[np.bool_] | None) -> ValueRange:
+def extremes(array: NDArray, inside: NDArray[np.bool_] | None) -> IntensityRange:
     """Return the smallest and the largest number; raise InvalidInput if one is not finite or too large."""
     values = array if inside is None else array[inside]
     low, high = float(values.min()), float(values.max())
     if not np.isfinite([low, high]).all():  # the minimum of numbers with a NaN among them is NaN
-        invalid("image", "hold finite numbers" + (" inside the mask" if inside is not None else ""), low + high)
+        rule = "hold finite numbers" + (" inside the mask" if inside is not None else "")
+        invalid("image", rule, _where_not_finite(values, low + high))
     if max(abs(low), abs(high)) > MAX_MAGNITUDE:
         invalid("image", f"hold numbers of at most {MAX_MAGNITUDE:g} in size", max(low, high, key=abs))
     return low, high
 
 
-def standard_range(low: float, high: float) -> ValueRange:
+def _where_not_finite(values: NDArray, found: float) -> float | str:
+    """Return a number that is not finite, with the channel that it is in where there are several."""
+    n_channels = values.shape[-1]
+    bad = [channel for channel in range(n_channels) if not np.isfinite(values[..., channel]).all()]
+    if n_channels == 1 or not bad:
+        return found
+    return f"{found} in channel{'s' if len(bad) > 1 else ''} {', '.join(map(str, bad))} of {n_channels}"
+
+
+def check_intensity_range(intensity_range: object) -> IntensityRange:
+    """Return two finite numbers in increasing order, or raise InvalidInput."""
+    if not isinstance(intensity_range, (tuple, list)) or len(intensity_range) != 2:
+        invalid("intensity_range", "be the numbers of no and of full intensity", intensity_range)
+    low = check_real("intensity_range", intensity_range[0])
+    return low, check_real("intensity_range", intensity_range[1], above=low)
+
+
+def standard_range(low: float, high: float) -> IntensityRange:
     """Return the numbers of no and of full intensity, from the smallest and the largest without outliers."""
     if low >= 0 and high <= 1:
         return 0.0, 1.0
@@ -55,18 +72,18 @@ def standard_range(low: float, high: float) -> ValueRange:
     return (low, high) if high > low else (low - 1, low + 1)
 
 
-def to_codes(array: NDArray, value_range: ValueRange) -> NDArray[np.uint16]:
+def to_codes(array: NDArray, intensity_range: IntensityRange) -> NDArray[np.uint16]:
     """Map a range of numbers linearly to 16-bit codes, 0..MAX_CODE; numbers outside the range are clipped."""
-    if array.dtype == np.uint8 and value_range == (0.0, 255.0):
+    if array.dtype == np.uint8 and intensity_range == (0.0, 255.0):
         return np.multiply(array, CODES_PER_8BIT_STEP, dtype=np.uint16)
     if array.dtype.kind == "u" and array.dtype.itemsize == 2:  # in any byte order; a table is faster
-        return _scale_to_codes(np.arange(MAX_CODE + 1), value_range)[array]
-    return _scale_to_codes(array, value_range)
+        return _scale_to_codes(np.arange(MAX_CODE + 1), intensity_range)[array]
+    return _scale_to_codes(array, intensity_range)
 
 
-def _scale_to_codes(array: NDArray, value_range: ValueRange) -> NDArray[np.uint16]:
+def _scale_to_codes(array: NDArray, intensity_range: IntensityRange) -> NDArray[np.uint16]:
     """Compute `to_codes` for numbers of any type; NaN becomes 0."""
-    low, high = value_range
+    low, high = intensity_range
     with np.errstate(over="ignore", invalid="ignore"):  # outside a mask there may be anything
         scaled = (array - np.float64(low)) * (MAX_CODE / (high - low))
     return np.rint(np.nan_to_num(scaled, copy=False).clip(0, MAX_CODE, out=scaled)).astype(np.uint16)
@@ -78,7 +95,9 @@ def _is_scaled_8bit(values: NDArray) -> bool:
     return not (first % CODES_PER_8BIT_STEP).any() and not (values % CODES_PER_8BIT_STEP).any()
 
 
-def _range_without_outliers(array: NDArray, inside: NDArray[np.bool_] | None, low: float, high: float) -> ValueRange:
+def _range_without_outliers(
+    array: NDArray, inside: NDArray[np.bool_] | None, low: float, high: float
+) -> IntensityRange:
     """Return the smallest and the largest supported number, of numbers from `low` to `high`."""
     values = (array if inside is None else array[inside]).ravel()
     n_outliers = values.size // VALUES_PER_OUTLIER

@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import integer_array, invalid
 from spinseg.image.decoders import decode
-from spinseg.image.picture import ChannelAxis, Picture, as_picture
-from spinseg.parallel.atomic import FilePath, atomic_write
+from spinseg.image.layout import ChannelAxis, IntensityRange
+from spinseg.image.picture import Picture, picture_of
+from spinseg.parallel.atomic import FilePath, atomic_write, printable
 
 MAX_PIXELS = 2**27  # 512 x 512 x 512: 0.8 GB in standard form (uint16, three channels), before anything is computed
 MAX_PNG_LABELS = 65_535  # in 16 bits, with one number for the outside
@@ -21,7 +22,7 @@ def read_image(path: FilePath) -> NDArray[Any]:
     converted to RGB, transparency to RGBA. Only the first frame of an animation is read, and the first series of equal
     pages of a TIFF, with its numbers as stored even if 0 is white. Color profiles are ignored. Pillow reduces color
     to 8 bits in a 16-bit PNG and in a 16-bit TIFF compressed by LZW. Files of more than `MAX_PIXELS` pixels, where up
-    to four channels count once, are rejected before they are decoded. An array of five channels looks like a volume;
+    to four channels count once, are rejected before they are decoded. An array of five channels may look like a volume;
     `read_picture` distinguishes them.
 
     Raises
@@ -29,7 +30,10 @@ def read_image(path: FilePath) -> NDArray[Any]:
     ValueError, OSError
         One line with the file, the rule, and what was found.
     """
-    return decode(path, MAX_PIXELS)[0]
+    stored = decode(path, MAX_PIXELS)
+    layout = stored.layout("auto", printable(path))
+    array = layout.arrange(stored.array)
+    return np.ascontiguousarray(array[..., 0] if layout.channel_axis is None else array)
 
 
 def read_picture(
@@ -37,16 +41,25 @@ def read_picture(
     *,
     channel_axis: ChannelAxis = "auto",
     mask: ArrayLike | None = None,
+    intensity_range: IntensityRange | None = None,
     max_pixels: int = MAX_PIXELS,
 ) -> Picture:
-    """Return the image in a file in standard form, as `as_picture(read_image(path), ...)`.
+    """Return the image in a file in standard form; its `reading` says how the file was read.
 
-    A TIFF states which of its axes are channels, and whether one is opacity. So here five channels are not taken for a
-    volume, nor red, green, blue and infrared for RGBA. Files of more than `max_pixels` pixels are rejected before they
-    are decoded.
+    With "auto" the file decides which axis holds the channels, and whether one is opacity: OME-TIFF, ImageJ, OME-Zarr
+    and NIfTI files name their axes. Where a file does not, the rule of `as_picture` decides. A number is that of an
+    axis in the order of the file. Files of more than `max_pixels` pixels are rejected before they are decoded.
     """
-    array, file_channel_axis = decode(path, max_pixels)
-    return as_picture(array, channel_axis=file_channel_axis if channel_axis == "auto" else channel_axis, mask=mask)
+    stored = decode(path, max_pixels)
+    return picture_of(
+        stored.array,
+        stored.layout(channel_axis, printable(path)),
+        mask=mask,
+        intensity_range=intensity_range,
+        form=stored.form,
+        axes=stored.axes,
+        note=stored.note,
+    )
 
 
 def read_mask(path: FilePath) -> NDArray[np.bool_]:
@@ -54,12 +67,11 @@ def read_mask(path: FilePath) -> NDArray[np.bool_]:
 
     Any number but 0 and NaN, in any channel, is inside. JPEG turns some black into nearly black, which is inside, too.
     """
-    array, channel_axis = decode(path, MAX_PIXELS)
-    inside = np.nan_to_num(array) != 0
-    if array.ndim == 4 or (array.ndim == 3 and (channel_axis == -1 or array.shape[-1] <= 4)):
-        is_rgba = array.shape[-1] == 4 and channel_axis == "auto"
-        inside = inside[..., :3].any(axis=-1) & inside[..., 3] if is_rgba else inside.any(axis=-1)
-    return inside
+    stored = decode(path, MAX_PIXELS)
+    layout = stored.layout("auto", printable(path))
+    inside = layout.arrange(np.nan_to_num(stored.array) != 0)
+    visible: NDArray[np.bool_] = np.any(inside[..., :-1] if layout.has_opacity else inside, axis=-1)
+    return visible & inside[..., -1] if layout.has_opacity else visible
 
 
 def write_labels_tif(path: FilePath, labels: ArrayLike) -> None:

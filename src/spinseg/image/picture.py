@@ -2,15 +2,21 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Literal, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._validation import check_array, check_real, invalid
-from spinseg.image.intensity import MAX_CODE, ValueRange, extremes, infer_value_range, standard_range, to_codes
-
-ChannelAxis = int | Literal["auto"] | None
+from spinseg._validation import check_array, invalid
+from spinseg.image.intensity import (
+    MAX_CODE,
+    check_intensity_range,
+    extremes,
+    infer_intensity_range,
+    standard_range,
+    to_codes,
+)
+from spinseg.image.layout import ChannelAxis, IntensityRange, Layout, Reading, find_layout
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
 _XYZ_OF_RGB = np.array(
@@ -32,10 +38,13 @@ class Picture:
         Three channels are sRGB, and a gray image has three equal ones. Any other number has no interpretation.
     inside : (*shape) array of bool, or None if all pixels are inside
         False where a pixel is masked or transparent.
+    reading : Reading or None
+        How the image was read, where it came from an array or a file.
     """
 
     codes: NDArray[np.uint16]
     inside: NDArray[np.bool_] | None = None
+    reading: Reading | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,71 +85,105 @@ def as_picture(
     *,
     channel_axis: ChannelAxis = "auto",
     mask: ArrayLike | None = None,
-    value_range: ValueRange | None = None,
+    intensity_range: IntensityRange | None = None,
 ) -> Picture:
     """Return the image in standard form; the array passed is never changed.
 
     Parameters
     ----------
     image : Picture or array
-        (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C). One channel is grey, three are sRGB. In a NumPy masked array a
+        (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C). One channel is gray, three are sRGB. In a NumPy masked array a
         pixel is outside if any of its channels is masked.
     channel_axis : int, None or "auto"
-        The axis of the channels; None for an image without. "auto" takes the last axis of a 4-D image, and of a 3-D
-        image if its length is at most 4; any other 3-D image is a volume. With "auto" four channels are RGBA: pixels of
-        opacity 0 are outside, since their color is arbitrary, and others are composited over white.
+        The axis of the channels; None for an image without. "auto" takes the last axis of a 4-D image. It takes the
+        last axis of a 3-D image if its length is at most 4, or if it is at most 16 and the others are at least eight
+        times as long; any other 3-D image is a volume. With "auto" four channels are RGBA: pixels of opacity 0 are
+        outside, since their color is arbitrary, and others are composited over white.
     mask : (*shape) array of bool, optional
-        False outside, in addition to masked and transparent pixels. Numbers outside do not influence the value range,
-        and may be NaN or infinite.
-    value_range : (float, float), optional
-        The numbers of no and of full intensity, instead of those inferred as below.
+        False outside, in addition to masked and transparent pixels. Numbers outside do not influence the intensity
+        range, and may be NaN or infinite.
+    intensity_range : (float, float), optional
+        The numbers of no and of full intensity, instead of those inferred as below. Numbers beyond are clipped.
 
     Notes
     -----
-    Intensities of uint8 run from 0 to 255. Those of any other type run
+    One rule finds the numbers of no and of full intensity, for any number type and any number of channels. All channels
+    share them, and keep their proportions.
 
-    - from 0 to 1 if the numbers, without outliers, lie in 0..1,
-    - from 0 to 255 if they lie in 0..255 and the largest exceeds 2,
-    - from 0 to 65535 if they lie in 0..65535 and span at least three quarters of that, or are all multiples of 257
-      (8-bit values scaled to 16 bits),
-    - otherwise from the smallest to the largest, as with 10, 12 or 14 bits: the same for all channels, so that they
-      keep their proportions.
+    ================================================================================  ====================
+    the numbers                                                                       run from
+    ================================================================================  ====================
+    are of type uint8                                                                 0 to 255
+    lie in 0 to 1                                                                     0 to 1
+    lie in 0 to 255, and some exceed 2                                                0 to 255
+    lie in 0 to 65535 and span three quarters of it, or are all multiples of 257      0 to 65535
+    are any others, as with 10, 12 or 14 bits                                         smallest to largest
+    ================================================================================  ====================
 
-    A number is no outlier if five pixels of some 3 x 3 neighborhood in one plane and channel reach it or lie beyond.
-    So a few hot or dead pixels do not count, but small objects do. At either end at most one number in a thousand is an
-    outlier, and none if only one number would be left; outliers get no or full intensity.
+    The first line that fits holds. Outliers do not count: a number is an outlier if no 3 x 3 neighborhood, in one plane
+    and channel, has five pixels that reach it. So a few hot or dead pixels are ignored, and small objects are not. At
+    either end at most one number in a thousand is an outlier, and none if only one number would be left; outliers get
+    no or full intensity. (Multiples of 257 are 8-bit numbers scaled to 16 bits.)
 
     Examples
     --------
     >>> as_picture(np.zeros((4, 6), np.uint8)).codes.shape
     (4, 6, 3)
+    >>> print(as_picture(np.zeros((4, 6), np.uint8)).reading)
+    a picture of 4 x 6 pixels, gray, 8 bits, intensities from 0 to 255
     """
     if isinstance(image, Picture):
+        if intensity_range is not None:
+            invalid("intensity_range", "be left out where the image is a Picture already", intensity_range)
         return image if mask is None else replace(image, inside=_combine_masks(mask, image.inside, image.shape))
-    array = _channels_last(check_array("image", image), channel_axis)
-    has_opacity = array.shape[-1] == 4 and channel_axis == "auto"
-    inside = _combine_masks(mask, _visible(image, array, channel_axis, has_opacity), array.shape[:-1])
-    channels = array[..., :3] if has_opacity else array
-    codes = to_codes(
-        channels, _check_range(value_range) if value_range is not None else infer_value_range(channels, inside)
-    )
-    if has_opacity:
+    array = check_array("image", image)
+    layout = find_layout(array.shape, channel_axis)
+    masked = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
+    return picture_of(array, layout, mask=mask, intensity_range=intensity_range, masked=masked)
+
+
+def picture_of(
+    array: NDArray[Any],
+    layout: Layout,
+    *,
+    mask: ArrayLike | None = None,
+    intensity_range: IntensityRange | None = None,
+    masked: NDArray[np.bool_] | None = None,
+    form: str = "array",
+    axes: str = "",
+    note: str = "",
+) -> Picture:
+    """Return the picture in an array whose layout is known; `form`, `axes` and `note` are as in `Reading`."""
+    stored_shape, number_type = array.shape, array.dtype.name
+    array = layout.arrange(array)
+    hidden = None if masked is None else np.any(layout.arrange(masked), axis=-1)
+    inside = _combine_masks(mask, _visible(array, hidden, layout.has_opacity), array.shape[:-1])
+    channels = array[..., :3] if layout.has_opacity else array
+    if intensity_range is None:
+        found_range = infer_intensity_range(channels, inside)
+    else:
+        found_range = check_intensity_range(intensity_range)
+        if array.dtype.kind == "f":
+            extremes(channels, inside)  # which refuses numbers that are not finite
+    codes = to_codes(channels, found_range)
+    if layout.has_opacity:
         codes = _composite_over_white(codes, array[..., 3:], inside)
     if codes.shape[-1] == 1:
         codes = np.repeat(codes, 3, axis=-1)
-    return Picture(np.ascontiguousarray(codes), inside)
-
-
-def check_channel_axis(channel_axis: object) -> None:
-    """Raise InvalidInput if `channel_axis` is wrong for every image."""
-    is_auto = isinstance(channel_axis, str) and channel_axis == "auto"
-    if not (channel_axis is None or is_auto or _is_int(channel_axis)):
-        invalid("channel_axis", "be None, 'auto' or the number of an axis", channel_axis)
-
-
-def _is_int(value: object) -> TypeGuard[int]:
-    """Return whether a value is an integer, and not a bool."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    reading = Reading(
+        form,
+        stored_shape,
+        axes,
+        array.shape[:-1],
+        array.shape[-1],
+        layout.channel_axis,
+        layout.has_opacity,
+        number_type,
+        found_range,
+        note,
+        layout.otherwise,
+    )
+    return Picture(np.ascontiguousarray(codes), inside, reading)
 
 
 class WorkingCopy(NamedTuple):
@@ -240,15 +283,15 @@ def _combine_masks(
     return None if inside is None or inside.all() else inside
 
 
-def _visible(image: object, array: NDArray, channel_axis: ChannelAxis, has_opacity: bool) -> NDArray[np.bool_] | None:
-    """Return which pixels are neither masked in a masked array nor transparent; None for all."""
+def _visible(array: NDArray, hidden: NDArray[np.bool_] | None, has_opacity: bool) -> NDArray[np.bool_] | None:
+    """Return which pixels are neither hidden by a masked array nor transparent; None for all."""
     visible = np.ones(array.shape[:-1], bool)
-    if isinstance(image, np.ma.MaskedArray):
-        visible &= ~_channels_last(np.ma.getmaskarray(image), channel_axis).any(axis=-1)
+    if hidden is not None:
+        visible &= ~hidden
         if not visible.any():
             invalid("image", "have a pixel that is not masked", "all masked")
     if has_opacity:
-        visible &= ~(array[..., 3] <= 0)  # NaN is reported later
+        visible &= ~(array[..., -1] <= 0)  # NaN is reported later
         if not visible.any():
             invalid("image", "have a pixel that is not transparent", "an opacity of 0 everywhere")
     return None if visible.all() else visible
@@ -284,32 +327,6 @@ def _linear_intensities() -> NDArray[np.float32]:
     """Return the linear intensity of every sRGB code (IEC 61966-2-1)."""
     value = np.arange(MAX_CODE + 1) / MAX_CODE
     return np.where(value > 0.04045, ((value + 0.055) / 1.055) ** 2.4, value / 12.92).astype(np.float32)
-
-
-def _channels_last(array: NDArray, channel_axis: ChannelAxis) -> NDArray:
-    """Return a view of the image as (*shape, n_channels), with a shape of two or three axes."""
-    given = array.shape
-    if channel_axis == "auto":
-        channel_axis = -1 if array.ndim == 4 or (array.ndim == 3 and array.shape[-1] <= 4) else None
-    if channel_axis is None:
-        array = array[..., None]
-    elif _is_int(channel_axis) and -array.ndim <= channel_axis < array.ndim:
-        array = np.moveaxis(array, channel_axis, -1)
-    else:
-        invalid("channel_axis", f"be None, 'auto' or an axis of the image of {array.ndim} axes", channel_axis)
-    if array.ndim not in (3, 4):
-        invalid("image", "have two or three axes, and one of channels or none", given)
-    if array.size == 0:
-        invalid("image", "hold at least one pixel", given)
-    return array
-
-
-def _check_range(value_range: ValueRange) -> ValueRange:
-    """Return a value range as two floats in increasing order, or raise InvalidInput."""
-    if not isinstance(value_range, (tuple, list)) or len(value_range) != 2:
-        invalid("value_range", "be the numbers of no and of full intensity", value_range)
-    low = check_real("value_range", value_range[0])
-    return low, check_real("value_range", value_range[1], above=low)
 
 
 def _composite_over_white(

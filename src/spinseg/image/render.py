@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._validation import check_int, finite_array, integer_array, invalid
 from spinseg.image.adjacency import boundary_pairs, checked_sites, edge_index
 from spinseg.image.features import site_means
-from spinseg.image.picture import MAX_CODE, ChannelAxis, Picture, as_picture, cielab
+from spinseg.image.layout import ChannelAxis
+from spinseg.image.picture import MAX_CODE, Picture, as_picture, cielab
 
 LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # RGB of the two sides of a boundary: one is visible on any picture
 PIXELS_PER_LINE_WIDTH = 650  # pixels of the longest side for each pixel of line width

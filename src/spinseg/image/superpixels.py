@@ -12,7 +12,8 @@ from skimage.segmentation import felzenszwalb, slic, watershed
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import gradient_magnitude, site_means, site_sizes
-from spinseg.image.picture import ChannelAxis, Picture, as_picture
+from spinseg.image.layout import ChannelAxis
+from spinseg.image.picture import Picture, as_picture
 
 PIXELS_PER_SITE = 60  # as in the paper
 RELIEF_SCALE = 1.0  # pixels, of the gradient that the watershed floods

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 from spinseg._errors import TaskFailure
 from spinseg._validation import InvalidInput, check_writable, invalid
+from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask
+from spinseg.image.layout import check_channel_axis
 from spinseg.image.picture import checked_mask
 from spinseg.inference.sampler import sample
 from spinseg.inference.sampling import generator
@@ -249,6 +251,9 @@ def _check_keywords(keywords: dict[str, Any]) -> None:
     """Raise once what `segment` would raise for every picture."""
     _settings(keywords)
     generator(keywords.get("rng"))
+    check_channel_axis(keywords.get("channel_axis", "auto"))
+    if keywords.get("intensity_range") is not None:
+        check_intensity_range(keywords["intensity_range"])
     if keywords.get("mask") is not None:
         checked_mask(read_mask(keywords["mask"]))
 
@@ -261,7 +266,14 @@ def _settings(keywords: dict[str, Any]) -> Settings:
 def _wanted_provenance(source: str, keywords: dict[str, Any]) -> Provenance:
     """The provenance of the result that `segment` would give with these keywords."""
     inputs = _inputs(source, keywords.get("mask"))
-    return Provenance.of_run(plain_settings(_settings(keywords)), keywords.get("rng"), inputs)
+    settings = plain_settings(_settings(keywords)) | _reading(keywords)
+    return Provenance.of_run(settings, keywords.get("rng"), inputs)
+
+
+def _reading(given: dict[str, Any]) -> dict[str, Any]:
+    """How a picture is read, from keywords of `segment` or from a stored result; what is not there is the default."""
+    channel_axis, ends = given.get("channel_axis", "auto"), given.get("intensity_range")
+    return {"channel_axis": channel_axis, "intensity_range": list(map(float, ends)) if ends else None}
 
 
 def _inputs(source: Any, mask: Any) -> dict[str, Any]:
@@ -275,6 +287,8 @@ def _differences(folder: str, result: dict[str, Any], wanted: Provenance) -> lis
     """How a stored result differs from the wanted one, in words."""
     versions, settings = (result[key] if isinstance(result.get(key), dict) else {} for key in ("versions", "settings"))
     inputs = _inputs(result.get("source"), result.get("mask"))
+    with suppress(TypeError, ValueError):  # where it is damaged, the settings lack it
+        settings = settings | _reading(result)
     stored = Provenance(inputs, versions.get("spinseg"), result.get("seed"), settings)
     paths = [item["source"] for item in wanted.inputs.values() if item is not None]
     newer = newer_files(paths, os.path.join(folder, "result.json"))

@@ -11,17 +11,11 @@ from spinseg._validation import invalid
 from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacency
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.features import Codebook, site_sizes
+from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask, read_picture
+from spinseg.image.layout import ChannelAxis, IntensityRange, check_channel_axis
 from spinseg.image.outlines import nearby_pairs, outlined_sites
-from spinseg.image.picture import (
-    ChannelAxis,
-    Picture,
-    WorkingCopy,
-    as_picture,
-    check_channel_axis,
-    checked_mask,
-    working_copy,
-)
+from spinseg.image.picture import Picture, WorkingCopy, as_picture, checked_mask, working_copy
 from spinseg.image.render import paint_edges
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.chains import Chains
@@ -42,7 +36,7 @@ class Problem:
 
     `working_image` is the picture that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
     if that was made; `provenance` has the attributes of a `Segmentation` that say where the picture came from:
-    `channel_axis`, `source` and `mask`.
+    `source`, `mask`, `channel_axis` and `intensity_range`.
     """
 
     picture: Picture
@@ -111,12 +105,14 @@ def prepare(
     settings: Settings,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     channel_axis: ChannelAxis = "auto",
+    intensity_range: IntensityRange | None = None,
 ) -> Problem:
     """Read a picture, make its sites and build the posterior over their partitions."""
-    picture = _read(image, mask, channel_axis)
+    picture = _read(image, mask, channel_axis, intensity_range)
     _check_fit(settings, picture)
     provenance: dict[str, Any] = {
         "channel_axis": channel_axis,
+        "intensity_range": intensity_range,
         "source": os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
         "mask": None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "an array",
     }
@@ -129,14 +125,17 @@ def _read(
     image: Picture | ArrayLike | str | os.PathLike[str],
     mask: ArrayLike | str | os.PathLike[str] | None,
     channel_axis: ChannelAxis,
+    intensity_range: IntensityRange | None,
 ) -> Picture:
     """The picture and its mask, from files or arrays. The mask is read and checked first."""
     check_channel_axis(channel_axis)
+    if intensity_range is not None:
+        check_intensity_range(intensity_range)
     if mask is not None:
         mask = checked_mask(read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask)
     if isinstance(image, (str, os.PathLike)):
-        return read_picture(image, channel_axis=channel_axis, mask=mask)
-    return as_picture(image, channel_axis=channel_axis, mask=mask)
+        return read_picture(image, channel_axis=channel_axis, mask=mask, intensity_range=intensity_range)
+    return as_picture(image, channel_axis=channel_axis, mask=mask, intensity_range=intensity_range)
 
 
 def _check_fit(settings: Settings, picture: Picture) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from spinseg.image.picture import ChannelAxis
+from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.inference.bonds import DataDriven
 from spinseg.model.priors import PartitionPrior
 from spinseg.segmentation.presets import changed_settings
@@ -21,6 +21,7 @@ def python_call(
     channel_axis: ChannelAxis = "auto",
     mask: str | None = None,
     expressions: Mapping[str, str] = {},
+    intensity_range: IntensityRange | None = None,
 ) -> str:
     """The call of `segment` with these settings; `expressions` has the Python of those that are arrays."""
     arguments = [repr(source) if source else "image"]
@@ -30,6 +31,9 @@ def python_call(
     arguments += [f"{name}={text}" for name, text in changes.items()]
     if channel_axis != "auto":
         arguments.append(f"channel_axis={channel_axis}")
+    if intensity_range is not None:
+        low, high = (_as_python("intensity_range", number) for number in intensity_range)
+        arguments.append(f"intensity_range=({low}, {high})")
     if mask is not None:
         arguments.append("mask=mask" if mask == "an array" else f"mask={mask!r}")
     return f"ss.segment({', '.join([*arguments, f'rng={seed}'])})"

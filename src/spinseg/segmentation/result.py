@@ -18,7 +18,8 @@ from spinseg._validation import check_choice, check_real, invalid
 from spinseg.image.adjacency import RegionAdjacency
 from spinseg.image.features import site_means
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png
-from spinseg.image.picture import ChannelAxis, Picture
+from spinseg.image.layout import ChannelAxis, IntensityRange
+from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors, overlay
 from spinseg.inference.chains import Chains
 from spinseg.inference.diagnostics import Diagnostics, diagnose
@@ -75,6 +76,8 @@ class Segmentation:
         Whether sampling was cut short.
     preceding_code : tuple of str
         Lines of Python that make the segmentation `found` from whose last labels these chains started, if they did.
+    channel_axis, intensity_range
+        The arguments of `segment`; `read_as` says what the picture was read as.
     """
 
     labels: NDArray[np.int32] = field(repr=False)
@@ -93,6 +96,12 @@ class Segmentation:
     mask: str | None
     interrupted: bool = False
     preceding_code: tuple[str, ...] = ()
+    intensity_range: IntensityRange | None = None
+
+    @property
+    def read_as(self) -> str | None:
+        """How the picture was read, in words; None where a `Picture` was made by hand."""
+        return None if self.picture.reading is None else str(self.picture.reading)
 
     @property
     def n_clusters(self) -> int:
@@ -195,7 +204,8 @@ class Segmentation:
         expressions, settings = {"init": LAST_LABELS} if self.preceding_code else {}, self.settings
         if settings.seconds is not None:
             settings = replace(settings, sweeps=self.chains.n_sweeps, seconds=None)
-        call = python_call(settings, self.seed, self.source, self.channel_axis, self.mask, expressions)
+        reading = (self.channel_axis, self.mask, expressions, self.intensity_range)
+        call = python_call(settings, self.seed, self.source, *reading)
         return "\n".join([*self.preceding_code, f"found = {call}"]) if self.preceding_code else call
 
     def summary(self) -> dict[str, Any]:
@@ -204,6 +214,10 @@ class Segmentation:
         return {
             "source": self.source,
             "mask": self.mask,
+            "read_as": self.read_as,
+            "read_otherwise": None if self.picture.reading is None else self.picture.reading.otherwise,
+            "channel_axis": self.channel_axis,
+            "intensity_range": None if self.intensity_range is None else list(map(float, self.intensity_range)),
             "shape": list(self.labels.shape),
             "n_clusters": self.n_clusters,
             "n_regions": len(self.regions),

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_int
 from spinseg.image.features import Codebook
-from spinseg.image.picture import ChannelAxis, Picture
+from spinseg.image.layout import ChannelAxis, IntensityRange
+from spinseg.image.picture import Picture
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
 from spinseg.inference.convergence import is_settled
@@ -56,6 +57,7 @@ def segment(
     chains: int | None = None,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     channel_axis: ChannelAxis = "auto",
+    intensity_range: IntensityRange | None = None,
     rng: int | np.random.Generator | None = None,
     workers: int | None = None,
     progress: bool | Report | None = None,
@@ -69,15 +71,10 @@ def segment(
     Parameters
     ----------
     image : array, Picture or path
-        An array of shape (H, W), (H, W, C) or a volume, of any number type, or a file that holds one. It is never
-        changed. Pixels that are masked in a NumPy masked array, and pixels of opacity 0, are outside.
-
-        Intensities of uint8 run from 0 to 255. Other numbers, of any type, run from 0 to 1 if those used lie there;
-        from 0 to 255 if they lie there and pass 2; from 0 to 65535 if they lie there and span three quarters of it, or
-        are 8 bits spread over 16; otherwise, as with 10, 12 or 14 bits, from the smallest to the largest that is used,
-        in all channels alike. A number is used if five pixels of some 3 x 3 reach it, so that a few hot or dead pixels
-        do not matter: at most one number in a thousand at either end (`spinseg.image.picture.as_picture` has the whole
-        rule).
+        An array of shape (H, W), (H, W, C) or a volume, of any number type, or a file that holds one: PNG, JPEG, GIF,
+        WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with extras NIfTI, CZI and LIF. It is never changed.
+        Pixels that are masked in a NumPy masked array, and pixels of opacity 0, are outside. `found.read_as` says how
+        it was read.
     preset : {"photo", "paper"}
         "photo" is the best that is known for photographs: sites that follow edges, couplings that carry the evidence of
         a boundary, and a tempered likelihood of color and position. "paper" has the settings of Xu, Caron & Doucet:
@@ -130,7 +127,12 @@ def segment(
     mask : array of bool or path, optional
         Where to segment, in the image's shape. Pixels that are masked or transparent in the image stay outside.
     channel_axis : int, None or "auto"
-        As in `as_picture`.
+        The axis of the channels, in the order of the array or of the file; None for an image without. "auto" believes
+        a file that names its axes, and otherwise judges by their lengths, as `as_picture` explains.
+    intensity_range : (float, float), optional
+        The numbers of no and of full intensity. By default they are 0 and 255 for uint8, and for any other type 0 and
+        1, 255 or 65535 where the numbers show it, or else the smallest and the largest number; `as_picture` has the
+        whole rule.
     rng : int, Generator or None
         The seed. The same seed gives the same segmentation on one machine with the same versions. If it is None, a seed
         is drawn and kept in `seed`.
@@ -152,7 +154,7 @@ def segment(
     if workers is not None:
         check_int("workers", workers, at_least=1)
     seed = seed_of(rng)
-    problem = prepare(image, settings, mask, channel_axis)
+    problem = prepare(image, settings, mask, channel_axis, intensity_range)
     start = settings.init
     if isinstance(start, str) and start == "coarse":
         try:

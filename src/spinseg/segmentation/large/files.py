@@ -13,7 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._validation import invalid
-from spinseg.image.intensity import ValueRange, infer_value_range
+from spinseg.image.intensity import infer_intensity_range
+from spinseg.image.layout import IntensityRange
 from spinseg.parallel.atomic import sync, sync_tree
 from spinseg.parallel.shared_arrays import SharedArray
 
@@ -159,13 +160,13 @@ def read_region(array: Any, box: tuple[slice, slice], source: Any = None) -> NDA
         raise InvalidInput(f"the picture cannot be read: {file}{line}") from error
 
 
-def value_range_of(array: Any) -> ValueRange:
+def intensity_range_of(array: Any) -> IntensityRange:
     """The numbers of no and of full intensity, by the rule of `as_picture`, from squares all over a picture.
 
     Squares that cannot be read are left out. Where all of them fail, smaller ones are tried, which may miss the damage.
     """
     if array.dtype == np.uint8:
-        return infer_value_range(np.zeros((1, 1, 1), np.uint8))
+        return infer_intensity_range(np.zeros((1, 1, 1), np.uint8))
     for small in (False, True):
         sides = [max(1, n // (2 * N_SAMPLES)) if small else SAMPLE_PIXELS for n in array.shape[:2]]
         rows, columns = map(_sampled_spans, array.shape[:2], sides)
@@ -174,7 +175,7 @@ def value_range_of(array: Any) -> ValueRange:
             with suppress(InvalidInput):
                 squares.append(read_region(array, (down, across)))
         if squares:
-            return infer_value_range(np.stack(squares))
+            return infer_intensity_range(np.stack(squares))
     raise InvalidInput("the picture cannot be read at any place")
 
 

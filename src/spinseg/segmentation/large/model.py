@@ -6,7 +6,7 @@ import numpy as np
 
 from spinseg.image.boundary.log_odds import is_gray_chroma, plain_cues_from, signed_couplings, weigh_plain_cues
 from spinseg.image.features import Codebook
-from spinseg.image.intensity import ValueRange
+from spinseg.image.layout import IntensityRange
 from spinseg.image.picture import Picture, as_picture
 from spinseg.model.posterior import Model
 from spinseg.segmentation.image_model import SiteFeatures, gaussian_likelihood, lightness_and_chroma
@@ -19,18 +19,18 @@ PHOTO_SIDE_PIXELS = 481  # longer side of the photographs that the constants are
 CROP_PIXELS, N_CROPS = 64, 8  # sides of the squares, and their number along each axis, that a codebook is fitted to
 
 
-def read_picture_part(array: Any, box: Box, value_range: ValueRange, source: Any = None) -> Picture:
+def read_picture_part(array: Any, box: Box, intensity_range: IntensityRange, source: Any = None) -> Picture:
     """A box of a large picture, with the value range of the whole."""
-    return as_picture(read_region(array, box, source), channel_axis=-1, value_range=value_range)
+    return as_picture(read_region(array, box, source), channel_axis=-1, intensity_range=intensity_range)
 
 
-def codebook_for(array: Any, settings: Settings, value_range: ValueRange) -> Codebook:
+def codebook_for(array: Any, settings: Settings, intensity_range: IntensityRange) -> Codebook:
     """The general color words, or for a picture of other channels words that are fitted to squares all over it."""
     if array.shape[-1] in (1, 3):
         return Codebook.general(settings.n_words)
     rows, columns = (np.linspace(0, max(n - CROP_PIXELS, 0), N_CROPS).astype(int) for n in array.shape[:2])
     boxes = [(slice(r, r + CROP_PIXELS), slice(c, c + CROP_PIXELS)) for r in rows for c in columns]
-    return Codebook.fit([read_picture_part(array, box, value_range) for box in boxes], settings.n_words, rng=0)
+    return Codebook.fit([read_picture_part(array, box, intensity_range) for box in boxes], settings.n_words, rng=0)
 
 
 def large_model(statistics: SiteStatistics, settings: Settings, pixels_per_site: float, is_color: bool) -> Model:

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import invalid
-from spinseg.image.intensity import ValueRange
+from spinseg.image.layout import IntensityRange
 from spinseg.inference.sampler import seed_of
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
 from spinseg.parallel.provenance import Provenance
-from spinseg.segmentation.large.files import picture_state, value_range_of
+from spinseg.segmentation.large.files import intensity_range_of, picture_state
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 
 PLAN_FILE = "plan.json"
@@ -46,7 +46,7 @@ class LargeRun(NamedTuple):
 
     folder: Path
     provenance: Provenance
-    value_range: ValueRange
+    intensity_range: IntensityRange
 
     @property
     def seed(self) -> int:
@@ -56,7 +56,7 @@ class LargeRun(NamedTuple):
     @property
     def plan(self) -> dict[str, Any]:
         """The plan in types that JSON knows."""
-        return {**self.provenance.to_json(), "value_range": list(self.value_range)}
+        return {**self.provenance.to_json(), "intensity_range": list(self.intensity_range)}
 
 
 def open_run(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> LargeRun:
@@ -73,7 +73,7 @@ def open_run(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> 
     wanted = Provenance.of_run(settings, seed_of(rng), {"picture": picture})
     run = _stored_run(folder)
     if run is None:
-        low, high = value_range_of(array)
+        low, high = intensity_range_of(array)
         run = LargeRun(folder, wanted, (float(low), float(high)))
     stored = run.provenance
     if differences := stored.differences(wanted._replace(seed=stored.seed)):
@@ -129,7 +129,7 @@ def _read_run(folder: Path, path: Path) -> LargeRun | None:
         else:
             text = path.read_text(encoding="utf-8")
         plan = json.loads(text)
-        low, high = map(float, plan["value_range"])
+        low, high = map(float, plan["intensity_range"])
         run = LargeRun(folder, Provenance.from_json(plan), (low, high))
         return run if isinstance(run.provenance.seed, int) else None
     except Exception:  # decoders raise nearly anything for a damaged file

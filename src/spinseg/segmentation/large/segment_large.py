@@ -90,7 +90,7 @@ def segment_large(
     array = open_large(image)
     tiling = _tiling(array.shape, n_sites, tile, settings)
     run = open_run(Path(out), image, array, tiling, rng)
-    codebook = codebook_for(array, settings, run.value_range)
+    codebook = codebook_for(array, settings, run.intensity_range)
     source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else array
     _make_tiles(source, run, tiling, codebook, jobs, dask, progress is True)
     statistics = merge_tiles(read_tiles(run, tiling), tiling.n_cells, len(codebook))
@@ -142,7 +142,7 @@ def _make_tile(
     """Make the sites of one tile and write them; an expected failure is returned, so that no cluster tries it again."""
     index, tile = task
     try:
-        picture = read_picture_part(open_large(source), tile.read, run.value_range, source)
+        picture = read_picture_part(open_large(source), tile.read, run.intensity_range, source)
         sites, sums = tile_sites(picture, tile, tiling, codebook)
         path = run.folder / "sites.zarr"
         write_chunk(path, create_ome_zarr(path, tiling.shape, tiling.side, np.int32, -1), tile.own, sites)

@@ -1,0 +1,78 @@
+"""The array in a file with its axes as stored, and what all decoders share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg._errors import InvalidInput, MissingExtra
+from spinseg._validation import invalid
+from spinseg.image.layout import ChannelAxis, Layout, count_pixels, find_layout
+
+ORIENTATION_TAG = 274  # of EXIF and TIFF
+# Orientation: whether rows and columns are exchanged, then whether rows, and columns, are reversed.
+_ORIENTATIONS = {2: (0, 0, 1), 3: (0, 1, 1), 4: (0, 1, 0), 5: (1, 0, 0), 6: (1, 0, 1), 7: (1, 1, 1), 8: (1, 1, 0)}
+
+
+@dataclass(frozen=True, eq=False)
+class StoredArray:
+    """The array in a file.
+
+    Attributes
+    ----------
+    array : array
+        The numbers, with axes in the order of the file, and upright.
+    form : str
+        The format of the file.
+    axes : str
+        A letter for each axis, as in `find_layout`; empty where the file does not name them.
+    has_opacity : bool or None
+        Whether the last channel is opacity; None if the file does not say.
+    note : str
+        What was left out of the file.
+    """
+
+    array: NDArray[Any]
+    form: str
+    axes: str = ""
+    has_opacity: bool | None = None
+    note: str = ""
+
+    def layout(self, channel_axis: ChannelAxis, name: str) -> Layout:
+        """Return which axes are which; `name` is that of the file, for errors."""
+        return find_layout(self.array.shape, channel_axis, self.axes, self.has_opacity, name)
+
+
+@contextmanager
+def decoding(name: str, form: str) -> Iterator[None]:
+    """Turn any exception of a decoder into InvalidInput: for a damaged file it may be of nearly any type."""
+    try:
+        yield
+    except (InvalidInput, MissingExtra):
+        raise
+    except Exception as error:
+        invalid(name, f"be a whole {form} file", str(error) or type(error).__name__)
+
+
+def check_size(name: str, shape: tuple[int, ...], max_pixels: int, axes: str = "") -> None:
+    """Raise InvalidInput for too many pixels before memory is allocated: a few bytes of a header may claim any size."""
+    if any(length < 1 for length in shape):
+        invalid(name, "hold at least one pixel", shape)
+    if count_pixels(shape, axes) > max_pixels:
+        invalid(name, f"have at most {max_pixels} pixels", shape)
+
+
+def check_numbers(name: str, dtype: np.dtype[Any]) -> None:
+    """Raise InvalidInput for an array of something else than numbers."""
+    if dtype.kind not in "biuf":
+        invalid(name, "hold numbers", dtype.name)
+
+
+def upright(array: NDArray[Any], orientation: int, rows: int) -> NDArray[Any]:
+    """Return the array turned as its orientation tag says; `rows` is the axis of rows, and columns follow it."""
+    transposed, flip_rows, flip_columns = _ORIENTATIONS.get(orientation, (0, 0, 0))
+    array = array.swapaxes(rows, rows + 1) if transposed else array
+    return np.flip(array, (rows,) * flip_rows + (rows + 1,) * flip_columns)
