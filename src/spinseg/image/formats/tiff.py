@@ -18,6 +18,7 @@ from spinseg.image.formats.stored import ORIENTATION_TAG, StoredArray, check_siz
 
 _PACKBITS = 32773  # TIFF compression that tifffile alone decodes byte by byte, and Pillow fast
 _COLOR_CODED = (3, 5, 6, 8)  # TIFF photometric: palette, CMYK, YCbCr, CIELAB; tifffile returns their codes as stored
+_YCBCR, _JPEG = 6, 7  # photometric and compression; tifffile converts them to RGB together
 _OPACITY = (1, 2)  # TIFF extra samples: associated and unassociated opacity
 _DECOMPRESSORS: dict[int, Any] = {8: zlib.decompressobj, 32946: zlib.decompressobj, 34925: lzma.LZMADecompressor}
 
@@ -70,13 +71,32 @@ def has_opacity(page: Any) -> bool:
     return any(sample in _OPACITY for sample in page.extrasamples)
 
 
+def orientation(page: Any) -> int:
+    """Return the orientation of a page, 1 if it is upright."""
+    return int(page.tags.valueof(ORIENTATION_TAG, 1))
+
+
+def stores_intensities(page: Any) -> bool:
+    """Return whether tifffile returns intensities for a page, and not codes of colors or an error.
+
+    It leaves palettes and other codes of colors as they are, but for JPEG, and needs imagecodecs for many compressions.
+    """
+    import tifffile
+
+    try:
+        tifffile.TIFF.DECOMPRESSORS[page.compression]
+    except KeyError:
+        return False
+    return page.photometric not in _COLOR_CODED or (page.photometric == _YCBCR and page.compression == _JPEG)
+
+
 def _tiff_pixels(file: BinaryIO, series: Any, axes: str, max_pixels: int) -> tuple[NDArray[Any], str, bool]:
     """Return the pixels of a TIFF series, upright, their axes, and whether the last channel is opacity."""
     page = series.keyframe
     if page.photometric not in _COLOR_CODED and page.compression != _PACKBITS:
         try:
             _check_decompressed_sizes(file, series)
-            array = upright(series.asarray(), page.tags.valueof(ORIENTATION_TAG, 1), rows=axes.index("Y"))
+            array = upright(series.asarray(), orientation(page), rows=axes.index("Y"))
             return array, axes, has_opacity(page)
         except (KeyError, ValueError) as error:  # for example LZW without the package imagecodecs
             if "imagecodecs" not in str(error):

@@ -2,82 +2,179 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._validation import invalid
+from spinseg.image.decoders import decode, file_format
+from spinseg.image.formats.stored import check_numbers, upright
+from spinseg.image.formats.tiff import has_opacity, orientation, series_warnings, stores_intensities
+from spinseg.image.formats.zarr_folder import open_zarr
 from spinseg.image.intensity import infer_intensity_range
-from spinseg.image.layout import IntensityRange
-from spinseg.parallel.atomic import sync, sync_tree
+from spinseg.image.io import MAX_PIXELS
+from spinseg.image.layout import (
+    MAX_COLOR_CHANNELS,
+    UNNAMED,
+    ChannelAxis,
+    IntensityRange,
+    Layout,
+    Reading,
+    find_layout,
+)
+from spinseg.parallel.atomic import printable, sync, sync_tree
 from spinseg.parallel.shared_arrays import SharedArray
 
-YXC = ("y", "x", "c")
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
-MAX_CHANNELS = 4  # on an axis without a name that is taken for channels
 
 
-def open_large(source: str | os.PathLike[str] | Any) -> Any:
-    """Open a picture as a Dask array of shape (rows, columns, channels), without reading its pixels.
+class OpenedPicture(NamedTuple):
+    """A picture on disk or in a Dask array.
 
-    `source` is a Dask array, shared or not, a folder of Zarr or OME-Zarr (its finest level), or a TIFF file, tiled if
-    possible. Axes are taken from its metadata; without them, a last or first axis of at most 4 holds the channels.
+    `array` is a Dask array of shape (rows, columns, channels), colors over white where the file has opacity, and
+    `is_whole` says that its numbers are in memory. `layout`, `form`, `axes` and `stored_shape` say what it was made of.
     """
-    dask_array, zarr = _libraries()
-    axes: Sequence[str] = ""
+
+    array: Any
+    layout: Layout
+    form: str
+    axes: str
+    stored_shape: tuple[int, ...]
+    is_whole: bool
+
+    def reading(self, intensity_range: IntensityRange) -> Reading:
+        """How the picture was read."""
+        return Reading(
+            self.form,
+            self.stored_shape,
+            self.axes.upper(),
+            self.array.shape[:2],
+            self.array.shape[-1] + self.layout.has_opacity,
+            self.layout.channel_axis,
+            self.layout.has_opacity,
+            self.array.dtype.name,
+            intensity_range,
+            otherwise=self.layout.otherwise,
+        )
+
+
+class _Found(NamedTuple):
+    """A Dask array in the order of a file, with what `find_layout` needs to know of it."""
+
+    array: Any
+    form: str
+    axes: str = ""
+    has_opacity: bool | None = None
+    is_whole: bool = False
+
+
+def open_large(source: str | os.PathLike[str] | Any, channel_axis: ChannelAxis = "auto") -> Any:
+    """Open a picture as a Dask array of shape (rows, columns, channels); see `open_picture`."""
+    return open_picture(source, channel_axis).array
+
+
+def open_picture(source: str | os.PathLike[str] | Any, channel_axis: ChannelAxis = "auto") -> OpenedPicture:
+    """Open a picture of one plane, without reading the pixels of Zarr and TIFF.
+
+    `source` is a Dask array, shared or not, a folder of Zarr or OME-Zarr (its finest level), a TIFF file, tiled if
+    possible, or a file of any other kind that `segment` takes, which is read whole. Axes are taken from its metadata;
+    without them, by the rule of `as_picture`, and a first axis of at most 4 holds channels, too.
+    """
+    dask_array, _ = _libraries()
     if isinstance(source, SharedArray):
         source = source.open()
     if isinstance(source, dask_array.Array):
-        array = source
+        found = _Found(source, "array")
     elif not isinstance(source, (str, os.PathLike)):
         invalid("image", "be a path or a Dask array", source)
-    elif Path(source).is_dir():
-        array, axes = _open_zarr(zarr, dask_array, os.fspath(source))
-    elif Path(source).is_file():
-        array, axes = _open_tiff(dask_array, os.fspath(source))
     else:
-        invalid("image", "be a file or a folder that is there", os.fspath(source))
-    if array.dtype.newbyteorder("=") not in (np.uint8, np.uint16):
-        invalid("image", "hold numbers of type uint8 or uint16", str(array.dtype))
+        found = _open_path(dask_array, os.fspath(source))
+    array, axes = found.array, found.axes
+    check_numbers("image", array.dtype)
     if not array.size > 0:  # NaN where Dask does not know the shape
         invalid("image", "hold at least one pixel", array.shape)
-    return _rows_columns_channels(array, axes or _guess_axes(array.shape))
+    if not set(axes) - set(UNNAMED) and channel_axis == "auto" and _has_channels_first(array.shape):
+        channel_axis = 0
+    layout = find_layout(array.shape, channel_axis, axes, found.has_opacity)
+    rows_columns = _rows_and_columns(array.shape, axes, layout)
+    arranged = layout._replace(axes=rows_columns).arrange(array)
+    if layout.has_opacity:
+        arranged = _over_white(arranged)
+    return OpenedPicture(arranged, layout, found.form, axes, array.shape, found.is_whole)
 
 
-def _open_zarr(zarr: Any, dask_array: Any, path: str) -> tuple[Any, Sequence[str]]:
-    """The array of a Zarr folder, and its axes where OME metadata name them."""
+def _open_path(dask_array: Any, path: str) -> _Found:
+    """The array in a file or a folder: Zarr and most TIFF are read in parts, all others at once."""
+    if not os.path.exists(path):
+        invalid("image", "be a file or a folder that is there", path)
+    if os.path.isdir(path):
+        return _open_zarr(dask_array, path)
+    with open(path, "rb") as file:
+        is_tiff = file_format(file.read(512)) == "TIFF"
+    if is_tiff and (found := _open_tiff(dask_array, path)) is not None:
+        return found
+    stored = decode(path, MAX_PIXELS)
+    return _Found(dask_array.from_array(stored.array), stored.form, stored.axes, stored.has_opacity, True)
+
+
+def _open_zarr(dask_array: Any, path: str) -> _Found:
+    """The array of a folder of Zarr."""
     try:
-        found, axes = _zarr_array(zarr, path)
-        return dask_array.from_array(found), axes
+        array, axes = open_zarr(printable(path), path)
+        return _Found(dask_array.from_array(array), "OME-Zarr" if axes else "Zarr", axes, False if axes else None)
+    except InvalidInput:
+        raise
     except Exception as error:  # damaged metadata raise nearly anything
         invalid("image", "be a Zarr array, or a group with OME-Zarr multiscales", f"{path}: {error}")
 
 
-def _zarr_array(zarr: Any, path: str) -> tuple[Any, list[str]]:
-    """The array of a Zarr folder, that of the finest level in a group, and its axes where OME metadata name them."""
-    found = zarr.open(path, mode="r")
-    if not isinstance(found, zarr.Group):
-        return found, []
-    attributes = dict(found.attrs)
-    scale = attributes.get("ome", attributes)["multiscales"][0]
-    axes = [axis["name"] if isinstance(axis, dict) else axis for axis in scale.get("axes", [])]
-    return found[scale["datasets"][0]["path"]], axes
-
-
-def _open_tiff(dask_array: Any, path: str) -> tuple[Any, Sequence[str]]:
-    """The first series of a TIFF file, and its axes."""
+def _open_tiff(dask_array: Any, path: str) -> _Found | None:
+    """The first series of a TIFF file; None where it must be read whole, since its numbers are codes of colors."""
     try:
-        finest = TiffSeries(path)
+        with series_warnings() as warnings:
+            finest = TiffSeries(path)
     except Exception as error:  # a damaged file raises nearly anything
-        invalid("image", "be a TIFF file, or a folder of Zarr", f"{path}: {error}")
-    meta = np.empty((0,) * finest.ndim, finest.dtype)
-    return dask_array.from_array(finest, meta=meta), finest.axes.lower().replace("s", "c")
+        invalid("image", "be a whole TIFF file", f"{path}: {error}")
+    if warnings:
+        invalid(printable(path), "have metadata that fit its pages", warnings[0])
+    if not finest.is_plain:
+        return None
+    array = dask_array.from_array(finest, meta=np.empty((0,) * finest.ndim, finest.dtype))
+    array = upright(array, finest.orientation, rows=finest.axes.index("Y"))
+    return _Found(array, "TIFF", finest.axes, finest.has_opacity)
+
+
+def _has_channels_first(shape: tuple[int, ...]) -> bool:
+    """Whether the first axis of an array without names holds channels: it is short, and the last is not."""
+    return len(shape) == 3 and shape[0] <= MAX_COLOR_CHANNELS < shape[-1]
+
+
+def _rows_and_columns(shape: tuple[int, ...], axes: str, layout: Layout) -> tuple[int, int]:
+    """The axes of rows and columns in this order; other axes must have length 1."""
+    letters = axes or UNNAMED[0] * len(shape)
+    described = f"axes {', '.join(axes.lower())} of lengths {shape}" if axes else shape
+    long = [axis for axis in layout.axes if shape[axis] > 1 or letters[axis] in "YX"]
+    kept = long if len(long) >= 2 else list(layout.axes[-2:])
+    if len(kept) > 2:
+        invalid("image", "be one plane", described)
+    if len({"X", "Y"} & {letters[axis] for axis in kept}) == 1:
+        invalid("image", "have axes y and x, and perhaps c", described)
+    first, second = sorted(kept, key=lambda axis: letters[axis] == "X")
+    return first, second
+
+
+def _over_white(array: Any) -> Any:
+    """Colors over white, in the same number type, of an array whose last channel is opacity."""
+    full = 1.0 if array.dtype.kind in "fb" else float(np.iinfo(array.dtype).max)
+    opacity = array[..., 3:] / full
+    over = opacity * array[..., :3] + (1 - opacity) * full
+    return over.astype(array.dtype) if array.dtype.kind == "f" else over.round().astype(array.dtype)
 
 
 class TiffSeries:
@@ -87,6 +184,8 @@ class TiffSeries:
         self.path = path
         with self._open() as (series, found):
             self.axes, self.shape, self.dtype, self.chunks = series.axes, found.shape, found.dtype, found.chunks
+            self.has_opacity, self.is_plain = has_opacity(series.keyframe), stores_intensities(series.keyframe)
+            self.orientation = orientation(series.keyframe)
         self.ndim = len(self.shape)
 
     def __getitem__(self, box: Any) -> Any:
@@ -113,7 +212,7 @@ def picture_state(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not os.path.isdir(path):
         status = os.stat(path)
         return {"bytes": status.st_size, "written": status.st_mtime_ns}
-    found, axes = _zarr_array(_libraries()[1], os.fspath(path))
+    found, axes = open_zarr(printable(path), os.fspath(path))
     root = os.path.join(path, found.path)
     files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)
     digest, n_bytes = hashlib.blake2b(repr((found.path, axes)).encode(), digest_size=16), 0
@@ -123,31 +222,6 @@ def picture_state(path: str | os.PathLike[str]) -> dict[str, Any]:
         digest.update(repr(state).encode(errors="surrogateescape"))
         n_bytes += status.st_size
     return {"files": len(files), "bytes": n_bytes, "digest": digest.hexdigest()}
-
-
-def _guess_axes(shape: tuple[int, ...]) -> str:
-    """Names for the axes of an array without metadata."""
-    if len(shape) == 2:
-        return "yx"
-    if len(shape) == 3 and shape[-1] <= MAX_CHANNELS:
-        return "yxc"
-    if len(shape) == 3 and shape[0] <= MAX_CHANNELS:
-        return "cyx"
-    invalid("image", "have two axes, and perhaps one of channels", shape)
-
-
-def _rows_columns_channels(array: Any, axes: Sequence[str]) -> Any:
-    """The array with its axes in this order; other axes must have length 1."""
-    described = f"axes {', '.join(map(str, axes))} of lengths {array.shape}"
-    kept = [name for name in axes if name in YXC]
-    if len(axes) != array.ndim or sorted(kept) not in (["x", "y"], ["c", "x", "y"]):
-        invalid("image", "have axes y and x, and perhaps c", described)
-    if any(length > 1 for name, length in zip(axes, array.shape, strict=True) if name not in YXC):
-        invalid("image", "be one plane", described)
-    array, axes = array[tuple(slice(None) if name in YXC else 0 for name in axes)], kept
-    if "c" not in axes:
-        return array.transpose(axes.index("y"), axes.index("x"))[..., None]
-    return array.transpose(*(axes.index(name) for name in YXC))
 
 
 def read_region(array: Any, box: tuple[slice, slice], source: Any = None) -> NDArray[Any]:

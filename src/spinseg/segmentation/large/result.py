@@ -13,6 +13,7 @@ from scipy.ndimage import find_objects
 
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.io import write_png
+from spinseg.image.layout import Reading
 from spinseg.image.render import label_colors, paint_edges
 from spinseg.inference.chains import Chains
 from spinseg.inference.diagnostics import Diagnostics, diagnose
@@ -51,6 +52,8 @@ class LargeSegmentation:
     areas, colors, boxes
         A row for each region: its area in pixels, its color in sRGB from 0 to 255 (None where the channels are no
         colors), and its box, as in `regions`.
+    reading : Reading
+        How the picture was read.
     """
 
     folder: Path
@@ -64,6 +67,12 @@ class LargeSegmentation:
     areas: NDArray[np.int64] = field(repr=False)
     colors: NDArray[np.float64] | None = field(repr=False)
     boxes: NDArray[np.int64] = field(repr=False)
+    reading: Reading = field(repr=False)
+
+    @property
+    def read_as(self) -> str:
+        """How the picture was read, in words."""
+        return str(self.reading)
 
     @property
     def n_clusters(self) -> int:

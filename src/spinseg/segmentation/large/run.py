@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import invalid
-from spinseg.image.layout import IntensityRange
+from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.inference.sampler import seed_of
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
 from spinseg.parallel.provenance import Provenance
@@ -59,7 +59,15 @@ class LargeRun(NamedTuple):
         return {**self.provenance.to_json(), "intensity_range": list(self.intensity_range)}
 
 
-def open_run(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> LargeRun:
+def open_run(
+    folder: Path,
+    image: Any,
+    array: Any,
+    tiling: Tiling,
+    rng: Any,
+    channel_axis: ChannelAxis = "auto",
+    intensity_range: IntensityRange | None = None,
+) -> LargeRun:
     """Begin a run in a new folder, or continue the one of the same picture, tiling, seed and version.
 
     `array` is what `open_large` made of `image`, a path or a Dask array. A folder that is refused stays as it is.
@@ -69,11 +77,13 @@ def open_run(folder: Path, image: Any, array: Any, tiling: Tiling, rng: Any) -> 
         picture = {"source": os.path.abspath(image), **picture_state(image)}
     else:
         picture = {"source": f"a Dask array, {array.name}"}
-    settings = {"channels": array.shape[-1], "dtype": str(array.dtype), **tiling._asdict()}
+    settings: dict[str, Any] = {"channels": array.shape[-1], "dtype": str(array.dtype), **tiling._asdict()}
+    settings["channel_axis"] = None if channel_axis == "auto" else str(channel_axis)
+    settings["intensity_range"] = intensity_range
     wanted = Provenance.of_run(settings, seed_of(rng), {"picture": picture})
     run = _stored_run(folder)
     if run is None:
-        low, high = intensity_range_of(array)
+        low, high = intensity_range or intensity_range_of(array)
         run = LargeRun(folder, wanted, (float(low), float(high)))
     stored = run.provenance
     if differences := stored.differences(wanted._replace(seed=stored.seed)):

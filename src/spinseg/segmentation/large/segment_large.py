@@ -12,6 +12,8 @@ import numpy as np
 from spinseg._errors import TaskFailure, is_expected
 from spinseg._validation import check_int, check_real
 from spinseg.image.features import Codebook
+from spinseg.image.intensity import check_intensity_range
+from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
 from spinseg.inference.chains import Chains
 from spinseg.inference.checkpoint import read_checkpoint
 from spinseg.inference.estimates.pairs import separation_probability
@@ -23,7 +25,7 @@ from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg.parallel.progress import Report, counting
 from spinseg.parallel.provenance import Provenance
 from spinseg.parallel.shared_arrays import shared
-from spinseg.segmentation.large.files import create_ome_zarr, open_large, write_chunk
+from spinseg.segmentation.large.files import create_ome_zarr, open_large, open_picture, write_chunk
 from spinseg.segmentation.large.model import codebook_for, large_model, read_picture_part
 from spinseg.segmentation.large.result import LargeSegmentation, open_image, region_colors, write_images
 from spinseg.segmentation.large.run import (
@@ -53,6 +55,8 @@ def segment_large(
     prior: PartitionPrior | None = None,
     sweeps: int = 200,
     chains: int = 1,
+    channel_axis: ChannelAxis = "auto",
+    intensity_range: IntensityRange | None = None,
     tile: int = TILE_PIXELS,
     rng: int | np.random.Generator | None = None,
     jobs: int | None = None,
@@ -67,8 +71,8 @@ def segment_large(
     Parameters
     ----------
     image : path or Dask array
-        One plane of uint8 or uint16: a folder of Zarr or OME-Zarr, or a TIFF file. Intensities of uint16 run over the
-        numbers used, by the rule of `segment`, which are found from squares all over a large picture.
+        One plane of any number type: a folder of Zarr or OME-Zarr, or a TIFF file, which are read part by part; or any
+        other file that `segment` takes, which must fit into memory. Color with opacity is laid over white.
     out : path
         The folder, which is created. One with results of another picture, version, tiling or seed, or with other files
         of the names that are written, is refused and left as it is. A Dask array is identified by its name.
@@ -76,6 +80,10 @@ def segment_large(
         Approximate number of sites; by default one for 190 pixels, but at most 200,000.
     detail, prior, sweeps, chains
         As in `segment`.
+    channel_axis : int, None or "auto"
+        As in `segment`; where no axis has a name, a first one of at most 4 holds channels, too.
+    intensity_range : (float, float), optional
+        As in `segment`. It is inferred from squares all over a large picture.
     tile : int
         Pixels along each side of a tile.
     rng : int, Generator or None
@@ -87,17 +95,22 @@ def segment_large(
         True shows the number of finished tiles, then of sweeps, on standard error.
     """
     settings, jobs = _settings(detail, prior, sweeps, chains), check_jobs(jobs, dask)
-    array = open_large(image)
+    if intensity_range is not None:
+        intensity_range = check_intensity_range(intensity_range)
+    opened = open_picture(image, channel_axis)
+    array = opened.array
     tiling = _tiling(array.shape, n_sites, tile, settings)
-    run = open_run(Path(out), image, array, tiling, rng)
+    run = open_run(Path(out), image, array, tiling, rng, channel_axis, intensity_range)
     codebook = codebook_for(array, settings, run.intensity_range)
-    source = os.path.abspath(image) if isinstance(image, (str, os.PathLike)) else array
-    _make_tiles(source, run, tiling, codebook, jobs, dask, progress is True)
+    in_parts = isinstance(image, (str, os.PathLike)) and not opened.is_whole
+    source = (os.path.abspath(image), channel_axis) if in_parts else (array, -1)
+    _make_tiles(*source, run, tiling, codebook, jobs, dask, progress is True)
     statistics = merge_tiles(read_tiles(run, tiling), tiling.n_cells, len(codebook))
     is_color = array.shape[-1] in (1, 3)
     model = large_model(statistics, settings, tiling.pixels_per_cell, is_color)
     sampled = _sample(model, settings, run, progress)
-    return _segmentation(run, tiling, statistics, settings, model, sampled, is_color, progress is True)
+    reading = opened.reading(run.intensity_range)
+    return _segmentation(run, tiling, statistics, settings, model, sampled, reading, progress is True)
 
 
 def _settings(detail: float, prior: PartitionPrior | None, sweeps: int, chains: int) -> Settings:
@@ -119,7 +132,14 @@ def _tiling(shape: tuple[int, ...], n_sites: int | None, tile: int, settings: Se
 
 
 def _make_tiles(
-    source: Any, run: LargeRun, tiling: Tiling, codebook: Codebook, jobs: int, dask: str | None, shown: bool
+    source: Any,
+    channel_axis: ChannelAxis,
+    run: LargeRun,
+    tiling: Tiling,
+    codebook: Codebook,
+    jobs: int,
+    dask: str | None,
+    shown: bool,
 ) -> None:
     """Make the sites of all tiles that are unfinished or damaged."""
     n_tiles = len(list(tiling.tiles()))
@@ -127,7 +147,8 @@ def _make_tiles(
     n_before = n_tiles - len(missing)
     remote_run = run._replace(folder=run.folder.absolute())  # workers of a cluster have another working directory
     with shared(source if missing else None, remote_run.folder) as shared_source, counting(shown) as count:
-        work = partial(_make_tile, source=shared_source, run=remote_run, tiling=tiling, codebook=codebook)
+        what = {"source": shared_source, "channel_axis": channel_axis}
+        work = partial(_make_tile, **what, run=remote_run, tiling=tiling, codebook=codebook)
         results: Any = run_tasks(work, missing, jobs=jobs, dask=dask)
         with closing(results):
             for n_done, (i, failure) in enumerate(results, start=n_before + 1):
@@ -137,12 +158,19 @@ def _make_tiles(
 
 
 def _make_tile(
-    task: tuple[int, Tile], _: CheckInterrupt, *, source: Any, run: LargeRun, tiling: Tiling, codebook: Codebook
+    task: tuple[int, Tile],
+    _: CheckInterrupt,
+    *,
+    source: Any,
+    channel_axis: ChannelAxis,
+    run: LargeRun,
+    tiling: Tiling,
+    codebook: Codebook,
 ) -> TaskFailure | None:
     """Make the sites of one tile and write them; an expected failure is returned, so that no cluster tries it again."""
     index, tile = task
     try:
-        picture = read_picture_part(open_large(source), tile.read, run.intensity_range, source)
+        picture = read_picture_part(open_large(source, channel_axis), tile.read, run.intensity_range, source)
         sites, sums = tile_sites(picture, tile, tiling, codebook)
         path = run.folder / "sites.zarr"
         write_chunk(path, create_ome_zarr(path, tiling.shape, tiling.side, np.int32, -1), tile.own, sites)
@@ -188,10 +216,11 @@ def _segmentation(
     settings: Settings,
     model: Model,
     sampled: Chains,
-    is_color: bool,
+    reading: Reading,
     shown: bool,
 ) -> LargeSegmentation:
     """Cut the best partition into regions, and write all that the folder holds of it; result.json comes last."""
+    is_color = reading.n_channels - reading.has_opacity in (1, 3)
     min_sites = min_region_share(settings.detail) * REFERENCE_PIXELS / settings.pixels_per_site
     pieces = regions_of(sampled.best_labels, model.graph)
     min_pixels = min_sites * tiling.pixels_per_cell
@@ -210,10 +239,13 @@ def _segmentation(
         np.bincount(partition, statistics.pixels).astype(np.int64),
         region_colors(statistics, partition) if is_color else None,
         boxes,
+        reading,
     )
     result: dict[str, Any] = {"regions": found.n_regions, "sites": model.graph.n_sites, "edges": model.graph.n_edges}
     result |= {"shape": list(tiling.shape), "tiles": len(list(tiling.tiles())), "seed": run.seed}
     result |= {"sweeps": settings.sweeps, "detail": settings.detail}
+    result |= {"read_as": str(reading), "read_otherwise": reading.otherwise}
+    result |= {"intensity_range": list(run.intensity_range)}
     result |= {"best_log_posterior": sampled.best_log_posterior, "verdict": found.verdict}
     write_json(run.folder / "result.json", result)
     return found
