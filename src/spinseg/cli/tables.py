@@ -45,6 +45,10 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
     if len(found_now) > MAX_VERDICTS:
         n_settled = sum(found["converged"] is True for found in found_now)
         print(f"The probabilities are settled in {n_settled} of {len(found_now)}; the reports say more.")
+        if n_warned := sum(bool(found["warning"]) for found in found_now):
+            print(
+                f"{n_warned} of them came back as one region though parts of them differ; the reports say what to try."
+            )
     else:
         for found in found_now:
             print(found["verdict"])

@@ -16,6 +16,7 @@ from scipy.ndimage import find_objects
 
 from spinseg._validation import check_choice, check_real, invalid
 from spinseg.image.adjacency import RegionAdjacency
+from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png
 from spinseg.image.layout import ChannelAxis, IntensityRange
@@ -38,6 +39,7 @@ from spinseg.segmentation.verdict import (
     agreement_of_chains,
     calibration_clause,
     is_converged,
+    one_region_warning,
     unchecked_kind,
     verdict_of_regions,
     verdict_sentence,
@@ -161,11 +163,20 @@ class Segmentation:
     @property
     def verdict(self) -> str:
         """How far to trust the regions and the probabilities, in plain language."""
+        warning = f"{self.warning} " if self.warning else ""
         clause = calibration_clause(unchecked_kind(self.picture, self.settings))
         if not self.settings.connected:
-            return verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains) + clause
+            return warning + verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains) + clause
         automatic = self.settings.chooses_sweeps and not self.interrupted
-        return verdict_of_regions(self.diagnostics, self.agreement, self.chains.n_sweeps, automatic) + clause
+        regions = verdict_of_regions(self.diagnostics, self.agreement, self.chains.n_sweeps, automatic)
+        return warning + regions + clause
+
+    @cached_property
+    def warning(self) -> str | None:
+        """What to try where a picture of visible contrast came back as one region; None for all others."""
+        if self.n_clusters > 1:
+            return None
+        return one_region_warning(contrast_of(self.picture), self.picture.reading, self.settings)
 
     @property
     def calibrated(self) -> bool:
@@ -233,6 +244,7 @@ class Segmentation:
             "r_hat": _rounded(self.r_hat),
             "ess": _rounded(self.ess),
             "separation_error": _rounded(self.diagnostics.separation_error),
+            "warning": self.warning,
             "verdict": self.verdict,
             "python": self.python_code,
             "seed": self.seed,

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.image.contrast import Contrast
+from spinseg.image.layout import Reading
 from spinseg.image.picture import Picture
 from spinseg.inference.chains import Chains
 from spinseg.inference.contingency import contingency_table, rand_index_of
@@ -142,6 +144,36 @@ def unchecked_kind(picture: Picture, settings: Settings) -> str | None:
 def calibration_clause(kind: str | None) -> str:
     """The clause of a verdict for what `unchecked_kind` returns; empty where probabilities were compared."""
     return f" These probabilities have not been checked against people for {kind}." if kind else ""
+
+
+def one_region_warning(contrast: Contrast, reading: Reading | None, settings: Settings) -> str | None:
+    """A warning that a picture came back as one region though its parts differ, with what to try; None if not so."""
+    share = f"{contrast.difference:.0%}" if contrast.difference >= 0.01 else f"{contrast.difference:.1%}"
+    if contrast.is_visible:
+        advice = [_finer(settings)]
+        if reading is not None and reading.otherwise:
+            advice.append(f"and {reading.otherwise}")
+        return (
+            f"The picture shows contrast, but came back as one region: parts of it differ by {share} of full "
+            f"intensity. Try {'; '.join(advice)}."
+        )
+    if contrast.is_hidden:
+        low, high = (0.0, 1.0) if reading is None else reading.intensity_range
+        ends = [low + share_of_range * (high - low) for share_of_range in contrast.used]
+        return (
+            f"The picture came back as one region, and its parts differ by only {share} of the intensities from "
+            f"{low:.6g} to {high:.6g}. Try intensity_range=({ends[0]:.4g}, {ends[1]:.4g}), which its numbers fill."
+        )
+    return None
+
+
+def _finer(settings: Settings) -> str:
+    """What to try for a finer division."""
+    if settings.uses_detail and settings.detail < 1:
+        return f"a larger detail, such as detail=1 instead of {settings.detail:g}"
+    if settings.preset != "photo":
+        return "preset='photo', or a smaller beta and a larger count_weight"
+    return "more sites, as with n_sites=2000"
 
 
 def headline(found: dict[str, Any]) -> tuple[bool | None, str]:

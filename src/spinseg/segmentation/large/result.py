@@ -54,6 +54,8 @@ class LargeSegmentation:
         colors), and its box, as in `regions`.
     reading : Reading
         How the picture was read.
+    warning : str or None
+        What to try where a picture of visible contrast came back as one region.
     """
 
     folder: Path
@@ -68,6 +70,7 @@ class LargeSegmentation:
     colors: NDArray[np.float64] | None = field(repr=False)
     boxes: NDArray[np.int64] = field(repr=False)
     reading: Reading = field(repr=False)
+    warning: str | None = None
 
     @property
     def read_as(self) -> str:
@@ -114,8 +117,9 @@ class LargeSegmentation:
     @property
     def verdict(self) -> str:
         """Whether the chains agree, in plain language."""
+        warning = f"{self.warning} " if self.warning else ""
         agree = verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains)
-        return agree + calibration_clause("pictures larger than memory")
+        return warning + agree + calibration_clause("pictures larger than memory")
 
 
 def open_labels(path: Path) -> Any:

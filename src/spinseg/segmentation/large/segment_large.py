@@ -11,6 +11,7 @@ import numpy as np
 
 from spinseg._errors import TaskFailure, is_expected
 from spinseg._validation import check_int, check_real
+from spinseg.image.contrast import Contrast, contrast_of_parts
 from spinseg.image.features import Codebook
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
@@ -41,6 +42,7 @@ from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, merge
 from spinseg.segmentation.presets import PHOTO_UNCONNECTED, REFERENCE_PIXELS, min_region_share
 from spinseg.segmentation.segment import sample_posterior
 from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.verdict import one_region_warning
 
 MAX_SITES = 200_000  # by default; a picture with more pixels has larger sites
 TILE_PIXELS = 2048  # sides of the tiles
@@ -209,6 +211,12 @@ def _is_readable(checkpoint: Path) -> bool:
     return True
 
 
+def _contrast(statistics: SiteStatistics) -> Contrast:
+    """The contrast of the sites of a picture; distances of colors run to 100."""
+    means, squares = (values[:, :-2] for values in (statistics.means / 100, statistics.squares / 100**2))
+    return contrast_of_parts(means, np.maximum(squares - means**2, 0), statistics.pixels)
+
+
 def _segmentation(
     run: LargeRun,
     tiling: Tiling,
@@ -240,10 +248,12 @@ def _segmentation(
         region_colors(statistics, partition) if is_color else None,
         boxes,
         reading,
+        None if partition.any() else one_region_warning(_contrast(statistics), reading, settings),
     )
     result: dict[str, Any] = {"regions": found.n_regions, "sites": model.graph.n_sites, "edges": model.graph.n_edges}
     result |= {"shape": list(tiling.shape), "tiles": len(list(tiling.tiles())), "seed": run.seed}
     result |= {"sweeps": settings.sweeps, "detail": settings.detail}
+    result["warning"] = found.warning
     result |= {"read_as": str(reading), "read_otherwise": reading.otherwise}
     result |= {"intensity_range": list(run.intensity_range)}
     result |= {"best_log_posterior": sampled.best_log_posterior, "verdict": found.verdict}

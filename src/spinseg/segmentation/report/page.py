@@ -84,7 +84,9 @@ def _facts(found: dict[str, Any]) -> str:
         parts = [regions]
     elif found["settings"]["regions"]:
         parts = [f"{clusters} after cutting into regions"]
-    parts += [_count(found["n_sites"], "site"), f"{' x '.join(map(str, found['shape']))} pixels"]
+    parts += [_count(found["n_sites"], "site")]
+    read_as = found.get("read_as") or f"{' x '.join(map(str, found['shape']))} pixels"
+    parts.append(read_as)
     if len(found["shape"]) == 3:
         parts.append("of which one plane is shown")
     return ", ".join(parts)
@@ -100,8 +102,11 @@ def _notices(found: dict[str, Any]) -> str:
     notices = []
     if found.get("interrupted"):
         notices.append(_notice("poor", _interrupted(found)))
+    if warning := found.get("warning"):
+        notices.append(_notice("poor", warning))
     is_well, words = headline(found)
-    notices.append(_notice({True: "good", False: "poor", None: "unknown"}[is_well], words, found["verdict"]))
+    verdict = found["verdict"].removeprefix(f"{warning} ")
+    notices.append(_notice({True: "good", False: "poor", None: "unknown"}[is_well], words, verdict))
     return "\n".join(notices)
 
 
