@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
+from spinseg._errors import MissingExtra
 from spinseg._validation import InvalidInput, check_real
 from spinseg.app.controls import page_description
 from spinseg.app.events import Events
@@ -20,6 +21,7 @@ from spinseg.app.run_loop import NotYet
 from spinseg.app.session import Session
 from spinseg.app.sessions import MAX_RUNNING_CHAINS, Sessions
 from spinseg.app.user_settings import UserSettings
+from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture
 from spinseg.pictures import PICTURES
@@ -64,11 +66,18 @@ class Handlers:
         """Create a session, with an upload or an example."""
         example, body = request.query_params.get("example"), await read_body(request, UPLOAD_BYTES)
         path = None if example is None else _example_path(example)
-        picture = await self.sessions.threads.do(_decode, body, path)
+        given = _reading_options(request)
+        picture = await self.sessions.threads.do(_decode, body, path, given)
         source = _printable_name(request.query_params.get("name", "")) if path is None else str(path)
-        session = await self.sessions.threads.do(Session, picture, source, self.sessions.threads)
-        shapes = {"shape": list(picture.shape), "shown": list(session.image.shape[:2])}
-        return JSONResponse({"id": self.sessions.add(session), **shapes, "name": Path(source).name}, 201)
+        session = await self.sessions.threads.do(Session, picture, source, self.sessions.threads, given)
+        about: dict[str, Any] = {
+            "shape": list(picture.shape),
+            "shown": list(session.image.shape[:2]),
+            "name": Path(source).name,
+        }
+        reading = picture.reading
+        about |= {"read_as": str(reading), "read_otherwise": None if reading is None else reading.otherwise}
+        return JSONResponse({"id": self.sessions.add(session), **about}, 201)
 
     async def settings(self, request: Request) -> Response:
         """Apply settings."""
@@ -170,22 +179,51 @@ def _example_path(name: str) -> Path:
     return PICTURES[name].path
 
 
-def _decode(body: bytes, path: Path | None) -> Picture:
-    """The image of an upload, or of the file at `path`."""
+def _reading_options(request: Request) -> dict[str, Any]:
+    """The keywords of `read_picture` in the address of a request: `channel_axis` and `intensity_range`."""
+    axis, ends = (request.query_params.get(name) for name in ("channel_axis", "intensity_range"))
+    found: dict[str, Any] = {}
+    try:
+        if axis not in (None, "auto"):
+            found["channel_axis"] = None if axis == "none" else int(axis[:9])
+    except ValueError:
+        raise Refused(422, "channel_axis must be auto, none or the number of an axis.") from None
+    try:
+        if ends is not None:
+            low, high = (float(number[:30]) for number in ends.split(","))
+            found["intensity_range"] = check_intensity_range((low, high))
+    except ValueError:
+        raise Refused(422, "intensity_range must be two numbers, the smaller first, with a comma.") from None
+    return found
+
+
+def _decode(body: bytes, path: Path | None, given: dict[str, Any]) -> Picture:
+    """The image of an upload, or of the file at `path`, read as `given` asks for."""
     if path is not None:
-        return read_picture(path)
+        return read_picture(path, **given)
     if not body:
         raise Refused(422, "There is no image in the request.")
     with tempfile.TemporaryDirectory(prefix="spinseg-") as folder:
         upload = Path(folder, "upload")
         upload.write_bytes(body)  # not atomically: it is read and deleted at once
         try:
-            picture = read_picture(upload, max_pixels=MAX_PIXELS)
-        except InvalidInput as error:
+            picture = read_picture(upload, max_pixels=MAX_PIXELS, **given)
+        except (InvalidInput, MissingExtra) as error:
             raise Refused(415, f"{error}.".replace(str(upload), "The picture")) from None
     if len(picture.shape) != 2:
-        raise Refused(415, "The page shows two-dimensional images, not volumes: use spinseg.segment in Python.")
+        raise Refused(415, _volume_sentence(picture))
     return picture
+
+
+def _volume_sentence(picture: Picture) -> str:
+    """Why a volume is refused, how it was read, and what to do."""
+    reading = picture.reading
+    sentence = (
+        f"The page shows two-dimensional images, not volumes, and this is {reading}: use spinseg.segment in Python."
+    )
+    if reading is not None and reading.otherwise is not None:
+        sentence += " If one of its axes holds channels, say which below Choose a file."
+    return sentence
 
 
 def _printable_name(name: str) -> str:

@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,10 +25,13 @@ from spinseg.app.rendering import (
 )
 from spinseg.app.run_loop import BackgroundTask, RunLoop
 from spinseg.app.user_settings import UserSettings
+from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
 from spinseg.inference.estimates.pairs import co_clustering, separation_probability
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
+from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.verdict import one_region_warning
 
 FORBIDDEN = "This prior forbids the partitions that the chains had reached, so the chains were restarted."
 NO_COMMAND = "The settings were changed while the chains ran. The Python code repeats that; one command line cannot."
@@ -48,11 +51,15 @@ class Threads(NamedTuple):
 class Session:
     """One image and its chains; `source` is its name in the Python code and the command that repeat the run.
 
+    `reading_options` are the keywords `channel_axis` and `intensity_range` with which the image was read.
     `loop` advances the chains, `frames` holds what the browser displays of them.
     """
 
-    def __init__(self, picture: Picture, source: str, threads: Threads) -> None:
+    def __init__(
+        self, picture: Picture, source: str, threads: Threads, reading_options: Mapping[str, Any] | None = None
+    ) -> None:
         self.picture, self.source, self.threads = picture, source, threads
+        self.reading_options = dict(reading_options or {})
         self.n_pixels = int(np.prod(picture.shape))
         self.image = displayed_image(picture)
         self.settings: UserSettings | None = None
@@ -119,7 +126,8 @@ class Session:
             problem = prepare(self.picture, new)
             if problem.model.graph.n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
                 invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", problem.model.graph.n_sites)
-            problem = replace(problem, provenance=problem.provenance | {"source": self.source})
+            provenance = problem.provenance | {"source": self.source, **self.reading_options}
+            problem = replace(problem, provenance=provenance)
         if labels is not None and all(problem.model.allows(row) for row in labels):
             return ChainRun.create(problem, seed, labels)
         return ChainRun.create(problem, settings.seed)
@@ -177,8 +185,17 @@ class Session:
             "cut": settings.regions,
             "sweeps": draws.n_sweeps,
         }
+        facts["warning"] = None if partition.any() else await self.threads.do(self._warning, settings)
         facts |= {"detail": settings.detail if settings.connected else None, "estimate": settings.estimate}
         return facts | {"labels": packed(match_labels(partition, *reference))}
+
+    def _warning(self, settings: Settings) -> str | None:
+        """What to try where the image came back as one region."""
+        return one_region_warning(self._contrast, self.picture.reading, settings)
+
+    @cached_property
+    def _contrast(self) -> Contrast:
+        return contrast_of(self.picture)
 
     async def boundaries(self) -> NDArray[np.uint8]:
         """The boundary probability at each displayed pixel, scaled to 0..255."""
@@ -215,6 +232,6 @@ class Session:
             lines = ["import spinseg as ss", *(line for _, line in self._earlier), run.python_line(self.source)]
             found: dict[str, str | None] = {"python": "\n".join(lines), "command": None, "note": NO_COMMAND}
             if not self._earlier and settings is not None:
-                command = settings.command(self.source, self.n_pixels, run.n_sweeps)
+                command = settings.command(self.source, self.n_pixels, run.n_sweeps, self.reading_options)
                 found |= {"command": command, "note": None}
             return found

@@ -110,12 +110,24 @@ class UserSettings:
             return MAX_SITES
         return self.n_sites
 
-    def command(self, source: str, n_pixels: int, sweeps: int) -> str:
-        """The command line that gives the same result."""
+    def command(self, source: str, n_pixels: int, sweeps: int, reading_options: Mapping[str, Any] | None = None) -> str:
+        """The command line that gives the same result; `reading_options` are keywords of `read_picture`."""
         starts = self.starts(n_pixels)
         options = {"preset": None if self.preset == "photo" else self.preset, **self._prior_options()}
         options |= {"beta": self.beta, "lambda": self.lam, "sites": self._n_sites(n_pixels)}
         options |= {"count-weight": self.count_weight, "detail": self.detail, "sweeps": sweeps, "chains": self.chains}
         options |= {"init": starts if isinstance(starts, str) else ",".join(starts), "seed": self.seed}
+        options |= _as_options(reading_options or {})
         parts = [f"--{name.replace('_', '-')} {value}" for name, value in options.items() if value is not None]
         return " ".join(["spinseg", "segment", shlex.quote(source), *parts])
+
+
+def _as_options(reading_options: Mapping[str, Any]) -> dict[str, str]:
+    """Keywords of `read_picture` as options of the command line."""
+    options = {}
+    if "channel_axis" in reading_options:
+        axis = reading_options["channel_axis"]
+        options["channel-axis"] = "none" if axis is None else str(axis)
+    if "intensity_range" in reading_options:
+        options["intensity-range"] = " ".join(map(repr, reading_options["intensity_range"]))
+    return options

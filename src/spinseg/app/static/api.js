@@ -38,13 +38,13 @@ export const fetchDescription = () => json("/api/about");
 
 // The requests of one session of the server: one image and its chains.
 export class SessionApi {
-  constructor({ id, shape, shown, name }) {
-    Object.assign(this, { shape, shown, name });
+  constructor({ id, shape, shown, name, read_as, read_otherwise }) {
+    Object.assign(this, { shape, shown, name, readAs: read_as, readOtherwise: read_otherwise });
     this.path = `/api/pages/${encodeURIComponent(id)}`;
   }
 
-  static async create({ file, example }) {
-    const query = file ? { name: file.name || "picture" } : { example };
+  static async create({ file, example, reading }) {
+    const query = file ? { name: file.name || "picture", ...reading } : { example };
     const options = { method: "POST", body: file ?? null };
     return new SessionApi(await json(`/api/pages?${new URLSearchParams(query)}`, options));
   }

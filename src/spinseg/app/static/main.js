@@ -105,6 +105,8 @@ class App {
     this.frame = this.siteImage = this.siteImageNumber = this.appliedSettings = null;
     document.title = `${api.name} - spinseg`;
     write(byId("picture-name"), `${api.name}, ${count(columns)} × ${count(rows)} pixels`);
+    write(byId("read-as"), `Read as ${api.readAs}${api.readOtherwise ? `; ${api.readOtherwise}` : ""}.`);
+    this.showWarning(null);
     write(byId("back"), `Back to ${api.name}`);
     const leaving = byId("welcome").contains(document.activeElement);
     byId("welcome").hidden = true;
@@ -282,10 +284,17 @@ class App {
     this.chainList.show(frame.chains, chain);
     this.picture.show(pictureLayers(display, frame.chains[chain], answer));
     write(byId("caption"), caption(display, frame, chain, answer));
+    this.showWarning(answer?.kind === "result" ? answer.data.warning : null);
     write(byId("legend-title"), legendTitle(display));
     if (display.showsMap) drawLegend(byId("legend-scale"), display.place ? "together" : "lines");
     byId("slow").hidden = !display.spins || display.showsMap || this.runButtons.speed === "1";
     this.presentRestSoon();
+  }
+
+  // What to try where a picture of visible contrast came back as one region.
+  showWarning(warning) {
+    write(byId("warning"), warning ?? "");
+    byId("warning").hidden = !warning;
   }
 
   // The parts that need not be updated with every frame.

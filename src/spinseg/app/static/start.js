@@ -53,8 +53,18 @@ export class StartPage {
     if (!file) return;
     const limit = this.limits.upload_bytes;
     const megabytes = (bytes) => `${Math.ceil(bytes / 2 ** 20)} MB`;
-    if (file.size <= limit) this.choose({ file });
+    if (file.size <= limit) this.choose({ file, reading: this.readingOptions() });
     else this.failed(new Error(`This file has ${megabytes(file.size)}; the maximum is ${megabytes(limit)}.`));
+  }
+
+  // How to read the file, as the server takes it; what is left to the program is not there.
+  readingOptions() {
+    const axis = byId("channel-axis").value;
+    const ends = ["intensity-low", "intensity-high"].map((id) => byId(id).value);
+    return {
+      ...(axis === "auto" ? {} : { channel_axis: axis }),
+      ...(ends.some(Boolean) ? { intensity_range: ends.join(",") } : {}),
+    };
   }
 
   // Asks for the image of a link with settings, which only the user has.

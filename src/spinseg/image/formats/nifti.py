@@ -1,6 +1,7 @@
 """NIfTI, decoded by nibabel: axes in the order in which nibabel has them, so that labels fit its arrays."""
 
 import gzip
+import io
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -13,6 +14,7 @@ from spinseg.image.layout import EMPTY
 
 _AXES = "XYZTC"  # the fifth holds the components of a vector
 _HEADER_BYTES = 540  # of NIfTI 2, the longer one
+_MAX_OFFSET = 2**24  # bytes of header and extensions
 
 
 def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> StoredArray:
@@ -23,14 +25,15 @@ def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> Store
         stream.seek(0)
     image_class = _image_class(name, head)
     with decoding(name, "NIfTI"):
-        image = image_class.from_stream(stream)
-        shape = tuple(map(int, image.shape))
-    check_size(name, shape, max_pixels)
-    dtype = image.get_data_dtype()
+        header = image_class.header_class.from_fileobj(io.BytesIO(head))
+        shape, dtype, offset = header.get_data_shape(), header.get_data_dtype(), header.get_data_offset()
+    check_size(name, tuple(map(int, shape)), max_pixels)
+    if offset > _MAX_OFFSET:  # all before it would be unpacked and read
+        invalid(name, f"have its numbers in the first {_MAX_OFFSET} bytes", offset)
     if dtype.fields is None:
         check_numbers(name, dtype)
     with decoding(name, "NIfTI"):
-        array = np.asanyarray(image.dataobj)
+        array = np.asanyarray(image_class.from_stream(stream).dataobj)
     return _named(name, array)
 
 

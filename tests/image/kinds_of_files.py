@@ -1,0 +1,186 @@
+"""Kinds of files that people bring, made here, and the table of how each is read.
+
+    python tests/image/kinds_of_files.py
+
+prints the table that docs/files.md holds.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tifffile
+from PIL import Image
+
+ROWS, COLUMNS = 90, 120
+DOWN, ACROSS = np.mgrid[:ROWS, :COLUMNS]
+GRAY = np.uint8((DOWN // 15 * 40 + ACROSS // 20 * 5) % 256)  # from black to nearly white, in steps
+RGB = np.dstack([GRAY, GRAY[::-1], 255 - GRAY])
+OPACITY = np.where(ACROSS < 30, 0, 255).astype(np.uint8)
+TWELVE = GRAY.astype(np.uint16) * 16 + 7
+SIXTEEN = GRAY.astype(np.uint16) * 250 + 9
+FIVE = np.stack([np.roll(TWELVE, 9 * channel, axis=1) for channel in range(5)])  # channels first
+PAGES = np.stack([np.roll(SIXTEEN, 3 * page, axis=0) for page in range(20)])
+
+
+def pillow(form: str, image: Any, **options: Any) -> Callable[[Path], None]:
+    """Write an image of Pillow, or an array, in a format."""
+    image = image if isinstance(image, Image.Image) else Image.fromarray(image)
+    return lambda path: image.save(path, form, **options)
+
+
+def tiff(array: np.ndarray, **options: Any) -> Callable[[Path], None]:
+    """Write an array as TIFF."""
+    return lambda path: tifffile.imwrite(path, array, **options)
+
+
+def npy(array: np.ndarray) -> Callable[[Path], None]:
+    """Write an array as NPY."""
+    return lambda path: np.save(path, array)
+
+
+def ome_zarr(array: np.ndarray, axes: str, version: str) -> Callable[[Path], None]:
+    """Write an array as OME-Zarr 0.4, which is of Zarr 2, or 0.5, of Zarr 3."""
+
+    def write(path: Path) -> None:
+        import zarr
+
+        group = zarr.open_group(str(path), mode="w", zarr_format=2 if version == "0.4" else 3)
+        group.create_array("0", data=array, chunks=array.shape)
+        named = [{"name": name, "type": "channel" if name == "c" else "space"} for name in axes]
+        about = [{"version": version, "axes": named, "datasets": [{"path": "0"}]}]
+        group.attrs.update({"multiscales": about} if version == "0.4" else {"ome": {"multiscales": about}})
+
+    return write
+
+
+def plain_zarr(array: np.ndarray) -> Callable[[Path], None]:
+    """Write an array as Zarr 3 without names of axes."""
+
+    def write(path: Path) -> None:
+        import zarr
+
+        zarr.create_array(str(path), data=array, chunks=array.shape)
+
+    return write
+
+
+def nifti(array: np.ndarray) -> Callable[[Path], None]:
+    """Write an array as NIfTI; compressed if the name says so."""
+
+    def write(path: Path) -> None:
+        import nibabel
+
+        nibabel.save(nibabel.Nifti1Image(array, np.eye(4)), path)
+
+    return write
+
+
+def turned() -> Image.Exif:
+    """EXIF data that say: turn the picture by a quarter to see it upright."""
+    exif = Image.Exif()
+    exif[274] = 6
+    return exif
+
+
+class Kind(NamedTuple):
+    """A kind of file: its name in the table, the file's name, how it is written, and the pixels that must be read.
+
+    `pixels` are (*shape, n_channels) in the numbers of the file, gray as one channel; `low` and `high` are the numbers
+    of no and of full intensity.
+    """
+
+    name: str
+    file: str
+    write: Callable[[Path], None]
+    pixels: np.ndarray
+    low: float
+    high: float
+    needs: str = ""  # the package of an extra
+
+
+def last(array: np.ndarray) -> np.ndarray:
+    """Channels first to channels last."""
+    return np.moveaxis(array, 0, -1)
+
+
+INT16 = (PAGES[:17] // 16).astype(np.int16)
+PALETTE = Image.fromarray(RGB).quantize(16)
+CMYK = Image.fromarray(RGB).convert("CMYK")
+KINDS = [
+    Kind("8 bits, gray", "gray.png", pillow("PNG", GRAY), GRAY[..., None], 0, 255),
+    Kind("12 bits, gray", "twelve.tif", tiff(TWELVE), TWELVE[..., None], 7, 3607),
+    Kind("16 bits, gray, PNG", "sixteen.png", pillow("PNG", SIXTEEN), SIXTEEN[..., None], 0, 65535),
+    Kind("16 bits, gray, TIFF", "sixteen.tif", tiff(SIXTEEN), SIXTEEN[..., None], 0, 65535),
+    Kind("floating point", "float.tif", tiff(np.float32(GRAY / 255)), np.float32(GRAY / 255)[..., None], 0, 1),
+    Kind(
+        "NumPy array",
+        "float.npy",
+        npy(GRAY / 255 * 2000 - 500),
+        (GRAY / 255 * 2000 - 500)[..., None],
+        -500,
+        225 / 255 * 2000 - 500,
+    ),
+    Kind("RGB", "rgb.bmp", pillow("BMP", RGB), RGB, 0, 255),
+    Kind("RGBA", "rgba.png", pillow("PNG", np.dstack([RGB, OPACITY])), np.dstack([RGB, OPACITY]), 0, 255),
+    Kind("palette", "palette.png", pillow("PNG", PALETTE), np.asarray(PALETTE.convert("RGB")), 0, 255),
+    Kind("CMYK", "cmyk.tif", pillow("TIFF", CMYK), np.asarray(CMYK.convert("RGB")), 0, 255),
+    Kind("turned by EXIF", "turned.png", pillow("PNG", RGB, exif=turned()), np.rot90(RGB, -1), 0, 255),
+    Kind(
+        "planar RGB",
+        "planar.tif",
+        tiff(np.moveaxis(RGB, -1, 0), photometric="rgb", planarconfig="separate"),
+        RGB,
+        0,
+        255,
+    ),
+    Kind(
+        "5 channels first, ImageJ", "five.tif", tiff(FIVE, imagej=True, metadata={"axes": "CYX"}), last(FIVE), 7, 3607
+    ),
+    Kind(
+        "5 channels last, one page",
+        "last.tif",
+        tiff(last(FIVE), photometric="minisblack", planarconfig="contig"),
+        last(FIVE),
+        7,
+        3607,
+    ),
+    Kind("5 channels last, no names", "unnamed.tif", tiff(last(FIVE), photometric="minisblack"), last(FIVE), 7, 3607),
+    Kind("5 channels first, no names", "first.tif", tiff(FIVE, photometric="minisblack"), FIVE[..., None], 7, 3607),
+    Kind("multi-page TIFF", "pages.tif", tiff(PAGES, photometric="minisblack"), PAGES[..., None], 0, 65535),
+    Kind("OME-TIFF", "five.ome.tif", tiff(FIVE, metadata={"axes": "CYX"}), last(FIVE), 7, 3607),
+    Kind("OME-Zarr 0.4", "four.zarr", ome_zarr(FIVE[None, :, None], "tczyx", "0.4"), last(FIVE), 7, 3607, "zarr"),
+    Kind("OME-Zarr 0.5", "half.zarr", ome_zarr(FIVE, "cyx", "0.5"), last(FIVE), 7, 3607, "zarr"),
+    Kind("Zarr, no names", "plain.zarr", plain_zarr(RGB), RGB, 0, 255, "zarr"),
+    Kind("NIfTI", "volume.nii", nifti(INT16), INT16[..., None], 0, 3516, "nibabel"),
+    Kind(
+        "NIfTI, gzip",
+        "volume.nii.gz",
+        nifti(PAGES.astype(np.float32)),
+        PAGES[..., None].astype(np.float32),
+        0,
+        65535,
+        "nibabel",
+    ),
+]
+
+
+def table(folder: Path) -> str:
+    """The table of how each kind is read, in Markdown; it needs all extras."""
+    from spinseg.image.io import read_picture
+
+    lines = ["| kind | file | read as | to say otherwise |", "|---|---|---|---|"]
+    for kind in KINDS:
+        kind.write(folder / kind.file)
+        reading = read_picture(folder / kind.file).reading
+        otherwise = "" if reading.otherwise is None else reading.otherwise.split(", give ")[1]
+        lines.append(f"| {kind.name} | `{kind.file}` | {reading} | {otherwise} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        sys.stdout.write(table(Path(place)) + "\n")
