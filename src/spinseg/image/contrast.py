@@ -68,7 +68,7 @@ def contrast_of(picture: Picture) -> Contrast:
             mean = _block_sums(values, step) / counts
             means.append(mean)
             variances.append(np.maximum(_block_sums(values**2, step) / counts - mean**2, 0))
-    full = counts >= counts.max() / 4  # the others are too small for their means to be exact
+    full = counts >= 0.75 * counts.max()  # others are at the border or the mask, and their means less exact
     found = contrast_of_parts(np.stack(means, -1)[full], np.stack(variances, -1)[full], counts[full])
     return found._replace(used=_used_intensities(picture.codes[inside]))
 

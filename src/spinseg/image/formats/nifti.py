@@ -2,6 +2,8 @@
 
 import gzip
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,7 +26,7 @@ def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> Store
         head = stream.read(_HEADER_BYTES)
         stream.seek(0)
     image_class = _image_class(name, head)
-    with decoding(name, "NIfTI"):
+    with _decoding_quietly(name):
         header = image_class.header_class.from_fileobj(io.BytesIO(head))
         shape, dtype, offset = header.get_data_shape(), header.get_data_dtype(), header.get_data_offset()
     check_size(name, tuple(map(int, shape)), max_pixels)
@@ -32,9 +34,18 @@ def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> Store
         invalid(name, f"have its numbers in the first {_MAX_OFFSET} bytes", offset)
     if dtype.fields is None:
         check_numbers(name, dtype)
-    with decoding(name, "NIfTI"):
+    with _decoding_quietly(name):
         array = np.asanyarray(image_class.from_stream(stream).dataobj)
     return _named(name, array)
+
+
+@contextmanager
+def _decoding_quietly(name: str) -> Iterator[None]:
+    """Turn exceptions into InvalidInput, without what nibabel prints beside them."""
+    from nibabel.imageglobals import LoggingOutputSuppressor
+
+    with decoding(name, "NIfTI"), LoggingOutputSuppressor():
+        yield
 
 
 def _image_class(name: str, head: bytes) -> Any:

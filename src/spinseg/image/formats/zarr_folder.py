@@ -39,7 +39,6 @@ def open_zarr(name: str, path: str) -> tuple[Any, str]:
         found = found[scale["datasets"][0]["path"]]
     elif found.metadata.zarr_format == 3:
         names = found.metadata.dimension_names or ()
-    _check_codecs(name, found)
     if not names or any(not each for each in names):
         return found, ""
     if len(names) != len(found.shape):
@@ -69,14 +68,6 @@ def _multiscale(zarr: Any, group: Any) -> tuple[dict[str, Any], Any]:
     if isinstance(series, zarr.Group):
         return _multiscale(zarr, series)
     raise ValueError("no array, and no multiscales of OME-NGFF")
-
-
-def _check_codecs(name: str, array: Any) -> None:
-    """Refuse an array whose chunks are pickled Python objects: reading them could run code."""
-    metadata = array.metadata.to_dict()
-    codecs = [*(metadata.get("codecs") or ()), *(metadata.get("filters") or ()), metadata.get("compressor")]
-    if "pickle" in " ".join(map(str, codecs)).lower():
-        invalid(name, "hold numbers", "pickled Python objects")
 
 
 def zarr_library() -> Any:
