@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
@@ -42,10 +44,17 @@ def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> Store
 @contextmanager
 def _decoding_quietly(name: str) -> Iterator[None]:
     """Turn exceptions into InvalidInput, without what nibabel prints beside them."""
-    from nibabel.imageglobals import LoggingOutputSuppressor
+    log, thread = logging.getLogger("nibabel.global"), threading.get_ident()
 
-    with decoding(name, "NIfTI"), LoggingOutputSuppressor():
-        yield
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    log.addFilter(is_of_others)
+    try:
+        with decoding(name, "NIfTI"):
+            yield
+    finally:
+        log.removeFilter(is_of_others)
 
 
 def _image_class(name: str, head: bytes) -> Any:
