@@ -126,8 +126,14 @@ def _open_path(dask_array: Any, path: str) -> _Found:
 def _open_zarr(dask_array: Any, path: str) -> _Found:
     """The array of a folder of Zarr."""
     try:
-        array, axes = open_zarr(printable(path), path)
-        return _Found(dask_array.from_array(array), "OME-Zarr" if axes else "Zarr", axes, False if axes else None)
+        stored, axes = open_zarr(printable(path), path)
+        array = dask_array.from_array(stored)
+        if -1 < axes.find("X") < axes.find("Y"):
+            array, axes = (
+                array.swapaxes(axes.index("X"), axes.index("Y")),
+                axes.translate({ord("X"): "Y", ord("Y"): "X"}),
+            )
+        return _Found(array, "OME-Zarr" if axes else "Zarr", axes, False if axes else None)
     except InvalidInput:
         raise
     except Exception as error:  # damaged metadata raise nearly anything
@@ -163,10 +169,9 @@ def _rows_and_columns(shape: tuple[int, ...], axes: str, layout: Layout) -> tupl
     kept = long if len(long) >= 2 else list(layout.axes[-2:])
     if len(kept) > 2:
         invalid("image", "be one plane", described)
-    if len({"X", "Y"} & {letters[axis] for axis in kept}) == 1:
+    if not set(letters) & set(UNNAMED) and len({"X", "Y"} & {letters[axis] for axis in kept}) == 1:
         invalid("image", "have axes y and x, and perhaps c", described)
-    first, second = sorted(kept, key=lambda axis: letters[axis] == "X")
-    return first, second
+    return kept[0], kept[1]
 
 
 def _over_white(array: Any) -> Any:

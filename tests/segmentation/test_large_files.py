@@ -1,0 +1,146 @@
+"""`segment_large` reads the pixels that `segment` reads, of every kind of file, and keeps how it read them."""
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from spinseg._errors import InvalidInput
+from spinseg.image.io import read_picture
+from spinseg.segmentation.large.files import intensity_range_of, open_large, open_picture
+from spinseg.segmentation.large.model import read_picture_part
+from spinseg.segmentation.large.segment_large import segment_large
+
+pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
+zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
+
+DOWN, ACROSS = np.mgrid[:80, :100]
+GRAY = np.uint8((DOWN // 15 * 40 + ACROSS // 20 * 5) % 256)
+RGB = np.dstack([GRAY, GRAY[::-1], 255 - GRAY])
+OPACITY = np.where(ACROSS < 30, 0, np.where(ACROSS < 60, 128, 255)).astype(np.uint8)
+RGBA = np.dstack([RGB, OPACITY])
+FIVE = np.stack([np.roll(GRAY, 9 * channel, axis=1) for channel in range(5)]).astype(np.uint16) * 16
+WHOLE = (slice(0, 80), slice(0, 100))
+FAST = {"n_sites": 40, "tile": 128, "sweeps": 2, "jobs": 1, "rng": 0}
+
+
+def tiff(array, **options):
+    return lambda path: tifffile.imwrite(path, array, **options)
+
+
+def pillow(form, image, **options):
+    image = image if isinstance(image, Image.Image) else Image.fromarray(image)
+    return lambda path: image.save(path, form, **options)
+
+
+def nifti(path):
+    import nibabel
+
+    nibabel.save(nibabel.Nifti1Image(GRAY.astype(np.float32)[..., None], np.eye(4)), path)
+
+
+def turned():
+    exif = Image.Exif()
+    exif[274] = 6
+    return exif
+
+
+FILES = {
+    "bool.tif": tiff(GRAY > 100),
+    "int16.tif": tiff(GRAY.astype(np.int16) * 30 - 2000, tile=(32, 32)),
+    "uint32.tif": tiff(GRAY.astype(np.uint32) * 10**6),
+    "float32.tif": tiff(np.float32(GRAY / 255), tile=(32, 32)),
+    "float64.tif": tiff(GRAY / 255 * 1e4 - 7),
+    "planar.tif": tiff(np.moveaxis(RGB, -1, 0), photometric="rgb", planarconfig="separate"),
+    "opacity.tif": tiff(RGBA, photometric="rgb", extrasamples=["unassalpha"], tile=(32, 32)),
+    "deep-opacity.tif": tiff(RGBA.astype(np.uint16) * 257, photometric="rgb", extrasamples=["unassalpha"]),
+    "infrared.tif": tiff(RGBA, photometric="rgb", extrasamples=["unspecified"]),
+    "five.ome.tif": tiff(FIVE, metadata={"axes": "CYX"}),
+    "last.tif": tiff(np.moveaxis(FIVE, 0, -1), photometric="minisblack", planarconfig="contig"),
+    "unnamed.tif": tiff(np.moveaxis(FIVE, 0, -1), photometric="minisblack"),
+    "turned.tif": tiff(RGB, photometric="rgb", extratags=[(274, 3, 1, 6, True)]),
+    "palette.tif": pillow("TIFF", Image.fromarray(RGB).quantize(16)),
+    "cmyk.tif": pillow("TIFF", Image.fromarray(RGB).convert("CMYK")),
+    "lzw.tif": pillow("TIFF", RGB, compression="tiff_lzw"),
+    "gray.png": pillow("PNG", GRAY),
+    "opacity.png": pillow("PNG", RGBA),
+    "turned.jpg": pillow("JPEG", RGB, exif=turned()),
+    "float.zarr": lambda path: zarr.create_array(str(path), data=GRAY / 255, chunks=(32, 32)),
+    "float.npy": lambda path: np.save(path, GRAY / 255),
+    "flat.nii": nifti,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_pixels_are_those_that_segment_reads(name, tmp_path):
+    if name == "flat.nii" and importlib.util.find_spec("nibabel") is None:
+        pytest.skip("the extra [nifti] is not installed")
+    FILES[name](tmp_path / name)
+    expected = read_picture(tmp_path / name)
+    opened = open_picture(tmp_path / name)
+    ends = intensity_range_of(opened.array)
+    box = tuple(slice(0, length) for length in opened.array.shape[:2])
+    found = read_picture_part(opened.array, box, ends)
+    assert np.abs(found.codes.astype(int) - expected.codes).max() <= (129 if "opacity" in name else 0)  # half a step
+    assert str(opened.reading(ends)) == str(expected.reading)
+    assert opened.is_whole == (name in ("palette.tif", "cmyk.tif", "lzw.tif") or not name.endswith((".tif", ".zarr")))
+
+
+def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    tifffile.imwrite(tmp_path / "three.tif", FIVE[:3], photometric="minisblack")
+    given = {"channel_axis": 0, "intensity_range": (0, 4095)}
+    found = segment_large(tmp_path / "three.tif", tmp_path / "out", **given, **FAST)
+    assert found.read_as == "a picture of 80 x 100 pixels, color, 16 bits, intensities from 0 to 4095"
+    told = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert told["read_as"] == found.read_as and told["read_otherwise"] is None
+    assert told["intensity_range"] == [0, 4095] and told["warning"] is None
+    for other in ({"intensity_range": (0, 4000)}, {"intensity_range": None}, {"channel_axis": -3}):
+        with pytest.raises(InvalidInput, match=r"^out must be an empty folder, or one of the same run [^\n]*$"):
+            segment_large(tmp_path / "three.tif", tmp_path / "out", **given | other, **FAST)
+    for wrong in ({"channel_axis": 3}, {"intensity_range": (1, 0)}):
+        with pytest.raises(InvalidInput, match=rf"^{next(iter(wrong))} must [^\n]*$"):
+            segment_large(tmp_path / "three.tif", tmp_path / "wrong", **given | wrong, **FAST)
+    assert not (tmp_path / "wrong").exists()
+
+
+def in_this_process(work, tasks, jobs):
+    for index, task in enumerate(tasks):
+        yield index, work(task, None)
+
+
+def test_a_file_that_is_read_whole_is_segmented_like_the_same_pixels_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    Image.fromarray(RGBA).save(tmp_path / "a.png")
+    FILES["opacity.tif"](tmp_path / "a.tif")
+    whole, parts = (segment_large(tmp_path / f"a.{suffix}", tmp_path / suffix, **FAST) for suffix in ("png", "tif"))
+    assert np.array_equal(whole.partition, parts.partition) and whole.model.graph.n_sites > 20
+    assert whole.read_as == parts.read_as == str(read_picture(tmp_path / "a.png").reading)
+
+
+def test_one_region_for_a_picture_of_contrast_gets_a_warning(tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    monkeypatch.setattr(
+        "spinseg.segmentation.large.segment_large.regions_of", lambda labels, graph: np.zeros_like(labels)
+    )
+    np.save(tmp_path / "bright.npy", (ACROSS > 50) * 0.8)
+    bright = segment_large(tmp_path / "bright.npy", tmp_path / "bright", **FAST)
+    assert "came back as one region" in bright.warning and bright.verdict.startswith(bright.warning)
+    assert json.loads((tmp_path / "bright" / "result.json").read_text())["warning"] == bright.warning
+
+
+def test_metadata_that_lie_and_numbers_that_are_none_get_one_line(tmp_path):
+    path = tmp_path / "five.ome.tif"
+    FILES["five.ome.tif"](path)
+    path.write_bytes(path.read_bytes().replace(b'SizeC="5"', b'SizeC="9"'))
+    with pytest.raises(InvalidInput, match=r"must have metadata that fit its pages; received [^\n]*$"):
+        open_large(path)
+    image = RGB / 255
+    image[..., 1] = np.nan
+    np.save(tmp_path / "nan.npy", image)
+    with pytest.raises(InvalidInput, match=r"^image must hold finite numbers; received 'nan in channel 1 of 3'$"):
+        segment_large(tmp_path / "nan.npy", tmp_path / "out", **FAST)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,131 @@
+"""How a picture is read is kept with its segmentation; one region for a picture of contrast gets a warning."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import spinseg as ss
+from spinseg.image.contrast import Contrast
+from spinseg.image.layout import Reading
+from spinseg.segmentation.batch import segment_file, segment_files
+from spinseg.segmentation.presets import PAPER, PHOTO
+from spinseg.segmentation.python_code import python_call
+from spinseg.segmentation.verdict import one_region_warning
+
+FAST = {"preset": "paper", "sweeps": 6, "chains": 1, "rng": 0}
+SQUARE = np.zeros((48, 60))
+SQUARE[10:40, 15:45] = 1
+READING = Reading("array", (48, 60), "", (48, 60), 1, None, False, "float64", (0.0, 4.0))
+
+
+@pytest.fixture(scope="module")
+def dim():
+    """A square that uses a fiftieth of the intensities from 0 to 1, and what becomes of it."""
+    return ss.segment(0.02 * SQUARE, **FAST)
+
+
+def test_one_region_for_hidden_contrast_says_which_range_to_try(dim, tmp_path):
+    assert dim.n_clusters == 1 and dim.warning in dim.verdict
+    assert "Try intensity_range=(0, 0.02)" in dim.warning and "from 0 to 1." in dim.warning
+    dim.save(tmp_path)
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert told["warning"] == dim.warning and told["verdict"].startswith(dim.warning)
+    page = (tmp_path / "report.html").read_text()
+    assert page.count(dim.warning) == 1 and page.index(dim.warning) < page.index("<h2>")
+
+
+def test_the_range_that_is_tried_divides_it_and_is_kept(tmp_path):
+    found = ss.segment(0.02 * SQUARE, intensity_range=(0, 0.02), **FAST)
+    assert found.n_clusters == 2 and found.warning is None
+    assert found.read_as.endswith("intensities from 0 to 0.02")
+    assert "intensity_range=(0, 0.02)" in found.python_code
+    again = eval(found.python_code, {"ss": ss, "image": 0.02 * SQUARE})
+    assert np.array_equal(again.labels, found.labels) and again.read_as == found.read_as
+    told = found.summary()
+    assert told["intensity_range"] == [0, 0.02] and told["read_as"] == found.read_as
+    assert told["channel_axis"] == "auto" and told["read_otherwise"] is None
+    assert found.read_as in found._report()
+
+
+def test_flat_pictures_get_no_warning():
+    flat = ss.segment(np.full((40, 40), 0.5), **FAST)
+    assert flat.n_clusters == 1 and flat.warning is None and "Try" not in flat.verdict
+
+
+@pytest.mark.parametrize(
+    "settings, doubt, says",
+    [
+        (PHOTO, None, "differ by 30% of full intensity. Try a larger detail, such as detail=1 instead of 0.65."),
+        (replace(PHOTO, detail=1.0), None, "Try more sites, as with n_sites=2000."),
+        (PAPER, None, "Try preset='photo', or a smaller beta and a larger count_weight."),
+        (
+            PHOTO,
+            "if axis 0 holds 5 channels, give channel_axis=0",
+            "; and if axis 0 holds 5 channels, give channel_axis=0.",
+        ),
+    ],
+)
+def test_visible_contrast_says_what_to_try(settings, doubt, says):
+    warning = one_region_warning(Contrast(0.3, 0.01), replace(READING, otherwise=doubt), settings)
+    assert warning.startswith("The picture shows contrast, but came back as one region") and warning.endswith(says)
+    assert one_region_warning(Contrast(0.3, 0.04), READING, settings) is None  # it may be noise
+
+
+def test_a_range_is_given_in_the_numbers_of_the_picture():
+    warning = one_region_warning(Contrast(0.05, 0, (0.25, 0.375)), READING, PHOTO)
+    assert "only 5% of the intensities from 0 to 4. Try intensity_range=(1, 1.5)" in warning
+    assert "0.5%" in one_region_warning(Contrast(0.005, 0), None, PHOTO)
+
+
+@pytest.mark.parametrize(
+    "wrong", [(1, 1), (2, 1), (1,), 5, ("a", 2), (0, np.nan), (0, np.inf), "0 1", (1, 2, 3), (True, 2)], ids=repr
+)
+def test_a_wrong_range_is_one_line(wrong):
+    for call in (
+        lambda: ss.segment(SQUARE, intensity_range=wrong),
+        lambda: ss.as_picture(SQUARE, intensity_range=wrong),
+    ):
+        with pytest.raises(ss.InvalidInput, match=r"^intensity_range must [^\n]*; received [^\n]*$"):
+            call()
+    with pytest.raises(ss.InvalidInput, match=r"^intensity_range must be left out where the image is a Picture"):
+        ss.segment(ss.as_picture(SQUARE), intensity_range=(0, 1))
+
+
+def test_the_python_line_names_what_was_given():
+    line = python_call(PHOTO, 3, "a.tif", 0, None, {}, (np.float64(0), 4095))
+    assert line == "ss.segment('a.tif', channel_axis=0, intensity_range=(0.0, 4095), rng=3)"
+    assert "intensity_range" not in python_call(PHOTO, 3, "a.tif")
+
+
+def test_a_result_that_was_read_otherwise_is_not_resumed(tmp_path):
+    np.save(tmp_path / "a.npy", np.stack([SQUARE, 1 - SQUARE, SQUARE]))
+    source, out = str(tmp_path / "a.npy"), tmp_path / "out"
+    given = FAST | {"channel_axis": 0, "intensity_range": (0, 2)}
+    first = segment_file(source, str(out / "a"), given)
+    assert first.error is None and first.summary["read_as"].startswith("a picture of 48 x 60 pixels, color")
+
+    def resumed(**changes):
+        ((_, outcome),) = segment_files([source], out, given | changes, resume=True)
+        return outcome
+
+    assert resumed().done_before
+    assert "channel_axis 0, not None" in resumed(channel_axis=None).error
+    assert "intensity_range [0.0, 2.0], not None" in resumed(intensity_range=None).error
+    stored = json.loads((out / "a" / "result.json").read_text())
+    (out / "a" / "result.json").write_text(json.dumps(stored | {"intensity_range": "damaged"}))
+    assert "holds the result of another run" in resumed().error
+
+
+def test_results_of_before_there_were_ranges_are_resumed(tmp_path):
+    np.save(tmp_path / "a.npy", SQUARE)
+    out = tmp_path / "out"
+    segment_file(str(tmp_path / "a.npy"), str(out / "a"), FAST)
+    path = out / "a" / "result.json"
+    stored = json.loads(path.read_text())
+    path.write_text(
+        json.dumps({key: value for key, value in stored.items() if key not in ("channel_axis", "intensity_range")})
+    )
+    ((_, outcome),) = segment_files([str(tmp_path / "a.npy")], out, FAST, resume=True)
+    assert outcome.done_before
