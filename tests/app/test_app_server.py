@@ -767,6 +767,32 @@ def test_volumes_of_tiff_and_nothing_at_all_are_refused(server):
         assert reply.status in (415, 422) and is_in_order(reply)
 
 
+def test_an_upload_says_how_it_was_read_and_takes_how_to_read_it(server):
+    file = io.BytesIO()
+    np.save(file, np.stack([np.arange(600, dtype=np.uint16).reshape(20, 30)] * 5))
+    refused = server.ask("POST", "/api/pages?name=a.npy", file.getvalue())
+    assert refused.status == 415 and is_in_order(refused)
+    assert "a volume of 5 planes of 20 x 30 pixels" in refused.json["error"] and "axes" in refused.json["error"]
+    reply = server.ask("POST", "/api/pages?name=a.npy&channel_axis=0&intensity_range=0,4095", file.getvalue())
+    assert reply.status == 201 and reply.json["shape"] == [20, 30] and reply.json["read_otherwise"] is None
+    assert reply.json["read_as"] == "5 channels of 20 x 30 pixels, 16 bits, intensities from 0 to 4095"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["channel_axis=x", "channel_axis=", "channel_axis=7", "channel_axis=1e9", f"channel_axis={'9' * 5000}"]
+    + [f"intensity_range={text}" for text in ("", "1", "2,1", "1,2,3", "a,b", "nan,1", "0,inf", "0,1e999", ",")],
+)
+def test_odd_ways_to_read_an_upload_get_one_sentence(server, query):
+    reply = server.ask("POST", f"/api/pages?name=a.png&{query}", small("PNG"))
+    assert reply.status in (415, 422) and is_in_order(reply)
+
+
+def test_an_upload_whose_reader_is_not_installed_gets_one_sentence(server):
+    reply = server.upload(b"ZISRAWFILE" + bytes(90), "slide.czi")
+    assert reply.status == 415 and is_in_order(reply)
+
+
 KINDS = {"PNG": 8, "JPEG": 3, "GIF": 6, "WEBP": 12, "BMP": 2, "TIFF": 4, "NPY": 6}
 
 

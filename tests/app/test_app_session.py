@@ -26,6 +26,7 @@ from spinseg.app.session import FORBIDDEN, Session, Threads
 from spinseg.app.user_settings import UserSettings
 from spinseg.cli.program import app as command_line
 from spinseg.image.io import read_picture
+from spinseg.image.picture import as_picture
 from spinseg.inference.estimates.pairs import co_clustering, separation_probability
 from spinseg.inference.starts import STARTS
 from spinseg.pictures import PICTURES
@@ -85,6 +86,54 @@ async def run_sweeps(session, sweeps):
     while session.frame(0, 0)["sweeps"] < sweeps and session.loop.state == "running":
         await asyncio.sleep(0.01)
     await session.loop.pause()
+
+
+@pytest.fixture
+def opened():
+    """Open sessions of pictures; they are closed at the end."""
+    with ThreadPoolExecutor(4) as chains, ThreadPoolExecutor(2) as others:
+        made = []
+
+        def open_session(picture, source, **given):
+            made.append(Session(picture, source, Threads(chains, others), given))
+            return made[-1]
+
+        yield open_session
+        for session in made:
+            session.close()
+
+
+def test_a_picture_that_is_read_otherwise_is_read_so_when_it_is_repeated(opened, path, tmp_path):
+    file = tmp_path / "channels first.npy"
+    np.save(file, np.moveaxis(np.asarray(Image.open(path)), -1, 0).astype(np.uint16))
+    given = {"channel_axis": 0, "intensity_range": (0.0, 300.0)}
+    session = opened(read_picture(file, **given), str(file), **given)
+
+    async def used():
+        await session.apply(UserSettings.from_json({"preset": "paper", "chains": 1}))
+        await run_sweeps(session, 5)
+        return await session.segmentation(), await session.repeat()
+
+    found, told = asyncio.run(used())
+    assert found.summary()["intensity_range"] == [0, 300] and found.read_as.endswith("from 0 to 300")
+    same(found, repeated(told["python"]))
+    assert "channel_axis=0, intensity_range=(0.0, 300.0)" in told["python"]
+    words = shlex.split(told["command"])
+    assert words[words.index("--channel-axis") + 1] == "0"
+    assert words[words.index("--intensity-range") + 1 :][:2] == ["0.0", "300.0"]
+
+
+def test_one_region_for_a_picture_of_contrast_comes_with_a_warning(opened, path):
+    dim = as_picture(np.asarray(Image.open(path)) / 255 / 60)  # as dark as if its numbers ran to 60
+
+    async def warning(picture):
+        session = opened(picture, str(path))
+        await session.apply(UserSettings.from_json({"preset": "paper", "chains": 1, "start": "one"}))
+        await run_sweeps(session, 4)
+        return (await session.result())["warning"]
+
+    assert "Try intensity_range=(0" in asyncio.run(warning(dim))
+    assert asyncio.run(warning(read_picture(path))) is None
 
 
 @pytest.mark.parametrize(
