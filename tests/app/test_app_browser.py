@@ -251,6 +251,23 @@ def test_a_file_that_is_no_image_gets_one_sentence(opened, tmp_path):
     opened.messages.clear()
 
 
+def test_the_page_says_how_a_file_was_read_and_what_to_try(opened, tmp_path):
+    square = np.zeros((60, 80))
+    square[15:45, 20:60] = 0.01
+    np.save(tmp_path / "stack.npy", np.stack([square] * 5))
+    page = opened()
+    page.set_input_files("#file", tmp_path / "stack.npy")
+    page.wait_for_selector("#error", state="visible")
+    assert "a volume of 5 planes" in page.inner_text("#error")
+    page.click("#reading-options summary")
+    page.select_option("#channel-axis", "0")
+    page.set_input_files("#file", tmp_path / "stack.npy")
+    page.wait_for_selector("#warning", state="visible")
+    assert page.inner_text("#read-as").startswith("Read as 5 channels of 60 x 80 pixels")
+    assert "Try intensity_range=(0, " in page.inner_text("#warning")
+    opened.messages.clear()  # the browser logs the status of the refusal
+
+
 @exhaustive
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_narrow_screen_needs_no_horizontal_scrolling(opened, scheme):
