@@ -55,6 +55,14 @@ def test_only_what_is_inside_counts_and_any_channel_may_show_it():
     assert contrast_of(as_picture(many, channel_axis=-1)).is_visible
 
 
+def test_a_border_too_thin_for_a_block_does_not_count():
+    image = np.full((64, 65), 0.2)
+    image[:, 64] = 1
+    assert not contrast_of(as_picture(image)).is_visible
+    image[:, 56:] = 1
+    assert contrast_of(as_picture(image)).is_visible
+
+
 def test_blocks_are_counted_by_hand():
     values = np.repeat(np.repeat(np.arange(6).reshape(2, 3) / 10, 8, axis=0), 8, axis=1)
     found = contrast_of(as_picture(values))

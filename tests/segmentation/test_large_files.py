@@ -107,6 +107,19 @@ def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path, mo
     assert not (tmp_path / "wrong").exists()
 
 
+def test_four_channels_without_opacity_stay_four_in_other_processes(tmp_path, monkeypatch):
+    sent = []
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large.codebook_for", lambda *_: None)
+    monkeypatch.setattr(
+        "spinseg.segmentation.large.segment_large._make_tiles", lambda *given: sent.append(given) or 1 / 0
+    )
+    np.save(tmp_path / "infrared.npy", RGBA)
+    with pytest.raises(ZeroDivisionError):
+        segment_large(tmp_path / "infrared.npy", tmp_path / "out", channel_axis=-1, **FAST)
+    source, channel_axis, *_ = sent[0]
+    assert np.array_equal(open_large(source, channel_axis).compute(), RGBA)
+
+
 def in_this_process(work, tasks, jobs):
     for index, task in enumerate(tasks):
         yield index, work(task, None)
