@@ -38,7 +38,7 @@ def test_one_region_for_hidden_contrast_says_which_range_to_try(dim, tmp_path):
 
 def test_the_range_that_is_tried_divides_it_and_is_kept(tmp_path):
     found = ss.segment(0.02 * SQUARE, intensity_range=(0, 0.02), **FAST)
-    assert found.n_clusters == 2 and found.warning is None
+    assert found.n_clusters > 1 and found.warning is None
     assert found.read_as.endswith("intensities from 0 to 0.02")
     assert "intensity_range=(0, 0.02)" in found.python_code
     again = eval(found.python_code, {"ss": ss, "image": 0.02 * SQUARE})
