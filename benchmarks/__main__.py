@@ -23,6 +23,7 @@ STUDIES = (
     "refit",
     "ablation",
     "robustness",
+    "outlines",
     "mixing",
     "connected",
     "modes",

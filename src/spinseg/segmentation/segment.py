@@ -85,8 +85,8 @@ def segment(
         segmentation with larger sites, describes pixels by their color word, and couples them by contrast.
     n_sites : int, optional
         About how many sites there are. By default there is one for 190 pixels, but there are 800 in smaller pictures
-        ("photo"), or one for 60 pixels ("paper"). "photo" reduces a picture of more than 300,000 pixels first, and its
-        boundaries are as coarse as the reduced picture.
+        ("photo"), or one for 60 pixels ("paper"). "photo" decides what belongs together in a picture reduced to
+        300,000 pixels, if it has more, and then draws the outlines at full size; those of a volume stay as coarse.
     connectivity : int, optional
         Along how many axes two neighboring pixels may differ, where sites are pixels. It is 1 by default, for 4
         neighbors or 6 in a volume, and up to 2 or 3, for 8 or 26.
