@@ -17,8 +17,8 @@ from spinseg.inference import kernels
 
 # The compiled code as one text, in which each file imports from those before it.
 FILES = (
-    *("state", "likelihood", "clusters", "size_prior", "connectivity", "spin_clusters", "sweep", "split_merge"),
-    *("regroup", "growth", "regrowth", "iterations"),
+    *("state", "likelihood", "clusters", "size_prior", "connectivity", "spin_clusters", "markers", "sweep"),
+    *("split_merge", "regroup", "growth", "regrowth", "iterations"),
 )
 IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
 FOLDER = Path(kernels.__path__[0])
