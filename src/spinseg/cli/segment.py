@@ -59,6 +59,9 @@ def segment(
     chains: Annotated[int | None, setting("chains")] = None,
     rng: Rng = 0,
     mask: Annotated[str | None, typer.Option(help="Picture that is not black where to segment.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Label image: equal numbers above 0 are kept together, others apart (photo).")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Pictures at a time, one processor each; 1 by default.")] = None,
     dask: Annotated[
         str | None,
@@ -90,7 +93,8 @@ def segment(
     others = {name: given[name] for name in ("sites", "beta", "regions") if given[name] is not None}
     given["prior"] = prior_named(prior, preset, others=others, **{name: given[name] for name in of_prior})
     given["init"] = tuple(init.split(",")) if init and "," in init else init
-    keywords = given_settings(given) | {"rng": rng} | ({} if mask is None else {"mask": mask})
+    files = {name: given[name] for name in ("mask", "seeds") if given[name] is not None}
+    keywords = given_settings(given) | {"rng": rng} | files
     how = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite}
     segment_and_print(images, out, keywords, how, as_json, quiet)
 

@@ -1,6 +1,7 @@
 """From a picture to the posterior over partitions of its sites, and from draws of it to a segmentation."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from spinseg.image.picture import (
     working_copy,
 )
 from spinseg.image.render import paint_edges
+from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.chains import Chains
 from spinseg.inference.estimates.pairs import separation_probability
@@ -40,7 +42,8 @@ class Problem:
     """The sites of a picture, which of them touch, and the posterior over their partitions.
 
     `working_image` is the picture that is analyzed, which may be smaller than `picture`; `provenance` has the
-    attributes of a `Segmentation` that say where the picture came from: `channel_axis`, `source` and `mask`.
+    attributes of a `Segmentation` that say where the picture came from: `channel_axis`, `source`, `mask` and `seeds`.
+    `seed_image` has the seed of every pixel of `picture`; it is None without seeds.
     """
 
     picture: Picture
@@ -50,10 +53,11 @@ class Problem:
     adjacency: RegionAdjacency
     model: Model | Mixture
     provenance: dict[str, Any]
+    seed_image: NDArray[np.int64] | None = None
 
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
         """The partition that `settings.estimate` asks for, cut into regions where the settings ask for it."""
-        partition = estimated_partition(drawn, self.model.graph, self.settings, seed)
+        partition = estimated_partition(drawn, self.model, self.settings, seed)
         if isinstance(self.model, Mixture) or self.model.connected or not self.settings.regions:
             return partition
         min_pixels = min_region_share(self.settings.detail) * np.count_nonzero(self.sites >= 0)
@@ -71,6 +75,8 @@ class Problem:
         partition = self.partition(drawn, seed)
         separation = separation_probability(drawn.labels, self.model.graph.edges)
         site_image = self.working_image.to_original(self.sites, outside=-1)
+        if self.seed_image is not None and self.model.seeds is not None:
+            site_image = with_own_seeds(site_image, self.model.seeds, self.seed_image)
         return Segmentation(
             labels=np.append(partition, np.int32(-1))[site_image],  # site -1, outside the mask, takes the last
             sites=site_image,
@@ -94,18 +100,40 @@ def prepare(
     settings: Settings,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     channel_axis: ChannelAxis = "auto",
+    seeds: Seeds | None = None,
 ) -> Problem:
     """Read a picture, make its sites and build the posterior over their partitions."""
+    if seeds is not None:
+        check_seeds_fit(settings)
     picture = _read(image, mask, channel_axis)
     _check_fit(settings, picture)
+    on_pixels = None if seeds is None else seed_image(seeds, picture.shape, picture.inside)
     provenance: dict[str, Any] = {
         "channel_axis": channel_axis,
         "source": os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
         "mask": None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "an array",
+        "seeds": plain_seeds(seeds),
     }
     may_reduce = isinstance(settings.sites, str) and settings.sites != "pixels"
     working_image = working_copy(picture, picture.inside, settings.max_pixels if may_reduce else None)
-    return Problem(picture, settings, working_image, *_posterior(working_image, settings), provenance)
+    posterior = _posterior(working_image, settings, on_pixels)
+    return Problem(picture, settings, working_image, *posterior, provenance, on_pixels)
+
+
+def check_seeds_fit(settings: Settings) -> None:
+    """Refuse seeds where clusters need not be connected."""
+    if not settings.connected:
+        rule = "be left out where clusters need not be connected: with preset='paper', sites='pixels', beta or regions"
+        invalid("seeds", rule, "seeds")
+
+
+def plain_seeds(seeds: Seeds | None) -> str | dict[int, list[tuple[int, ...]]] | None:
+    """Seeds as `Segmentation` keeps them: the path, the pixels of each, or that they are an array."""
+    if isinstance(seeds, (str, os.PathLike)):
+        return os.fspath(seeds)
+    if isinstance(seeds, Mapping):
+        return {int(seed): [tuple(map(int, point)) for point in points] for seed, points in seeds.items()}
+    return None if seeds is None else "an array"
 
 
 def _read(
@@ -137,9 +165,12 @@ def _check_fit(settings: Settings, picture: Picture) -> None:
 
 
 def sites_of(
-    working_image: WorkingCopy, settings: Settings
+    working_image: WorkingCopy, settings: Settings, seeds: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int32], RegionAdjacency, BoundaryMaps | None]:
-    """The sites of a picture, which of them touch, and the boundary maps of `maps_for`."""
+    """The sites of a picture, which of them touch, and the boundary maps of `maps_for`.
+
+    `seeds` are those of its pixels; a site with several is cut.
+    """
     picture, inside = working_image.picture, working_image.inside
     n_pixels = int(np.prod(picture.shape)) if inside is None else int(np.count_nonzero(inside))
     maps = maps_for(picture, settings, inside)
@@ -151,6 +182,9 @@ def sites_of(
         mask=inside,
         relief=None if maps is None else maps.relief,
     )
+    if seeds is not None:
+        cut = cut_sites(sites, seeds, None if maps is None else maps.relief)
+        sites = superpixels(picture, kind=cut, mask=inside)
     if not settings.sites_are_pixels:
         return sites, region_adjacency(sites), maps
     graph = grid_graph(sites.shape, connectivity=settings.connectivity, inside=inside)
@@ -158,8 +192,10 @@ def sites_of(
 
 
 def _posterior(
-    working_image: WorkingCopy, settings: Settings
+    working_image: WorkingCopy, settings: Settings, seeds: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture]:
     """The sites of a picture, which of them touch, and the posterior over their partitions."""
-    sites, adjacency, maps = sites_of(working_image, settings)
-    return sites, adjacency, picture_posterior(working_image.picture, sites, adjacency, settings, maps)
+    reduced = None if seeds is None else reduced_seeds(seeds, working_image.step)
+    sites, adjacency, maps = sites_of(working_image, settings, reduced)
+    of_sites = None if reduced is None else seeds_of_sites(sites, reduced)
+    return sites, adjacency, picture_posterior(working_image.picture, sites, adjacency, settings, maps, of_sites)

@@ -21,6 +21,7 @@ def python_call(
     channel_axis: ChannelAxis = "auto",
     mask: str | None = None,
     expressions: Mapping[str, str] = {},
+    seeds: str | dict[int, list[tuple[int, ...]]] | None = None,
 ) -> str:
     """The call of `segment` with these settings; `expressions` has the Python of those that are arrays."""
     arguments = [repr(source) if source else "image"]
@@ -32,6 +33,8 @@ def python_call(
         arguments.append(f"channel_axis={channel_axis}")
     if mask is not None:
         arguments.append("mask=mask" if mask == "an array" else f"mask={mask!r}")
+    if seeds is not None:
+        arguments.append("seeds=seeds" if seeds == "an array" else f"seeds={seeds!r}")
     return f"ss.segment({', '.join([*arguments, f'rng={seed}'])})"
 
 

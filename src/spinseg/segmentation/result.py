@@ -26,6 +26,7 @@ from spinseg.inference.hierarchy import merge_heights
 from spinseg.inference.regions import regions_of
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
+from spinseg.model.seeds import connect_seeds
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.hierarchy import Hierarchy
@@ -71,6 +72,8 @@ class Segmentation:
         How long their common boundary is, in pixels.
     source : str or None
         The file that the picture was read from.
+    mask, seeds
+        The files that they were read from, or "an array"; of seeds the pixels, where they were given so. None without.
     interrupted : bool
         Whether sampling was cut short.
     preceding_code : tuple of str
@@ -91,6 +94,7 @@ class Segmentation:
     channel_axis: ChannelAxis
     source: str | None
     mask: str | None
+    seeds: str | dict[int, list[tuple[int, ...]]] | None = None
     interrupted: bool = False
     preceding_code: tuple[str, ...] = ()
 
@@ -133,15 +137,18 @@ class Segmentation:
         if not isinstance(self.model, Mixture):
             invalid("detail", "be chosen before sampling where draws have no detail: segment(.., detail=..)", detail)
         settings = replace(self.settings, detail=detail)
-        partition = estimated_partition(self.chains, self.model.graph, settings, self.seed)
+        partition = estimated_partition(self.chains, self.model, settings, self.seed)
         labels = np.append(partition, np.int32(-1))[self.sites]
         return replace(self, settings=settings, partition=partition, labels=labels)
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
         """The boundaries with their probabilities as heights: nested regions, at any level from 0 to 1."""
-        graph = self.model.graph
-        heights = merge_heights(RegionAdjacency(graph, self.boundary_length, None), self.separation)
+        graph, cores = self.model.graph, None
+        if self.model.seeds is not None:
+            within = self.partition[graph.edges[:, 0]] == self.partition[graph.edges[:, 1]]
+            cores = connect_seeds(graph, self.model.seeds, np.where(within, self.separation + 1e-6, graph.n_edges))
+        heights = merge_heights(RegionAdjacency(graph, self.boundary_length, None), self.separation, cores)
         return Hierarchy(self.sites, graph, heights)
 
     @cached_property
@@ -172,7 +179,7 @@ class Segmentation:
         if not self.settings.connected:
             return None
         area = np.bincount(self.sites[self.sites >= 0])
-        return agreement_of_chains(self.chains, self.model.graph, self.settings, self.seed, area)
+        return agreement_of_chains(self.chains, self.model, self.settings, self.seed, area)
 
     @property
     def converged(self) -> bool | None:
@@ -195,7 +202,7 @@ class Segmentation:
         expressions, settings = {"init": LAST_LABELS} if self.preceding_code else {}, self.settings
         if settings.seconds is not None:
             settings = replace(settings, sweeps=self.chains.n_sweeps, seconds=None)
-        call = python_call(settings, self.seed, self.source, self.channel_axis, self.mask, expressions)
+        call = python_call(settings, self.seed, self.source, self.channel_axis, self.mask, expressions, self.seeds)
         return "\n".join([*self.preceding_code, f"found = {call}"]) if self.preceding_code else call
 
     def summary(self) -> dict[str, Any]:
@@ -204,6 +211,7 @@ class Segmentation:
         return {
             "source": self.source,
             "mask": self.mask,
+            "seeds": self.seeds,
             "shape": list(self.labels.shape),
             "n_clusters": self.n_clusters,
             "n_regions": len(self.regions),
