@@ -15,6 +15,7 @@ from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
 
 STARTS = ("one", "singletons", "greedy")
+N_RANDOM_STARTS = 50  # tried where seeds and size limits leave little room
 MAX_LOG_COST = 50.0  # of an edge on a path between the sites of a seed
 OPPOSITE_STARTS = ("one", "singletons")
 ALTERNATING_STARTS = ("opposite", "dispersed")  # of chains in turn
@@ -50,7 +51,7 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
     if init == "greedy" and n_sites * target.bin_prior.shape[0] <= MAX_MERGED_COUNTS:
         labels = greedy_labels(target)
         if model.connected and np.bincount(labels).min() < model.prior.min_size:
-            labels = _without_small(model, labels)
+            labels = _without_small(model, labels, model.beta)
         if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
             return labels
     return _connected_start(model, init) if model.connected else _equal_start(model, init)
@@ -58,7 +59,7 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
 
 def _start_with_seeds(model: Model, target: Target, init: str) -> NDArray[np.int32]:
     """A named start that keeps the seeds; where the prior forbids it, another one that it allows."""
-    n_sites = model.graph.n_sites
+    n_sites, rng = model.graph.n_sites, np.random.default_rng(0)
     singletons = _with_seeds(model, np.arange(n_sites, dtype=np.int32))
     starts = {"singletons": lambda: singletons, "one": lambda: _with_seeds(model, np.zeros(n_sites, np.int32))}
     if n_sites * target.bin_prior.shape[0] <= MAX_MERGED_COUNTS:
@@ -66,7 +67,11 @@ def _start_with_seeds(model: Model, target: Target, init: str) -> NDArray[np.int
     for name in sorted(starts, key=lambda name: (name != init, name != "one")):
         labels = starts[name]()
         if np.bincount(labels).min() < model.prior.min_size:
-            labels = _without_small(model, labels)
+            labels = _without_small(model, labels, model.beta)
+        if model.allows(labels):
+            return labels
+    for _ in range(N_RANDOM_STARTS if model.prior.min_size > 1 else 0):  # a seed may have left another too little room
+        labels = _without_small(model, singletons, rng.normal(size=model.graph.n_edges))
         if model.allows(labels):
             return labels
     invalid("init", "be labels: no partition that keeps the seeds and that the prior allows was found", init)
@@ -165,12 +170,15 @@ def _depth_first(graph: SiteGraph, first: int) -> tuple[list[int], list[int]]:
     return order, parent
 
 
-def _without_small(model: Model, labels: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Connected clusters of at least the prior's `min_size`: the smaller ones have joined one that they touch."""
+def _without_small(model: Model, labels: NDArray[np.int32], beta: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Connected clusters of at least the prior's `min_size`: the smaller ones have joined one that they touch.
+
+    It is the one with the largest couplings `beta`.
+    """
     graph = model.graph
     adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
     area = np.ones(graph.n_sites, np.int64)
-    return absorb_small_regions(labels, adjacency, area, model.beta, model.prior.min_size, model.seeds)
+    return absorb_small_regions(labels, adjacency, area, beta, model.prior.min_size, model.seeds)
 
 
 def greedy_labels(

@@ -97,7 +97,7 @@ class Model:
         z = _validation.labels("labels", labels, self.graph.n_sites)
         if self.log_prior_of_sizes(np.bincount(z)) == -np.inf:
             return False
-        return not self.connected or (self.graph.is_connected(z) and keeps_seeds(z, self.seeds))
+        return not self.connected or (keeps_seeds(z, self.seeds) and self.graph.is_connected(z))
 
     def log_posterior(self, labels: ArrayLike) -> float:
         """Unnormalised log posterior of the partition with equal labels together; -inf where it is not allowed."""

@@ -36,8 +36,8 @@ def keeps_seeds(labels: NDArray[np.int32], seeds: NDArray[np.int64] | None) -> b
     """Whether sites of the same seed have the same label, and sites of different seeds have different labels."""
     if seeds is None:
         return True
-    pairs = np.unique(np.stack([seeds, labels], axis=1)[seeds > 0], axis=0)
-    return len(pairs) == np.unique(pairs[:, 0]).size == np.unique(pairs[:, 1]).size
+    pairs = set(zip(seeds[seeds > 0].tolist(), labels[seeds > 0].tolist(), strict=True))
+    return len(pairs) == len({seed for seed, _ in pairs}) == len({label for _, label in pairs})
 
 
 def connect_seeds(graph: SiteGraph, seeds: NDArray[np.int64], cost: NDArray[np.float64]) -> NDArray[np.int64]:
