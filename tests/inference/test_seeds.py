@@ -174,7 +174,7 @@ def test_a_prior_without_tables():
     model = ss.Model(
         ss.SiteGraph(6, edges), model_cases.likelihoods(6)["product"], prior, 0.2, connected=True, seeds=seeds
     )
-    chains = ss.sample(model, effort(600, 8_000), 2, burn_in=50, thin=3, rng=1)
+    chains = ss.sample(model, effort(300, 8_000), 2, burn_in=20, thin=3, rng=1)
     assert exact.p_value(exact.frequencies(chains.labels.reshape(-1, 6)), np.exp(exact.log_probabilities(model))) > 1e-6
 
 
