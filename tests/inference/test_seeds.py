@@ -269,6 +269,18 @@ def test_estimates_keep_the_seeds_and_lose_little():
         assert model.allows(minimize(draws, graph=model.graph, seeds=model.seeds, rng=0).labels)
 
 
+def test_estimates_keep_seeds_that_the_draws_connect_in_different_ways():
+    """Sites 0 and 1 have five ways of one site between them: each is rare, so that no estimate would take one."""
+    between = range(2, 7)
+    edges = [[end, site] for site in between for end in (0, 1)] + [[site, 7] for site in between]
+    graph, seeds = ss.SiteGraph(8, edges), [1, 1, 0, 0, 0, 0, 0, 2]
+    draws = [[0 if site in (0, 1, way) else 1 for site in range(8)] for way in between]
+    for minimize in (minimize_vi, minimize_binder):
+        assert not keeps_seeds(minimize(draws, graph=graph, rng=0).labels, np.array(seeds))
+        found = minimize(draws, graph=graph, seeds=seeds, rng=0).labels
+        assert keeps_seeds(found, np.array(seeds)) and graph.is_connected(found)
+
+
 def test_small_regions_join_none_of_another_seed():
     line = RegionAdjacency(grid_graph((1, 5)), np.ones(4, np.int32), None)
     area, beta = np.array([1, 9, 1, 9, 1]), np.array([0.0, 2.0, 1.0, 1.0])

@@ -159,7 +159,7 @@ class Segmentation:
     @property
     def verdict(self) -> str:
         """How far to trust the regions and the probabilities, in plain language."""
-        clause = calibration_clause(unchecked_kind(self.picture, self.settings))
+        clause = calibration_clause(unchecked_kind(self.picture, self.settings, self.model.seeds is not None))
         if not self.settings.connected:
             return verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains) + clause
         automatic = self.settings.chooses_sweeps and not self.interrupted
@@ -168,7 +168,7 @@ class Segmentation:
     @property
     def calibrated(self) -> bool:
         """Whether probabilities of such a picture, with such settings, have been compared with what people draw."""
-        return unchecked_kind(self.picture, self.settings) is None
+        return unchecked_kind(self.picture, self.settings, self.model.seeds is not None) is None
 
     @cached_property
     def agreement(self) -> float | None:

@@ -121,7 +121,7 @@ def verdict_sentence(diagnostics: Diagnostics, start: Any, n_chains: int) -> str
     return f"{diagnostics.verdict} All of them started from one place, so other modes may have been missed."
 
 
-def unchecked_kind(picture: Picture, settings: Settings) -> str | None:
+def unchecked_kind(picture: Picture, settings: Settings, has_seeds: bool = False) -> str | None:
     """What kind of picture or settings the probabilities have not been compared with people for; None for the others.
 
     Those of "photo" have been, on photographs in color and in gray (docs/accuracy.md).
@@ -134,6 +134,8 @@ def unchecked_kind(picture: Picture, settings: Settings) -> str | None:
         return f"pictures with {picture.n_channels} channels"
     if settings.sites_are_pixels:
         return "sites that are pixels"
+    if has_seeds:
+        return "pictures with seeds"
     names = set(vars(settings)) - CALIBRATION_IGNORES
     return (
         None if all(repr(getattr(settings, name)) == repr(getattr(PHOTO, name)) for name in names) else "these settings"
