@@ -69,4 +69,5 @@ class ChainRun(NamedTuple):
     def python_line(self, source: str) -> str:
         """The Python line that repeats this run; a continued run needs the line of the run before it."""
         expressions = {"init": LAST_LABELS} if self.continued else {}
-        return f"found = {python_call(self.settings(), self.seed, source, expressions=expressions)}"
+        seeds = self.problem.provenance["seeds"]
+        return f"found = {python_call(self.settings(), self.seed, source, expressions=expressions, seeds=seeds)}"
