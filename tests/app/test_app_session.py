@@ -170,12 +170,12 @@ def test_chains_go_on_with_seeds_and_the_python_code_repeats_it(session):
     assert labels[20, 20] == labels[20, 100]
     assert len({labels[20, 20], labels[70, 15], labels[70, 70], labels[80, 110]}) == 4
     lines = told["python"].splitlines()
-    assert len(lines) == 3 and "seeds" not in lines[1] and "seeds={1: [(20, 20), (20, 100)], 2: [(70, 15)]" in lines[2]
+    assert len(lines) == 3 and "seeds=" not in lines[1] and "seeds={1: [(20, 20), (20, 100)], 2: [(70, 15)]" in lines[2]
     assert told["command"] is None and "--seeds" in told["note"]
     same(found, repeated(told["python"]))
     assert found.python_code in told["python"] or found.python_code.splitlines()[-1] in lines
     assert found.summary()["seeds"] == {1: [(20, 20), (20, 100)], 2: [(70, 15)], 5: [(70, 70)], 6: [(80, 110)]}
-    assert len(later["python"].splitlines()) == 4 and "seeds" not in later["python"].splitlines()[3]
+    assert len(later["python"].splitlines()) == 4 and "seeds=" not in later["python"].splitlines()[3]
 
 
 def test_seeds_in_one_site_cut_it_and_restart_the_chains(session):

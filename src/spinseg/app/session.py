@@ -118,10 +118,15 @@ class Session:
     def _new_run(self, settings: UserSettings, labels: NDArray[np.int32] | None, seed: int) -> ChainRun:
         """A run under new settings: from `labels`, which keep new seeds then, if the prior allows it; else anew."""
         new, before = settings.settings(self.n_pixels), self.loop.chain_run
+        problem, seeds = None, dict(settings.seeds) or None
         if before and self.settings and settings.likelihood_key() == self.settings.likelihood_key():
-            problem = replace(before.problem, settings=new, model=before.problem.model.with_prior(new.prior))
+            problem = before.problem
+            if settings.seeds != self.settings.seeds:
+                problem = problem.with_seeds(seeds)
+        if problem is not None:
+            problem = replace(problem, settings=new, model=problem.model.with_prior(new.prior))
         else:
-            problem = prepare(self.picture, new, seeds=dict(settings.seeds) or None)
+            problem = prepare(self.picture, new, seeds=seeds)
             if problem.model.graph.n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
                 invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", problem.model.graph.n_sites)
             problem = replace(problem, provenance=problem.provenance | {"source": self.source})

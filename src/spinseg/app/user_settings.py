@@ -77,7 +77,7 @@ class UserSettings:
 
     def likelihood_key(self) -> tuple[Any, ...]:
         """The settings that the sites, the likelihood and the couplings depend on."""
-        return *self.sites_key(), self.beta, self.count_weight, self.seeds
+        return *self.sites_key(), self.beta, self.count_weight
 
     def needs_restart(self, before: "UserSettings") -> bool:
         """Whether chains under the settings `before` cannot continue under these."""

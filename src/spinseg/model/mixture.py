@@ -49,6 +49,10 @@ class Mixture:
         """The same mixture with another prior."""
         return Mixture([model.with_prior(prior) for model in self.components])
 
+    def with_seeds(self, seeds: ArrayLike | None) -> "Mixture":
+        """The same mixture with other seeds."""
+        return Mixture([model.with_seeds(seeds) for model in self.components])
+
     def allows(self, labels: ArrayLike) -> bool:
         """Whether the partition with equal labels together has a positive probability, as in every component."""
         return self.components[0].allows(labels)

@@ -89,8 +89,15 @@ class Model:
 
     def with_prior(self, prior: PartitionPrior) -> "Model":
         """The same model with another prior."""
-        how: dict[str, Any] = {"connected": self.connected, "power": self.power, "seeds": self.seeds}
-        return Model(self.graph, self.likelihood, prior, self.beta, **how)
+        return self._changed(prior=prior)
+
+    def with_seeds(self, seeds: ArrayLike | None) -> "Model":
+        """The same model with other seeds."""
+        return self._changed(seeds=seeds)
+
+    def _changed(self, **changes: Any) -> "Model":
+        names = ("graph", "likelihood", "prior", "beta", "connected", "power", "seeds")
+        return Model(**{name: getattr(self, name) for name in names} | changes)
 
     def allows(self, labels: ArrayLike) -> bool:
         """Whether the partition with equal labels together has a positive probability."""

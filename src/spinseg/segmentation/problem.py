@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,8 @@ class Problem:
 
     `working_image` is the picture that is analyzed, which may be smaller than `picture`; `provenance` has the
     attributes of a `Segmentation` that say where the picture came from: `channel_axis`, `source`, `mask` and `seeds`.
-    `seed_image` has the seed of every pixel of `picture`; it is None without seeds.
+    `seed_image` has the seed of every pixel of `picture`; it is None without seeds. `is_cut` says whether sites were
+    cut between seeds.
     """
 
     picture: Picture
@@ -54,6 +55,21 @@ class Problem:
     model: Model | Mixture
     provenance: dict[str, Any]
     seed_image: NDArray[np.int64] | None = None
+    is_cut: bool = False
+
+    def with_seeds(self, seeds: Seeds | None) -> "Problem | None":
+        """The problem that `prepare` makes of the same picture with other seeds; None where its sites are others."""
+        if self.is_cut:
+            return None
+        image, of_sites = None, None
+        if seeds is not None:
+            image = seed_image(seeds, self.picture.shape, self.picture.inside)
+            reduced = reduced_seeds(image, self.working_image.step)
+            if not np.array_equal(cut_sites(self.sites, reduced, None), self.sites):
+                return None
+            of_sites = seeds_of_sites(self.sites, reduced)
+        model, provenance = self.model.with_seeds(of_sites), self.provenance | {"seeds": plain_seeds(seeds)}
+        return replace(self, model=model, provenance=provenance, seed_image=image)
 
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
         """The partition that `settings.estimate` asks for, cut into regions where the settings ask for it."""
@@ -116,8 +132,8 @@ def prepare(
     }
     may_reduce = isinstance(settings.sites, str) and settings.sites != "pixels"
     working_image = working_copy(picture, picture.inside, settings.max_pixels if may_reduce else None)
-    posterior = _posterior(working_image, settings, on_pixels)
-    return Problem(picture, settings, working_image, *posterior, provenance, on_pixels)
+    sites, adjacency, model, is_cut = _posterior(working_image, settings, on_pixels)
+    return Problem(picture, settings, working_image, sites, adjacency, model, provenance, on_pixels, is_cut)
 
 
 def check_seeds_fit(settings: Settings) -> None:
@@ -165,12 +181,9 @@ def _check_fit(settings: Settings, picture: Picture) -> None:
 
 
 def sites_of(
-    working_image: WorkingCopy, settings: Settings, seeds: NDArray[np.int64] | None = None
+    working_image: WorkingCopy, settings: Settings
 ) -> tuple[NDArray[np.int32], RegionAdjacency, BoundaryMaps | None]:
-    """The sites of a picture, which of them touch, and the boundary maps of `maps_for`.
-
-    `seeds` are those of its pixels; a site with several is cut.
-    """
+    """The sites of a picture, which of them touch, and the boundary maps of `maps_for`."""
     picture, inside = working_image.picture, working_image.inside
     n_pixels = int(np.prod(picture.shape)) if inside is None else int(np.count_nonzero(inside))
     maps = maps_for(picture, settings, inside)
@@ -182,9 +195,6 @@ def sites_of(
         mask=inside,
         relief=None if maps is None else maps.relief,
     )
-    if seeds is not None:
-        cut = cut_sites(sites, seeds, None if maps is None else maps.relief)
-        sites = superpixels(picture, kind=cut, mask=inside)
     if not settings.sites_are_pixels:
         return sites, region_adjacency(sites), maps
     graph = grid_graph(sites.shape, connectivity=settings.connectivity, inside=inside)
@@ -193,9 +203,16 @@ def sites_of(
 
 def _posterior(
     working_image: WorkingCopy, settings: Settings, seeds: NDArray[np.int64] | None
-) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture]:
-    """The sites of a picture, which of them touch, and the posterior over their partitions."""
-    reduced = None if seeds is None else reduced_seeds(seeds, working_image.step)
-    sites, adjacency, maps = sites_of(working_image, settings, reduced)
-    of_sites = None if reduced is None else seeds_of_sites(sites, reduced)
-    return sites, adjacency, picture_posterior(working_image.picture, sites, adjacency, settings, maps, of_sites)
+) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture, bool]:
+    """The sites of a picture, which of them touch, the posterior, and whether sites were cut between seeds."""
+    picture, of_sites, is_cut = working_image.picture, None, False
+    reduced = None if seeds is None else reduced_seeds(seeds, working_image.step)  # before what takes long
+    sites, adjacency, maps = sites_of(working_image, settings)
+    if reduced is not None:
+        cut = cut_sites(sites, reduced, None if maps is None else maps.relief)
+        is_cut = not np.array_equal(cut, sites)
+        if is_cut:
+            sites = superpixels(picture, kind=cut, mask=working_image.inside)
+            adjacency = region_adjacency(sites)
+        of_sites = seeds_of_sites(sites, reduced)
+    return sites, adjacency, picture_posterior(picture, sites, adjacency, settings, maps, of_sites), is_cut
