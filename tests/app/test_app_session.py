@@ -541,7 +541,7 @@ def test_parameters_that_a_prior_does_not_have_are_dropped():
 def test_the_description_has_every_control():
     description = page_description(4, 1, 1)
     names = {control["name"] for control in description["controls"]} | {"preset", "prior", "start"}
-    assert names == set(vars(UserSettings()))
+    assert names | {"seeds"} == set(vars(UserSettings()))  # which are drawn
     assert {start["name"] for start in description["starts"]} == {"different", *STARTS}
     for prior in description["priors"]:
         assert set(prior["defaults"]) <= set(prior["parameters"]) <= names and prior["about"]
