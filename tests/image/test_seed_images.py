@@ -76,7 +76,7 @@ def test_no_seed_is_lost_when_a_picture_is_reduced():
     seeds = np.zeros((50, 61), np.int64)
     seeds[7, :] = 1  # a line of one pixel, and points beside it
     for number in range(2, 12):
-        seeds[rng.integers(20, 50), rng.integers(61)] = number
+        seeds[rng.integers(20, 50), 5 * number] = number  # more than a block apart
     seeds[6, 30] = 40
     reduced = reduced_seeds(seeds, 4)
     assert reduced.shape == (13, 16)
@@ -85,6 +85,9 @@ def test_no_seed_is_lost_when_a_picture_is_reduced():
         rows, columns = (slice(4 * i, 4 * i + 4) for i in block)
         assert reduced[block] in seeds[rows, columns]
     np.testing.assert_array_equal(reduced_seeds(seeds, 1), seeds)
+    chain = np.zeros((4, 12), np.int64)  # three blocks, shared by 1 and 2, 1 and 3, 1 and 3
+    chain[0, 0:2], chain[0, 4:6], chain[0, 8:10] = (1, 2), (1, 3), (1, 3)
+    assert sorted(reduced_seeds(chain, 4).ravel().tolist()) == [1, 2, 3]
     crowded = np.zeros((8, 8), np.int64)
     crowded[0, :3] = 1, 2, 3
     with one_line("seeds must lie 4 pixels apart at least, since the picture is analyzed at 1/4 of its size"):

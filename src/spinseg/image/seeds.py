@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import distance_transform_edt, find_objects
+from scipy.sparse.csgraph import maximum_bipartite_matching
 from skimage.measure import label
 from skimage.segmentation import watershed
 
@@ -93,7 +95,7 @@ def _drawn_points(seeds: SeedPoints, shape: tuple[int, ...]) -> NDArray[np.int64
 def reduced_seeds(image: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """Return the seed of each block of `step` pixels along each axis; every seed keeps a block at least.
 
-    A block with pixels of several seeds goes to the one that has the fewest blocks by then.
+    A block with pixels of several seeds goes to one that has no other block or, if there is none, to the lowest.
     """
     if step == 1:
         return image
@@ -104,16 +106,16 @@ def reduced_seeds(image: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     blocks, n_seeds = np.unique(pairs[:, 0], return_counts=True)
     shared = np.isin(pairs[:, 0], blocks[n_seeds > 1])
     reduced = np.zeros(int(np.prod(shape)), np.int64)
-    reduced[pairs[~shared, 0]] = pairs[~shared, 1]
-    n_blocks = {int(seed): int(np.count_nonzero(reduced == seed)) for seed in np.unique(pairs[:, 1])}
-    for at in blocks[n_seeds > 1]:
-        seed = min(pairs[pairs[:, 0] == at, 1].tolist(), key=n_blocks.__getitem__)
-        reduced[at] = seed
-        n_blocks[seed] += 1
-    lost = [seed for seed, n in n_blocks.items() if n == 0]
-    if lost:
+    reduced[pairs[::-1, 0]] = pairs[::-1, 1]  # of several, the lowest: the last assignment stays
+    needy = shared & ~np.isin(pairs[:, 1], pairs[~shared, 1])  # of seeds without a block of their own
+    found, row = np.unique(pairs[needy, 1], return_inverse=True)
+    claimed, column = np.unique(pairs[needy, 0], return_inverse=True)
+    claims = sparse.coo_array((np.ones(row.size), (row.ravel(), column.ravel())), shape=(found.size, claimed.size))
+    match = maximum_bipartite_matching(claims.tocsr(), perm_type="column") if found.size else np.empty(0, np.int64)
+    if (match < 0).any():
         rule = f"lie {step} pixels apart at least, since the picture is analyzed at 1/{step} of its size"
-        invalid("seeds", rule, f"seed {lost[0]}")
+        invalid("seeds", rule, f"seed {found[match < 0][0]}")
+    reduced[claimed[match]] = found
     return reduced.reshape(shape)
 
 
