@@ -291,3 +291,42 @@ def test_too_many_chains_get_a_sentence_and_others_continue(opened):
     run_until(pages[0], sweeps(pages[0]) + 1)
     assert all("429" in line for line in opened.messages)
     opened.messages.clear()
+
+
+def draw(page, color, places):
+    """Draw a stroke through places, given as shares of the width and height of the canvas."""
+    page.check(f'input[name="scribble"][value="{color}"]', force=True)
+    box = page.locator("#canvas").bounding_box()
+    points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in places]
+    page.mouse.move(*points[0])
+    page.mouse.down()
+    for point in points[1:]:
+        page.mouse.move(*point, steps=5)
+    page.mouse.up()
+
+
+@exhaustive
+def test_scribbles_are_kept_by_the_chains_and_by_the_exports(opened):
+    page = opened("#example=coffee")
+    run_until(page, 5)
+    pause(page)
+    stage = int(page.get_attribute("body", "data-stage"))
+    before = pixels(page)
+    draw(page, 1, [(0.45, 0.3), (0.5, 0.5), (0.42, 0.65)])
+    assert pixels(page) != before
+    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 1)
+    draw(page, 2, [(0.3, 0.7), (0.45, 0.9)])
+    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 2)
+    page.click("#step")
+    wait_until(lambda: sweeps(page) == 1)
+    page.click("#repeat-section summary")
+    wait_until(lambda: "seeds={1: [(" in page.inner_text("#python"))
+    lines = page.inner_text("#python").splitlines()
+    assert "seeds=" not in lines[1] and "2: [(" in lines[-1] and "init=found.chains.last_labels" in lines[-1]
+    assert "--seeds" in page.inner_text("#repeat-note") and "seeds=" not in page.url
+    page.click("#scribble-undo")
+    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 3)
+    page.click("#scribble-clear")
+    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 4)
+    assert page.is_disabled("#scribble-clear") and page.is_disabled("#scribble-undo")
+    opened.messages[:] = [text for text in opened.messages if "409" not in text]  # no sweep yet: nothing to repeat

@@ -22,7 +22,7 @@ from spinseg.app.controls import CONTROLS, page_description, prior_parameters
 from spinseg.app.guard import Refused
 from spinseg.app.rendering import match_labels
 from spinseg.app.run_loop import NotYet
-from spinseg.app.session import FORBIDDEN, Session, Threads
+from spinseg.app.session import CUT, FORBIDDEN, Session, Threads
 from spinseg.app.user_settings import UserSettings
 from spinseg.cli.program import app as command_line
 from spinseg.image.io import read_picture
@@ -196,6 +196,80 @@ def test_chains_continue_under_another_posterior_and_the_python_code_repeats_it(
     found.save(tmp_path, ["result.json"])
     assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
     assert json.loads((tmp_path / "result.json").read_text())["python"] == found.python_code
+
+
+def test_chains_go_on_with_seeds_and_the_python_code_repeats_it(session):
+    """Two patches are joined, another is cut; then the seeds are taken back."""
+    seeds = {"1": [[20, 20], [20, 100]], "2": [[70, 15]], "5": [[70, 70]], "6": [[80, 110]]}
+
+    async def used():
+        await session.apply(UserSettings.from_json({"chains": 1}))
+        await run_sweeps(session, 6)
+        applied = await session.apply(UserSettings.from_json({"chains": 1, "seeds": seeds}))
+        await run_sweeps(session, 6)
+        found, told, frame = await session.segmentation(), await session.repeat(), session.frame(0, 0)
+        await session.apply(UserSettings.from_json({"chains": 1}))
+        await run_sweeps(session, 3)
+        return applied, found, told, frame, await session.repeat()
+
+    applied, found, told, frame, later = asyncio.run(used())
+    assert applied == {"restarted": False, "note": None}
+    assert frame["began"] >= 6 and frame["scene"] == 1 and frame["stage"] == 2
+    labels = found.labels
+    assert labels[20, 20] == labels[20, 100]
+    assert len({labels[20, 20], labels[70, 15], labels[70, 70], labels[80, 110]}) == 4
+    lines = told["python"].splitlines()
+    assert len(lines) == 3 and "seeds=" not in lines[1] and "seeds={1: [(20, 20), (20, 100)], 2: [(70, 15)]" in lines[2]
+    assert told["command"] is None and "--seeds" in told["note"]
+    same(found, repeated(told["python"]))
+    assert found.python_code in told["python"] or found.python_code.splitlines()[-1] in lines
+    assert found.summary()["seeds"] == {1: [(20, 20), (20, 100)], 2: [(70, 15)], 5: [(70, 70)], 6: [(80, 110)]}
+    assert len(later["python"].splitlines()) == 4 and "seeds=" not in later["python"].splitlines()[3]
+
+
+def test_seeds_in_one_site_cut_it_and_restart_the_chains(session):
+    async def used():
+        await session.apply(UserSettings.from_json({"chains": 1}))
+        await run_sweeps(session, 3)
+        site = session.sites()
+        rows, columns = np.nonzero(site == site[30, 30])
+        pixels = [[int(rows[i]), int(columns[i])] for i in (0, -1)]
+        applied = await session.apply(
+            UserSettings.from_json({"chains": 1, "seeds": {"1": pixels[:1], "2": pixels[1:]}})
+        )
+        await run_sweeps(session, 3)
+        return applied, await session.segmentation(), await session.repeat(), pixels, session.frame(0, 0)
+
+    applied, found, told, (first, second), frame = asyncio.run(used())
+    assert applied == {"restarted": True, "note": CUT} and frame["scene"] == 2
+    assert found.labels[tuple(first)] != found.labels[tuple(second)]
+    same(found, repeated(told["python"]))
+
+
+@pytest.mark.parametrize(
+    "seeds", [[], [1], "x", {"1": []}, {"1": [[1]]}, {"1": [[0.5, 1]]}, {"a": [[1, 1]]}, {"1": [[True, 1]]}], ids=str
+)
+def test_seeds_that_are_none_are_refused(seeds):
+    if seeds == []:
+        assert UserSettings.from_json({"seeds": seeds}).seeds == ()
+        return
+    with pytest.raises(ss.InvalidInput, match="seeds must be the pixels of each seed"):
+        UserSettings.from_json({"seeds": seeds})
+
+
+def test_seeds_that_contradict_each_other_change_nothing(session):
+    async def used():
+        await session.apply(UserSettings.from_json({"chains": 1}))
+        await run_sweeps(session, 2)
+        run = session.loop.chain_run
+        for seeds in ({"1": [[1, 1]], "2": [[1, 1]]}, {"1": [[1, 999]]}):
+            with pytest.raises(ss.InvalidInput, match="seeds must"):
+                await session.apply(UserSettings.from_json({"chains": 1, "seeds": seeds}))
+        with pytest.raises(ss.InvalidInput, match="seeds must be left out where clusters need not be connected"):
+            await session.apply(UserSettings.from_json({"preset": "paper", "seeds": {"1": [[1, 1]]}}))
+        assert session.loop.chain_run is run and session.settings == UserSettings(chains=1)
+
+    asyncio.run(used())
 
 
 def test_an_export_that_cannot_be_written_gets_one_sentence(path, monkeypatch):
@@ -516,7 +590,7 @@ def test_parameters_that_a_prior_does_not_have_are_dropped():
 def test_the_description_has_every_control():
     description = page_description(4, 1, 1)
     names = {control["name"] for control in description["controls"]} | {"preset", "prior", "start"}
-    assert names == set(vars(UserSettings()))
+    assert names | {"seeds"} == set(vars(UserSettings()))  # which are drawn
     assert {start["name"] for start in description["starts"]} == {"different", *STARTS}
     for prior in description["priors"]:
         assert set(prior["defaults"]) <= set(prior["parameters"]) <= names and prior["about"]

@@ -216,6 +216,18 @@ def test_a_mask_must_fit(photo, tmp_path):
     assert f"{photo}: mask must have the image's shape (90, 120); received (9, 9)" in run.stderr
 
 
+def test_seeds_are_read_from_a_file(photo, tmp_path):
+    seeds = np.zeros((90, 120), np.uint8)
+    seeds[20, 30], seeds[70, 90] = 1, 2
+    Image.fromarray(seeds).save(tmp_path / "seeds.png")
+    options = ["--preset", "photo", "--sweeps", "4", "--chains", "1", "--sites", "60"]
+    spinseg("segment", photo, "--out", tmp_path, "--seeds", tmp_path / "seeds.png", *options, check=0)
+    (result,) = tmp_path.rglob("result.json")
+    assert json.loads(result.read_text())["seeds"] == str(tmp_path / "seeds.png")
+    run = spinseg("segment", photo, "--out", tmp_path / "out", "--seeds", photo, *options, check=2)
+    assert "seeds must be a picture of one number per pixel" in run.stderr and len(run.stderr.splitlines()) == 1
+
+
 def test_a_mask_leaves_the_rest_out(photo, tmp_path):
     mask = np.zeros((90, 120), np.uint8)
     mask[20:60, 30:90] = 255

@@ -17,7 +17,7 @@ from spinseg.segmentation.settings import KEYWORDS
 
 # Fields that only presets choose, keywords that are no settings, and options that are not of one segmentation.
 ONLY_IN_PRESETS = {"power", "connected", "n_details", "pixels_per_site", "fewest_sites", "max_pixels", "likelihood"}
-NOT_SETTINGS = {"image", "mask", "channel_axis", "intensity_range", "rng", "workers", "progress"}
+NOT_SETTINGS = {"image", "mask", "seeds", "channel_axis", "intensity_range", "rng", "workers", "progress"}
 OF_PRIOR = {"concentration", "discount", "n_labels", "min_size", "max_size"}
 OF_COMMAND = {"images", "out", "jobs", "dask", "resume", "overwrite", "as_json", "quiet"}
 ONLY_IN_PYTHON = {"image", "workers", "progress"}  # `images`, `--jobs` and `--quiet`

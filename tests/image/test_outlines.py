@@ -29,10 +29,11 @@ def expected_length(sites, weight, draws):
     return total / len(draws)
 
 
-def shortened(sites, weight, draws, **options):
+def shortened(sites, weight, draws, is_free=None):
+    is_free = np.ones(sites.shape, bool) if is_free is None else is_free
     graph = region_adjacency(sites).graph
     pairs = nearby_pairs(graph)
-    return shorten_outlines(sites, weight, graph, pairs, separation_probability(draws, pairs), **options)
+    return shorten_outlines(sites, weight, graph, pairs, separation_probability(draws, pairs), is_free=is_free)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -17,8 +17,8 @@ from spinseg.inference import kernels
 
 # The compiled code as one text, in which each file imports from those before it.
 FILES = (
-    *("state", "likelihood", "clusters", "size_prior", "connectivity", "spin_clusters", "sweep", "split_merge"),
-    *("regroup", "growth", "regrowth", "iterations"),
+    *("state", "likelihood", "clusters", "size_prior", "connectivity", "spin_clusters", "markers", "sweep"),
+    *("split_merge", "regroup", "growth", "regrowth", "iterations"),
 )
 IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
 FOLDER = Path(kernels.__path__[0])
@@ -105,6 +105,22 @@ GROWTH_FAULTS = {
         "if i == j or (a == b and 0.25 <= point < until_redraw):",
     ),
 }
+# Seeds of the model are markers of the compiled code.
+MARKER_FAULTS = {
+    "clusters of two markers merge": ("        return a, b, -np.inf\n", "        pass\n"),
+    "a part of a marker leaves": ("return n > 0.0 and n < target.marker_size[marker_in(total)]", "return False"),
+    "a marker moves to another": ("if slot != old and n_marked(state.total[slot]) > 0.0:", "if False:"),
+    "a side takes two markers": ("if held != marker and (held > 0 or is_held):", "if held != marker and is_held:"),
+    "a marker goes to two sides": ("if held != marker and (held > 0 or is_held):", "if held != marker and held > 0:"),
+    "a marker founds a second side": (
+        "if is_held if is_founder else n_possible == 0:",
+        "if n_possible == 0 and q > 2:",
+    ),
+    "the reverse proposal forgets markers": (
+        "if has_markers and n_marked(state.pool_total) > 0.0:",
+        "if has_markers and forced == FREE and n_marked(state.pool_total) > 0.0:",
+    ),
+}
 
 
 def replaced(source: str, right: str, wrong: str) -> str:
@@ -124,7 +140,7 @@ def interpreted(source: str):
 def model_for(faults, fault):
     """A model in which this fault shows, since no other move makes up for it."""
     limits = {"min_size": 2} if "forbidden" in fault else {"min_size": 2, "max_size": 3} if "three" in fault else {}
-    connected = faults in (CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS)
+    connected = faults in (CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS, MARKER_FAULTS)
     if not connected:
         graph, kept = exact.graph(5)
         prior = ss.PitmanYor(0.8, 0.4, **limits)
@@ -140,7 +156,10 @@ def model_for(faults, fault):
         prior, likelihood = ss.TabulatedPrior(lambda k: 0.0, lambda m: 0.0, **limits), ss.Flat()
     if "reverse" in fault:  # where there is evidence, proposals follow it closely
         likelihood, beta = ss.Flat(), 0.0
-    return ss.Model(graph, likelihood, prior, beta, connected=True)
+    if faults is MARKER_FAULTS and "reverse" in fault:
+        prior = ss.TabulatedPrior(lambda k: 0.0, lambda m: 0.0)
+    seeds = [1, 0, 2, 0, 1, 0] if faults is MARKER_FAULTS else None
+    return ss.Model(graph, likelihood, prior, beta, connected=True, seeds=seeds)
 
 
 def p_value(iterate, faults, fault):
@@ -148,18 +167,20 @@ def p_value(iterate, faults, fault):
     sweeping = faults in (SWEEP_FAULTS, LOCAL_FAULTS, CONNECTED_SWEEP_FAULTS)
     attempts = {"splits": 12 * (faults is SPLIT_FAULTS), "regroups": 6 * (faults is REGROUP_FAULTS)}
     subtle = any(word in fault for word in ("border", "three", "order", "forget"))
-    growths = 0 if faults is not GROWTH_FAULTS else 24 if subtle else 6
+    growths = 0 if faults not in (GROWTH_FAULTS, MARKER_FAULTS) else 24 if subtle else 6
     attempts |= {"growths": growths, "local": float(faults is LOCAL_FAULTS)}
     lam, n_draws = (
         (1.0, 2_000) if faults is CONNECTED_SWEEP_FAULTS else (3.0, 600) if sweeping else ("none", effort(2_500, 4_000))
     )
+    if faults is MARKER_FAULTS:  # most of these lead to what is impossible
+        lam, n_draws = ("none", 2_000) if "reverse" in fault else (0.0, 400)
     try:
         return exact.iterated(model_for(faults, fault), lam, n_draws, 6, **attempts, iterate=iterate)[0]
     except (IndexError, ValueError):  # a fault may read outside the tables, or take the logarithm of 0
         return 0.0
 
 
-ALL = [SWEEP_FAULTS, LOCAL_FAULTS, SPLIT_FAULTS, REGROUP_FAULTS, CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS]
+ALL = [SWEEP_FAULTS, LOCAL_FAULTS, SPLIT_FAULTS, REGROUP_FAULTS, CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS, MARKER_FAULTS]
 
 
 def tried(number):
@@ -174,15 +195,17 @@ def test_the_fault_is_caught(faults, fault):
 
 @pytest.mark.parametrize(
     "how",
-    [{"splits": 3, "regroups": 3}, {"splits": 3, "regroups": 3, "local": 0.8}, {"growths": 6}],
-    ids=["anywhere", "touching", "connected"],
+    [{"splits": 3, "regroups": 3}, {"splits": 3, "regroups": 3, "local": 0.8}, {"growths": 6}, {"growths": 5}],
+    ids=["anywhere", "touching", "connected", "with seeds"],
 )
-def test_compiled_equals_interpreted(how):
+def test_compiled_equals_interpreted(how, request):
     """So that a fault is one of the compiled code, too. Every draw is the same, with all moves at once."""
     graph, kept = exact.graph(5)
     connected = "growths" in how
     likelihood, prior = model_cases.likelihoods(5)["product"], ss.PitmanYor(0.8, 0.4)
-    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, power=0.7 if connected else 1.0)
+    seeds = [1, 0, 0, 2, 1] if "seeds" in request.node.name else None
+    power = 0.7 if connected else 1.0
+    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, power=power, seeds=seeds)
     plain, compiled = (
         exact.iterated(model, 3.0, 400, 8, **how, iterate=iterate)[1]
         for iterate in (interpreted(SOURCE), exact.compiled_iterate_each)

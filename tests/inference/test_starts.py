@@ -69,7 +69,10 @@ def test_of_many_sites_the_best_pairs_merge_at_once(name, monkeypatch):
         model = ss.Model(graph, model_cases.likelihoods(30, 5)[name], prior, beta)
         rounds = plain_rounds(model, most)
         target = pack(model, np.maximum(beta, 0))
-        assert starts._merged_in_rounds(target).tolist() == np.unique(rounds, return_inverse=True)[1].tolist()
+        assert (
+            starts._merged_in_rounds(target, np.arange(30)).tolist()
+            == np.unique(rounds, return_inverse=True)[1].tolist()
+        )
         found = model.log_posterior(greedy_labels(target))
         assert found == pytest.approx(plain_greedy(model, rounds), abs=1e-9)
 

@@ -69,5 +69,5 @@ class ChainRun(NamedTuple):
     def python_line(self, source: str) -> str:
         """The Python line that repeats this run; a continued run needs the line of the run before it."""
         expressions = {"init": LAST_LABELS} if self.continued else {}
-        known = {name: self.problem.provenance[name] for name in ("channel_axis", "intensity_range")}
+        known = {name: self.problem.provenance[name] for name in ("channel_axis", "intensity_range", "seeds")}
         return f"found = {python_call(self.settings(), self.seed, source, expressions=expressions, **known)}"

@@ -111,9 +111,10 @@ async def diagnose_until_current(loop: RunLoop, frames: Frames, in_thread: Calla
 
 def agreement_shown(found: Diagnostics, run: ChainRun, sweeps: int) -> dict[str, Any]:
     """What the page says of the chains: whether they agree or, of regions, whether the probabilities are settled."""
+    problem = run.problem
     numbers: dict[str, Any] = {"ess": _json_number(found.ess), "largest_r_hat": _json_number(found.r_hat)}
     numbers |= {"r_hat": {name: _json_number(row.r_hat) for name, row in found.table.items()}}
-    clause = calibration_clause(unchecked_kind(run.problem.picture, run.problem.settings))
+    clause = calibration_clause(unchecked_kind(problem.picture, problem.settings, problem.model.seeds is not None))
     if not run.problem.settings.connected:
         headline = HEADLINES[found.agree]
         return numbers | {"agree": found.agree, "headline": headline, "verdict": found.verdict + clause}

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 UPLOAD_BYTES = 32 * 2**20
-JSON_BYTES = 16 * 2**10
+JSON_BYTES = 64 * 2**10
 HEADERS = {
     "content-security-policy": "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",

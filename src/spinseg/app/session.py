@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import invalid
+from spinseg._validation import InvalidInput, invalid
 from spinseg.app.chain_run import ChainRun
 from spinseg.app.frames import MAX_THINNED_DRAWS, Frames, diagnose_until_current
 from spinseg.app.rendering import (
@@ -34,6 +34,8 @@ from spinseg.segmentation.settings import Settings
 from spinseg.segmentation.verdict import one_region_warning
 
 FORBIDDEN = "This prior forbids the partitions that the chains had reached, so the chains were restarted."
+CUT = "A superpixel was cut between two seeds, so the chains were restarted."
+NO_FILE = "Seeds are part of the Python code. For the command they would be a file, --seeds."
 NO_COMMAND = "The settings were changed while the chains ran. The Python code repeats that; one command line cannot."
 
 
@@ -111,25 +113,34 @@ class Session:
             earlier = [*earlier, (run.n_sweeps, run.python_line(self.source))] if run.n_sweeps else earlier
             labels = run.labels() if earlier else None
         new = await self.threads.do(self._new_run, settings, labels, settings.seed + len(earlier))
-        note = FORBIDDEN if labels is not None and not new.continued else None
+        same_sites = run is not None and np.array_equal(run.problem.sites, new.problem.sites)
+        note = None
+        if labels is not None and not new.continued:
+            note = FORBIDDEN if same_sites else CUT
         self.settings, self._earlier = settings, earlier if new.continued else []
-        self._header["scene"] += before is None or settings.sites_key() != before.sites_key()
+        self._header["scene"] += not same_sites
         await self._begin(new, note)
         return {"restarted": not new.continued, "note": note}
 
     def _new_run(self, settings: UserSettings, labels: NDArray[np.int32] | None, seed: int) -> ChainRun:
-        """A run under new settings: from `labels` if the prior allows them, else from the start."""
+        """A run under new settings: from `labels`, which keep new seeds then, if the prior allows it; else anew."""
         new, before = settings.settings(self.n_pixels), self.loop.chain_run
+        problem, seeds = None, dict(settings.seeds) or None
         if before and self.settings and settings.likelihood_key() == self.settings.likelihood_key():
-            problem = replace(before.problem, settings=new, model=before.problem.model.with_prior(new.prior))
+            problem = before.problem
+            if settings.seeds != self.settings.seeds:
+                problem = problem.with_seeds(seeds)
+        if problem is not None:
+            problem = replace(problem, settings=new, model=problem.model.with_prior(new.prior))
         else:
-            problem = prepare(self.picture, new)
+            problem = prepare(self.picture, new, seeds=seeds)
             if problem.model.graph.n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
                 invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", problem.model.graph.n_sites)
             provenance = problem.provenance | {"source": self.source, **self.reading_options}
             problem = replace(problem, provenance=provenance)
-        if labels is not None and all(problem.model.allows(row) for row in labels):
-            return ChainRun.create(problem, seed, labels)
+        if labels is not None and labels.shape[1] == problem.model.graph.n_sites:
+            with contextlib.suppress(InvalidInput):  # which says that no such start is allowed
+                return ChainRun.create(problem, seed, labels)
         return ChainRun.create(problem, settings.seed)
 
     async def restart(self) -> None:
@@ -231,7 +242,9 @@ class Session:
             run, settings = self.loop.sampled(), self.settings
             lines = ["import spinseg as ss", *(line for _, line in self._earlier), run.python_line(self.source)]
             found: dict[str, str | None] = {"python": "\n".join(lines), "command": None, "note": NO_COMMAND}
-            if not self._earlier and settings is not None:
+            if settings is not None and settings.seeds:
+                found |= {"note": NO_FILE}
+            elif not self._earlier and settings is not None:
                 command = settings.command(self.source, self.n_pixels, run.n_sweeps, self.reading_options)
                 found |= {"command": command, "note": None}
             return found

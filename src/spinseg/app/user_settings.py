@@ -13,11 +13,14 @@ from spinseg.segmentation.settings import Settings
 
 DIFFERENT_STARTS = ("greedy", "one", "singletons", "greedy")  # of the first to the fourth chain
 MAX_SINGLETON_SITES = 4000  # for the default start: the first sweeps take time quadratic in the number of clusters
+MAX_SEED_PIXELS = 4000  # of all seeds together; a request has at most 64 kB
+
+SeedPixels = tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 
 
 @dataclass(frozen=True)
 class UserSettings:
-    """All settings of the page; None leaves a value to the preset."""
+    """All settings of the page; None leaves a value to the preset. `seeds` has each seed with its pixels."""
 
     preset: str = "photo"
     prior: str = "preset"
@@ -34,6 +37,7 @@ class UserSettings:
     lam: float | None = None
     chains: int = 2
     seed: int = 0
+    seeds: SeedPixels = ()
 
     @classmethod
     def from_json(cls, sent: Mapping[str, Any]) -> "UserSettings":
@@ -53,7 +57,7 @@ class UserSettings:
             applies = applies and control.only in (None, sent.get("preset", "photo"))
             if value is not None and applies:
                 values[control.name] = control.checked(value)
-        return cls(**values)
+        return cls(**values, seeds=_checked_seeds(sent.get("seeds") or {}))
 
     def starts(self, n_pixels: int) -> str | tuple[str, ...]:
         """The `init` of `segment` for an image of `n_pixels`."""
@@ -131,3 +135,21 @@ def _as_options(reading_options: Mapping[str, Any]) -> dict[str, str]:
     if "intensity_range" in reading_options:
         options["intensity-range"] = " ".join(map(repr, reading_options["intensity_range"]))
     return options
+
+
+def _checked_seeds(sent: Any) -> SeedPixels:
+    """The pixels of each seed, from an object whose keys are numbers."""
+    rule = "be the pixels of each seed, {1: [[row, column], ..], ..}"
+    if not isinstance(sent, dict) or not all(isinstance(pixels, list) and pixels for pixels in sent.values()):
+        invalid("seeds", rule, sent)
+    if sum(map(len, sent.values())) > MAX_SEED_PIXELS:
+        invalid("seeds", f"have at most {MAX_SEED_PIXELS} pixels", "more")
+    found = []
+    for number, pixels in sent.items():
+        for pixel in pixels:
+            if not isinstance(pixel, list) or len(pixel) != 2 or not all(type(at) is int for at in pixel):
+                invalid("seeds", rule, pixel)
+        if not (number.isascii() and number.isdecimal() and len(number) < 10):
+            invalid("seeds", rule, number)
+        found.append((int(number), tuple((row, column) for row, column in pixels)))
+    return tuple(found)

@@ -66,6 +66,9 @@ def segment(
     mask: Annotated[str | None, typer.Option(help="Picture that is not black where to segment.")] = None,
     channel_axis: ChannelAxis = "auto",
     intensity_range: IntensityRange = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Label image: equal numbers above 0 are kept together, others apart (photo).")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Pictures at a time, one processor each; 1 by default.")] = None,
     dask: Annotated[
         str | None,
@@ -98,7 +101,7 @@ def segment(
     given["prior"] = prior_named(prior, preset, others=others, **{name: given[name] for name in of_prior})
     given["init"] = tuple(init.split(",")) if init and "," in init else init
     keywords = given_settings(given) | {"rng": rng, "channel_axis": channel_axis_of(channel_axis)}
-    keywords |= {name: given[name] for name in ("mask", "intensity_range") if given[name] is not None}
+    keywords |= {name: given[name] for name in ("mask", "seeds", "intensity_range") if given[name] is not None}
     how = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite}
     segment_and_print(images, out, keywords, how, as_json, quiet)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spinseg.image.adjacency import boundary_pairs
 from spinseg.image.outline_kernels import shorten, steepest_change
-from spinseg.image.picture import WorkingCopy, block_means
+from spinseg.image.picture import WorkingCopy, any_in_blocks, block_means
 from spinseg.model.graph import SiteGraph
 
 RADIUS = 3  # pixels, of the window in which the length of outlines is measured
@@ -35,6 +35,8 @@ def outlined_sites(
     graph: SiteGraph,
     pairs: NDArray[np.int32],
     separation: NDArray[np.float64],
+    *,
+    held: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int32]:
     """The sites of a picture at its full size, with outlines as short as the evidence allows; -1 outside its mask.
 
@@ -49,15 +51,20 @@ def outlined_sites(
         The picture at its full size.
     graph, pairs, separation
         As in `shorten_outlines`.
+    held : optional
+        The pixels of the picture that stay in their sites.
     """
-    flat, weight, step = relief < FLAT_RELIEF, np.exp(-relief / RELIEF_SCALE), working_image.step
-    refined = shorten_outlines(sites, weight, graph, pairs, separation, is_free=flat)
+    weight, step = np.exp(-relief / RELIEF_SCALE), working_image.step
+    held = np.zeros(working_image.shape, bool) if held is None else held
+    free = (relief < FLAT_RELIEF) & ~any_in_blocks(held, step)
+    refined = shorten_outlines(sites, weight, graph, pairs, separation, is_free=free)
     while step > 1:
         refined, step = _enlarged(refined, step, step // 2, working_image.shape), step // 2
         reduced = codes if step == 1 else block_means(codes, step)
         change = np.empty(reduced.shape[:2], np.float32)
         steepest_change(reduced, change)
-        refined = shorten_outlines(refined, np.exp(-change / CHANGE_SCALE), graph, pairs, separation)
+        weight, free = np.exp(-change / CHANGE_SCALE), ~any_in_blocks(held, step)
+        refined = shorten_outlines(refined, weight, graph, pairs, separation, is_free=free)
     inside = working_image.original_inside
     return refined if inside is None else np.where(inside, refined, np.int32(-1))
 
@@ -131,7 +138,7 @@ def shorten_outlines(
     pairs: NDArray[np.int32],
     separation: NDArray[np.float64],
     *,
-    is_free: NDArray[np.bool_] | None = None,
+    is_free: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
     """Sites whose outlines are shorter: a local minimum of their expected weighted length, or nearly one.
 
@@ -149,8 +156,8 @@ def shorten_outlines(
         Which sites touch.
     pairs, separation
         `nearby_pairs(graph)`, and the probability that each lies apart.
-    is_free : (H, W), optional
-        Which pixels may be given to another site; all of them by default.
+    is_free : (H, W)
+        Which pixels may be given to another site.
     """
     moved = np.ascontiguousarray(sites, dtype=np.int32).copy()
     lower, upper, pixels = boundary_pairs(moved)
@@ -159,11 +166,10 @@ def shorten_outlines(
     waiting = np.zeros((2, moved.size), np.int64)
     first = np.unique(at_boundary)
     waiting[0, : first.size] = first
-    free = np.ones(moved.shape, bool) if is_free is None else is_free
     shorten(
         moved,
         np.ascontiguousarray(weight, dtype=np.float32),
-        free,
+        is_free,
         table,
         Window.of(RADIUS),
         waiting,

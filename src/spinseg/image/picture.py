@@ -224,7 +224,7 @@ def working_copy(picture: Picture, inside: NDArray[np.bool_] | None, max_pixels:
     step = 1 if max_pixels is None else max(1, int(np.ceil((n_pixels / max_pixels) ** (1 / n_axes))))
     if step > 1:
         codes = block_means(codes, step)
-        reduced_inside = None if inside is None else _reduce_blocks(inside, step, n_axes, np.logical_or, np.bool_)
+        reduced_inside = None if inside is None else any_in_blocks(inside, step)
     return WorkingCopy(Picture(codes), reduced_inside, step, inside, picture.shape)
 
 
@@ -233,6 +233,11 @@ def block_means(codes: NDArray[np.uint16], step: int) -> NDArray[np.uint16]:
     shape = codes.shape[:-1]
     means = _reduce_blocks(codes, step, len(shape), np.add, np.uint64) / _block_sizes(shape, step)[..., None]
     return np.rint(means).astype(np.uint16)
+
+
+def any_in_blocks(marked: NDArray[np.bool_], step: int) -> NDArray[np.bool_]:
+    """Return which blocks of `step` pixels along each axis have a marked pixel."""
+    return _reduce_blocks(marked, step, marked.ndim, np.logical_or, np.bool_)
 
 
 def _reduce_blocks(

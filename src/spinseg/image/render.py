@@ -119,7 +119,8 @@ def probability_picture(probability: ArrayLike) -> NDArray[np.uint8]:
 def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return for each pixel the largest value of the edges whose boundary it touches, and 0 elsewhere.
 
-    `edges` and their `values`, (n_edges,), are in the order of `region_adjacency`.
+    `edges` and their `values`, (n_edges,), are in the order of `region_adjacency`. Sites that touch without an edge, as
+    where seeds were drawn into each other, have the value 1.
 
     Examples
     --------
@@ -129,9 +130,10 @@ def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.f
     array, _ = checked_sites(sites)
     painted = np.zeros(array.size, np.float32)
     lower, upper, pixels = boundary_pairs(array)
-    edge = edge_index(edges, lower, upper)
+    edge = np.minimum(edge_index(edges, lower, upper), len(edges) - 1)
+    joined = (edges[edge] == np.stack([lower, upper], axis=1)).all(axis=1)
     for side in pixels:
-        np.maximum.at(painted, side, values[edge].astype(np.float32))
+        np.maximum.at(painted, side, np.where(joined, values[edge], 1).astype(np.float32))
     return painted.reshape(array.shape)
 
 

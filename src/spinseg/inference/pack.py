@@ -25,6 +25,7 @@ from spinseg.model.posterior import Model
 from spinseg.model.special import log_rising
 
 MAX_LOG_DELAY = 300.0  # beyond which couplings no longer matter to the order in which sites are reached
+SEED_STRENGTH = 1e12  # of bonds between neighbors of one seed, which are never apart: bonded in every sweep that bonds
 MAX_TABLE = 2**25  # entries of all tables of lgamma together, 256 MB; bins beyond that are evaluated directly
 
 
@@ -62,6 +63,10 @@ def pack(
     terms = model.likelihood.terms()
     histograms = _pack_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, model.power, max_table)
     blocks = _pack_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites, model.power)
+    marker_size = np.empty(0)
+    if model.seeds is not None:
+        marker_size, marks = _markers(model.seeds)
+        blocks = blocks._replace(statistic=np.ascontiguousarray(np.hstack([blocks.statistic, marks])))
     nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
     log_v, log_w = model.tables or (nothing, nothing)
     return Target(
@@ -75,6 +80,7 @@ def pack(
         log_w=np.ascontiguousarray(log_w, dtype=np.float64),
         proposal_log_w=_interpolated(np.ascontiguousarray(log_w, dtype=np.float64)),
         similar=np.empty((n_sites, 0), np.uint32) if similar is None else similar,
+        marker_size=marker_size,
     )
 
 
@@ -88,7 +94,9 @@ def _couplings(model: Model, strength: NDArray[np.float64]) -> dict[str, NDArray
     graph, coupling = model.graph, model.power * model.beta
     beta = coupling[graph.edge_of]
     same = np.array_equal(strength, coupling)  # of large graphs these arrays are the most
-    delay, seed_weights = _growth(graph, beta) if model.connected else (np.empty(0), np.empty(0))
+    if model.seeds is not None:
+        same, strength = False, np.where(_joined_by_seed(graph, model.seeds), SEED_STRENGTH, strength)
+    delay, seed_weights = _growth(model, beta) if model.connected else (np.empty(0), np.empty(0))
     return {
         "beta": beta,
         "strength": beta if same else np.ascontiguousarray(strength[graph.edge_of], dtype=np.float64),
@@ -97,9 +105,27 @@ def _couplings(model: Model, strength: NDArray[np.float64]) -> dict[str, NDArray
     }
 
 
-def _growth(graph: SiteGraph, beta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The fields of Target that growth orders need: mean keys of half-edges, and sums of the weights of seeds."""
+def _joined_by_seed(graph: SiteGraph, seeds: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which edges join two sites of one seed."""
+    ends = seeds[graph.edges]
+    return (ends[:, 0] == ends[:, 1]) & (ends[:, 0] > 0)
+
+
+def _markers(seeds: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How many sites each seed has, from 1 on, and the two statistics of each site that `kernels.markers` needs."""
+    number = np.unique(np.append(0, seeds), return_inverse=True)[1].ravel()[1:]
+    return np.bincount(number).astype(np.float64), np.stack([number > 0, number], axis=1).astype(np.float64)
+
+
+def _growth(model: Model, beta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The fields of Target that growth orders need: mean keys of half-edges, and sums of the weights of seeds.
+
+    Neighbors of one seed of the model are reached one right after the other, so that no side can come between them.
+    """
+    graph = model.graph
     delay = np.exp(-np.clip(beta, -MAX_LOG_DELAY, MAX_LOG_DELAY))
+    if model.seeds is not None:
+        delay[_joined_by_seed(graph, model.seeds)[graph.edge_of]] = 0.0
     sums = np.concatenate([[0.0], np.cumsum(getattr(seed_weight, "py_func", seed_weight)(delay))])
     return delay, sums[graph.start]
 

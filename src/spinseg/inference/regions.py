@@ -29,11 +29,12 @@ def absorb_small_regions(
     area: NDArray[np.integer],
     beta: NDArray[np.float64],
     smallest: float,
+    seeds: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int32]:
     """Regions of at least the smallest area: the smaller ones, smallest first, have joined a neighbour.
 
     It is the neighbor with the largest coupling per length of common boundary, sum(beta) / sum(length). A region
-    that touches no other stays.
+    that touches no other stays. A region with a seed comes first, and joins none with another seed.
 
     Parameters
     ----------
@@ -42,6 +43,8 @@ def absorb_small_regions(
     adjacency : RegionAdjacency
         Of the sites; `beta` are its couplings.
     area : (n_sites,) array
+    seeds : (n_sites,) array, optional
+        The seed of each site, 0 for none. Each region has one at most.
 
     Examples
     --------
@@ -52,16 +55,23 @@ def absorb_small_regions(
     n_regions = int(regions.max()) + 1
     size = np.bincount(regions, area, n_regions)
     touching = _between(regions, adjacency, beta)
+    seeded = np.zeros(n_regions, bool)
+    if seeds is not None:
+        seeded[regions[seeds > 0]] = True
     into = np.arange(n_regions)
-    queue = [(size[r], r) for r in range(n_regions) if size[r] < smallest]
+    queue = [(not seeded[r], size[r], r) for r in range(n_regions) if size[r] < smallest]
     heapq.heapify(queue)
     while queue:
-        here, r = heapq.heappop(queue)
-        if here != size[r] or into[r] != r or not touching[r]:
-            continue  # grown or gone since it was queued, or alone
-        s = max(touching[r], key=lambda s: (touching[r][s][0] / touching[r][s][1], -s))
+        _, here, r = heapq.heappop(queue)
+        if here != size[r] or into[r] != r:
+            continue  # grown or gone since it was queued
+        possible = [s for s in touching[r] if not (seeded[r] and seeded[s])]
+        if not possible:
+            continue
+        s = max(possible, key=lambda s: (touching[r][s][0] / touching[r][s][1], -s))
         into[r] = s
         size[s] += size[r]
+        seeded[s] |= seeded[r]
         del touching[s][r]
         for t, (coupling, border) in touching.pop(r).items():
             if t != s:
@@ -69,7 +79,7 @@ def absorb_small_regions(
                 before = touching[s].get(t, (0.0, 0.0))
                 touching[s][t] = touching[t][s] = (before[0] + coupling, before[1] + border)
         if size[s] < smallest:
-            heapq.heappush(queue, (size[s], s))
+            heapq.heappush(queue, (not seeded[s], size[s], s))
     while (into[into] != into).any():
         into = into[into]
     return _validation.labels("regions", into[regions], regions.size)

@@ -12,8 +12,11 @@ from spinseg.inference.kernels.state import Target
 from spinseg.inference.regions import absorb_small_regions
 from spinseg.model.graph import SiteGraph
 from spinseg.model.posterior import Model
+from spinseg.model.seeds import keeps_seeds, partition_with_seeds
 
 STARTS = ("one", "singletons", "greedy")
+N_RANDOM_STARTS = 50  # tried where seeds and size limits leave little room
+MAX_LOG_COST = 50.0  # of an edge on a path between the sites of a seed
 OPPOSITE_STARTS = ("one", "singletons")
 ALTERNATING_STARTS = ("opposite", "dispersed")  # of chains in turn
 MAX_PAIRWISE_CLUSTERS = 10_000  # merged one pair at a time, which takes time that grows with their square
@@ -28,10 +31,14 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
     cluster for each site, where the prior allows them; else the fewest and the most blocks of about equal size that are
     allowed. "greedy" merges touching clusters, from singletons, as long as the posterior gains; where that ends at
     sizes that the prior forbids, or would take too much memory, it is "one".
+
+    Where there are seeds, these are changed as little as it takes to keep them, and so are labels.
     """
     n_sites = model.graph.n_sites
     if not isinstance(init, str):
         labels = _validation.labels("init", init, n_sites)
+        if model.seeds is not None and not keeps_seeds(labels, model.seeds):
+            labels = _with_seeds(model, labels)
         if model.log_prior_of_sizes(np.bincount(labels)) == -np.inf:
             invalid("init", "be a partition that the prior allows", np.sort(np.bincount(labels)))
         if model.connected and not model.graph.is_connected(labels):
@@ -39,13 +46,43 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
             invalid("init", "have connected clusters", f"{int(labels.max()) + 1} clusters in {pieces} pieces")
         return labels
     _validation.check_choice("init", init, (*STARTS, *ALTERNATING_STARTS, "labels of the sites"))
+    if model.seeds is not None:
+        return _start_with_seeds(model, target, init)
     if init == "greedy" and n_sites * target.bin_prior.shape[0] <= MAX_MERGED_COUNTS:
         labels = greedy_labels(target)
         if model.connected and np.bincount(labels).min() < model.prior.min_size:
-            labels = _without_small(model, labels)
+            labels = _without_small(model, labels, model.beta)
         if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
             return labels
     return _connected_start(model, init) if model.connected else _equal_start(model, init)
+
+
+def _start_with_seeds(model: Model, target: Target, init: str) -> NDArray[np.int32]:
+    """A named start that keeps the seeds; where the prior forbids it, another one that it allows."""
+    n_sites, rng = model.graph.n_sites, np.random.default_rng(0)
+    singletons = _with_seeds(model, np.arange(n_sites, dtype=np.int32))
+    starts = {"singletons": lambda: singletons, "one": lambda: _with_seeds(model, np.zeros(n_sites, np.int32))}
+    if n_sites * target.bin_prior.shape[0] <= MAX_MERGED_COUNTS:
+        starts["greedy"] = lambda: greedy_labels(target, singletons, True)
+    for name in sorted(starts, key=lambda name: (name != init, name != "one")):
+        labels = starts[name]()
+        if np.bincount(labels).min() < model.prior.min_size:
+            labels = _without_small(model, labels, model.beta)
+        if model.allows(labels):
+            return labels
+    for _ in range(N_RANDOM_STARTS if model.prior.min_size > 1 else 0):  # a seed may have left another too little room
+        labels = _without_small(model, singletons, rng.normal(size=model.graph.n_edges))
+        if model.allows(labels):
+            return labels
+    invalid("init", "be labels: no partition that keeps the seeds and that the prior allows was found", init)
+
+
+def _with_seeds(model: Model, labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    """A partition like `labels` that keeps the seeds; the stronger two sites are coupled, the nearer they are."""
+    assert model.seeds is not None
+    cost = np.exp(-np.clip(model.power * model.beta, -MAX_LOG_COST, MAX_LOG_COST))
+    kept = partition_with_seeds(labels, model.graph, model.seeds, cost)
+    return _validation.labels("init", kept, model.graph.n_sites)
 
 
 def _equal_start(model: Model, init: str) -> NDArray[np.int32]:
@@ -133,11 +170,15 @@ def _depth_first(graph: SiteGraph, first: int) -> tuple[list[int], list[int]]:
     return order, parent
 
 
-def _without_small(model: Model, labels: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Connected clusters of at least the prior's `min_size`: the smaller ones have joined one that they touch."""
+def _without_small(model: Model, labels: NDArray[np.int32], beta: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Connected clusters of at least the prior's `min_size`: the smaller ones have joined one that they touch.
+
+    It is the one with the largest couplings `beta`.
+    """
     graph = model.graph
     adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
-    return absorb_small_regions(labels, adjacency, np.ones(graph.n_sites, np.int64), model.beta, model.prior.min_size)
+    area = np.ones(graph.n_sites, np.int64)
+    return absorb_small_regions(labels, adjacency, area, beta, model.prior.min_size, model.seeds)
 
 
 def greedy_labels(
@@ -145,14 +186,14 @@ def greedy_labels(
 ) -> NDArray[np.int32]:
     """The partition at which greedy merging, always of the pair of clusters that gains most, ends.
 
-    From singletons only clusters that touch are merged; from `labels` any two, unless `connected`. With more sites than
-    MAX_PAIRWISE_CLUSTERS, all pairs that are the best for both of their clusters merge at once, round by round, until
-    that many clusters are left. Forbidden sizes weigh as the allowed ones around them while merging.
+    From singletons only clusters that touch are merged; from `labels` any two, unless `connected`. With more clusters
+    than MAX_PAIRWISE_CLUSTERS, all touching pairs that are the best for both of their clusters merge at once, round by
+    round, until that many clusters are left. Forbidden sizes weigh as the allowed ones around them while merging.
     """
     n_sites = target.upper.size
     unit = np.arange(n_sites) if labels is None else labels.astype(np.int64)
-    if n_sites > MAX_PAIRWISE_CLUSTERS and labels is None:
-        unit = _merged_in_rounds(target)
+    if int(unit.max()) >= MAX_PAIRWISE_CLUSTERS and (labels is None or connected):
+        unit = _merged_in_rounds(target, unit)
     pairs, coupling = _touching_pairs(target, unit)
     if labels is not None and not connected:
         n_units = int(unit.max()) + 1
@@ -167,14 +208,15 @@ def greedy_labels(
     return _validation.labels("init", merged[unit], n_sites)
 
 
-def _merged_in_rounds(target: Target) -> NDArray[np.int64]:
-    """The clusters left after merging best pairs round by round: at most MAX_PAIRWISE_CLUSTERS, or no merge gains."""
-    n_sites = target.upper.size
-    unit = np.arange(n_sites)
+def _merged_in_rounds(target: Target, unit: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The clusters left after merging best pairs round by round: at most MAX_PAIRWISE_CLUSTERS, or no merge gains.
+
+    `unit` is the cluster of each site before.
+    """
+    n_clusters = int(unit.max()) + 1
     pairs, coupling = _touching_pairs(target, unit)
     merging, gain = _merging(target, unit), np.zeros(len(pairs))
-    best, into, changed = np.empty(n_sites, np.int64), np.empty(n_sites, np.int64), np.ones(n_sites, bool)
-    n_clusters = n_sites
+    best, into, changed = np.empty(n_clusters, np.int64), np.empty(n_clusters, np.int64), np.ones(n_clusters, bool)
     while n_clusters > MAX_PAIRWISE_CLUSTERS:
         pair_gains(merging, pairs, coupling, changed, gain)
         loss = target.log_v[n_clusters] - target.log_v[n_clusters - 1]  # of the prior, when a cluster vanishes
@@ -239,6 +281,7 @@ def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
         **{name: getattr(target, name) for name in ("table", "table_start", "bin_prior", "block", "parameter")},
         log_v=target.log_v,
         log_w=target.proposal_log_w,
+        marker_size=target.marker_size,
         work=np.zeros(widest * (widest + 1) // 2),
         counts=counts,
         total=total,

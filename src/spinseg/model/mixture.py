@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
 from spinseg.model.graph import SiteGraph
@@ -20,7 +21,7 @@ class Mixture:
     Parameters
     ----------
     components : sequence of Model
-        With one graph, likelihood, prior, power and `connected`; they may differ in their couplings.
+        With one graph, likelihood, prior, power, `connected` and seeds; they may differ in their couplings.
 
     Examples
     --------
@@ -41,10 +42,16 @@ class Mixture:
             for name in ("graph", "likelihood", "prior", "power", "connected"):
                 if getattr(model, name) is not getattr(first, name) and getattr(model, name) != getattr(first, name):
                     invalid("components", f"have the same {name}", getattr(model, name))
+            if not np.array_equal(model.seeds, first.seeds):  # type: ignore[arg-type]
+                invalid("components", "have the same seeds", model.seeds)
 
     def with_prior(self, prior: PartitionPrior) -> "Mixture":
         """The same mixture with another prior."""
         return Mixture([model.with_prior(prior) for model in self.components])
+
+    def with_seeds(self, seeds: ArrayLike | None) -> "Mixture":
+        """The same mixture with other seeds."""
+        return Mixture([model.with_seeds(seeds) for model in self.components])
 
     def allows(self, labels: ArrayLike) -> bool:
         """Whether the partition with equal labels together has a positive probability, as in every component."""
@@ -59,6 +66,11 @@ class Mixture:
     def likelihood(self) -> Likelihood:
         """The likelihood of all components."""
         return self.components[0].likelihood
+
+    @property
+    def seeds(self) -> NDArray[np.int64] | None:
+        """The seeds of all components."""
+        return self.components[0].seeds
 
     @property
     def prior(self) -> PartitionPrior:

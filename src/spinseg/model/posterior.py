@@ -1,5 +1,7 @@
 """The posterior over partitions."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -8,6 +10,7 @@ from spinseg._validation import invalid
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Likelihood
 from spinseg.model.priors import ExchangeablePrior, PartitionPrior, Table
+from spinseg.model.seeds import checked_seeds, keeps_seeds
 
 
 class Model:
@@ -28,11 +31,16 @@ class Model:
     power : float
         The weight of likelihood and couplings against the prior. Below 1 it makes up for evidence that is counted more
         than once, such as that of neighboring edges which see the same pixels.
+    seeds : (n_sites,) array of int, optional
+        Sites with the same positive number lie in one cluster, and sites with different ones in different clusters, in
+        every partition that counts. Sites with 0, or less, are free. Clusters must be connected.
 
     Attributes
     ----------
     tables : (log_v, log_w) or None
         The prior's tables at n_sites; None for an ExchangeablePrior.
+    seeds : (n_sites,) int64 or None
+        0 for sites without a seed; None where no site has one.
 
     Examples
     --------
@@ -52,6 +60,7 @@ class Model:
         *,
         connected: bool = False,
         power: float = 1.0,
+        seeds: ArrayLike | None = None,
     ) -> None:
         for name, value, kind in (
             ("graph", graph, SiteGraph),
@@ -68,6 +77,9 @@ class Model:
             invalid("connected", "be True or False", connected)
         self.connected = bool(connected)
         self.power = _validation.check_real("power", power, above=0)
+        if seeds is not None and not self.connected:
+            invalid("seeds", "be left out where clusters need not be connected", "seeds")
+        self.seeds = None if seeds is None else checked_seeds(seeds, graph)
         parts = graph.component_sizes if self.connected else np.array([graph.n_sites])
         _check_sizes(prior, parts, graph.n_sites)
         self.tables: tuple[Table, Table] | None = None
@@ -77,12 +89,22 @@ class Model:
 
     def with_prior(self, prior: PartitionPrior) -> "Model":
         """The same model with another prior."""
-        return Model(self.graph, self.likelihood, prior, self.beta, connected=self.connected, power=self.power)
+        return self._changed(prior=prior)
+
+    def with_seeds(self, seeds: ArrayLike | None) -> "Model":
+        """The same model with other seeds."""
+        return self._changed(seeds=seeds)
+
+    def _changed(self, **changes: Any) -> "Model":
+        names = ("graph", "likelihood", "prior", "beta", "connected", "power", "seeds")
+        return Model(**{name: getattr(self, name) for name in names} | changes)
 
     def allows(self, labels: ArrayLike) -> bool:
         """Whether the partition with equal labels together has a positive probability."""
         z = _validation.labels("labels", labels, self.graph.n_sites)
-        return self.log_prior_of_sizes(np.bincount(z)) > -np.inf and (not self.connected or self.graph.is_connected(z))
+        if self.log_prior_of_sizes(np.bincount(z)) == -np.inf:
+            return False
+        return not self.connected or (keeps_seeds(z, self.seeds) and self.graph.is_connected(z))
 
     def log_posterior(self, labels: ArrayLike) -> float:
         """Unnormalised log posterior of the partition with equal labels together; -inf where it is not allowed."""

@@ -19,6 +19,7 @@ from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask
 from spinseg.image.layout import check_channel_axis
 from spinseg.image.picture import checked_mask
+from spinseg.image.seeds import read_seeds
 from spinseg.inference.sampler import sample
 from spinseg.inference.sampling import generator
 from spinseg.model.graph import SiteGraph
@@ -30,6 +31,7 @@ from spinseg.parallel.processes import deferred_sigint
 from spinseg.parallel.progress import Report, compiling_notice, reporting
 from spinseg.parallel.provenance import Provenance, newer_files
 from spinseg.segmentation.presets import settings_of
+from spinseg.segmentation.problem import check_seeds_fit
 from spinseg.segmentation.python_code import plain_settings
 from spinseg.segmentation.result import FILES, SegmentationInterrupted
 from spinseg.segmentation.segment import segment
@@ -88,12 +90,13 @@ def segment_file(
 ) -> Outcome:
     """Segment one picture and save it in a folder, after an interruption with the sweeps that are finished.
 
-    Paths, also that of a mask among the keywords, are relative to the folder `base`; the result has them as given.
+    Paths, also those of a mask and of seeds among the keywords, are relative to the folder `base`; the result has them
+    as given.
     """
     start, interrupts = time.perf_counter(), list[int]()
-    path, mask = os.path.join(base, folder), keywords.get("mask")
-    if mask is not None:
-        keywords = keywords | {"mask": os.path.join(base, mask)}
+    path = os.path.join(base, folder)
+    given: dict[str, Any] = {name: keywords.get(name) for name in ("mask", "seeds")}
+    keywords = keywords | {name: os.path.join(base, file) for name, file in given.items() if file is not None}
     try:
         overwrite = _check_folder(path, overwrite)
         try:
@@ -102,7 +105,7 @@ def segment_file(
             segmentation = stop.segmentation
             interrupts.append(signal.SIGINT)
         with deferred_sigint(interrupts):
-            segmentation = replace(segmentation, source=source, mask=mask)
+            segmentation = replace(segmentation, source=source, **given)
             segmentation.save(path, overwrite=overwrite)
             summary = segmentation.summary()
     except Exception as error:
@@ -153,7 +156,7 @@ def segment_files(
     Parameters
     ----------
     keywords : dict
-        Keywords of `segment`; a mask is a path.
+        Keywords of `segment`; a mask is a path, and so are seeds.
     jobs : int, optional
         Pictures at a time, one processor each; one where it is None.
     dask : str, optional
@@ -256,6 +259,9 @@ def _check_keywords(keywords: dict[str, Any]) -> None:
         check_intensity_range(keywords["intensity_range"])
     if keywords.get("mask") is not None:
         checked_mask(read_mask(keywords["mask"]))
+    if keywords.get("seeds") is not None:
+        check_seeds_fit(_settings(keywords))
+        read_seeds(keywords["seeds"])
 
 
 def _settings(keywords: dict[str, Any]) -> Settings:
@@ -265,7 +271,7 @@ def _settings(keywords: dict[str, Any]) -> Settings:
 
 def _wanted_provenance(source: str, keywords: dict[str, Any]) -> Provenance:
     """The provenance of the result that `segment` would give with these keywords."""
-    inputs = _inputs(source, keywords.get("mask"))
+    inputs = _inputs(source, keywords.get("mask"), keywords.get("seeds"))
     settings = plain_settings(_settings(keywords)) | _reading(keywords)
     return Provenance.of_run(settings, keywords.get("rng"), inputs)
 
@@ -276,9 +282,9 @@ def _reading(given: dict[str, Any]) -> dict[str, Any]:
     return {"channel_axis": channel_axis, "intensity_range": list(map(float, ends)) if ends else None}
 
 
-def _inputs(source: Any, mask: Any) -> dict[str, Any]:
-    """The picture and the mask by their absolute paths, with characters as result.json has them; None if no path."""
-    paths = {"picture": source, "mask": mask}
+def _inputs(source: Any, mask: Any, seeds: Any) -> dict[str, Any]:
+    """Picture, mask and seeds by their absolute paths, with characters as result.json has them; None if no path."""
+    paths = {"picture": source, "mask": mask, "seeds": seeds}
     texts = {name: p.encode(errors="replace").decode() if isinstance(p, str) else None for name, p in paths.items()}
     return {name: None if text is None else {"source": os.path.abspath(text)} for name, text in texts.items()}
 
@@ -286,7 +292,7 @@ def _inputs(source: Any, mask: Any) -> dict[str, Any]:
 def _differences(folder: str, result: dict[str, Any], wanted: Provenance) -> list[str]:
     """How a stored result differs from the wanted one, in words."""
     versions, settings = (result[key] if isinstance(result.get(key), dict) else {} for key in ("versions", "settings"))
-    inputs = _inputs(result.get("source"), result.get("mask"))
+    inputs = _inputs(result.get("source"), result.get("mask"), result.get("seeds"))
     with suppress(TypeError, ValueError):  # where it is damaged, the settings lack it
         settings = settings | _reading(result)
     stored = Provenance(inputs, versions.get("spinseg"), result.get("seed"), settings)

@@ -8,7 +8,8 @@ from spinseg.inference.chains import Chains
 from spinseg.inference.estimates.minimize import minimize_binder, minimize_vi
 from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.inference.regions import absorb_small_regions
-from spinseg.model.graph import SiteGraph
+from spinseg.model.mixture import Mixture
+from spinseg.model.posterior import Model
 from spinseg.segmentation.presets import details_of
 from spinseg.segmentation.settings import Settings
 
@@ -16,13 +17,14 @@ WIDEST = 1 / 4  # details at most so far from the one asked for have a part in a
 MAX_DRAWS = 120  # that an estimate is made from
 
 
-def estimated_partition(drawn: Chains, graph: SiteGraph, settings: Settings, seed: int) -> NDArray[np.int32]:
+def estimated_partition(drawn: Chains, model: Model | Mixture, settings: Settings, seed: int) -> NDArray[np.int32]:
     """The partition that `settings.estimate` asks for; the best one visited where an interruption left no draws.
 
     Where the posterior is a mixture over details, the draws are those at the details near `settings.detail`. Where
-    clusters are connected, so are those of the estimate, and where the prior allows no small ones, such as are too
-    small have joined the neighbor from which the draws separate them least.
+    clusters are connected, so are those of the estimate, and it keeps the seeds. Where the prior allows no small
+    clusters, such as are too small have joined the neighbor from which the draws separate them least.
     """
+    graph, seeds = model.graph, model.seeds
     if settings.estimate == "best" or not drawn.labels.size:
         return drawn.best_labels
     minimize = minimize_vi if settings.estimate == "vi" else minimize_binder
@@ -31,12 +33,12 @@ def estimated_partition(drawn: Chains, graph: SiteGraph, settings: Settings, see
     near = np.isin(drawn.component, details_near(settings.detail, drawn.n_components))
     labels = drawn.labels[:, near].reshape(-1, graph.n_sites)
     labels = labels[np.random.default_rng(seed).permutation(len(labels))[:MAX_DRAWS]]
-    found = minimize(labels, graph=graph, rng=seed).labels
+    found = minimize(labels, graph=graph, seeds=seeds, rng=seed).labels
     if settings.prior.min_size == 1:
         return found
     apart, ones = separation_probability(labels, graph.edges), np.ones(graph.n_edges, np.int32)
-    each = RegionAdjacency(graph, ones, None)
-    return absorb_small_regions(found, each, np.ones(graph.n_sites, np.int64), -apart, settings.prior.min_size)
+    each, area = RegionAdjacency(graph, ones, None), np.ones(graph.n_sites, np.int64)
+    return absorb_small_regions(found, each, area, -apart, settings.prior.min_size, seeds)
 
 
 def details_near(detail: float, n_details: int) -> NDArray[np.intp]:

@@ -24,7 +24,8 @@ class Hierarchy:
         Of the sites.
     heights : (n_edges,) float64
         The level above which the boundary between two touching sites is gone: the mean probability that the draws give
-        the boundary between the two regions which the sites lie in by then.
+        the boundary between the two regions which the sites lie in by then. It is infinite between regions of different
+        seeds, which stay apart.
     """
 
     sites: NDArray[np.int32] = field(repr=False)
@@ -40,4 +41,4 @@ class Hierarchy:
     @cached_property
     def boundary(self) -> NDArray[np.float32]:
         """The height of the boundary at every pixel, 0 where there is none: cut it at any level for closed outlines."""
-        return paint_edges(self.sites, self.graph.edges, self.heights)
+        return paint_edges(self.sites, self.graph.edges, np.minimum(self.heights, 1.0))

@@ -54,10 +54,12 @@ def picture_posterior(
     adjacency: RegionAdjacency,
     settings: Settings,
     maps: BoundaryMaps | None = None,
+    seeds: NDArray[np.int64] | None = None,
 ) -> Model | Mixture:
     """The posterior of a picture. Without the `maps` of `maps_for` it uses fewer features and cues.
 
-    Where clusters are connected it is a mixture of posteriors that differ in how much evidence makes a boundary.
+    Where clusters are connected it is a mixture of posteriors that differ in how much evidence makes a boundary, and
+    sites may have `seeds`.
     """
     if not settings.connected:
         return picture_model(picture, sites, adjacency, settings, maps)
@@ -66,7 +68,7 @@ def picture_posterior(
     log_odds, _ = evidence_log_odds(picture, sites, adjacency, settings, maps)
     weight, couplings = _length_weight(sites), map(region_coupling_at, details_of(settings.n_details))
     betas = [weight * signed_couplings(log_odds, length, *coupling) for coupling in couplings]
-    how: dict[str, Any] = {"connected": True, "power": settings.power}
+    how: dict[str, Any] = {"connected": True, "power": settings.power, "seeds": seeds}
     return Mixture([Model(graph, likelihood, settings.prior, beta, **how) for beta in betas])
 
 

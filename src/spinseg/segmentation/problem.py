@@ -1,7 +1,8 @@
 """From a picture to the posterior over partitions of its sites, and from draws of it to a segmentation."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from spinseg.image.layout import ChannelAxis, IntensityRange, check_channel_axis
 from spinseg.image.outlines import nearby_pairs, outlined_sites
 from spinseg.image.picture import Picture, WorkingCopy, as_picture, checked_mask, working_copy
 from spinseg.image.render import paint_edges
+from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.chains import Chains
 from spinseg.inference.estimates.pairs import separation_probability
@@ -36,7 +38,8 @@ class Problem:
 
     `working_image` is the picture that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
     if that was made; `provenance` has the attributes of a `Segmentation` that say where the picture came from:
-    `source`, `mask`, `channel_axis` and `intensity_range`.
+    `source`, `mask`, `seeds`, `channel_axis` and `intensity_range`. `seed_image` has the seed of every pixel of
+    `picture`; it is None without seeds. `is_cut` says whether sites were cut between seeds.
     """
 
     picture: Picture
@@ -47,10 +50,26 @@ class Problem:
     model: Model | Mixture
     relief: NDArray[np.floating[Any]] | None
     provenance: dict[str, Any]
+    seed_image: NDArray[np.int64] | None = None
+    is_cut: bool = False
+
+    def with_seeds(self, seeds: Seeds | None) -> "Problem | None":
+        """The problem that `prepare` makes of the same picture with other seeds; None where its sites are others."""
+        if self.is_cut:
+            return None
+        image, of_sites = None, None
+        if seeds is not None:
+            image = seed_image(seeds, self.picture.shape, self.picture.inside)
+            reduced = reduced_seeds(image, self.working_image.step)
+            if not np.array_equal(cut_sites(self.sites, reduced, None), self.sites):
+                return None
+            of_sites = seeds_of_sites(self.sites, reduced)
+        model, provenance = self.model.with_seeds(of_sites), self.provenance | {"seeds": plain_seeds(seeds)}
+        return replace(self, model=model, provenance=provenance, seed_image=image)
 
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
         """The partition that `settings.estimate` asks for, cut into regions where the settings ask for it."""
-        partition = estimated_partition(drawn, self.model.graph, self.settings, seed)
+        partition = estimated_partition(drawn, self.model, self.settings, seed)
         if isinstance(self.model, Mixture) or self.model.connected or not self.settings.regions:
             return partition
         min_pixels = min_region_share(self.settings.detail) * np.count_nonzero(self.sites >= 0)
@@ -65,15 +84,23 @@ class Problem:
         self, drawn: Chains, separation: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The sites and the boundary probability of the whole picture; outlines are refined unless sites are given."""
-        if self.relief is None or self.relief.ndim != 2 or not isinstance(self.settings.sites, str):
-            enlarged = self.working_image.to_original
-            return enlarged(self.sites, outside=-1), enlarged(self.boundary_probability(separation), outside=0)
         graph = self.model.graph
-        pairs = nearby_pairs(graph)
-        apart = separation_probability(drawn.labels, pairs)
-        codes = self.picture.codes
-        sites = outlined_sites(self.sites, self.relief, self.working_image, codes, graph, pairs, apart)
-        return sites, paint_edges(sites, graph.edges, separation)
+        if self.relief is not None and self.relief.ndim == 2 and isinstance(self.settings.sites, str):
+            pairs = nearby_pairs(graph)
+            apart = separation_probability(drawn.labels, pairs)
+            held = None if self.seed_image is None else self.seed_image > 0
+            how = (self.relief, self.working_image, self.picture.codes, graph, pairs, apart)
+            sites = self._with_own_seeds(outlined_sites(self.sites, *how, held=held))
+            return sites, paint_edges(sites, graph.edges, separation)
+        enlarged = self.working_image.to_original
+        sites = self._with_own_seeds(enlarged(self.sites, outside=-1))
+        return sites, enlarged(self.boundary_probability(separation), outside=0)
+
+    def _with_own_seeds(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The sites of the whole picture, where every pixel with a seed lies in a site of its seed."""
+        if self.seed_image is None or self.model.seeds is None:
+            return sites
+        return with_own_seeds(sites, self.model.seeds, self.seed_image)
 
     def segmentation(
         self, drawn: Chains, seed: int, interrupted: bool = False, preceding_code: tuple[str, ...] = ()
@@ -106,19 +133,41 @@ def prepare(
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     channel_axis: ChannelAxis = "auto",
     intensity_range: IntensityRange | None = None,
+    seeds: Seeds | None = None,
 ) -> Problem:
     """Read a picture, make its sites and build the posterior over their partitions."""
+    if seeds is not None:
+        check_seeds_fit(settings)
     picture = _read(image, mask, channel_axis, intensity_range)
     _check_fit(settings, picture)
+    on_pixels = None if seeds is None else seed_image(seeds, picture.shape, picture.inside)
     provenance: dict[str, Any] = {
         "channel_axis": channel_axis,
         "intensity_range": intensity_range,
         "source": os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
         "mask": None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "an array",
+        "seeds": plain_seeds(seeds),
     }
     may_reduce = isinstance(settings.sites, str) and settings.sites != "pixels"
     working_image = working_copy(picture, picture.inside, settings.max_pixels if may_reduce else None)
-    return Problem(picture, settings, working_image, *_posterior(working_image, settings), provenance)
+    sites, adjacency, model, relief, is_cut = _posterior(working_image, settings, on_pixels)
+    return Problem(picture, settings, working_image, sites, adjacency, model, relief, provenance, on_pixels, is_cut)
+
+
+def check_seeds_fit(settings: Settings) -> None:
+    """Refuse seeds where clusters need not be connected."""
+    if not settings.connected:
+        rule = "be left out where clusters need not be connected: with preset='paper', sites='pixels', beta or regions"
+        invalid("seeds", rule, "seeds")
+
+
+def plain_seeds(seeds: Seeds | None) -> str | dict[int, list[tuple[int, ...]]] | None:
+    """Seeds as `Segmentation` keeps them: the path, the pixels of each, or that they are an array."""
+    if isinstance(seeds, (str, os.PathLike)):
+        return os.fspath(seeds)
+    if isinstance(seeds, Mapping):
+        return {int(seed): [tuple(map(int, point)) for point in points] for seed, points in seeds.items()}
+    return None if seeds is None else "an array"
 
 
 def _read(
@@ -174,9 +223,19 @@ def sites_of(
 
 
 def _posterior(
-    working_image: WorkingCopy, settings: Settings
-) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture, NDArray[np.floating[Any]] | None]:
-    """The sites of a picture, which of them touch, the posterior over their partitions, and the boundary map."""
+    working_image: WorkingCopy, settings: Settings, seeds: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture, NDArray[np.floating[Any]] | None, bool]:
+    """The sites of a picture, which of them touch, the posterior, the boundary map, and whether seeds cut sites."""
+    picture, of_sites, is_cut = working_image.picture, None, False
+    reduced = None if seeds is None else reduced_seeds(seeds, working_image.step)  # before what takes long
     sites, adjacency, maps = sites_of(working_image, settings)
     relief = None if maps is None else maps.relief
-    return sites, adjacency, picture_posterior(working_image.picture, sites, adjacency, settings, maps), relief
+    if reduced is not None:
+        cut = cut_sites(sites, reduced, relief)
+        is_cut = not np.array_equal(cut, sites)
+        if is_cut:
+            sites = superpixels(picture, kind=cut, mask=working_image.inside)
+            adjacency = region_adjacency(sites)
+        of_sites = seeds_of_sites(sites, reduced)
+    posterior = picture_posterior(picture, sites, adjacency, settings, maps, of_sites)
+    return sites, adjacency, posterior, relief, is_cut

@@ -22,6 +22,7 @@ def python_call(
     mask: str | None = None,
     expressions: Mapping[str, str] = {},
     intensity_range: IntensityRange | None = None,
+    seeds: str | dict[int, list[tuple[int, ...]]] | None = None,
 ) -> str:
     """The call of `segment` with these settings; `expressions` has the Python of those that are arrays."""
     arguments = [repr(source) if source else "image"]
@@ -36,6 +37,8 @@ def python_call(
         arguments.append(f"intensity_range=({low}, {high})")
     if mask is not None:
         arguments.append("mask=mask" if mask == "an array" else f"mask={mask!r}")
+    if seeds is not None:
+        arguments.append("seeds=seeds" if seeds == "an array" else f"seeds={seeds!r}")
     return f"ss.segment({', '.join([*arguments, f'rng={seed}'])})"
 
 

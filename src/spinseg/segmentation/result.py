@@ -28,6 +28,7 @@ from spinseg.inference.hierarchy import merge_heights
 from spinseg.inference.regions import regions_of
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
+from spinseg.model.seeds import connect_seeds
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.hierarchy import Hierarchy
@@ -74,6 +75,8 @@ class Segmentation:
         How long their common boundary is, in pixels.
     source : str or None
         The file that the picture was read from.
+    mask, seeds
+        The files that they were read from, or "an array"; of seeds the pixels, where they were given so. None without.
     interrupted : bool
         Whether sampling was cut short.
     preceding_code : tuple of str
@@ -96,6 +99,7 @@ class Segmentation:
     channel_axis: ChannelAxis
     source: str | None
     mask: str | None
+    seeds: str | dict[int, list[tuple[int, ...]]] | None = None
     interrupted: bool = False
     preceding_code: tuple[str, ...] = ()
     intensity_range: IntensityRange | None = None
@@ -144,15 +148,18 @@ class Segmentation:
         if not isinstance(self.model, Mixture):
             invalid("detail", "be chosen before sampling where draws have no detail: segment(.., detail=..)", detail)
         settings = replace(self.settings, detail=detail)
-        partition = estimated_partition(self.chains, self.model.graph, settings, self.seed)
+        partition = estimated_partition(self.chains, self.model, settings, self.seed)
         labels = np.append(partition, np.int32(-1))[self.sites]
         return replace(self, settings=settings, partition=partition, labels=labels)
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
         """The boundaries with their probabilities as heights: nested regions, at any level from 0 to 1."""
-        graph = self.model.graph
-        heights = merge_heights(RegionAdjacency(graph, self.boundary_length, None), self.separation)
+        graph, cores = self.model.graph, None
+        if self.model.seeds is not None:
+            within = self.partition[graph.edges[:, 0]] == self.partition[graph.edges[:, 1]]
+            cores = connect_seeds(graph, self.model.seeds, np.where(within, self.separation + 1e-6, graph.n_edges))
+        heights = merge_heights(RegionAdjacency(graph, self.boundary_length, None), self.separation, cores)
         return Hierarchy(self.sites, graph, heights)
 
     @cached_property
@@ -164,7 +171,7 @@ class Segmentation:
     def verdict(self) -> str:
         """How far to trust the regions and the probabilities, in plain language."""
         warning = f"{self.warning} " if self.warning else ""
-        clause = calibration_clause(unchecked_kind(self.picture, self.settings))
+        clause = calibration_clause(unchecked_kind(self.picture, self.settings, self.model.seeds is not None))
         if not self.settings.connected:
             return warning + verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains) + clause
         automatic = self.settings.chooses_sweeps and not self.interrupted
@@ -181,7 +188,7 @@ class Segmentation:
     @property
     def calibrated(self) -> bool:
         """Whether probabilities of such a picture, with such settings, have been compared with what people draw."""
-        return unchecked_kind(self.picture, self.settings) is None
+        return unchecked_kind(self.picture, self.settings, self.model.seeds is not None) is None
 
     @cached_property
     def agreement(self) -> float | None:
@@ -192,7 +199,7 @@ class Segmentation:
         if not self.settings.connected:
             return None
         area = np.bincount(self.sites[self.sites >= 0])
-        return agreement_of_chains(self.chains, self.model.graph, self.settings, self.seed, area)
+        return agreement_of_chains(self.chains, self.model, self.settings, self.seed, area)
 
     @property
     def converged(self) -> bool | None:
@@ -215,7 +222,7 @@ class Segmentation:
         expressions, settings = {"init": LAST_LABELS} if self.preceding_code else {}, self.settings
         if settings.seconds is not None:
             settings = replace(settings, sweeps=self.chains.n_sweeps, seconds=None)
-        reading = (self.channel_axis, self.mask, expressions, self.intensity_range)
+        reading = (self.channel_axis, self.mask, expressions, self.intensity_range, self.seeds)
         call = python_call(settings, self.seed, self.source, *reading)
         return "\n".join([*self.preceding_code, f"found = {call}"]) if self.preceding_code else call
 
@@ -229,6 +236,7 @@ class Segmentation:
             "read_otherwise": None if self.picture.reading is None else self.picture.reading.otherwise,
             "channel_axis": self.channel_axis,
             "intensity_range": None if self.intensity_range is None else list(map(float, self.intensity_range)),
+            "seeds": self.seeds,
             "shape": list(self.labels.shape),
             "n_clusters": self.n_clusters,
             "n_regions": len(self.regions),

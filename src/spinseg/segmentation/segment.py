@@ -13,6 +13,7 @@ from spinseg._validation import check_int
 from spinseg.image.features import Codebook
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
+from spinseg.image.seeds import Seeds
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
 from spinseg.inference.convergence import is_settled
@@ -56,6 +57,7 @@ def segment(
     seconds: float | None = None,
     chains: int | None = None,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
+    seeds: Seeds | None = None,
     channel_axis: ChannelAxis = "auto",
     intensity_range: IntensityRange | None = None,
     rng: int | np.random.Generator | None = None,
@@ -126,6 +128,11 @@ def segment(
         with the same sites ended.
     mask : array of bool or path, optional
         Where to segment, in the image's shape. Pixels that are masked or transparent in the image stay outside.
+    seeds : array of int, mapping or path, optional
+        Pixels with the same positive number lie in one region, and pixels with different ones in different regions:
+        in every draw, and in `labels` at every detail. Other pixels, with 0 or less, are free. It is a label image in
+        the image's shape, a file that holds one, or the pixels of each seed, {1: [(row, column), ..], 2: ..}. Only
+        where the posterior has connected clusters.
     channel_axis : int, None or "auto"
         The axis of the channels, in the order of the array or of the file; None for an image without. "auto" believes
         a file that names its axes, and otherwise judges by their lengths, as `as_picture` explains.
@@ -154,7 +161,7 @@ def segment(
     if workers is not None:
         check_int("workers", workers, at_least=1)
     seed = seed_of(rng)
-    problem = prepare(image, settings, mask, channel_axis, intensity_range)
+    problem = prepare(image, settings, mask, channel_axis, intensity_range, seeds)
     start = settings.init
     if isinstance(start, str) and start == "coarse":
         try:

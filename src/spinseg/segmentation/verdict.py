@@ -13,7 +13,8 @@ from spinseg.inference.chains import Chains
 from spinseg.inference.contingency import contingency_table, rand_index_of
 from spinseg.inference.convergence import R_HAT_LIMIT, SETTLED_ERROR
 from spinseg.inference.diagnostics import Diagnostics
-from spinseg.model.graph import SiteGraph
+from spinseg.model.mixture import Mixture
+from spinseg.model.posterior import Model
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.settings import Settings
@@ -40,7 +41,7 @@ HEADLINES_OF_CHAINS = {
 
 
 def agreement_of_chains(
-    drawn: Chains, graph: SiteGraph, settings: Settings, seed: int, area: NDArray[np.int64]
+    drawn: Chains, model: Model | Mixture, settings: Settings, seed: int, area: NDArray[np.int64]
 ) -> float | None:
     """How alike the regions are that each chain alone gives: the Rand index of pixels, its mean over pairs of chains.
 
@@ -49,7 +50,7 @@ def agreement_of_chains(
     if drawn.n_chains < 2 or not drawn.labels.size:
         return None
     alone = [replace(drawn, labels=drawn.labels[c : c + 1]) for c in range(drawn.n_chains)]
-    found = [estimated_partition(chain, graph, settings, seed) for chain in alone]
+    found = [estimated_partition(chain, model, settings, seed) for chain in alone]
     pairs = [(a, b) for a in range(len(found)) for b in range(a)]
     return float(np.mean([rand_index_of(contingency_table(found[a], found[b], area)) for a, b in pairs]))
 
@@ -122,7 +123,7 @@ def verdict_sentence(diagnostics: Diagnostics, start: Any, n_chains: int) -> str
     return f"{diagnostics.verdict} All of them started from one place, so other modes may have been missed."
 
 
-def unchecked_kind(picture: Picture, settings: Settings) -> str | None:
+def unchecked_kind(picture: Picture, settings: Settings, has_seeds: bool = False) -> str | None:
     """What kind of picture or settings the probabilities have not been compared with people for; None for the others.
 
     Those of "photo" have been, on photographs in color and in gray (docs/accuracy.md).
@@ -135,6 +136,8 @@ def unchecked_kind(picture: Picture, settings: Settings) -> str | None:
         return f"pictures with {picture.n_channels} channels"
     if settings.sites_are_pixels:
         return "sites that are pixels"
+    if has_seeds:
+        return "pictures with seeds"
     names = set(vars(settings)) - CALIBRATION_IGNORES
     return (
         None if all(repr(getattr(settings, name)) == repr(getattr(PHOTO, name)) for name in names) else "these settings"

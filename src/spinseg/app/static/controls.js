@@ -80,7 +80,7 @@ export function writeAddress({ settings, defaults, display, speed, example, pict
   if (example) fields.set("example", example);
   else if (picture) fields.set("picture", picture);
   for (const [name, value] of Object.entries(settings)) {
-    if (value !== defaults[name] && value !== null) fields.set(name, value);
+    if (value !== defaults[name] && typeof value !== "object") fields.set(name, value); // seeds are not in the link
   }
   if (display.view !== VIEWS[0]) fields.set("view", display.view);
   for (const [flag, usual] of Object.entries(OPTION_FLAGS)) {

@@ -13,6 +13,7 @@ import { byId, count, debounced, onKeys, throttled, write } from "./dom.js";
 import { Exports } from "./exports.js";
 import { hideError, showError, showMessage, showState } from "./notices.js";
 import { drawLegend, loadSiteImage, packedPalette } from "./painting.js";
+import { Scribbles } from "./scribbles.js";
 import { Poller, Session } from "./session.js";
 import { StartPage } from "./start.js";
 import { PictureView } from "./view.js";
@@ -44,7 +45,8 @@ class App {
     this.poller = new Poller(() => this.present(), showError);
     this.details = new DetailResults(() => Boolean(this.poller.busy));
     this.presentRestSoon = throttled(() => this.presentRest(), 250);
-    this.picture = new PictureView(byId("canvas"), palette, this.display);
+    this.scribbles = new Scribbles(() => this.seedsChanged(), () => this.picture.showStrokes());
+    this.picture = new PictureView(byId("canvas"), palette, this.display, this.scribbles);
     this.startPage = new StartPage(description, (source) => this.open(source), showError);
     this.connectButtons();
     this.display.set(found.display);
@@ -78,7 +80,7 @@ class App {
     hideError();
     document.body.dataset.state = "opening";
     try {
-      await this.session.open(source, this.applicableSettings());
+      await this.session.open(source, { ...this.applicableSettings(), seeds: null });
     } catch (error) {
       showError(error);
     }
@@ -116,6 +118,11 @@ class App {
     this.exports.open(api);
     this.answers.open(api);
     this.display.set({ place: null });
+    if (!this.session.settings.seeds) {
+      this.settings.seeds = null;
+      this.scribbles.forget();
+    }
+    this.picture.showStrokes();
     showMessage("Reading the image.");
     scrollTo(0, 0);
   }
@@ -126,6 +133,7 @@ class App {
     if (frame.chains.length) this.traces.add(frame);
     this.chain = Math.min(this.chain, Math.max(0, frame.chains.length - 1));
     Object.assign(document.body.dataset, { state: frame.state, stage: frame.stage, sweeps: frame.sweeps });
+    this.scribbles.allow(frame.n_details > 1); // where clusters are connected
     if (frame.stage !== before?.stage) this.showNote(frame.note);
     this.showState();
     this.runButtons.show(frame, frame.chains[this.chain]);
@@ -177,6 +185,11 @@ class App {
   }
 
   refused(settings, error) {
+    if (this.appliedSettings && this.lastChanged === "seeds") {
+      this.settings.seeds = this.appliedSettings.seeds;
+      this.scribbles.takeBack();
+      return showError(error);
+    }
     if (this.appliedSettings) {
       this.controls.setAll(this.appliedSettings);
       this.controls.showError(this.lastChanged, `${error.message} The previous settings are kept.`);
@@ -194,7 +207,22 @@ class App {
 
   // Actions of the user.
 
-  applicableSettings = () => this.schema.applicable(this.settings);
+  // Seeds apply where clusters are connected.
+  applicableSettings = () => {
+    const settings = this.schema.applicable(this.settings);
+    const { preset, beta, seeds } = settings;
+    return { ...settings, seeds: (preset === "photo" && beta === null && seeds) || null };
+  };
+
+  seedsChanged() {
+    const { siteImage, scribbles, picture, settings, session } = this;
+    picture.showStrokes();
+    if (!siteImage) return;
+    settings.seeds = scribbles.seeds(siteImage, session.api.shape);
+    hideError();
+    this.display.set({ place: null });
+    this.settingChanged("seeds");
+  }
 
   settingChanged(name) {
     this.lastChanged = name;

@@ -193,6 +193,7 @@ export class PictureCanvas {
     this.palette = palette;
     this.context = canvas.getContext("2d");
     this.marks = [];
+    this.strokes = []; // {color, points}
   }
 
   setSiteImage(siteImage) {
@@ -234,6 +235,7 @@ export class PictureCanvas {
     if (layers.boundaries || layers.spins) context.drawImage(this.lines.canvas, 0, 0);
     context.globalAlpha = 1;
     context.setTransform(density, 0, 0, density, 0, 0);
+    for (const stroke of this.strokes) drawStroke(context, stroke, viewport);
     for (const { place, kind } of this.marks) drawMark(context, viewport.toCanvas(place), kind);
   }
 
@@ -277,6 +279,21 @@ class Layer {
 }
 
 const siteMapColors = (values) => Uint32Array.from(values, (value) => SITE_MAP_COLORS[value]);
+
+function drawStroke(context, { color, points }, viewport) {
+  context.lineCap = context.lineJoin = "round";
+  for (const [style, width] of [["#000", 6], [color, 4]]) {
+    context.strokeStyle = style;
+    context.lineWidth = width;
+    context.beginPath();
+    for (const point of [points[0], ...points]) {
+      const { x, y } = viewport.toCanvas(point);
+      if (point === points[0]) context.moveTo(x, y);
+      context.lineTo(x, y);
+    }
+    context.stroke();
+  }
+}
 
 function drawMark(context, { x, y }, kind) {
   for (const [color, width] of [["#000", 5], ["#fff", 2]]) {

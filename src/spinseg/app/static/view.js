@@ -7,12 +7,14 @@ const CLICK_TOLERANCE = 4; // a pointer that moved less is a click
 
 // Zoom and pan.
 class Viewport {
-  // `listener` has changed() and clicked({x, y}) with a pixel of the picture.
+  // `listener` has changed(), clicked({x, y}) with a pixel of the picture, isDrawing(), and drawn(pixel, phase) with the
+  // phases "begin", "extend" and "end".
   constructor(canvas, listener) {
     this.canvas = canvas;
     this.listener = listener;
     this.picture = { width: 1, height: 1 };
     this.pointers = new Map();
+    this.drawing = null; // the pointer that draws
     this.fitted = true;
     this.scale = 1;
     this.x = this.y = 0;
@@ -63,7 +65,9 @@ class Viewport {
     const within = (at, size, room) => (size <= room ? (room - size) / 2 : Math.min(0, Math.max(room - size, at)));
     this.x = within(this.x, picture.width * this.scale, canvas.clientWidth);
     this.y = within(this.y, picture.height * this.scale, canvas.clientHeight);
-    canvas.style.touchAction = this.fitted ? "pan-y" : "none"; // a fitted picture lets a finger scroll the page
+    const scrolls = this.fitted && !this.listener.isDrawing();
+    canvas.style.touchAction = scrolls ? "pan-y" : "none"; // a fitted picture lets a finger scroll the page
+    canvas.classList.toggle("drawing", this.listener.isDrawing());
     canvas.classList.toggle("movable", !this.fitted);
     this.listener.changed();
   }
@@ -94,12 +98,21 @@ class Viewport {
   pressed(event) {
     if (event.button !== 0) return;
     this.canvas.setPointerCapture(event.pointerId);
+    const place = this.listener.isDrawing() && this.toPicture({ x: event.offsetX, y: event.offsetY });
+    if (place && this.pointers.size === 0 && this.drawing === null) {
+      this.drawing = event.pointerId;
+      return this.listener.drawn(place, "begin");
+    }
     if (this.pointers.size === 0) this.distance = 0;
     else this.distance = Infinity;
     this.pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
   }
 
   moved(event) {
+    if (event.pointerId === this.drawing) {
+      const place = this.toPicture({ x: event.offsetX, y: event.offsetY });
+      return place && this.listener.drawn(place, "extend");
+    }
     const before = this.pointers.get(event.pointerId);
     if (!before) return;
     const now = { x: event.offsetX, y: event.offsetY };
@@ -117,6 +130,10 @@ class Viewport {
   }
 
   released(event, completed) {
+    if (event.pointerId === this.drawing) {
+      this.drawing = null;
+      return this.listener.drawn(null, "end");
+    }
     if (!this.pointers.delete(event.pointerId) || !completed || this.distance > CLICK_TOLERANCE) return;
     const place = this.toPicture({ x: event.offsetX, y: event.offsetY });
     if (place) this.listener.clicked(place);
@@ -164,11 +181,17 @@ const ZOOM_STEP = 1.5;
 
 // The picture with its viewport, its cursor and the mark at the chosen place.
 export class PictureView {
-  constructor(canvas, palette, display) {
+  constructor(canvas, palette, display, scribbles) {
     this.display = display;
+    this.scribbles = scribbles;
     this.clickedAt = -Infinity;
     const choose = (place) => display.set({ place });
-    const listener = { changed: () => this.canvas?.refresh(), clicked: (place) => this.clicked(place) };
+    const listener = {
+      changed: () => this.canvas?.refresh(),
+      clicked: (place) => this.clicked(place),
+      isDrawing: () => this.scribbles.isDrawing,
+      drawn: (place, phase) => this.drawn(place, phase),
+    };
     this.viewport = new Viewport(canvas, listener);
     this.canvas = new PictureCanvas(canvas, this.viewport, palette);
     this.cursor = new Cursor(canvas, this.viewport, { moved: () => this.mark(), chosen: choose });
@@ -186,6 +209,17 @@ export class PictureView {
   setSiteImage(siteImage) {
     this.canvas.setSiteImage(siteImage);
     this.viewport.show(siteImage);
+  }
+
+  // Strokes are displayed while they are drawn.
+  drawn(place, phase) {
+    this.scribbles[phase](place);
+    this.showStrokes();
+  }
+
+  showStrokes() {
+    this.canvas.strokes = this.scribbles.drawn;
+    this.viewport.update();
   }
 
   // The first click of a double click chooses a place, too; the place before it is restored by the second.

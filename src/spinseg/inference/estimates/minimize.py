@@ -13,11 +13,13 @@ from spinseg.inference.estimates.pairs import flatten_draws
 from spinseg.inference.kernels import least_loss as kernels
 from spinseg.inference.kernels.least_loss import Search
 from spinseg.model.graph import SiteGraph
+from spinseg.model.seeds import checked_seeds, keeps_seeds
 
 MAX_TABLE_BYTES = 2**30
 MIN_GAIN = 1e-9  # loss per draw; smaller differences are rounding errors, and the search might not end
 N_COMPARED_DRAWS = 20  # the best N_BEST_DRAWS of these are starts
 N_BEST_DRAWS = 2
+N_BEST_WITH_SEEDS = 6  # where there are seeds, which other starts do not keep
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,7 @@ def minimize_vi(
     labels: ArrayLike,
     *,
     graph: SiteGraph | None = None,
+    seeds: ArrayLike | None = None,
     max_clusters: int | None = None,
     max_draws: int = 500,
     starts: int | None = None,
@@ -50,6 +53,8 @@ def minimize_vi(
         Draws, such as `Chains.labels`.
     graph : SiteGraph, optional
         Search only among partitions whose clusters are connected in this graph.
+    seeds : (n_sites,) array of int, optional
+        Search only among partitions that keep these seeds, as in `Model`. All draws must keep them.
     max_clusters : int, optional
         The maximum number of clusters of the estimate; by default as many as tables of 1 GiB can hold, and at least
         twice as many as any draw has.
@@ -73,7 +78,7 @@ def minimize_vi(
     draws = flatten_draws(labels)
     sites = np.arange(1.0, draws.shape[1] + 1)
     step = np.diff(sites * np.log2(sites), prepend=0.0)  # f(m + 1) - f(m) of `expected_vi`
-    found = _search(draws, step, 2 * step, graph, max_clusters, max_draws, starts, rng)
+    found = _search(draws, step, 2 * step, graph, seeds, max_clusters, max_draws, starts, rng)
     return Estimate(found, expected_vi(draws, found))
 
 
@@ -83,6 +88,7 @@ def minimize_binder(
     cost_apart: float = 1.0,
     cost_together: float = 1.0,
     graph: SiteGraph | None = None,
+    seeds: ArrayLike | None = None,
     max_clusters: int | None = None,
     max_draws: int = 500,
     starts: int | None = None,
@@ -100,7 +106,7 @@ def minimize_binder(
     cost_apart, cost_together : float
         The cost of separating two sites that belong together, and of joining two that do not. A graph of two sites
         would be joined where their probability to be together is above cost_together / (cost_apart + cost_together).
-    graph, max_clusters, max_draws, starts, rng
+    graph, seeds, max_clusters, max_draws, starts, rng
         As in `minimize_vi`.
 
     Examples
@@ -113,7 +119,7 @@ def minimize_binder(
     draws = flatten_draws(labels)
     others = np.arange(float(draws.shape[1])) / max(apart, together)  # the search does not depend on the unit
     tables = together * others, (apart + together) * others
-    found = _search(draws, *tables, graph, max_clusters, max_draws, starts, rng)
+    found = _search(draws, *tables, graph, seeds, max_clusters, max_draws, starts, rng)
     return Estimate(found, expected_binder(draws, found, cost_apart=apart, cost_together=together))
 
 
@@ -122,6 +128,7 @@ def _search(
     size_cost: NDArray[np.float64],
     cell_gain: NDArray[np.float64],
     graph: SiteGraph | None,
+    seeds: ArrayLike | None,
     max_clusters: int | None,
     max_draws: int,
     starts: int | None,
@@ -131,17 +138,23 @@ def _search(
     generator, n_sites = np.random.default_rng(rng), draws.shape[1]
     if graph is not None and graph.n_sites != n_sites:
         invalid("graph", f"have the {n_sites} sites of the draws", graph.n_sites)
+    held = _seeds_of(draws, graph, seeds)
     starts = max(4, 400 // n_sites) if starts is None else check_int("starts", starts, at_least=0)
     limit = n_sites if max_clusters is None else min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
     used = draws[_evenly_spaced(len(draws), check_int("max_draws", max_draws, at_least=1))]
     used = np.array([_validation.labels("labels", draw, n_sites) for draw in used])
-    search, used, limit = _tables(used, size_cost, cell_gain, limit, graph)
+    search, used, limit = _tables(used, size_cost, cell_gain, limit, graph, held)
 
     compared = used[_evenly_spaced(len(used), N_COMPARED_DRAWS)]
     compared = compared[compared.max(axis=1) < search.size.size]
-    best_draws = compared[np.argsort([_start(search, draw) for draw in compared], kind="stable")[:N_BEST_DRAWS]]
-    start_labels: list[NDArray[np.int32] | None] = [*best_draws, np.zeros(n_sites, np.int32)]
-    for s in range(starts):
+    if held is not None and not len(compared):
+        invalid("max_clusters", "be at least as many as some draw has where there are seeds", max_clusters)
+    n_best = N_BEST_DRAWS if held is None else N_BEST_WITH_SEEDS
+    best_draws = compared[np.argsort([_start(search, draw) for draw in compared], kind="stable")[:n_best]]
+    start_labels: list[NDArray[np.int32] | None] = [*best_draws]
+    if held is None:
+        start_labels.append(np.zeros(n_sites, np.int32))
+    for s in range(starts if held is None else 0):
         k = generator.integers(1, search.size.size + 1)
         start_labels.append(None if s % 2 else generator.integers(0, k, n_sites, dtype=np.int32))
 
@@ -155,6 +168,18 @@ def _search(
         if loss < best_loss:
             best_loss, best = loss, search.label.copy()
     return _validation.labels("labels", best, n_sites)
+
+
+def _seeds_of(draws: NDArray[np.int32], graph: SiteGraph | None, seeds: ArrayLike | None) -> NDArray[np.int64] | None:
+    """The seeds of an estimate, which all draws must keep; None where there are none."""
+    if seeds is None:
+        return None
+    if graph is None:
+        invalid("seeds", "be left out without a graph", "seeds")
+    held = checked_seeds(seeds, graph)
+    if not all(keeps_seeds(draw, held) for draw in draws):
+        invalid("labels", "be draws that keep the seeds", "others")
+    return held
 
 
 def _descend(
@@ -200,6 +225,7 @@ def _tables(
     cell_gain: NDArray[np.float64],
     limit: int,
     graph: SiteGraph | None = None,
+    seeds: NDArray[np.int64] | None = None,
 ) -> tuple[Search, NDArray[np.int32], int]:
     """Return tables for the search, the draws that it uses, and the number of clusters to which the tables may grow."""
     n_sites = draws.shape[1]
@@ -226,6 +252,7 @@ def _tables(
         queue=np.zeros(n_searched, np.int32),
         place=np.zeros(n_searched, np.int32),
         pending=np.zeros(n_searched, np.int32),
+        seed=np.empty(0, np.int64) if seeds is None else seeds,
     )
     return search, draws, min(limit, max(capacity, MAX_TABLE_BYTES // (12 * n_rows)))
 

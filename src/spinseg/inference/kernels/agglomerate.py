@@ -5,18 +5,20 @@ import numpy as np
 from spinseg._bundle import Bundle
 from spinseg._compiled import internal, jit
 from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
+from spinseg.inference.kernels.markers import n_marked
 
 
 class Merging(Bundle):
     """The clusters of an agglomeration, n at first, and the posterior that decides which of them merge."""
 
-    table: np.ndarray  # this field and the next five are those of Target
+    table: np.ndarray  # this field, the next five and `marker_size` are those of Target
     table_start: np.ndarray
     bin_prior: np.ndarray
     block: np.ndarray
     parameter: np.ndarray
     log_v: np.ndarray
     log_w: np.ndarray  # Target.proposal_log_w: size limits are checked after merging
+    marker_size: np.ndarray
     work: np.ndarray  # float64; scratch for a Cholesky factor
     counts: np.ndarray  # (n, D) int32; summed counts of each cluster
     total: np.ndarray  # (n, S) float64; its summed statistics
@@ -44,7 +46,10 @@ def merged_log_marginal(merging, a, b):
 
 @internal
 def merge_gain(merging, a, b, coupling):
-    """Gain of log posterior if clusters a and b merge, without log_v."""
+    """Gain of log posterior if clusters a and b merge, without log_v; -inf if both hold a marker."""
+    total = merging.total
+    if merging.marker_size.size > 0 and n_marked(total[a]) > 0.0 and n_marked(total[b]) > 0.0:
+        return -np.inf
     log_w, size, log_marginal = merging.log_w, merging.size, merging.log_marginal
     gain = merged_log_marginal(merging, a, b) - log_marginal[a] - log_marginal[b] + coupling
     return gain + (log_w[size[a] + size[b]] - log_w[size[a]] - log_w[size[b]])
@@ -111,7 +116,7 @@ def agglomerate(merging, label, ends, coupling, gain, mark):
                 gain[e] = merge_gain(merging, x, y, coupling[e])
             if best < 0 or gain[e] > gain[best]:
                 best = e
-        if best < 0 or (log_v[k] > -np.inf and gain[best] + log_v[k - 1] - log_v[k] <= 0.0):
+        if best < 0 or gain[best] == -np.inf or (log_v[k] > -np.inf and gain[best] + log_v[k - 1] - log_v[k] <= 0.0):
             return
         a, b = ends[best, 0], ends[best, 1]
         merge(merging, a, b)

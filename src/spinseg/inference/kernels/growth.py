@@ -12,6 +12,7 @@ import numpy as np
 from spinseg._compiled import internal
 from spinseg.inference.kernels.clusters import add_pooled, clear_slot, pool, refresh
 from spinseg.inference.kernels.likelihood import dense_log_marginal
+from spinseg.inference.kernels.markers import marker_in, n_marked
 from spinseg.inference.kernels.state import COUPLING, DENSE_AFTER, FORCED, IS_STALE, LOG_WEIGHT, N_CLUSTERS
 from spinseg.inference.kernels.sweep import bins_log_predictive
 
@@ -91,6 +92,27 @@ def find_sides(target, state, u, n_sides):
 
 
 @internal
+def keep_marker(state, n_sides):
+    """Of the sides that were found, keep those that may take the pooled site, which has a marker.
+
+    That is the side that holds the marker or, if there is none, each one that holds no other. Returns how many are
+    left, the last of them, and whether a side holds the marker.
+    """
+    sides, total, k = state.sides, state.total, state.counters[N_CLUSTERS]
+    marker, n_possible, last, is_held = marker_in(state.pool_total), 0, 0, False
+    for s in range(n_sides):
+        is_held |= marker_in(total[k + s]) == marker
+    for s in range(n_sides):
+        held = marker_in(total[k + s])
+        if held != marker and (held > 0 or is_held):
+            sides[s, LOG_WEIGHT] = -np.inf
+        if sides[s, LOG_WEIGHT] == 0.0:
+            n_possible += 1
+            last = s
+    return n_possible, last, is_held
+
+
+@internal
 def weigh_sides(target, state, n_sides, n_bins):
     """Add to the log weight of each side that was found the log posterior with the pooled site there, less a constant.
 
@@ -145,12 +167,12 @@ def allocate_along(target, state, seeds, n_sides, second, n_sites, forced, is_or
     Two sides are founded by the seeds 0 and `second`, three by all of them; where there are two seeds, the third is the
     same as the second. Side s + 1 is built in slot k + s, and the side of each site is written to `spin`, which is zero
     before. FREE draws each choice. FORCED repeats the present clusters of these seeds, and ends early where log q falls
-    below `floor`, or where growth cannot give them at all. The order of the sites is left in `member`, or taken from
-    there if `is_ordered`. Returns log q, the sum of couplings between the sides, and how many sites were placed and are
-    reached.
+    below `floor`, or where growth cannot give them at all. Both end early where no side may take a site for its marker.
+    The order of the sites is left in `member`, or taken from there if `is_ordered`. Returns log q, which is -inf where
+    there are no such sides, the sum of couplings between the sides, and how many sites were placed and are reached.
     """
     label, spin, member, sides, k = state.label, state.spin, state.member, state.sides, state.counters[N_CLUSTERS]
-    n_seeds = 2 if seeds[2] == seeds[1] else 3
+    n_seeds, has_markers = 2 if seeds[2] == seeds[1] else 3, target.marker_size.size > 0
     n_reached, log_q, cut = 0, 0.0, 0.0
     chance, least = 1.0, math.exp(floor)  # of the choices since log q was written, and what rejects them
     for q in range(n_sites):
@@ -163,6 +185,10 @@ def allocate_along(target, state, seeds, n_sides, second, n_sites, forced, is_or
         n_bins = pool(target, state, member[q : q + 1])
         n_possible, side, coupling = find_sides(target, state, u, n_sides)
         wanted, is_founder = -1, q == 0 or q == second or (q == 2 and n_sides == 3)
+        if has_markers and n_marked(state.pool_total) > 0.0:
+            n_possible, side, is_held = keep_marker(state, n_sides)
+            if is_held if is_founder else n_possible == 0:
+                return -np.inf, cut, q, n_reached
         if is_founder:
             side = 0 if q == 0 else 1 if q == second else 2
         elif forced == FORCED:

@@ -5,7 +5,8 @@ two tables: `size_cost[m]`, the cost of the (m+1)-th site of a cluster, and `cel
 site of a cell. Both are 0 at 0, so that an empty slot, which stands for a new cluster, needs no case of its own.
 
 Where clusters must be connected in a graph, a site joins only clusters that it touches, or founds one, and leaves only
-where the rest stays connected.
+where the rest stays connected. Where there are seeds, sites with a seed stay in their cluster, and clusters with
+different seeds do not merge.
 """
 
 from typing import NamedTuple
@@ -34,6 +35,7 @@ class Search(NamedTuple):
     queue: np.ndarray  # (n,) int32
     place: np.ndarray  # (n,) int32; 0 between calls
     pending: np.ndarray  # (n,) int32
+    seed: np.ndarray  # (n,) int64; 0 for none; empty where no site has one
 
 
 @jit
@@ -155,6 +157,41 @@ def reallocate(search: Search, order: np.ndarray, min_gain: float) -> float:
 
 
 @internal
+def seed_of(search, i):
+    """The seed of a site; 0 if it has none."""
+    return search.seed[i] if search.seed.size > 0 else 0
+
+
+@internal
+def seed_in(search, k):
+    """The seed that the sites of a slot have; 0 if none has one."""
+    for i in range(search.seed.size):
+        if search.seed[i] > 0 and search.label[i] == k:
+            return search.seed[i]
+    return 0
+
+
+@internal
+def is_connected(search, k):
+    """Whether the sites of an occupied slot are connected."""
+    queue, place, label, n_found, at = search.queue, search.place, search.label, 1, 0
+    queue[0] = 0
+    while label[queue[0]] != k:
+        queue[0] += 1
+    place[queue[0]] = 1
+    while at < n_found:
+        for h in range(search.start[queue[at]], search.start[queue[at] + 1]):
+            j = search.neighbor[h]
+            if label[j] == k and place[j] == 0:
+                queue[n_found], place[j] = j, 1
+                n_found += 1
+        at += 1
+    for q in range(n_found):
+        place[queue[q]] = 0
+    return n_found == search.size[k]
+
+
+@internal
 def loss_in(search, i, k):
     """The change of loss if site i, which is not allocated, joins slot k."""
     change = search.row.shape[1] * search.size_cost[search.size[k]]
@@ -194,6 +231,8 @@ def improve_connected(search: Search, order: np.ndarray, min_gain: float) -> flo
     queue, place, pending = search.queue, search.place, search.pending
     for q in range(order.size):
         i, own, best, group = order[q], label[order[q]], label[order[q]], order[q : q + 1]
+        if seed_of(search, i) > 0:
+            continue
         change = remove_site(search, i)
         if leaves_connected(start, neighbor, label, own, label, -1, group, queue, place, pending):
             best = best_touching(search, i)
@@ -239,16 +278,22 @@ def allocate_connected(search: Search, order: np.ndarray) -> float:
 
 @jit
 def reallocate_connected(search: Search, order: np.ndarray, min_gain: float) -> float:
-    """Merge each cluster with each one that it touches, or dissolve it and reallocate its sites, where that gains."""
+    """Merge each cluster with each one that it touches, or dissolve it and reallocate its sites, where that gains.
+
+    Sites with a seed are not reallocated, and keep their cluster; it must be connected in the end.
+    """
     total = 0.0
     for k in range(search.size.size):
         n_members = members_of(search, order, k)
+        seed = seed_in(search, k)
         search.score[:] = 0.0  # of the slots that were tried
         for q in range(n_members):
             for h in range(search.start[search.member[q]], search.start[search.member[q] + 1]):
                 other = search.label[search.neighbor[h]]
                 if search.label[search.member[0]] == k and other != k and search.score[other] == 0.0:
                     search.score[other] = 1.0
+                    if seed > 0 and seed_in(search, other) > 0:
+                        continue
                     change = put_all(search, n_members, other)
                     if change > -min_gain:
                         put_all(search, n_members, k)
@@ -257,9 +302,10 @@ def reallocate_connected(search: Search, order: np.ndarray, min_gain: float) -> 
         if n_members > 0 and search.label[search.member[0]] == k:
             change = 0.0
             for q in range(n_members):
-                change += remove_site(search, search.member[q])
+                if seed_of(search, search.member[q]) == 0:
+                    change += remove_site(search, search.member[q])
             change += allocate_connected(search, order)
-            if change > -min_gain:
+            if change > -min_gain or (seed > 0 and not is_connected(search, k)):
                 put_all(search, n_members, k)
             else:
                 total += change

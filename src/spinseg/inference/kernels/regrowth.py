@@ -14,6 +14,7 @@ from spinseg._compiled import inlined, internal
 from spinseg.inference.kernels.clusters import clear_slot, drop_slot
 from spinseg.inference.kernels.connectivity import couplings_between
 from spinseg.inference.kernels.growth import allocate_along, discard, forget
+from spinseg.inference.kernels.markers import n_marked
 from spinseg.inference.kernels.size_prior import change_of_merge, change_of_regroup
 from spinseg.inference.kernels.split_merge import change_if_merged, merge_slots, slot_log_marginal
 from spinseg.inference.kernels.state import (
@@ -84,8 +85,9 @@ def propose_regrowth(target, state, seeds, second_old, n_old, second_new, n_new,
     """Propose n_new clusters in place of the n_old clusters of the seeds.
 
     `second_old` and `second_new` are the `second` of `allocate_along` for the present clusters and for the new ones.
-    Returns how many sites they have, or 0 if the present ones cannot be grown; the change of log posterior; and the log
-    ratio of the probabilities of the reverse proposal and of this one. The order of the sites is drawn once.
+    Returns how many sites they have, or 0 if the present ones cannot be grown, or the new ones not be ended; the change
+    of log posterior; and the log ratio of the probabilities of the reverse proposal and of this one. The order of the
+    sites is drawn once.
     """
     log_v, log_w, size, k = target.log_v, target.log_w, state.size, state.counters[N_CLUSTERS]
     n_sites, change, log_q_old = NONE, log_v[k - n_old + n_new] - log_v[k], 0.0
@@ -101,9 +103,12 @@ def propose_regrowth(target, state, seeds, second_old, n_old, second_new, n_new,
         if log_q_old == -np.inf:
             return NONE, 0.0, 0.0
         change += cut
-    log_q, cut, _, _ = allocate_along(
+    log_q, cut, n_placed, n_reached = allocate_along(
         target, state, seeds, n_new, second_new, n_sites, FREE, n_old > 1, -np.inf, inv_temperature, rng
     )
+    if log_q == -np.inf:
+        discard(state, n_new, n_placed, n_reached)
+        return NONE, 0.0, 0.0
     for s in range(n_new):
         change += slot_log_marginal(state, k + s) + log_w[size[k + s]]
     return n_sites, change - cut, log_q_old - log_q
@@ -133,6 +138,8 @@ def finish_regrowth(state, seeds, second_old, n_old, n_new, n_sites, change, acc
 def propose_union(target, state, seeds):
     """The slots of the clusters of the first two seeds, and the change of log posterior if they merge."""
     a, b = slot_of_site(state, seeds[0]), slot_of_site(state, seeds[1])
+    if target.marker_size.size > 0 and n_marked(state.total[a]) > 0.0 and n_marked(state.total[b]) > 0.0:
+        return a, b, -np.inf
     i, j = (seeds[0], seeds[1]) if state.size[a] <= state.size[b] else (seeds[1], seeds[0])
     return a, b, change_if_merged(target, state, a, b) + couplings_between(target, state, i, j)
 

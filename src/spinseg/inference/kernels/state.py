@@ -60,14 +60,15 @@ class Target(Bundle):
     bin_prior: np.ndarray  # (D, 4) float64; pi, s, power * sign, lgamma(pi)
     block: np.ndarray  # (B, 4) int64; family, channels, first statistic, first parameter
     parameter: np.ndarray  # float64; the power, then the parameters of the blocks
-    statistic: np.ndarray  # (n, S) float64
+    statistic: np.ndarray  # (n, S) float64; if there are markers, the last two are those of `markers.py`
     log_v: np.ndarray  # (n + 1,) float64
     log_w: np.ndarray  # (n + 1,) float64
     proposal_log_w: np.ndarray  # (n + 1,) float64; log_w with its -inf filled in, so that every split can be proposed
     similar: np.ndarray  # (n, any) uint32; sites that look like each one, from which anchors of regroupings are drawn
-    # The last two are empty unless clusters must be connected.
+    # The next two are empty unless clusters must be connected.
     delay: np.ndarray  # (half-edges,) float64; exp(-beta), the mean of the key with which a site is reached by growth
     seed_weight: np.ndarray  # (n + 1,) float64; summed weights of the half-edges of the sites before, to draw seeds
+    marker_size: np.ndarray  # (1 + markers,) float64; the sites of each marker, from 1 on; empty if there are none
 
 
 class State(Bundle):

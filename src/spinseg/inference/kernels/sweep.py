@@ -8,6 +8,7 @@ from spinseg._compiled import internal
 from spinseg.inference.kernels.clusters import drop_slot, pool, update_slot
 from spinseg.inference.kernels.connectivity import leaves_connected
 from spinseg.inference.kernels.likelihood import bin_value, dense_log_marginal
+from spinseg.inference.kernels.markers import holds_part, n_marked
 from spinseg.inference.kernels.size_prior import weigh_sizes
 from spinseg.inference.kernels.spin_clusters import draw_bonds, list_spin_clusters
 from spinseg.inference.kernels.state import (
@@ -193,6 +194,16 @@ def weigh_touching(target, state, group, old, n_bins):
 
 
 @internal
+def exclude_marked(state, old, n_destinations):
+    """Give a pooled spin-cluster that holds a marker no other destination that holds one."""
+    if n_marked(state.pool_total) > 0.0:
+        for t in range(n_destinations):
+            slot = np.int64(state.touched[t])
+            if slot != old and n_marked(state.total[slot]) > 0.0:
+                state.log_weight[t] = -np.inf
+
+
+@internal
 def choose(state, n_destinations, inv_temperature, rng):
     """A destination drawn with probability proportional to exp(log_weight / temperature - lambda * bond_weight).
 
@@ -243,7 +254,7 @@ def weigh_destinations(target, state, c):
 
     Returns its slot, which destination that is, its number of occupied bins, and the number of destinations. That is 0
     where it must stay: the rest of its cluster would have a size that the prior forbids, a local sweep could not bring
-    it back, or it lies inside its cluster and is too small to found one.
+    it back, it lies inside its cluster and is too small to found one, or it would leave a part of its marker behind.
     """
     group, reach = state.member[state.first[c] : state.first[c + 1]], state.counters[REACH]
     old = state.slot_of[state.label[group[0]]]
@@ -255,7 +266,11 @@ def weigh_destinations(target, state, c):
     n_bins = pool(target, state, group)
     if reach == ANYWHERE:
         return old, np.int64(old), n_bins, weigh(target, state, group, old, n_bins)
+    if target.marker_size.size > 0 and holds_part(target, state.pool_total):
+        return old, np.int64(old), n_bins, 0
     n_destinations = weigh_touching(target, state, group, old, n_bins)
+    if target.marker_size.size > 0:
+        exclude_marked(state, old, n_destinations)
     return old, np.int64(state.rank[old]), n_bins, n_destinations
 
 

@@ -1,0 +1,118 @@
+// Scribbles: strokes on the picture. Places under strokes of one color belong together, those of two colors apart.
+
+import { byId, write } from "./dom.js";
+
+const COLORS = ["#ffd400", "#00c8ff", "#ff5fa2", "#7dff5a", "#ff8a1f", "#b79bff"]; // of the seeds from 1 on, as in style.css
+const HINTS = {
+  look: "Draw to correct: places under one color belong together, places under two colors apart.",
+  draw: "Draw over every part that you mean: one color joins regions, two colors in one region cut it.",
+};
+
+export class Scribbles {
+  // `changed` is called after each stroke; `picked` when another color, or none, was picked.
+  constructor(changed, picked) {
+    this.changed = changed;
+    this.picked = picked;
+    this.seed = 0; // the color picked, 0 for none
+    this.strokes = []; // {seed, points}, in pixels of the displayed image
+    this.allowed = false;
+    for (const radio of document.getElementsByName("scribble")) {
+      radio.addEventListener("click", () => this.pick(Number(radio.value)));
+    }
+    byId("scribble-undo").addEventListener("click", () => this.replace(this.strokes.slice(0, -1)));
+    byId("scribble-clear").addEventListener("click", () => this.replace([]));
+    this.show();
+  }
+
+  // Shows strokes and colors, or hides them.
+  allow(allowed) {
+    if (allowed === this.allowed) return;
+    this.allowed = allowed;
+    this.show();
+    this.picked();
+  }
+
+  pick(seed) {
+    this.seed = seed;
+    this.show();
+    this.picked();
+  }
+
+  begin(place) {
+    this.stroke = { seed: this.seed, points: [place] };
+    this.strokes = [...this.strokes, this.stroke];
+  }
+
+  extend(place) {
+    const last = this.stroke.points.at(-1);
+    if (place.x !== last.x || place.y !== last.y) this.stroke.points.push(place);
+  }
+
+  end() {
+    this.show();
+    this.changed();
+  }
+
+  replace(strokes) {
+    this.strokes = strokes;
+    this.end();
+  }
+
+  // Takes the last stroke back, which was refused.
+  takeBack() {
+    this.strokes = this.strokes.slice(0, -1);
+    this.show();
+    this.picked();
+  }
+
+  // Forgets all strokes, of another picture.
+  forget() {
+    Object.assign(this, { seed: 0, strokes: [] });
+    this.show();
+  }
+
+  show() {
+    for (const radio of document.getElementsByName("scribble")) radio.checked = Number(radio.value) === this.seed;
+    byId("scribble-undo").disabled = byId("scribble-clear").disabled = !this.strokes.length;
+    byId("scribble-row").hidden = !this.allowed;
+    write(byId("scribble-hint"), HINTS[this.seed ? "draw" : "look"]);
+  }
+
+  get isDrawing() {
+    return this.allowed && this.seed > 0;
+  }
+
+  get drawn() {
+    return !this.allowed ? [] : this.strokes.map(({ seed, points }) => ({ color: COLORS[seed - 1], points }));
+  }
+
+  // The pixels of each seed in the image of this `shape`, one for each site that its strokes pass; null without any.
+  seeds(siteImage, shape) {
+    const step = Math.ceil(shape[0] / siteImage.height);
+    const inImage = (at, size) => Math.min(at * step + (step >> 1), size - 1);
+    const found = {};
+    const known = new Set();
+    for (const { seed, points } of this.strokes) {
+      for (const { x, y } of pixelsAlong(points)) {
+        const key = `${seed} ${siteImage.siteAt({ x, y })}`;
+        if (siteImage.siteAt({ x, y }) < 0 || known.has(key)) continue;
+        known.add(key);
+        (found[seed] ??= []).push([inImage(y, shape[0]), inImage(x, shape[1])]);
+      }
+    }
+    return known.size ? found : null;
+  }
+}
+
+// The pixels on the lines between successive points.
+function* pixelsAlong(points) {
+  yield points[0];
+  for (let i = 1; i < points.length; i++) {
+    const [from, to] = [points[i - 1], points[i]];
+    const steps = Math.max(Math.abs(to.x - from.x), Math.abs(to.y - from.y));
+    for (let s = 1; s <= steps; s++) {
+      const between = (a, b) => Math.round(a + ((b - a) * s) / steps);
+      yield { x: between(from.x, to.x), y: between(from.y, to.y) };
+    }
+  }
+}

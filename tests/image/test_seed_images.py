@@ -1,0 +1,134 @@
+"""Seeds on pixels: what is read, what is reduced, and sites that are cut so that each has one seed at most."""
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+from skimage.measure import label
+
+from spinseg import InvalidInput
+from spinseg.image.seeds import cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
+
+PIXELS = np.array([[0, 3, 3], [-1, 0, 900]])
+
+
+def one_line(match: str):
+    return pytest.raises(InvalidInput, match=match)
+
+
+def test_images_files_and_pixels_are_read_alike(tmp_path):
+    expected = np.maximum(PIXELS, 0)
+    tifffile.imwrite(tmp_path / "seeds.tif", PIXELS.astype(np.int32))
+    Image.fromarray(expected.astype(np.uint16)).save(tmp_path / "sixteen.png")
+    points = {3: [(0, 1), (0, 2)], 900: np.array([[1, 2]])}
+    for seeds in (PIXELS, PIXELS.tolist(), points, tmp_path / "seeds.tif", str(tmp_path / "sixteen.png")):
+        np.testing.assert_array_equal(seed_image(seeds, (2, 3)), expected)
+
+
+def test_files_with_a_palette_or_with_equal_channels_are_read(tmp_path):
+    numbers = np.array([[0, 2, 1]], np.uint8)
+    palette = Image.fromarray(numbers)
+    palette.putpalette(bytes([0, 0, 0, 255, 0, 0, 0, 0, 255]))
+    palette.save(tmp_path / "palette.png")
+    Image.fromarray(numbers).convert("RGB").save(tmp_path / "gray.png")
+    for name in ("palette.png", "gray.png"):
+        np.testing.assert_array_equal(seed_image(tmp_path / name, (1, 3)), numbers)
+    Image.fromarray(np.zeros((1, 3, 3), np.uint8) + np.uint8([255, 0, 0])).save(tmp_path / "red.png")
+    with one_line(
+        "seeds must be a picture of one number per pixel, without colors or transparency; received .*red.png"
+    ):
+        seed_image(tmp_path / "red.png", (1, 3))
+    (tmp_path / "none.png").write_text("none")
+    with one_line("none.png must be"):
+        seed_image(tmp_path / "none.png", (1, 3))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        (np.zeros((2, 2), int), r"seeds must have the image's shape \(2, 3\); received \(2, 2\)"),
+        (PIXELS / 2, "seeds must be whole numbers; received 'float64'"),
+        (PIXELS > 0, "seeds must be whole numbers; received 'bool'"),
+        (-PIXELS * 0, "seeds must be a positive number at some pixel; received 'none'"),
+        ({}, "seeds must be a positive number at some pixel; received 'none'"),
+        ({0: [(0, 0)]}, "seeds must be a whole number of at least 1; received 0"),
+        ({"a": [(0, 0)]}, "seeds must be a whole number of at least 1; received 'a'"),
+        ({1: [(0, 0, 0)]}, r"seeds must have pixels of 2 coordinates; received \(1, 3\)"),
+        ({1: [(0, 0.5)]}, "seeds must be whole numbers; received 'float64'"),
+        ({1: [(0, 3)]}, r"seeds must be pixels of the image, of shape \(2, 3\); received \(0, 3\)"),
+        ({1: [(0, 1)], 2: [(1, 1), (0, 1)]}, r"seeds must give each pixel one number; received \(0, 1\)"),
+    ],
+)
+def test_what_is_refused(seeds, message):
+    with one_line(message):
+        seed_image(seeds, (2, 3))
+
+
+def test_seeds_lie_inside_the_mask():
+    inside = np.array([[True, True, False], [True, True, True]])
+    with one_line(r"seeds must lie inside the mask, and where the image is neither masked nor .*; received \(0, 2\)"):
+        seed_image(PIXELS, (2, 3), inside)
+    assert seed_image(np.where(inside, PIXELS, 0), (2, 3), inside)[0, 1] == 3
+
+
+def test_no_seed_is_lost_when_a_picture_is_reduced():
+    rng = np.random.default_rng(0)
+    seeds = np.zeros((50, 61), np.int64)
+    seeds[7, :] = 1  # a line of one pixel, and points beside it
+    for number in range(2, 12):
+        seeds[rng.integers(20, 50), 5 * number] = number  # more than a block apart
+    seeds[6, 30] = 40
+    reduced = reduced_seeds(seeds, 4)
+    assert reduced.shape == (13, 16)
+    np.testing.assert_array_equal(np.unique(reduced), np.unique(seeds))
+    for block in zip(*np.nonzero(reduced), strict=True):
+        rows, columns = (slice(4 * i, 4 * i + 4) for i in block)
+        assert reduced[block] in seeds[rows, columns]
+    np.testing.assert_array_equal(reduced_seeds(seeds, 1), seeds)
+    chain = np.zeros((4, 12), np.int64)  # three blocks, shared by 1 and 2, 1 and 3, 1 and 3
+    chain[0, 0:2], chain[0, 4:6], chain[0, 8:10] = (1, 2), (1, 3), (1, 3)
+    assert sorted(reduced_seeds(chain, 4).ravel().tolist()) == [1, 2, 3]
+    crowded = np.zeros((8, 8), np.int64)
+    crowded[0, :3] = 1, 2, 3
+    with one_line("seeds must lie 4 pixels apart at least, since the picture is analyzed at 1/4 of its size"):
+        reduced_seeds(crowded, 4)
+
+
+def test_pixels_whose_seed_their_block_did_not_get_go_to_a_site_that_has_it():
+    seeds = np.zeros((4, 8), np.int64)
+    seeds[0, 0:2], seeds[0, 3:8] = 1, 2  # in blocks of four, the first has both
+    reduced = reduced_seeds(seeds, 4)
+    assert reduced.tolist() == [[1, 2]]
+    sites = np.repeat(np.array([[0, 1]], np.int32), 4, axis=1).repeat(4, axis=0)
+    found = with_own_seeds(sites, np.array([1, 2]), seeds)
+    assert (np.array([1, 2])[found] == seeds)[seeds > 0].all()
+    assert np.count_nonzero(found != sites) == 1
+
+
+def test_sites_with_several_seeds_are_cut_between_them():
+    rng = np.random.default_rng(2)
+    sites = np.kron(np.arange(12).reshape(3, 4), np.ones((9, 9), int)).astype(np.int32)
+    sites[:2] = -1
+    seeds = np.where((rng.random(sites.shape) < 0.02) & (sites >= 0), rng.integers(1, 4, sites.shape), 0)
+    seeds[13, 10], seeds[13, 14] = 1, 2
+    cut = cut_sites(sites, seeds, None)
+    found, of_new = seeds_of_sites(cut, seeds), cut >= 0
+    assert (found[cut[of_new]] == seeds[of_new])[seeds[of_new] > 0].all()
+    np.testing.assert_array_equal(of_new, sites >= 0)
+    assert np.unique(cut[of_new]).size > np.unique(sites).size
+    for site in np.unique(cut[of_new]):
+        assert np.unique(sites[cut == site]).size == 1 and label(cut == site, connectivity=1).max() == 1
+
+
+def test_the_cut_follows_the_relief():
+    sites, seeds, relief = np.zeros((5, 9), np.int32), np.zeros((5, 9), np.int64), np.zeros((5, 9))
+    seeds[2, 0], seeds[2, 8], relief[:, 2] = 1, 2, 5.0
+    cut = cut_sites(sites, seeds, relief)
+    assert np.unique(cut[:, :2]).size == 1 and np.unique(cut[:, 3:]).size == 1 and cut[0, 0] != cut[0, 3]
+    assert cut_sites(sites, seeds, None)[2, 3] == 0  # else it lies in the middle
+
+
+def test_sites_with_one_seed_stay():
+    sites = np.array([[0, 0, 1, 1]], np.int32)
+    np.testing.assert_array_equal(cut_sites(sites, np.array([[1, 1, 2, 0]]), None), sites)
+    np.testing.assert_array_equal(cut_sites(sites, np.array([[1, 2, 2, 0]]), None), [[0, 2, 1, 1]])
