@@ -9,9 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
+import spinseg as ss
 from benchmarks.data import data_root
-from benchmarks.held_out import Evidence
-from benchmarks.variants import Variant
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.inference.convergence import R_HAT_LIMIT
 
@@ -20,14 +19,14 @@ ASKED = ("log_posterior", "n_clusters", "edge_agreement")
 
 def r_hats(example: Example) -> tuple[float, float]:
     """Return the largest R-hat from opposite starts: of all details together, and of the worst alone."""
-    found = Variant(arguments={"init": "opposite"}).segmentation(example.image(), Evidence()).diagnostics.table
+    found = ss.segment(example.image(), init="opposite", workers=1, rng=0).diagnostics.table
     together = [found[name].r_hat or 1.0 for name in ASKED]
     return max(together), max(found[name].r_hat_of_components or 1.0 for name in ASKED)
 
 
 def is_settled(example: Example) -> bool:
     """Return whether the probabilities are settled where sampling ends."""
-    return Variant().segmentation(example.image(), Evidence()).converged is True
+    return ss.segment(example.image(), workers=1, rng=0).converged is True
 
 
 def study() -> dict[str, object]:

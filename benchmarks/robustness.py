@@ -16,14 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import spinseg as ss
 from benchmarks.data import data_root
 from benchmarks.versions import Picture, brighter, compressed, gray, halved, noisy
-from spinseg.evaluation.answers import EdgeProbabilities, answer_of
+from spinseg.evaluation.answers import EdgeProbabilities
 from spinseg.evaluation.baselines.library import felzenszwalb
 from spinseg.evaluation.calibration import Reliability, annotated_separation
 from spinseg.evaluation.datasets import Example, bsds
-from spinseg.evaluation.methods import evidence_of
+from spinseg.evaluation.methods import METHODS, evidence_of
 from spinseg.evaluation.metrics import adjusted_rand_index
 
 N_PHOTOGRAPHS = 34
@@ -91,7 +90,7 @@ def outcomes(example: Example) -> list[Outcome]:
     for change in CHANGES.values():
         changed = change.image(image)
         annotations = [change.annotation(annotation) for annotation in example.annotations()]
-        answer = answer_of(ss.segment(changed, workers=1, rng=change.seed, progress=False))
+        answer = METHODS["spinseg"].answer(changed, change.seed)
         labels = [change.back(each, shape) for each in (answer.labels, felzenszwalb_rgb(changed))]
         own = own or labels
         alike, alike_felzenszwalb = map(adjusted_rand_index, labels, own)

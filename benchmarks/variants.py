@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import spinseg as ss
 from benchmarks.held_out import Evidence
-from spinseg.evaluation.answers import AnswerScores, answer_of, score_answer
+from spinseg.evaluation.answers import Answer, AnswerScores, answer_and_segmentation, score_answer
 from spinseg.evaluation.boundaries import BoundaryBenchmark
 from spinseg.evaluation.calibration import Reliability
 from spinseg.evaluation.datasets import Example
@@ -66,10 +66,10 @@ class Variant:
                 changed.enter_context(patch.object(image_model, "signed_couplings", _attraction))
             yield
 
-    def segmentation(self, image: NDArray, evidence: Evidence) -> ss.Segmentation:
-        """Return the segmentation with seed 0."""
+    def answer_and_segmentation(self, image: NDArray, evidence: Evidence) -> tuple[Answer, ss.Segmentation]:
+        """Return the answer and the segmentation with seed 0."""
         with self.used(), evidence.used():
-            return ss.segment(image, progress=False, **({"workers": 1, "rng": 0} | dict(self.arguments)))
+            return answer_and_segmentation(image, presets.settings_of("photo", self.arguments), seed=0)
 
 
 def _attraction(*arguments: Any) -> NDArray[np.float64]:
@@ -87,8 +87,8 @@ class Scored(NamedTuple):
 
 def score(variant: Variant, example: Example, evidence: Evidence) -> Scored:
     """Return the scores of one photograph."""
-    found = variant.segmentation(example.image(), evidence)
-    return Scored(score_answer(answer_of(found), example.annotations()), found.n_clusters, found.converged is True)
+    answer, found = variant.answer_and_segmentation(example.image(), evidence)
+    return Scored(score_answer(answer, example.annotations()), found.n_clusters, found.converged is True)
 
 
 def summary(variant: Variant, examples: Sequence[Example], evidence: Sequence[Evidence]) -> str:

@@ -1,7 +1,7 @@
 """What a method says of a picture: labels, and where it has them probabilities of boundaries and draws; its scores."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 from spinseg.evaluation.boundaries import BoundaryCounts, boundary_map, outlines
 from spinseg.evaluation.calibration import LEAST, Reliability, annotated_separation, energy_distance
 from spinseg.evaluation.metrics import Scores, scores
+from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
+from spinseg.segmentation.segment import sample_posterior
+from spinseg.segmentation.settings import Settings
 
 N_DRAWS = 16  # of a picture, for the energy distance
 GRADED = (0.05, 0.95)  # a probability between these tells less than sure
@@ -44,13 +47,20 @@ class Answer(NamedTuple):
     draws: NDArray[np.int32] | None = None
 
 
-def answer_of(found: Segmentation) -> Answer:
-    """The answer of a segmentation, with N_DRAWS of its draws, or all where there are fewer."""
-    graph = found.model.graph
-    probabilities = EdgeProbabilities(found.sites, graph.edges, found.boundary_length, found.separation)
-    draws = found.chains.labels.reshape(-1, graph.n_sites)
+def answer_and_segmentation(image: NDArray[Any], settings: Settings, seed: int) -> tuple[Answer, Segmentation]:
+    """The answer of `segment` with these settings on one thread, and the segmentation itself.
+
+    The answer has N_DRAWS of the draws, or all where there are fewer. Its probabilities are those of the sites before
+    outlines are refined, so that they can be compared with other probabilities of the same edges.
+    """
+    problem = prepare(image, settings)
+    drawn = sample_posterior(problem.model, settings, settings.init, seed, workers=1)
+    found, graph = problem.segmentation(drawn, seed), problem.model.graph
+    sites = problem.working_image.to_original(problem.sites, outside=-1)
+    probabilities = EdgeProbabilities(sites, graph.edges, problem.adjacency.boundary_length, found.separation)
+    draws = drawn.labels.reshape(-1, graph.n_sites)
     chosen = np.random.default_rng(0).permutation(len(draws))[:N_DRAWS]
-    return Answer(found.labels, probabilities, draws[chosen])
+    return Answer(found.labels, probabilities, draws[chosen]), found
 
 
 class AnswerScores(NamedTuple):

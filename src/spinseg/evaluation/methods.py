@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from spinseg._validation import check_choice, invalid
-from spinseg.evaluation.answers import Answer, EdgeProbabilities, answer_of
+from spinseg.evaluation.answers import Answer, EdgeProbabilities, answer_and_segmentation
 from spinseg.evaluation.baselines import library
 from spinseg.evaluation.baselines.ddcrp import sample_ddcrp
 from spinseg.evaluation.baselines.mean_shift import mean_shift
@@ -23,8 +23,8 @@ from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPri
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.image_model import evidence_log_odds, picture_model
 from spinseg.segmentation.presets import PAPER, PHOTO, PHOTO_UNCONNECTED, settings_of
-from spinseg.segmentation.problem import prepare, sites_of
-from spinseg.segmentation.segment import sample_posterior, segment
+from spinseg.segmentation.problem import sites_of
+from spinseg.segmentation.settings import Settings
 
 # Of nested regions, chosen on training photographs of BSDS300 with evidence learned without them, by the rule of the
 # other methods: `python -m benchmarks baselines`.
@@ -60,17 +60,9 @@ def get_methods(names: Iterable[str]) -> list[Method]:
     return [METHODS[name] for name in found]
 
 
-def _spinseg(image: NDArray[Any], seed: int, **keywords: Any) -> Answer:
-    """Return the answer of `segment`."""
-    return answer_of(segment(image, **keywords, rng=seed, workers=1))
-
-
-def _clusters(image: NDArray[Any], seed: int) -> Answer:
-    """Return the answer of a posterior on the same evidence whose clusters need not be connected."""
-    settings = PHOTO_UNCONNECTED
-    problem = prepare(image, settings)
-    sampled = sample_posterior(problem.model, settings, settings.init, seed, workers=1)
-    return answer_of(problem.segmentation(sampled, seed))
+def _spinseg(image: NDArray[Any], seed: int, *, settings: Settings) -> Answer:
+    """Return the answer of `segment` with these settings."""
+    return answer_and_segmentation(image, settings, seed)[0]
 
 
 def evidence_of(image: NDArray[Any]) -> tuple[EdgeProbabilities, Hierarchy]:
@@ -91,9 +83,9 @@ def _evidence(image: NDArray[Any], seed: int, *, level: float = EVIDENCE_LEVEL) 
     return Answer(nested.labels(level), probabilities)
 
 
-def _spinseg_method(name: str, about: str, preset: str = "paper", **changes: Any) -> Method:
-    run = partial(_spinseg, preset=preset, **changes)
-    return Method(name, about, run, repr(settings_of(preset, changes)))
+def _spinseg_method(name: str, about: str, settings: Settings | None = None, **changes: Any) -> Method:
+    settings = settings or settings_of("paper", changes)
+    return Method(name, about, partial(_spinseg, settings=settings), repr(settings))
 
 
 def _ddcrp(
@@ -123,9 +115,9 @@ def _other_method(name: str, about: str, run: Callable[..., NDArray[np.int32] | 
 
 def _all_methods() -> Iterable[Method]:
     """Yield all methods, those of spinseg first."""
-    yield _spinseg_method("spinseg", "the preset for photographs", "photo")
+    yield _spinseg_method("spinseg", "the preset for photographs", PHOTO)
     about = "clusters that need not be connected, at one detail, on the same evidence"
-    yield Method("spinseg-clusters", about, _clusters, repr(PHOTO_UNCONNECTED))
+    yield _spinseg_method("spinseg-clusters", about, PHOTO_UNCONNECTED)
     yield _other_method("evidence", "the evidence of each boundary alone, without a posterior", _evidence)
     for moves, suffix, remark in (("gsw", "", ""), ("auto", "-auto", ", with splits and merges")):
         yield _spinseg_method(f"potts-dp{suffix}", f"the paper's model{remark}", moves=moves)

@@ -72,7 +72,7 @@ class Segmentation:
     separation : (n_edges,) float64
         How often, over the draws, the two sites of each edge of the graph lay in different clusters.
     boundary_length : (n_edges,) int32
-        How long their common boundary is, in pixels.
+        How long their common boundary is, in pixels of the picture as it was analyzed, before outlines are refined.
     source : str or None
         The file that the picture was read from.
     mask, seeds
