@@ -6,8 +6,10 @@ from benchmarks import plain
 import exact
 import model_cases
 import spinseg as ss
+from effort import exhaustive
 
 
+@exhaustive
 def test_the_plain_numpy_sweep_leaves_the_posterior_invariant():
     graph, kept = exact.graph(5)
     model = ss.Model(graph, model_cases.likelihoods(5)["histogram"], ss.DirichletProcess(1.3), exact.POSITIVE[kept])

@@ -88,6 +88,7 @@ def pixels(page, selector="#canvas"):
     return page.locator(selector).first.evaluate("(canvas) => canvas.toDataURL()")
 
 
+@exhaustive
 def test_an_example_runs_pauses_steps_and_restarts(opened):
     page = opened()
     page.click('.example[data-name="coffee"]')

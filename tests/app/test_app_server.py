@@ -701,7 +701,7 @@ UNPACKED = {
 }
 
 
-@pytest.mark.parametrize("packing", UNPACKED)
+@pytest.mark.parametrize("packing", list(UNPACKED)[:: effort(4, 1)])
 def test_a_tiff_is_not_unpacked_further_than_it_has_pixels(server, packing):
     compression, strip = UNPACKED[packing]()
     content = tiff(strip, 10, 10, compression)
@@ -877,7 +877,7 @@ def repeat_of(server, page):
     return reply.json
 
 
-@pytest.mark.parametrize("value", ODD_JSON[:: effort(3, 1)], ids=lambda value: value[:20])
+@pytest.mark.parametrize("value", ODD_JSON[:: effort(6, 1)], ids=lambda value: value[:20])
 def test_odd_values_of_any_setting_are_refused_or_valid(server, page, value):
     before = repeat_of(server, page)
     for field in (*FIELDS, "nobody", "__class__"):
@@ -1194,6 +1194,7 @@ def test_a_listener_gets_new_chains_once_they_are_prepared(spare):
         assert listener.wait_for(lambda frame: frame["stage"] == 3)["began"] == 0
 
 
+@exhaustive
 def test_a_port_that_is_taken_gets_one_line(server):
     command = [sys.executable, "-m", "spinseg", "app", "--no-browser", "--port", str(server.port)]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)

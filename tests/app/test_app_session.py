@@ -13,6 +13,8 @@ import pytest
 import tifffile
 from PIL import Image
 
+from effort import effort, exhaustive
+
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 
 import spinseg as ss
@@ -281,6 +283,7 @@ def test_an_export_that_cannot_be_written_gets_one_sentence(path, monkeypatch):
     assert json.loads(handlers._file_content(found, "result.json"))["left_out"]
 
 
+@exhaustive
 def test_a_prior_that_forbids_the_present_partitions_restarts_the_chains(session):
     async def used():
         await session.apply(UserSettings.from_json({"start": "singletons"}))
@@ -389,7 +392,7 @@ def test_frames_contain_each_value_of_the_traces_once(session):
         np.testing.assert_allclose(sent, shown, atol=0.005)
 
 
-@pytest.mark.parametrize("by_steps", [False, True])
+@pytest.mark.parametrize("by_steps", effort([True], [False, True]))
 def test_two_paused_chains_have_the_diagnostics_of_the_python_code(session, by_steps):
     async def used():
         await session.apply(UserSettings(chains=2))

@@ -64,6 +64,7 @@ def test_a_terminal_shows_a_bar(photo, tmp_path):
     assert run.returncode == 0 and b"sweep" in shown and b"log posterior" in shown
 
 
+@exhaustive
 def test_the_same_seed_gives_the_same_files_for_any_number_of_jobs(album, tmp_path):
     pictures = [*album[0][:2], album[0][4]]
     spinseg("segment", *pictures, "--out", tmp_path / "one", "--quiet", *FAST, check=0)

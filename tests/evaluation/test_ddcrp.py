@@ -184,6 +184,7 @@ def broken(fault):
     return types.FunctionType(sweep_each.__code__, module.__dict__)
 
 
+@exhaustive
 @pytest.mark.parametrize("fault", list(FAULTS)[: effort(2, None)])
 def test_the_fault_is_caught(fault):
     case = (GRAPHS["ring with a chord"], LIKELIHOODS["weight 0.7"], 3.0, 0.15)

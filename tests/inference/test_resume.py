@@ -56,6 +56,7 @@ def test_an_interrupted_run_goes_on(model, tmp_path):
     assert_same(ss.sample(model, 600, resume_from=stopped.value.chains, **keywords), whole)
 
 
+@exhaustive
 def test_netcdf(model, tmp_path):
     for needed in ("h5netcdf", "h5py", "xarray"):
         pytest.importorskip(needed, reason="NetCDF needs the extra [diagnostics]")
@@ -65,6 +66,7 @@ def test_netcdf(model, tmp_path):
     assert_same(ss.sample(model, 60, resume_from=tmp_path / "part.nc", **SHARED), ss.sample(model, 60, rng=5, **SHARED))
 
 
+@exhaustive
 def test_another_prior_without_tables_is_refused(model):
     def with_prior(log_g):
         return ss.Model(model.graph, model.likelihood, ss.ExchangeablePrior(log_g), model.beta)

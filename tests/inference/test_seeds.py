@@ -109,7 +109,7 @@ def check(cases: list[Case], n_draws: int) -> None:
     assert kstest(varied, "uniform").pvalue > 1e-5
 
 
-@pytest.mark.parametrize("iteration", ITERATIONS)
+@pytest.mark.parametrize("iteration", list(ITERATIONS)[:: effort(2, 1)])
 def test_one_iteration_leaves_the_posterior_invariant(iteration):
     check([case for case in covering() if case.iteration == iteration], effort(8_000, 100_000))
 
@@ -167,6 +167,7 @@ def test_chains_of_a_mixture_keep_the_seeds_of_all_components():
         ss.Mixture([models[0], ss.Model(graph, likelihood, prior, connected=True)])
 
 
+@exhaustive
 @pytest.mark.xdist_group("exchangeable")  # one process compiles its steps
 def test_a_prior_without_tables():
     edges, seeds = LAYOUTS["two of each"]

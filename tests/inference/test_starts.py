@@ -5,7 +5,7 @@ import pytest
 
 import model_cases
 import spinseg as ss
-from effort import effort
+from effort import effort, exhaustive
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference import starts
 from spinseg.inference.pack import pack
@@ -60,6 +60,7 @@ def test_the_greedy_start_is_the_plain_search(name):
             assert found == pytest.approx(plain_greedy(model), abs=1e-9)
 
 
+@exhaustive
 @pytest.mark.parametrize("name", effort(["poisson"], list(model_cases.likelihoods(4))))
 def test_of_many_sites_the_best_pairs_merge_at_once(name, monkeypatch):
     graph = grid_graph((5, 6))

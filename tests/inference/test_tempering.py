@@ -6,7 +6,7 @@ import pytest
 import exact
 import model_cases
 import spinseg as ss
-from effort import effort
+from effort import effort, exhaustive
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.kernels.state import MERGE, PROPOSED, SPLIT, Plan, Record
@@ -53,6 +53,7 @@ def test_exchanges_leave_every_rung_at_its_target(model):
     assert min(after_one_round(model, effort(1200, 6000), 1)) > 1e-5
 
 
+@exhaustive
 def test_a_wrong_exchange_is_caught(model):
     class Careless(ParallelTempering):
         def _exchange(self):

@@ -11,7 +11,7 @@ from scipy.special import digamma
 import exact
 import model_cases
 import spinseg as ss
-from effort import effort
+from effort import effort, exhaustive
 
 
 def log_g_of_all(prior, n_sites):
@@ -101,6 +101,7 @@ def test_tables_given_as_arrays_and_as_functions_agree():
         np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
+@exhaustive
 @pytest.mark.parametrize("alpha", effort([3.0], [1.0, 3.0, 5.0]))
 def test_prior_simulation_gives_the_exact_mean_number_of_clusters(alpha):
     """Model page, 6C: 7.58, 18.24 and 27.50 clusters on 1,099 sites without couplings."""

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import spinseg as ss
+from effort import exhaustive
 from spinseg import InvalidInput
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.render import boundaries
@@ -158,6 +159,7 @@ def test_the_program_samples_until_the_probabilities_are_settled():
     assert settled.ess > 0
 
 
+@exhaustive
 def test_the_error_of_probabilities_is_that_of_repeated_runs():
     """Over many pairs of chains the estimated error has the size of the true one."""
     graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])

@@ -379,6 +379,7 @@ def test_another_sampling_keeps_the_tiles(found, place):
     assert times(found.folder) == before
 
 
+@exhaustive
 def test_sites_that_are_gone_are_made_again_and_a_picture_that_was_replaced_is_told(image, tmp_path, monkeypatch):
     monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image)
@@ -545,6 +546,7 @@ def test_wrong_options_get_one_line(place, capsys, monkeypatch, options, line):
     assert not (place / "wrong").exists()
 
 
+@exhaustive
 def test_a_damaged_part_of_a_picture_gets_one_line(image, tmp_path, capfd):
     """What is finished by then is kept, and no process is left behind that waits."""
     wide = np.tile(image, (1, 3, 1))

@@ -11,6 +11,7 @@ from PIL import Image
 from skimage.io import imread
 
 import spinseg as ss
+from effort import exhaustive
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.picture import as_picture
 from spinseg.model.likelihoods import Flat
@@ -97,6 +98,7 @@ def one_each(found, shape):
     )
 
 
+@exhaustive
 def test_more_clusters_than_a_png_holds_leave_it_out_and_nothing_else(found, tmp_path, capsys):
     many = one_each(found, (256, 257))
     (tmp_path / "labels.png").write_text("of another result")

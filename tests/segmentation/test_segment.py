@@ -103,10 +103,10 @@ def test_12_bits_and_hot_pixels_divide_as_8_bits_do(picture, preset):
 
 
 def test_a_seed_gives_the_same_again_and_none_draws_one(picture):
-    first = ss.segment(picture, sweeps=20, rng=None)
-    again = ss.segment(picture, sweeps=20, rng=first.seed, workers=1)
+    first = ss.segment(picture, sweeps=8, rng=None)
+    again = ss.segment(picture, sweeps=8, rng=first.seed, workers=1)
     np.testing.assert_array_equal(first.chains.labels, again.chains.labels)
-    drawn = [ss.segment(picture, sweeps=20, rng=np.random.default_rng(5)).seed for _ in range(2)]
+    drawn = [ss.segment(picture, sweeps=8, rng=np.random.default_rng(5)).seed for _ in range(2)]
     assert drawn[0] == drawn[1] != first.seed
 
 
@@ -196,7 +196,7 @@ def test_a_palette_with_transparency_has_an_outside(picture, tmp_path):
 def test_outside_the_mask_nothing_is_labelled(picture, tmp_path):
     mask = np.zeros(picture.shape[:2], bool)
     mask[20:70, 30:90] = True
-    found = ss.segment(picture, sweeps=20, mask=mask, rng=0)
+    found = ss.segment(picture, sweeps=8, mask=mask, rng=0)
     assert ((found.labels == -1) == ~mask).all()
     assert not found.boundary_probability[~mask].any()
     found.save(tmp_path)
@@ -217,8 +217,8 @@ def test_a_large_picture_is_looked_at_at_a_smaller_size(picture):
     large = np.kron(picture, np.ones((6, 6, 1), np.uint8))[:-3, :-5]
     mask = np.zeros(large.shape[:2], bool)
     mask[100:601, 50:903] = True
-    found = ss.segment(large, mask=mask, sweeps=20, rng=0)
-    small = ss.segment(picture, mask=mask[::6, ::6], sweeps=20, rng=0)
+    found = ss.segment(large, mask=mask, sweeps=8, rng=0)
+    small = ss.segment(picture, mask=mask[::6, ::6], sweeps=8, rng=0)
     assert found.labels.shape == large.shape[:2] and ((found.labels >= 0) == mask).all()
     assert found.model.graph.n_sites < large[..., 0].size / 190 / 2
     assert 1 < found.n_clusters < 3 * small.n_clusters
@@ -250,12 +250,12 @@ def test_volumes_and_many_channels(preset, tmp_path):
     rng = np.random.default_rng(0)
     volume = rng.normal(0.3, 0.02, (12, 24, 30))
     volume[:, 8:, 10:20] += 0.4
-    found = ss.segment(volume, preset, channel_axis=None, n_sites=60, sweeps=30, rng=0)
+    found = ss.segment(volume, preset, channel_axis=None, n_sites=60, sweeps=10, rng=0)
     assert found.labels.shape == volume.shape
     found.save(tmp_path)
     np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), found.labels)
     bands = np.concatenate([volume[0, ..., None]] * 6, axis=2)
-    many = ss.segment(bands, preset, channel_axis=-1, n_sites=60, sweeps=30, rng=0)
+    many = ss.segment(bands, preset, channel_axis=-1, n_sites=60, sweeps=10, rng=0)
     assert many.labels.shape == bands.shape[:2]
 
 
