@@ -56,8 +56,6 @@ import sys; sys.path.insert(0, "evaluation")
 import numpy as np, spinseg as ss, test_ddcrp
 case = test_ddcrp.GRAPHS["ring with a chord"], test_ddcrp.LIKELIHOODS["weight 0.7"]
 test_ddcrp.p_after_one_sweep(*case, 1.0, 0.5, 10, 0)
-graph = ss.SiteGraph(2, [[0, 1]])
-ss.sample(ss.Model(graph, ss.Flat(), ss.ExchangeablePrior(lambda sizes: 0.0)), 2, 1, rng=0)
 from spinseg.inference.estimates.minimize import minimize_vi
 minimize_vi(np.array([[0, 0, 1], [0, 1, 1]], np.int32), rng=0)
 """,

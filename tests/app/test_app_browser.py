@@ -137,6 +137,7 @@ def test_the_page_opens_on_the_result_the_detail_changes_it_and_ten_answers_open
     assert sweeps(page) == n_sweeps and not page.is_visible("#legend")
 
 
+@exhaustive
 def test_the_row_of_details_of_a_report_needs_no_script(browser, tmp_path):
     image = np.asarray(Image.open(PICTURES["coffee"].path).resize((90, 60)))
     ss.segment(image, sweeps=4, rng=0).save(tmp_path, ["report.html"])
@@ -252,6 +253,7 @@ def test_a_file_that_is_no_image_gets_one_sentence(opened, tmp_path):
     opened.messages.clear()
 
 
+@exhaustive
 def test_the_page_says_how_a_file_was_read_and_what_to_try(opened, tmp_path):
     square = np.zeros((60, 80))
     square[15:45, 20:60] = 0.01

@@ -403,7 +403,7 @@ HOSTS += ["127.1:{port}", "2130706433:{port}", "127.0.0.1:{port}@evil.example", 
 HOSTS += ["127.0.0.1:{port}, evil.example", "127.0.0.2:{port}", "127.0.0.1:0{port}", "127.0.0.1:"]
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", HOSTS[:: effort(4, 1)])
 def test_a_request_with_another_host_is_refused(server, bystander, host):
     named = host.format(port=server.port, other=server.port + 1)
     for method, path, body in [
@@ -436,7 +436,7 @@ ORIGINS += ["http://127.0.0.1", "http://localhost:{port}", "http://127.0.0.1:{po
 ORIGINS += ["http://127.0.0.1:{port}@evil.example", "http://127.0.0.1:{port} http://evil.example", "moz-extension://a"]
 
 
-@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize("origin", ORIGINS[:: effort(4, 1)])
 def test_a_page_of_another_origin_is_refused(server, bystander, origin):
     named = origin.format(port=server.port, other=server.port + 1)
     for method, path, body in [("GET", "/api/about", None), ("POST", f"{bystander[0]}/pause", "{}")]:
@@ -823,7 +823,7 @@ NAMES += ["--out=x", "-rf", "--", "", ".", "..", "/", "a" * 5000, "\u202egnp.exe
 NAMES += ["\r\nSet-Cookie: a=b", "\ud83d", "a\\'b", "\x1b[31mred.png", "'''", "-.-.png", "...", "a.png "]
 
 
-@pytest.mark.parametrize("name", NAMES[:: effort(3, 1)])
+@pytest.mark.parametrize("name", NAMES[:: effort(6, 1)])
 def test_a_file_name_is_only_displayed(spare, name):
     path = f"/api/pages?name={quote(name, safe='', errors='surrogatepass')}"
     replies = []
@@ -1013,7 +1013,7 @@ def values_of(control):
     return st.sampled_from(4 * [(value, True) for value in within] + [(value, False) for value in beyond])
 
 
-@fuzz(75)
+@fuzz(effort(20, 75))
 @given(data=st.data())
 def test_settings_within_the_limits_work_and_others_change_nothing(server, page, about, data):
     sent = {name: data.draw(st.sampled_from(list(names))) for name, names in CHOICES.items()}

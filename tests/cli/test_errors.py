@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import spinseg as ss
+from effort import exhaustive
 from spinseg import cli
 from spinseg._errors import BUG, LOG, TaskBug, TaskError, error_line, is_expected
 from spinseg.image.io import read_picture
@@ -169,6 +170,7 @@ def segment_unless_odd(task, check_interrupt, **others):
     return Outcome(*task, 0.0, {"interrupted": False})
 
 
+@exhaustive
 def test_a_bug_in_a_process_is_its_line_and_the_others_are_done(pictures, tmp_path, monkeypatch):
     monkeypatch.setattr(batch, "_segment_task", segment_unless_odd)
     found = dict(segment_files(pictures, tmp_path / "out", {"rng": 0}, jobs=2))

@@ -8,7 +8,7 @@ import pytest
 import model_cases
 import spinseg as ss
 from chain_cases import KINDS, assert_same
-from effort import effort
+from effort import effort, exhaustive
 from model_cases import lattice as lattice_model
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference import pack, sampling
@@ -57,6 +57,7 @@ def test_only_many_sites_have_local_sweeps(monkeypatch):
     assert [(p.splits, p.regroups) for p in plans] == [(10, 3), (0, 0), (1, 0), (0, 0)]
 
 
+@exhaustive
 def test_a_prior_without_tables_keeps_the_books_of_many_sites(few_are_many):
     model = lattice_model("product", ss.ExchangeablePrior(lambda sizes: -0.1 * float(sizes.max())), side=8)
     assert_books(model, ss.sample(model, sweeps=5, chains=2, rng=0))

@@ -15,7 +15,7 @@ from spinseg.inference.similarity import similar_sites
 from spinseg.inference.starts import greedy_labels
 
 
-@pytest.mark.parametrize("name", effort(["poisson", "product", "flat"], list(model_cases.likelihoods(4))))
+@pytest.mark.parametrize("name", effort(["product"], list(model_cases.likelihoods(4))))
 @pytest.mark.parametrize("limits", model_cases.LIMITS, ids=str)
 def test_on_six_sites_it_is_the_best_partition_there_is(name, limits):
     graph, kept = exact.graph(6)

@@ -164,6 +164,7 @@ def test_one_compiled_signature_serves_every_model():
 
 
 # With min_size the tables let a spin-cluster stay before a random number is drawn, and the walks part.
+@exhaustive
 @pytest.mark.parametrize("limits", [{}, {"max_size": 3}], ids=str)
 def test_an_exchangeable_prior_walks_with_its_tabulated_form(limits):
     def log_g(sizes):
@@ -176,7 +177,8 @@ def test_an_exchangeable_prior_walks_with_its_tabulated_form(limits):
     np.testing.assert_allclose(a.log_posterior, b.log_posterior, atol=1e-8)
 
 
-@pytest.mark.parametrize("moves", effort(["auto"], ["gsw", "auto"]))
+@exhaustive
+@pytest.mark.parametrize("moves", ["gsw", "auto"])
 def test_an_exchangeable_prior_that_no_table_can_express(moves):
     """P proportional to exp(-(largest - smallest)), compared with enumeration."""
     import exact
@@ -234,6 +236,7 @@ def test_ctrl_c_keeps_what_is_finished(workers):
     assert chains.best_log_posterior == pytest.approx(model.log_posterior(chains.best_labels), abs=1e-6)
 
 
+@exhaustive
 def test_an_error_in_the_prior_stops_all_chains_and_comes_through():
     def log_g(sizes):
         if len(sizes) > 1:

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
-from effort import exhaustive
+from effort import effort, exhaustive
 from spinseg.image.adjacency import edge_means, region_adjacency
 from spinseg.image.boundary.log_odds import GRADIENT_SCALE
 from spinseg.image.boundary.network import BoundaryNetwork
@@ -117,7 +117,7 @@ def test_cells_are_those_of_a_grid(shape):
 
 
 @pytest.mark.parametrize("shape", [(150, 210), (128, 128), (40, 50), (1, 300)], ids=str)
-@pytest.mark.parametrize("n_sites", [60, 400])
+@pytest.mark.parametrize("n_sites", effort([400], [60, 400]))
 def test_sites_are_those_of_the_whole_picture(shape, n_sites):
     """Noise is lower in a cell than around it: no flood comes from far."""
     image = np.random.default_rng(1).integers(0, 2**16, (*shape, 2), dtype=np.uint16)
