@@ -2,6 +2,7 @@
 
 from copy import copy
 from functools import cache, lru_cache
+from typing import ClassVar
 
 import numpy as np
 from scipy.stats import chisquare
@@ -61,10 +62,26 @@ class Remembered:
 remembered = lru_cache(maxsize=8)(Remembered)  # many models have one likelihood
 
 
+class RememberedGraph:
+    """A graph that looks whether a partition is connected once, of all models together."""
+
+    known: ClassVar[dict[tuple[bytes, bytes], bool]] = {}
+
+    def __init__(self, graph: ss.SiteGraph) -> None:
+        self.graph, self.n_sites, self.edges = graph, graph.n_sites, graph.edges
+
+    def is_connected(self, labels: np.ndarray) -> bool:
+        key = self.edges.tobytes(), labels.tobytes()
+        if key not in self.known:
+            self.known[key] = self.graph.is_connected(labels)
+        return self.known[key]
+
+
+@lru_cache(maxsize=8)
 def log_probabilities(model: ss.Model) -> np.ndarray:
     """Exact log probability of each of `partitions`."""
     model = copy(model)
-    model.likelihood = remembered(model.likelihood)
+    model.likelihood, model.graph = remembered(model.likelihood), RememberedGraph(model.graph)
     log_p = np.array([model.log_posterior(row) for row in partitions(model.graph.n_sites)])
     return log_p - np.logaddexp.reduce(log_p)
 

@@ -33,12 +33,10 @@ class Bundle:
             array = arrays[name]
             setattr(self, name, array)
             # As Numba lays an array out: two owners, of which compiled code needs none, and what there is to know.
-            words += [0, 0, array.size, array.itemsize, array.ctypes.data, *array.shape, *array.strides]
+            words += [0, 0, array.size, array.itemsize, _address_of(array), *array.shape, *array.strides]
         self._table = np.array(words, np.int64)
-        self._address = self._table.ctypes.data
-        self._numba_type_ = BundleType(
-            type(self).__name__, tuple((name, typeof(arrays[name])) for name in self._fields)
-        )
+        self._address = _address_of(self._table)
+        self._numba_type_ = _type_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _of_arrays, (type(self), self._asdict())  # a copy describes its own arrays
@@ -50,6 +48,10 @@ class Bundle:
     def _replace(self, **arrays: NDArray[Any]) -> Self:
         """The same bundle but for some arrays."""
         return type(self)(**(self._asdict() | arrays))
+
+
+def _address_of(array: NDArray[Any]) -> int:
+    return array.__array_interface__["data"][0]
 
 
 def _of_arrays(kind: type[Bundle], arrays: dict[str, NDArray[Any]]) -> Bundle:
@@ -70,6 +72,19 @@ class BundleType(types.Type):
         return sum(5 + 2 * array.ndim for _, array in self.fields[:before])
 
 
+KNOWN_TYPES: dict[Any, BundleType] = {}
+
+
+def _type_of(bundle: Bundle) -> BundleType:
+    """The type of a bundle, for which Numba looks at the first of its kind only: it takes its time."""
+    arrays = bundle._asdict()
+    kind = type(bundle), tuple((array.dtype, array.ndim, array.flags.num) for array in arrays.values())
+    if kind not in KNOWN_TYPES:
+        fields = tuple((name, typeof(array)) for name, array in arrays.items())
+        KNOWN_TYPES[kind] = BundleType(type(bundle).__name__, fields)
+    return KNOWN_TYPES[kind]
+
+
 @register_model(BundleType)
 class _Pointer(models.PrimitiveModel):
     def __init__(self, manager: Any, bundle: BundleType) -> None:
@@ -80,7 +95,7 @@ class _Pointer(models.PrimitiveModel):
 class _Attributes(AttributeTemplate):
     key = BundleType
 
-    def generic_resolve(self, bundle: BundleType, name: str) -> types.Array | None:  # type: ignore[override]
+    def generic_resolve(self, bundle: BundleType, name: str) -> types.Array | None:
         return dict(bundle.fields).get(name)
 
 

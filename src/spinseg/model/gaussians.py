@@ -79,7 +79,7 @@ class DiagonalGaussian(Likelihood):
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""
         total = self.statistics[site_set("sites", sites, len(self.statistics))].sum(axis=0)
-        n, (first, second) = total[0], np.split(total[1:], 2)
+        n, (first, second) = total[0], total[1:].reshape(2, -1)
         kappa_n, shape_n = self.kappa + n, self.shape + n / 2
         rate_n = self.rate + np.maximum(second - first**2 / kappa_n, 0.0) / 2
         log_p = log_rising(self.shape, n / 2) + self.shape * np.log(self.rate) - shape_n * np.log(rate_n)

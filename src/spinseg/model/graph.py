@@ -66,9 +66,10 @@ class SiteGraph:
 
     def components(self, kept: NDArray[np.bool_]) -> NDArray[np.int32]:
         """The component that each site lies in where only the edges that are kept join sites."""
-        inner = self.edges[kept]
-        shape = (self.n_sites, self.n_sites)
-        joined = sparse.coo_array((np.ones(len(inner), np.int8), (inner[:, 0], inner[:, 1])), shape=shape)
+        inner = kept[self.edge_of]
+        start = np.concatenate([[0], np.cumsum(inner)])[self.start]
+        rows = np.ones(start[-1]), self.neighbors[inner], start
+        joined = sparse.csr_array(rows, shape=(self.n_sites, self.n_sites))
         return sparse.csgraph.connected_components(joined, directed=False)[1]
 
     def is_connected(self, labels: NDArray[np.int32]) -> bool:

@@ -145,7 +145,7 @@ class DirichletMultinomial(Likelihood):
 
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""
-        n = self.count_weight * self.counts[site_set("sites", sites, self.counts.shape[0])].sum(axis=0)
+        n = self.count_weight * _sum_of_rows(self.counts, site_set("sites", sites, self.counts.shape[0]))
         return float(log_rising(self.prior, n).sum() - log_rising(self.concentration, n.sum()))
 
     def terms(self) -> list[HistogramTerm | DenseTerm]:
@@ -167,6 +167,13 @@ class DirichletMultinomial(Likelihood):
         both = (p + q).tocsr()
         both.data = 1.0 / both.data
         return 0.5 * (p - q).power(2).multiply(both).sum(axis=1)
+
+
+def _sum_of_rows(table: sparse.csr_array, rows: NDArray[np.int64]) -> NDArray[Any]:
+    """The sum of some rows of a table of whole numbers, without a table of them, which takes SciPy longer."""
+    n = table.indptr[rows + 1] - table.indptr[rows]
+    at = np.repeat(table.indptr[rows] + n - np.cumsum(n), n) + np.arange(n.sum())
+    return np.bincount(table.indices[at], table.data[at], minlength=table.shape[1])
 
 
 def _count_table(counts: Any) -> sparse.csr_array:

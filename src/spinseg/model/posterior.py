@@ -102,18 +102,20 @@ class Model:
     def allows(self, labels: ArrayLike) -> bool:
         """Whether the partition with equal labels together has a positive probability."""
         z = _validation.labels("labels", labels, self.graph.n_sites)
-        if self.log_prior_of_sizes(np.bincount(z)) == -np.inf:
-            return False
+        return self.log_prior_of_sizes(np.bincount(z)) != -np.inf and self._is_connected(z)
+
+    def _is_connected(self, z: NDArray[np.int32]) -> bool:
+        """Whether clusters are connected and keep the seeds, where they must."""
         return not self.connected or (keeps_seeds(z, self.seeds) and self.graph.is_connected(z))
 
     def log_posterior(self, labels: ArrayLike) -> float:
         """Unnormalised log posterior of the partition with equal labels together; -inf where it is not allowed."""
         z = _validation.labels("labels", labels, self.graph.n_sites)
-        if not self.allows(z):
+        sizes = np.bincount(z)
+        log_g = self.log_prior_of_sizes(sizes)
+        if log_g == -np.inf or not self._is_connected(z):
             return -np.inf
-        log_g = self.log_prior_of_sizes(np.bincount(z))
-        order = np.argsort(z, kind="stable")
-        clusters = np.split(order, np.cumsum(np.bincount(z))[:-1])
+        clusters = np.split(np.argsort(z, kind="stable"), np.cumsum(sizes)[:-1])
         agree = z[self.graph.edges[:, 0]] == z[self.graph.edges[:, 1]]
         log_likelihood = sum(self.likelihood.log_marginal(sites) for sites in clusters)
         return float(self.power * (log_likelihood + self.beta[agree].sum()) + log_g)

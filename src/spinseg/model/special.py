@@ -10,6 +10,6 @@ def log_rising(x: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
 
     Through the beta function, lgamma(n) - log B(x, n); it is log x(x+1)..(x+n-1) for whole n.
     """
-    x, n = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(n, np.float64))
+    n = np.asarray(n, np.float64)
     some = np.where(n > 0, n, 1.0)
     return np.where(n > 0, gammaln(some) - betaln(x, some), 0.0)
