@@ -302,11 +302,11 @@ def test_the_folder_of_the_results_is_made(here, album, tmp_path):
     assert read_rows(out) == found and not found[0].error
 
 
-@pytest.mark.parametrize("place", ["file/r.csv", "link/r.csv", "folder"])
+@pytest.mark.parametrize("place", ["file/r.csv", "link/r.csv", "folder.csv", "results"])
 def test_results_that_cannot_be_written_are_refused_before_any_work(album, tmp_path, place, monkeypatch):
     (tmp_path / "file").write_text("kept")
     (tmp_path / "link").symlink_to("nowhere")
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.csv").mkdir()
     monkeypatch.setattr(benchmark, "_warm_up", None)  # the first thing that works
     with pytest.raises(InvalidInput, match=r"^out must be a [^\n]*$"):
         evaluate(examples_of(album), [STRIPES], tmp_path / place, dataset="album")
