@@ -24,6 +24,7 @@ STUDIES = (
     "ablation",
     "robustness",
     "outlines",
+    "volumes",
     "mixing",
     "connected",
     "modes",

@@ -40,6 +40,7 @@ def priors(**limits: int) -> dict[str, ss.PartitionPrior]:
         "pitman-yor, negative discount": ss.PitmanYor(2.0, -0.5, **limits),
         "mixture of finite mixtures": ss.MixtureOfFiniteMixtures(0.8, 3.0, **limits),
         "tempered process": ss.TemperedProcess(0.8, **limits),
+        "parsimonious process": ss.ParsimoniousProcess(1.5, 0.05, **limits),
         "tabulated": ss.TabulatedPrior(lambda k: -0.2 * k * k, lambda m: 0.5 * math.sqrt(m), **limits),
     }
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from spinseg.model.priors import ExchangeablePrior as ExchangeablePrior
     from spinseg.model.priors import FiniteDirichlet as FiniteDirichlet
     from spinseg.model.priors import MixtureOfFiniteMixtures as MixtureOfFiniteMixtures
+    from spinseg.model.priors import ParsimoniousProcess as ParsimoniousProcess
     from spinseg.model.priors import PartitionPrior as PartitionPrior
     from spinseg.model.priors import PitmanYor as PitmanYor
     from spinseg.model.priors import Potts as Potts
@@ -75,6 +76,7 @@ _HOMES = {
         "MixtureOfFiniteMixtures",
         "TabulatedPrior",
         "TemperedProcess",
+        "ParsimoniousProcess",
         "ExchangeablePrior",
         "PartitionPrior",
     ),

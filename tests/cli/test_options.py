@@ -16,7 +16,16 @@ from spinseg.segmentation.prior_names import PRIORS, prior_named
 from spinseg.segmentation.settings import KEYWORDS
 
 # Fields that only presets choose, keywords that are no settings, and options that are not of one segmentation.
-ONLY_IN_PRESETS = {"power", "connected", "n_details", "pixels_per_site", "fewest_sites", "max_pixels", "likelihood"}
+ONLY_IN_PRESETS = {
+    "power",
+    "refined",
+    "connected",
+    "n_details",
+    "pixels_per_site",
+    "fewest_sites",
+    "max_pixels",
+    "likelihood",
+}
 NOT_SETTINGS = {"image", "mask", "seeds", "channel_axis", "intensity_range", "rng", "workers", "progress"}
 OF_PRIOR = {"concentration", "discount", "n_labels", "min_size", "max_size"}
 OF_COMMAND = {"images", "out", "jobs", "dask", "resume", "overwrite", "as_json", "quiet"}

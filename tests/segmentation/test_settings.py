@@ -17,7 +17,7 @@ from spinseg.segmentation.segment import segment
 @pytest.mark.parametrize(
     "keywords, line",
     [
-        ({"preset": "nice"}, "preset must be one of 'photo', 'paper'; received 'nice'"),
+        ({"preset": "nice"}, "preset must be one of 'photo', 'classes', 'paper'; received 'nice'"),
         ({"mask": np.ones((3, 3), bool)}, r"mask must have the image's shape \(120, 160\); received \(3, 3\)"),
         ({"mask": np.zeros((120, 160), bool)}, "mask must leave some pixel inside"),
         ({"beta": "strong"}, "beta must be a finite number; received 'strong'"),

@@ -184,6 +184,27 @@ class TemperedProcess(PartitionPrior):
         return sizes * math.log(self.concentration), weight * gammaln(np.maximum(sizes, 1.0))
 
 
+class ParsimoniousProcess(PartitionPrior):
+    """A Dirichlet process that takes a price for each cluster: log_v[k] = k (log alpha - cost n), log_w[m] = lgamma(m).
+
+    With n sites a cluster pays n times `cost` nats. The more sites there are, the more clusters a plain process spends
+    on what a likelihood does not describe; here a cluster has to explain a share of all sites that does not depend on
+    their number. Coarsened posteriors have the same aim (Miller and Dunson 2019,
+    :DOI:`10.1080/01621459.2018.1469995`).
+    """
+
+    def __init__(
+        self, concentration: float = 1.0, cost: float = 0.02, *, min_size: int = 1, max_size: int | None = None
+    ) -> None:
+        super().__init__(min_size=min_size, max_size=max_size)
+        self.concentration = check_real("concentration", concentration, above=0)
+        self.cost = check_real("cost", cost, at_least=0)
+
+    def _tables(self, n_sites: int) -> tuple[Table, Table]:
+        sizes = np.arange(n_sites + 1, dtype=np.float64)
+        return sizes * (math.log(self.concentration) - self.cost * n_sites), gammaln(np.maximum(sizes, 1.0))
+
+
 class PitmanYor(PartitionPrior):
     """Two-parameter Poisson-Dirichlet with concentration alpha and discount theta.
 

@@ -100,12 +100,18 @@ def _likelihood(
 
 def _word_counts(picture: Picture, sites: NDArray[np.int32], settings: Settings) -> sparse.csr_array:
     """How often each color word occurs in each site, (n_sites, n_words)."""
+    words, n_words = picture_words(picture, settings)
+    return site_histograms(words, sites, n_words)
+
+
+def picture_words(picture: Picture, settings: Settings) -> tuple[NDArray[np.integer], int]:
+    """The color word of every pixel, and how many words there are."""
     book = settings.codebook
     if book == "general" and picture.n_channels == 3:
         book = Codebook.general(settings.n_words)
     elif not isinstance(book, Codebook):  # there is no general codebook of other channels
         book = Codebook.fit(picture, settings.n_words, rng=0)
-    return site_histograms(book.words(picture), sites, len(book))
+    return book.words(picture), len(book)
 
 
 class SiteFeatures(NamedTuple):

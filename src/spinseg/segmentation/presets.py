@@ -1,4 +1,4 @@
-"""The presets "photo" and "paper", and the constants that were tuned for "photo"."""
+"""The presets "photo", "classes" and "paper", and the constants that were tuned for the first two."""
 
 import math
 import warnings
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinseg._validation import check_choice, invalid
-from spinseg.model.priors import DirichletProcess, TemperedProcess
+from spinseg.model.priors import DirichletProcess, ParsimoniousProcess, TemperedProcess
 from spinseg.segmentation.settings import Settings
 
 
@@ -72,6 +72,7 @@ PAPER = Settings(
     power=1.0,
     connected=False,
     n_details=1,
+    refined=False,
     regions=False,
     detail=0.5,
     estimate="best",
@@ -81,6 +82,27 @@ PAPER = Settings(
     sweeps=1000,
     seconds=None,
     chains=1,
+)
+
+# Kinds of tissue or material, which may lie anywhere. A site counts for fewer than two observations: with much fewer
+# all kinds are one cluster, and with more a kind whose intensities vary is divided. Chosen on a brain and on phantoms
+# (docs/volumes.md).
+CLASSES = replace(
+    PAPER,
+    preset="classes",
+    pixels_per_site=30,
+    codebook="image",
+    n_words=30,
+    count_weight=0.06,
+    phi=3.0,
+    prior=ParsimoniousProcess(1.0, 0.02),
+    refined=True,
+    estimate="vi",
+    moves="auto",
+    lam=None,
+    init="opposite",
+    sweeps=120,
+    chains=2,
 )
 
 PHOTO = Settings(
@@ -102,6 +124,7 @@ PHOTO = Settings(
     power=0.1,
     connected=True,
     n_details=12,
+    refined=True,
     regions=True,
     detail=0.65,
     estimate="vi",
@@ -138,7 +161,7 @@ PHOTO_OF_PIXELS = replace(
     init="coarse",
 )
 
-PRESETS = {"photo": PHOTO, "paper": PAPER}
+PRESETS = {"photo": PHOTO, "classes": CLASSES, "paper": PAPER}
 
 
 def preset_for(preset: str, given: Mapping[str, Any] = {}) -> Settings:

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._validation import invalid
 from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacency
 from spinseg.image.boundary.maps import BoundaryMaps
+from spinseg.image.class_outlines import refine_classes
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask, read_picture
 from spinseg.image.layout import ChannelAxis, IntensityRange, check_channel_axis
+from spinseg.image.noise import in_units_of_noise
 from spinseg.image.outlines import nearby_pairs, outlined_sites
 from spinseg.image.picture import Picture, WorkingCopy, as_picture, checked_mask, working_copy
 from spinseg.image.render import paint_edges
@@ -26,7 +28,7 @@ from spinseg.inference.regions import absorb_small_regions, regions_of
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.segmentation.estimate import estimated_partition
-from spinseg.segmentation.image_model import maps_for, picture_posterior
+from spinseg.segmentation.image_model import maps_for, picture_posterior, picture_words
 from spinseg.segmentation.presets import min_region_share
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.settings import Settings
@@ -81,10 +83,17 @@ class Problem:
         return paint_edges(self.sites, self.model.graph.edges, separation)
 
     def _at_full_size(
-        self, drawn: Chains, separation: NDArray[np.float64]
+        self, drawn: Chains, separation: NDArray[np.float64], partition: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The sites and the boundary probability of the whole picture; outlines are refined unless sites are given."""
         graph = self.model.graph
+        if self.settings.refined and self.settings.likelihood == "words" and isinstance(self.settings.sites, str):
+            words, n_words = picture_words(self.working_image.picture, self.settings)
+            sites = refine_classes(self.sites, partition, words, n_words)
+            touching = region_adjacency(sites).graph.edges
+            painted = paint_edges(sites, touching, separation_probability(drawn.labels, touching))
+            enlarged = self.working_image.to_original
+            return enlarged(sites, outside=-1), enlarged(painted, outside=0)
         if self.relief is not None and self.relief.ndim == 2 and isinstance(self.settings.sites, str):
             pairs = nearby_pairs(graph)
             apart = separation_probability(drawn.labels, pairs)
@@ -108,7 +117,7 @@ class Problem:
         """The segmentation that chains of this posterior give; `preceding_code` as in `Segmentation`."""
         partition = self.partition(drawn, seed)
         separation = separation_probability(drawn.labels, self.model.graph.edges)
-        site_image, boundary_probability = self._at_full_size(drawn, separation)
+        site_image, boundary_probability = self._at_full_size(drawn, separation, partition)
         return Segmentation(
             labels=np.append(partition, np.int32(-1))[site_image],  # site -1, outside the mask, takes the last
             sites=site_image,
@@ -150,6 +159,9 @@ def prepare(
     }
     may_reduce = isinstance(settings.sites, str) and settings.sites != "pixels"
     working_image = working_copy(picture, picture.inside, settings.max_pixels if may_reduce else None)
+    if picture.n_channels != 3:
+        scaled = in_units_of_noise(working_image.picture.codes, working_image.inside)
+        working_image = working_image._replace(picture=Picture(scaled))
     sites, adjacency, model, relief, is_cut = _posterior(working_image, settings, on_pixels)
     return Problem(picture, settings, working_image, sites, adjacency, model, relief, provenance, on_pixels, is_cut)
 

@@ -77,29 +77,32 @@ def segment(
         WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with extras NIfTI, CZI and LIF. It is never changed.
         Pixels that are masked in a NumPy masked array, and pixels of opacity 0, are outside. `found.read_as` says how
         it was read.
-    preset : {"photo", "paper"}
+    preset : {"photo", "classes", "paper"}
         "photo" is the best that is known for photographs: sites that follow edges, couplings that carry the evidence of
-        a boundary, and a tempered likelihood of color and position. "paper" has the settings of Xu, Caron & Doucet:
-        superpixels of 60 pixels, histograms of 120 color words, a Dirichlet process of concentration 3, equal couplings
-        of 0.02, and their sampler.
+        a boundary, and a tempered likelihood of color and position. "classes" finds kinds of tissue or material, in
+        pictures and volumes of any channels: a kind may lie in many places, and outlines follow the pixels. "paper" has
+        the settings of Xu, Caron & Doucet: superpixels of 60 pixels, histograms of 120 color words, a Dirichlet process
+        of concentration 3, equal couplings of 0.02, and their sampler.
     sites : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image, optional
         How sites are made, or the sites themselves (-1 outside). Where every pixel is a site, "photo" starts from a
         segmentation with larger sites, describes pixels by their color word, and couples them by contrast.
     n_sites : int, optional
         About how many sites there are. By default there is one for 190 pixels, but there are 800 in smaller pictures
-        ("photo"), or one for 60 pixels ("paper"). "photo" decides what belongs together in a picture reduced to
-        300,000 pixels, if it has more, and then draws the outlines at full size; those of a volume stay as coarse.
+        ("photo"), or one for 30 or 60 pixels ("classes", "paper"). "photo" decides what belongs together in a picture
+        reduced to 300,000 pixels, if it has more, and then draws the outlines at full size; those of a volume stay as
+        coarse.
     connectivity : int, optional
         Along how many axes two neighboring pixels may differ, where sites are pixels. It is 1 by default, for 4
         neighbors or 6 in a volume, and up to 2 or 3, for 8 or 26.
     codebook : {"general", "image"} or Codebook, optional
-        The color words of "paper": those that come with the package, words fitted to this image, or your own.
+        The color words of "paper" and "classes": those that come with the package, words fitted to this image, or your
+        own.
     n_words : int, optional
         How many words the first two have.
     count_weight : float, optional
         How many observations a pixel counts for. Neighboring pixels are far from independent.
     phi : float, optional
-        The mass of the Dirichlet prior on the color words of a cluster, in observations ("paper").
+        The mass of the Dirichlet prior on the color words of a cluster, in observations ("paper", "classes").
     kappa : float, optional
         How many observations the prior mean of a cluster's Gaussians counts for ("photo").
     prior : PartitionPrior, optional

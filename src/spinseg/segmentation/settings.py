@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spinseg.inference.bonds import Lam
     from spinseg.model.priors import PartitionPrior
 
-PRESET_NAMES = ("photo", "paper")
+PRESET_NAMES = ("photo", "classes", "paper")
 SITE_KINDS = ("slic", "watershed", "felzenszwalb", "grid", "pixels")
 CODEBOOKS = ("general", "image")
 PRIOR_NAMES = ("dp", "py", "potts", "finite", "mfm")  # of the command; a field of `Settings` is the prior itself
@@ -51,7 +51,8 @@ class Settings:
 
     `connected` says whether the clusters of the posterior are connected; the evidence then has the weight `power`, and
     the posterior is a mixture of `n_details` that differ in how much evidence makes a boundary. Where clusters need not
-    be connected, `regions` are made of their pieces afterwards.
+    be connected, `regions` are made of their pieces afterwards. Where `refined`, outlines follow the pixels, not the
+    sites.
     """
 
     preset: str = field(metadata=_keyword("Settings to start from.", choices=PRESET_NAMES))
@@ -82,6 +83,7 @@ class Settings:
     power: float
     connected: bool
     n_details: int
+    refined: bool
     regions: bool = field(metadata=_keyword("Whether every cluster is one connected region.", "--regions/--no-regions"))
     detail: float = field(metadata=_keyword("From 0, coarse, to 1, fine (photo)."))
     estimate: str = field(
@@ -147,7 +149,7 @@ class Settings:
             invalid("prior", "be a PartitionPrior", self.prior)
         if not (isinstance(self.beta, str) and self.beta in ("signed", "contrast")):
             check_real("beta", self.beta)
-        for name in ("connected", "regions"):
+        for name in ("connected", "refined", "regions"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 invalid(name, "be True or False", getattr(self, name))
         check_real("power", self.power, above=0)
