@@ -40,7 +40,7 @@ def main() -> None:
         closest = max(annotations, key=lambda truth: probabilistic_rand_index(labels, [truth]))
         titles.append(title(rank, row))
         outlines.append(np.where(boundaries(labels), 40, 255).astype(np.uint8))
-        pictures += [overlay(image, labels), overlay(image, closest)]
+        pictures += [overlay(image, labels, start_label=0), overlay(image, closest, start_label=0)]
         print(titles[-1].replace("\n", ", "))
     draw(outlines, titles, N_COLUMNS, OUTLINES)
     pair_titles = [line for text in titles for line in (text, "the closest annotator")]

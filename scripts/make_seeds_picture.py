@@ -53,7 +53,7 @@ def main() -> None:
 def tinted(image: NDArray[np.uint8], labels: NDArray[np.int32]) -> NDArray[np.uint8]:
     """Return a gray picture with each region in a color, and its outlines."""
     gray = np.repeat(image.mean(axis=-1, keepdims=True), 3, axis=-1)
-    colors = label_colors(int(labels.max()) + 1)[labels]
+    colors = label_colors(int(labels.max()))[labels - 1]
     return overlay(np.rint(0.55 * gray + 0.45 * colors).astype(np.uint8), labels)
 
 

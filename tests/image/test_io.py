@@ -133,7 +133,7 @@ def test_the_same_data_give_the_same_bytes(tmp_path):
         (write_labels_png, ([[0, 1]], label_colors(1)), "colors must be uint8 of shape (2, 3)"),
         (write_labels_png, ([[0, 1]], label_colors(2) / 255), "received 'float64"),
         (write_labels_png, ([[[0, 1]]], label_colors(2)), "one picture"),
-        (write_labels_png, ([[0, 65535]], label_colors(2)), "at most 65535 labels"),
+        (write_labels_png, ([[-1, 65535]], label_colors(2)), "at most 65535 labels"),
         (write_png, (RGBA,), "pixels must be uint8 of shape (H, W, 3)"),
         (write_png, (np.stack([RGB, RGB]),), "received 'uint8 of (2, 30, 40, 3)'"),
         (write_png, (GRAY[0],), "received 'uint8 of (40,)'"),

@@ -7,7 +7,7 @@ from skimage import data
 from spinseg.image.picture import as_picture
 from spinseg.image.render import DARK, LIGHT, boundaries, label_colors, mean_colors, overlay, probability_picture
 
-HALVES = np.repeat([[0, 0, 0, 1, 1, 1]], 4, axis=0)
+HALVES = np.repeat([[1, 1, 1, 2, 2, 2]], 4, axis=0)
 
 
 def test_boundaries_against_a_loop():
@@ -35,7 +35,7 @@ def test_boundaries_show_on_dark_and_on_light_pictures(gray):
 @pytest.mark.parametrize("gray", [0, 128, 255])
 @pytest.mark.parametrize("falling", [False, True])
 def test_slanting_boundaries_show_too(gray, falling):
-    labels = np.tri(40, dtype=int)
+    labels = 1 + np.tri(40, dtype=int)
     labels = labels if falling else labels[:, ::-1]
     drawn = overlay(np.full((40, 40), gray, np.uint8), labels)
     for color in (LIGHT, DARK):
@@ -44,7 +44,7 @@ def test_slanting_boundaries_show_too(gray, falling):
 
 @pytest.mark.parametrize(("longest", "wide"), [(6, 1), (650, 1), (1300, 2), (4000, 6)])
 def test_boundaries_are_as_wide_as_the_picture_asks_for(longest, wide):
-    labels = np.repeat([[0, 1]], longest // 2, axis=1) + np.zeros((20, 1), int)
+    labels = np.repeat([[1, 2]], longest // 2, axis=1) + np.zeros((20, 1), int)
     drawn = overlay(np.full(labels.shape, 128, np.uint8), labels)[10]
     middle = longest // 2
     assert np.all(drawn[middle - wide : middle] == LIGHT) and np.all(drawn[middle : middle + wide] == DARK)
@@ -52,8 +52,8 @@ def test_boundaries_are_as_wide_as_the_picture_asks_for(longest, wide):
 
 
 def test_a_wide_boundary_goes_round_corners_as_a_disc_would():
-    labels = np.zeros((1950, 1950), np.int32)
-    labels[900:1000, 900:1000] = 1
+    labels = np.ones((1950, 1950), np.int32)
+    labels[900:1000, 900:1000] = 2
     light = (overlay(np.full(labels.shape, 128, np.uint8), labels) == LIGHT).all(axis=-1)
     assert light[897:900, 900:1000].all() and not light[896].any()
     corner = light[897:900, 897:900]  # pixels up to 3 along each axis from the corner of the square
@@ -62,7 +62,7 @@ def test_a_wide_boundary_goes_round_corners_as_a_disc_would():
 
 @pytest.mark.parametrize("shape", [(1, 1), (4, 6), (3, 4, 5)])
 def test_all_of_a_picture_may_be_outside(shape):
-    labels, image = np.full(shape, -1), np.full(shape, 0.2)
+    labels, image = np.zeros(shape, int), np.full(shape, 0.2)
     for picture in (image, as_picture(image, channel_axis=None)):
         assert np.all(overlay(picture, labels, channel_axis=None) == 51 // 3 + 170)
         assert np.all(mean_colors(picture, labels, channel_axis=None) == 255)
@@ -71,7 +71,7 @@ def test_all_of_a_picture_may_be_outside(shape):
 
 def test_overlay_draws_on_boundaries_only_and_changes_no_input():
     image = data.chelsea()[:60, :80]
-    labels = np.add.outer(np.arange(60) // 20 * 4, np.arange(80) // 20)
+    labels = 1 + np.add.outer(np.arange(60) // 20 * 4, np.arange(80) // 20)
     kept = image.copy()
     drawn = overlay(image, labels)
     assert drawn.dtype == np.uint8 and drawn.shape == (60, 80, 3)
@@ -83,11 +83,12 @@ def test_overlay_draws_on_boundaries_only_and_changes_no_input():
 
 
 def test_the_outside_is_faded():
-    labels = np.where(np.arange(6) < 4, 0, -1) + np.zeros((4, 1), int)
+    labels = np.where(np.arange(6) < 4, 1, 0) + np.zeros((4, 1), int)
     image = np.full((4, 6), 0.2)
     image[:, 5] = np.nan
     drawn = overlay(image, labels)
     assert drawn[0, 0].tolist() == [51, 51, 51] and drawn[0, 5].tolist() == [170, 170, 170]
+    np.testing.assert_array_equal(overlay(image, labels - 1, start_label=0), drawn)
 
 
 def test_mean_colors():
@@ -95,7 +96,7 @@ def test_mean_colors():
     image[:, 0] = (30, 60, 90)
     image[:, 3:] = (10, 200, 255)
     labels = HALVES.copy()
-    labels[0, 0] = -1
+    labels[0, 0] = 0
     painted = mean_colors(image, labels)
     assert painted.dtype == np.uint8
     assert painted[0, 0].tolist() == [255, 255, 255]
@@ -106,7 +107,7 @@ def test_mean_colors():
 @pytest.mark.parametrize("shape", [(5, 6, 7), (5, 6)])
 def test_volumes_and_many_channels_can_be_shown(shape):
     image = np.random.default_rng(0).random((*shape, 5))
-    labels = np.zeros(shape, int)
+    labels = np.ones(shape, int)
     assert overlay(image, labels, channel_axis=-1).shape == (*shape, 3)
     assert mean_colors(image, labels, channel_axis=-1).shape == (*shape, 3)
 

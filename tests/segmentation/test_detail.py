@@ -42,7 +42,7 @@ def test_a_segmentation_at_another_detail_has_the_same_draws(found):
     for detail in (0.0, 0.3, 0.6, 1.0):
         at = found.at(detail)
         assert at.chains is found.chains and at.settings.detail == detail
-        np.testing.assert_array_equal(at.labels, at.partition[at.sites])
+        np.testing.assert_array_equal(at.labels, at.partition[at.sites] + 1)
         np.testing.assert_array_equal(at.boundary_probability, found.boundary_probability)
         assert found.model.components[0].allows(at.partition)
         assert at.n_clusters == len(at.regions) == at.summary()["n_clusters"]
@@ -137,7 +137,7 @@ def test_levels_are_nested_and_lose_boundaries(found):
     for fine, coarse in pairwise(images):
         joined = np.unique(np.stack([fine.ravel(), coarse.ravel()]), axis=1)
         assert np.unique(joined[0]).size == joined.shape[1]  # a finer region lies in one coarser
-    assert images[-1].max() == 0 and images[0].max() > 10
+    assert images[-1].max() == 1 and images[0].max() > 10
     for level, labels in zip(levels, images, strict=True):
         np.testing.assert_array_equal(boundaries(labels), hierarchy.boundary > np.float32(level))
     with pytest.raises(ss.InvalidInput, match="level must be a finite number of at least 0 and at most 1"):

@@ -235,14 +235,14 @@ def check_written(found):
     cells, labels, apart = pieces(found.folder)
     sites = numbered(cells)
     assert sites.max() + 1 == found.model.graph.n_sites == found.partition.size
-    assert labels.dtype == np.int32 and np.array_equal(labels, found.partition[sites])
+    assert labels.dtype == np.int32 and np.array_equal(labels, found.partition[sites] + 1)
     assert np.array_equal(found.labels.compute(), labels)
     edges = region_adjacency(sites).graph.edges
     painted = paint_edges(sites, edges, separation_probability(found.chains.labels, edges))
     assert apart.dtype == np.uint8 and np.array_equal(apart, np.rint(255 * painted))
     assert np.array_equal(found.boundary_probability.compute(), apart)
     told = json.loads((found.folder / "result.json").read_text())
-    assert told["regions"] == found.n_regions == labels.max() + 1 == np.unique(labels).size
+    assert told["regions"] == found.n_regions == labels.max() == np.unique(labels).size
     assert told["best_log_posterior"] == found.chains.best_log_posterior
     value = found.model.log_posterior(found.chains.best_labels)
     assert value == pytest.approx(found.chains.best_log_posterior, abs=1e-6)
@@ -265,24 +265,25 @@ def test_regions_are_described_as_those_of_a_segmentation(found, image):
     labels, regions = found.labels.compute(), found.regions
     assert len(regions) == found.n_regions == found.n_clusters and found.diagnostics.verdict in found.verdict
     assert list(regions[0]) == list(ss.segment(image[:60, :60], sweeps=2, chains=1, rng=0).regions[0])
-    assert [row["area"] for row in regions] == sorted(np.bincount(labels.ravel()).tolist(), reverse=True)
+    assert [row["area"] for row in regions] == np.bincount(labels.ravel())[1:].tolist()
     assert sum(row["share"] for row in regions) == pytest.approx(1, abs=1e-5)
     rgb = as_picture(image).rgb.reshape(-1, 3).astype(float)  # stretched to the numbers used
     for row in regions:
-        inside = labels == row["cluster"]
+        inside = labels == row["label"]
         rows, columns = np.nonzero(inside)
         assert row["area"] == rows.size
-        assert row["box"] == [rows.min(), columns.min(), rows.max() + 1, columns.max() + 1]
-        color = [int(row["colour"][i : i + 2], 16) for i in (1, 3, 5)]
+        assert row["centroid"] == pytest.approx([rows.mean(), columns.mean()], abs=0.01)
+        assert row["bbox"] == [rows.min(), columns.min(), rows.max() + 1, columns.max() + 1]
+        color = [int(row["color"][i : i + 2], 16) for i in (1, 3, 5)]
         assert np.allclose(color, rgb[inside.ravel()].mean(axis=0), atol=12)  # the mean in CIELAB is another one
     sites = numbered(pieces(found.folder)[0])
     ends = found.partition[found.model.graph.edges]
     assert sites.max() + 1 == found.partition.size and (ends[:, 0] != ends[:, 1]).any()
     largest = regions[0]
-    outline = (ends == largest["cluster"]).sum(axis=1) == 1
+    outline = (ends == largest["label"] - 1).sum(axis=1) == 1
     assert largest["boundary"] == pytest.approx(found.separation[outline].mean(), abs=1e-6)
     assert largest["probability"] == pytest.approx(
-        cohesion(found.chains.labels, found.partition)[largest["cluster"]], abs=1e-6
+        cohesion(found.chains.labels, found.partition)[largest["label"] - 1], abs=1e-6
     )
 
 
@@ -300,7 +301,7 @@ def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatc
     assert times(found.folder) == before and np.array_equal(again.partition, found.partition)
     labels = found.labels.compute()[::5, ::5]
     edge = (picture == (255, 230, 0)).all(axis=-1)
-    assert np.array_equal(edge, boundaries(labels) & (labels > 0)) and edge.any()  # region 0 is the ground of others
+    assert np.array_equal(edge, boundaries(labels) & (labels > 1)) and edge.any()  # the largest is the ground of others
 
 
 @exhaustive
@@ -458,10 +459,10 @@ def test_other_channels_and_shapes(n_channels, here, tmp_path, capsys):
     seen = []
     found = segment_large(flat, tmp_path, **FAST | {"n_sites": 12, "sweeps": 2}, progress=seen.append)
     assert seen and capsys.readouterr() == ("", "")  # who listens is told, and nobody else
-    assert check_written(found)["regions"] == 1 and not found.labels.compute().any()
+    assert check_written(found)["regions"] == 1 and (found.labels.compute() == 1).all()
     (region,) = found.regions
-    assert region["box"] == [0, 0, 65, 30] and region["area"] == 65 * 30 and region["boundary"] is None
-    assert region["colour"] == {1: "#4d4d4d", 2: None}[n_channels]
+    assert region["bbox"] == [0, 0, 65, 30] and region["area"] == 65 * 30 and region["boundary"] is None
+    assert region["color"] == {1: "#4d4d4d", 2: None}[n_channels]
 
 
 def started(*arguments):

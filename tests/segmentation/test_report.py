@@ -170,12 +170,12 @@ def test_a_single_row_of_pixels_can_be_saved(tmp_path):
 @pytest.mark.parametrize("shape", [(1, 1), (1, 3000), (3000, 1), (2, 2500), (1999, 3), (1501, 1499)])
 @pytest.mark.parametrize("inside", effort(["one pixel"], ["all", "one pixel", "none"]))
 def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
-    labels = np.zeros(shape, np.int32)
+    labels = np.ones(shape, np.int32)
     if inside != "all":
-        labels[:] = -1
+        labels[:] = 0
     if inside == "one pixel":
-        labels[shape[0] // 2, shape[1] // 3] = 0
-    region = {**segmented.regions[0], "cluster": 0, "area": 1, "box": [0, 0, *shape]}
+        labels[shape[0] // 2, shape[1] // 3] = 1
+    region = {**segmented.regions[0], "label": 1, "area": 1, "bbox": [0, 0, *shape]}
     text = page(
         segmented,
         picture=as_picture(np.zeros(shape)),
@@ -195,38 +195,38 @@ def test_every_region_has_its_number_well_inside(segmented):
         found = ss.segment(blocks(), rng=0, sweeps=20, regions=regions)
         assert (len(found.regions) == found.n_clusters) is regions
         places = numbers(page(found))
-        assert sorted(places) == list(range(len(found.regions)))
+        assert sorted(places) == list(range(1, len(found.regions) + 1))
         for region in found.regions:
             row, column = (
                 int(share * length) for share, length in zip(places[region["region"]], (60, 90), strict=True)
             )
-            assert found.labels[row, column] == region["cluster"]
-            top, left, bottom, right = region["box"]
+            assert found.labels[row, column] == region["label"]
+            top, left, bottom, right = region["bbox"]
             assert top <= row < bottom and left <= column < right
-            piece = ndimage.label(found.labels == region["cluster"])[0]
+            piece = ndimage.label(found.labels == region["label"])[0]
             assert np.count_nonzero(piece == piece[row, column]) == region["area"]
-            assert np.all(found.labels[row - 3 : row + 4, column - 3 : column + 4] == region["cluster"])
+            assert np.all(found.labels[row - 3 : row + 4, column - 3 : column + 4] == region["label"])
 
 
 def test_only_the_largest_regions_are_numbered_and_not_on_the_saved_overlay(segmented, tmp_path):
-    labels = np.arange(30, dtype=np.int32).repeat(3)[None] + np.zeros((60, 1), np.int32)
+    labels = np.arange(1, 31, dtype=np.int32).repeat(3)[None] + np.zeros((60, 1), np.int32)
     regions = [
-        {**segmented.regions[0], "region": i, "cluster": i, "area": 180, "box": [0, 3 * i, 60, 3 * i + 3]}
+        {**segmented.regions[0], "region": i + 1, "label": i + 1, "area": 180, "bbox": [0, 3 * i, 60, 3 * i + 3]}
         for i in range(30)
     ]
     text = page(segmented, labels=labels, regions=regions)
-    assert sorted(numbers(text)) == list(range(MAX_NUMBERS)) and "(the largest)" in text
+    assert sorted(numbers(text)) == list(range(1, MAX_NUMBERS + 1)) and "(the largest)" in text
     segmented.save(tmp_path)
     drawn = np.asarray(Image.open(tmp_path / "overlay.png"))
     np.testing.assert_array_equal(drawn, ss.image.render.overlay(segmented.picture, segmented.labels))
 
 
 def test_planes_of_a_volume_are_numbered_where_clusters_are_regions(segmented):
-    regions = [{**region, "box": [0, *region["box"][:2], 4, *region["box"][2:]]} for region in segmented.regions]
+    regions = [{**region, "bbox": [0, *region["bbox"][:2], 4, *region["bbox"][2:]]} for region in segmented.regions]
     text = page(segmented, regions=regions, shape=[4, 60, 90])
     assert numbers(text) == numbers(page(segmented))
     assert "of which one plane is shown" in text and "Box: first plane, row and column" in text
-    doubled = [*regions, {**regions[0], "region": len(regions)}]
+    doubled = [*regions, {**regions[0], "region": len(regions) + 1}]
     assert numbers(page(segmented, regions=doubled, shape=[4, 60, 90])) == {}
 
 
@@ -243,10 +243,10 @@ def test_a_place_inside_is_in_the_thick_part_and_near_the_middle():
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 
-def test_clusters_are_left_out_of_the_table_where_each_is_one_region(segmented):
-    assert "Cluster" not in rows(page(segmented))[0]
-    pieces = [{**region, "cluster": 0} for region in segmented.regions]
-    assert "Cluster" in rows(page(segmented, regions=pieces))[0]
+def test_labels_are_left_out_of_the_table_where_each_is_one_region(segmented):
+    assert "Label" not in rows(page(segmented))[0]
+    pieces = [{**region, "label": 1} for region in segmented.regions]
+    assert "Label" in rows(page(segmented, regions=pieces))[0]
     for table in (rows(page(segmented)), rows(page(segmented, regions=pieces))):
         assert len({len(row) for row in table}) == 1 and len(table) == 1 + len(segmented.regions)
 

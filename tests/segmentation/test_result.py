@@ -87,7 +87,7 @@ def one_each(found, shape):
     drawn = ss.sample(ss.Model(ss.SiteGraph(1, np.empty((0, 2), int)), Flat(), ss.DirichletProcess(1.0)), 1, 1, rng=0)
     return replace(
         found,
-        labels=sites,
+        labels=sites + np.int32(1),
         sites=sites,
         partition=partition,
         boundary_probability=np.ones(shape, np.float32),
@@ -124,8 +124,8 @@ def test_a_png_of_as_many_clusters_as_it_holds_is_written(found, tmp_path):
 
 def test_of_a_volume_the_labels_of_the_plane_that_is_shown_count(found, tmp_path, monkeypatch):
     monkeypatch.setattr("spinseg.segmentation.result.MAX_PNG_LABELS", 30)
-    few = replace(found, labels=np.arange(60, dtype=np.int32).reshape(3, 4, 5) // 2)
-    many = replace(found, labels=np.arange(60, dtype=np.int32).reshape(3, 4, 5))
+    few = replace(found, labels=1 + np.arange(60, dtype=np.int32).reshape(3, 4, 5) // 2)
+    many = replace(found, labels=1 + np.arange(60, dtype=np.int32).reshape(3, 4, 5))
     assert few.skipped_files == {} and list(many.skipped_files) == ["labels.png"]
 
 
@@ -134,7 +134,7 @@ def test_result_json_tells_all(found, tmp_path):
     told = json.loads((tmp_path / "result.json").read_text())
     assert told["n_clusters"] == found.n_clusters and told["seed"] == 3
     assert sum(region["area"] for region in told["regions"]) == found.labels.size
-    assert {region["cluster"] for region in told["regions"]} == set(range(found.n_clusters))
+    assert {region["label"] for region in told["regions"]} == set(range(1, found.n_clusters + 1))
     assert told["settings"]["count_weight"] == PHOTO.count_weight
     assert told["versions"].keys() >= {"python", "spinseg", "numpy", "numba"}
     assert sum(told["n_clusters_posterior"].values()) == pytest.approx(1, abs=1e-4)
@@ -144,13 +144,14 @@ def test_result_json_tells_all(found, tmp_path):
 def test_the_table_of_regions_is_right(found):
     graph = found.model.graph
     for region in found.regions:
-        top, left, bottom, right = region["box"]
+        top, left, bottom, right = region["bbox"]
         inside = np.zeros(found.labels.shape, bool)
         inside[top:bottom, left:right] = True
-        here = (found.labels == region["cluster"]) & inside
-        assert here.sum() == region["area"]  # with `regions`, a cluster is one region
+        here = (found.labels == region["label"]) & inside
+        assert here.sum() == region["area"] and region["region"] == region["label"]  # a cluster is one region
+        assert region["centroid"] == pytest.approx(np.argwhere(here).mean(axis=0), abs=0.01)
         mean = np.rint(found.picture.rgb[here].mean(axis=0)).astype(int)
-        assert region["colour"] == "#{:02x}{:02x}{:02x}".format(*mean)
+        assert region["color"] == "#{:02x}{:02x}{:02x}".format(*mean)
         sites = np.unique(found.sites[here])
         draws = found.chains.labels.reshape(-1, graph.n_sites)[:, sites]
         pairs = [(draw[:, None] == draw[None, :])[np.triu_indices(sites.size, 1)].mean() for draw in draws]

@@ -62,6 +62,7 @@ def segment(
     sweeps: Annotated[int | None, setting("sweeps")] = None,
     seconds: Annotated[float | None, setting("seconds")] = None,
     chains: Annotated[int | None, setting("chains")] = None,
+    start_label: Annotated[int | None, setting("start_label")] = None,
     rng: Rng = 0,
     mask: Annotated[str | None, typer.Option(help="Picture that is not black where to segment.")] = None,
     channel_axis: ChannelAxis = "auto",

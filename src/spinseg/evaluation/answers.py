@@ -60,7 +60,8 @@ def answer_and_segmentation(image: NDArray[Any], settings: Settings, seed: int) 
     probabilities = EdgeProbabilities(sites, graph.edges, problem.adjacency.boundary_length, found.separation)
     draws = drawn.labels.reshape(-1, graph.n_sites)
     chosen = np.random.default_rng(0).permutation(len(draws))[:N_DRAWS]
-    return Answer(found.labels, probabilities, draws[chosen]), found
+    labels = found.labels - np.int32(settings.start_label)  # here they count from 0, with -1 outside
+    return Answer(labels, probabilities, draws[chosen]), found
 
 
 class AnswerScores(NamedTuple):

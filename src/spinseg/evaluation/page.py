@@ -157,7 +157,7 @@ def _section(method: Method, rows: Sequence[Row], by_name: dict[str, Example], o
 def _figure(scores: Scores, row: Row, example: Example, out: Path) -> str:
     """Return an image with the boundaries found by a method, and its scores; the scores alone if a file is missing."""
     try:
-        drawn = overlay(example.image(), read_labels(labels_path(out, row))[0])
+        drawn = overlay(example.image(), read_labels(labels_path(out, row))[0], start_label=0)
         shown = f'<img alt="{escape(row.image)}" src="{data_url(drawn, "JPEG", quality=80)}">'
     except (InvalidInput, OSError):
         shown = ""

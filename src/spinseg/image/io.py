@@ -12,7 +12,7 @@ from spinseg.image.picture import Picture, picture_of
 from spinseg.parallel.atomic import FilePath, atomic_write, printable
 
 MAX_PIXELS = 2**27  # 512 x 512 x 512: 0.8 GB in standard form (uint16, three channels), before anything is computed
-MAX_PNG_LABELS = 65_535  # in 16 bits, with one number for the outside
+MAX_PNG_LABELS = 65_535  # that 16 bits hold beside one number for the outside
 
 
 def read_image(path: FilePath) -> NDArray[Any]:
@@ -77,7 +77,7 @@ def read_mask(path: FilePath) -> NDArray[np.bool_]:
 def write_labels_tif(path: FilePath, labels: ArrayLike) -> None:
     """Write a label image or volume as TIFF, with the numbers as they are; each plane of a volume is a page.
 
-    The type is uint16 if the numbers fit, and otherwise int32, as with -1 outside a mask.
+    The type is uint16 if the numbers fit, and otherwise int32.
     """
     import tifffile
 
@@ -90,27 +90,27 @@ def write_labels_tif(path: FilePath, labels: ArrayLike) -> None:
 
 
 def write_labels_png(path: FilePath, labels: ArrayLike, colors: ArrayLike) -> None:
-    """Write a label image as PNG, with the numbers as they are; the outside, -1, becomes the largest number.
+    """Write a label image as PNG, with the numbers as they are; -1, if it is there, becomes the largest number.
 
-    Up to 255 labels are indices into a palette of `colors`, uint8 of shape (at least the number of labels, 3), and the
-    outside is 255, white. More labels, up to 65,535, are 16-bit gray, and the outside is 65535.
+    Numbers that fit into 8 bits are indices into a palette of `colors`, uint8 of shape (more than the largest number,
+    3), where 255 is white if it stands for -1. Others are 16-bit gray.
     """
     from PIL import Image
 
     array = _check_label_image(labels)
-    n_labels = int(array.max()) + 1
-    if array.ndim != 2 or n_labels > MAX_PNG_LABELS:
+    n_numbers, has_outside = int(array.max()) + 1, int(array.min()) < 0
+    if array.ndim != 2 or n_numbers + has_outside > 2**16:
         rule = f"be one picture of at most {MAX_PNG_LABELS} labels for PNG"
-        invalid("labels", rule, f"{n_labels} of shape {array.shape}")
+        invalid("labels", rule, f"{n_numbers} of shape {array.shape}")
     palette = np.asarray(colors)
-    if palette.dtype != np.uint8 or palette.shape[1:] != (3,) or len(palette) < n_labels:
-        invalid("colors", f"be uint8 of shape ({n_labels}, 3)", f"{palette.dtype} of shape {palette.shape}")
-    if n_labels > 255:
+    if palette.dtype != np.uint8 or palette.shape[1:] != (3,) or len(palette) < n_numbers:
+        invalid("colors", f"be uint8 of shape ({n_numbers}, 3)", f"{palette.dtype} of shape {palette.shape}")
+    if n_numbers + has_outside > 2**8:
         image = Image.fromarray(array.astype(np.uint16))  # -1 becomes 65535
     else:
         image = Image.fromarray(array.astype(np.uint8))
-        entries = np.zeros((256, 3), np.uint8)  # all of them: Pillow packs fewer colors into fewer bits
-        entries[:n_labels], entries[255] = palette[:n_labels], 255
+        entries = np.full((256, 3), 255, np.uint8)  # all of them: Pillow packs fewer colors into fewer bits
+        entries[:n_numbers] = palette[:n_numbers]
         image.putpalette(entries.tobytes())
     atomic_write(path, lambda file: image.save(file, "PNG"))
 

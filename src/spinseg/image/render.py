@@ -24,13 +24,15 @@ DIMMED = 0.4  # brightness of the gray picture under graded boundaries
 MIN_GRADE, MIN_OPACITY, OPAQUE_FROM = 0.4, 0.35, 0.4  # of their colors: the place of 0 on the map, and the opacity
 
 
-def overlay(image: Picture | ArrayLike, labels: ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.uint8]:
-    """Draw the boundaries between labels over the image, (*shape, 3); pixels outside (-1) are faded.
+def overlay(
+    image: Picture | ArrayLike, labels: ArrayLike, *, channel_axis: ChannelAxis = "auto", start_label: int = 1
+) -> NDArray[np.uint8]:
+    """Draw the boundaries between labels over the image, (*shape, 3); pixels below `start_label`, outside, are faded.
 
     A boundary is light on the side of the lower label and dark on the other, so that it is visible on light and on dark
     images. Each side is one pixel wide for every 650 pixels of the longest side, and at least one.
     """
-    picture, array = _check_pair(image, labels, channel_axis)
+    picture, array = _check_pair(image, labels, channel_axis, start_label)
     drawn = picture.rgb.copy()
     drawn[array < 0] = drawn[array < 0] // 3 + 170
     sides = outlines(array)
@@ -83,10 +85,10 @@ def boundaries(labels: ArrayLike) -> NDArray[np.bool_]:
 
 
 def mean_colors(
-    image: Picture | ArrayLike, labels: ArrayLike, *, channel_axis: ChannelAxis = "auto"
+    image: Picture | ArrayLike, labels: ArrayLike, *, channel_axis: ChannelAxis = "auto", start_label: int = 1
 ) -> NDArray[np.uint8]:
-    """Paint every label in its mean colour, (*shape, 3); pixels outside are white."""
-    picture, array = _check_pair(image, labels, channel_axis)
+    """Paint every label in its mean color, (*shape, 3); pixels below `start_label`, outside, are white."""
+    picture, array = _check_pair(image, labels, channel_axis, start_label)
     painted = np.full((*array.shape, 3), 255, np.uint8)
     if (array >= 0).any():
         means = np.rint(site_means(picture.rgb, array)).astype(np.uint8)
@@ -138,10 +140,10 @@ def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.f
 
 
 def _check_pair(
-    image: Picture | ArrayLike, labels: ArrayLike, channel_axis: ChannelAxis
+    image: Picture | ArrayLike, labels: ArrayLike, channel_axis: ChannelAxis, start_label: int
 ) -> tuple[Picture, NDArray[np.int32]]:
-    """Return the picture and the labels; raise InvalidInput if they differ in shape."""
-    array = _check_labels(labels)
+    """Return the picture, and the labels from 0 on with -1 outside; raise InvalidInput if they differ in shape."""
+    array = _check_labels(labels, start_label) - np.int32(start_label)
     inside = array >= 0
     picture = as_picture(image, channel_axis=channel_axis, mask=inside if inside.any() and not inside.all() else None)
     if picture.shape != array.shape:
@@ -149,11 +151,11 @@ def _check_pair(
     return picture, array
 
 
-def _check_labels(labels: ArrayLike) -> NDArray[np.int32]:
+def _check_labels(labels: ArrayLike, start_label: int = 0) -> NDArray[np.int32]:
     """Return the label image as int32; unlike sites, all pixels may be outside, as in a plane of a volume."""
     array = integer_array("labels", labels)
-    if array.size == 0 or array.min() < -1:
-        invalid("labels", "number pixels from 0, with -1 outside", array)
+    if array.size == 0 or array.min() < start_label - 1:
+        invalid("labels", f"number pixels from {start_label}, with {start_label - 1} outside", array)
     return array.astype(np.int32, copy=False)
 
 

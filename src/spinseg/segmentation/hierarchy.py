@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 
 from spinseg import _validation
 from spinseg._validation import check_real
+from spinseg.image.features import site_sizes
 from spinseg.image.render import paint_edges
 from spinseg.model.graph import SiteGraph
+from spinseg.segmentation.numbering import label_image, largest_first
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +33,16 @@ class Hierarchy:
     sites: NDArray[np.int32] = field(repr=False)
     graph: SiteGraph = field(repr=False)
     heights: NDArray[np.float64] = field(repr=False)
+    start_label: int = 1
 
     def labels(self, level: float) -> NDArray[np.int32]:
-        """The regions between boundaries that are higher than a level, 0..k-1; -1 outside the mask."""
+        """The regions between boundaries that are higher than a level, from `start_label` on, the largest first.
+
+        Outside the mask it is one less.
+        """
         level = check_real("level", level, at_least=0, at_most=1)
         regions = _validation.labels("regions", self.graph.components(self.heights <= level), self.graph.n_sites)
-        return np.append(regions, np.int32(-1))[self.sites]
+        return label_image(largest_first(regions, site_sizes(self.sites)), self.sites, self.start_label)
 
     @cached_property
     def boundary(self) -> NDArray[np.float32]:

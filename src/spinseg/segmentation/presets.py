@@ -82,6 +82,7 @@ PAPER = Settings(
     sweeps=1000,
     seconds=None,
     chains=1,
+    start_label=1,
 )
 
 # Kinds of tissue or material, which may lie anywhere. A site counts for fewer than two observations: with much fewer
@@ -134,6 +135,7 @@ PHOTO = Settings(
     sweeps=None,
     seconds=None,
     chains=2,
+    start_label=1,
 )
 
 # "photo" where clusters need not be connected, with one coupling for all or without regions, in pictures larger than

@@ -29,6 +29,7 @@ from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.image_model import maps_for, picture_posterior, picture_words
+from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.presets import min_region_share
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.settings import Settings
@@ -118,8 +119,9 @@ class Problem:
         partition = self.partition(drawn, seed)
         separation = separation_probability(drawn.labels, self.model.graph.edges)
         site_image, boundary_probability = self._at_full_size(drawn, separation, partition)
+        partition = largest_first(partition, site_sizes(site_image))
         return Segmentation(
-            labels=np.append(partition, np.int32(-1))[site_image],  # site -1, outside the mask, takes the last
+            labels=label_image(partition, site_image, self.settings.start_label),
             sites=site_image,
             boundary_probability=boundary_probability,
             partition=partition,

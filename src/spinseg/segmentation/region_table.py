@@ -20,8 +20,10 @@ def region_table(
     separation: NDArray[np.float64],
     *,
     areas: NDArray[np.int64],
-    colors: NDArray[np.float64] | None,
+    centroids: NDArray[np.float64],
     boxes: NDArray[np.int64],
+    colors: NDArray[np.float64] | None,
+    start_label: int,
 ) -> list[dict[str, Any]]:
     """A row for each region, largest first, as `Segmentation.regions` describes them.
 
@@ -33,10 +35,14 @@ def region_table(
         How often, over the draws, the two sites of each edge lay in different clusters.
     areas : (n_regions,) array
         In pixels.
-    colors : (n_regions, 3) array, optional
-        Mean colors in sRGB, 0 to 255.
+    centroids : (n_regions, n_axes) array
+        The mean index along each axis.
     boxes : (n_regions, 2 * n_axes) array
         The first index along each axis, then the one after the last.
+    colors : (n_regions, 3) array, optional
+        Mean colors in sRGB, 0 to 255.
+    start_label : int
+        The label of cluster 0, and the number of the largest region.
     """
     n_draws, n_pixels = chains.labels.shape[1], areas.sum()
     cohesions = cohesion(chains.thinned(MAX_DRAWS).labels, regions)
@@ -45,12 +51,13 @@ def region_table(
     rgb = None if colors is None else np.rint(colors).astype(int)
     return [
         {
-            "region": i,
+            "region": start_label + i,
+            "label": start_label + int(clusters[r]),
             "area": int(areas[r]),
             "share": round(float(areas[r] / n_pixels), 6),
-            "colour": None if rgb is None else "#{:02x}{:02x}{:02x}".format(*rgb[r]),
-            "box": boxes[r].tolist(),
-            "cluster": int(clusters[r]),
+            "centroid": np.round(centroids[r], 2).tolist(),
+            "bbox": boxes[r].tolist(),
+            "color": None if rgb is None else "#{:02x}{:02x}{:02x}".format(*rgb[r]),
             "probability": round(float(cohesions[r]), 6) if n_draws else None,
             "boundary": round(float(outlines[r]), 6) if n_draws and np.isfinite(outlines[r]) else None,
         }

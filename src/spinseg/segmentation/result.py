@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import find_objects
+from scipy.ndimage import center_of_mass, find_objects
 
 from spinseg._validation import check_choice, check_real, invalid
 from spinseg.image.adjacency import RegionAdjacency
 from spinseg.image.contrast import contrast_of
-from spinseg.image.features import site_means
+from spinseg.image.features import site_means, site_sizes
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
@@ -32,6 +32,7 @@ from spinseg.model.seeds import connect_seeds
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.hierarchy import Hierarchy
+from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.python_code import LAST_LABELS, plain_settings, python_call
 from spinseg.segmentation.region_table import region_table
 from spinseg.segmentation.report import DetailView, report
@@ -58,13 +59,15 @@ class Segmentation:
     Attributes
     ----------
     labels : int32, the image's shape
-        The cluster of every pixel, 0..k-1; -1 outside the mask.
+        The cluster of every pixel, from `settings.start_label` on, which is 1, the largest first; one less, 0, outside
+        the mask.
     sites : int32, the image's shape
         The site of every pixel; -1 outside the mask.
     boundary_probability : float32, the image's shape
         How often, over the draws, a pixel was separated from a neighbor.
     partition : (n_sites,) int32
-        The cluster of every site: the partition that `estimate` asks for, cut into regions where `regions` is true.
+        The cluster of every site, from 0 on, the largest first: the partition that `estimate` asks for, cut into
+        regions where `regions` is true.
     model, chains
         The posterior, and the chains that sampled it.
     settings, seed
@@ -118,22 +121,25 @@ class Segmentation:
     def regions(self) -> list[dict[str, Any]]:
         """The connected pieces of the clusters, largest first, one row for each.
 
-        A row has the `area` in pixels, the `share` of the picture, the mean `colour` in sRGB, the `box` from the first
-        row and column to those after the last, and the `cluster`. Its `probability` is how often two of its sites share
-        a cluster, and `boundary` is the mean boundary probability along its outline.
+        A row has the number of the `region`, its `label`, which is the same number where every label is one region, the
+        `area` in pixels, the `share` of the picture, the `centroid`, the `bbox` from the first row and column to those
+        after the last, and the mean `color` in sRGB. Its `probability` is how often two of its sites share a cluster,
+        and `boundary` is the mean boundary probability along its outline.
         """
         region_of_site = regions_of(self.partition, self.model.graph)
-        image = np.append(region_of_site, np.int32(-1))[self.sites]
-        boxes = [[*(side.start for side in box), *(side.stop for side in box)] for box in find_objects(image + 1)]
+        image = label_image(region_of_site, self.sites, start_label=1)
+        boxes = [[*(side.start for side in box), *(side.stop for side in box)] for box in find_objects(image)]
         return region_table(
             region_of_site,
             self.partition,
             self.model.graph,
             self.chains,
             self.separation,
-            areas=np.bincount(image[image >= 0]),
-            colors=site_means(self.picture.rgb, image),
+            areas=np.bincount(image[image > 0])[1:],
+            centroids=np.array(center_of_mass(image > 0, image, np.arange(1, len(boxes) + 1))),
             boxes=np.array(boxes),
+            colors=site_means(self.picture.rgb, image - 1),
+            start_label=self.settings.start_label,
         )
 
     def at(self, detail: float) -> "Segmentation":
@@ -149,7 +155,8 @@ class Segmentation:
             invalid("detail", "be chosen before sampling where draws have no detail: segment(.., detail=..)", detail)
         settings = replace(self.settings, detail=detail)
         partition = estimated_partition(self.chains, self.model, settings, self.seed)
-        labels = np.append(partition, np.int32(-1))[self.sites]
+        partition = largest_first(partition, site_sizes(self.sites))
+        labels = label_image(partition, self.sites, settings.start_label)
         return replace(self, settings=settings, partition=partition, labels=labels)
 
     @cached_property
@@ -160,7 +167,7 @@ class Segmentation:
             within = self.partition[graph.edges[:, 0]] == self.partition[graph.edges[:, 1]]
             cores = connect_seeds(graph, self.model.seeds, np.where(within, self.separation + 1e-6, graph.n_edges))
         heights = merge_heights(RegionAdjacency(graph, self.boundary_length, None), self.separation, cores)
-        return Hierarchy(self.sites, graph, heights)
+        return Hierarchy(self.sites, graph, heights, self.settings.start_label)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -282,14 +289,19 @@ class Segmentation:
         """The index of what images show: all of a picture, or the middle one of the fullest planes of a volume."""
         if self.labels.ndim == 2:
             return ...
-        full = np.count_nonzero(self.labels >= 0, axis=(1, 2))
+        full = np.count_nonzero(self.labels >= self.settings.start_label, axis=(1, 2))
         fullest = np.flatnonzero(full == full.max())
         return int(fullest[fullest.size // 2])
+
+    def _palette(self) -> NDArray[np.uint8]:
+        """The colors of labels.png, from number 0 on, which is white where it is outside."""
+        outside = np.full((self.settings.start_label, 3), 255, np.uint8)
+        return np.concatenate([outside, label_colors(self.n_clusters)])
 
     @property
     def skipped_files(self) -> dict[str, str]:
         """The files that `save` cannot write, and why."""
-        if int(self.labels[self._plane].max()) < MAX_PNG_LABELS:
+        if int(self.labels[self._plane].max()) - self.settings.start_label < MAX_PNG_LABELS:
             return {}
         why = f"a PNG holds {MAX_PNG_LABELS:,} labels at most, and there are {self.n_clusters:,}"
         return {"labels.png": f"{why}; labels.tif has them all"}
@@ -298,9 +310,9 @@ class Segmentation:
         """Write labels.tif, labels.png, overlay.png, boundary_probability.png, report.html and result.json, or some.
 
         Each file is written whole or not at all, and result.json is written last. labels.tif holds `labels`, in 16 bits
-        where they fit; labels.png holds them as indices into a palette, 255 outside the mask; boundary_probability.png
-        runs from 0 to 255. For a volume, all but labels.tif show the middle plane. More than 65,535 labels do not fit
-        into labels.png: it is then left out, and standard error and result.json say so.
+        where they fit; labels.png holds them as indices into a palette; boundary_probability.png runs from 0 to 255.
+        For a volume, all but labels.tif show the middle plane. More than 65,535 labels do not fit into labels.png: it
+        is then left out, and standard error and result.json say so.
 
         If a file exists already, nothing is written unless `overwrite` is true.
 
@@ -314,11 +326,11 @@ class Segmentation:
         folder, chosen = Path(folder), [name for name in FILES if name in names]
         _make_folder(folder, chosen, overwrite)
         picture, labels = Picture(self.picture.codes[self._plane]), self.labels[self._plane]
-        apart = self.boundary_probability[self._plane]
+        apart, first = self.boundary_probability[self._plane], self.settings.start_label
         writers: dict[str, Callable[[Path], None]] = {
             "labels.tif": lambda path: write_labels_tif(path, self.labels),
-            "labels.png": lambda path: write_labels_png(path, labels, label_colors(self.n_clusters)),
-            "overlay.png": lambda path: write_png(path, overlay(picture, labels)),
+            "labels.png": lambda path: write_labels_png(path, labels, self._palette()),
+            "overlay.png": lambda path: write_png(path, overlay(picture, labels, start_label=first)),
             "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
             "report.html": lambda path: _write(path, self._report()),
             "result.json": lambda path: _write(path, json.dumps(self.summary(), indent=2, ensure_ascii=False) + "\n"),

@@ -56,6 +56,7 @@ def segment(
     sweeps: int | None = None,
     seconds: float | None = None,
     chains: int | None = None,
+    start_label: int | None = None,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     seeds: Seeds | None = None,
     channel_axis: ChannelAxis = "auto",
@@ -129,6 +130,9 @@ def segment(
     init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each, optional
         Where chains start, as in `sample`. `found.chains.last_labels` is where the chains of a segmentation `found`
         with the same sites ended.
+    start_label : {0, 1}, optional
+        The label of the largest cluster, 1 by default; pixels outside have one less. `found.partition` and
+        `found.sites` always count from 0.
     mask : array of bool or path, optional
         Where to segment, in the image's shape. Pixels that are masked or transparent in the image stay outside.
     seeds : array of int, mapping or path, optional
@@ -197,7 +201,7 @@ def _coarse_start(
         workers=workers,
         progress=progress,
     )
-    labels = found.labels[found.labels >= 0]
+    labels = found.partition[found.sites[found.sites >= 0]]
     if not model.allows(labels):
         return "one"
     try:

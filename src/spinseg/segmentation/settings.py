@@ -101,6 +101,7 @@ class Settings:
     sweeps: int | None = field(metadata=_keyword("Sweeps of each chain; by default as many as it takes (photo)."))
     seconds: float | None = field(metadata=_keyword("About how long to sample, instead of a number of sweeps."))
     chains: int = field(metadata=_keyword("Number of chains."))
+    start_label: int = field(metadata=_keyword("The first label; outside is one less."))
 
     def __post_init__(self) -> None:
         """Refuse whatever can be refused without a picture."""
@@ -115,6 +116,8 @@ class Settings:
         check_length(1 if self.sweeps is None else self.sweeps, self.chains)
         if self.seconds is not None:
             check_real("seconds", self.seconds, above=0)
+        if check_int("start_label", self.start_label, at_least=0) > 1:
+            invalid("start_label", "be 0 or 1", self.start_label)
         self._check_init()
 
     def _check_sites(self) -> None:

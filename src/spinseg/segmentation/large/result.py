@@ -29,6 +29,7 @@ from spinseg.segmentation.verdict import calibration_clause, verdict_sentence
 
 MAX_OVERVIEW_PIXELS = 1600  # of its longer side
 OUTLINE_COLOR = (255, 230, 0)
+START_LABEL = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +43,16 @@ class LargeSegmentation:
         is resumed from sites.zarr, tiles and chains.npz.
     n_regions : int
     partition : (n_sites,) int32
-        The region of each site.
+        The region of each site, from 0 on, the largest first.
     separation : (n_edges,) float64
         How often, over the draws, the two sites of each edge lay in different clusters.
     model, chains
         The posterior, and the chains that sampled it.
     settings, seed
         Those of the run.
-    areas, colors, boxes
-        A row for each region: its area in pixels, its color in sRGB from 0 to 255 (None where the channels are no
-        colors), and its box, as in `regions`.
+    areas, centroids, boxes, colors
+        A row for each region: its area in pixels, its centroid, its box, as in `regions`, and its color in sRGB from 0
+        to 255 (None where the channels are no colors).
     reading : Reading
         How the picture was read.
     warning : str or None
@@ -67,8 +68,9 @@ class LargeSegmentation:
     settings: Settings = field(repr=False)
     seed: int
     areas: NDArray[np.int64] = field(repr=False)
-    colors: NDArray[np.float64] | None = field(repr=False)
+    centroids: NDArray[np.float64] = field(repr=False)
     boxes: NDArray[np.int64] = field(repr=False)
+    colors: NDArray[np.float64] | None = field(repr=False)
     reading: Reading = field(repr=False)
     warning: str | None = None
 
@@ -84,7 +86,7 @@ class LargeSegmentation:
 
     @property
     def labels(self) -> Any:
-        """The region of every pixel, as a Dask array of int32."""
+        """The region of every pixel, from 1 on, the largest first, as a Dask array of int32."""
         return open_labels(self.folder / "labels.zarr")
 
     @property
@@ -96,7 +98,7 @@ class LargeSegmentation:
     def regions(self) -> list[dict[str, Any]]:
         """The regions, largest first, with the keys of `Segmentation.regions`.
 
-        `colour` is that of the mean in CIELAB, and None where the channels are no colors.
+        `color` is that of the mean in CIELAB, and None where the channels are no colors.
         """
         return region_table(
             self.partition,
@@ -105,8 +107,10 @@ class LargeSegmentation:
             self.chains,
             self.separation,
             areas=self.areas,
-            colors=self.colors,
+            centroids=self.centroids,
             boxes=self.boxes,
+            colors=self.colors,
+            start_label=START_LABEL,
         )
 
     @cached_property
@@ -147,6 +151,12 @@ def region_colors(statistics: SiteStatistics, partition: NDArray[np.int32]) -> N
     return 255 * lab2rgb(np.stack(sums, axis=1) / np.bincount(partition, statistics.pixels)[:, None])
 
 
+def region_centroids(statistics: SiteStatistics, partition: NDArray[np.int32]) -> NDArray[np.float64]:
+    """The mean row and column of each region."""
+    sums = [np.bincount(partition, statistics.pixels * axis) for axis in statistics.means[:, -2:].T]
+    return np.stack(sums, axis=1) / np.bincount(partition, statistics.pixels)[:, None]
+
+
 def write_images(
     folder: Path,
     tiling: Tiling,
@@ -159,7 +169,7 @@ def write_images(
     """Write labels and boundary probabilities tile by tile, and the overview; return the box of each region."""
     labels_path, separation_path = folder / "labels.zarr", folder / "boundary_probability.zarr"
     site_image = create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
-    label_image = open_image(labels_path, tiling, np.int32, -1)
+    label_image = open_image(labels_path, tiling, np.int32, 0)
     separation_image = open_image(separation_path, tiling, np.uint8, 0)
     step = -(-max(tiling.shape) // MAX_OVERVIEW_PIXELS)
     overview = np.zeros([-(-length // step) for length in tiling.shape], np.int32)
@@ -171,7 +181,7 @@ def write_images(
             sites = statistics.site_of[site_image[rows, columns]]
             own = relative_to(tile.own, (rows, columns))
             labels = partition[sites[own]]
-            write_chunk(labels_path, label_image, tile.own, labels)
+            write_chunk(labels_path, label_image, tile.own, labels + np.int32(START_LABEL))
             edges = region_adjacency(sites).graph.edges  # the graph may lack some across the border of a tile
             separation = paint_edges(sites, edges, separation_probability(draws, edges))[own]
             write_chunk(separation_path, separation_image, tile.own, np.rint(255 * separation).astype(np.uint8))

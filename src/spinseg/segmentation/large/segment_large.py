@@ -28,7 +28,13 @@ from spinseg.parallel.provenance import Provenance
 from spinseg.parallel.shared_arrays import shared
 from spinseg.segmentation.large.files import create_ome_zarr, open_large, open_picture, write_chunk
 from spinseg.segmentation.large.model import codebook_for, large_model, read_picture_part
-from spinseg.segmentation.large.result import LargeSegmentation, open_image, region_colors, write_images
+from spinseg.segmentation.large.result import (
+    LargeSegmentation,
+    open_image,
+    region_centroids,
+    region_colors,
+    write_images,
+)
 from spinseg.segmentation.large.run import (
     LargeRun,
     missing_tiles,
@@ -39,6 +45,7 @@ from spinseg.segmentation.large.run import (
     write_tile,
 )
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, merge_tiles, tile_sites
+from spinseg.segmentation.numbering import largest_first
 from spinseg.segmentation.presets import PHOTO_UNCONNECTED, REFERENCE_PIXELS, min_region_share
 from spinseg.segmentation.segment import sample_posterior
 from spinseg.segmentation.settings import Settings
@@ -233,6 +240,7 @@ def _segmentation(
     pieces = regions_of(sampled.best_labels, model.graph)
     min_pixels = min_sites * tiling.pixels_per_cell
     partition = absorb_small_regions(pieces, statistics.adjacency, statistics.pixels, model.beta, min_pixels)
+    partition = largest_first(partition, statistics.pixels)
     (run.folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
     boxes = write_images(run.folder, tiling, statistics, partition, sampled.labels, is_color, shown)
     found = LargeSegmentation(
@@ -245,8 +253,9 @@ def _segmentation(
         settings,
         run.seed,
         np.bincount(partition, statistics.pixels).astype(np.int64),
-        region_colors(statistics, partition) if is_color else None,
+        region_centroids(statistics, partition),
         boxes,
+        region_colors(statistics, partition) if is_color else None,
         reading,
         None if partition.any() else one_region_warning(_contrast(statistics), reading, settings),
     )

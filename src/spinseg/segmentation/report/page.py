@@ -47,8 +47,10 @@ def report(
     template = Template(files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8"))
     shares = {int(k): share for k, share in found["n_clusters_posterior"].items()}
     shaded = min(chains.burn_in, chains.n_sweeps)
+    start_label = found["settings"]["start_label"]
+    labels = labels - np.int32(start_label)  # in pictures they count from 0, with -1 outside
     shown = ReducedPicture.of(picture, labels)
-    details = details if len(details) > 1 else ()
+    details = [view._replace(labels=view.labels - np.int32(start_label)) for view in details if len(details) > 1]
     unit = "region" if found["settings"]["connected"] else "cluster"
     figures = [means_figure(shown, labels, unit)]
     if chains.labels.shape[1] > 0:
@@ -56,7 +58,7 @@ def report(
     return template.substitute(
         title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
         facts=escape(_facts(found)),
-        result=outline_figure(found["regions"], shown, labels, details, found["settings"]["detail"]),
+        result=outline_figure(found["regions"], shown, labels, start_label, details, found["settings"]["detail"]),
         notices=_notices(found),
         numbers=_numbers(found),
         pictures="\n".join(figures),
@@ -167,8 +169,8 @@ def _before_regions(found: dict[str, Any]) -> str:
 
 
 def _regions(regions: list[dict[str, Any]]) -> str:
-    """The table of regions, the largest first. It has a column of clusters unless each is one region."""
-    columns = [column for column in COLUMNS if column.name != "Cluster" or not one_region_each(regions)]
+    """The table of regions, the largest first. It has a column of labels unless each is one region."""
+    columns = [column for column in COLUMNS if column.name != "Label" or not one_region_each(regions)]
     head = "".join(f'<th class="{column.css_class}">{column.name}</th>' for column in columns)
     rows = [
         "".join(f'<td class="{column.css_class}">{column.cell(region)}</td>' for column in columns)
@@ -182,7 +184,7 @@ def _regions(regions: list[dict[str, Any]]) -> str:
 
 def _color(region: dict[str, Any]) -> str:
     """The mean color, as a patch and as its code."""
-    color = region["colour"]
+    color = region["color"]
     return f'<span class="swatch" style="background:{color}"></span><span class="code">{color}</span>'
 
 
@@ -204,8 +206,8 @@ COLUMNS = [
     Column("Color", "", _color),
     Column("Pixels", "number", lambda region: f"{region['area']:,}"),
     Column("Share", "number", lambda region: f"{region['share']:.1%}"),
-    Column("Box", "number box", lambda region: ", ".join(map(str, region["box"]))),
-    Column("Cluster", "number", lambda region: f"{region['cluster']}"),
+    Column("Box", "number box", lambda region: ", ".join(map(str, region["bbox"]))),
+    Column("Label", "number", lambda region: f"{region['label']}"),
     Column("Together", "number", lambda region: _percent(region["probability"])),
     Column("Outline", "number", lambda region: _percent(region["boundary"])),
 ]

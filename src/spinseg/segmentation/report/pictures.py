@@ -58,14 +58,16 @@ def outline_figure(
     regions: list[dict[str, Any]],
     shown: ReducedPicture,
     labels: NDArray[np.int32],
+    start_label: int,
     details: Sequence[DetailView],
     chosen: float,
 ) -> str:
     """The outlines over the picture as HTML, with a row of details, if there are any, of which one is shown at a time.
 
-    The numbers of the regions, which the table explains, belong to the chosen detail and stand over it alone.
+    The numbers of the regions, which the table explains, belong to the chosen detail and stand over it alone. There
+    the label of cluster 0 is `start_label`.
     """
-    numbers = _numbers(regions, downsample_labels(labels, shown.step), shown.step)
+    numbers = _numbers(regions, downsample_labels(labels, shown.step) + start_label, shown.step)
     numbered = ", with the numbers of the table below" + (" (the largest)" if len(regions) > MAX_NUMBERS else "")
     if not details:
         caption = "Outlines of the clusters" + (numbered if numbers else "")
@@ -130,7 +132,7 @@ def probability_figure(shown: ReducedPicture, boundary_probability: NDArray[np.f
 
 def means_figure(shown: ReducedPicture, labels: NDArray[np.int32], unit: str) -> str:
     """The clusters in their mean colors, as HTML; `unit` is what they are called."""
-    colors = mean_colors(shown.picture, downsample_labels(labels, shown.step))
+    colors = mean_colors(shown.picture, downsample_labels(labels, shown.step), start_label=0)
     caption = f"{unit.capitalize()}s in their mean colors"
     return _figure(caption, colors, f"{caption}.", jpeg=None)
 
@@ -173,18 +175,18 @@ def central_pixel(inside: NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def one_region_each(regions: list[dict[str, Any]]) -> bool:
-    """Whether every cluster is one region."""
-    return len({region["cluster"] for region in regions}) == len(regions)
+    """Whether every label is one region."""
+    return len({region["label"] for region in regions}) == len(regions)
 
 
 def _numbers(regions: list[dict[str, Any]], labels: NDArray[np.int32], step: int) -> str:
     """The numbers of the largest regions as HTML, each placed over its region."""
-    if regions and len(regions[0]["box"]) > 4 and not one_region_each(regions):
+    if regions and len(regions[0]["bbox"]) > 4 and not one_region_each(regions):
         return ""  # in a plane of a volume, the pieces of a cluster cannot be matched with its regions
     numbers = []
     for region in regions[:MAX_NUMBERS]:
         box = _box(region, step)
-        inside = _piece(labels[box] == region["cluster"], region["area"] / step**2)
+        inside = _piece(labels[box] == region["label"], region["area"] / step**2)
         if inside.any():
             row, column = central_pixel(inside)
             top = (box[0].start + row + 0.5) / labels.shape[0]
@@ -195,7 +197,7 @@ def _numbers(regions: list[dict[str, Any]], labels: NDArray[np.int32], step: int
 
 def _box(region: dict[str, Any], step: int) -> tuple[slice, slice]:
     """The rows and columns of the reduced picture that hold a region."""
-    ends = region["box"]
+    ends = region["bbox"]
     first, last = ends[len(ends) // 2 - 2 : len(ends) // 2], ends[-2:]
     rows, columns = (slice(a // step, max(-(-b // step), a // step + 1)) for a, b in zip(first, last, strict=True))
     return rows, columns
