@@ -23,6 +23,7 @@ ORDER = [
     "model",
     "inference",
     "pictures",
+    "segmentation.numbering",
     "segmentation.settings",
     "segmentation.presets",
     "segmentation.python_code",
