@@ -14,6 +14,7 @@ TRIES = 6  # to be quick once: on a busy machine even the time of the processor 
 # The data flow, left to right. A graph is the noun that images and models share.
 ORDER = [
     "_errors",
+    "_words",
     "_validation",
     "_compiled",
     "_bundle",
@@ -35,6 +36,8 @@ ORDER = [
     "segmentation.verdict",
     "segmentation.draws",
     "segmentation.report",
+    "segmentation.exports",
+    "segmentation.display",
     "segmentation.result",
     "segmentation.problem",
     "segmentation.segment",

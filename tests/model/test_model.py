@@ -19,7 +19,7 @@ def test_the_graph_keeps_edges_in_order_and_lists_neighbours():
     edges = [graph.edge_of[graph.start[i] : graph.start[i + 1]].tolist() for i in range(4)]
     assert neighbors == [[1, 2], [0, 3], [0], [1]]
     assert edges == [[1, 2], [1, 0], [2], [0]]
-    assert repr(graph) == "SiteGraph(n_sites=4, n_edges=3)"
+    assert repr(graph) == "SiteGraph of 4 sites and 3 edges"
 
 
 @pytest.mark.parametrize(

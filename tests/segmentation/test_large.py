@@ -262,9 +262,9 @@ def test_what_is_written_is_what_was_found(found, image):
 
 
 def test_regions_are_described_as_those_of_a_segmentation(found, image):
-    labels, regions = found.labels.compute(), found.regions
+    labels, regions = found.labels.compute(), found.region_rows
     assert len(regions) == found.n_regions == found.n_clusters and found.diagnostics.verdict in found.verdict
-    assert list(regions[0]) == list(ss.segment(image[:60, :60], sweeps=2, chains=1, rng=0).regions[0])
+    assert list(regions[0]) == list(ss.segment(image[:60, :60], sweeps=2, chains=1, rng=0).region_rows[0])
     assert [row["area"] for row in regions] == np.bincount(labels.ravel())[1:].tolist()
     assert sum(row["share"] for row in regions) == pytest.approx(1, abs=1e-5)
     rgb = as_picture(image).rgb.reshape(-1, 3).astype(float)  # stretched to the numbers used
@@ -460,7 +460,7 @@ def test_other_channels_and_shapes(n_channels, here, tmp_path, capsys):
     found = segment_large(flat, tmp_path, **FAST | {"n_sites": 12, "sweeps": 2}, progress=seen.append)
     assert seen and capsys.readouterr() == ("", "")  # who listens is told, and nobody else
     assert check_written(found)["regions"] == 1 and (found.labels.compute() == 1).all()
-    (region,) = found.regions
+    (region,) = found.region_rows
     assert region["bbox"] == [0, 0, 65, 30] and region["area"] == 65 * 30 and region["boundary"] is None
     assert region["color"] == {1: "#4d4d4d", 2: None}[n_channels]
 

@@ -48,12 +48,12 @@ def test_others_see_every_region(found):
     props = regionprops(found.labels)
     assert [each.label for each in props] == list(range(1, found.n_clusters + 1))
     for label in range(1, found.n_clusters + 1):
-        rows = [row for row in found.regions if row["label"] == label]
+        rows = [row for row in found.region_rows if row["label"] == label]
         assert sum(row["area"] for row in rows) == props[label - 1].area
         if len(rows) == 1:
             assert rows[0]["centroid"] == pytest.approx(props[label - 1].centroid, abs=0.01)
             assert rows[0]["bbox"] == list(props[label - 1].bbox)
-    assert [row["region"] for row in found.regions] == list(range(1, len(found.regions) + 1))
+    assert [row["region"] for row in found.region_rows] == list(range(1, len(found.region_rows) + 1))
 
 
 def test_labels_may_start_at_0(found, picture, mask, tmp_path):
@@ -61,7 +61,7 @@ def test_labels_may_start_at_0(found, picture, mask, tmp_path):
     np.testing.assert_array_equal(other.labels, found.labels - 1)
     np.testing.assert_array_equal(other.partition, found.partition)
     np.testing.assert_array_equal(other.hierarchy.labels(0.5), found.hierarchy.labels(0.5) - 1)
-    assert [row["label"] for row in other.regions] == [row["label"] - 1 for row in found.regions]
+    assert [row["label"] for row in other.region_rows] == [row["label"] - 1 for row in found.region_rows]
     assert "start_label=0" in other.python_code and "start_label" not in found.python_code
     for name, each in (("one", found), ("zero", other)):
         each.save(tmp_path / name)

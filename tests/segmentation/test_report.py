@@ -120,7 +120,7 @@ def cut(chains, sweeps):
 
 @pytest.mark.parametrize("sweeps", [0, 1, 5])
 def test_an_interruption_is_told_and_leaves_no_probabilities(segmented, sweeps):
-    regions = [{**region, "probability": None, "boundary": None} for region in segmented.regions]
+    regions = [{**region, "probability": None, "boundary": None} for region in segmented.region_rows]
     text = page(
         segmented,
         chains=cut(segmented.chains, sweeps),
@@ -175,7 +175,7 @@ def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
         labels[:] = 0
     if inside == "one pixel":
         labels[shape[0] // 2, shape[1] // 3] = 1
-    region = {**segmented.regions[0], "label": 1, "area": 1, "bbox": [0, 0, *shape]}
+    region = {**segmented.region_rows[0], "label": 1, "area": 1, "bbox": [0, 0, *shape]}
     text = page(
         segmented,
         picture=as_picture(np.zeros(shape)),
@@ -193,10 +193,10 @@ def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
 def test_every_region_has_its_number_well_inside(segmented):
     for regions in (True, False):  # with clusters of one region each, and with clusters of several
         found = ss.segment(blocks(), rng=0, sweeps=20, regions=regions)
-        assert (len(found.regions) == found.n_clusters) is regions
+        assert (len(found.region_rows) == found.n_clusters) is regions
         places = numbers(page(found))
-        assert sorted(places) == list(range(1, len(found.regions) + 1))
-        for region in found.regions:
+        assert sorted(places) == list(range(1, len(found.region_rows) + 1))
+        for region in found.region_rows:
             row, column = (
                 int(share * length) for share, length in zip(places[region["region"]], (60, 90), strict=True)
             )
@@ -211,7 +211,7 @@ def test_every_region_has_its_number_well_inside(segmented):
 def test_only_the_largest_regions_are_numbered_and_not_on_the_saved_overlay(segmented, tmp_path):
     labels = np.arange(1, 31, dtype=np.int32).repeat(3)[None] + np.zeros((60, 1), np.int32)
     regions = [
-        {**segmented.regions[0], "region": i + 1, "label": i + 1, "area": 180, "bbox": [0, 3 * i, 60, 3 * i + 3]}
+        {**segmented.region_rows[0], "region": i + 1, "label": i + 1, "area": 180, "bbox": [0, 3 * i, 60, 3 * i + 3]}
         for i in range(30)
     ]
     text = page(segmented, labels=labels, regions=regions)
@@ -222,7 +222,7 @@ def test_only_the_largest_regions_are_numbered_and_not_on_the_saved_overlay(segm
 
 
 def test_planes_of_a_volume_are_numbered_where_clusters_are_regions(segmented):
-    regions = [{**region, "bbox": [0, *region["bbox"][:2], 4, *region["bbox"][2:]]} for region in segmented.regions]
+    regions = [{**region, "bbox": [0, *region["bbox"][:2], 4, *region["bbox"][2:]]} for region in segmented.region_rows]
     text = page(segmented, regions=regions, shape=[4, 60, 90])
     assert numbers(text) == numbers(page(segmented))
     assert "of which one plane is shown" in text and "Box: first plane, row and column" in text
@@ -245,14 +245,14 @@ def test_a_place_inside_is_in_the_thick_part_and_near_the_middle():
 
 def test_labels_are_left_out_of_the_table_where_each_is_one_region(segmented):
     assert "Label" not in rows(page(segmented))[0]
-    pieces = [{**region, "label": 1} for region in segmented.regions]
+    pieces = [{**region, "label": 1} for region in segmented.region_rows]
     assert "Label" in rows(page(segmented, regions=pieces))[0]
     for table in (rows(page(segmented)), rows(page(segmented, regions=pieces))):
-        assert len({len(row) for row in table}) == 1 and len(table) == 1 + len(segmented.regions)
+        assert len({len(row) for row in table}) == 1 and len(table) == 1 + len(segmented.region_rows)
 
 
 def test_a_long_table_ends_by_saying_where_the_rest_is(segmented):
-    many = [{**segmented.regions[0], "region": i} for i in range(50)]
+    many = [{**segmented.region_rows[0], "region": i} for i in range(50)]
     table = rows(page(segmented, regions=many))
     assert len(table) == 42 and table[-1] == ["and 10 smaller, in result.json"]
 

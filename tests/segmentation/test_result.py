@@ -143,7 +143,7 @@ def test_result_json_tells_all(found, tmp_path):
 
 def test_the_table_of_regions_is_right(found):
     graph = found.model.graph
-    for region in found.regions:
+    for region in found.region_rows:
         top, left, bottom, right = region["bbox"]
         inside = np.zeros(found.labels.shape, bool)
         inside[top:bottom, left:right] = True
@@ -190,7 +190,7 @@ def test_the_report_stands_alone_and_shows_all(found, tmp_path):
     assert page.counts["svg"] == 3
     assert all(address.startswith("data:image/") for address in page.addresses)
     assert not re.search(r"https?://|url\(|@import|<script", text)
-    assert page.counts["tr"] >= 1 + len(found.regions)
+    assert page.counts["tr"] >= 1 + len(found.region_rows)
     assert f"rng={found.seed})" in text and "nan" not in text.lower().split("base64")[0]
 
 

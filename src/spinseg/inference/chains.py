@@ -1,18 +1,22 @@
 """The draws and traces that sampling returns."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._words import counted
 from spinseg.inference.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from spinseg.inference.kernels.state import ACCEPTED, COUNTED_MOVES, PROPOSED
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Chains:
     """Draws and traces of several chains.
 
@@ -42,19 +46,34 @@ class Chains:
         parallel tempering was used.
     """
 
-    labels: NDArray[np.int32] = field(repr=False)
-    component: NDArray[np.intp] = field(repr=False)
-    log_posterior: NDArray[np.float64] = field(repr=False)
-    n_clusters: NDArray[np.int32] = field(repr=False)
-    best_labels: NDArray[np.int32] = field(repr=False)
+    labels: NDArray[np.int32]
+    component: NDArray[np.intp]
+    log_posterior: NDArray[np.float64]
+    n_clusters: NDArray[np.int32]
+    best_labels: NDArray[np.int32]
     best_log_posterior: float
     seconds: float
     burn_in: int
     thin: int
-    acceptance: dict[str, NDArray[np.float64]] = field(repr=False)
-    concentration: NDArray[np.float64] | None = field(repr=False)
-    swap_rate: NDArray[np.float64] | None = field(repr=False)
-    _checkpoint: Checkpoint = field(repr=False)
+    acceptance: dict[str, NDArray[np.float64]]
+    concentration: NDArray[np.float64] | None
+    swap_rate: NDArray[np.float64] | None
+    _checkpoint: Checkpoint
+
+    def __repr__(self) -> str:
+        n_draws, n_sites = self.labels.shape[1:]
+        kept = self.kept(self.n_clusters)
+        drawn = f"{counted(n_draws, 'draw')} of each kept, of {counted(n_sites, 'site')}"
+        of = f" of {self.n_components} components" if self.n_components > 1 else ""
+        found = f"{kept.min()} to {kept.max()} clusters, best log posterior {self.best_log_posterior:.1f}"
+        sweeps = f"{counted(self.n_chains, 'chain')}{of}, {counted(self.n_sweeps, 'sweep')}, burn-in {self.burn_in:,}"
+        return f"Chains: {sweeps}; {drawn}" + (f"\n  {found}" if kept.size else "")
+
+    def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
+        """Draw the traces of log posterior and number of clusters on two Matplotlib axes, new ones by default."""
+        from spinseg.inference.plots import plot_chains
+
+        return plot_chains(self, axes)
 
     @property
     def n_chains(self) -> int:

@@ -1,8 +1,8 @@
 """Convergence diagnostics of chains, from quantities that do not depend on how clusters are numbered."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from spinseg._validation import invalid
 from spinseg.inference.chains import Chains
 from spinseg.inference.convergence import R_HAT_LIMIT, rank_r_hat, separation_error, stratified_ess
 from spinseg.model.graph import SiteGraph
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # The name of each quantity in a sentence, and its decimals.
 QUANTITIES = {
@@ -61,7 +64,7 @@ class Quantity:
     r_hat_of_components: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnostics:
     """Convergence diagnostics of several chains, printed as a table and a verdict.
 
@@ -78,7 +81,7 @@ class Diagnostics:
         None where that cannot be decided.
     """
 
-    table: dict[str, Quantity] = field(repr=False)
+    table: dict[str, Quantity]
     separation_error: float | None
     verdict: str
     agree: bool | None
@@ -93,7 +96,7 @@ class Diagnostics:
         """The smallest bulk effective sample size; None where there is none."""
         return min((row.ess_bulk for row in self.table.values() if row.ess_bulk is not None), default=None)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"{'':<16}{'mean':>12}{'sd':>9}{'R-hat':>8}{'bulk ESS':>10}{'tail ESS':>10}{'ESS/s':>10}"]
         for name, row in self.table.items():
             decimals = QUANTITIES[name][1]
@@ -102,6 +105,12 @@ class Diagnostics:
             cells += [(row.ess_bulk, 10, 0), (row.ess_tail, 10, 0), (row.ess_per_second, 10, 1)]
             lines.append(f"{name:<16}" + "".join(f"{'-' if x is None else f'{x:.{d}f}':>{w}}" for x, w, d in cells))
         return "\n".join([*lines, self.verdict])
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the R-hat of every quantity, and how far it may be from 1, on Matplotlib axes, new ones by default."""
+        from spinseg.inference.plots import plot_diagnostics
+
+        return plot_diagnostics(self, axes)
 
 
 def diagnose(chains: Chains, graph: SiteGraph) -> Diagnostics:

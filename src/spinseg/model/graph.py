@@ -5,6 +5,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_array, check_int, integer_array, invalid
+from spinseg._words import counted
 
 MAX_SITES = 2**31 - 1  # sites are numbered in 32 bits
 
@@ -48,7 +49,12 @@ class SiteGraph:
         self.edge_of = rows.data
 
     def __repr__(self) -> str:
-        return f"SiteGraph(n_sites={self.n_sites}, n_edges={self.n_edges})"
+        return f"SiteGraph of {self.size}"
+
+    @property
+    def size(self) -> str:
+        """The numbers of sites and edges, in words."""
+        return f"{counted(self.n_sites, 'site')} and {counted(self.n_edges, 'edge')}"
 
     @property
     def n_edges(self) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from spinseg._validation import check_array, check_choice, check_real, finite_array, invalid, per_item, site_set
+from spinseg._words import counted
 from spinseg.model.special import log_rising
 
 Floats = NDArray[np.float64]
@@ -43,6 +44,12 @@ class Likelihood(ABC):
     """Log marginals of sets of sites."""
 
     n_sites: int | None
+    _column = "channel"  # what a column of the observations is called
+
+    def __repr__(self) -> str:
+        observed: Any = getattr(self, "counts", getattr(self, "values", None))
+        size = counted(self.n_sites or 0, "site")
+        return f"{type(self).__name__} of {size} and {counted(observed.shape[1], self._column)}"
 
     @abstractmethod
     def log_marginal(self, sites: ArrayLike) -> float:
@@ -92,6 +99,9 @@ class Flat(Likelihood):
 
     n_sites = None
 
+    def __repr__(self) -> str:
+        return "Flat()"
+
     def log_marginal(self, sites: ArrayLike) -> float:
         """0."""
         return 0.0
@@ -119,6 +129,8 @@ class DirichletMultinomial(Likelihood):
     base : (D,) array, optional
         Weights to use instead of ybar, positive where a bin is used.
     """
+
+    _column = "bin"
 
     def __init__(
         self,
@@ -271,6 +283,10 @@ class Product(Likelihood):
             invalid("parts", "have the same number of sites", sorted(size for size in sizes if size is not None))
         self.parts = parts
         self.n_sites = next(iter(sizes), None)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(type(part).__name__ for part in self.parts)
+        return f"Product({parts}) of {counted(self.n_sites or 0, 'site')}"
 
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""

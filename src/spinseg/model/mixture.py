@@ -45,6 +45,9 @@ class Mixture:
             if not np.array_equal(model.seeds, first.seeds):  # type: ignore[arg-type]
                 invalid("components", "have the same seeds", model.seeds)
 
+    def __repr__(self) -> str:
+        return f"Mixture of {len(self.components)} posteriors, of which the first is a\n{self.components[0]}"
+
     def with_prior(self, prior: PartitionPrior) -> "Mixture":
         """The same mixture with another prior."""
         return Mixture([model.with_prior(prior) for model in self.components])

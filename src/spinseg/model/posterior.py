@@ -87,6 +87,10 @@ class Model:
             self.tables = prior.tables(graph.n_sites)
             _check_possible(prior, self.tables[0], parts, graph.n_sites)
 
+    def __repr__(self) -> str:
+        kind = " in connected clusters" if self.connected else ""
+        return f"Model of {self.graph.size}{kind}\n  {self.likelihood}\n  {self.prior!r}, {_coupling_words(self.beta)}"
+
     def with_prior(self, prior: PartitionPrior) -> "Model":
         """The same model with another prior."""
         return self._changed(prior=prior)
@@ -126,6 +130,15 @@ class Model:
             return self.prior.log_g(sizes)
         log_v, log_w = self.tables
         return float(log_v[sizes.size] + log_w[sizes].sum())
+
+
+def _coupling_words(beta: NDArray[np.float64]) -> str:
+    """The couplings in a few words."""
+    if not beta.size or not beta.any():
+        return "no couplings"
+    if (beta == beta[0]).all():
+        return f"couplings of {beta[0]:.4g}"
+    return f"couplings from {beta.min():.3g} to {beta.max():.3g}"
 
 
 def _check_sizes(prior: PartitionPrior, parts: NDArray[np.int64], n_sites: int) -> None:

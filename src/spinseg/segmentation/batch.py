@@ -87,9 +87,11 @@ def segment_file(
     overwrite: bool = False,
     progress: Report | None = None,
     base: str = "",
+    also: Sequence[str] = (),
 ) -> Outcome:
     """Segment one picture and save it in a folder, after an interruption with the sweeps that are finished.
 
+    `also` names files of `POLYGON_FILES` that are saved, too.
     Paths, also those of a mask and of seeds among the keywords, are relative to the folder `base`; the result has them
     as given.
     """
@@ -98,7 +100,7 @@ def segment_file(
     given: dict[str, Any] = {name: keywords.get(name) for name in ("mask", "seeds")}
     keywords = keywords | {name: os.path.join(base, file) for name, file in given.items() if file is not None}
     try:
-        overwrite = _check_folder(path, overwrite)
+        overwrite = _check_folder(path, overwrite, also)
         try:
             segmentation = segment(os.path.join(base, source), **keywords, progress=progress)
         except SegmentationInterrupted as stop:
@@ -106,7 +108,7 @@ def segment_file(
             interrupts.append(signal.SIGINT)
         with deferred_sigint(interrupts):
             segmentation = replace(segmentation, source=source, **given)
-            segmentation.save(path, overwrite=overwrite)
+            segmentation.save(path, names=(*FILES, *also), overwrite=overwrite)
             summary = segmentation.summary()
     except Exception as error:
         failure = TaskFailure.from_exception(error, time.perf_counter() - start)
@@ -114,7 +116,7 @@ def segment_file(
     return Outcome(source, folder, time.perf_counter() - start, summary, interrupted=bool(interrupts))
 
 
-def _check_folder(folder: str, overwrite: bool) -> bool:
+def _check_folder(folder: str, overwrite: bool, also: Sequence[str]) -> bool:
     """Whether files in a folder may be replaced; raise where it holds a result that must be kept.
 
     An interrupted result may always be replaced.
@@ -122,7 +124,7 @@ def _check_folder(folder: str, overwrite: bool) -> bool:
     if os.path.lexists(folder) and not os.path.isdir(folder):
         invalid(folder, "be a folder", "a file")
     overwrite |= (_read_result(folder) or {}).get("interrupted") is True
-    present = [name for name in FILES if os.path.lexists(os.path.join(folder, name))]
+    present = [name for name in (*FILES, *also) if os.path.lexists(os.path.join(folder, name))]
     if present and not overwrite:
         raise FileExistsError(f"{folder} holds {present[0]} already, which is kept; --overwrite replaces it")
     return overwrite
@@ -145,6 +147,7 @@ def segment_files(
     dask: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    also: Sequence[str] = (),
     progress: bool = False,
 ) -> Iterator[tuple[int, Outcome]]:
     """Yield the index of each picture in `sources` and its outcome, as they finish.
@@ -166,6 +169,8 @@ def segment_files(
         interrupted is made again. A result of another run is an error, unless `overwrite` is given, too.
     overwrite : bool
         Whether results that exist are replaced.
+    also : sequence of str
+        Files of `POLYGON_FILES` that are saved, too. With `resume`, a result without them is made again.
     """
     jobs = check_jobs(jobs, dask, default=1)
     _check_keywords(keywords)
@@ -173,31 +178,36 @@ def segment_files(
     tasks: dict[int, tuple[str, str]] = {}
     for index, (source, folder) in enumerate(zip(sources, folders_for(sources, out), strict=True)):
         wanted = _wanted_provenance(source, keywords) if resume else None
-        outcome = _outcome_before(source, folder, wanted, overwrite)
+        outcome = _outcome_before(source, folder, wanted, overwrite, also)
         if outcome is None:
             tasks[index] = source, folder
         else:
             yield index, outcome
     if any(os.path.isfile(source) for source, _ in tasks.values()):  # otherwise all of them fail
         _compile(progress)
-    yield from _segment_missing(tasks, keywords, min(jobs, len(tasks)), dask, overwrite or resume, progress)
+    how = {"keywords": keywords, "overwrite": overwrite or resume, "also": also}
+    yield from _segment_missing(tasks, how, min(jobs, len(tasks)), dask, progress)
 
 
 def _segment_missing(
     tasks: dict[int, tuple[str, str]],
-    keywords: dict[str, Any],
+    how: dict[str, Any],
     jobs: int,
     dask: str | None,
-    overwrite: bool,
     progress: bool,
 ) -> Iterator[tuple[int, Outcome]]:
-    """Segment the tasks, each a picture and its folder, and yield their outcomes with the keys of `tasks`."""
+    """Segment the tasks, each a picture and its folder, and yield their outcomes with the keys of `tasks`.
+
+    `how` are the keywords, `overwrite` and `also` of `segment_file`.
+    """
     serial = dask is None and jobs <= 1
     if serial:
-        work = partial(_segment_here, keywords=keywords, overwrite=overwrite, progress=progress)
-    else:  # a cluster repeats the task of a lost worker, which may find files of the first try
-        base, overwrite = ("", overwrite) if dask is None else (os.getcwd(), True)
-        work = partial(_segment_task, keywords=keywords | {"workers": 1}, overwrite=overwrite, base=base)
+        work = partial(_segment_here, how=how, progress=progress)
+    else:
+        how = how | {"keywords": how["keywords"] | {"workers": 1}}
+        if dask is not None:  # a cluster repeats the task of a lost worker, which may find files of the first try
+            how |= {"base": os.getcwd(), "overwrite": True}
+        work = partial(_segment_task, how=how)
     indices, todo = list(tasks), list(tasks.values())
     results = run_tasks(work, todo, jobs=jobs, dask=dask, in_process=serial)
     for n_done, (number, outcome) in enumerate(results, start=1):
@@ -210,23 +220,21 @@ def _segment_missing(
             raise KeyboardInterrupt
 
 
-def _segment_here(
-    task: tuple[str, str], _: CheckInterrupt, *, keywords: dict[str, Any], overwrite: bool, progress: bool
-) -> Outcome:
+def _segment_here(task: tuple[str, str], _: CheckInterrupt, *, how: dict[str, Any], progress: bool) -> Outcome:
     """Segment one picture in this process, with a progress bar."""
     source, folder = task
     with reporting(progress, Path(source).name) as report:
-        return segment_file(source, folder, keywords, overwrite, report)
+        return segment_file(source, folder, **how, progress=report)
 
 
-def _segment_task(
-    task: tuple[str, str], check_interrupt: CheckInterrupt, *, keywords: dict[str, Any], overwrite: bool, base: str
-) -> Outcome:
+def _segment_task(task: tuple[str, str], check_interrupt: CheckInterrupt, *, how: dict[str, Any]) -> Outcome:
     """Segment one picture in another process."""
-    return segment_file(*task, keywords, overwrite, check_interrupt, base)
+    return segment_file(*task, **how, progress=check_interrupt)
 
 
-def _outcome_before(source: str, folder: str, wanted: Provenance | None, overwrite: bool) -> Outcome | None:
+def _outcome_before(
+    source: str, folder: str, wanted: Provenance | None, overwrite: bool, also: Sequence[str]
+) -> Outcome | None:
     """The outcome of a picture that need not be segmented: it was done before, or its folder holds another result.
 
     None means that it must be segmented. Where `wanted` is None, without resume, no stored result counts as done.
@@ -234,9 +242,12 @@ def _outcome_before(source: str, folder: str, wanted: Provenance | None, overwri
     result = None if wanted is None else _read_result(folder)
     try:
         if wanted is None or result is None or result.get("interrupted") is True:
-            _check_folder(folder, overwrite or wanted is not None)
+            _check_folder(folder, overwrite or wanted is not None, also)
             return None
         differences = _differences(folder, result, wanted)
+        lacking = [name for name in also if not os.path.exists(os.path.join(folder, name))]
+        if not differences and lacking and len(result.get("shape", ())) == 2:  # a volume has no polygons
+            return None
         if not differences:
             return Outcome(source, folder, 0.0, result | {"source": source}, done_before=True)
         if overwrite:

@@ -1,6 +1,6 @@
 """The table of regions of `Segmentation` and `LargeSegmentation`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from spinseg.inference.chains import Chains
 from spinseg.inference.regions import cohesion
 from spinseg.model.graph import SiteGraph
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MAX_DRAWS = 500  # about as many draws of each chain give the probabilities of regions
 
@@ -25,7 +28,7 @@ def region_table(
     colors: NDArray[np.float64] | None,
     start_label: int,
 ) -> list[dict[str, Any]]:
-    """A row for each region, largest first, as `Segmentation.regions` describes them.
+    """A row for each region, largest first, as `Segmentation.region_rows` describes them.
 
     Parameters
     ----------
@@ -63,6 +66,22 @@ def region_table(
         }
         for i, r in enumerate(np.argsort(-areas, kind="stable"))
     ]
+
+
+def as_table(rows: list[dict[str, Any]]) -> "DataFrame | list[dict[str, Any]]":
+    """Rows as a pandas DataFrame, with a column for each number of a list; as they are where there is no pandas."""
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        return rows
+    flat = []
+    for row in rows:
+        entries: dict[str, Any] = {}
+        for name, value in row.items():
+            numbered = {f"{name}-{i}": number for i, number in enumerate(value)} if isinstance(value, list) else {}
+            entries |= numbered or {name: value}
+        flat.append(entries)
+    return DataFrame(flat)
 
 
 def _outline_means(

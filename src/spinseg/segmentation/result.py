@@ -4,11 +4,11 @@ import json
 import os
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,15 @@ from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
+from spinseg.segmentation.display import as_html, in_words, plot_segmentation
 from spinseg.segmentation.estimate import estimated_partition
+from spinseg.segmentation.exports import region_geojson, region_svg, to_dataset
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.python_code import LAST_LABELS, plain_settings, python_call
-from spinseg.segmentation.region_table import region_table
+from spinseg.segmentation.region_table import as_table, region_table
 from spinseg.segmentation.report import DetailView, report
-from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.settings import POLYGON_FILES, Settings
 from spinseg.segmentation.verdict import (
     agreement_of_chains,
     calibration_clause,
@@ -47,12 +49,16 @@ from spinseg.segmentation.verdict import (
     verdict_sentence,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
 FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
 REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
 VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Segmentation:
     """A segmentation and the posterior it came from.
 
@@ -88,17 +94,17 @@ class Segmentation:
         The arguments of `segment`; `read_as` says what the picture was read as.
     """
 
-    labels: NDArray[np.int32] = field(repr=False)
-    sites: NDArray[np.int32] = field(repr=False)
-    boundary_probability: NDArray[np.float32] = field(repr=False)
-    partition: NDArray[np.int32] = field(repr=False)
-    separation: NDArray[np.float64] = field(repr=False)
-    boundary_length: NDArray[np.int32] = field(repr=False)
-    model: Model | Mixture = field(repr=False)
-    chains: Chains = field(repr=False)
-    settings: Settings = field(repr=False)
+    labels: NDArray[np.int32]
+    sites: NDArray[np.int32]
+    boundary_probability: NDArray[np.float32]
+    partition: NDArray[np.int32]
+    separation: NDArray[np.float64]
+    boundary_length: NDArray[np.int32]
+    model: Model | Mixture
+    chains: Chains
+    settings: Settings
     seed: int
-    picture: Picture = field(repr=False)
+    picture: Picture
     channel_axis: ChannelAxis
     source: str | None
     mask: str | None
@@ -117,8 +123,30 @@ class Segmentation:
         """Number of clusters of `labels`."""
         return int(self.partition.max()) + 1
 
+    def __repr__(self) -> str:
+        return in_words(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+    def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
+        """Draw the outlines, and how probable each boundary is, on two Matplotlib axes, new ones by default.
+
+        Of a volume it is the middle plane.
+        """
+        return plot_segmentation(self, axes)
+
     @cached_property
-    def regions(self) -> list[dict[str, Any]]:
+    def regions(self) -> "DataFrame | list[dict[str, Any]]":
+        """The connected pieces of the clusters, largest first: a pandas DataFrame, or `region_rows` without pandas.
+
+        In the DataFrame `centroid` and `bbox` have a column for each number, centroid-0, .., as those of
+        `skimage.measure.regionprops_table`.
+        """
+        return as_table(self.region_rows)
+
+    @cached_property
+    def region_rows(self) -> list[dict[str, Any]]:
         """The connected pieces of the clusters, largest first, one row for each.
 
         A row has the number of the `region`, its `label`, which is the same number where every label is one region, the
@@ -126,7 +154,7 @@ class Segmentation:
         after the last, and the mean `color` in sRGB. Its `probability` is how often two of its sites share a cluster,
         and `boundary` is the mean boundary probability along its outline.
         """
-        region_of_site = regions_of(self.partition, self.model.graph)
+        region_of_site = largest_first(regions_of(self.partition, self.model.graph), site_sizes(self.sites))
         image = label_image(region_of_site, self.sites, start_label=1)
         boxes = [[*(side.start for side in box), *(side.stop for side in box)] for box in find_objects(image)]
         return region_table(
@@ -233,6 +261,30 @@ class Segmentation:
         call = python_call(settings, self.seed, self.source, *reading)
         return "\n".join([*self.preceding_code, f"found = {call}"]) if self.preceding_code else call
 
+    def to_geojson(self) -> dict[str, Any]:
+        """The regions as polygons in GeoJSON, whose properties are `region_rows`; x and y are columns and rows.
+
+        Polygons run along the sides of pixels, from (0, 0), the upper left corner of the first, to (width, height).
+        """
+        return region_geojson(self._region_image, self.region_rows)
+
+    def to_svg(self) -> str:
+        """The outlines of the regions as SVG, a path for each, to lay over the picture in a drawing program."""
+        return region_svg(self._region_image, self.region_rows)
+
+    def to_xarray(self) -> Any:
+        """Labels, sites, boundary probability, partition, edges with their separation, and draws, as a Dataset.
+
+        It has coordinates y and x, and z in a volume, in pixels; needs xarray (extra [diagnostics]).
+        """
+        return to_dataset(self)
+
+    @property
+    def _region_image(self) -> NDArray[np.int32]:
+        """The place of every pixel's region in `region_rows`, from 1 on; 0 outside."""
+        pieces = regions_of(self.partition, self.model.graph)
+        return label_image(largest_first(pieces, site_sizes(self.sites)), self.sites, start_label=1)
+
     def summary(self) -> dict[str, Any]:
         """Everything but the images, as result.json has it: dictionaries, lists, text and numbers."""
         counts = np.bincount(self.chains.kept(self.chains.n_clusters).ravel())
@@ -246,7 +298,7 @@ class Segmentation:
             "seeds": self.seeds,
             "shape": list(self.labels.shape),
             "n_clusters": self.n_clusters,
-            "n_regions": len(self.regions),
+            "n_regions": len(self.region_rows),
             "n_sites": self.model.graph.n_sites,
             "log_posterior": self.chains.best_log_posterior,
             "sweeps_done": self.chains.n_sweeps,
@@ -266,7 +318,7 @@ class Segmentation:
             "settings": plain_settings(self.settings),
             "left_out": self.skipped_files,
             "versions": {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
-            "regions": self.regions,
+            "regions": self.region_rows,
         }
 
     def _report(self) -> str:
@@ -300,7 +352,7 @@ class Segmentation:
 
     @property
     def skipped_files(self) -> dict[str, str]:
-        """The files that `save` cannot write, and why."""
+        """The files of `FILES` that `save` cannot write, and why."""
         if int(self.labels[self._plane].max()) - self.settings.start_label < MAX_PNG_LABELS:
             return {}
         why = f"a PNG holds {MAX_PNG_LABELS:,} labels at most, and there are {self.n_clusters:,}"
@@ -314,7 +366,8 @@ class Segmentation:
         For a volume, all but labels.tif show the middle plane. More than 65,535 labels do not fit into labels.png: it
         is then left out, and standard error and result.json say so.
 
-        If a file exists already, nothing is written unless `overwrite` is true.
+        `names` may also hold regions.geojson and outlines.svg, the regions of a picture as polygons: `to_geojson` and
+        `to_svg`. If a file exists already, nothing is written unless `overwrite` is true.
 
         Raises
         ------
@@ -322,8 +375,8 @@ class Segmentation:
             If the folder holds one of the files and `overwrite` is false.
         """
         for name in names:
-            check_choice("names", name, FILES)
-        folder, chosen = Path(folder), [name for name in FILES if name in names]
+            check_choice("names", name, (*FILES, *POLYGON_FILES))
+        folder, chosen = Path(folder), [name for name in (*POLYGON_FILES, *FILES) if name in names]
         _make_folder(folder, chosen, overwrite)
         picture, labels = Picture(self.picture.codes[self._plane]), self.labels[self._plane]
         apart, first = self.boundary_probability[self._plane], self.settings.start_label
@@ -332,13 +385,18 @@ class Segmentation:
             "labels.png": lambda path: write_labels_png(path, labels, self._palette()),
             "overlay.png": lambda path: write_png(path, overlay(picture, labels, start_label=first)),
             "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
+            "regions.geojson": lambda path: _write(path, json.dumps(self.to_geojson(), ensure_ascii=False) + "\n"),
+            "outlines.svg": lambda path: _write(path, self.to_svg()),
             "report.html": lambda path: _write(path, self._report()),
             "result.json": lambda path: _write(path, json.dumps(self.summary(), indent=2, ensure_ascii=False) + "\n"),
         }
+        skipped = self.skipped_files
+        if self.labels.ndim == 3:
+            skipped |= dict.fromkeys(POLYGON_FILES, "a volume has no polygons")
         for name in chosen:
-            if name in self.skipped_files:
+            if name in skipped:
                 (folder / name).unlink(missing_ok=True)  # one of another result
-                print_warning(f"{printable(folder / name)} is left out: {self.skipped_files[name]}")
+                print_warning(f"{printable(folder / name)} is left out: {skipped[name]}")
             else:
                 writers[name](folder / name)
 

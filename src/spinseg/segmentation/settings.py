@@ -22,6 +22,7 @@ PRESET_NAMES = ("photo", "classes", "paper")
 SITE_KINDS = ("slic", "watershed", "felzenszwalb", "grid", "pixels")
 CODEBOOKS = ("general", "image")
 PRIOR_NAMES = ("dp", "py", "potts", "finite", "mfm")  # of the command; a field of `Settings` is the prior itself
+POLYGON_FILES = ("regions.geojson", "outlines.svg")  # that are written if asked, of pictures of one plane
 ESTIMATES = ("vi", "binder", "best")
 MOVES = ("auto", "gsw")
 

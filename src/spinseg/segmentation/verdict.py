@@ -21,7 +21,7 @@ from spinseg.segmentation.settings import Settings
 
 SETTLED_AGREEMENT = 0.95  # of the regions that chains give alone, as a share of pairs of pixels
 # These settings leave the posterior as it is.
-CALIBRATION_IGNORES = {"detail", "estimate", "moves", "lam", "init", "sweeps", "seconds", "chains"}
+CALIBRATION_IGNORES = {"detail", "estimate", "moves", "lam", "init", "sweeps", "seconds", "chains", "start_label"}
 UNSEEN = "No number can show divisions that no chain visited."
 
 # By whether the regions are settled, and whether their probabilities are.

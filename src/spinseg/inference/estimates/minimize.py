@@ -1,6 +1,6 @@
 """Point estimates: the partition that minimizes a posterior expected loss."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import check_int, check_real, invalid
+from spinseg._words import counted
 from spinseg.inference.estimates.losses import expected_binder, expected_vi
 from spinseg.inference.estimates.pairs import flatten_draws
 from spinseg.inference.kernels import least_loss as kernels
@@ -22,12 +23,16 @@ N_BEST_DRAWS = 2
 N_BEST_WITH_SEEDS = 6  # where there are seeds, which other starts do not keep
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
     """A partition, numbered 0..k-1 by first appearance, and its expected loss over all draws."""
 
-    labels: NDArray[np.int32] = field(repr=False)
+    labels: NDArray[np.int32]
     expected_loss: float
+
+    def __repr__(self) -> str:
+        clusters = counted(int(self.labels.max()) + 1, "cluster")
+        return f"Estimate of {clusters} for {counted(self.labels.size, 'site')}, expected loss {self.expected_loss:.4g}"
 
 
 def minimize_vi(

@@ -5,7 +5,7 @@ import shutil
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -23,9 +23,12 @@ from spinseg.parallel.atomic import print_warning, printable
 from spinseg.parallel.progress import counting
 from spinseg.segmentation.large.files import create_ome_zarr, write_chunk
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, relative_to
-from spinseg.segmentation.region_table import region_table
+from spinseg.segmentation.region_table import as_table, region_table
 from spinseg.segmentation.settings import Settings
 from spinseg.segmentation.verdict import calibration_clause, verdict_sentence
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MAX_OVERVIEW_PIXELS = 1600  # of its longer side
 OUTLINE_COLOR = (255, 230, 0)
@@ -95,8 +98,13 @@ class LargeSegmentation:
         return open_labels(self.folder / "boundary_probability.zarr")
 
     @cached_property
-    def regions(self) -> list[dict[str, Any]]:
-        """The regions, largest first, with the keys of `Segmentation.regions`.
+    def regions(self) -> "DataFrame | list[dict[str, Any]]":
+        """The regions, largest first: a pandas DataFrame, or `region_rows` without pandas, as in `Segmentation`."""
+        return as_table(self.region_rows)
+
+    @cached_property
+    def region_rows(self) -> list[dict[str, Any]]:
+        """The regions, largest first, with the keys of `Segmentation.region_rows`.
 
         `color` is that of the mean in CIELAB, and None where the channels are no colors.
         """

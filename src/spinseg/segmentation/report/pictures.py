@@ -48,10 +48,14 @@ class ReducedPicture(NamedTuple):
     def of(cls, picture: Picture, labels: NDArray[np.int32], max_side: int = MAX_SIDE) -> "ReducedPicture":
         """The picture of these labels, with its longer side at most about `max_side`."""
         step = -(-max(labels.shape) // max_side)
-        reduced = Picture(_downsample(picture.codes, step, np.mean).round().astype(np.uint16))
+        reduced = Picture(downsample(picture.codes, step, np.mean).round().astype(np.uint16))
         rgb, outside = reduced.rgb.copy(), downsample_labels(labels, step) < 0
         rgb[outside] = rgb[outside] // 3 + 170
         return cls(reduced, rgb, step)
+
+    def labels_of(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Labels of the whole picture, from 0 on with -1 outside, at its reduced size."""
+        return downsample_labels(labels, self.step)
 
 
 def outline_figure(
@@ -67,7 +71,7 @@ def outline_figure(
     The numbers of the regions, which the table explains, belong to the chosen detail and stand over it alone. There
     the label of cluster 0 is `start_label`.
     """
-    numbers = _numbers(regions, downsample_labels(labels, shown.step) + start_label, shown.step)
+    numbers = _numbers(regions, shown.labels_of(labels) + start_label, shown.step)
     numbered = ", with the numbers of the table below" + (" (the largest)" if len(regions) > MAX_NUMBERS else "")
     if not details:
         caption = "Outlines of the clusters" + (numbered if numbers else "")
@@ -113,13 +117,13 @@ def _stop(i: int, detail: float, count: str, is_chosen: bool) -> str:
 
 def _layer(alt: str, labels: NDArray[np.int32], shown: ReducedPicture, css: str, over: str) -> str:
     """Outlines as a transparent picture, with the HTML `over` them."""
-    sides = outlines(downsample_labels(labels, shown.step))
+    sides = outlines(shown.labels_of(labels))
     return f'<div class="{css}"><img alt="{escape(alt)}" src="{_outline_url(sides)}">{over}</div>'
 
 
 def probability_figure(shown: ReducedPicture, boundary_probability: NDArray[np.float32], every_detail: bool) -> str:
     """The graded boundaries as HTML, with a legend."""
-    probability = _downsample(boundary_probability, shown.step, np.max)  # the maximum keeps thin lines
+    probability = downsample(boundary_probability, shown.step, np.max)  # the maximum keeps thin lines
     samples = "".join(
         f'<span class="sample"><span style="background:{_legend_color(percent / 100)}"></span></span> {percent}% '
         for percent in (5, 50, 95)
@@ -132,7 +136,7 @@ def probability_figure(shown: ReducedPicture, boundary_probability: NDArray[np.f
 
 def means_figure(shown: ReducedPicture, labels: NDArray[np.int32], unit: str) -> str:
     """The clusters in their mean colors, as HTML; `unit` is what they are called."""
-    colors = mean_colors(shown.picture, downsample_labels(labels, shown.step), start_label=0)
+    colors = mean_colors(shown.picture, shown.labels_of(labels), start_label=0)
     caption = f"{unit.capitalize()}s in their mean colors"
     return _figure(caption, colors, f"{caption}.", jpeg=None)
 
@@ -156,7 +160,7 @@ def answer_words(answer: Draw, unit: str) -> str:
 def answer_picture(answer: Draw, shown: ReducedPicture, sites: NDArray[np.int32]) -> NDArray[np.uint8]:
     """The outlines of one draw over the picture, (rows, columns, 3)."""
     labels = np.append(answer.labels, np.int32(-1))[sites]
-    return outlined(shown.rgb, downsample_labels(labels, shown.step))
+    return outlined(shown.rgb, shown.labels_of(labels))
 
 
 def _legend_color(probability: float) -> str:
@@ -214,13 +218,11 @@ def _piece(inside: NDArray[np.bool_], area: float) -> NDArray[np.bool_]:
 
 def downsample_labels(labels: NDArray[np.int32], step: int) -> NDArray[np.int32]:
     """The label in the middle of each square, or if that is outside the mask, another one of the square."""
-    middle = _downsample(
-        labels, step, lambda squares, axis: squares[:, squares.shape[1] // 2, :, squares.shape[3] // 2]
-    )
-    return np.where(middle < 0, _downsample(labels, step, np.max), middle) if middle.min() < 0 else middle
+    middle = downsample(labels, step, lambda squares, axis: squares[:, squares.shape[1] // 2, :, squares.shape[3] // 2])
+    return np.where(middle < 0, downsample(labels, step, np.max), middle) if middle.min() < 0 else middle
 
 
-def _downsample(values: NDArray[Any], step: int, summary: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+def downsample(values: NDArray[Any], step: int, summary: Callable[..., NDArray[Any]]) -> NDArray[Any]:
     """One value for each square of `step` pixels; in a picture that is narrower, for each smaller rectangle."""
     rows, columns = (max(length // step, 1) for length in values.shape[:2])
     kept = values[: rows * step, : columns * step]

@@ -1,0 +1,105 @@
+"""How a segmentation shows itself: in a line or two, in a notebook, and on Matplotlib axes.
+
+`found` is the `Segmentation`, whose module imports this one.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinseg._words import counted
+from spinseg.image.picture import Picture
+from spinseg.image.render import graded_boundaries, outlined
+from spinseg.inference.plots import new_axes
+from spinseg.segmentation.report.pictures import COLORED_LINES, PLAIN, ReducedPicture, data_url, downsample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHOWN_SIDE = 640  # pixels of the longer side of a picture in a notebook
+N_ROWS = 8  # of the table of regions in a notebook
+CELL = "padding:2px 10px 2px 0;text-align:right"
+
+
+def in_words(found: Any) -> str:
+    """What a segmentation is, in a line, and how far to trust it, in another."""
+    name = f" of {Path(found.source).name}" if found.source else ""
+    size = " x ".join(map(str, found.labels.shape))
+    kind = "region" if found.settings.connected else "cluster"
+    settings = [found.settings.preset, f"seed {found.seed}"]
+    if found.chains.n_components > 1:
+        settings.insert(1, f"detail {found.settings.detail:g}")
+    first = f"Segmentation{name}: {counted(found.n_clusters, kind)}, {size} pixels ({', '.join(settings)})"
+    return f"{first}\n  {_trust(found)}"
+
+
+def _trust(found: Any) -> str:
+    """Whether the probabilities are settled, in a few words and numbers."""
+    if found.interrupted:
+        return f"interrupted after {counted(found.chains.n_sweeps, 'sweep')}"
+    if found.converged is None or found.r_hat is None or found.ess is None:
+        return "too few chains or draws to tell whether the probabilities are settled"
+    settled = "settled" if found.converged else "not settled"
+    r_hat = f"{found.r_hat:.2f}" if np.isfinite(found.r_hat) else "infinite"
+    return f"probabilities {settled} (R-hat {r_hat}, effective sample size {found.ess:,.0f})"
+
+
+def _pictures(found: Any, max_side: int) -> list[tuple[str, Any, dict[str, int]]]:
+    """The outlines over the picture and the graded boundaries, each with its title and how it is encoded."""
+    plane = found._plane
+    labels = found.labels[plane] - np.int32(found.settings.start_label)
+    shown = ReducedPicture.of(Picture(found.picture.codes[plane]), labels, max_side)
+    apart = downsample(found.boundary_probability[plane], shown.step, np.max)
+    kind = "regions" if found.settings.connected else "clusters"
+    return [
+        (f"Outlines of the {kind}", outlined(shown.rgb, shown.labels_of(labels)), PLAIN),
+        ("How probable each boundary is", graded_boundaries(shown.rgb, apart), COLORED_LINES),
+    ]
+
+
+def as_html(found: Any) -> str:
+    """The segmentation in a notebook: pictures, the verdict, and the largest regions; without scripts or styles."""
+    figures = "".join(
+        f'<figure style="margin:0"><img alt="{title}" style="width:100%;max-width:460px;height:auto" '
+        f'src="{data_url(pixels, "JPEG", **encoding)}"><figcaption style="font-size:90%">{title}</figcaption></figure>'
+        for title, pixels, encoding in _pictures(found, SHOWN_SIDE)
+    )
+    rows = found.region_rows[:N_ROWS]
+    names = ("region", "area", "share", "color", "probability", "boundary")
+    head = "".join(f'<th style="{CELL}">{name}</th>' for name in names)
+    body = "".join(f"<tr>{''.join(_cell(name, row[name]) for name in names)}</tr>" for row in rows)
+    more = len(found.region_rows) - len(rows)
+    rest = f"<p>and {counted(more, 'smaller region')}, in <code>regions</code></p>" if more else ""
+    first, _ = in_words(found).split("\n")
+    return (
+        f'<div><p><b>{escape(first)}</b></p><div style="display:flex;flex-wrap:wrap;gap:12px">{figures}</div>'
+        f"<p>{escape(found.verdict)}</p><details><summary>{counted(len(found.region_rows), 'region')}</summary>"
+        f'<table style="border-collapse:collapse"><tr>{head}</tr>{body}</table>{rest}</details></div>'
+    )
+
+
+def _cell(name: str, value: Any) -> str:
+    """A cell of the table of regions."""
+    if value is None:
+        words = "-"
+    elif name == "color":
+        patch = f"display:inline-block;width:0.9em;height:0.9em;background:{value}"
+        words = f'<span style="{patch}"></span> {value}'
+    else:
+        words = f"{value:,}" if isinstance(value, int) else f"{value:.0%}"
+    return f'<td style="{CELL}">{words}</td>'
+
+
+def plot_segmentation(found: Any, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
+    """The outlines over the picture, and the graded boundaries, on two Matplotlib axes."""
+    drawn = _pictures(found, max(found.labels.shape))
+    height, width = drawn[0][1].shape[:2]
+    axes = new_axes(len(drawn), 10, min(max(5 * height / width + 0.5, 2), 12)) if axes is None else axes
+    for each, (title, pixels, _) in zip(axes, drawn, strict=True):
+        each.imshow(pixels, interpolation="nearest")
+        each.set_title(title)
+        each.set_axis_off()
+    return axes

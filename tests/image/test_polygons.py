@@ -1,0 +1,76 @@
+"""Polygons of regions against the pixels that they were made of."""
+
+import numpy as np
+import pytest
+
+from spinseg.image.polygons import polygons, region_rings
+
+
+def filled(shape, rings):
+    """The pixels whose middles lie within rings, by counting the upright sides to their left."""
+    inside = np.zeros(shape, int)
+    for ring in rings:
+        for (x, y), (next_x, next_y) in zip(ring, [*ring[1:], ring[0]], strict=True):
+            assert (x == next_x) != (y == next_y)  # along a side of pixels
+            if x == next_x:
+                inside[min(y, next_y) : max(y, next_y), x:] += 1
+    return inside % 2 == 1
+
+
+def assert_right(regions):
+    found = region_rings(regions)
+    assert sorted(found) == [number for number in np.unique(regions).tolist() if number > 0]
+    for number, rings in found.items():
+        expected = regions == number
+        assert sum(ring.area for ring in rings) == expected.sum()
+        np.testing.assert_array_equal(filled(regions.shape, [ring.corners for ring in rings]), expected)
+        together = np.zeros(regions.shape, int)
+        for outer, *holes in polygons(rings):
+            together += filled(regions.shape, [outer, *holes])
+            assert not (filled(regions.shape, holes) & ~filled(regions.shape, [outer])).any()
+        np.testing.assert_array_equal(together, expected)  # no pixel twice
+        for ring in rings:
+            assert len(set(ring.corners)) == len(ring.corners)  # it meets itself nowhere
+            turns = zip(ring.corners, [*ring.corners[1:], ring.corners[0]], strict=True)
+            upright = [x == next_x for (x, _), (next_x, _) in turns]
+            assert all(a != b for a, b in zip(upright, [*upright[1:], upright[0]], strict=True))  # corners only
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_polygons_of_noise_hold_its_pixels(seed, n):
+    rng = np.random.default_rng(seed)
+    assert_right(rng.integers(0, n, rng.integers(1, 14, 2)))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["1"],
+        ["111", "101", "111"],
+        ["1111", "1011", "1101", "1111"],  # two holes that touch in a corner
+        ["111", "101", "110"],  # a ring that is closed in a corner
+        ["10", "01"],  # two pieces that touch in a corner
+        ["11111", "10001", "10101", "10001", "11111"],  # a piece within the hole of another
+        ["1111111", "1000001", "1011101", "1010101", "1011101", "1000001", "1111111"],
+        ["2222", "2112", "2112", "2222"],
+    ],
+)
+def test_holes_corners_and_pieces(rows):
+    regions = np.array([[int(number) for number in row] for row in rows])
+    assert_right(regions)
+
+
+def test_a_hole_belongs_to_the_piece_around_it():
+    regions = np.zeros((9, 20), int)
+    regions[1:8, 1:8] = regions[1:8, 10:17] = 1
+    regions[3, 3] = regions[5, 5] = regions[4, 13] = 0
+    found = sorted(len(polygon) for polygon in polygons(region_rings(regions)[1]))
+    assert found == [2, 3]
+    assert_right(regions)
+
+
+def test_rings_around_regions_and_holes_run_in_opposite_directions():
+    ring, hole = region_rings(np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]]))[1]
+    assert ring.area == 9 and hole.area == -1
+    assert ring.corners[:2] in ([(0, 0), (3, 0)], [(3, 0), (3, 3)], [(3, 3), (0, 3)], [(0, 3), (0, 0)])
