@@ -1,4 +1,4 @@
-"""Draw a part of a picture of 12 megapixels at full size, with outlines as they were decided on and as they are refined.
+"""Draw a part of a picture of 12 megapixels at full size, with outlines as they were decided on and as refined.
 
     python scripts/make_outlines_picture.py
 
@@ -15,8 +15,9 @@ from PIL import Image
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-import spinseg as ss  # noqa: E402
 from benchmarks.outlines import twelve_megapixels, unrefined  # noqa: E402
+
+import spinseg as ss  # noqa: E402
 from spinseg.image.render import boundaries  # noqa: E402
 
 PATH = ROOT / "docs" / "images" / "outlines.jpg"
