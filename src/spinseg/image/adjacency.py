@@ -1,5 +1,7 @@
 """Graphs of adjacent sites: region adjacency, with boundary length and contrast, and pixel grids."""
 
+from __future__ import annotations
+
 from itertools import product
 from typing import NamedTuple
 

@@ -1,5 +1,7 @@
 """The graph of sites."""
 
+from __future__ import annotations
+
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
