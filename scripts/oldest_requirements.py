@@ -1,6 +1,6 @@
 """Print the lowest versions of everything that pyproject.toml names for `make test`, as requirements of pip.
 
-    python scripts/oldest_requirements.py > requirements.txt
+python scripts/oldest_requirements.py > requirements.txt
 """
 
 import re
