@@ -73,14 +73,20 @@ def sweeps(page):
     return int(page.get_attribute("body", "data-sweeps") or 0)
 
 
+def stage(page):
+    return int(page.get_attribute("body", "data-stage") or 0)
+
+
 def run_until(page, wanted):
     page.wait_for_selector('body[data-state="running"], body[data-state="done"]')
     wait_until(lambda: sweeps(page) >= wanted)
 
 
 def pause(page):
+    """Pause, and wait for the outlines that are refined then."""
     page.click("#run")
     page.wait_for_selector('body[data-state="paused"]')
+    wait_until(lambda: page.get_attribute("body", "data-outlined") == f"{stage(page)} {sweeps(page)}")
 
 
 def pixels(page, selector="#canvas"):
@@ -313,13 +319,13 @@ def test_scribbles_are_kept_by_the_chains_and_by_the_exports(opened):
     page = opened("#example=coffee")
     run_until(page, 5)
     pause(page)
-    stage = int(page.get_attribute("body", "data-stage"))
+    first = stage(page)
     before = pixels(page)
     draw(page, 1, [(0.45, 0.3), (0.5, 0.5), (0.42, 0.65)])
     assert pixels(page) != before
-    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 1)
+    wait_until(lambda: stage(page) == first + 1)
     draw(page, 2, [(0.3, 0.7), (0.45, 0.9)])
-    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 2)
+    wait_until(lambda: stage(page) == first + 2)
     page.click("#step")
     wait_until(lambda: sweeps(page) == 1)
     page.click("#repeat-section summary")
@@ -328,8 +334,8 @@ def test_scribbles_are_kept_by_the_chains_and_by_the_exports(opened):
     assert "seeds=" not in lines[1] and "2: [(" in lines[-1] and "init=found.chains.last_labels" in lines[-1]
     assert "--seeds" in page.inner_text("#repeat-note") and "seeds=" not in page.url
     page.click("#scribble-undo")
-    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 3)
+    wait_until(lambda: stage(page) == first + 3)
     page.click("#scribble-clear")
-    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 4)
+    wait_until(lambda: stage(page) == first + 4)
     assert page.is_disabled("#scribble-clear") and page.is_disabled("#scribble-undo")
     opened.messages[:] = [text for text in opened.messages if "409" not in text]  # no sweep yet: nothing to repeat
