@@ -224,13 +224,14 @@ def test_after_a_change_chains_continue_or_restart_and_the_link_restores_the_set
 
 
 @exhaustive
-def test_exported_labels_equal_those_of_the_python_code(opened, tmp_path):
+@pytest.mark.parametrize("preset, weight", [("photo", "0.003"), ("classes", "0.07")])
+def test_exported_labels_equal_those_of_the_python_code(opened, tmp_path, preset, weight):
     picture = tmp_path / "a small 'photograph'.png"
     Image.open(PICTURES["cat"].path).resize((160, 120)).save(picture)
-    page = opened("#seed=3")
+    page = opened(f"#seed=3&preset={preset}")
     page.set_input_files("#file", picture)
     run_until(page, 10)
-    page.fill("#control-count_weight", "0.003")
+    page.fill("#control-count_weight", weight)
     page.keyboard.press("Enter")
     page.wait_for_selector('body[data-stage="2"]')
     run_until(page, 5)
@@ -242,7 +243,7 @@ def test_exported_labels_equal_those_of_the_python_code(opened, tmp_path):
     labels = np.asarray(Image.open(coming.value.path()))
     names = {}
     python = page.inner_text("#python").replace(repr(picture.name), repr(str(picture)))
-    assert python.count("ss.segment") == 2
+    assert python.count("ss.segment") == 2 and python.count("'classes'") == 2 * (preset == "classes")
     exec(python, names)
     np.testing.assert_array_equal(labels, names["found"].labels)
     assert labels.max() > 0

@@ -145,6 +145,8 @@ EXPORTED = [
     {"preset": "paper", "prior": "py", "alpha": 2, "discount": 0.3, "chains": 3, "n_sites": 60},
     {"prior": "potts", "start": "singletons", "min_size": 2, "detail": 0.8},
     {"prior": "mfm", "labels": 4, "beta": 0.5, "lam": 3, "count_weight": 0.01, "max_size": 300},
+    {"preset": "classes", "prior": "finite", "labels": 5, "chains": 3, "beta": 0.1, "lam": 2, "n_sites": 150},
+    {"preset": "classes", "seed": 2, "min_size": 3},
 ]
 
 
@@ -333,14 +335,17 @@ async def until_outlined(session):
     await until(lambda: session.frame(0, 0)["outlined"] == session.frame(0, 0)["sweeps"])
 
 
-def test_maps_are_made_from_the_draws_so_far_with_refined_outlines(session):
+@pytest.mark.parametrize("preset", ["photo", "classes"])
+def test_maps_are_made_from_the_draws_so_far_with_refined_outlines(session, preset):
     async def used():
-        await session.apply(UserSettings())
+        await session.apply(UserSettings(preset=preset))
         await run_sweeps(session, 20)
         await until_outlined(session)
         return await session.segmentation(), await session.boundaries(), await session.together(3)
 
     found, boundaries, together = asyncio.run(used())
+    np.testing.assert_array_equal(session.outlines(), found.sites)
+    assert (session.outlines() != session.sites()).any()
     np.testing.assert_allclose(boundaries / 255, found.boundary_probability, atol=0.003)
     np.testing.assert_allclose(together / 255, co_clustering(found.chains.labels, 3), atol=0.003)
     assert separation_probability(found.chains.labels, found.model.graph.edges).max() > 0.9
@@ -366,6 +371,23 @@ def test_the_page_has_the_outlines_of_the_exports_whenever_the_chains_rest(sessi
 
     before, refined, others = asyncio.run(used())
     assert (before != refined).any() and others.max() < before.max()
+
+
+def test_classes_have_a_result_while_the_chains_run_once_their_draws_have_few_clusters(session, monkeypatch):
+    monkeypatch.setattr("spinseg.app.chain_run.MAX_ESTIMATED_CLUSTERS", 0)
+
+    async def used():
+        await session.apply(UserSettings(preset="classes", chains=1, start="singletons"))
+        session.loop.start(1.0)  # which leaves the chain at rest most of the time
+        await until(lambda: session.frame(0, 0)["sweeps"])
+        with pytest.raises(NotYet):
+            await session.result()
+        assert session.frame(0, 0)["outlined"] == 0
+        await session.loop.pause()
+        await until_outlined(session)
+        return await session.result()
+
+    assert asyncio.run(used())["n_regions"] >= 1
 
 
 def test_outlines_are_refined_now_and_then_while_the_chains_run(session, monkeypatch):
@@ -516,6 +538,8 @@ def test_many_sites_do_not_start_as_singletons_by_default(session):
     assert few.starts(200_000) == ("greedy", "one", "singletons") and many.starts(200_000) == ("greedy", "one", "one")
     assert UserSettings(chains=3).starts(200_000) == PRESETS["photo"].init
     assert UserSettings(preset="paper", chains=4).starts(10**6)[2] == "one"
+    assert UserSettings(preset="classes", chains=3).starts(10**6) == ("one", "singletons", "one")
+    assert UserSettings(preset="classes", chains=1).starts(10**6) == "one"
     assert UserSettings(start="singletons", n_sites=9000).starts(200_000) == "singletons"
 
 
@@ -670,5 +694,6 @@ def test_the_description_has_every_control():
     names = {control["name"] for control in description["controls"]} | {"preset", "prior", "start"}
     assert names | {"seeds"} == set(vars(UserSettings()))  # which are drawn
     assert {start["name"] for start in description["starts"]} == {"different", *STARTS}
+    assert [preset["name"] for preset in description["presets"]] == list(PRESETS)
     for prior in description["priors"]:
         assert set(prior["defaults"]) <= set(prior["parameters"]) <= names and prior["about"]

@@ -43,6 +43,8 @@ class Outlines:
                 return
             with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
                 run, draws = await self._loop.draws()
+                if self._loop.running and not run.is_quick_to_estimate(draws):
+                    return
                 self._latest = run.problem.sites, await self._in_thread(_refined_sites, run, draws)
                 self._frames.outlined = run.sampling, draws.n_sweeps
                 await self._frames.notify()

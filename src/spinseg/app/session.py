@@ -24,7 +24,7 @@ from spinseg.app.rendering import (
     match_labels,
     packed,
 )
-from spinseg.app.run_loop import BackgroundTask, RunLoop
+from spinseg.app.run_loop import BackgroundTask, NotYet, RunLoop
 from spinseg.app.user_settings import UserSettings
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
@@ -185,8 +185,13 @@ class Session:
         return displayed_sites(self._outlines.of(self.loop.prepared().problem.sites), self.image.shape)
 
     async def result(self, detail: float | None = None) -> dict[str, Any]:
-        """The segmentation as an export would have it now, or as it would be at another detail."""
+        """The segmentation as an export would have it now, or as it would be at another detail.
+
+        Raises NotYet while the chains run and it would take long.
+        """
         run, draws = await self.loop.draws()
+        if self.loop.running and not run.is_quick_to_estimate(draws):
+            raise NotYet
         problem = run.problem
         if detail is not None:
             if draws.n_components == 1:

@@ -194,7 +194,8 @@ def prepare(
 def check_seeds_fit(settings: Settings) -> None:
     """Refuse seeds where clusters need not be connected."""
     if not settings.connected:
-        rule = "be left out where clusters need not be connected: with preset='paper', sites='pixels', beta or regions"
+        where = "with preset='classes' or 'paper', sites='pixels', beta or regions"
+        rule = f"be left out where clusters need not be connected: {where}"
         invalid("seeds", rule, "seeds")
 
 
