@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from spinseg._errors import InvalidInput as InvalidInput
     from spinseg._errors import MissingExtra as MissingExtra
+    from spinseg.clustering.estimator import SpatialClustering as SpatialClustering
+    from spinseg.clustering.omics import cluster_anndata as cluster_anndata
     from spinseg.image.features import Codebook as Codebook
     from spinseg.image.io import read_picture as read_picture
     from spinseg.image.layout import Reading as Reading
@@ -90,6 +92,8 @@ _HOMES = {
     "inference.estimates.minimize": ("minimize_vi", "minimize_binder"),
     "inference.map_search": ("Mode", "find_map"),
     "inference.sampler": ("sample",),
+    "clustering.estimator": ("SpatialClustering",),
+    "clustering.omics": ("cluster_anndata",),
     "image.features": ("Codebook",),
     "image.io": ("read_picture",),
     "image.layout": ("Reading",),
