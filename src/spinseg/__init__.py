@@ -108,7 +108,8 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 # Old names, which work for one more version.
 _DEPRECATED = {"maximize": "find_map", "minimum_vi": "minimize_vi", "minimum_binder": "minimize_binder"}
-__all__ = ["__version__", *_HOME_OF]
+_NEED_EXTRAS = {"SpatialClustering"}  # to be loaded at all, which `from spinseg import *` does
+__all__ = ["__version__", *(name for name in _HOME_OF if name not in _NEED_EXTRAS)]
 
 
 def __getattr__(name: str) -> object:
@@ -125,4 +126,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_NEED_EXTRAS})

@@ -18,7 +18,7 @@ from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, PoissonGamma
 from spinseg.model.posterior import Model
-from spinseg.model.priors import DirichletProcess, PartitionPrior
+from spinseg.model.priors import DirichletProcess, PartitionPrior, TemperedProcess
 
 LikelihoodOf = str | Callable[[Any], Likelihood]
 LIKELIHOODS: dict[str, Callable[[Any], Likelihood]] = {
@@ -26,7 +26,7 @@ LIKELIHOODS: dict[str, Callable[[Any], Likelihood]] = {
     "histogram": DirichletMultinomial,
     "poisson": PoissonGamma,
 }
-STARTS = ("one", "greedy")  # of chains in turn
+TOTAL_COUPLING = 8.0  # of a site to all of its neighbors, in nats, on average
 MAX_DRAWS = 200  # that the labels are estimated from
 
 
@@ -59,27 +59,40 @@ def clustering_model(
     graph: SiteGraph,
     *,
     prior: PartitionPrior | None,
-    beta: float,
+    beta: float | None,
     likelihood: LikelihoodOf,
     connected: bool,
 ) -> Model:
-    """The posterior over clusters of the rows of a table; couplings are `beta` times the weights of the graph."""
+    """The posterior over clusters of the rows of a table; couplings are `beta` times the weights of the graph.
+
+    The default of `beta` is strong enough for neighbors to share a cluster if the features do not say otherwise, and
+    that of `prior` is a price of log n_sites for each cluster. A Dirichlet process with such couplings would put all
+    into one cluster: it favors unequal sizes by as many nats as make up for independent labels of the sites. It is the
+    default where there are no neighbors.
+    """
     if not callable(likelihood):
         check_choice("likelihood", likelihood, tuple(LIKELIHOODS))
     if sparse.issparse(features) and likelihood != "histogram":
         features = features.toarray()
     of_features = likelihood if callable(likelihood) else LIKELIHOODS[likelihood]
-    couplings = check_real("beta", beta) * (1.0 if graph.weights is None else graph.weights)
-    prior = DirichletProcess(1.0) if prior is None else prior
-    return Model(graph, of_features(features), prior, couplings, connected=connected)
+    weights = np.ones(graph.n_edges) if graph.weights is None else graph.weights
+    if beta is None:
+        total = 2 * np.abs(weights).sum() / graph.n_sites
+        beta = TOTAL_COUPLING / total if total > 0 else 0.0
+    if prior is None:
+        prior = TemperedProcess(1 / graph.n_sites, power=0.0) if weights.any() else DirichletProcess(1.0)
+    return Model(graph, of_features(features), prior, check_real("beta", beta) * weights, connected=connected)
 
 
 def find_clusters(model: Model, sweeps: int, chains: int, seed: int) -> Clustering:
-    """Sample chains, of which the first half is burn-in, and estimate clusters from the draws."""
+    """Sample chains, of which the first half is burn-in, and estimate clusters from the draws.
+
+    Chains start from the greedy partition: under couplings as strong as these, few find out of one cluster.
+    """
     sweeps, chains = check_int("sweeps", sweeps, at_least=1), check_int("chains", chains, at_least=1)
-    burn_in, starts = sweeps // 2, [STARTS[c % 2] for c in range(chains)]
+    burn_in, start = sweeps // 2, "greedy" if model.graph.n_edges else "one"
     thin = thin_to_fit(sweeps - burn_in, chains * model.graph.n_sites)
-    drawn = sample(model, sweeps, chains, init=starts, burn_in=burn_in, thin=thin, rng=seed)
+    drawn = sample(model, sweeps, chains, init=start, burn_in=burn_in, thin=thin, rng=seed)
     among = model.graph if model.connected else None
     labels = minimize_vi(drawn.labels, graph=among, max_draws=MAX_DRAWS, rng=seed).labels
     return Clustering(labels, membership(drawn.labels, labels), drawn.labels, diagnose(drawn, model.graph))

@@ -27,9 +27,13 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
     Parameters
     ----------
     prior : PartitionPrior, optional
-        The prior on cluster sizes, by default `DirichletProcess(1.0)`.
-    beta : float
-        How strongly neighbors attract each other: the coupling of an edge is `beta` times its weight.
+        The prior on cluster sizes. By default each cluster has a price of log n_samples nats,
+        `TemperedProcess(1 / n_samples, power=0)`; without neighbors it is `DirichletProcess(1.0)`. Where features vary
+        within clusters in ways that the likelihood does not know, `DirichletProcess(1.0)` with a smaller `beta` makes
+        fewer of them.
+    beta : float, optional
+        How strongly neighbors attract each other: the coupling of an edge is `beta` times its weight. By default the
+        couplings of a sample to all of its neighbors add up to 8 nats, on average.
     likelihood : {"gaussian", "histogram", "poisson"} or callable
         What the features are: numbers that vary independently within a cluster (`DiagonalGaussian`), a histogram of
         counts (`DirichletMultinomial`), or independent counts (`PoissonGamma`). A function from X to a `Likelihood`
@@ -54,7 +58,8 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
     draws_ : (chain, draw, n_samples) int32
         The partitions, for `credible_ball`, `co_clustering` and others.
     diagnostics_ : Diagnostics
-        Whether the chains agree. Where they do not, `fit` gives a `ConvergenceWarning`.
+        Whether the chains agree. Where they do not, `fit` gives a `ConvergenceWarning`. With neighbors they all start
+        from one greedy partition, so that their agreement does not show what all of them miss.
     n_features_in_ : int
     feature_names_in_ : (n_features,) array
         Where X has them.
@@ -62,16 +67,16 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
     Examples
     --------
     >>> import spinseg as ss
-    >>> row = ss.SiteGraph.grid((8,))
-    >>> X = [[0.1], [0.0], [0.2], [0.1], [2.1], [2.0], [2.2], [2.1]]
+    >>> X = [[0.1], [0.0], [0.2], [0.1], [0.2], [0.0], [5.1], [5.0], [5.2], [5.1], [5.0], [5.2]]
+    >>> row = ss.SiteGraph.grid((12,))
     >>> ss.SpatialClustering(random_state=0).fit(X, connectivity=row).labels_
-    array([0, 0, 0, 0, 1, 1, 1, 1], dtype=int32)
+    array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
 
     def __init__(
         self,
         prior: PartitionPrior | None = None,
-        beta: float = 0.5,
+        beta: float | None = None,
         likelihood: LikelihoodOf = "gaussian",
         *,
         connected: bool = False,

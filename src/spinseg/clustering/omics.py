@@ -9,7 +9,7 @@ from spinseg._validation import invalid
 from spinseg.clustering.clusters import LikelihoodOf, clustering_model, find_clusters
 from spinseg.inference.sampler import seed_of
 from spinseg.model.graph import SiteGraph
-from spinseg.model.priors import PartitionPrior
+from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.parallel.provenance import Provenance
 
 
@@ -37,7 +37,8 @@ def cluster_anndata(
         `obsm[key_added + "_membership"]`, the same for every domain; and `uns[key_added]`, how they were made and
         whether the chains agree. `SpatialClustering` explains these numbers.
     prior, beta, likelihood, connected, sweeps, chains
-        As in `SpatialClustering`.
+        As in `SpatialClustering`, but the default prior is `DirichletProcess(1.0)`: expression varies within domains in
+        more ways than a likelihood knows, and the other default would divide them.
     use_rep : str, optional
         The features: "X", a key of `obsm`, or one of `layers`. By default "X_pca" of `obsm` where it is there and
         numbers are wanted, else "X".
@@ -67,6 +68,7 @@ def cluster_anndata(
     if use_rep is None:
         use_rep = "X_pca" if "X_pca" in adata.obsm and likelihood not in ("histogram", "poisson") else "X"
     sites, source = _graph(adata, graph, n_neighbors)
+    prior = DirichletProcess(1.0) if prior is None else prior
     how: dict[str, Any] = {"prior": prior, "beta": beta, "likelihood": likelihood, "connected": connected}
     model = clustering_model(_features(adata, use_rep), sites, **how)
     seed = seed_of(rng)
@@ -75,7 +77,7 @@ def cluster_anndata(
     adata.obs[key_added] = domains
     adata.obs[f"{key_added}_probability"] = found.probability
     adata.obsm[f"{key_added}_membership"] = found.membership
-    how |= {"prior": repr(model.prior), "likelihood": getattr(likelihood, "__name__", str(likelihood))}
+    how |= {"prior": repr(prior), "likelihood": getattr(likelihood, "__name__", str(likelihood))}
     inputs = {"features": {"source": use_rep}, "graph": {"source": source}}
     provenance = Provenance.of_run({**how, "sweeps": sweeps, "chains": chains}, seed, inputs)
     adata.uns[key_added] = {**provenance.to_json(), "verdict": found.diagnostics.verdict}
