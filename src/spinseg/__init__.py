@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from spinseg._errors import InvalidInput as InvalidInput
     from spinseg._errors import MissingExtra as MissingExtra
+    from spinseg.clustering.estimator import SpatialClustering as SpatialClustering
+    from spinseg.clustering.omics import cluster_anndata as cluster_anndata
     from spinseg.image.adjacency import RegionAdjacency as RegionAdjacency
     from spinseg.image.adjacency import region_adjacency as region_adjacency
     from spinseg.image.boundary.strength import boundary_strength as boundary_strength
@@ -105,6 +107,8 @@ _HOMES = {
     "inference.sampler": ("sample",),
     "image.adjacency": ("region_adjacency", "RegionAdjacency"),
     "image.boundary.strength": ("boundary_strength",),
+    "clustering.estimator": ("SpatialClustering",),
+    "clustering.omics": ("cluster_anndata",),
     "image.features": ("Codebook",),
     "image.io": ("read_picture",),
     "image.layout": ("Reading",),
@@ -122,7 +126,8 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 # Old names, which work for one more version.
 _DEPRECATED = {"maximize": "find_map", "minimum_vi": "minimize_vi", "minimum_binder": "minimize_binder"}
-__all__ = ["__version__", *_HOME_OF]
+_NEED_EXTRAS = {"SpatialClustering"}  # to be loaded at all, which `from spinseg import *` does
+__all__ = ["__version__", *(name for name in _HOME_OF if name not in _NEED_EXTRAS)]
 
 
 def __getattr__(name: str) -> object:
@@ -139,4 +144,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_NEED_EXTRAS})
