@@ -1,0 +1,1 @@
+"""The panel in napari: skipped where napari or Qt is not installed, or does not run."""
