@@ -13,6 +13,7 @@ from spinseg.napari_plugin.images import image_of
 from spinseg.napari_plugin.reader import get_reader
 from spinseg.napari_plugin.results import DETAILS, LayerResult, segment_image
 from spinseg.pictures import PICTURES
+from spinseg.segmentation.large.files import create_ome_zarr
 
 
 def squares():
@@ -93,33 +94,29 @@ def test_the_result_is_told_in_words(result, found):
     assert result.in_words(0.0).endswith(" at detail 0, from the same draws.")
 
 
-def cancelled_after(sweeps):
-    """The result of a segmentation that is cancelled when so many sweeps are finished."""
-    reports = []
+def test_a_cancelled_segmentation_keeps_what_is_finished():
+    n_chains = 2 * 12
 
     def report(progress):
-        reports.append(progress)
-        if progress.done >= sweeps:
+        assert progress.total > 80 * n_chains
+        if progress.done == 80 * n_chains:  # all chains wait there for the first look at them
             raise KeyboardInterrupt
 
-    return segment_image(image_of([layer(squares())]), "photo", 0.5, 0, report), reports
+    result = segment_image(image_of([layer(squares())]), "photo", 0.5, 0, report)
+    assert result.segmentation.interrupted and result.has_draws and result.segmentation.settings.detail == 0.5
+    assert "regions. Cancelled after 80 sweeps. " in result.in_words(0.5)
 
 
-def test_a_cancelled_segmentation_keeps_what_is_finished():
-    result, reports = cancelled_after(24 * 60)
-    assert result.segmentation.interrupted and reports[-1].done < reports[-1].total
-    assert result.has_draws and result.segmentation.settings.detail == 0.5
-    assert "Cancelled after" in result.in_words(0.5)
-
-
-def test_cancelled_at_once_there_are_labels_alone():
-    result, _ = cancelled_after(0)
+def test_cancelled_before_there_are_draws_there_are_labels_alone(found):
+    early = replace(found, chains=found.chains.after(found.chains.n_sweeps), interrupted=True)
+    result = LayerResult(image_of([layer(squares())]), early)
     assert not result.has_draws and not result.has_details and set(result.layers()) == {"labels"}
-    assert result.layers()["labels"][0].shape == (48, 64) and "Cancelled after" in result.in_words(0.5)
+    assert "Cancelled after 20 sweeps. " in result.in_words(result.detail)
 
 
 def test_clusters_in_several_places_have_no_features_and_no_details():
-    image = image_of([layer(np.stack([squares()] * 2, axis=-1))], 2)
+    alike = np.where(squares() > 100, 200, 20)
+    image = image_of([layer(np.stack([alike, alike], axis=-1))], 2)
     result = segment_image(image, "classes", None, 0, lambda progress: None)
     _, attributes, _ = result.layers()["labels"]
     assert not result.has_details and result.has_draws and attributes["features"] == {}
@@ -161,11 +158,23 @@ def test_of_a_volume_the_labels_alone_are_read(tmp_path):
 def test_results_of_large_pictures_are_read_in_parts(tmp_path):
     dask = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
     pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
+    for name in ("labels", "boundary_probability"):
+        create_ome_zarr(tmp_path / f"{name}.zarr", (48, 64), 32, np.uint8, 0)[:] = squares()
+    (tmp_path / "result.json").write_text('{"verdict": "well"}')
+    (labels, attributes, _), (apart, of_apart, _) = get_reader(str(tmp_path))(str(tmp_path))
+    assert isinstance(labels, dask.Array) and isinstance(apart, dask.Array)
+    np.testing.assert_array_equal(labels.compute(), squares())
+    assert of_apart["contrast_limits"] == (0, 255) and attributes["metadata"] == {"spinseg": {"verdict": "well"}}
+
+
+@pytest.mark.exhaustive
+def test_what_segment_large_writes_is_read(tmp_path):
+    dask = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
+    pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
     large = ss.segment_large(dask.from_array(np.tile(squares(), (3, 3))), tmp_path / "slide", sweeps=4, rng=0)
-    (labels, attributes, _), (apart, of_apart, _) = get_reader(str(large.folder))(str(large.folder))
-    assert isinstance(labels, dask.Array) and attributes["name"] == "slide labels"
+    (labels, attributes, _), _ = get_reader(str(large.folder))(str(large.folder))
     np.testing.assert_array_equal(labels.compute(), large.labels.compute())
-    assert apart.dtype == np.uint8 and of_apart["contrast_limits"] == (0, 255)
+    assert attributes["name"] == "slide labels"
 
 
 def test_other_folders_are_left_to_other_readers(tmp_path):
