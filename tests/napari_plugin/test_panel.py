@@ -88,9 +88,9 @@ def is_listening(panel):
     return panel._watch_click in panel.viewer.mouse_drag_callbacks
 
 
-def click(panel, position, moved=0, button=1):
+def click(panel, position, moved=0, button=1, modifiers=()):
     """Press the mouse at a position in the world, and release it."""
-    event = SimpleNamespace(type="mouse_press", pos=np.zeros(2), position=position, button=button)
+    event = SimpleNamespace(type="mouse_press", pos=np.zeros(2), position=position, button=button, modifiers=modifiers)
     if is_listening(panel):
         steps = panel._watch_click(panel.viewer, event)
         next(steps)
@@ -171,6 +171,7 @@ def test_what_is_no_click_shows_nothing(application, panel, viewer, cells):
     click(panel, (-50, 0))
     click(panel, place, moved=20)
     click(panel, place, button=2)
+    click(panel, place, modifiers=("Alt",))
     viewer.layers.selection.active = labels = viewer.layers["cells labels"]
     labels.mode = "paint"
     click(panel, place)
@@ -224,15 +225,14 @@ def test_what_cannot_be_segmented_gets_a_line(application, panel, viewer):
 
 
 def test_color_channels_and_volumes_are_read_rightly(application, panel, viewer, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        results,
-        "segment",
-        lambda image, *_, **how: asked.append(ss.as_picture(image, channel_axis=how["channel_axis"])) or quick,
-    )
-    quick = ss.segment(squares(), sweeps=2, chains=1, rng=0)
-    color = np.stack([squares()] * 3, axis=-1)
-    viewer.add_image(color)
+    asked, found = [], ss.segment(squares(), sweeps=2, chains=1, rng=0)
+
+    def segment(image, preset, channel_axis, **options):
+        asked.append(ss.as_picture(image, channel_axis=channel_axis))
+        return found
+
+    monkeypatch.setattr(results, "segment", segment)
+    viewer.add_image(np.stack([squares()] * 3, axis=-1))
     press_segment(application, panel)
     viewer.layers.selection = {viewer.add_image(squares()), viewer.add_image(squares())}
     press_segment(application, panel)

@@ -131,7 +131,7 @@ class SegmentationPanel(QWidget):
             return
         self.bar.setRange(0, progress.total)
         self.bar.setValue(progress.done)
-        self.status.setText(f"Sampling: {counted(progress.n_clusters, 'region')} now ...")
+        self.status.setText(f"Sampling: {counted(progress.n_clusters, 'cluster')} now ...")
 
     def _tell_error(self, error: Exception) -> None:
         self.status.setText(error_line(error))
@@ -181,7 +181,7 @@ class SegmentationPanel(QWidget):
     def _allow_detail(self, preset: str) -> None:
         self.detail.setEnabled(preset == PHOTO.preset)
 
-    def _show_together(self, position: Sequence[float]) -> None:
+    def show_together(self, position: Sequence[float]) -> None:
         """Show how probably each place belongs with the one at a position in the world."""
         if self.result is None:
             return
@@ -222,9 +222,10 @@ class SegmentationPanel(QWidget):
             yield
         active = self.viewer.layers.selection.active
         is_moving_about = active is None or str(active.mode) == "pan_zoom"  # not painting, say
-        is_click = event.button == 1 and np.abs(event.pos - pressed_at).max() <= CLICK_PIXELS
+        is_still = np.abs(event.pos - pressed_at).max() <= CLICK_PIXELS
+        is_click = event.button == 1 and not event.modifiers and is_still
         if self.click.isChecked() and is_click and is_moving_about and self.viewer.dims.ndisplay == 2:
-            self._show_together(event.position)
+            self.show_together(event.position)
 
     def showEvent(self, event: Any) -> None:
         """Listen to clicks while the panel is shown."""
