@@ -50,6 +50,7 @@ ORDER = [
     "evaluation",
     "evaluation.paper",
     "app",
+    "napari_plugin",
     "cli",
     "__main__",
 ]

@@ -1,0 +1,126 @@
+"""A segmentation as layers: its labels at any detail, boundary probability, draws, and what belongs with a place."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg._words import counted
+from spinseg.image.features import site_sizes
+from spinseg.inference.estimates.pairs import co_clustering
+from spinseg.napari_plugin.images import LayerImage
+from spinseg.napari_plugin.layers import LayerData, boundary_layer, labels_layer, region_features, together_layer
+from spinseg.parallel.progress import Report
+from spinseg.segmentation.draws import N_SHOWN, spread_draws
+from spinseg.segmentation.numbering import label_image, largest_first
+from spinseg.segmentation.result import Segmentation, SegmentationInterrupted
+from spinseg.segmentation.segment import segment
+
+DETAILS = tuple(step / 20 for step in range(21))  # that the panel offers
+MAX_STACKED = 2**28  # pixels of all draws together
+
+
+def segment_image(image: LayerImage, preset: str, detail: float | None, seed: int, report: Report) -> "LayerResult":
+    """Segment an image; where `report` raises KeyboardInterrupt, with the sweeps that are finished by then."""
+    how: dict[str, Any] = {"detail": detail, "channel_axis": image.channel_axis, "rng": seed, "progress": report}
+    try:
+        return LayerResult(image, segment(image.array, preset, **how))
+    except SegmentationInterrupted as stop:
+        return LayerResult(image, stop.segmentation)
+
+
+class DetailView(NamedTuple):
+    """The label of every site at one detail, the features of the regions, and the Python that gives them."""
+
+    partition: NDArray[np.int32]
+    features: dict[str, list[Any]]
+    python: str
+
+    @classmethod
+    def of(cls, found: Segmentation) -> "DetailView":
+        """What a segmentation shows."""
+        return cls(found.partition, region_features(found.region_rows), found.python_code)
+
+
+class LayerResult:
+    """The segmentation of an image, and the layers that show it.
+
+    Attributes
+    ----------
+    image, segmentation
+    detail : float
+        The detail that is wanted.
+    views : dict of float to DetailView
+        What is known, by detail; `fetch` completes it.
+    verdict : str
+        That of the segmentation.
+    """
+
+    def __init__(self, image: LayerImage, segmentation: Segmentation) -> None:
+        self.image, self.segmentation = image, segmentation
+        self.detail = segmentation.settings.detail
+        self.views = {self.detail: DetailView.of(segmentation)}
+        self.verdict = segmentation.verdict
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether there are draws: none where sampling was cut short at once."""
+        return self.segmentation.chains.labels.size > 0
+
+    @property
+    def has_details(self) -> bool:
+        """Whether the draws are of every detail."""
+        return self.has_draws and self.segmentation.chains.n_components > 1
+
+    def fetch(self) -> Iterator[float]:
+        """Make the views of all details, always the one nearest to `detail` next, and yield the detail of each."""
+        while missing := [detail for detail in DETAILS if detail not in self.views]:
+            nearest = min(missing, key=lambda detail: abs(detail - self.detail))
+            self.views[nearest] = DetailView.of(self.segmentation.at(nearest))
+            yield nearest
+
+    def layers(self) -> dict[str, LayerData]:
+        """All layers by what they show: labels, and boundaries and draws where there are draws."""
+        labels = {"labels": self.labels(self.segmentation.settings.detail)}
+        return labels | ({"boundaries": self._boundaries(), "draws": self._draws()} if self.has_draws else {})
+
+    def labels(self, detail: float) -> LayerData:
+        """The labels at a detail whose view is known."""
+        view = self.views[detail]
+        labels = label_image(view.partition, self.segmentation.sites, start_label=1)
+        more = {"features": view.features, "metadata": {"python": view.python}, **self.image.placement()}
+        return labels_layer(labels, f"{self.image.name} labels", **more)
+
+    def _boundaries(self) -> LayerData:
+        """The boundary probability."""
+        probability = self.segmentation.boundary_probability
+        return boundary_layer(probability, f"{self.image.name} boundaries", **self.image.placement())
+
+    def _draws(self) -> LayerData:
+        """Draws spread over details, chains and sweeps, from coarse to fine, along a first axis; hidden at first."""
+        found = self.segmentation
+        pixels, n_draws = site_sizes(found.sites), max(1, min(N_SHOWN, MAX_STACKED // found.sites.size))
+        partitions = [largest_first(draw.labels, pixels) for draw in spread_draws(found.chains, n_draws)]
+        smallest = np.min_scalar_type(max(int(partition.max()) for partition in partitions) + 1)
+        stack = np.stack([label_image(partition, found.sites, 1).astype(smallest) for partition in partitions])
+        return labels_layer(stack, f"{self.image.name} draws", visible=False, **self.image.placement("draw"))
+
+    def together(self, place: Sequence[float]) -> LayerData | None:
+        """The probability that each place is in the region of this one, given as an index; None outside the image."""
+        found, index = self.segmentation, tuple(int(np.rint(coordinate)) for coordinate in place)
+        if not all(0 <= i < length for i, length in zip(index, found.sites.shape, strict=True)):
+            return None
+        if (site := int(found.sites[index])) < 0:
+            return None
+        probability = np.append(co_clustering(found.chains.labels, site), 0).astype(np.float32)  # 0 outside
+        return together_layer(probability[found.sites], f"{self.image.name} together", **self.image.placement())
+
+    def in_words(self, detail: float) -> str:
+        """How many regions there are at a detail, and how far to trust those of the segmentation."""
+        found, noun = self.segmentation, "region" if self.segmentation.settings.connected else "cluster"
+        number = counted(int(self.views[detail].partition.max()) + 1, noun)
+        if detail != found.settings.detail:
+            return f"{number} at detail {detail:g}, from the same draws."
+        stopped = f"Cancelled after {counted(found.chains.n_sweeps, 'sweep')}. " if found.interrupted else ""
+        return f"{number}. {stopped}{self.verdict}"

@@ -1,0 +1,247 @@
+"""The panel: segment the selected image, choose the detail, and click a place to see what belongs with it."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from napari.qt.threading import GeneratorWorker
+from qtpy.QtCore import QEvent, Qt
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSlider,
+    QSpinBox,
+    QWidget,
+)
+
+from spinseg._errors import error_line, is_expected
+from spinseg._validation import InvalidInput
+from spinseg._words import counted
+from spinseg.image.layout import ChannelAxis
+from spinseg.napari_plugin.images import image_of
+from spinseg.napari_plugin.layers import LayerData
+from spinseg.napari_plugin.results import DETAILS, LayerResult, segment_image
+from spinseg.napari_plugin.worker import SegmentationWorker
+from spinseg.parallel.progress import Progress
+from spinseg.segmentation.presets import PHOTO, PRESETS
+
+if TYPE_CHECKING:
+    import napari
+
+CHANNELS: dict[str, ChannelAxis] = {"automatic": "auto", "none": None} | {f"axis {axis}": axis for axis in range(4)}
+LARGEST_SEED = 2**31 - 1
+CLICK_PIXELS = 4  # that the pointer may move between press and release
+USERS_OWN = ("name", "opacity", "visible", "blending", "colormap", "contrast_limits")  # kept where a layer is updated
+NO_DRAWS = "There are no draws yet: it was cancelled too early. Segment again."
+
+
+class SegmentationPanel(QWidget):
+    """Segments the selected image layers of a viewer, and shows the result in layers over them."""
+
+    def __init__(self, viewer: "napari.viewer.Viewer") -> None:
+        super().__init__()
+        self.viewer = viewer
+        self.worker: SegmentationWorker | None = None
+        self.fetcher: Any = None  # of other details
+        self.sources: list[Any] = []  # the layers that are segmented
+        self.result: LayerResult | None = None
+        self.shown: dict[str, Any] = {}  # the layers that show the result
+        self._make_controls()
+        self._lay_out()
+
+    def _make_controls(self) -> None:
+        self.preset, self.channels, self.seed = QComboBox(), QComboBox(), QSpinBox()
+        self.preset.addItems(list(PRESETS))
+        self.preset.currentTextChanged.connect(self._allow_detail)
+        self.channels.addItems(list(CHANNELS))
+        self.channels.setToolTip("Which axis of the layer holds channels. Several selected layers are channels.")
+        self.seed.setRange(0, LARGEST_SEED)
+        self.button, self.bar, self.status = QPushButton("Segment"), QProgressBar(), QLabel()
+        self.button.clicked.connect(self._start_or_cancel)
+        self.bar.hide()
+        self.status.setWordWrap(True)
+        self.status.setText("Select an image layer, and press Segment.")
+        self.detail, self.click = (
+            QSlider(Qt.Orientation.Horizontal),
+            QCheckBox("Click a place to see what belongs with it"),
+        )
+        self.detail.setRange(0, len(DETAILS) - 1)
+        self.detail.setValue(DETAILS.index(PHOTO.detail))
+        self.detail.setToolTip("From coarse to fine")
+        self.detail.valueChanged.connect(self._choose_detail)
+        self.click = QCheckBox("Click a place to see what belongs with it")
+        self.click.setChecked(True)
+
+    def _lay_out(self) -> None:
+        form = QFormLayout(self)
+        for name, control in (("Preset", self.preset), ("Channels", self.channels), ("Seed", self.seed)):
+            form.addRow(name, control)
+        form.addRow(self.button)
+        form.addRow(self.bar)
+        form.addRow("Detail", self.detail)
+        form.addRow(self.click)
+        form.addRow(self.status)
+
+    def _start_or_cancel(self) -> None:
+        if self.worker is None:
+            self.start()
+        else:
+            self.cancel()
+
+    def start(self) -> None:
+        """Segment the selected layers in a thread; where they cannot be segmented, a line says why."""
+        selected = [layer for layer in self.viewer.layers if layer in self.viewer.layers.selection]
+        try:
+            image = image_of([layer.as_layer_data_tuple() for layer in selected], CHANNELS[self.channels.currentText()])
+        except InvalidInput as error:
+            self.status.setText(error_line(error))
+            return
+        if selected != self.sources:
+            self.sources, self.result, self.shown = selected, None, {}
+        preset = self.preset.currentText()
+        detail = DETAILS[self.detail.value()] if preset == PHOTO.preset else None
+        self.worker = SegmentationWorker(partial(segment_image, image, preset, detail, self.seed.value()))
+        self.worker.progressed.connect(self._tell_progress)
+        self.worker.returned.connect(self._show)
+        self.worker.errored.connect(self._tell_error)
+        self.worker.finished.connect(self._finish)
+        self.button.setText("Cancel")
+        self.bar.setRange(0, 0)  # without an end, until sampling begins
+        self.bar.show()
+        self.status.setText(f"Preparing {image.name} ...")
+        self.worker.start()
+
+    def cancel(self) -> None:
+        """Stop sampling, and show what the finished sweeps give."""
+        if self.worker is not None:
+            self.worker.cancel()
+            self.button.setEnabled(False)
+            self.status.setText("Cancelling ...")
+
+    def _tell_progress(self, progress: Progress) -> None:
+        if not self.button.isEnabled():
+            return
+        if progress.compiling:
+            self.status.setText("Compiling the sampler for this machine, this once: it takes about 20 seconds ...")
+            return
+        self.bar.setRange(0, progress.total)
+        self.bar.setValue(progress.done)
+        self.status.setText(f"Sampling: {counted(progress.n_clusters, 'cluster')} now ...")
+
+    def _tell_error(self, error: Exception) -> None:
+        self.status.setText(error_line(error))
+        if not is_expected(error):
+            raise error  # napari then shows where
+
+    def _finish(self) -> None:
+        self.worker = None
+        self.button.setText("Segment")
+        self.button.setEnabled(True)
+        self.bar.hide()
+
+    def _show(self, result: LayerResult) -> None:
+        """Show a new result, in the layers of the one before if it is of the same layers."""
+        if self.fetcher is not None:
+            self.fetcher.quit()
+        self.result, made = result, result.layers()
+        for name in set(self.shown) - set(made):
+            self._remove(name)
+        for name, layer_data in made.items():
+            self._put(name, layer_data)
+        self.status.setText(result.in_words(result.detail))
+        if result.has_details:
+            self.fetcher = GeneratorWorker(result.fetch)
+            self.fetcher.yielded.connect(self._fetched)
+            self.fetcher.start()
+            self._choose_detail(self.detail.value())  # it may have been moved meanwhile
+
+    def _choose_detail(self, position: int) -> None:
+        if self.result is not None and self.result.has_details and self.result.detail != DETAILS[position]:
+            self.result.detail = DETAILS[position]
+            self._show_detail()
+
+    def _fetched(self, detail: float) -> None:
+        if self.result is not None and detail == self.result.detail:
+            self._show_detail()
+
+    def _show_detail(self) -> None:
+        """Show the labels at the chosen detail, or say that they are on their way."""
+        result = self.result
+        if result is not None and result.detail in result.views:
+            self._put("labels", result.labels(result.detail))
+            self.status.setText(result.in_words(result.detail))
+        elif result is not None:
+            self.status.setText(f"Estimating the regions at detail {result.detail:g} ...")
+
+    def _allow_detail(self, preset: str) -> None:
+        self.detail.setEnabled(preset == PHOTO.preset)
+
+    def show_together(self, position: Sequence[float]) -> None:
+        """Show how probably each place belongs with the one at a position in the world."""
+        if self.result is None:
+            return
+        if not self.result.has_draws:
+            self.status.setText(NO_DRAWS)
+            return
+        layer_data = self.result.together(self.shown["labels"].world_to_data(position))
+        if layer_data is not None:
+            self._put("together", layer_data)
+            self.shown["together"].visible = True
+
+    def _put(self, name: str, layer_data: LayerData) -> None:
+        """Update the layer that shows this, or add it; the selection stays."""
+        data, attributes, kind = layer_data
+        layer = self.shown.get(name)
+        if layer is not None and layer in self.viewer.layers and layer.data.ndim == data.ndim:
+            layer.data = data
+            for attribute in set(attributes).difference(USERS_OWN):
+                setattr(layer, attribute, attributes[attribute])
+            return
+        self._remove(name)
+        selected = set(self.viewer.layers.selection)
+        self.shown[name] = getattr(self.viewer, f"add_{kind}")(data, **attributes)
+        self.viewer.layers.selection.clear()
+        self.viewer.layers.selection.update(selected)
+
+    def _remove(self, name: str) -> None:
+        """Remove the layer that shows this, if it is there."""
+        layer = self.shown.pop(name, None)
+        if layer is not None and layer in self.viewer.layers:
+            self.viewer.layers.remove(layer)
+
+    def _watch_click(self, viewer: Any, event: Any) -> Iterator[None]:
+        """Called by napari when a button of the mouse is pressed, and continued until it is released."""
+        pressed_at = np.array(event.pos)
+        yield
+        while event.type == "mouse_move":
+            yield
+        active = self.viewer.layers.selection.active
+        is_moving_about = active is None or str(active.mode) == "pan_zoom"  # not painting, say
+        is_still = np.abs(event.pos - pressed_at).max() <= CLICK_PIXELS
+        is_click = event.button == 1 and not event.modifiers and is_still
+        if self.click.isChecked() and is_click and is_moving_about and self.viewer.dims.ndisplay == 2:
+            self.show_together(event.position)
+
+    def showEvent(self, event: Any) -> None:
+        """Listen to clicks while the panel is shown."""
+        self.viewer.mouse_drag_callbacks.append(self._watch_click)
+        super().showEvent(event)
+
+    def hideEvent(self, event: Any) -> None:
+        """Listen to clicks no more."""
+        if self._watch_click in self.viewer.mouse_drag_callbacks:
+            self.viewer.mouse_drag_callbacks.remove(self._watch_click)
+        super().hideEvent(event)
+
+    def changeEvent(self, event: Any) -> None:
+        """Stop working where the panel was closed: napari then takes it out of its window."""
+        if event.type() == QEvent.Type.ParentChange and self.parent() is None:
+            for worker in (self.worker, self.fetcher):
+                if worker is not None:
+                    worker.quit()
+        super().changeEvent(event)
