@@ -272,8 +272,12 @@ def test_the_page_says_how_a_file_was_read_and_what_to_try(opened, tmp_path):
     page.click("#reading-options summary")
     page.select_option("#channel-axis", "0")
     page.set_input_files("#file", tmp_path / "stack.npy")
-    page.wait_for_selector("#warning", state="visible")
+    page.wait_for_selector("#read-as", state="visible")
     assert page.inner_text("#read-as").startswith("Read as 5 channels of 60 x 80 pixels")
+    np.save(tmp_path / "gray.npy", square)
+    page = opened()
+    page.set_input_files("#file", tmp_path / "gray.npy")
+    page.wait_for_selector("#warning", state="visible")
     assert "Try intensity_range=(0, " in page.inner_text("#warning")
     opened.messages.clear()  # the browser logs the status of the refusal
 
