@@ -294,6 +294,10 @@ def test_a_narrow_screen_needs_no_horizontal_scrolling(opened, scheme):
     tops = [page.locator(f"#{name}").bounding_box()["y"] for name in ("canvas", "settings-section", "export-section")]
     assert tops[0] < 300 and tops == sorted(tops)
     assert tops[-1] < page.locator("#charts").bounding_box()["y"]
+    measured = "(labels) => labels.map((label) => label.getBoundingClientRect().toJSON())"  # all at one moment
+    boxes = page.locator("#scribble-row label").evaluate_all(measured)
+    assert len(boxes) == 7 and min(min(box["width"], box["height"]) for box in boxes) >= 40
+    assert len({box["y"] for box in boxes}) == 1 and not page.is_visible("#scribble-undo")
 
 
 @exhaustive
@@ -329,6 +333,7 @@ def test_scribbles_are_kept_by_the_chains_and_by_the_exports(opened):
     draw(page, 1, [(0.45, 0.3), (0.5, 0.5), (0.42, 0.65)])
     assert pixels(page) != before
     wait_until(lambda: stage(page) == first + 1)
+    wait_until(lambda: "since the change" in page.inner_text("#caption"))
     draw(page, 2, [(0.3, 0.7), (0.45, 0.9)])
     wait_until(lambda: stage(page) == first + 2)
     page.click("#step")
