@@ -1,6 +1,6 @@
 """Draw docs/images/napari.jpg, napari with the panel: xvfb-run python scripts/make_napari_picture.py
 
-It needs the extra [napari], and where there is no display Debian's xvfb. The canvas is drawn by OpenGL, in software where
+It needs the extra [napari], and where there is no display Debian's xvfb. The canvas is drawn by OpenGL, in software if
 LIBGL_ALWAYS_SOFTWARE=1 is set.
 """
 

@@ -220,7 +220,7 @@ def test_what_cannot_be_segmented_gets_a_line(application, panel, viewer):
     assert "of the kind points" in panel.status.text()
     viewer.add_image(np.full((9, 9), np.nan), name="holes", contrast_limits=(0, 1))
     press_segment(application, panel)
-    assert "must be finite" in panel.status.text() and "bug" not in panel.status.text()
+    assert "must hold finite numbers" in panel.status.text() and "bug" not in panel.status.text()
     assert panel.worker is None and panel.button.isEnabled() and len(viewer.layers) == 3
 
 
