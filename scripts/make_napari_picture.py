@@ -1,7 +1,7 @@
 """Draw docs/images/napari.jpg, napari with the panel: xvfb-run python scripts/make_napari_picture.py
 
-It needs the extra [napari], and where there is no display Debian's xvfb. The canvas is drawn by OpenGL, in software
-where LIBGL_ALWAYS_SOFTWARE=1 is set.
+It needs the extra [napari], and where there is no display Debian's xvfb. The canvas is drawn by OpenGL, in software if
+LIBGL_ALWAYS_SOFTWARE=1 is set.
 """
 
 import time
@@ -14,7 +14,7 @@ from qtpy.QtWidgets import QApplication
 
 from spinseg.napari_plugin.widget import SegmentationPanel
 
-SIZE, WIDTH = (1280, 800), 1100  # of the window, and of the picture
+SIZE, WIDTH = (1240, 700), 1800  # of the window, and of the picture with two of them
 PLACE = (180, 300)  # to click, in the coffee
 TARGET = Path(__file__).parents[1] / "docs" / "images" / "napari.jpg"
 
@@ -39,15 +39,16 @@ def main() -> None:
     work_until(lambda: True)
     panel.start()
     work_until(lambda: panel.worker is None)
-    shots = []
-    for place in (None, PLACE):
-        if place is not None:
-            panel.show_together(place)
-        viewer.reset_view()
+    both = Image.new("RGB", (2 * SIZE[0] + 24, SIZE[1]), "white")
+    for i in range(2):
+        if i:
+            panel.show_together(PLACE)
+        viewer.reset_view(margin=0.02)
         work_until(lambda: True)
-        shots.append(viewer.screenshot(canvas_only=False, flash=False))
-    for i, shot in enumerate(shots):
-        Image.fromarray(shot[..., :3]).save(f"/tmp/napari-{i}.png")
+        shot = viewer.screenshot(canvas_only=False, flash=False)
+        both.paste(Image.fromarray(shot[..., :3]), (i * (SIZE[0] + 24), 0))
+    height = both.height * WIDTH // both.width
+    both.resize((WIDTH, height), Image.Resampling.LANCZOS).save(TARGET, quality=82)
     viewer.close()
 
 

@@ -144,6 +144,7 @@ def test_the_slider_shows_other_details_of_the_same_draws(application, panel, vi
 
 def test_the_slider_says_what_detail_to_begin_with(application, panel, viewer, cells):
     panel.detail.setValue(DETAILS.index(0.3))
+    assert panel.detail_name.text() == "Detail 0.30"
     press_segment(application, panel)
     assert panel.result.segmentation.settings.detail == 0.3
     panel.preset.setCurrentText("classes")
@@ -158,7 +159,7 @@ def test_a_click_shows_what_belongs_with_a_place(application, panel, viewer, cel
     click(panel, (2.0, 5 + 2 * 24, 7 + 3 * 16))  # the axis of draws comes first
     layer = viewer.layers["cells together"]
     np.testing.assert_array_equal(layer.data, panel.result.together((24, 16))[0])
-    assert viewer.layers.selection == {cells}
+    assert viewer.layers.selection == {cells} and "with the clicked one" in panel.status.text()
     layer.visible = False
     click(panel, (5 + 2 * 24, 7 + 3 * 48))
     np.testing.assert_array_equal(layer.data, panel.result.together((24, 48))[0])
@@ -220,7 +221,7 @@ def test_what_cannot_be_segmented_gets_a_line(application, panel, viewer):
     assert "of the kind points" in panel.status.text()
     viewer.add_image(np.full((9, 9), np.nan), name="holes", contrast_limits=(0, 1))
     press_segment(application, panel)
-    assert "must be finite" in panel.status.text() and "bug" not in panel.status.text()
+    assert "must hold finite numbers" in panel.status.text() and "bug" not in panel.status.text()
     assert panel.worker is None and panel.button.isEnabled() and len(viewer.layers) == 3
 
 

@@ -21,8 +21,8 @@ def boundary_layer(probability: Any, name: str, **more: Any) -> LayerData:
 
 
 def together_layer(probability: Any, name: str, **more: Any) -> LayerData:
-    """The probability that places belong together with one of them, through which the picture is seen."""
-    return probability, {"name": name, **PROBABILITY, "opacity": 0.7, **more}, "image"
+    """The probability that places belong together with one of them, through which the picture shines a little."""
+    return probability, {"name": name, **PROBABILITY, "opacity": 0.9, **more}, "image"
 
 
 def region_features(rows: Sequence[dict[str, Any]], start_label: int = 1) -> dict[str, list[Any]]:

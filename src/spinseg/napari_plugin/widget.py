@@ -37,6 +37,7 @@ CHANNELS: dict[str, ChannelAxis] = {"automatic": "auto", "none": None} | {f"axis
 LARGEST_SEED = 2**31 - 1
 CLICK_PIXELS = 4  # that the pointer may move between press and release
 USERS_OWN = ("name", "opacity", "visible", "blending", "colormap", "contrast_limits")  # kept where a layer is updated
+TOGETHER = "How probably each place is in one region with the clicked one: from 0, black, to 1, nearly white."
 NO_DRAWS = "There are no draws yet: it was cancelled too early. Segment again."
 
 
@@ -66,15 +67,12 @@ class SegmentationPanel(QWidget):
         self.bar.hide()
         self.status.setWordWrap(True)
         self.status.setText("Select an image layer, and press Segment.")
-        self.detail, self.click = (
-            QSlider(Qt.Orientation.Horizontal),
-            QCheckBox("Click a place to see what belongs with it"),
-        )
+        self.detail, self.detail_name = QSlider(Qt.Orientation.Horizontal), QLabel()
         self.detail.setRange(0, len(DETAILS) - 1)
-        self.detail.setValue(DETAILS.index(PHOTO.detail))
         self.detail.setToolTip("From coarse to fine")
         self.detail.valueChanged.connect(self._choose_detail)
-        self.click = QCheckBox("Click a place to see what belongs with it")
+        self.detail.setValue(DETAILS.index(PHOTO.detail))
+        self.click = QCheckBox("A click shows what belongs together")
         self.click.setChecked(True)
 
     def _lay_out(self) -> None:
@@ -83,7 +81,7 @@ class SegmentationPanel(QWidget):
             form.addRow(name, control)
         form.addRow(self.button)
         form.addRow(self.bar)
-        form.addRow("Detail", self.detail)
+        form.addRow(self.detail_name, self.detail)
         form.addRow(self.click)
         form.addRow(self.status)
 
@@ -161,6 +159,7 @@ class SegmentationPanel(QWidget):
             self._choose_detail(self.detail.value())  # it may have been moved meanwhile
 
     def _choose_detail(self, position: int) -> None:
+        self.detail_name.setText(f"Detail {DETAILS[position]:.2f}")
         if self.result is not None and self.result.has_details and self.result.detail != DETAILS[position]:
             self.result.detail = DETAILS[position]
             self._show_detail()
@@ -192,6 +191,7 @@ class SegmentationPanel(QWidget):
         if layer_data is not None:
             self._put("together", layer_data)
             self.shown["together"].visible = True
+            self.status.setText(TOGETHER)
 
     def _put(self, name: str, layer_data: LayerData) -> None:
         """Update the layer that shows this, or add it; the selection stays."""
