@@ -8,6 +8,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
+from spinseg import _validation
 from spinseg._validation import check_choice, check_int, check_real, invalid
 from spinseg.inference.contingency import contingency_table
 from spinseg.inference.diagnostics import Diagnostics, diagnose
@@ -118,7 +119,8 @@ def membership(draws: ArrayLike, labels: NDArray[np.int32]) -> NDArray[np.float6
     if rows.shape[1] != labels.size:
         invalid("labels", f"have the {rows.shape[1]} sites of the draws", labels.shape)
     n_times = np.zeros((labels.size, n_labels))
-    for draw in rows:
+    for row in rows:
+        draw = _validation.labels("draws", row, labels.size)  # so that ties do not depend on how clusters are numbered
         table = contingency_table(labels, draw)
         shared = np.zeros((n_labels, table.column_sizes.size), np.int64)
         shared[table.row, table.column] = table.shared
