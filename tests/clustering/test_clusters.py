@@ -37,6 +37,13 @@ def test_membership_does_not_depend_on_how_clusters_are_numbered(seed):
     draws = np.where(rng.random((20, 15)) < 0.2, rng.integers(0, 3, (20, 15)), labels)
     shuffled = np.array([rng.permutation(3)[draw] for draw in draws])
     assert np.array_equal(membership(draws, labels), membership(shuffled.reshape(4, 5, 15), labels))
+    tied = np.array([0, 1, 0, 1])
+    assert np.array_equal(membership(tied, np.sort(tied)), membership(1 - tied, np.sort(tied)))
+
+
+def test_a_cluster_that_shares_no_site_with_a_label_does_not_get_it():
+    found = membership([[0, 0, 0, 1, 0]], np.array([0, 0, 0, 0, 1], np.int32))
+    assert found.tolist() == [[1, 0], [1, 0], [1, 0], [0, 0], [1, 0]]
 
 
 def test_a_cluster_that_shares_no_site_with_a_label_does_not_get_it():
