@@ -349,3 +349,28 @@ def test_scribbles_are_kept_by_the_chains_and_by_the_exports(opened):
     wait_until(lambda: stage(page) == first + 4)
     assert page.is_disabled("#scribble-clear") and page.is_disabled("#scribble-undo")
     opened.messages[:] = [text for text in opened.messages if "409" not in text]  # no sweep yet: nothing to repeat
+
+
+@exhaustive
+def test_a_stroke_holds_the_sites_that_are_seen_under_it(opened):
+    """Of a stroke through pixels that changed sides with the outlines, the others are sent."""
+    page = opened("#example=coffee")
+    with page.expect_response(lambda response: response.url.endswith("/outlines")) as coming:
+        run_until(page, 5)
+    pause(page)
+    folder = coming.value.url.removesuffix("outlines")
+    before, after = (
+        np.frombuffer(page.request.get(folder + name).body(), "<i4").reshape(400, 600) for name in ("sites", "outlines")
+    )
+    rows, columns = np.nonzero(before != after)
+    row, column = next((r, c) for r, c in zip(rows, columns, strict=True) if 20 < c < 580)
+    box = page.locator("#canvas").bounding_box()
+    zoom = min(box["width"] / 600, box["height"] / 400)
+    left, top = (box["width"] - 600 * zoom) / 2, (box["height"] - 400 * zoom) / 2
+    ends = [column - 15, column + 15]
+    places = [((left + (c + 0.5) * zoom) / box["width"], (top + (row + 0.5) * zoom) / box["height"]) for c in ends]
+    with page.expect_request(lambda request: request.url.endswith("/settings")) as sent:
+        draw(page, 1, places)
+    seeds = sent.value.post_data_json["seeds"]["1"]
+    assert {r for r, _ in seeds} == {row} and all(ends[0] <= c <= ends[1] for _, c in seeds)
+    assert all(before[r, c] == after[r, c] for r, c in seeds)

@@ -357,7 +357,7 @@ def test_the_page_has_the_outlines_of_the_exports_whenever_the_chains_rest(sessi
         before = session.sites()
         np.testing.assert_array_equal(session.outlines(), before)
         for _ in range(2):
-            await run_sweeps(session, session.frame(0, 0)["sweeps"] + 8)
+            await run_sweeps(session, session.frame(0, 0)["sweeps"] + 4)
             await until_outlined(session)
             np.testing.assert_array_equal(session.outlines(), (await session.segmentation()).sites)
         np.testing.assert_array_equal(session.sites(), before)
@@ -390,6 +390,7 @@ def test_classes_have_a_result_while_the_chains_run_once_their_draws_have_few_cl
     assert asyncio.run(used())["n_regions"] >= 1
 
 
+@exhaustive
 def test_outlines_are_refined_now_and_then_while_the_chains_run(session, monkeypatch):
     monkeypatch.setattr("spinseg.app.outlines.IDLE_RATIO", 1)
 
