@@ -275,3 +275,18 @@ def test_napari_finds_the_plugin(application, tmp_path):
         assert reader.command == "spinseg.read"
     (widget,) = manifest.contributions.widgets
     assert manager.commands.get(widget.command).__name__ == "SegmentationPanel"
+
+
+def test_napari_opens_samples_and_saved_results(application, viewer, tmp_path):
+    from napari.plugins import _initialize_plugins
+
+    _initialize_plugins()
+    (sample,) = viewer.open_sample("spinseg", "cat")
+    assert sample.rgb and sample.metadata["credit"] == PICTURES["cat"].credit
+    found = ss.segment(squares(), sweeps=4, chains=1, rng=0)
+    found.save(tmp_path / "saved")
+    labels, boundaries = viewer.open(tmp_path / "saved" / "result.json")
+    assert (labels.name, boundaries.name) == ("saved labels", "saved boundaries")
+    np.testing.assert_array_equal(labels.data, found.labels)
+    assert labels.features["area"].sum() == squares().size
+    assert len(viewer.open(tmp_path / "saved", plugin="spinseg")) == 2
