@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo app test test-all lint pytest bench clean
+.PHONY: demo app test test-all test-oldest lint pytest bench clean
 
 demo: .venv/.core
 	$(BIN)/spinseg demo
@@ -20,6 +20,9 @@ pytest: .venv/.dev
 
 test-all: lint
 	SPINSEG_EXHAUSTIVE=1 $(BIN)/python -m pytest -m ''
+
+test-oldest: .venv-oldest/.dev  # with the lowest versions of everything that pyproject.toml allows
+	.venv-oldest/bin/python -m pytest -W ignore::DeprecationWarning  # which old libraries raise over new ones
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -46,6 +49,12 @@ bench: .venv/.dev
 	$(INSTALL) -e '.[dev]'
 	touch $@
 
+.venv-oldest/.dev: pyproject.toml
+	$(PYTHON) -m venv .venv-oldest
+	$(PYTHON) scripts/oldest_requirements.py > .venv-oldest/requirements.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-oldest/requirements.txt -e .
+	touch $@
+
 clean:
-	rm -rf .venv spinseg-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest spinseg-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -35,6 +35,15 @@ def enlarged(image: NDArray[np.uint8], factor: float) -> NDArray[np.uint8]:
     return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BICUBIC))
 
 
+def twelve_megapixels() -> NDArray[np.uint8]:
+    """Return a bundled picture enlarged, with the noise of a camera."""
+    with Image.open(PICTURES["coffee"].path) as opened:
+        image = np.asarray(opened)
+    image = enlarged(image, (MEGAPIXELS * 1e6 / image[..., 0].size) ** 0.5)
+    noise = np.random.default_rng(0).normal(0, 4, image.shape)
+    return np.clip(np.rint(image + noise), 0, 255).astype(np.uint8)
+
+
 def boundary_recall(labels: NDArray[np.int32], annotations: list[NDArray]) -> float:
     """Return the share of annotators' boundary pixels near an outline of the labels, its mean over annotators."""
     distance = distance_transform_edt(outlines(labels) == 0)
@@ -64,11 +73,7 @@ def study() -> dict[str, object]:
         "enlarged four times": f"{refined:.4f}, {refined / own:.1%} of it",
         "enlarged four times, without refinement": f"{stairs:.4f}, {stairs / own:.1%} of it",
     }
-    with Image.open(PICTURES["coffee"].path) as opened:
-        image = np.asarray(opened)
-    image = enlarged(image, (MEGAPIXELS * 1e6 / image[..., 0].size) ** 0.5)
-    noise = np.random.default_rng(0).normal(0, 4, image.shape)
-    image = np.clip(np.rint(image + noise), 0, 255).astype(np.uint8)
+    image = twelve_megapixels()
     ss.segment(image[::8, ::8], rng=0, sweeps=2)  # loads compiled code
     clock = [time.perf_counter()]
     ss.segment(image, rng=0, workers=1, progress=False)

@@ -2,12 +2,15 @@
 
 import ast
 import functools
+import pydoc
 import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import spinseg
 
 SOURCE = Path(__file__).parents[1] / "src" / "spinseg"
 TRIES = 6  # to be quick once: on a busy machine even the time of the processor varies
@@ -19,10 +22,12 @@ ORDER = [
     "_compiled",
     "_bundle",
     "parallel",
+    "model.edges",
     "model.graph",
     "image",
     "model",
     "inference",
+    "clustering",
     "pictures",
     "segmentation.numbering",
     "segmentation.settings",
@@ -113,3 +118,9 @@ def test_the_first_sampling_call_with_a_warm_cache_adds_less_than_two_seconds():
     )
     run = functools.partial(subprocess.run, [sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert any(float(run().stdout) < 2.0 for _ in range(TRIES))
+
+
+@pytest.mark.parametrize("name", [name for name in spinseg.__all__ if name != "__version__"])
+def test_every_public_name_explains_itself_in_words_that_a_person_can_read(name):
+    told = pydoc.render_doc(getattr(spinseg, name), renderer=pydoc.plaintext)
+    assert getattr(spinseg, name).__doc__ and "_NestedSequence" not in told  # what NumPy makes of ArrayLike

@@ -12,7 +12,12 @@ from PIL import Image
 from effort import exhaustive
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-NEEDS = {"brain_volume": "mni152_brain", "spatial_transcriptomics": "dlpfc_151510"}
+# The folder of data and the libraries that each needs.
+NEEDS = {
+    "brain_volume": ("mni152_brain", ()),
+    "spatial_clustering": (None, ("sklearn",)),
+    "spatial_transcriptomics": ("dlpfc_151510", ("sklearn", "anndata", "igraph")),
+}
 
 
 def run(name, folder, sweeps, **environment):
@@ -38,10 +43,11 @@ def test_an_example_has_fewer_than_60_lines(name):
 @exhaustive
 @pytest.mark.parametrize("name", NEEDS)
 def test_an_example_runs_and_draws_a_picture(name, tmp_path):
-    if not (data_root() / "extra" / NEEDS[name]).is_dir():
-        pytest.skip(f"no extra/{NEEDS[name]} under {data_root()}")
-    if name == "spatial_transcriptomics":
-        pytest.importorskip("sklearn")
+    folder, libraries = NEEDS[name]
+    if folder and not (data_root() / "extra" / folder).is_dir():
+        pytest.skip(f"no extra/{folder} under {data_root()}")
+    for library in libraries:
+        pytest.importorskip(library)
     done = run(name, tmp_path, 10)
     assert done.returncode == 0, done.stderr
     assert "clusters" in done.stdout
@@ -49,10 +55,11 @@ def test_an_example_runs_and_draws_a_picture(name, tmp_path):
     assert len(colors) > 5
 
 
-@pytest.mark.parametrize("name", NEEDS)
+@exhaustive
+@pytest.mark.parametrize("name", [name for name, (folder, _) in NEEDS.items() if folder])
 def test_without_data_an_example_says_so_in_one_line(name, tmp_path):
-    if name == "spatial_transcriptomics":
-        pytest.importorskip("sklearn")
+    for library in NEEDS[name][1]:
+        pytest.importorskip(library)
     done = run(name, tmp_path, 10, SPINSEG_DATA=str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith("There is no folder") and len(done.stderr.splitlines()) == 1

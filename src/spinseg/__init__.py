@@ -13,23 +13,36 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from spinseg._errors import InvalidInput as InvalidInput
     from spinseg._errors import MissingExtra as MissingExtra
+    from spinseg.clustering.estimator import SpatialClustering as SpatialClustering
+    from spinseg.clustering.omics import cluster_anndata as cluster_anndata
+    from spinseg.image.adjacency import RegionAdjacency as RegionAdjacency
+    from spinseg.image.adjacency import region_adjacency as region_adjacency
+    from spinseg.image.boundary.strength import boundary_strength as boundary_strength
     from spinseg.image.features import Codebook as Codebook
     from spinseg.image.io import read_picture as read_picture
     from spinseg.image.layout import Reading as Reading
     from spinseg.image.picture import Picture as Picture
     from spinseg.image.picture import as_picture as as_picture
+    from spinseg.image.render import mean_colors as mean_colors
+    from spinseg.image.render import overlay as overlay
+    from spinseg.image.superpixels import superpixels as superpixels
     from spinseg.inference.bonds import DataDriven as DataDriven
     from spinseg.inference.chains import Chains as Chains
     from spinseg.inference.chains import SamplingInterrupted as SamplingInterrupted
     from spinseg.inference.diagnostics import Diagnostics as Diagnostics
     from spinseg.inference.diagnostics import diagnose as diagnose
+    from spinseg.inference.estimates.losses import CredibleBall as CredibleBall
     from spinseg.inference.estimates.losses import credible_ball as credible_ball
+    from spinseg.inference.estimates.losses import expected_binder as expected_binder
+    from spinseg.inference.estimates.losses import expected_vi as expected_vi
+    from spinseg.inference.estimates.minimize import Estimate as Estimate
     from spinseg.inference.estimates.minimize import minimize_binder as minimize_binder
     from spinseg.inference.estimates.minimize import minimize_vi as minimize_vi
     from spinseg.inference.estimates.pairs import co_clustering as co_clustering
     from spinseg.inference.estimates.pairs import separation_probability as separation_probability
     from spinseg.inference.map_search import Mode as Mode
     from spinseg.inference.map_search import find_map as find_map
+    from spinseg.inference.regions import regions_of as regions_of
     from spinseg.inference.sampler import sample as sample
     from spinseg.model.gaussians import DiagonalGaussian as DiagonalGaussian
     from spinseg.model.gaussians import Gaussian as Gaussian
@@ -51,6 +64,7 @@ if TYPE_CHECKING:
     from spinseg.model.priors import Potts as Potts
     from spinseg.model.priors import TabulatedPrior as TabulatedPrior
     from spinseg.model.priors import TemperedProcess as TemperedProcess
+    from spinseg.segmentation.hierarchy import Hierarchy as Hierarchy
     from spinseg.segmentation.large.result import LargeSegmentation as LargeSegmentation
     from spinseg.segmentation.large.segment_large import segment_large as segment_large
     from spinseg.segmentation.result import Segmentation as Segmentation
@@ -86,15 +100,23 @@ _HOMES = {
     "inference.chains": ("Chains", "SamplingInterrupted"),
     "inference.diagnostics": ("Diagnostics", "diagnose"),
     "inference.estimates.pairs": ("co_clustering", "separation_probability"),
-    "inference.estimates.losses": ("credible_ball",),
-    "inference.estimates.minimize": ("minimize_vi", "minimize_binder"),
+    "inference.estimates.losses": ("credible_ball", "CredibleBall", "expected_vi", "expected_binder"),
+    "inference.estimates.minimize": ("minimize_vi", "minimize_binder", "Estimate"),
     "inference.map_search": ("Mode", "find_map"),
+    "inference.regions": ("regions_of",),
     "inference.sampler": ("sample",),
+    "image.adjacency": ("region_adjacency", "RegionAdjacency"),
+    "image.boundary.strength": ("boundary_strength",),
+    "clustering.estimator": ("SpatialClustering",),
+    "clustering.omics": ("cluster_anndata",),
     "image.features": ("Codebook",),
     "image.io": ("read_picture",),
     "image.layout": ("Reading",),
     "image.picture": ("Picture", "as_picture"),
+    "image.render": ("overlay", "mean_colors"),
+    "image.superpixels": ("superpixels",),
     "segmentation.settings": ("Settings",),
+    "segmentation.hierarchy": ("Hierarchy",),
     "segmentation.segment": ("segment",),
     "segmentation.result": ("Segmentation", "SegmentationInterrupted"),
     "_errors": ("InvalidInput", "MissingExtra"),
@@ -104,7 +126,8 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 # Old names, which work for one more version.
 _DEPRECATED = {"maximize": "find_map", "minimum_vi": "minimize_vi", "minimum_binder": "minimize_binder"}
-__all__ = ["__version__", *_HOME_OF]
+_NEED_EXTRAS = {"SpatialClustering"}  # to be loaded at all, which `from spinseg import *` does
+__all__ = ["__version__", *(name for name in _HOME_OF if name not in _NEED_EXTRAS)]
 
 
 def __getattr__(name: str) -> object:
@@ -121,4 +144,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_NEED_EXTRAS})

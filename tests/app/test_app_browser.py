@@ -73,14 +73,20 @@ def sweeps(page):
     return int(page.get_attribute("body", "data-sweeps") or 0)
 
 
+def stage(page):
+    return int(page.get_attribute("body", "data-stage") or 0)
+
+
 def run_until(page, wanted):
     page.wait_for_selector('body[data-state="running"], body[data-state="done"]')
     wait_until(lambda: sweeps(page) >= wanted)
 
 
 def pause(page):
+    """Pause, and wait for the outlines that are refined then."""
     page.click("#run")
     page.wait_for_selector('body[data-state="paused"]')
+    wait_until(lambda: page.get_attribute("body", "data-outlined") == f"{stage(page)} {sweeps(page)}")
 
 
 def pixels(page, selector="#canvas"):
@@ -218,13 +224,14 @@ def test_after_a_change_chains_continue_or_restart_and_the_link_restores_the_set
 
 
 @exhaustive
-def test_exported_labels_equal_those_of_the_python_code(opened, tmp_path):
+@pytest.mark.parametrize("preset, weight", [("photo", "0.003"), ("classes", "0.07")])
+def test_exported_labels_equal_those_of_the_python_code(opened, tmp_path, preset, weight):
     picture = tmp_path / "a small 'photograph'.png"
     Image.open(PICTURES["cat"].path).resize((160, 120)).save(picture)
-    page = opened("#seed=3")
+    page = opened(f"#seed=3&preset={preset}")
     page.set_input_files("#file", picture)
     run_until(page, 10)
-    page.fill("#control-count_weight", "0.003")
+    page.fill("#control-count_weight", weight)
     page.keyboard.press("Enter")
     page.wait_for_selector('body[data-stage="2"]')
     run_until(page, 5)
@@ -236,7 +243,7 @@ def test_exported_labels_equal_those_of_the_python_code(opened, tmp_path):
     labels = np.asarray(Image.open(coming.value.path()))
     names = {}
     python = page.inner_text("#python").replace(repr(picture.name), repr(str(picture)))
-    assert python.count("ss.segment") == 2
+    assert python.count("ss.segment") == 2 and python.count("'classes'") == 2 * (preset == "classes")
     exec(python, names)
     np.testing.assert_array_equal(labels, names["found"].labels)
     assert labels.max() > 0
@@ -265,8 +272,12 @@ def test_the_page_says_how_a_file_was_read_and_what_to_try(opened, tmp_path):
     page.click("#reading-options summary")
     page.select_option("#channel-axis", "0")
     page.set_input_files("#file", tmp_path / "stack.npy")
-    page.wait_for_selector("#warning", state="visible")
+    page.wait_for_selector("#read-as", state="visible")
     assert page.inner_text("#read-as").startswith("Read as 5 channels of 60 x 80 pixels")
+    np.save(tmp_path / "gray.npy", square)
+    page = opened()
+    page.set_input_files("#file", tmp_path / "gray.npy")
+    page.wait_for_selector("#warning", state="visible")
     assert "Try intensity_range=(0, " in page.inner_text("#warning")
     opened.messages.clear()  # the browser logs the status of the refusal
 
@@ -283,6 +294,10 @@ def test_a_narrow_screen_needs_no_horizontal_scrolling(opened, scheme):
     tops = [page.locator(f"#{name}").bounding_box()["y"] for name in ("canvas", "settings-section", "export-section")]
     assert tops[0] < 300 and tops == sorted(tops)
     assert tops[-1] < page.locator("#charts").bounding_box()["y"]
+    measured = "(labels) => labels.map((label) => label.getBoundingClientRect().toJSON())"  # all at one moment
+    boxes = page.locator("#scribble-row label").evaluate_all(measured)
+    assert len(boxes) == 7 and min(min(box["width"], box["height"]) for box in boxes) >= 40
+    assert len({box["y"] for box in boxes}) == 1 and not page.is_visible("#scribble-undo")
 
 
 @exhaustive
@@ -313,13 +328,14 @@ def test_scribbles_are_kept_by_the_chains_and_by_the_exports(opened):
     page = opened("#example=coffee")
     run_until(page, 5)
     pause(page)
-    stage = int(page.get_attribute("body", "data-stage"))
+    first = stage(page)
     before = pixels(page)
     draw(page, 1, [(0.45, 0.3), (0.5, 0.5), (0.42, 0.65)])
     assert pixels(page) != before
-    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 1)
+    wait_until(lambda: stage(page) == first + 1)
+    wait_until(lambda: "since the change" in page.inner_text("#caption"))
     draw(page, 2, [(0.3, 0.7), (0.45, 0.9)])
-    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 2)
+    wait_until(lambda: stage(page) == first + 2)
     page.click("#step")
     wait_until(lambda: sweeps(page) == 1)
     page.click("#repeat-section summary")
@@ -328,8 +344,8 @@ def test_scribbles_are_kept_by_the_chains_and_by_the_exports(opened):
     assert "seeds=" not in lines[1] and "2: [(" in lines[-1] and "init=found.chains.last_labels" in lines[-1]
     assert "--seeds" in page.inner_text("#repeat-note") and "seeds=" not in page.url
     page.click("#scribble-undo")
-    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 3)
+    wait_until(lambda: stage(page) == first + 3)
     page.click("#scribble-clear")
-    wait_until(lambda: int(page.get_attribute("body", "data-stage")) == stage + 4)
+    wait_until(lambda: stage(page) == first + 4)
     assert page.is_disabled("#scribble-clear") and page.is_disabled("#scribble-undo")
     opened.messages[:] = [text for text in opened.messages if "409" not in text]  # no sweep yet: nothing to repeat

@@ -76,7 +76,17 @@ server.serve(open_browser=False)
 """
 
 GETS = ["/", "/api/about", "/api/examples/coffee", "/static/index.html"]
-GETS_OF_PAGE = ["picture", "sites", "result", "boundaries", "together?site=1", "answers", "repeat", "events"]
+GETS_OF_PAGE = [
+    "picture",
+    "sites",
+    "outlines",
+    "result",
+    "boundaries",
+    "together?site=1",
+    "answers",
+    "repeat",
+    "events",
+]
 GETS_OF_PAGE += ["export/labels.png", "export/report.html", "export/result.json"]
 POSTS_OF_PAGE = {"settings": '{"chains": 2, "seed": 77}', "run": '{"speed": 999}'}
 POSTS_OF_PAGE |= {"pause": "{}", "step": "{}", "restart": "{}"}
@@ -510,6 +520,7 @@ def test_there_are_no_web_sockets(server):
         (200, "GET", "{page}/events", None),
         (200, "GET", "{page}/picture", None),
         (200, "GET", "{page}/sites", None),
+        (200, "GET", "{page}/outlines", None),
         (200, "GET", "{page}/export/report.html", None),
         (404, "GET", "{page}/export/secrets.txt", None),
         (400, "POST", "{page}/settings", "no JSON"),
@@ -961,7 +972,7 @@ def test_a_closed_page_and_one_that_never_existed_get_the_same_reply(spare, clos
 
 def test_requests_before_the_settings_or_the_first_sweep_get_409(server):
     page = server.page()
-    for name in ("sites", "boundaries", "together?site=0", "answers", "repeat", "export/labels.png"):
+    for name in ("sites", "outlines", "boundaries", "together?site=0", "answers", "repeat", "export/labels.png"):
         reply = server.ask("GET", f"{page}/{name}")
         assert reply.status == 409 and is_in_order(reply)
     for name in ("step", "restart"):
@@ -969,7 +980,7 @@ def test_requests_before_the_settings_or_the_first_sweep_get_409(server):
         assert reply.status == 409 and is_in_order(reply)
     assert server.ask("GET", f"{page}/picture").status == 200
     assert server.set(page, chains=1).status == 200
-    assert server.ask("GET", f"{page}/sites").status == 200
+    assert server.ask("GET", f"{page}/sites").body == server.ask("GET", f"{page}/outlines").body
     for name in ("boundaries", "together?site=0", "answers", "repeat", "export/labels.png"):
         assert server.ask("GET", f"{page}/{name}").status == 409
     for name in ("result", "result?detail=0.5"):  # which the page asks for again and again
@@ -1031,7 +1042,7 @@ def test_settings_within_the_limits_work_and_others_change_nothing(server, page,
         return
     assert server.ask("POST", f"{page}/step", "{}").status == 200
     assert ast.parse(repeat_of(server, page)["python"])
-    for name in ("result", "boundaries", "together?site=0", "sites"):
+    for name in ("result", "boundaries", "together?site=0", "sites", "outlines"):
         assert server.ask("GET", f"{page}/{name}").status == 200
 
 

@@ -7,6 +7,7 @@ import shlex
 import time
 from base64 import b64decode
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,6 +145,8 @@ EXPORTED = [
     {"preset": "paper", "prior": "py", "alpha": 2, "discount": 0.3, "chains": 3, "n_sites": 60},
     {"prior": "potts", "start": "singletons", "min_size": 2, "detail": 0.8},
     {"prior": "mfm", "labels": 4, "beta": 0.5, "lam": 3, "count_weight": 0.01, "max_size": 300},
+    {"preset": "classes", "prior": "finite", "labels": 5, "chains": 3, "beta": 0.1, "lam": 2, "n_sites": 150},
+    {"preset": "classes", "seed": 2, "min_size": 3},
 ]
 
 
@@ -327,17 +330,111 @@ def test_settings_that_change_the_sites_prepare_the_image_again(session):
     assert before.shape == after.shape == session.image.shape[:2]
 
 
-def test_maps_are_made_from_the_draws_so_far(session):
+async def until_outlined(session):
+    """Wait for the outlines of all that was drawn."""
+    await until(lambda: session.frame(0, 0)["outlined"] == session.frame(0, 0)["sweeps"])
+
+
+@pytest.mark.parametrize("preset", ["photo", "classes"])
+def test_maps_are_made_from_the_draws_so_far_with_refined_outlines(session, preset):
     async def used():
-        await session.apply(UserSettings())
+        await session.apply(UserSettings(preset=preset))
         await run_sweeps(session, 20)
+        await until_outlined(session)
         return await session.segmentation(), await session.boundaries(), await session.together(3)
 
     found, boundaries, together = asyncio.run(used())
-    shown = session.loop.chain_run.problem.boundary_probability(found.separation)  # before outlines are refined
-    np.testing.assert_allclose(boundaries / 255, shown, atol=0.003)
+    np.testing.assert_array_equal(session.outlines(), found.sites)
+    assert (session.outlines() != session.sites()).any()
+    np.testing.assert_allclose(boundaries / 255, found.boundary_probability, atol=0.003)
     np.testing.assert_allclose(together / 255, co_clustering(found.chains.labels, 3), atol=0.003)
     assert separation_probability(found.chains.labels, found.model.graph.edges).max() > 0.9
+
+
+def test_the_page_has_the_outlines_of_the_exports_whenever_the_chains_rest(session):
+    async def used():
+        await session.apply(UserSettings())
+        before = session.sites()
+        np.testing.assert_array_equal(session.outlines(), before)
+        for _ in range(2):
+            await run_sweeps(session, session.frame(0, 0)["sweeps"] + 8)
+            await until_outlined(session)
+            np.testing.assert_array_equal(session.outlines(), (await session.segmentation()).sites)
+        np.testing.assert_array_equal(session.sites(), before)
+        refined = session.outlines()
+        await session.restart()  # the sites are the same
+        assert session.frame(0, 0)["outlined"] == 0
+        np.testing.assert_array_equal(session.outlines(), refined)
+        await session.apply(UserSettings(n_sites=40))
+        np.testing.assert_array_equal(session.outlines(), session.sites())
+        return before, refined, session.outlines()
+
+    before, refined, others = asyncio.run(used())
+    assert (before != refined).any() and others.max() < before.max()
+
+
+def test_classes_have_a_result_while_the_chains_run_once_their_draws_have_few_clusters(session, monkeypatch):
+    monkeypatch.setattr("spinseg.app.chain_run.MAX_ESTIMATED_CLUSTERS", 0)
+
+    async def used():
+        await session.apply(UserSettings(preset="classes", chains=1, start="singletons"))
+        session.loop.start(1.0)  # which leaves the chain at rest most of the time
+        await until(lambda: session.frame(0, 0)["sweeps"])
+        with pytest.raises(NotYet):
+            await session.result()
+        assert session.frame(0, 0)["outlined"] == 0
+        await session.loop.pause()
+        await until_outlined(session)
+        return await session.result()
+
+    assert asyncio.run(used())["n_regions"] >= 1
+
+
+def test_outlines_are_refined_now_and_then_while_the_chains_run(session, monkeypatch):
+    monkeypatch.setattr("spinseg.app.outlines.IDLE_RATIO", 1)
+
+    async def used():
+        await session.apply(UserSettings(chains=1))
+        session.loop.start(None)
+        for _ in range(2):
+            last = session.frame(0, 0)["outlined"]
+            await until(lambda: session.frame(0, 0)["outlined"] > last)  # noqa: B023
+        running = session.loop.running
+        await session.loop.pause()
+        return running
+
+    assert asyncio.run(used())
+
+
+def test_the_outlines_of_a_reduced_picture_are_refined_at_the_size_of_the_page(path, opened, monkeypatch):
+    """They lie where the export has them, within a pixel of the page, and those at seeds stay where they were."""
+    monkeypatch.setattr("spinseg.app.rendering.MAX_DISPLAYED_PIXELS", 90 * 120)
+    monkeypatch.setattr("spinseg.segmentation.presets.PHOTO", replace(PRESETS["photo"], max_pixels=90 * 120))
+    with Image.open(path) as small:
+        large = np.asarray(small.resize((359, 269))) + np.random.default_rng(1).normal(0, 80, (269, 359, 3))
+    session = opened(as_picture(large.clip(0, 255).astype(np.uint8)), "large.png")
+
+    async def used():
+        await session.apply(UserSettings(chains=1))
+        await run_sweeps(session, 6)
+        await until_outlined(session)
+        found, outlines, before = await session.segmentation(), session.outlines(), session.sites()
+        _, first = np.unique(np.where(outlines != before, before, -1), return_index=True)
+        moved = np.stack(np.unravel_index(first[1:], before.shape), axis=1).tolist()
+        seeds = {str(i): [[3 * row + 1, 3 * column + 1]] for i, (row, column) in enumerate(moved, 1)}
+        await session.apply(UserSettings.from_json({"chains": 1, "seeds": seeds}))
+        await run_sweeps(session, 6)
+        await until_outlined(session)
+        return found, outlines, before, moved
+
+    found, outlines, before, moved = asyncio.run(used())
+    assert outlines.shape == session.image.shape[:2] == (90, 120) and len(moved) > 2
+    assert set(np.unique(outlines)) == set(np.unique(before))
+    exported = found.labels[1::3, 1::3] - 1
+    labels = found.partition[outlines][: exported.shape[0], : exported.shape[1]]
+    assert (labels != exported).mean() < 0.03
+    again = session.outlines()
+    assert (again != before).any() and all(again[row, column] == before[row, column] for row, column in moved)
 
 
 def test_results_at_other_details_are_those_of_the_segmentation(session, tmp_path):
@@ -441,6 +538,8 @@ def test_many_sites_do_not_start_as_singletons_by_default(session):
     assert few.starts(200_000) == ("greedy", "one", "singletons") and many.starts(200_000) == ("greedy", "one", "one")
     assert UserSettings(chains=3).starts(200_000) == PRESETS["photo"].init
     assert UserSettings(preset="paper", chains=4).starts(10**6)[2] == "one"
+    assert UserSettings(preset="classes", chains=3).starts(10**6) == ("one", "singletons", "one")
+    assert UserSettings(preset="classes", chains=1).starts(10**6) == "one"
     assert UserSettings(start="singletons", n_sites=9000).starts(200_000) == "singletons"
 
 
@@ -595,5 +694,6 @@ def test_the_description_has_every_control():
     names = {control["name"] for control in description["controls"]} | {"preset", "prior", "start"}
     assert names | {"seeds"} == set(vars(UserSettings()))  # which are drawn
     assert {start["name"] for start in description["starts"]} == {"different", *STARTS}
+    assert [preset["name"] for preset in description["presets"]] == list(PRESETS)
     for prior in description["priors"]:
         assert set(prior["defaults"]) <= set(prior["parameters"]) <= names and prior["about"]

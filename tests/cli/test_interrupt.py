@@ -151,6 +151,7 @@ def gallery(album, photo, tmp_path):
     return segment_files(sources, tmp_path, {"sweeps": 20_000, "chains": 1, "rng": 0}, jobs=2)
 
 
+@exhaustive
 def test_every_outcome_comes_once_and_none_begins_after_ctrl_c(gallery, tmp_path):
     found = []
     with pytest.raises(KeyboardInterrupt):

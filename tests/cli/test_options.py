@@ -4,9 +4,11 @@ import inspect
 
 import pytest
 import typer
+from typer.main import get_command
+from typer.testing import CliRunner
 
 import spinseg as ss
-from spinseg.cli.program import app
+from spinseg.cli.program import EXAMPLES, app
 from spinseg.image.superpixels import KINDS
 from spinseg.inference import sampling
 from spinseg.model.priors import PartitionPrior
@@ -76,3 +78,25 @@ def test_parameters_of_priors_are_named_as_in_python():
 def test_choices_are_those_of_the_package():
     assert list(PRESETS) == list(settings.PRESET_NAMES) and list(PRIORS) == list(settings.PRIOR_NAMES)
     assert KINDS == settings.SITE_KINDS and sampling.MOVES == settings.MOVES
+
+
+def test_the_version_is_told():
+    told = CliRunner().invoke(app, ["--version"])
+    assert told.exit_code == 0 and told.output == f"spinseg {ss.__version__}\n"
+
+
+@pytest.mark.parametrize("name", list(EXAMPLES))
+def test_the_help_of_every_command_has_examples_that_work(name):
+    command = get_command(app).commands[name]
+    options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    told = CliRunner().invoke(app, [name, "--help"])
+    assert told.exit_code == 0 and "<bool>" not in told.output
+    for line in EXAMPLES[name]:
+        assert f"    {line}\n" in told.output and line.startswith(f"spinseg {name}")
+        assert {word for word in line.split() if word.startswith("--")} <= options
+
+
+def test_the_list_of_commands_has_whole_sentences_and_exit_codes():
+    told = CliRunner().invoke(app, ["--help"]).output
+    assert "..." not in told.split("Commands:")[1] and "130 interrupted" in told
+    assert all(name in told for name in EXAMPLES)

@@ -208,7 +208,7 @@ def test_a_file_that_holds_other_things_is_refused_in_one_line(tmp_path, text):
 
 def test_each_row_has_the_scores_of_what_its_method_made(album, tmp_path):
     out = tmp_path / "r.csv"
-    found = evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=2)
+    found = evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=1)
     assert [one.key for one in found] == [(f"p{i}", name) for i in range(6) for name in ("cut", "stripes")]
     assert found == read_rows(out)
     for one, example in zip(found[::2], examples_of(album), strict=True):
@@ -350,7 +350,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_call_goes_on(album, tmp_path
     assert process.wait(PATIENCE) == 130
     kept = read_rows(out)
     assert 3 <= len(kept) < 12
-    evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=2)
+    evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=1)
     assert set(kept) <= set(read_rows(out))
     evaluate(examples_of(album), [CUT, STRIPES], whole, dataset="album")
     assert lines_without_seconds(out) == lines_without_seconds(whole)
@@ -526,6 +526,7 @@ def test_unknown_methods_are_refused_and_the_known_ones_listed():
         get_methods(["spinseg", "spinseg"])
 
 
+@exhaustive
 def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(here, album, tmp_path):
     out = tmp_path / "r.csv"
     arguments = ["folder", "--root", album, "--methods", "felzenszwalb,slic-rag", "--out", out, "--jobs", 1]

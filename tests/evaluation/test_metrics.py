@@ -133,7 +133,7 @@ def test_each_equals_its_slow_definition(metric, pair):
 
 def test_rand_and_adjusted_rand_equal_scikit_learn_on_many_pairs():
     reference = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
-    for labels, truth in random_pairs(effort(250, 1000)):
+    for labels, truth in random_pairs(effort(80, 1000)):
         found = rand_index(labels, truth), adjusted_rand_index(labels, truth)
         expected = (
             reference.rand_score(truth.ravel(), labels.ravel()),
@@ -143,7 +143,7 @@ def test_rand_and_adjusted_rand_equal_scikit_learn_on_many_pairs():
 
 
 def test_voi_equals_scikit_image_on_many_pairs():
-    for labels, truth in random_pairs(effort(250, 1000), seed=1):
+    for labels, truth in random_pairs(effort(80, 1000), seed=1):
         found = variation_of_information(labels, truth)
         expected = skimage.metrics.variation_of_information(truth, labels)  # two conditional entropies, in bits too
         assert found == pytest.approx(sum(expected), abs=1e-12)

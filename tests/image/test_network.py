@@ -95,7 +95,7 @@ def test_the_network_of_the_package_computes_what_pytorch_computes():
 
 def test_windows_leave_no_seams(monkeypatch):
     """Also where neither the windows nor the picture are multiples of a cell."""
-    image = np.random.default_rng(0).random((40, 800, 3)).astype(np.float32)
+    image = np.random.default_rng(0).random((24, 700, 3)).astype(np.float32)
     small = BoundaryNetwork.fitted()
     whole = small.log_odds(image)
     monkeypatch.setattr(network, "WINDOW", 150)

@@ -9,7 +9,7 @@ import spinseg as ss
 from effort import effort
 from spinseg.image.adjacency import grid_graph
 
-N_SITES, N_DATA, N_DRAWS = 6, effort(100, 300), 19
+N_SITES, N_DATA, N_DRAWS = 6, effort(60, 300), 19
 PRIORS = {
     "dirichlet process": ss.DirichletProcess(1.2),
     "pitman-yor of at least two": ss.PitmanYor(0.7, 0.3, min_size=2),

@@ -43,7 +43,7 @@ def test_a_sweep_and_an_update_leave_the_joint_law_invariant(prior_of, monkeypat
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
     rng = np.random.default_rng(0)
-    places = rng.choice(p.size, effort(300, 1200), p=p.ravel())
+    places = rng.choice(p.size, effort(150, 1200), p=p.ravel())
     alphas, finals = [], []
     for seed, place in enumerate(places):
         row, column = np.unravel_index(place, p.shape)

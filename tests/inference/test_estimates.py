@@ -387,15 +387,15 @@ def test_a_connected_estimate_is_the_best_of_all_connected_partitions(loss, grap
 
 
 def test_a_connected_estimate_of_connected_draws_on_a_lattice():
-    graph = grid_graph((9, 9))
+    graph = grid_graph(effort((6, 6), (9, 9)))
     beta = np.random.default_rng(1).normal(0.4, 0.5, graph.n_edges)
     model = ss.Model(graph, ss.Flat(), ss.TemperedProcess(1.0, power=0.0), beta, connected=True)
     draws = ss.sample(model, 60, 2, rng=0).labels
     for minimized, expected in ((minimize_vi, expected_vi), (minimize_binder, expected_binder)):
         found = minimized(draws, graph=graph, rng=0)
         assert graph.is_connected(found.labels)
-        assert found.expected_loss <= min(expected(draws, draw) for draw in draws.reshape(-1, 81)) + 1e-9
+        assert found.expected_loss <= min(expected(draws, draw) for draw in draws.reshape(-1, graph.n_sites)) + 1e-9
         assert found.expected_loss == pytest.approx(expected(draws, found.labels))
         assert np.array_equal(found.labels, minimized(draws, graph=graph, rng=0).labels)
-    with pytest.raises(ValueError, match="graph must have the 81 sites of the draws; received 4"):
+    with pytest.raises(ValueError, match=r"graph must have the \d+ sites of the draws; received 4"):
         minimize_vi(draws, graph=grid_graph((2, 2)))

@@ -13,7 +13,7 @@ import pytest
 import model_cases
 import spinseg as ss
 from chain_cases import KINDS, assert_same
-from effort import exhaustive
+from effort import effort, exhaustive
 from spinseg.image.adjacency import grid_graph
 
 SHARED = {"chains": 2, "burn_in": 20, "thin": 3}
@@ -43,17 +43,18 @@ def test_going_on_is_the_same_as_never_having_stopped(model, kind, tmp_path):
 
 def test_an_interrupted_run_goes_on(model, tmp_path):
     keywords = SHARED | KINDS["tempered"]
-    whole = ss.sample(model, 600, rng=5, **keywords)
+    n = effort(200, 600)
+    whole = ss.sample(model, n, rng=5, **keywords)
 
     def stop(at):
-        if at.done > 100:
+        if at.done > n // 6:
             raise KeyboardInterrupt
 
     with pytest.raises(ss.SamplingInterrupted) as stopped:
-        ss.sample(model, 600, rng=5, progress=stop, checkpoint=tmp_path / "run.npz", **keywords)
-    assert stopped.value.chains.n_sweeps < 600
-    assert_same(ss.sample(model, 600, resume_from=tmp_path / "run.npz", **keywords), whole)
-    assert_same(ss.sample(model, 600, resume_from=stopped.value.chains, **keywords), whole)
+        ss.sample(model, n, rng=5, progress=stop, checkpoint=tmp_path / "run.npz", **keywords)
+    assert stopped.value.chains.n_sweeps < n
+    assert_same(ss.sample(model, n, resume_from=tmp_path / "run.npz", **keywords), whole)
+    assert_same(ss.sample(model, n, resume_from=stopped.value.chains, **keywords), whole)
 
 
 @exhaustive

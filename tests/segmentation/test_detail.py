@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import spinseg as ss
-from effort import exhaustive
+from effort import effort, exhaustive
 from spinseg import InvalidInput
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.render import boundaries
@@ -29,7 +29,7 @@ from spinseg.segmentation.segment import MAX_SWEEPS, ROUND_SWEEPS
 @cache
 def coffee():
     with Image.open(PICTURES["coffee"].path) as image:
-        return np.asarray(image)[60:260, 150:400]
+        return np.asarray(image)[60:220, 150:350]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def found():
 
 def test_a_segmentation_at_another_detail_has_the_same_draws(found):
     counts = []
-    for detail in (0.0, 0.3, 0.6, 1.0):
+    for detail in effort((0.0, 1.0), (0.0, 0.3, 0.6, 1.0)):
         at = found.at(detail)
         assert at.chains is found.chains and at.settings.detail == detail
         np.testing.assert_array_equal(at.labels, at.partition[at.sites] + 1)
@@ -204,7 +204,7 @@ def test_sampling_for_a_time_is_repeated_by_its_number_of_sweeps(preset):
 
 def test_an_interrupted_time_has_no_draws_of_its_burn_in():
     def interrupt(at):
-        if at.done >= 5:
+        if at.done >= 200:  # of all details together
             raise KeyboardInterrupt
 
     image = coffee()[:60, :80]
@@ -212,7 +212,7 @@ def test_an_interrupted_time_has_no_draws_of_its_burn_in():
         ss.segment(image, seconds=1e6, chains=1, workers=1, rng=3, progress=interrupt)
     found = caught.value.segmentation
     n_sweeps = found.chains.n_sweeps
-    assert n_sweeps >= 2 and found.chains.burn_in == n_sweeps // 2 and found.interrupted
+    assert n_sweeps >= 1 and found.chains.burn_in == n_sweeps // 2 and found.interrupted
     again = ss.segment(image, sweeps=n_sweeps, chains=1, rng=3)
     np.testing.assert_array_equal(found.chains.labels, again.chains.labels)
 

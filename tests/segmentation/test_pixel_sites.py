@@ -271,6 +271,7 @@ def test_files_tell_of_pixels(found, tmp_path):
     assert "started from one place" in page  # all of them from the coarse segmentation
 
 
+@exhaustive
 def test_the_command_takes_pixels(picture, tmp_path):
     path = tmp_path / "coffee.png"
     Image.fromarray(picture).save(path)

@@ -11,7 +11,7 @@ from PIL import Image
 from skimage.io import imread
 
 import spinseg as ss
-from effort import exhaustive
+from effort import effort, exhaustive
 from spinseg.evaluation.metrics import rand_index
 from spinseg.image.adjacency import region_adjacency
 from spinseg.segmentation.presets import (
@@ -80,7 +80,7 @@ def test_a_drawing_has_its_outline_though_no_photograph_has_such_steps(colors, s
     assert wrong < 0.03
 
 
-@pytest.mark.parametrize("preset", list(PRESETS))
+@pytest.mark.parametrize("preset", effort(["photo"], list(PRESETS)))
 def test_neither_number_type_nor_range_nor_place_of_channels_matter(picture, preset):
     keywords = {"preset": preset, "sweeps": 20, "chains": 1, "rng": 1}
     labels = ss.segment(picture, **keywords).labels
@@ -90,7 +90,7 @@ def test_neither_number_type_nor_range_nor_place_of_channels_matter(picture, pre
     np.testing.assert_array_equal(ss.segment(moved, channel_axis=0, **keywords).labels, labels)
 
 
-@pytest.mark.parametrize("preset", list(PRESETS))
+@pytest.mark.parametrize("preset", effort(["photo"], list(PRESETS)))
 def test_12_bits_and_hot_pixels_divide_as_8_bits_do(picture, preset):
     keywords = {"preset": preset, "sweeps": 20, "chains": 1, "rng": 1}
     deep = picture.astype(np.uint16) * 16
@@ -125,6 +125,7 @@ def test_photo_gives_regions_that_hold_together(found):
     assert pieces.model.log_posterior(pieces.partition) == pytest.approx(pieces.chains.best_log_posterior)
 
 
+@exhaustive
 def test_every_keyword_overrides_the_preset(picture):
     words = ss.Codebook.fit(picture, 20, rng=0)
     own = np.arange(picture.shape[0] * picture.shape[1]).reshape(picture.shape[:2]) // 400
@@ -157,7 +158,7 @@ def test_the_paper_preset_is_the_papers(picture):
     assert rand_index(found.partition, found.chains.best_labels) == 1
 
 
-@pytest.mark.parametrize("preset", list(PRESETS))
+@pytest.mark.parametrize("preset", effort(["photo"], list(PRESETS)))
 def test_what_is_masked_or_transparent_is_as_outside_a_mask(picture, preset, tmp_path):
     inside = np.ones(picture.shape[:2], bool)
     inside[20:70, 30:90] = False
@@ -205,7 +206,7 @@ def test_outside_the_mask_nothing_is_labelled(picture, tmp_path):
     assert found.python_code.endswith("mask=mask, rng=0)")
 
 
-@pytest.mark.parametrize("preset", list(PRESETS))
+@pytest.mark.parametrize("preset", effort(["photo"], list(PRESETS)))
 def test_what_lies_outside_the_mask_has_no_say(picture, preset):
     inside = np.hypot(*np.ogrid[-60:60, -80:80]) < 50
     noisy = picture.copy()

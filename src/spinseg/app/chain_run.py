@@ -14,6 +14,7 @@ from spinseg.segmentation.settings import Settings
 
 MAX_SWEEPS = 5000  # of one run
 MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
+MAX_ESTIMATED_CLUSTERS = 200  # of a draw, for estimates while the chains run: they would take many seconds else
 
 
 class ChainRun(NamedTuple):
@@ -65,6 +66,13 @@ class ChainRun(NamedTuple):
         """The chains without their first half, which `segment` discards as burn-in, too."""
         chains = self.sampling.chains_so_far()
         return chains.after(chains.n_sweeps // 2)
+
+    def is_quick_to_estimate(self, draws: Chains) -> bool:
+        """Whether an estimate from these draws takes little time; those after a start from single sites do not."""
+        settings = self.problem.settings
+        if settings.connected or settings.estimate == "best":
+            return True
+        return bool(draws.kept(draws.n_clusters).max() <= MAX_ESTIMATED_CLUSTERS)
 
     def python_line(self, source: str) -> str:
         """The Python line that repeats this run; a continued run needs the line of the run before it."""

@@ -73,7 +73,8 @@ EXPLANATIONS = {
     "not independent.",
     "n_sites": "The approximate number of superpixels that the image is divided into. Clusters are sets of sites.",
     "lam": "How likely neighboring sites are to move together; at 0 they move one by one. It affects how fast the "
-    "chains mix, not the posterior. If it is not set, the preset photo draws it at random before each sweep.",
+    "chains mix, not the posterior. If it is not set, the presets photo and classes draw it at random before each "
+    "sweep.",
     "chains": "The number of independent chains. Chains from different starts that agree have forgotten "
     "their starts, but may all have missed something.",
     "seed": "The seed of the random numbers. The same seed gives the same chains.",
@@ -83,7 +84,8 @@ EXPLANATIONS = {
 PRIORS = {  # labels and explanations
     "preset": (
         "Prior of the preset",
-        "The preset photo has a cost for each region, and none for its size; paper has a Dirichlet process.",
+        "The preset photo has a cost for each region, and none for its size; paper has a Dirichlet process, and "
+        "classes one with a cost for each cluster that grows with the number of sites.",
     ),
     "dp": ("Dirichlet process", "Any number of clusters; large clusters are favoured."),
     "py": ("Pitman-Yor process", "Any number of clusters; their sizes follow a power law."),
@@ -101,6 +103,7 @@ STARTS = {  # labels and explanations
 }
 PRESET_EXPLANATIONS = {
     "photo": "For photographs: superpixels follow edges, and couplings depend on the evidence of a boundary.",
+    "classes": "For kinds of tissue or material: a cluster may lie in many places, and its outlines follow the pixels.",
     "paper": "As in Xu, Caron & Doucet: histograms of color words, equal couplings and their sampler.",
 }
 

@@ -12,6 +12,7 @@ from spinseg.app.chain_run import ChainRun
 from spinseg.app.rendering import match_labels, packed
 from spinseg.app.run_loop import NotYet, RunLoop
 from spinseg.inference.diagnostics import Diagnostics, diagnose
+from spinseg.inference.sampling import Sampling
 from spinseg.segmentation.verdict import calibration_clause, is_converged, unchecked_kind, verdict_of_probabilities
 
 DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
@@ -29,8 +30,9 @@ HEADLINES_OF_REGIONS = {
     None: "Whether they are settled is not known yet",
 }
 # In the JSON of a frame, "scene" counts how often the sites were made, "stage" counts the runs, and "began" is the
-# number of sweeps before the present run.
-EMPTY_FRAME: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "n_sites": 0, "chains": []}
+# number of sweeps before the present run. "outlined" is the sweep of the present run at which outlines were refined.
+EMPTY_FRAME: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "n_sites": 0, "outlined": 0}
+EMPTY_FRAME |= {"chains": []}
 
 
 class Frames:
@@ -40,6 +42,7 @@ class Frames:
         self.version = 0
         self.closed = False
         self.agreement: dict[str, Any] | None = None
+        self.outlined: tuple[Sampling, int] | None = None  # whose draws, after how many sweeps, outlines are made from
         self.labels: list[NDArray[np.int32]] = []  # of each chain, in numbers that clusters keep from frame to frame
         self._latest: tuple[ChainRun, dict[str, Any]] | None = None
         self._changed = asyncio.Condition()
@@ -74,7 +77,9 @@ class Frames:
         for name in ("log_posterior", "n_clusters"):
             shown = getattr(run.sampling.records, name)[run.shown, first : frame["sweeps"]]
             traces[name] = np.round(shown, 2).tolist()
-        return frame | {"agreement": self.agreement, "traces": traces}
+        sampling, n_outlined = self.outlined or (None, 0)
+        outlined = n_outlined if sampling is run.sampling else 0
+        return frame | {"agreement": self.agreement, "outlined": outlined, "traces": traces}
 
     async def wait(self, version: int, seconds: float) -> None:
         """Wait until there is a version other than this one, but not longer than `seconds`."""

@@ -120,6 +120,10 @@ class Handlers:
         """The site of each displayed pixel."""
         return _binary(self._session(request).sites().astype("<i4"))
 
+    async def outlines(self, request: Request) -> Response:
+        """The same, with refined outlines."""
+        return _binary(self._session(request).outlines().astype("<i4"))
+
     async def result(self, request: Request) -> Response:
         """The segmentation so far, at the detail of the settings or at another one; null before the first sweep.
 

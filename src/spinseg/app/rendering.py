@@ -74,9 +74,12 @@ def match_labels(labels: NDArray[np.int32], *references: NDArray[np.int32]) -> N
     return number[labels].astype(np.int32)
 
 
-def displayed_answers(problem: Problem, draws: Chains, n: int) -> list[dict[str, str]]:
-    """Single draws as the page shows them: the words below each, and its outlines over the image, base64 of a JPEG."""
-    sites, unit = problem.sites, "region" if problem.settings.connected else "cluster"
+def displayed_answers(problem: Problem, sites: NDArray[np.int32], draws: Chains, n: int) -> list[dict[str, str]]:
+    """Single draws as the page shows them: the words below each, and its outlines over the image, base64 of a JPEG.
+
+    `sites` are those of the working image, with refined outlines or without.
+    """
+    unit = "region" if problem.settings.connected else "cluster"
     shown = ReducedPicture.of(problem.working_image.picture, sites, THUMBNAIL_SIDE)
     found = []
     for answer in spread_draws(draws, n):

@@ -52,6 +52,7 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
         Route(f"{at}/events", handlers.events),
         Route(f"{at}/picture", handlers.picture),
         Route(f"{at}/sites", handlers.sites),
+        Route(f"{at}/outlines", handlers.outlines),
         Route(f"{at}/result", handlers.result),
         Route(f"{at}/boundaries", handlers.boundaries),
         Route(f"{at}/together", handlers.together),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from spinseg._validation import InvalidInput, invalid
 from spinseg.app.chain_run import ChainRun
 from spinseg.app.frames import MAX_THINNED_DRAWS, Frames, diagnose_until_current
+from spinseg.app.outlines import Outlines
 from spinseg.app.rendering import (
     MAX_PACKED_LABELS,
     displayed_answers,
@@ -23,11 +24,11 @@ from spinseg.app.rendering import (
     match_labels,
     packed,
 )
-from spinseg.app.run_loop import BackgroundTask, RunLoop
+from spinseg.app.run_loop import BackgroundTask, NotYet, RunLoop
 from spinseg.app.user_settings import UserSettings
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
-from spinseg.inference.estimates.pairs import co_clustering, separation_probability
+from spinseg.inference.estimates.pairs import co_clustering
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.settings import Settings
@@ -68,6 +69,8 @@ class Session:
         self.frames = Frames()
         self.loop = RunLoop(threads.chains, self._record, self._announce)
         self._diagnosis = BackgroundTask(partial(diagnose_until_current, self.loop, self.frames, threads.do), self.loop)
+        self._outlines = Outlines(self.loop, self.frames, threads.do)
+        self._refinement = BackgroundTask(self._outlines.refine_until_current, self.loop)
         self._pending_chains: list[int] = []  # of settings that are being applied
         self._earlier: list[tuple[int, str]] = []  # sweeps and Python of the runs that the present run continues
         self._shown_detail: float | None = None  # of the last result
@@ -159,7 +162,7 @@ class Session:
         if not run.continued:
             self.frames.labels = []
         await self.threads.do(self._record, run)
-        self.loop.chain_run, self.frames.agreement = run, None
+        self.loop.chain_run, self.frames.agreement, self.frames.outlined = run, None, None
         await self._announce()
 
     def _record(self, run: ChainRun) -> None:
@@ -168,6 +171,7 @@ class Session:
 
     async def _announce(self) -> None:
         self._diagnosis.start()
+        self._refinement.start()
         await self.frames.notify()
 
     # --- results ---
@@ -176,9 +180,18 @@ class Session:
         """The site of each displayed pixel."""
         return displayed_sites(self.loop.prepared().problem.sites, self.image.shape)
 
+    def outlines(self) -> NDArray[np.int32]:
+        """The site of each displayed pixel, with refined outlines as soon as there are any."""
+        return displayed_sites(self._outlines.of(self.loop.prepared().problem.sites), self.image.shape)
+
     async def result(self, detail: float | None = None) -> dict[str, Any]:
-        """The segmentation as an export would have it now, or as it would be at another detail."""
+        """The segmentation as an export would have it now, or as it would be at another detail.
+
+        Raises NotYet while the chains run and it would take long.
+        """
         run, draws = await self.loop.draws()
+        if self.loop.running and not run.is_quick_to_estimate(draws):
+            raise NotYet
         problem = run.problem
         if detail is not None:
             if draws.n_components == 1:
@@ -212,9 +225,11 @@ class Session:
         """The boundary probability at each displayed pixel, scaled to 0..255."""
         run, draws = await self.loop.draws()
 
+        sites = self._outlines.of(run.problem.sites)
+
         def paint() -> NDArray[np.uint8]:
-            separation = separation_probability(draws.thinned(MAX_THINNED_DRAWS).labels, run.problem.model.graph.edges)
-            return displayed_boundaries(run.problem.boundary_probability(separation), self.image.shape)
+            probability = run.problem.boundary_probability(sites, draws.thinned(MAX_THINNED_DRAWS))
+            return displayed_boundaries(probability, self.image.shape)
 
         return await self.threads.do(paint)
 
@@ -227,7 +242,7 @@ class Session:
     async def answers(self, n: int) -> list[dict[str, str]]:
         """Single draws, as `displayed_answers` gives them."""
         run, draws = await self.loop.draws()
-        return await self.threads.do(displayed_answers, run.problem, draws, n)
+        return await self.threads.do(displayed_answers, run.problem, self._outlines.of(run.problem.sites), draws, n)
 
     async def segmentation(self) -> Segmentation:
         """The segmentation that the Python code of `repeat` gives."""

@@ -19,6 +19,7 @@ from spinseg.app.session import Session, Threads
 from spinseg.app.user_settings import UserSettings
 from spinseg.image.picture import as_picture
 from spinseg.inference.diagnostics import diagnose
+from spinseg.segmentation.presets import PRESETS
 from spinseg.segmentation.problem import prepare
 
 MAX_SESSIONS, MAX_TOTAL_PIXELS = 40, 150_000_000
@@ -97,7 +98,7 @@ class Sessions:
         try:
             rows, columns = np.mgrid[:96, :128]
             picture = as_picture(((rows // 24 + columns // 32) % 4 * 60).astype(np.uint8))
-            for preset in ("photo", "paper"):
+            for preset in PRESETS:
                 problem = prepare(picture, UserSettings(preset=preset).settings(picture.codes[..., 0].size))
                 run = ChainRun.create(problem, 0)
                 for runner in run.sampling.runners:

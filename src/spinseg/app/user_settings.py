@@ -12,6 +12,7 @@ from spinseg.segmentation.prior_names import prior_named
 from spinseg.segmentation.settings import Settings
 
 DIFFERENT_STARTS = ("greedy", "one", "singletons", "greedy")  # of the first to the fourth chain
+CLASS_STARTS = ("one", "singletons", "one", "singletons")  # of the preset classes, where merging ends at one cluster
 MAX_SINGLETON_SITES = 4000  # for the default start: the first sweeps take time quadratic in the number of clusters
 MAX_SEED_PIXELS = 4000  # of all seeds together; a request has at most 64 kB
 
@@ -67,8 +68,9 @@ class UserSettings:
         if preset.connected and self.beta is None:
             return str(preset.init)
         n_sites = self._n_sites(n_pixels) or min(n_pixels, preset.max_pixels or n_pixels) / preset.pixels_per_site
-        many = n_sites > MAX_SINGLETON_SITES
-        starts = tuple("one" if many and start == "singletons" else start for start in DIFFERENT_STARTS)
+        starts: tuple[str, ...] = CLASS_STARTS if self.preset == "classes" else DIFFERENT_STARTS
+        if self.preset != "classes" and n_sites > MAX_SINGLETON_SITES:
+            starts = tuple("one" if start == "singletons" else start for start in starts)
         return starts[: self.chains] if self.chains > 1 else starts[0]
 
     def sites_key(self) -> tuple[Any, ...]:

@@ -13,7 +13,10 @@ def open_page(
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
 ) -> None:
-    """Open a page in the browser: drop a picture, move sliders, and watch the chains work."""
+    """Open a page in the browser, to try it on pictures.
+
+    Drop a picture, move sliders, and watch the chains work.
+    """
     try:
         from spinseg.app.server import serve
     except ModuleNotFoundError as error:

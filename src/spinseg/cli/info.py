@@ -15,7 +15,10 @@ def info(
     intensity_range: IntensityRange = None,
     as_json: Json = False,
 ) -> None:
-    """Say how files are read: pixels, channels, number type and intensities, and how to read them otherwise."""
+    """Say how files are read, and how to read them otherwise.
+
+    That is: pixels, channels, number type and intensities.
+    """
     from spinseg._errors import error_line, is_expected
     from spinseg.image.io import read_picture
     from spinseg.parallel.atomic import printable

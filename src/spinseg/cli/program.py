@@ -3,6 +3,8 @@
 import logging
 import signal
 import sys
+from collections.abc import Callable
+from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -17,11 +19,40 @@ from spinseg.cli.large import large
 from spinseg.cli.reproduce import reproduce
 from spinseg.cli.segment import segment
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+EXIT_CODES = (
+    f"Exit codes: 0 done, {WRONG_INPUT} wrong input, {BUG} a bug, {INTERRUPTED} interrupted; what is finished is kept."
+)
+EXAMPLES = {
+    "segment": (
+        "spinseg segment photo.jpg",
+        "spinseg segment *.jpg --out results --jobs 4 --resume",
+        "spinseg segment cells.ome.tif --detail 0.9 --geojson",
+        "spinseg segment brain.nii.gz --preset classes --mask brain_mask.nii.gz",
+    ),
+    "info": ("spinseg info scan.tif stack.ome.tif",),
+    "large": ("spinseg large slide.ome.tif --out slide --jobs 4",),
+    "demo": ("spinseg demo",),
+    "evaluate": ("spinseg evaluate bsds300 --root BSDS300 --split test --methods spinseg,felzenszwalb",),
+    "reproduce": ("spinseg reproduce figure2 --quick",),
+    "app": ("spinseg app", "spinseg app --port 8800 --no-browser"),
+}
+
+# Help is plain text: in boxes the columns of so many options are a few letters wide.
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-@app.callback()
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"spinseg {version('spinseg')}")
+        raise typer.Exit
+
+
+@app.callback(epilog=EXIT_CODES)
 def spinseg(
+    _: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a bug, for a report of it.")] = False,
 ) -> None:
     """Bayesian nonparametric image segmentation: no number of clusters is asked for, and the answer is a posterior."""
@@ -30,9 +61,17 @@ def spinseg(
         LOG.addHandler(logging.StreamHandler())
 
 
-for command in (segment, info, large, demo, evaluate, reproduce):
-    app.command()(command)
-app.command("app")(open_page)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "segment": segment,
+    "info": info,
+    "large": large,
+    "demo": demo,
+    "evaluate": evaluate,
+    "reproduce": reproduce,
+    "app": open_page,
+}
+for name, command in COMMANDS.items():
+    app.command(name, epilog="\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[name])]))(command)
 
 
 def main() -> None:

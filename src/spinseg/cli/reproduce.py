@@ -23,7 +23,9 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A few images or draws: minutes at most.")] = False,
     jobs: Jobs = None,
 ) -> None:
-    """Make a figure of the paper, or its table, anew: a PNG to look at and a CSV with its numbers.
+    """Make a figure of the paper, or its table, anew.
+
+    It is a PNG to look at, and a CSV with its numbers.
 
     Long ones keep what is finished: the same command after an interruption resumes where it stopped.
     """

@@ -33,12 +33,14 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
     table.add_column("picture", overflow="fold")
     for name in ("clusters", "regions", "sites", "seconds"):
         table.add_column(name, justify="right")
+    table.add_column("settled")
     table.add_column("results in", overflow="fold")
     for outcome in outcomes:
         if (found := outcome.summary) and not outcome.done_before:
             counts = (found["n_clusters"], found["n_regions"], found["n_sites"])
             name = Path(outcome.source).name + (" (interrupted)" if found["interrupted"] else "")
-            table.add_row(_text(name), *map(str, counts), f"{outcome.seconds:.1f}", _text(outcome.folder))
+            settled = {True: "yes", False: "no", None: "-"}[found["converged"]]
+            table.add_row(_text(name), *map(str, counts), f"{outcome.seconds:.1f}", settled, _text(outcome.folder))
     if table.row_count:
         Console().print(table)
     found_now = [outcome.summary for outcome in outcomes if outcome.summary and not outcome.done_before]

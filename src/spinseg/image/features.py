@@ -1,5 +1,7 @@
 """Codebooks of colour words, and statistics of sites: histograms of words, means, sizes."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -55,7 +57,7 @@ class Codebook:
         return f"Codebook(n_words={len(self)}, n_channels={self.colors.shape[1]})"
 
     @classmethod
-    def general(cls, n_words: int = 120) -> "Codebook":
+    def general(cls, n_words: int = 120) -> Codebook:
         """Return the codebook for photographs that comes with the package, made by scripts/make_codebook.py."""
         with files("spinseg.image").joinpath("data/general_codebooks.npz").open("rb") as file, np.load(file) as stored:
             if isinstance(n_words, str) or str(n_words) not in stored.files:
@@ -70,7 +72,7 @@ class Codebook:
         *,
         channel_axis: ChannelAxis = "auto",
         rng: RNG = None,
-    ) -> "Codebook":
+    ) -> Codebook:
         """Fit a codebook by k-means to the pixels of an image (an array or a Picture) or of an iterable of images.
 
         20,000 pixels of a single image are sampled, or 2,000 of each of several. The codebook is smaller than `n_words`
@@ -90,7 +92,7 @@ class Codebook:
         return cls(words[np.lexsort(words.T[::-1])])
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Codebook":
+    def load(cls, path: str | os.PathLike[str]) -> Codebook:
         """Read a codebook that `save` wrote."""
         try:
             with open(path, "rb") as file, np.load(file) as stored:

@@ -1,5 +1,7 @@
 """Reading of images and masks from files; writing of label images and RGB images."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

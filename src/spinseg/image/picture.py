@@ -1,5 +1,7 @@
 """Images in standard form: 16-bit codes with channels last, and which pixels are inside."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -81,7 +83,7 @@ class Picture:
 
 
 def as_picture(
-    image: "Picture | ArrayLike",
+    image: Picture | ArrayLike,
     *,
     channel_axis: ChannelAxis = "auto",
     mask: ArrayLike | None = None,

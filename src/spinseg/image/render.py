@@ -1,5 +1,7 @@
 """Rendering of label images and probabilities as uint8 RGB."""
 
+from __future__ import annotations
+
 from functools import lru_cache
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Superpixels: the sites of an image."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Search for the most probable partition."""
 
+from __future__ import annotations
+
 import math
 import os
 import time

@@ -1,5 +1,7 @@
 """Regions, the connected pieces of clusters, and what becomes of the small ones."""
 
+from __future__ import annotations
+
 import heapq
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Draw partitions from the posterior."""
 
+from __future__ import annotations
+
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence

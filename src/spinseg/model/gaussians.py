@@ -1,5 +1,7 @@
 """Normal likelihoods with conjugate priors."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -6,6 +6,8 @@ histogram term is a sum over bins of tables of the summed count; a dense term is
 `dense_log_marginal`, named by `family`.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """A mixture of posteriors that differ in their couplings."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,11 +50,11 @@ class Mixture:
     def __repr__(self) -> str:
         return f"Mixture of {len(self.components)} posteriors, of which the first is a\n{self.components[0]}"
 
-    def with_prior(self, prior: PartitionPrior) -> "Mixture":
+    def with_prior(self, prior: PartitionPrior) -> Mixture:
         """The same mixture with another prior."""
         return Mixture([model.with_prior(prior) for model in self.components])
 
-    def with_seeds(self, seeds: ArrayLike | None) -> "Mixture":
+    def with_seeds(self, seeds: ArrayLike | None) -> Mixture:
         """The same mixture with other seeds."""
         return Mixture([model.with_seeds(seeds) for model in self.components])
 

@@ -1,5 +1,7 @@
 """The posterior over partitions."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -91,15 +93,15 @@ class Model:
         kind = " in connected clusters" if self.connected else ""
         return f"Model of {self.graph.size}{kind}\n  {self.likelihood}\n  {self.prior!r}, {_coupling_words(self.beta)}"
 
-    def with_prior(self, prior: PartitionPrior) -> "Model":
+    def with_prior(self, prior: PartitionPrior) -> Model:
         """The same model with another prior."""
         return self._changed(prior=prior)
 
-    def with_seeds(self, seeds: ArrayLike | None) -> "Model":
+    def with_seeds(self, seeds: ArrayLike | None) -> Model:
         """The same model with other seeds."""
         return self._changed(seeds=seeds)
 
-    def _changed(self, **changes: Any) -> "Model":
+    def _changed(self, **changes: Any) -> Model:
         names = ("graph", "likelihood", "prior", "beta", "connected", "power", "seeds")
         return Model(**{name: getattr(self, name) for name in names} | changes)
 

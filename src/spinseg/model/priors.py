@@ -6,6 +6,8 @@ out; `log_normalizer` gives them back. Sizes outside min_size..max_size get log_
 prior, restricted and renormalized.
 """
 
+from __future__ import annotations
+
 import inspect
 import math
 from abc import ABC, abstractmethod

@@ -63,7 +63,7 @@ def _pictures(found: Any, max_side: int) -> list[tuple[str, Any, dict[str, int]]
 def as_html(found: Any) -> str:
     """The segmentation in a notebook: pictures, the verdict, and the largest regions; without scripts or styles."""
     figures = "".join(
-        f'<figure style="margin:0"><img alt="{title}" style="width:100%;max-width:460px;height:auto" '
+        f'<figure style="margin:0"><img alt="{title}" style="width:100%;max-width:420px;height:auto" '
         f'src="{data_url(pixels, "JPEG", **encoding)}"><figcaption style="font-size:90%">{title}</figcaption></figure>'
         for title, pixels, encoding in _pictures(found, SHOWN_SIDE)
     )

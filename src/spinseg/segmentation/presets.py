@@ -194,7 +194,7 @@ def settings_of(preset: str, given: Mapping[str, Any]) -> Settings:
     settings = replace(usual, **given)
     if "detail" in given and not settings.uses_detail:
         rule = "be left out where couplings do not carry the evidence of a boundary and there are no regions"
-        invalid("detail", f"{rule}, as in the preset 'paper'", given["detail"])
+        invalid("detail", f"{rule}, as in the presets 'classes' and 'paper'", given["detail"])
     return settings
 
 

@@ -70,6 +70,15 @@ class Problem:
         model, provenance = self.model.with_seeds(of_sites), self.provenance | {"seeds": plain_seeds(seeds)}
         return replace(self, model=model, provenance=provenance, seed_image=image)
 
+    def at_working_size(self) -> "Problem":
+        """The same problem with the working image as its picture, whose outlines take less time to refine."""
+        picture, inside, step, *_ = self.working_image
+        if step == 1:
+            return self
+        alone = WorkingCopy(picture, inside, 1, inside, picture.shape)
+        reduced = None if self.seed_image is None else reduced_seeds(self.seed_image, step)
+        return replace(self, picture=picture, working_image=alone, seed_image=reduced)
+
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
         """The partition that `settings.estimate` asks for, cut into regions where the settings ask for it."""
         partition = estimated_partition(drawn, self.model, self.settings, seed)
@@ -79,32 +88,48 @@ class Problem:
         pieces = regions_of(partition, self.model.graph)
         return absorb_small_regions(pieces, self.adjacency, site_sizes(self.sites), self.model.beta, min_pixels)
 
-    def boundary_probability(self, separation: NDArray[np.float64]) -> NDArray[np.float32]:
-        """How often each pixel of the working image is separated from a neighbor, from the `separation` of edges."""
-        return paint_edges(self.sites, self.model.graph.edges, separation)
+    @property
+    def _refines_classes(self) -> bool:
+        return self.settings.refined and self.settings.likelihood == "words" and isinstance(self.settings.sites, str)
 
-    def _at_full_size(
-        self, drawn: Chains, separation: NDArray[np.float64], partition: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The sites and the boundary probability of the whole picture; outlines are refined unless sites are given."""
-        graph = self.model.graph
-        if self.settings.refined and self.settings.likelihood == "words" and isinstance(self.settings.sites, str):
+    @property
+    def _refines_regions(self) -> bool:
+        return self.relief is not None and self.relief.ndim == 2 and isinstance(self.settings.sites, str)
+
+    @property
+    def refines_outlines(self) -> bool:
+        """Whether `outlined_sites` are others than the sites."""
+        return self._refines_classes or self._refines_regions
+
+    def outlined_sites(self, drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The sites of the whole picture, with refined outlines unless sites are given; -1 outside its mask."""
+        if self._refines_classes:
             words, n_words = picture_words(self.working_image.picture, self.settings)
-            sites = refine_classes(self.sites, partition, words, n_words)
-            touching = region_adjacency(sites).graph.edges
-            painted = paint_edges(sites, touching, separation_probability(drawn.labels, touching))
-            enlarged = self.working_image.to_original
-            return enlarged(sites, outside=-1), enlarged(painted, outside=0)
-        if self.relief is not None and self.relief.ndim == 2 and isinstance(self.settings.sites, str):
+            refined = refine_classes(self.sites, partition, words, n_words)
+            return self.working_image.to_original(refined, outside=-1)
+        if self._refines_regions:
+            assert self.relief is not None
+            graph = self.model.graph
             pairs = nearby_pairs(graph)
             apart = separation_probability(drawn.labels, pairs)
             held = None if self.seed_image is None else self.seed_image > 0
             how = (self.relief, self.working_image, self.picture.codes, graph, pairs, apart)
-            sites = self._with_own_seeds(outlined_sites(self.sites, *how, held=held))
-            return sites, paint_edges(sites, graph.edges, separation)
-        enlarged = self.working_image.to_original
-        sites = self._with_own_seeds(enlarged(self.sites, outside=-1))
-        return sites, enlarged(self.boundary_probability(separation), outside=0)
+            return self._with_own_seeds(outlined_sites(self.sites, *how, held=held))
+        return self._with_own_seeds(self.working_image.to_original(self.sites, outside=-1))
+
+    def boundary_probability(self, sites: NDArray[np.int32], drawn: Chains) -> NDArray[np.float32]:
+        """How often each pixel of an image of the sites is separated from a neighbor."""
+        touching = region_adjacency(sites).graph.edges
+        return paint_edges(sites, touching, separation_probability(drawn.labels, touching))
+
+    def _painted(self, sites: NDArray[np.int32], drawn: Chains, separation: NDArray[np.float64]) -> NDArray[np.float32]:
+        """The boundary probability of the whole picture, from its `outlined_sites` and the `separation` of edges."""
+        edges = self.model.graph.edges
+        if self._refines_classes:  # other sites touch than before
+            return self.boundary_probability(sites, drawn)
+        if self._refines_regions:
+            return paint_edges(sites, edges, separation)
+        return self.working_image.to_original(paint_edges(self.sites, edges, separation), outside=0)
 
     def _with_own_seeds(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
         """The sites of the whole picture, where every pixel with a seed lies in a site of its seed."""
@@ -118,12 +143,12 @@ class Problem:
         """The segmentation that chains of this posterior give; `preceding_code` as in `Segmentation`."""
         partition = self.partition(drawn, seed)
         separation = separation_probability(drawn.labels, self.model.graph.edges)
-        site_image, boundary_probability = self._at_full_size(drawn, separation, partition)
+        site_image = self.outlined_sites(drawn, partition)
         partition = largest_first(partition, site_sizes(site_image))
         return Segmentation(
             labels=label_image(partition, site_image, self.settings.start_label),
             sites=site_image,
-            boundary_probability=boundary_probability,
+            boundary_probability=self._painted(site_image, drawn, separation),
             partition=partition,
             separation=separation,
             boundary_length=self.adjacency.boundary_length,
@@ -171,7 +196,8 @@ def prepare(
 def check_seeds_fit(settings: Settings) -> None:
     """Refuse seeds where clusters need not be connected."""
     if not settings.connected:
-        rule = "be left out where clusters need not be connected: with preset='paper', sites='pixels', beta or regions"
+        where = "with preset='classes' or 'paper', sites='pixels', beta or regions"
+        rule = f"be left out where clusters need not be connected: {where}"
         invalid("seeds", rule, "seeds")
 
 

@@ -1,5 +1,7 @@
 """`segment`: from a picture to its segmentation."""
 
+from __future__ import annotations
+
 import os
 import time
 from dataclasses import replace

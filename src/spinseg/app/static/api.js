@@ -58,6 +58,7 @@ export class SessionApi {
 
   picture = async () => createImageBitmap(await (await call(`${this.path}/picture`)).blob());
   sites = async () => new Int32Array(await bytes(`${this.path}/sites`));
+  outlines = async () => new Int32Array(await bytes(`${this.path}/outlines`));
   boundaries = async () => new Uint8Array(await bytes(`${this.path}/boundaries`));
   together = async (site) => new Uint8Array(await bytes(`${this.path}/together?site=${site}`));
   answers = async () => (await json(`${this.path}/answers`)).answers;

@@ -80,6 +80,7 @@ const VIEW_NAMES = {
 const SENTENCES = {
   loading: "Waiting for the server.",
   tooEarly: "There are no draws yet. Start the chains, or make one step.",
+  changed: "There are no draws since the change yet. Start the chains, or make one step.",
   spins:
     "White lines: spin-clusters, sets of sites (superpixels) that were bonded in the last sweep and moved together. " +
     "Yellow lines: clusters. Use a low speed or single steps.",
@@ -125,7 +126,8 @@ export function legendTitle(display) {
 
 export function caption(display, frame, chainNumber, answer) {
   const waiting = neededAnswer(display) && answer?.kind !== neededAnswer(display);
-  if (waiting) return frame.sweeps ? SENTENCES.loading : SENTENCES.tooEarly;
+  if (waiting && !frame.sweeps) return frame.began ? SENTENCES.changed : SENTENCES.tooEarly;
+  if (waiting) return SENTENCES.loading;
   const draws = frame.n_details > 1 ? "of all chains and details" : "of all chains";
   const share = `Brightness: the share of the draws, ${draws}, that have`;
   const unit = frame.n_details > 1 ? "region" : "cluster";

@@ -102,7 +102,7 @@ class App {
 
   opened(api, { example }) {
     const [rows, columns] = api.shape;
-    Object.assign(document.body.dataset, { state: "building", stage: 0, sweeps: 0 });
+    Object.assign(document.body.dataset, { state: "building", stage: 0, sweeps: 0, outlined: "" });
     Object.assign(this, { example, traces: new Traces(), chain: 0 });
     this.frame = this.siteImage = this.siteImageNumber = this.appliedSettings = null;
     document.title = `${api.name} - spinseg`;
@@ -140,6 +140,7 @@ class App {
     this.exports.receive(frame);
     this.answers.receive(frame);
     if (frame.chains.length && frame.scene !== this.siteImageNumber) this.fetchSiteImage(frame.scene);
+    else if (this.siteImage && frame.outlined) this.fetchOutlines(`${frame.stage} ${frame.outlined}`);
     const moment = frame.sweeps ? `${frame.stage} ${frame.sweeps}` : null;
     this.poller.setMoment(moment);
     const known = frame.n_details > 1 && this.siteImage ? moment : null;
@@ -149,8 +150,7 @@ class App {
 
   async fetchSiteImage(number) {
     const { api } = this.session;
-    this.siteImageNumber = number;
-    this.siteImage = null;
+    Object.assign(this, { siteImageNumber: number, siteImage: null, outlinesMoment: null });
     this.requestAnswer();
     try {
       const siteImage = await loadSiteImage(api);
@@ -158,6 +158,23 @@ class App {
       this.siteImage = siteImage;
       this.picture.setSiteImage(siteImage);
       this.chainList.setSiteImage(siteImage);
+      this.displayChanged();
+    } catch (error) {
+      showError(error);
+    }
+  }
+
+  // The same sites with other outlines, which the server has refined.
+  async fetchOutlines(moment) {
+    const { siteImage } = this;
+    if (moment === this.outlinesMoment) return;
+    this.outlinesMoment = moment;
+    try {
+      const sites = await this.session.api.outlines();
+      if (this.siteImage !== siteImage || this.outlinesMoment !== moment) return;
+      siteImage.setOutlines(sites);
+      document.body.dataset.outlined = moment;
+      this.picture.setSiteImage(siteImage);
       this.displayChanged();
     } catch (error) {
       showError(error);
@@ -283,7 +300,8 @@ class App {
     const questions = { together: () => api.together(site), lines: api?.boundaries, result: () => api.result() };
     const scope = `${api?.path} ${siteImage && this.siteImageNumber}`;
     this.details.setScope(scope);
-    this.poller.setQuestion(scope, [scope, kind, site, this.appliedSettings?.detail].join(" "), kind, questions[kind]);
+    const drawn = kind === "lines" ? this.outlinesMoment : this.appliedSettings?.detail;
+    this.poller.setQuestion(scope, [scope, kind, site, drawn].join(" "), kind, questions[kind]);
   }
 
   writeAddress() {

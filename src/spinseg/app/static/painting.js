@@ -96,12 +96,13 @@ export async function loadSiteImage(api) {
   return new SiteImage(bitmap, sites);
 }
 
-// The displayed image and its sites, with all that painting needs of them, computed once.
+// The displayed image and its sites, with all that painting needs of them, computed once. `sampledSites` are those of
+// the chains, and `sites` the same with refined outlines as soon as there are any.
 class SiteImage {
   constructor(bitmap, sites) {
     this.width = bitmap.width;
     this.height = bitmap.height;
-    this.sites = sites;
+    this.sampledSites = sites;
     this.nSites = largest(sites) + 1;
     this.picture = document.createElement("canvas");
     this.picture.width = this.width;
@@ -109,18 +110,23 @@ class SiteImage {
     const context = this.picture.getContext("2d");
     context.drawImage(bitmap, 0, 0);
     bitmap.close(); // the garbage collector does not free its memory soon
-    const { data } = context.getImageData(0, 0, this.width, this.height);
-    this.gray = this.dimmedGray(data);
-    this.sumSites(data);
+    this.data = context.getImageData(0, 0, this.width, this.height).data;
+    this.gray = this.dimmedGray();
+    this.setOutlines(sites);
+  }
+
+  setOutlines(sites) {
+    this.sites = sites;
+    this.sumSites();
     this.findPairs();
   }
 
-  siteAt({ x, y }) {
-    return this.sites[y * this.width + x];
-  }
+  siteAt = ({ x, y }) => this.sites[y * this.width + x];
+  sampledSiteAt = ({ x, y }) => this.sampledSites[y * this.width + x];
 
   // The background of maps.
-  dimmedGray(data) {
+  dimmedGray() {
+    const { data } = this;
     const canvas = this.picture.cloneNode();
     const image = new ImageData(this.width, this.height);
     for (let i = 0; i < data.length; i += 4) {
@@ -132,13 +138,13 @@ class SiteImage {
   }
 
   // Sums pixels and colors over each site.
-  sumSites(data) {
+  sumSites() {
     this.areas = new Uint32Array(this.nSites);
     this.colorSums = new Float64Array(3 * this.nSites);
     for (let i = 0; i < this.sites.length; i++) {
       const site = this.sites[i];
       this.areas[site]++;
-      for (let c = 0; c < 3; c++) this.colorSums[3 * site + c] += data[4 * i + c];
+      for (let c = 0; c < 3; c++) this.colorSums[3 * site + c] += this.data[4 * i + c];
     }
   }
 

@@ -14,7 +14,7 @@ export class Scribbles {
     this.changed = changed;
     this.picked = picked;
     this.seed = 0; // the color picked, 0 for none
-    this.strokes = []; // {seed, points}, in pixels of the displayed image
+    this.strokes = []; // {seed, points, pixels}, in pixels of the displayed image; the last two are as drawn and as meant
     this.allowed = false;
     for (const radio of document.getElementsByName("scribble")) {
       radio.addEventListener("click", () => this.pick(Number(radio.value)));
@@ -92,16 +92,26 @@ export class Scribbles {
     const inImage = (at, size) => Math.min(at * step + (step >> 1), size - 1);
     const found = {};
     const known = new Set();
-    for (const { seed, points } of this.strokes) {
-      for (const { x, y } of pixelsAlong(points)) {
-        const key = `${seed} ${siteImage.siteAt({ x, y })}`;
-        if (siteImage.siteAt({ x, y }) < 0 || known.has(key)) continue;
+    for (const stroke of this.strokes) {
+      const { seed } = stroke;
+      stroke.pixels ??= meantPixels(siteImage, stroke); // once, since outlines may change later
+      for (const place of stroke.pixels) {
+        const key = `${seed} ${siteImage.sampledSiteAt(place)}`;
+        if (known.has(key)) continue;
         known.add(key);
-        (found[seed] ??= []).push([inImage(y, shape[0]), inImage(x, shape[1])]);
+        (found[seed] ??= []).push([inImage(place.y, shape[0]), inImage(place.x, shape[1])]);
       }
     }
     return known.size ? found : null;
   }
+}
+
+// Of the pixels under a stroke those inside the mask that refined outlines have left in their sites. A stroke beside a
+// boundary would else hold a site that is seen on its other side; if it has no other pixels, all of them count.
+function meantPixels(siteImage, { points }) {
+  const inside = [...pixelsAlong(points)].filter((place) => siteImage.sampledSiteAt(place) >= 0);
+  const left = inside.filter((place) => siteImage.sampledSiteAt(place) === siteImage.siteAt(place));
+  return left.length ? left : inside;
 }
 
 // The pixels on the lines between successive points.

@@ -1,5 +1,7 @@
 """Distances between partitions: expected losses and credible balls."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -1,5 +1,7 @@
 """Point estimates: the partition that minimizes a posterior expected loss."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

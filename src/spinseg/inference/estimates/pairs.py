@@ -1,5 +1,7 @@
 """Summaries of draws that do not depend on how clusters are numbered."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

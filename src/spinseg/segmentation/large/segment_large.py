@@ -1,5 +1,7 @@
 """Segment a picture that is larger than memory: sites tile by tile, one graph, one posterior, labels tile by tile."""
 
+from __future__ import annotations
+
 import os
 from contextlib import closing
 from dataclasses import replace
