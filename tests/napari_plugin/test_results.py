@@ -1,13 +1,16 @@
 """Segmentations as layers, from memory and from files, without napari."""
 
+import ast
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from test_images import layer
 
 import spinseg as ss
-from spinseg import InvalidInput
+from spinseg import InvalidInput, napari_plugin
 from spinseg.napari_plugin import samples
 from spinseg.napari_plugin.images import image_of
 from spinseg.napari_plugin.reader import get_reader
@@ -196,3 +199,12 @@ def test_every_picture_of_the_package_is_a_sample():
         ((pixels, attributes, kind),) = getattr(samples, name)()
         assert pixels.ndim == 3 and pixels.dtype == np.uint8 and kind == "image" and attributes["rgb"]
         assert attributes["metadata"] == {"credit": picture.credit}
+
+
+def test_every_command_of_the_manifest_is_there():
+    source = Path(napari_plugin.__file__).parents[2]
+    named = re.findall(r"python_name: ([\w.]+):(\w+)", (source / "spinseg/napari_plugin/napari.yaml").read_text())
+    assert len(named) == 2 + len(PICTURES)
+    for module, name in named:
+        tree = ast.parse((source / module.replace(".", "/")).with_suffix(".py").read_text())
+        assert name in {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}

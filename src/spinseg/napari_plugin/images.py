@@ -86,7 +86,7 @@ def _channel_axis(shape: tuple[int, ...], channel_axis: ChannelAxis, attributes:
     if labeled:
         return labeled[0]
     found = find_layout(shape, name="the selected layer").channel_axis
-    if found is not None and len(shape) == 4 and shape[found] > MAX_CHANNELS:
+    if found is not None and shape[found] > MAX_CHANNELS:
         invalid("channels", "be told of a layer of four axes: which of them holds channels", tuple(shape))
     return found
 
