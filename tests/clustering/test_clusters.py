@@ -46,11 +46,6 @@ def test_a_cluster_that_shares_no_site_with_a_label_does_not_get_it():
     assert found.tolist() == [[1, 0], [1, 0], [1, 0], [0, 0], [1, 0]]
 
 
-def test_a_cluster_that_shares_no_site_with_a_label_does_not_get_it():
-    found = membership([[0, 0, 0, 1, 0]], np.array([0, 0, 0, 0, 1], np.int32))
-    assert found.tolist() == [[1, 0], [1, 0], [1, 0], [0, 0], [1, 0]]
-
-
 def test_a_site_between_two_clusters_is_less_sure_than_others():
     values = np.array([0.0, 0.1, -0.1, 0.05, 1.5, 3.0, 3.1, 2.9, 2.95])
     model = ss.Model(ss.SiteGraph.grid((9,)), ss.DiagonalGaussian(values, rate=0.3), ss.Potts(2), beta=1.0)
