@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo app test test-all test-oldest lint pytest bench clean
+.PHONY: demo app test test-all test-oldest docs lint pytest bench clean
 
 demo: .venv/.core
 	$(BIN)/spinseg demo
@@ -23,6 +23,9 @@ test-all: lint
 
 test-oldest: .venv-oldest/.dev  # with the lowest versions of everything that pyproject.toml allows
 	.venv-oldest/bin/python -m pytest -W ignore::DeprecationWarning  # which old libraries raise over new ones
+
+docs: .venv/.docs  # the site, in docs/_build/html/index.html; a warning is an error
+	$(BIN)/sphinx-build -b html -W --keep-going docs docs/_build/html
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -47,6 +50,10 @@ bench: .venv/.dev
 
 .venv/.dev: pyproject.toml | .venv/bin/python
 	$(INSTALL) -e '.[dev]'
+	touch $@
+
+.venv/.docs: pyproject.toml | .venv/bin/python
+	$(INSTALL) -e '.[docs]'
 	touch $@
 
 .venv-oldest/.dev: pyproject.toml

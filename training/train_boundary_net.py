@@ -8,7 +8,7 @@
 
 A fold is trained without photographs i with i % 5 equal to its number, and judged on them as it goes; "all" is trained
 on all. Six at once take 610 s on one H200. Needs PyTorch, which using the network does not. The number of steps, the
-rate, the weight decay and the widths were chosen on fold 0 (docs/accuracy.md).
+rate, the weight decay and the widths were chosen on fold 0 (docs/evidence/accuracy.md).
 
 The network is a U-Net whose finest layers work at half size: the picture's 2 x 2 blocks are its input, and the outputs
 of a block its result. Every convolution is followed by a batch normalization, which is folded into it when it is

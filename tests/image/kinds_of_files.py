@@ -2,7 +2,7 @@
 
     python tests/image/kinds_of_files.py
 
-prints the table that docs/files.md holds.
+prints the table that docs/howto/files.md holds.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Every kind of file is read with its own pixels, channels and intensities, and docs/files.md says so."""
+"""Every kind of file is read with its own pixels, channels and intensities, and docs/howto/files.md says so."""
 
 import importlib.util
 from pathlib import Path
@@ -9,7 +9,7 @@ from kinds_of_files import KINDS, OPACITY, table
 
 from spinseg.image.io import read_image, read_picture
 
-DOCS = Path(__file__).parents[2] / "docs" / "files.md"
+DOCS = Path(__file__).parents[2] / "docs" / "howto" / "files.md"
 EXTRAS = ("zarr", "nibabel")
 
 

@@ -24,7 +24,7 @@ class Coupling(NamedTuple):
     saturation: float = math.inf
 
 
-# Constants of "photo", chosen on training photographs of BSDS300 (docs/accuracy.md). The weights and rates of features,
+# Constants of "photo", chosen on training photographs of BSDS300 (docs/evidence/accuracy.md). The weights and rates of features,
 # except those of texture, come from a search on the same photographs that was done outside the project. A weight is
 # relative to that of color. The rates of the inverse gamma priors are in squared units: of CIELAB, of logarithms of
 # filter responses, and of hundredths of the longer side.
@@ -64,7 +64,7 @@ PAPER = Settings(
     codebook="general",
     n_words=120,
     likelihood="words",
-    count_weight=0.09,  # docs/calibration.md: the paper does not say how counts enter the likelihood
+    count_weight=0.09,  # docs/evidence/count_weight.md: the paper does not say how counts enter the likelihood
     phi=50.0,
     kappa=0.2,
     prior=DirichletProcess(3.0),
@@ -87,7 +87,7 @@ PAPER = Settings(
 
 # Kinds of tissue or material, which may lie anywhere. A site counts for fewer than two observations: with much fewer
 # all kinds are one cluster, and with more a kind whose intensities vary is divided. Chosen on a brain and on phantoms
-# (docs/volumes.md).
+# (docs/howto/volumes.md).
 CLASSES = replace(
     PAPER,
     preset="classes",

@@ -126,7 +126,7 @@ def verdict_sentence(diagnostics: Diagnostics, start: Any, n_chains: int) -> str
 def unchecked_kind(picture: Picture, settings: Settings, has_seeds: bool = False) -> str | None:
     """What kind of picture or settings the probabilities have not been compared with people for; None for the others.
 
-    Those of "photo" have been, on photographs in color and in gray (docs/accuracy.md).
+    Those of "photo" have been, on photographs in color and in gray (docs/evidence/accuracy.md).
     """
     if settings.preset != "photo":
         return f"the preset {settings.preset}"

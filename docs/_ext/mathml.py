@@ -1,0 +1,20 @@
+"""Formulas as MathML, which browsers draw by themselves: MathJax would be a script from elsewhere."""
+
+from latex2mathml.converter import convert
+
+
+def inline(translator, node):
+    translator.body.append(convert(node.astext(), display="inline"))
+
+
+def block(translator, node):
+    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+
+
+def leave(translator, node):
+    """Nothing is left to write: the formula was written whole."""
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", inline_renderers=(inline, leave), block_renderers=(block, leave))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
