@@ -1,7 +1,7 @@
 """Accuracy of `photo` without each of its parts, on the test photographs of BSDS300.
 
-Test photographs should be used rarely: record each use in docs/evidence/accuracy.md. Where cues are left out, the boundary
-weights are fitted to the training photographs without them. The sites are always found with texture.
+Test photographs should be used rarely: record each use in docs/evidence/accuracy.md. Where cues are left out, the
+boundary weights are fitted to the training photographs without them. The sites are always found with texture.
 """
 
 from benchmarks.boundaries import fit, training_edges

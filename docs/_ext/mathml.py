@@ -4,10 +4,12 @@ from latex2mathml.converter import convert
 
 
 def inline(translator, node):
+    """Write a formula in a line of text."""
     translator.body.append(convert(node.astext(), display="inline"))
 
 
 def block(translator, node):
+    """Write a formula on lines of its own."""
     translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
 
 
@@ -16,5 +18,6 @@ def leave(translator, node):
 
 
 def setup(app):
+    """Register the renderer under its name."""
     app.add_html_math_renderer("mathml", inline_renderers=(inline, leave), block_renderers=(block, leave))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

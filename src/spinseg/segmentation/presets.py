@@ -24,10 +24,10 @@ class Coupling(NamedTuple):
     saturation: float = math.inf
 
 
-# Constants of "photo", chosen on training photographs of BSDS300 (docs/evidence/accuracy.md). The weights and rates of features,
-# except those of texture, come from a search on the same photographs that was done outside the project. A weight is
-# relative to that of color. The rates of the inverse gamma priors are in squared units: of CIELAB, of logarithms of
-# filter responses, and of hundredths of the longer side.
+# Constants of "photo", chosen on training photographs of BSDS300 (docs/evidence/accuracy.md). The weights and rates of
+# features, except those of texture, come from a search on the same photographs that was done outside the project. A
+# weight is relative to that of color. The rates of the inverse gamma priors are in squared units: of CIELAB, of
+# logarithms of filter responses, and of hundredths of the longer side.
 EVIDENCE = Coupling(strength=0.8, threshold=0.0, saturation=2.0)
 REGION_COST = 2.0  # nats that the prior takes for each region
 FEATURE_WEIGHTS = {"lightness": 0.2, "colour": 1.0, "texture": 0.3, "position": 1 / 30}
