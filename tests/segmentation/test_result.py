@@ -160,6 +160,49 @@ def test_the_table_of_regions_is_right(found):
         assert 0 <= region["boundary"] <= 1
 
 
+def test_the_table_of_boundaries_is_right(found):
+    sites_of = {region["region"]: set(found.sites[found.labels == region["label"]]) for region in found.region_rows}
+    edges = list(zip(found.model.graph.edges.tolist(), found.boundary_length, found.separation, strict=True))
+    touching = set()
+    for row in found.boundary_rows:
+        a, b = sites_of[row["region"]], sites_of[row["neighbor"]]
+        here = [(length, apart) for (i, j), length, apart in edges if (i in a and j in b) or (i in b and j in a)]
+        lengths, separations = zip(*here, strict=True)
+        assert row["region"] < row["neighbor"] and row["length"] == sum(lengths)
+        assert row["probability"] == pytest.approx(np.average(separations, weights=lengths), abs=1e-6)
+        touching.add((row["region"], row["neighbor"]))
+    image = found.labels
+    pairs = {
+        tuple(sorted(p))
+        for a, b in ((image[1:], image[:-1]), (image[:, 1:], image[:, :-1]))
+        for p in zip(a[a != b], b[a != b], strict=True)
+    }
+    assert touching == pairs and list(found.boundaries["region"]) == [row["region"] for row in found.boundary_rows]
+
+
+def test_what_belongs_with_a_place_is_counted_over_the_draws(found):
+    together, site = found.co_clustering(10, 20), found.sites[10, 20]
+    draws = found.chains.labels.reshape(-1, found.model.graph.n_sites)
+    for row, column in ((10, 20), (0, 0), (119, 159), (60, 80)):
+        share = np.mean(draws[:, found.sites[row, column]] == draws[:, site])
+        assert together[row, column] == pytest.approx(share, abs=1e-6)
+
+
+def test_places_outside_are_refused(picture):
+    mask = np.ones(picture.shape[:2], bool)
+    mask[:20] = False
+    found = ss.segment(picture, mask=mask, sweeps=4, chains=1, rng=0)
+    assert not found.co_clustering(60, 60)[:20].any()
+    for place, rule in (
+        ((10, 20), "inside the mask"),
+        ((60,), "2 numbers"),
+        ((60, 160), "160"),
+        ((-1, 0), "at least 0"),
+    ):
+        with pytest.raises(ss.InvalidInput, match=rule):
+            found.co_clustering(*place)
+
+
 def test_the_line_of_python_repeats_the_run(picture, tmp_path):
     Image.fromarray(picture).save(tmp_path / "a picture.png")
     keywords = {"prior": ss.DirichletProcess(2.0, min_size=2), "sweeps": 20, "n_words": 60, "lam": 4.0}

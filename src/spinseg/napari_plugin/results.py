@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from spinseg._words import counted
 from spinseg.image.features import site_sizes
-from spinseg.inference.estimates.pairs import co_clustering
 from spinseg.napari_plugin.images import LayerImage
 from spinseg.napari_plugin.layers import LayerData, boundary_layer, labels_layer, region_features, together_layer
 from spinseg.parallel.progress import Report
@@ -111,10 +110,9 @@ class LayerResult:
         found, index = self.segmentation, tuple(int(np.rint(coordinate)) for coordinate in place)
         if not all(0 <= i < length for i, length in zip(index, found.sites.shape, strict=True)):
             return None
-        if (site := int(found.sites[index])) < 0:
+        if found.sites[index] < 0:
             return None
-        probability = np.append(co_clustering(found.chains.labels, site), 0).astype(np.float32)  # 0 outside
-        return together_layer(probability[found.sites], f"{self.image.name} together", **self.image.placement())
+        return together_layer(found.co_clustering(*index), f"{self.image.name} together", **self.image.placement())
 
     def in_words(self, detail: float) -> str:
         """How many regions there are at a detail, and how far to trust those of the segmentation."""

@@ -68,6 +68,38 @@ def region_table(
     ]
 
 
+def boundary_table(
+    regions: NDArray[np.int32],
+    graph: SiteGraph,
+    separation: NDArray[np.float64],
+    boundary_length: NDArray[np.int32],
+    start_label: int,
+) -> list[dict[str, Any]]:
+    """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them.
+
+    Examples
+    --------
+    >>> graph = SiteGraph(3, [[0, 1], [1, 2], [0, 2]])
+    >>> separation, length = np.array([0.1, 0.9, 0.5]), np.array([7, 3, 1])
+    >>> boundary_table(np.array([0, 0, 1]), graph, separation, length, start_label=1)
+    [{'region': 1, 'neighbor': 2, 'length': 4, 'probability': 0.8}]
+    """
+    ends = np.sort(regions[graph.edges], axis=1)
+    across = ends[:, 0] != ends[:, 1]
+    pairs, pair = np.unique(ends[across], axis=0, return_inverse=True)
+    lengths = np.bincount(pair, boundary_length[across], len(pairs))
+    apart = np.bincount(pair, (boundary_length * separation)[across], len(pairs))
+    return [
+        {
+            "region": start_label + int(a),
+            "neighbor": start_label + int(b),
+            "length": int(length),
+            "probability": round(float(weighted / length), 6) if np.isfinite(weighted) else None,
+        }
+        for (a, b), length, weighted in zip(pairs, lengths, apart, strict=True)
+    ]
+
+
 def as_table(rows: list[dict[str, Any]]) -> "DataFrame | list[dict[str, Any]]":
     """Rows as a pandas DataFrame, with a column for each number of a list; as they are where there is no pandas."""
     try:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import center_of_mass, find_objects
 
-from spinseg._validation import check_choice, check_real, invalid
+from spinseg._validation import check_choice, check_int, check_real, invalid
 from spinseg.image.adjacency import RegionAdjacency
 from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
@@ -24,6 +24,7 @@ from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors, overlay
 from spinseg.inference.chains import Chains
 from spinseg.inference.diagnostics import Diagnostics, diagnose
+from spinseg.inference.estimates.pairs import co_clustering
 from spinseg.inference.hierarchy import merge_heights
 from spinseg.inference.regions import regions_of
 from spinseg.model.mixture import Mixture
@@ -36,7 +37,7 @@ from spinseg.segmentation.exports import region_geojson, region_svg, to_dataset
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.python_code import LAST_LABELS, plain_settings, python_call
-from spinseg.segmentation.region_table import as_table, region_table
+from spinseg.segmentation.region_table import as_table, boundary_table, region_table
 from spinseg.segmentation.report import DetailView, report
 from spinseg.segmentation.settings import POLYGON_FILES, Settings
 from spinseg.segmentation.verdict import (
@@ -154,7 +155,7 @@ class Segmentation:
         after the last, and the mean `color` in sRGB. Its `probability` is how often two of its sites share a cluster,
         and `boundary` is the mean boundary probability along its outline.
         """
-        region_of_site = largest_first(regions_of(self.partition, self.model.graph), site_sizes(self.sites))
+        region_of_site = self._region_of_site
         image = label_image(region_of_site, self.sites, start_label=1)
         boxes = [[*(side.start for side in box), *(side.stop for side in box)] for box in find_objects(image)]
         return region_table(
@@ -169,6 +170,58 @@ class Segmentation:
             colors=site_means(self.picture.rgb, image - 1),
             start_label=self.settings.start_label,
         )
+
+    @cached_property
+    def boundaries(self) -> "DataFrame | list[dict[str, Any]]":
+        """The boundaries between touching regions: a pandas DataFrame, or `boundary_rows` without pandas."""
+        return as_table(self.boundary_rows)
+
+    @cached_property
+    def boundary_rows(self) -> list[dict[str, Any]]:
+        """The boundaries between touching regions, one row for each.
+
+        A row has the numbers of the `region` and of its `neighbor`, as in `regions`, the `length` of their boundary in
+        pixels of the picture as it was analyzed, and its `probability`: how often, over the draws, sites on either side
+        of it lay in different clusters, on average along it.
+        """
+        separation = self.separation if self.chains.labels.size else np.full_like(self.separation, np.nan)
+        numbers = (self._region_of_site, self.model.graph, separation, self.boundary_length)
+        return boundary_table(*numbers, start_label=self.settings.start_label)
+
+    @cached_property
+    def _region_of_site(self) -> NDArray[np.int32]:
+        """The region of every site, from 0 on, the largest first."""
+        return largest_first(regions_of(self.partition, self.model.graph), site_sizes(self.sites))
+
+    def co_clustering(self, *place: int) -> NDArray[np.float32]:
+        """How probably each pixel is in one cluster with the pixel at this place: the share of draws that have it so.
+
+        Parameters
+        ----------
+        *place : int
+            The row and the column, from 0 on; of a volume the plane first.
+
+        Returns
+        -------
+        float32 array of the picture's shape
+            0 outside the mask.
+
+        Examples
+        --------
+        >>> import spinseg as ss
+        >>> image = np.zeros((40, 60), np.uint8)
+        >>> image[:, 30:] = 200
+        >>> together = ss.segment(image, rng=0).co_clustering(20, 10)
+        >>> bool(together[20, 5] > 0.9 > 0.1 > together[20, 50])
+        True
+        """
+        shape = self.sites.shape
+        if len(place) != len(shape):
+            invalid("place", f"have {len(shape)} numbers", place)
+        checked = [check_int("place", at, at_least=0, below=length) for at, length in zip(place, shape, strict=True)]
+        if (site := int(self.sites[tuple(checked)])) < 0:
+            invalid("place", "lie inside the mask", place)
+        return np.append(co_clustering(self.chains.labels, site), 0).astype(np.float32)[self.sites]
 
     def at(self, detail: float) -> "Segmentation":
         """The segmentation at another detail, from 0, coarse, to 1, fine, from the same draws.
