@@ -387,10 +387,10 @@ def test_a_connected_estimate_is_the_best_of_all_connected_partitions(loss, grap
 
 
 def test_a_connected_estimate_of_connected_draws_on_a_lattice():
-    graph = grid_graph(effort((6, 6), (9, 9)))
+    graph = grid_graph(effort((5, 5), (9, 9)))
     beta = np.random.default_rng(1).normal(0.4, 0.5, graph.n_edges)
     model = ss.Model(graph, ss.Flat(), ss.TemperedProcess(1.0, power=0.0), beta, connected=True)
-    draws = ss.sample(model, 60, 2, rng=0).labels
+    draws = ss.sample(model, effort(20, 60), 2, rng=0).labels
     for minimized, expected in ((minimize_vi, expected_vi), (minimize_binder, expected_binder)):
         found = minimized(draws, graph=graph, rng=0)
         assert graph.is_connected(found.labels)

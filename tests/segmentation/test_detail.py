@@ -25,6 +25,8 @@ from spinseg.segmentation.estimate import details_near
 from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.segment import MAX_SWEEPS, ROUND_SWEEPS
 
+pytestmark = pytest.mark.xdist_group("detail")  # they share a segmentation
+
 
 @cache
 def coffee():

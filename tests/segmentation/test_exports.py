@@ -16,6 +16,8 @@ from spinseg.cli.program import app
 
 KEYWORDS = {"sweeps": 20, "chains": 2, "rng": 0}
 
+pytestmark = pytest.mark.xdist_group("exports")  # they share a segmentation
+
 
 def drawing():
     """A ring on a ground, with a patch in its hole."""

@@ -21,6 +21,8 @@ from spinseg.segmentation.report.pictures import MAX_NUMBERS, central_pixel
 
 PAGE = files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8")
 
+pytestmark = pytest.mark.xdist_group("report")  # they share a segmentation
+
 
 def blocks() -> np.ndarray:
     """A picture of four grounds, one of them in two places."""

@@ -22,6 +22,8 @@ from spinseg.segmentation.verdict import verdict_of_regions
 
 DETAILS = [PHOTO.detail if abs(detail - PHOTO.detail) < 0.1 else detail for detail in REPORT_DETAILS]
 
+pytestmark = pytest.mark.xdist_group("report_details")  # they share a segmentation
+
 
 @pytest.fixture(scope="module")
 def found(picture):

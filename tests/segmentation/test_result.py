@@ -21,6 +21,8 @@ from spinseg.segmentation.presets import (
 
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
 
+pytestmark = pytest.mark.xdist_group("result")  # they share a segmentation
+
 
 def test_the_line_of_python_names_what_it_needs(picture, tmp_path):
     np.save(tmp_path / "x.npy", np.moveaxis(picture, -1, 0))

@@ -8,11 +8,14 @@ import pytest
 from PIL import Image
 
 import spinseg as ss
+from effort import exhaustive
 from spinseg.model.seeds import keeps_seeds
 from spinseg.segmentation import presets
 from spinseg.segmentation.batch import segment_files
 
 SHORT = {"sweeps": 12, "rng": 0}
+
+pytestmark = pytest.mark.xdist_group("segment_with_seeds")  # they share a segmentation
 
 
 def scribbles(shape):
@@ -67,6 +70,7 @@ def test_without_the_seeds_they_are_not_kept(picture):
         assert_kept(ss.segment(picture, **SHORT).labels, scribbles(picture.shape[:2]))
 
 
+@exhaustive
 def test_regions_of_a_least_size_keep_the_seeds(picture):
     seeds = scribbles(picture.shape[:2])
     found = ss.segment(picture, seeds=seeds, prior=ss.TemperedProcess(0.1, power=0.0, min_size=4), sweeps=4, rng=0)

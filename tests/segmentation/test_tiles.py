@@ -177,6 +177,7 @@ def test_what_tiles_know_adds_up_to_what_the_whole_picture_shows(n_channels, dty
     assert np.allclose(statistics.network, known, atol=1e-3)
 
 
+@exhaustive
 def test_where_sites_are_larger_the_network_sees_the_picture_reduced():
     image = noise((390, 410), 3)
     tiling, cells, statistics = by_tiles(image, 100, 256)
