@@ -95,7 +95,7 @@ def test_more_than_three_pictures_get_one_line_of_warnings(tmp_path):
     for name in "abcd":
         np.save(tmp_path / f"{name}.npy", FIRST[0] / 1e5)
     run = spinseg("segment", *sorted(tmp_path.glob("*.npy")), "--out", tmp_path / "out", *FAST, check=0)
-    assert "4 of them came back as one region though parts of them differ" in run.stdout
+    assert "As one region came back, though parts differ: a.npy, b.npy, c.npy, d.npy." in run.stdout
 
 
 def test_a_missing_reader_is_one_line(stack, tmp_path, monkeypatch):

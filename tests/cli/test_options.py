@@ -30,7 +30,20 @@ ONLY_IN_PRESETS = {
 }
 NOT_SETTINGS = {"image", "mask", "seeds", "channel_axis", "intensity_range", "rng", "workers", "progress"}
 OF_PRIOR = {"concentration", "discount", "n_labels", "min_size", "max_size"}
-OF_COMMAND = {"images", "out", "geojson", "svg", "jobs", "dask", "resume", "overwrite", "as_json", "quiet"}
+OF_COMMAND = {
+    "images",
+    "out",
+    "csv",
+    "geojson",
+    "probabilities",
+    "svg",
+    "jobs",
+    "dask",
+    "resume",
+    "overwrite",
+    "as_json",
+    "quiet",
+}
 ONLY_IN_PYTHON = {"image", "workers", "progress"}  # `images`, `--jobs` and `--quiet`
 
 # The first name of an option is that of its keyword, unless another name was there first.

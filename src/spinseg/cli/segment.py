@@ -13,7 +13,7 @@ from spinseg.cli.errors import BUG, INTERRUPTED, WRONG_INPUT, print_error
 from spinseg.cli.options import ChannelAxis, IntensityRange, Json, Quiet, Rng, channel_axis_of, setting
 from spinseg.cli.tables import print_outcomes
 from spinseg.parallel.atomic import printable
-from spinseg.segmentation.settings import POLYGON_FILES, given_settings
+from spinseg.segmentation.settings import OPTIONAL_FILES, given_settings
 
 if TYPE_CHECKING:
     from spinseg.segmentation.batch import Outcome
@@ -72,6 +72,11 @@ def segment(
     ] = None,
     geojson: Annotated[bool, typer.Option("--geojson", help="Write the regions as polygons, regions.geojson.")] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Write the outlines as a drawing, outlines.svg.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Write the table of regions, regions.csv.")] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Write the boundary probability as numbers, boundary_probability.tif."),
+    ] = False,
     jobs: Annotated[int | None, typer.Option(help="Pictures at a time, one processor each; 1 by default.")] = None,
     dask: Annotated[
         str | None,
@@ -106,7 +111,8 @@ def segment(
     keywords = given_settings(given) | {"rng": rng, "channel_axis": channel_axis_of(channel_axis)}
     keywords |= {name: given[name] for name in ("mask", "seeds", "intensity_range") if given[name] is not None}
     how: dict[str, Any] = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite}
-    how |= {"also": [name for name, wanted in zip(POLYGON_FILES, (geojson, svg), strict=True) if wanted]}
+    wanted = zip(OPTIONAL_FILES, (geojson, svg, csv, probabilities), strict=True)
+    how |= {"also": [name for name, is_wanted in wanted if is_wanted]}
     segment_and_print(images, out, keywords, how, as_json, quiet)
 
 

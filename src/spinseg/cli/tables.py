@@ -4,12 +4,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.table import Table
     from rich.text import Text
 
     from spinseg.evaluation.summary import Columns, Summary
     from spinseg.segmentation.batch import Outcome
 
 MAX_VERDICTS = 3  # pictures that each get a sentence on how far to trust them
+MAX_NAMED = 10  # of those that came back as one region
+PIPED_WIDTH = 10_000  # of a table that no terminal shows: paths are not broken
 
 # The columns of a summary that fit into 80 characters.
 SUMMARY_COLUMNS = (
@@ -26,7 +29,6 @@ SUMMARY_COLUMNS = (
 def print_outcomes(outcomes: list["Outcome"]) -> None:
     """Print a row for each picture that was segmented, and how many were done before."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD)
@@ -42,20 +44,26 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
             settled = {True: "yes", False: "no", None: "-"}[found["converged"]]
             table.add_row(_text(name), *map(str, counts), f"{outcome.seconds:.1f}", settled, _text(outcome.folder))
     if table.row_count:
-        Console().print(table)
+        _print_table(table)
     found_now = [outcome.summary for outcome in outcomes if outcome.summary and not outcome.done_before]
     if len(found_now) > MAX_VERDICTS:
         n_settled = sum(found["converged"] is True for found in found_now)
         print(f"The probabilities are settled in {n_settled} of {len(found_now)}; the reports say more.")
-        if n_warned := sum(bool(found["warning"]) for found in found_now):
-            print(
-                f"{n_warned} of them came back as one region though parts of them differ; the reports say what to try."
-            )
+        if warned := [Path(found["source"]).name for found in found_now if found["warning"]]:
+            names = ", ".join(warned[:MAX_NAMED]) + (", ..." if len(warned) > MAX_NAMED else "")
+            print(f"As one region came back, though parts differ: {names}. The reports say what to try.")
     else:
         for found in found_now:
-            print(found["verdict"])
+            print((f"{Path(found['source']).name}: " if len(found_now) > 1 else "") + found["verdict"])
     if n_before := sum(outcome.done_before for outcome in outcomes):
         print(f"{n_before} {'was' if n_before == 1 else 'were'} done before")
+
+
+def _print_table(table: "Table") -> None:
+    from rich.console import Console
+
+    console = Console()
+    (console if console.is_terminal else Console(width=PIPED_WIDTH)).print(table)
 
 
 def print_summaries(summaries: list["Summary"]) -> None:
@@ -68,7 +76,6 @@ def print_summaries(summaries: list["Summary"]) -> None:
 
 def _print_columns(summaries: list["Summary"], columns: "Columns") -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     from spinseg.evaluation.summary import format_cells
@@ -81,7 +88,7 @@ def _print_columns(summaries: list["Summary"], columns: "Columns") -> None:
         table.add_column(heading, justify="right", min_width=max(map(len, words)))
     for summary, row in zip(summaries, rows, strict=True):
         table.add_row(summary.method, *row)
-    Console().print(table)
+    _print_table(table)
 
 
 def _text(name: str) -> "Text":

@@ -51,7 +51,7 @@ def decode(path: FilePath, max_pixels: int) -> StoredArray:
 def _decode_folder(name: str, path: FilePath, max_pixels: int) -> StoredArray:
     """Return the array in a folder of Zarr."""
     if not is_zarr(path):
-        invalid(name, _RULE, "a folder")
+        invalid(name, f"{_RULE} (of other folders, give the files)", "a folder")
     from spinseg.image.formats.zarr_folder import decode_zarr
 
     return decode_zarr(name, os.fspath(path), max_pixels)

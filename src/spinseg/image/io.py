@@ -81,13 +81,17 @@ def write_labels_tif(path: FilePath, labels: ArrayLike) -> None:
 
     The type is uint16 if the numbers fit, and otherwise int32.
     """
-    import tifffile
-
     array = _check_label_image(labels)
     fits_uint16 = int(array.min()) >= 0 and int(array.max()) < 2**16
+    write_tif(path, array.astype(np.uint16 if fits_uint16 else np.int32))
+
+
+def write_tif(path: FilePath, numbers: NDArray[Any]) -> None:
+    """Write an image or volume of one channel as TIFF, with the numbers and their type as they are."""
+    import tifffile
+
     # Without "photometric" planes three pixels wide would be taken for color.
-    options: Any = {"photometric": "minisblack", "compression": "zlib", "metadata": {"axes": "ZYX"[-array.ndim :]}}
-    numbers = array.astype(np.uint16 if fits_uint16 else np.int32)
+    options: Any = {"photometric": "minisblack", "compression": "zlib", "metadata": {"axes": "ZYX"[-numbers.ndim :]}}
     atomic_write(path, lambda file: tifffile.imwrite(file, numbers, **options))
 
 

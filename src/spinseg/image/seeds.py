@@ -80,7 +80,7 @@ def _drawn_points(seeds: SeedPoints, shape: tuple[int, ...]) -> NDArray[np.int64
         number = check_int("seeds", seed, at_least=1)
         places = integer_array("seeds", points)
         if places.ndim != 2 or places.shape[1] != len(shape):
-            invalid("seeds", f"have pixels of {len(shape)} coordinates", places.shape)
+            invalid("seeds", f"have a list of pixels for each number, of {len(shape)} coordinates each", points)
         beyond = ((places < 0) | (places >= np.array(shape))).any(axis=1)
         if beyond.any():
             invalid("seeds", f"be pixels of the image, of shape {shape}", tuple(places[beyond][0].tolist()))

@@ -88,7 +88,8 @@ def sample(
     workers : int, optional
         Threads; by default one for each chain, up to the number of processors.
     progress : bool or callable, optional
-        True shows a bar on standard error; a callable is called with a `Progress`.
+        True shows a bar on standard error; a callable is called with a `Progress`. By default only the first run on a
+        machine prints a line, that it compiles; False prints nothing.
 
     Raises
     ------

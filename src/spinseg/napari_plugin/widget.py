@@ -125,7 +125,7 @@ class SegmentationPanel(QWidget):
         if not self.button.isEnabled():
             return
         if progress.compiling:
-            self.status.setText("Compiling the sampler for this machine, this once: it takes about 20 seconds ...")
+            self.status.setText("Compiling the sampler for this machine, this once: it takes half a minute or more ...")
             return
         self.bar.setRange(0, progress.total)
         self.bar.setValue(progress.done)

@@ -28,14 +28,17 @@ Count = Callable[[int, int, str], None]
 
 @contextmanager
 def reporting(progress: bool | Report | None, name: str = "") -> Iterator[Report]:
-    """A function to call with a Progress: the caller's own, one that draws a bar for True, or one that does nothing."""
+    """A function to call with a Progress: the caller's own, or one that draws a bar for True.
+
+    By default, for None, only the notice of compiling is printed, and for False nothing.
+    """
     if callable(progress):
         yield progress
     elif progress:
         with _sampling_bar(name) as report:
             yield report
     else:
-        yield lambda progress: None
+        yield compiling_notice() if progress is None else lambda progress: None
 
 
 @contextmanager
@@ -71,7 +74,7 @@ def compiling_notice() -> Report:
         nonlocal printed
         if progress.compiling and not printed:
             printed = True
-            line = "Compiling the sampler for this machine, this once: it takes about 20 seconds."
+            line = "Compiling the sampler for this machine, this once: it takes half a minute, or longer on a busy one."
             print(line, file=sys.stderr, flush=True)
 
     return report

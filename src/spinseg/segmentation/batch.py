@@ -91,7 +91,7 @@ def segment_file(
 ) -> Outcome:
     """Segment one picture and save it in a folder, after an interruption with the sweeps that are finished.
 
-    `also` names files of `POLYGON_FILES` that are saved, too.
+    `also` names files of `OPTIONAL_FILES` that are saved, too.
     Paths, also those of a mask and of seeds among the keywords, are relative to the folder `base`; the result has them
     as given.
     """
@@ -170,7 +170,7 @@ def segment_files(
     overwrite : bool
         Whether results that exist are replaced.
     also : sequence of str
-        Files of `POLYGON_FILES` that are saved, too. With `resume`, a result without them is made again.
+        Files of `OPTIONAL_FILES` that are saved, too. With `resume`, a result without them is made again.
     """
     jobs = check_jobs(jobs, dask, default=1)
     _check_keywords(keywords)

@@ -1,5 +1,7 @@
 """The table of regions of `Segmentation` and `LargeSegmentation`."""
 
+import csv
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,14 +108,33 @@ def as_table(rows: list[dict[str, Any]]) -> "DataFrame | list[dict[str, Any]]":
         from pandas import DataFrame
     except ImportError:
         return rows
-    flat = []
-    for row in rows:
-        entries: dict[str, Any] = {}
-        for name, value in row.items():
-            numbered = {f"{name}-{i}": number for i, number in enumerate(value)} if isinstance(value, list) else {}
-            entries |= numbered or {name: value}
-        flat.append(entries)
-    return DataFrame(flat)
+    return DataFrame([_flat(row) for row in rows])
+
+
+def as_csv(rows: list[dict[str, Any]], picture: str) -> str:
+    """Rows as comma-separated values under their names, after the name of the picture.
+
+    Examples
+    --------
+    >>> print(as_csv([{"region": 1, "centroid": [2.5, 3.0]}], picture="cells.tif"), end="")
+    picture,region,centroid-0,centroid-1
+    cells.tif,1,2.5,3.0
+    """
+    flat = [{"picture": picture} | _flat(row) for row in rows]
+    text = StringIO()
+    writer = csv.DictWriter(text, list(flat[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return text.getvalue()
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with an entry for each number of a list, named as by `skimage.measure.regionprops_table`."""
+    entries: dict[str, Any] = {}
+    for name, value in row.items():
+        numbered = {f"{name}-{i}": number for i, number in enumerate(value)} if isinstance(value, list) else {}
+        entries |= numbered or {name: value}
+    return entries
 
 
 def _outline_means(

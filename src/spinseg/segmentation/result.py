@@ -18,7 +18,7 @@ from spinseg._validation import check_choice, check_int, check_real, invalid
 from spinseg.image.adjacency import RegionAdjacency
 from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
-from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png
+from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors, overlay
@@ -37,9 +37,9 @@ from spinseg.segmentation.exports import region_geojson, region_svg, to_dataset
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.python_code import LAST_LABELS, plain_settings, python_call
-from spinseg.segmentation.region_table import as_table, boundary_table, region_table
+from spinseg.segmentation.region_table import as_csv, as_table, boundary_table, region_table
 from spinseg.segmentation.report import DetailView, report
-from spinseg.segmentation.settings import POLYGON_FILES, Settings
+from spinseg.segmentation.settings import OPTIONAL_FILES, POLYGON_FILES, Settings
 from spinseg.segmentation.verdict import (
     agreement_of_chains,
     calibration_clause,
@@ -420,7 +420,8 @@ class Segmentation:
         is then left out, and standard error and result.json say so.
 
         `names` may also hold regions.geojson and outlines.svg, the regions of a picture as polygons: `to_geojson` and
-        `to_svg`. If a file exists already, nothing is written unless `overwrite` is true.
+        `to_svg`; regions.csv, the table `regions` with the name of the picture; and boundary_probability.tif, in floats
+        of 32 bits, whole for a volume. If a file exists already, nothing is written unless `overwrite` is true.
 
         Raises
         ------
@@ -428,8 +429,8 @@ class Segmentation:
             If the folder holds one of the files and `overwrite` is false.
         """
         for name in names:
-            check_choice("names", name, (*FILES, *POLYGON_FILES))
-        folder, chosen = Path(folder), [name for name in (*POLYGON_FILES, *FILES) if name in names]
+            check_choice("names", name, (*FILES, *OPTIONAL_FILES))
+        folder, chosen = Path(folder), [name for name in (*OPTIONAL_FILES, *FILES) if name in names]
         _make_folder(folder, chosen, overwrite)
         picture, labels = Picture(self.picture.codes[self._plane]), self.labels[self._plane]
         apart, first = self.boundary_probability[self._plane], self.settings.start_label
@@ -440,6 +441,8 @@ class Segmentation:
             "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
             "regions.geojson": lambda path: _write(path, json.dumps(self.to_geojson(), ensure_ascii=False) + "\n"),
             "outlines.svg": lambda path: _write(path, self.to_svg()),
+            "regions.csv": lambda path: _write(path, as_csv(self.region_rows, picture=self.source or "")),
+            "boundary_probability.tif": lambda path: write_tif(path, self.boundary_probability),
             "report.html": lambda path: _write(path, self._report()),
             "result.json": lambda path: _write(path, json.dumps(self.summary(), indent=2, ensure_ascii=False) + "\n"),
         }

@@ -22,7 +22,8 @@ PRESET_NAMES = ("photo", "classes", "paper")
 SITE_KINDS = ("slic", "watershed", "felzenszwalb", "grid", "pixels")
 CODEBOOKS = ("general", "image")
 PRIOR_NAMES = ("dp", "py", "potts", "finite", "mfm")  # of the command; a field of `Settings` is the prior itself
-POLYGON_FILES = ("regions.geojson", "outlines.svg")  # that are written if asked, of pictures of one plane
+POLYGON_FILES = ("regions.geojson", "outlines.svg")  # of pictures of one plane
+OPTIONAL_FILES = (*POLYGON_FILES, "regions.csv", "boundary_probability.tif")  # that are written if asked
 ESTIMATES = ("vi", "binder", "best")
 MOVES = ("auto", "gsw")
 

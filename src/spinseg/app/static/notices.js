@@ -22,7 +22,7 @@ export function hideError() {
 
 const STATES = {
   building: () => "Dividing the image into sites (superpixels).",
-  compiling: () => "Compiling the sampler, which takes about 20 seconds and is needed only once on a computer.",
+  compiling: () => "Compiling the sampler, which takes half a minute or more and is needed only once on a computer.",
   running: () => "Running.",
   paused: () => "Paused.",
   done: ({ most_sweeps }) => `The maximum of ${count(most_sweeps)} sweeps is reached. Export the result, or restart.`,
