@@ -53,7 +53,10 @@ def test_files_with_a_palette_or_with_equal_channels_are_read(tmp_path):
         ({}, "seeds must be a positive number at some pixel; received 'none'"),
         ({0: [(0, 0)]}, "seeds must be a whole number of at least 1; received 0"),
         ({"a": [(0, 0)]}, "seeds must be a whole number of at least 1; received 'a'"),
-        ({1: [(0, 0, 0)]}, r"seeds must have pixels of 2 coordinates; received \(1, 3\)"),
+        (
+            {1: [(0, 0, 0)]},
+            r"seeds must have a list of pixels for each number, of 2 coordinates each; received \[\(0, 0, 0\)\]",
+        ),
         ({1: [(0, 0.5)]}, "seeds must be whole numbers; received 'float64'"),
         ({1: [(0, 3)]}, r"seeds must be pixels of the image, of shape \(2, 3\); received \(0, 3\)"),
         ({1: [(0, 1)], 2: [(1, 1), (0, 1)]}, r"seeds must give each pixel one number; received \(0, 1\)"),
