@@ -1,6 +1,8 @@
 """How Sphinx builds the site: `make docs`."""
 
+import re
 import sys
+from itertools import zip_longest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
@@ -29,9 +31,10 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented_params"
+autodoc_typehints = "none"  # docstrings name the types
 napoleon_google_docstring = False
+napoleon_use_param = False
+suppress_warnings = ["ref.python"]  # a word of a type that is the name of several attributes
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -66,3 +69,18 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 html_sidebars = {"index": [], "faq": [], "cite": [], "changelog": []}
+
+
+def plain(app, what, name, obj, options, lines):
+    """Read docstrings as a terminal shows them: `names` are code, and no other sign has a meaning."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            parts = re.split(r"(``[^`]+``|`[^`]+`)", line)
+            code = [f"``{part.strip('`')}``" for part in parts[1::2]]
+            text = [re.sub(r"([*|])", r"\\\1", part) for part in parts[::2]]
+            lines[i] = "".join(a + b for a, b in zip_longest(text, code, fillvalue=""))
+
+
+def setup(app):
+    """Have `plain` see docstrings before their sections are read."""
+    app.connect("autodoc-process-docstring", plain, priority=400)
