@@ -2,8 +2,8 @@
 A photograph and its regions
 ============================
 
-What do I get from one call? A label for every pixel, the probability of a boundary between neighboring pixels, and a sentence that says
-whether the sampler's chains agree. The number of regions is not asked for.
+What do I get from one call? A label for every pixel, the probability of a boundary between neighboring pixels, and a
+sentence that says whether the sampler's chains agree. The number of regions is not asked for.
 """
 
 import spinseg as ss
