@@ -1,0 +1,34 @@
+"""
+A picture of five channels
+==========================
+
+A microscope gives a channel for each stain. All channels together say which pixels are of one kind, ``channel_axis``
+says where they are, and nothing has to be chosen for each. The bars show what the kinds consist of.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy import ndimage
+
+import spinseg as ss
+
+rng = np.random.default_rng(0)
+truth = np.argmax(ndimage.gaussian_filter(rng.normal(size=(3, 128, 128)), (0, 9, 9)), axis=0)
+stains = np.array([[0.8, 0.1, 0.3, 0.2, 0.1], [0.2, 0.7, 0.3, 0.1, 0.5], [0.2, 0.1, 0.3, 0.7, 0.4]])
+image = stains[truth] + rng.normal(0, 0.12, (128, 128, 5))  # three kinds of tissue
+
+seg = ss.segment(image, preset="classes", channel_axis=-1, rng=0)
+
+fig, axes = plt.subplots(2, 4, figsize=(8.4, 4.7), layout="constrained")
+for channel, ax in enumerate(axes.flat[:5]):
+    ax.imshow(image[..., channel], cmap="gray", vmin=-0.2, vmax=1.1)
+    ax.set_title(f"stain {channel + 1}")
+axes[1, 1].imshow(seg.labels - 1, cmap="tab10", vmin=0, vmax=9, interpolation="nearest")
+axes[1, 1].set_title(f"{seg.n_clusters} kinds found")
+for kind in range(seg.n_clusters):
+    means = image[seg.labels == kind + 1].mean(axis=0)
+    axes[1, 2].barh(np.arange(1, 6) + 0.27 * (kind - 1), means, height=0.25, color=f"C{kind}")
+axes[1, 2].set(title="their means", ylabel="stain", yticks=range(1, 6))
+axes[1, 2].invert_yaxis()
+for ax in [*axes.flat[:6], axes[1, 3]]:
+    ax.set_axis_off()
