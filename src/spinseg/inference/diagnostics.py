@@ -223,8 +223,9 @@ def to_arviz(chains: Chains, graph: SiteGraph | None = None) -> Any:
     """
     try:
         from_dict = import_module("arviz_base").from_dict
-    except ImportError:
-        raise MissingExtra('to_arviz needs ArviZ and xarray: pip install "spinseg[diagnostics]"') from None
+    except ImportError as error:
+        missing = f"the module {error.name or 'arviz_base'}, which cannot be imported"
+        raise MissingExtra(f'to_arviz needs {missing}: pip install "spinseg[diagnostics]"') from None
     posterior, n_draws = traces(chains, graph), chains.labels.shape[1]
     of_every_sweep = posterior.keys() & {"log_posterior", "n_clusters", "concentration"}
     for name in of_every_sweep:  # a draw is the last of each `thin`
