@@ -71,7 +71,10 @@ class Chains:
         return f"Chains: {sweeps}; {drawn}" + (f"\n  {found}" if kept.size else "")
 
     def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
-        """Draw the traces of log posterior and number of clusters on two Matplotlib axes, new ones by default."""
+        """Draw the traces of log posterior and number of clusters on two Matplotlib axes, new ones by default.
+
+        The burn-in is shaded, and only the sweeps after it decide the scale.
+        """
         from spinseg.inference.plots import plot_chains
 
         return plot_chains(self, axes)
