@@ -18,14 +18,13 @@ MODEL = ss.Model(GRAPH, ss.PoissonGamma([1, 2, 2, 4, 5, 9]), ss.DirichletProcess
 SAMPLED = ss.sample(MODEL, sweeps=400, chains=3, burn_in=45, thin=7, rng=0)
 
 
-def made(log_posterior, n_clusters=None, labels=None, seconds=2.0):
+def made(log_posterior, n_clusters=None, labels=None, seconds=2.0, concentration=None):
     """Chains of these traces, every sweep a draw."""
     log_posterior = np.asarray(log_posterior, float)
     n_clusters = np.full(log_posterior.shape, 2, np.int32) if n_clusters is None else np.asarray(n_clusters, np.int32)
     labels = np.tile(np.array([0, 0, 1, 1, 1, 1], np.int32), (*log_posterior.shape, 1)) if labels is None else labels
-    return replace(
-        SAMPLED, labels=labels, log_posterior=log_posterior, n_clusters=n_clusters, seconds=seconds, burn_in=0, thin=1
-    )
+    changed = {"labels": labels, "log_posterior": log_posterior, "n_clusters": n_clusters, "seconds": seconds}
+    return replace(SAMPLED, **changed, concentration=concentration, burn_in=0, thin=1)
 
 
 def noise(chains=4, draws=500, seed=0):
@@ -100,6 +99,17 @@ def test_one_quantity_apart_is_enough():
     assert "R-hat of the share of edges within clusters is infinite (chain means 0.800, 0.400)" in found.verdict
     assert found.table["edge_agreement"].r_hat == np.inf
     assert found.table["entropy"].r_hat == 1.0
+
+
+def test_a_concentration_that_was_sampled_is_judged_as_well():
+    alpha = np.exp(noise(2))
+    assert diagnose(made(noise(2), concentration=alpha), GRAPH).agree is True
+    found = diagnose(made(noise(2), concentration=alpha * np.array([[1], [9]])), GRAPH)
+    row = found.table["concentration"]
+    assert row.chain_means == pytest.approx((alpha[0].mean(), 9 * alpha[1].mean()))
+    assert found.agree is False and found.r_hat == row.r_hat > 1.5
+    assert found.verdict.startswith("The chains do not agree: R-hat of the concentration is ")
+    assert str(found).splitlines()[3].startswith("concentration")
 
 
 @pytest.mark.parametrize("drift", [0.0, 1e-12])
@@ -200,10 +210,23 @@ def test_export_to_arviz():
     exact = [[MODEL.log_posterior(draw) for draw in draws] for draws in SAMPLED.labels]
     np.testing.assert_allclose(tree["sample_stats"]["lp"], exact, atol=1e-9)
     assert set(tree["posterior"].data_vars) == {"n_clusters", "entropy", "edge_agreement"}
-    assert "edge_agreement" not in to_arviz(SAMPLED)["posterior"]
+    assert set(SAMPLED.to_arviz(GRAPH)["posterior"].data_vars) == set(tree["posterior"].data_vars)
+    assert "edge_agreement" not in SAMPLED.to_arviz()["posterior"]
 
 
-def test_export_without_arviz_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "arviz_base", None)
-    with pytest.raises(ImportError, match=r'pip install "spinseg\[diagnostics\]"'):
+def test_export_of_a_concentration_to_arviz():
+    pytest.importorskip("arviz_base", reason='needs the extra "spinseg[diagnostics]"')
+    chains = ss.sample(MODEL, sweeps=30, chains=2, burn_in=5, thin=4, concentration_prior=(2.0, 1.0), rng=0)
+    found = chains.to_arviz()["posterior"]["concentration"]
+    np.testing.assert_array_equal(found, chains.concentration[:, 8::4])  # each beside the draw of its sweep
+    assert found.shape == chains.labels.shape[:2]
+
+
+def test_export_without_arviz_names_the_module_and_the_extra(monkeypatch, tmp_path):
+    for module in ("arviz_base", "h5netcdf"):
+        monkeypatch.setitem(sys.modules, module, None)
+    extra = r'cannot be imported: pip install "spinseg\[diagnostics\]"'
+    with pytest.raises(ss.MissingExtra, match=f"to_arviz needs the module arviz_base, which {extra}"):
         to_arviz(SAMPLED, GRAPH)
+    with pytest.raises(ss.MissingExtra, match=f"NetCDF needs the module h5netcdf, which {extra}; or use .npz"):
+        SAMPLED.save(tmp_path / "chains.nc")

@@ -318,6 +318,22 @@ def test_probabilities_of_pairs_equal_their_definitions():
     np.testing.assert_allclose(separation_probability(draws, edges), apart)
 
 
+def test_chains_and_estimates_serve_as_their_labels():
+    model = ss.Model(ss.SiteGraph(4, [[0, 1], [1, 2]]), ss.PoissonGamma([1, 2, 4, 9]), ss.DirichletProcess(1.0), 0.2)
+    chains = ss.sample(model, 20, 2, rng=0)
+    draws, edges = chains.labels, model.graph.edges
+    found, mode = minimize_vi(chains, rng=0), ss.find_map(model, 1, sweeps=20, rng=0)
+    np.testing.assert_array_equal(found.labels, minimize_vi(draws, rng=0).labels)
+    np.testing.assert_array_equal(minimize_binder(chains, rng=0).labels, minimize_binder(draws, rng=0).labels)
+    np.testing.assert_array_equal(count_clusters(chains), chains.n_clusters)
+    np.testing.assert_array_equal(separation_probability(chains, edges), separation_probability(draws, edges))
+    np.testing.assert_array_equal(co_clustering(chains), [co_clustering(draws, site) for site in range(4)])
+    for partition in (found, mode):
+        assert expected_vi(chains, partition) == expected_vi(draws, partition.labels)
+        assert expected_binder(chains, partition) == expected_binder(draws, partition.labels)
+        assert credible_ball(chains, partition).radius == credible_ball(draws, partition.labels).radius
+
+
 def test_regions_are_the_connected_pieces_of_a_label_image():
     rng = np.random.default_rng(0)
     site = np.arange(12 * 9).reshape(12, 9)

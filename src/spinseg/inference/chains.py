@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spinseg._words import counted
 from spinseg.inference.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from spinseg.inference.kernels.state import ACCEPTED, COUNTED_MOVES, PROPOSED
+from spinseg.model.graph import SiteGraph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +71,10 @@ class Chains:
         return f"Chains: {sweeps}; {drawn}" + (f"\n  {found}" if kept.size else "")
 
     def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
-        """Draw the traces of log posterior and number of clusters on two Matplotlib axes, new ones by default."""
+        """Draw the traces of log posterior and number of clusters on two Matplotlib axes, new ones by default.
+
+        The burn-in is shaded, and only the sweeps after it decide the scale.
+        """
         from spinseg.inference.plots import plot_chains
 
         return plot_chains(self, axes)
@@ -127,11 +131,14 @@ class Chains:
         run = {**self._checkpoint.run, "seconds": self.seconds}
         write_checkpoint(path, self._checkpoint._replace(run=run))
 
-    def to_arviz(self) -> Any:
-        """The traces as ArviZ knows them, for its plots and summaries (extra [diagnostics])."""
+    def to_arviz(self, graph: SiteGraph | None = None) -> Any:
+        """The traces as ArviZ knows them, for its plots and summaries (extra [diagnostics]).
+
+        With the graph of the model, `edge_agreement`, the share of edges within clusters, is among them.
+        """
         from spinseg.inference.diagnostics import to_arviz
 
-        return to_arviz(self)
+        return to_arviz(self, graph)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Chains":

@@ -120,8 +120,7 @@ def _xarray() -> Any:
         import h5netcdf  # noqa: F401
         import h5py  # noqa: F401
         import xarray
-    except ImportError:
-        raise MissingExtra(
-            'NetCDF needs xarray, h5netcdf and h5py: pip install "spinseg[diagnostics]"; or use .npz'
-        ) from None
+    except ImportError as error:
+        missing = f"the module {error.name or 'xarray'}, which cannot be imported"
+        raise MissingExtra(f'NetCDF needs {missing}: pip install "spinseg[diagnostics]"; or use .npz') from None
     return xarray

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 QUANTITIES = {
     "log_posterior": ("the log posterior", 1),
     "n_clusters": ("the number of clusters", 1),
+    "concentration": ("the concentration", 2),
     "entropy": ("the entropy of the cluster sizes", 2),
     "edge_agreement": ("the share of edges within clusters", 3),
 }
@@ -71,8 +72,8 @@ class Diagnostics:
     Attributes
     ----------
     table : dict of name to Quantity
-        log_posterior, n_clusters, entropy (of the cluster sizes, in bits) and edge_agreement (the share of edges whose
-        two sites share a cluster).
+        log_posterior, n_clusters, concentration where it was sampled, entropy (of the cluster sizes, in bits) and
+        edge_agreement (the share of edges whose two sites share a cluster).
     separation_error : float or None
         The standard error of the probabilities that edges separate, root mean square, from the spread of the chains.
     verdict : str
@@ -147,8 +148,9 @@ def diagnose(chains: Chains, graph: SiteGraph) -> Diagnostics:
 def traces(chains: Chains, graph: SiteGraph | None = None) -> dict[str, NDArray[Any]]:
     """Quantities that do not depend on labels, each of shape (chain, draw).
 
-    log_posterior and n_clusters of every sweep after the burn-in; of every draw the entropy of the cluster sizes, sum
-    of -(m / n) log2(m / n), and edge_agreement, the share of edges whose two ends share a cluster (1 if none is there).
+    log_posterior, n_clusters and, where it was sampled, concentration of every sweep after the burn-in; of every draw
+    the entropy of the cluster sizes, sum of -(m / n) log2(m / n), and edge_agreement, the share of edges whose two ends
+    share a cluster (1 if none is there).
 
     Parameters
     ----------
@@ -172,8 +174,10 @@ def traces(chains: Chains, graph: SiteGraph | None = None) -> dict[str, NDArray[
     found: dict[str, NDArray[Any]] = {
         "log_posterior": chains.kept(chains.log_posterior),
         "n_clusters": chains.kept(chains.n_clusters),
-        "entropy": entropy,
     }
+    if chains.concentration is not None:
+        found["concentration"] = chains.kept(chains.concentration)
+    found["entropy"] = entropy
     if graph is not None:
         found["edge_agreement"] = _edge_agreement(chains.labels, graph)
     return found
@@ -194,8 +198,9 @@ def _edge_agreement(labels: NDArray[np.int32], graph: SiteGraph) -> NDArray[np.f
 def to_arviz(chains: Chains, graph: SiteGraph | None = None) -> Any:
     """The draws as an ArviZ DataTree; needs the extra `spinseg[diagnostics]`.
 
-    Group `posterior` holds n_clusters, entropy and edge_agreement of each draw, `sample_stats` its log posterior as
-    `lp`. The labels are a group of their own, `partition`: they are arbitrary in each draw, and must not be summarized.
+    Group `posterior` holds n_clusters, concentration where it was sampled, entropy and edge_agreement of each draw,
+    `sample_stats` its log posterior as `lp`. The labels are a group of their own, `partition`: they are arbitrary in
+    each draw, and must not be summarized.
 
     Parameters
     ----------
@@ -218,10 +223,12 @@ def to_arviz(chains: Chains, graph: SiteGraph | None = None) -> Any:
     """
     try:
         from_dict = import_module("arviz_base").from_dict
-    except ImportError:
-        raise MissingExtra('to_arviz needs ArviZ and xarray: pip install "spinseg[diagnostics]"') from None
+    except ImportError as error:
+        missing = f"the module {error.name or 'arviz_base'}, which cannot be imported"
+        raise MissingExtra(f'to_arviz needs {missing}: pip install "spinseg[diagnostics]"') from None
     posterior, n_draws = traces(chains, graph), chains.labels.shape[1]
-    for name in ("log_posterior", "n_clusters"):  # of every sweep; a draw is the last of each `thin`
+    of_every_sweep = posterior.keys() & {"log_posterior", "n_clusters", "concentration"}
+    for name in of_every_sweep:  # a draw is the last of each `thin`
         cycles = posterior[name].reshape(chains.n_chains, -1, chains.n_components)[:, chains.thin - 1 :: chains.thin]
         posterior[name] = cycles.reshape(chains.n_chains, -1)[:, :n_draws]
     groups = {

@@ -7,6 +7,8 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from spinseg import _validation
+from spinseg._validation import check_choice, invalid
 from spinseg.inference.kernels.clusters import rebuild
 from spinseg.inference.kernels.regrowth import seed_weight
 from spinseg.inference.kernels.state import (
@@ -20,12 +22,13 @@ from spinseg.inference.kernels.state import (
     Target,
 )
 from spinseg.model.graph import SiteGraph
-from spinseg.model.likelihoods import DenseTerm, HistogramTerm
+from spinseg.model.likelihoods import DenseTerm, HistogramTerm, Likelihood, Product
 from spinseg.model.posterior import Model
 from spinseg.model.special import log_rising
 
 MAX_LOG_DELAY = 300.0  # beyond which couplings no longer matter to the order in which sites are reached
 SEED_STRENGTH = 1e12  # of bonds between neighbors of one seed, which are never apart: bonded in every sweep that bonds
+TERMS_ERROR = 1e-6  # by which terms may differ from log marginals, in nats and as a share of these
 MAX_TABLE = 2**25  # entries of all tables of lgamma together, 256 MB; bins beyond that are evaluated directly
 
 
@@ -69,7 +72,7 @@ def pack(
         blocks = blocks._replace(statistic=np.ascontiguousarray(np.hstack([blocks.statistic, marks])))
     nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
     log_v, log_w = model.tables or (nothing, nothing)
-    return Target(
+    target = Target(
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
         neighbor=graph.neighbors.astype(np.uint32),
@@ -82,6 +85,34 @@ def pack(
         similar=np.empty((n_sites, 0), np.uint32) if similar is None else similar,
         marker_size=marker_size,
     )
+    if not _is_ours(model.likelihood):
+        _check_terms(model, target)
+    return target
+
+
+def _is_ours(likelihood: Likelihood) -> bool:
+    """Whether a likelihood, and every part of a product, is one of this package, whose terms are tested."""
+    if isinstance(likelihood, Product) and not all(map(_is_ours, likelihood.parts)):
+        return False
+    return type(likelihood).__module__.startswith("spinseg.")
+
+
+def _check_terms(model: Model, target: Target) -> None:
+    """Refuse terms that differ from `log_marginal` by more than a constant: in halves, fifths, and single sites."""
+    n_sites, rng = model.graph.n_sites, np.random.default_rng(0)
+    alone = np.zeros(n_sites, np.int64)
+    some = rng.permutation(n_sites)[:8]
+    alone[some] = 1 + np.arange(some.size)
+    partitions = [np.zeros(n_sites, np.int64), rng.integers(0, 2, n_sites), rng.integers(0, 5, n_sites), alone]
+    ours, theirs = [], []
+    for labels in (_validation.labels("labels", labels, n_sites) for labels in partitions):
+        state = new_state(target, labels, 0.0)
+        ours.append(float(state.value.sum() + state.dense_value.sum()) / model.power)
+        theirs.append(sum(model.likelihood.log_marginal(np.flatnonzero(labels == c)) for c in range(labels.max() + 1)))
+        wanted, found = theirs[-1] - theirs[0], ours[-1] - ours[0]
+        if not abs(found - wanted) <= TERMS_ERROR * (1 + abs(theirs[0]) + abs(theirs[-1])):
+            rule = f"add up to log_marginal, which changes by {wanted:.6g} from one cluster to {labels.max() + 1}"
+            invalid("likelihood.terms()", rule, round(found, 6))
 
 
 def recoupled(target: Target, model: Model, strength: NDArray[np.float64]) -> Target:
@@ -175,6 +206,7 @@ def _pack_blocks(terms: list[DenseTerm], n_sites: int, power: float) -> Blocks:
     """All dense terms side by side."""
     rows, statistic, parameter = [], 0, 1
     for term in terms:
+        check_choice("family", term.family, FAMILIES)
         rows.append((FAMILIES.index(term.family), term.channels, statistic, parameter))
         statistic += term.statistics.shape[1]
         parameter += term.parameters.size

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 GRAY, WARNING = "#767676", "#D55E00"
+MAX_NAMED = 10  # chains that have a color of their own, which a key names
+MARGIN = 0.05  # above and below what decides the scale, as a share of it
 
 
 def new_axes(n: int, width: float, height: float) -> "list[Axes]":
@@ -27,17 +29,34 @@ def new_axes(n: int, width: float, height: float) -> "list[Axes]":
 
 
 def plot_chains(chains: Chains, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
-    """The traces of log posterior and number of clusters, a line for each chain; the burn-in is shaded."""
+    """The traces of log posterior and number of clusters, a line for each chain.
+
+    The burn-in is shaded, and only the sweeps after it decide the scale.
+    """
     axes = new_axes(2, 9, 3) if axes is None else axes
     traces: dict[str, NDArray[Any]] = {"log posterior": chains.log_posterior, "number of clusters": chains.n_clusters}
     for each, (name, trace) in zip(axes, traces.items(), strict=True):
         of = f", mean of {chains.n_components} components" if chains.n_components > 1 else ""
-        each.plot(np.arange(1, chains.n_sweeps + 1), chains.by_sweep(trace).T, linewidth=1)
+        by_sweep = chains.by_sweep(trace)
+        lines = each.plot(np.arange(1, chains.n_sweeps + 1), by_sweep.T, linewidth=1)
         each.set_title(name + of, fontsize=10)
         each.set_xlabel("sweep")
         if chains.burn_in:
             each.axvspan(0.5, min(chains.burn_in, chains.n_sweeps) + 0.5, color=GRAY, alpha=0.15, linewidth=0)
+            _fit_scale(each, by_sweep[:, chains.burn_in :])
+    if 1 < chains.n_chains <= MAX_NAMED:
+        names = [str(c + 1) for c in range(chains.n_chains)]
+        place = {"loc": "upper left", "bbox_to_anchor": (1, 1), "borderaxespad": 0.0}
+        axes[-1].legend(lines, names, title="chain", frameon=False, fontsize=8, title_fontsize=8, **place)
     return axes
+
+
+def _fit_scale(axes: "Axes", values: NDArray[Any]) -> None:
+    """Let the vertical axis cover these values, where there are some."""
+    if values.size:
+        low, high = float(values.min()), float(values.max())
+        margin = MARGIN * (high - low) or 0.5
+        axes.set_ylim(low - margin, high + margin)
 
 
 def plot_diagnostics(diagnostics: Diagnostics, axes: "Axes | None" = None) -> "Axes":

@@ -50,8 +50,8 @@ class Likelihood(ABC):
 
     def __repr__(self) -> str:
         observed: Any = getattr(self, "counts", getattr(self, "values", None))
-        size = counted(self.n_sites or 0, "site")
-        return f"{type(self).__name__} of {size} and {counted(observed.shape[1], self._column)}"
+        text = f"{type(self).__name__} of {counted(self.n_sites or 0, 'site')}"
+        return text if observed is None else f"{text} and {counted(observed.shape[1], self._column)}"
 
     @abstractmethod
     def log_marginal(self, sites: ArrayLike) -> float:

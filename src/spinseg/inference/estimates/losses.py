@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import check_choice, check_real, invalid
+from spinseg.inference.chains import Chains
 from spinseg.inference.contingency import ContingencyTable, Counts, contingency_table
 from spinseg.inference.estimates.pairs import count_clusters, flatten_draws
 
@@ -17,7 +19,20 @@ METRICS = ("vi", "binder")
 ROUNDING_ERROR = 1e-9  # distances that differ by less are taken as equal
 
 
-def expected_vi(labels: ArrayLike, candidate: ArrayLike) -> float:
+class Partition(Protocol):
+    """What has the labels of one partition: `Estimate` and `Mode`."""
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """(n_sites,)."""
+
+
+def _labels_of(partition: Any) -> ArrayLike:
+    """Return the labels of a partition; labels themselves as they are."""
+    return getattr(partition, "labels", partition)
+
+
+def expected_vi(labels: ArrayLike | Chains, candidate: ArrayLike | Partition) -> float:
     """Return the mean variation of information between a partition and the draws, in bits.
 
     VI = (sum of f(n_k) + sum of f(m_j) - 2 sum of f(n_kj)) / n, f(x) = x log2 x, with n_k sites in cluster k of the
@@ -25,9 +40,9 @@ def expected_vi(labels: ArrayLike, candidate: ArrayLike) -> float:
 
     Parameters
     ----------
-    labels : (.., n_sites) array of int
-        Draws, such as `Chains.labels`.
-    candidate : (n_sites,) array of int
+    labels : Chains or (.., n_sites) array of int
+        Draws.
+    candidate : Estimate, Mode or (n_sites,) array of int
 
     References
     ----------
@@ -42,7 +57,11 @@ def expected_vi(labels: ArrayLike, candidate: ArrayLike) -> float:
 
 
 def expected_binder(
-    labels: ArrayLike, candidate: ArrayLike, *, cost_apart: float = 1.0, cost_together: float = 1.0
+    labels: ArrayLike | Chains,
+    candidate: ArrayLike | Partition,
+    *,
+    cost_apart: float = 1.0,
+    cost_together: float = 1.0,
 ) -> float:
     """Return the mean of Binder's loss between a partition and the draws, per pair of sites.
 
@@ -51,9 +70,9 @@ def expected_binder(
 
     Parameters
     ----------
-    labels : (.., n_sites) array of int
-        Draws, such as `Chains.labels`.
-    candidate : (n_sites,) array of int
+    labels : Chains or (.., n_sites) array of int
+        Draws.
+    candidate : Estimate, Mode or (n_sites,) array of int
     cost_apart, cost_together : float
         The cost of separating two sites that belong together, and of joining two that do not.
 
@@ -98,14 +117,16 @@ class CredibleBall:
     metric: str
 
 
-def credible_ball(labels: ArrayLike, center: ArrayLike, *, level: float = 0.95, metric: str = "vi") -> CredibleBall:
+def credible_ball(
+    labels: ArrayLike | Chains, center: ArrayLike | Partition, *, level: float = 0.95, metric: str = "vi"
+) -> CredibleBall:
     """Return the smallest ball around a partition that contains the fraction `level` of the draws.
 
     Parameters
     ----------
-    labels : (.., n_sites) array of int
-        Draws, such as `Chains.labels`.
-    center : (n_sites,) array of int
+    labels : Chains or (.., n_sites) array of int
+        Draws.
+    center : Estimate, Mode or (n_sites,) array of int
         A point estimate, such as that of `minimize_vi`.
     level : float
         Above 0, at most 1.
@@ -126,7 +147,7 @@ def credible_ball(labels: ArrayLike, center: ArrayLike, *, level: float = 0.95, 
     if check_real("level", level, above=0) > 1:
         invalid("level", "be at most 1", level)
     draws = flatten_draws(labels)
-    center = _validation.labels("center", center, draws.shape[1])
+    center = _validation.labels("center", _labels_of(center), draws.shape[1])
     distance = _vi(draws, center) if metric == "vi" else _binder(draws, center, 1.0, 1.0)
     # In floating point 0.95 * 20 is slightly above 19.
     radius = np.sort(distance)[int(np.ceil(level * len(draws) - ROUNDING_ERROR)) - 1]
@@ -149,7 +170,7 @@ def credible_ball(labels: ArrayLike, center: ArrayLike, *, level: float = 0.95, 
     )
 
 
-def _vi(draws: NDArray[np.int32], candidate: ArrayLike) -> NDArray[np.float64]:
+def _vi(draws: NDArray[np.int32], candidate: ArrayLike | Partition) -> NDArray[np.float64]:
     """Return the variation of information between a partition and each draw."""
 
     def f(counts: Counts) -> float:
@@ -160,7 +181,7 @@ def _vi(draws: NDArray[np.int32], candidate: ArrayLike) -> NDArray[np.float64]:
 
 
 def _binder(
-    draws: NDArray[np.int32], candidate: ArrayLike, cost_apart: float, cost_together: float
+    draws: NDArray[np.int32], candidate: ArrayLike | Partition, cost_apart: float, cost_together: float
 ) -> NDArray[np.float64]:
     """Return Binder's loss between a partition and each draw."""
 
@@ -175,8 +196,8 @@ def _binder(
     return np.array(losses) / max(n_sites * (n_sites - 1) / 2, 1)  # a single site has no pairs
 
 
-def _tables(draws: NDArray[np.int32], candidate: ArrayLike) -> Iterator[ContingencyTable]:
+def _tables(draws: NDArray[np.int32], candidate: ArrayLike | Partition) -> Iterator[ContingencyTable]:
     """Yield the table of each draw: rows are clusters of the candidate, columns those of the draw."""
-    z = _validation.labels("candidate", candidate, draws.shape[1])
+    z = _validation.labels("candidate", _labels_of(candidate), draws.shape[1])
     for draw in draws:
         yield contingency_table(z, np.unique(draw, return_inverse=True)[1])

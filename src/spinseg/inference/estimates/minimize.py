@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg import _validation
 from spinseg._validation import check_int, check_real, invalid
 from spinseg._words import counted
+from spinseg.inference.chains import Chains
 from spinseg.inference.estimates.losses import expected_binder, expected_vi
 from spinseg.inference.estimates.pairs import flatten_draws
 from spinseg.inference.kernels import least_loss as kernels
@@ -38,7 +39,7 @@ class Estimate:
 
 
 def minimize_vi(
-    labels: ArrayLike,
+    labels: ArrayLike | Chains,
     *,
     graph: SiteGraph | None = None,
     seeds: ArrayLike | None = None,
@@ -56,8 +57,8 @@ def minimize_vi(
 
     Parameters
     ----------
-    labels : (.., n_sites) array of int
-        Draws, such as `Chains.labels`.
+    labels : Chains or (.., n_sites) array of int
+        Draws.
     graph : SiteGraph, optional
         Search only among partitions whose clusters are connected in this graph.
     seeds : (n_sites,) array of int, optional
@@ -90,7 +91,7 @@ def minimize_vi(
 
 
 def minimize_binder(
-    labels: ArrayLike,
+    labels: ArrayLike | Chains,
     *,
     cost_apart: float = 1.0,
     cost_together: float = 1.0,
@@ -108,8 +109,8 @@ def minimize_binder(
 
     Parameters
     ----------
-    labels : (.., n_sites) array of int
-        Draws, such as `Chains.labels`.
+    labels : Chains or (.., n_sites) array of int
+        Draws.
     cost_apart, cost_together : float
         The cost of separating two sites that belong together, and of joining two that do not. A graph of two sites
         would be joined where their probability to be together is above cost_together / (cost_apart + cost_together).
