@@ -32,6 +32,7 @@ STUDIES = (
     "kills",
     "bonds",
     "baselines",
+    "reading",
 )
 
 
