@@ -33,6 +33,7 @@ STUDIES = (
     "bonds",
     "baselines",
     "reading",
+    "mean_shift",
 )
 
 
