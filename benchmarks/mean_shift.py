@@ -1,7 +1,7 @@
 """Readings of the paper's mean shift, "20, 15, 1,500": on every eighth of the photographs of `reading`.
 
-It reports 12 regions on LabelMe and 23 on Berkeley. The readings differ in the color space, whose units are those of the
-range bandwidth, and in how close the modes of adjacent regions must be for their fusion. The data are in
+It reports 12 regions on LabelMe and 23 on Berkeley. The readings differ in the color space, whose units are those of
+the range bandwidth, and in how close the modes of adjacent regions must be for their fusion. The data are in
 ../shared/data or SPINSEG_DATA.
 """
 

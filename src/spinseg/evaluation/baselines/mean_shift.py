@@ -61,10 +61,10 @@ def mean_shift(
 
     The filter is OpenCV's, on one thread, at full resolution (`maxLevel=0`) and until convergence: with its own
     defaults, a pyramid and five iterations, color gradients remain between regions, across which step 4 merges nearly
-    everything. It takes 8-bit values, which levels of sRGB are: L*u*v* is shifted and scaled, by one factor for all channels, so that the channel
+    everything. It takes 8-bit values: L*u*v* is shifted and scaled, by one factor for all channels, so that the channel
     of the largest range fills 0..255, and the bandwidth is scaled by the same factor. So a bandwidth is in units of
     L*u*v*, where L is at most 100, as in EDISON. OpenCV's own 8-bit L*u*v* is not used, because it scales L by 2.55, u
-    by 0.72 and v by 0.97. `python -m benchmarks baselines` has the figures.
+    by 0.72 and v by 0.97. `python -m benchmarks baselines` has figures.
 
     Differences from EDISON: the window is a square, not a disc; means are rounded to integer pixels and 8 bits; pieces
     are connected along the axes, not along diagonals, and their mode is their mean, not the value of their first pixel;
