@@ -79,7 +79,8 @@ READINGS = {
     "uniform base measure": Reading(uniform=True),
     "ordered pairs, beta twice": Reading(beta=0.04),
     "beta .2": Reading(beta=0.2),
-    "beta .5": Reading(beta=0.5),
+    "beta .2, lambda 1": Reading(beta=0.2, lam=1.0),
+    "beta .2, splits and merges": Reading(beta=0.2, moves="auto"),
     "neighbors of neighbors too": Reading(neighbors="second"),
     "20 nearest sites": Reading(neighbors="nearest"),
     "beta by boundary length": Reading(neighbors="length"),
@@ -87,6 +88,14 @@ READINGS = {
     "least expected variation of information": Reading(estimate="vi"),
     "from singletons": Reading(init="singletons"),
     "splits and merges": Reading(moves="auto"),
+    "summed, a codebook for each picture": Reading(smoothing=1, codebook="image"),
+    "summed twice, a codebook for each picture": Reading(smoothing=2, codebook="image"),
+    "summed, compact sites": Reading(smoothing=1, compactness=40.0),
+    "summed, normalized cuts": Reading(smoothing=1, sites="cuts"),
+    "summed, a codebook for each picture, compact sites": Reading(smoothing=1, codebook="image", compactness=40.0),
+    "summed, uniform base measure": Reading(smoothing=1, uniform=True),
+    "summed, beta .2, lambda 1": Reading(smoothing=1, beta=0.2, lam=1.0),
+    "summed, phi 500": Reading(smoothing=1, phi=500.0),
 }
 
 
