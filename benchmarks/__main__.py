@@ -32,6 +32,8 @@ STUDIES = (
     "kills",
     "bonds",
     "baselines",
+    "reading",
+    "mean_shift",
 )
 
 

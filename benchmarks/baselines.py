@@ -67,6 +67,11 @@ def setting_name(method: Method, settings: dict[str, Any]) -> str:
     return f"{method.__name__} {'/'.join(f'{value:g}' for value in settings.values())}"
 
 
+def mean_shift_in_luv(image: NDArray, **settings: Any) -> NDArray:
+    """Return the labels of mean shift in L*u*v*."""
+    return mean_shift.mean_shift(image, colors="luv", **settings)
+
+
 def paper_settings_with(image: NDArray, change: str) -> NDArray:
     """Return the labels of mean shift with the paper's settings 20, 15 and 1500 and one change."""
     cv2, rgb = import_module("cv2"), library.as_rgb(image)
@@ -106,7 +111,7 @@ def grids() -> dict[str, Methods]:
     if find_spec("sklearn"):
         found["gaussian_mixture"] = grid(library.gaussian_mixture, n_components=(3, 5, 6, 8, 12, 20))
     if find_spec("cv2"):
-        method = mean_shift.mean_shift
+        method = mean_shift_in_luv
         found["mean_shift"] = grid(method, spatial_bandwidth=(20,), range_bandwidth=(11, 15), min_size=(1500,))
         found["mean_shift"] |= grid(method, spatial_bandwidth=(10,), range_bandwidth=(6, 8, 11, 15), min_size=(1500,))
     return found

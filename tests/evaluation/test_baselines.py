@@ -135,6 +135,7 @@ def test_the_picture_is_not_changed(name, photograph):
         (mean_shift, {"spatial_bandwidth": 0}),
         (mean_shift, {"range_bandwidth": -1}),
         (mean_shift, {"min_size": 0.5}),
+        (mean_shift, {"colors": "hsv"}),
         (felzenszwalb, {"scale": 0}),
         (felzenszwalb, {"sigma": -1}),
         (felzenszwalb, {"min_size": 0}),
@@ -276,8 +277,15 @@ def test_the_range_bandwidth_is_in_units_of_luv(cv2, patch):
     if patch is not None:  # what else is in the picture has no say
         image[:10, :10] = patch
     for factor, parts in ((0.95, 2), (2.1, 1)):
-        labels = mean_shift(image, spatial_bandwidth=4, range_bandwidth=factor * gap, min_size=1)
+        labels = mean_shift(image, spatial_bandwidth=4, range_bandwidth=factor * gap, min_size=1, colors="luv")
         assert labels.max() + 1 == parts + (patch is not None)
+
+
+def test_the_range_bandwidth_is_in_levels_of_srgb_by_default(cv2):
+    image = np.full((20, 40, 3), 100, np.uint8)
+    image[:, 20:, 1] = 130
+    for bandwidth, parts in ((29, 2), (61, 1)):
+        assert mean_shift(image, spatial_bandwidth=4, range_bandwidth=bandwidth, min_size=1).max() + 1 == parts
 
 
 def slow_filtered(levels, spatial_radius, radius):

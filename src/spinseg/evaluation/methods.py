@@ -134,7 +134,7 @@ def _all_methods() -> Iterable[Method]:
     for name, (about, other_prior) in priors.items():
         yield _spinseg_method(name, about, prior=other_prior)
     yield _other_method("mean-shift", "mean shift as the paper ran it", mean_shift)
-    tuned = {"spatial_bandwidth": 10.0, "range_bandwidth": 8.0}
+    tuned = {"spatial_bandwidth": 10.0, "range_bandwidth": 8.0, "colors": "luv"}
     yield _other_method("mean-shift-tuned", "mean shift tuned on training photographs of BSDS300", mean_shift, **tuned)
     rdd_crp, dd_crp = {"alpha": 1e-10, "gamma": 1e-2}, {"alpha": 1e-10, "gamma": None}  # settings of the paper
     yield _other_method("rdd-crp", "region distance-dependent CRP, Ghosh et al. 2011", _ddcrp, **rdd_crp)

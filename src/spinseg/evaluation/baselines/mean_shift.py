@@ -15,11 +15,12 @@ from spinseg.image.adjacency import grid_graph, region_adjacency
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.picture import Picture
 
-# Filtered neighbors that differ by less than this in each channel of L*u*v* are one piece: EDISON's LUV_treshold.
+# Filtered neighbors that differ by less than this in each channel are one piece: EDISON's LUV_treshold.
 PIECE_THRESHOLD = 1.0
 # Adjacent regions are fused if their modes are closer than this fraction of the range bandwidth: EDISON's InWindow.
 FUSION_FRACTION = 0.5
 MAX_ITERATIONS = 100  # of the filter per pixel: EDISON's LIMIT, and the maximum of OpenCV
+COLORS = ("srgb", "luv")
 MAX_COLOR_DISTANCE = 442.0  # in 8-bit levels; OpenCV squares the bandwidth as an int, which overflows
 
 
@@ -41,12 +42,15 @@ def mean_shift(
     spatial_bandwidth: float = 20.0,
     range_bandwidth: float = 15.0,
     min_size: int = 1500,
+    colors: str = "srgb",
 ) -> NDArray[np.int32]:
     """Return the regions of mean shift segmentation, numbered by first appearance; they are connected along the axes.
 
-    Comaniciu and Meer [1]_, as in their program EDISON; the defaults are those of Xu, Caron and Doucet.
+    Comaniciu and Meer [1]_, as in their program EDISON. The defaults are those of Xu, Caron and Doucet, who do not say
+    in which units their range bandwidth is: in levels of sRGB it gives their numbers of regions, and in L*u*v* a third
+    of them (`python -m benchmarks mean_shift`).
 
-    1. *Colors* are L*u*v* of the sRGB values taken as linear light, as in EDISON.
+    1. *Colors* are 8-bit levels of sRGB; or, as in EDISON, L*u*v* of the sRGB values taken as linear light.
     2. *Filter*: each pixel moves to the mean of the pixels within `spatial_bandwidth` of its place and
        `range_bandwidth` of its color, until it converges.
     3. *Pieces*: filtered neighbors that differ by less than 1 in each channel are one piece; its mode is their mean.
@@ -60,7 +64,7 @@ def mean_shift(
     everything. It takes 8-bit values: L*u*v* is shifted and scaled, by one factor for all channels, so that the channel
     of the largest range fills 0..255, and the bandwidth is scaled by the same factor. So a bandwidth is in units of
     L*u*v*, where L is at most 100, as in EDISON. OpenCV's own 8-bit L*u*v* is not used, because it scales L by 2.55, u
-    by 0.72 and v by 0.97. `python -m benchmarks baselines` has the figures.
+    by 0.72 and v by 0.97. `python -m benchmarks baselines` has figures.
 
     Differences from EDISON: the window is a square, not a disc; means are rounded to integer pixels and 8 bits; pieces
     are connected along the axes, not along diagonals, and their mode is their mean, not the value of their first pixel;
@@ -74,9 +78,11 @@ def mean_shift(
     spatial_bandwidth : float
         In pixels.
     range_bandwidth : float
-        In units of L*u*v*.
+        In units of the colors.
     min_size : int
         In pixels.
+    colors : {"srgb", "luv"}
+        The color space; "luv" is EDISON's.
 
     Raises
     ------
@@ -97,7 +103,9 @@ def mean_shift(
     spatial_bandwidth = _validation.check_real("spatial_bandwidth", spatial_bandwidth, above=0)
     range_bandwidth = _validation.check_real("range_bandwidth", range_bandwidth, above=0)
     min_size = _validation.check_int("min_size", min_size, at_least=1)
-    levels, scale = to_8_bit(edison_luv(as_rgb(image)))
+    _validation.check_choice("colors", colors, COLORS)
+    rgb = as_rgb(image)
+    levels, scale = (rgb, 1.0) if colors == "srgb" else to_8_bit(edison_luv(rgb))
     settled = apply_filter(levels, spatial_bandwidth, range_bandwidth * scale)
     return segment_filtered(settled, PIECE_THRESHOLD * scale, FUSION_FRACTION * range_bandwidth * scale, min_size)
 

@@ -1,0 +1,281 @@
+"""What the paper leaves open: one reading of it at a time, then several together, on 100 photographs of each dataset.
+
+For each reading the count weight is chosen anew, on other photographs of LabelMe, so that the model finds the paper's
+nine clusters there: at equal numbers of clusters, Rand indices can be compared. Rand, clusters and connected pieces are
+medians over photographs, after SWEEPS sweeps of the paper's sampler. The data are in ../shared/data or SPINSEG_DATA.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+from scipy.sparse.linalg import eigsh
+from scipy.spatial import cKDTree
+from skimage.measure import label as connected_pieces
+from skimage.segmentation import slic
+
+import spinseg as ss
+from benchmarks.data import data_root
+from spinseg.evaluation.benchmark import seed_for
+from spinseg.evaluation.datasets import Example, bsds, labelme
+from spinseg.evaluation.metrics import rand_index
+from spinseg.image.adjacency import region_adjacency
+from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means
+from spinseg.image.picture import Picture, as_picture
+from spinseg.image.superpixels import PIXELS_PER_SITE, superpixels
+from spinseg.inference.estimates.minimize import minimize_vi
+from spinseg.model.graph import SiteGraph
+from spinseg.model.likelihoods import DirichletMultinomial
+
+SWEEPS = 300
+N_WORDS = 120
+CLUSTERS = 9  # of LabelMe in the paper's table
+FIRST_WEIGHT, MAX_STEPS, TOLERANCE = 0.09, 6, 0.5  # of the search for the count weight; the latter in clusters
+STEP_POWER, MAX_FACTOR = 1.3, 4.0  # the number of clusters grows somewhat more slowly than the weight
+NORMALIZED_TOTAL = 600  # counts of a site where all have the same; the count weight sets what they count for
+N_EIGENVECTORS = 20  # of normalized cuts
+FINE_PIXELS_PER_SITE = 12  # of the pieces that normalized cuts join
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read the paper; the defaults are what the `paper` preset was before this study."""
+
+    sites: str = "slic"  # or "watershed", "felzenszwalb", "grid", "cuts"
+    compactness: float | None = None
+    codebook: str = "general"  # or "image", "dataset"
+    smoothing: int = 0  # how many times histograms are summed over touching sites
+    normalized: bool = False  # whether all sites have equally many counts
+    phi: float = 50.0
+    uniform: bool = False  # whether the base measure is uniform instead of the mean histogram
+    neighbors: str = "touching"  # or "second", "nearest", "length"
+    beta: float = 0.02
+    lam: float = 10.0
+    moves: str = "gsw"
+    init: str = "one"
+    estimate: str = "best"  # or "last", "vi"
+    min_size: int = 1
+    sweeps: int = SWEEPS
+
+
+READINGS = {
+    "as it was": Reading(),
+    "compact sites": Reading(compactness=40.0),
+    "loose sites": Reading(compactness=4.0),
+    "sites by watershed": Reading(sites="watershed"),
+    "sites by normalized cuts": Reading(sites="cuts"),
+    "a codebook for each picture": Reading(codebook="image"),
+    "a codebook for each dataset": Reading(codebook="dataset"),
+    "histograms of touching sites summed": Reading(smoothing=1),
+    "summed twice": Reading(smoothing=2),
+    "equal counts": Reading(normalized=True),
+    "phi 5": Reading(phi=5.0),
+    "phi 500": Reading(phi=500.0),
+    "uniform base measure": Reading(uniform=True),
+    "ordered pairs, beta twice": Reading(beta=0.04),
+    "beta .2": Reading(beta=0.2),
+    "beta .2, lambda 1": Reading(beta=0.2, lam=1.0),
+    "beta .2, splits and merges": Reading(beta=0.2, moves="auto"),
+    "neighbors of neighbors too": Reading(neighbors="second"),
+    "20 nearest sites": Reading(neighbors="nearest"),
+    "beta by boundary length": Reading(neighbors="length"),
+    "the last draw": Reading(estimate="last"),
+    "least expected variation of information": Reading(estimate="vi"),
+    "from singletons": Reading(init="singletons"),
+    "splits and merges": Reading(moves="auto"),
+    "summed, a codebook for each picture": Reading(smoothing=1, codebook="image"),
+    "summed twice, a codebook for each picture": Reading(smoothing=2, codebook="image"),
+    "summed, compact sites": Reading(smoothing=1, compactness=40.0),
+    "summed, normalized cuts": Reading(smoothing=1, sites="cuts"),
+    "summed, a codebook for each picture, compact sites": Reading(smoothing=1, codebook="image", compactness=40.0),
+    "summed, uniform base measure": Reading(smoothing=1, uniform=True),
+    "summed, beta .2, lambda 1": Reading(smoothing=1, beta=0.2, lam=1.0),
+    "summed, phi 500": Reading(smoothing=1, phi=500.0),
+}
+
+
+class Score(NamedTuple):
+    """Rand index (mean over annotators, and that of the nearest), clusters, and connected pieces of an answer."""
+
+    rand: float
+    nearest_rand: float
+    clusters: float
+    pieces: float
+
+
+class Photograph:
+    """A photograph whose sites and words are computed once."""
+
+    def __init__(self, example: Example, dataset: str) -> None:
+        self.example, self.dataset = example, dataset
+        self.picture = as_picture(example.image())
+        self.truths = example.annotations()
+        self.sites = cache(self._sites)
+        self.words = cache(self._words)
+
+    def _sites(self, kind: str, compactness: float | None) -> NDArray[np.int32]:
+        if kind == "cuts":
+            return normalized_cuts(self.picture)
+        return superpixels(self.picture, kind=kind, compactness=compactness)
+
+    def _words(self, codebook: str) -> NDArray[np.integer]:
+        if codebook == "dataset":
+            return dataset_codebook(self.dataset).words(self.picture)
+        book = Codebook.fit(self.picture, N_WORDS, rng=0) if codebook == "image" else Codebook.general(N_WORDS)
+        return book.words(self.picture)
+
+    def model(self, reading: Reading, weight: float) -> tuple[ss.Model, NDArray[np.int32]]:
+        """Return the posterior under a reading at a count weight, and the sites."""
+        sites = self.sites(reading.sites, reading.compactness)
+        counts = site_histograms(self.words(reading.codebook), sites, N_WORDS)
+        adjacency = region_adjacency(sites)
+        for _ in range(reading.smoothing):
+            counts = counts + neighbor_matrix(adjacency.graph) @ counts
+        if reading.normalized:
+            shares = counts.multiply(NORMALIZED_TOTAL / counts.sum(axis=1)[:, None]).tocsr()
+            counts = sparse.csr_array((np.rint(shares.data), shares.indices, shares.indptr), shape=shares.shape)
+        used = np.asarray(counts.sum(axis=0)).ravel() > 0
+        base = used.astype(float) if reading.uniform else None
+        graph, beta = adjacency.graph, reading.beta * np.ones(adjacency.graph.n_edges)
+        if reading.neighbors == "length":
+            beta *= adjacency.boundary_length / adjacency.boundary_length.mean()
+        elif reading.neighbors != "touching":
+            centers = site_means(pixel_positions(sites.shape), sites)
+            graph = second_neighbors(graph) if reading.neighbors == "second" else nearest_neighbors(centers)
+            beta = reading.beta * np.ones(graph.n_edges)
+        prior = ss.DirichletProcess(3.0, min_size=reading.min_size)
+        return ss.Model(graph, DirichletMultinomial(counts, reading.phi, weight, base), prior, beta), sites
+
+    def labels(self, reading: Reading, weight: float) -> NDArray[np.int32]:
+        """Return the label image under a reading at a count weight."""
+        model, sites = self.model(reading, weight)
+        half, rng = reading.sweeps // 2, seed_for(self.example.name, 0)
+        lam = reading.lam if reading.moves == "gsw" else None
+        drawn = ss.sample(
+            model, reading.sweeps, 1, reading.moves, lam, reading.init, half, max(half // 25, 1), rng, workers=1
+        )
+        if reading.estimate == "vi":
+            return minimize_vi(drawn.labels, rng=0).labels[sites]
+        return (drawn.best_labels if reading.estimate == "best" else drawn.labels[0, -1])[sites]
+
+    def score(self, reading: Reading, weight: float) -> Score:
+        """Return the score of the label image."""
+        return score_of(self.labels(reading, weight), self.truths)
+
+
+def score_of(labels: NDArray[np.int32], truths: Sequence[NDArray[np.int32]]) -> Score:
+    """Return the score of a label image."""
+    pieces = int(connected_pieces(labels, background=-1, connectivity=1).max())
+    rands = [rand_index(labels, truth) for truth in truths]
+    return Score(float(np.mean(rands)), max(rands), np.unique(labels).size, pieces)
+
+
+def neighbor_matrix(graph: SiteGraph) -> sparse.csr_array:
+    """Return the matrix that has 1 for each pair of neighbors."""
+    rows = np.ones(graph.neighbors.size, np.int32), graph.neighbors, graph.start
+    return sparse.csr_array(rows, shape=(graph.n_sites, graph.n_sites))
+
+
+def second_neighbors(graph: SiteGraph) -> SiteGraph:
+    """Return the graph whose edges join neighbors and neighbors of neighbors."""
+    one = neighbor_matrix(graph)
+    pairs = sparse.triu(one + one @ one, k=1).tocoo()
+    return SiteGraph(graph.n_sites, np.stack([pairs.row, pairs.col], axis=1))
+
+
+def nearest_neighbors(centers: NDArray[np.float64], n_nearest: int = 20) -> SiteGraph:
+    """Return the graph whose edges join each site to those with the nearest centers."""
+    near = cKDTree(centers).query(centers, n_nearest + 1)[1][:, 1:]
+    pairs = np.stack([np.repeat(np.arange(len(centers)), n_nearest), near.ravel()], axis=1)
+    return SiteGraph(len(centers), np.unique(np.sort(pairs, axis=1), axis=0))
+
+
+def normalized_cuts(picture: Picture) -> NDArray[np.int32]:
+    """Return sites that are compact in the eigenvectors of normalized cuts: regular, and following strong edges.
+
+    As in Mori's program, but for the pieces that are joined: here they are small SLIC sites instead of pixels.
+    """
+    fine = superpixels(picture, pixels_per_site=FINE_PIXELS_PER_SITE)
+    graph, colors = region_adjacency(fine).graph, site_means(picture.colors, fine)
+    apart = np.linalg.norm(colors[graph.edges[:, 0]] - colors[graph.edges[:, 1]], axis=1)
+    similarity = np.exp(-apart / 10.0) + 1e-4
+    affinity = sparse.coo_array((similarity, tuple(graph.edges.T)), shape=(graph.n_sites, graph.n_sites))
+    affinity = (affinity + affinity.T).tocsr()
+    root = np.sqrt(affinity.sum(axis=1))
+    scaled = sparse.diags_array(1 / root) @ affinity @ sparse.diags_array(1 / root)
+    laplacian = sparse.eye_array(graph.n_sites) - scaled
+    start = np.random.default_rng(0).random(graph.n_sites)
+    values, vectors = eigsh(laplacian.tocsc(), N_EIGENVECTORS + 1, sigma=-1e-3, v0=start)
+    order = np.argsort(values)[1:]
+    embedded = vectors[:, order] / root[:, None] / np.sqrt(values[order])
+    embedded *= 20.0 / embedded.std(axis=0).max()
+    lab_like = np.concatenate([embedded, 0.5 * colors], axis=1).astype(np.float32)[fine]
+    scale = float(np.ptp(lab_like))
+    n_sites = round(fine.size / PIXELS_PER_SITE)
+    settings = {"compactness": 10.0 / scale, "convert2lab": False, "enforce_connectivity": True, "channel_axis": -1}
+    return superpixels(picture, kind=slic(lab_like, n_segments=n_sites, start_label=0, **settings))
+
+
+def calibration() -> list[tuple[Example, str]]:
+    """Return photographs of LabelMe for the choice of the count weight."""
+    return [(example, "LabelMe") for example in labelme(data_root())[::48]]
+
+
+def scored() -> dict[str, list[tuple[Example, str]]]:
+    """Return 100 photographs of each dataset, none of them used for the choice of a count weight."""
+    found = {"LabelMe": labelme(data_root())[2::4], "Berkeley": bsds(data_root(), "train", edition="bsds300")[1::2]}
+    return {name: [(example, name) for example in examples] for name, examples in found.items()}
+
+
+@cache
+def dataset_codebook(dataset: str) -> Codebook:
+    """Return a codebook of one dataset, learned on photographs that are not scored."""
+    examples = {"LabelMe": labelme(data_root())[::16], "Berkeley": bsds(data_root(), "train", edition="bsds300")[::8]}
+    return Codebook.fit((example.image() for example in examples[dataset]), N_WORDS, rng=0)
+
+
+@cache
+def opened(task: tuple[Example, str]) -> Photograph:
+    """Return a photograph with what was computed of it before."""
+    return Photograph(*task)
+
+
+def calibrated(reading: Reading) -> float:
+    """Return the count weight at which the mean number of clusters on LabelMe comes nearest to the paper's."""
+    photographs = [opened(task) for task in calibration()]
+    weight, found = FIRST_WEIGHT, dict[float, float]()
+    for _ in range(MAX_STEPS):
+        found[weight] = float(np.mean([photograph.score(reading, weight).clusters for photograph in photographs]))
+        if abs(found[weight] - CLUSTERS) < TOLERANCE:
+            break
+        weight *= float(np.clip((CLUSTERS / found[weight]) ** STEP_POWER, 1 / MAX_FACTOR, MAX_FACTOR))
+    return min(found, key=lambda weight: abs(found[weight] - CLUSTERS))
+
+
+def scores_of(task: tuple[Example, str], weights: Mapping[str, float], readings: Mapping[str, Reading]) -> list[Score]:
+    """Return the score of each reading on one photograph."""
+    photograph = Photograph(*task)
+    return [photograph.score(reading, weights[name]) for name, reading in readings.items()]
+
+
+def text_of(rows: Sequence[Score]) -> str:
+    """Return the medians over photographs as text."""
+    rand, nearest, clusters, pieces = np.median(rows, axis=0)
+    return f"Rand {rand:.4f} (nearest annotator {nearest:.4f}), {clusters:g} clusters in {pieces:g} pieces"
+
+
+def study() -> dict[str, object]:
+    """Return the count weight of each reading, and its scores on each dataset."""
+    figures: dict[str, object] = {}
+    with ProcessPoolExecutor() as pool:
+        weights = dict(zip(READINGS, pool.map(calibrated, READINGS.values()), strict=True))
+        for dataset, tasks in scored().items():
+            rows = list(pool.map(partial(scores_of, weights=weights, readings=READINGS), tasks))
+            for i, name in enumerate(READINGS):
+                figures[f"{name}, {dataset}"] = f"count weight {weights[name]:.3f}: {text_of([row[i] for row in rows])}"
+    return figures
