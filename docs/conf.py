@@ -38,6 +38,9 @@ copybutton_prompt_is_regexp = True
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "auto_gallery",
+    "subsection_order": [
+        f"../examples/gallery/{name}" for name in ("photographs", "priors", "inference", "graphs", "paper")
+    ],
     "filename_pattern": r"/plot_",
     "abort_on_example_error": True,
     "remove_config_comments": True,

@@ -3,8 +3,8 @@ Correct a segmentation with a scribble
 ======================================
 
 The shadow under the saucer came out as a region of its own, and you want it with the table. A scribble over both says
-that they belong together: every draw obeys, and all else is found as before. Scribbles with different numbers would keep
-regions apart.
+that they belong together: every draw obeys, and all else is found as before. Scribbles with different numbers would
+keep regions apart.
 """
 
 from itertools import pairwise
