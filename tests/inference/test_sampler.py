@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,26 @@ def test_tables_that_are_full_all_the_time_change_nothing(monkeypatch):
     monkeypatch.setattr(pack_module, "_capacity", lambda k: 4 * ((k + 7) // 4 + 1))  # what a regrouping asks for
     tight = ss.sample(model, sweeps=40, chains=1, rng=5)
     np.testing.assert_array_equal(roomy.labels, tight.labels)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"temperatures": [1.0, 1.5]}], ids=["plain", "tempered"])
+def test_the_clock_starts_after_compilation(keywords, monkeypatch):
+    compiling = 1.0
+    calls = []
+
+    def slow_at_first(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            time.sleep(compiling)
+        return run_iterations(*arguments)
+
+    monkeypatch.setattr(chain_module, "run_iterations", slow_at_first)
+    model = lattice_model(side=4)
+    began = time.perf_counter()
+    part = ss.sample(model, 5, 2, rng=0, workers=1, **keywords)
+    assert 0 < part.seconds < time.perf_counter() - began - compiling + 0.01
+    whole = ss.sample(model, 10, 2, resume_from=part, **keywords)
+    assert whole.seconds > part.seconds
 
 
 def test_global_random_state_is_left_alone():

@@ -101,7 +101,7 @@ class Sampling:
             "concentration_prior": gamma and list(gamma),
         }
         before = None if resume_from is None else _checkpoint_of(resume_from, mark, about, sweeps)
-        seconds = 0.0 if before is None else before.run["seconds"]
+        self._seconds_before = 0.0 if before is None else before.run["seconds"]
         self._run: dict[str, Any] = {**about, "fingerprint": mark}
 
         n_runners = len(components) * chains
@@ -118,7 +118,6 @@ class Sampling:
         if before is not None:
             for runner, state in zip(self.runners, before.states, strict=True):
                 runner.restore(state)
-        self._began = time.perf_counter() - seconds
         self._snapshots: list[Arrays] = [{}] * n_runners
 
     def snapshot(self, c: int) -> None:
@@ -127,7 +126,8 @@ class Sampling:
 
     def checkpoint(self) -> Checkpoint:
         """Each runner at its latest snapshot."""
-        return Checkpoint({**self._run, "seconds": time.perf_counter() - self._began}, list(self._snapshots))
+        elapsed = max(time.perf_counter() - min(runner.began for runner in self.runners), 0.0)
+        return Checkpoint({**self._run, "seconds": self._seconds_before + elapsed}, list(self._snapshots))
 
     def chains_so_far(self) -> Chains:
         """The sweeps that all runners have finished; none may be advancing."""
