@@ -1,6 +1,7 @@
 """Chains laid down and taken up again, in memory, from files, after kills: bit by bit the uninterrupted run."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -81,12 +82,28 @@ def test_another_prior_without_tables_is_refused(model):
 
 
 def test_other_models_and_settings_are_refused(model, tmp_path):
-    part = ss.sample(model, 10, rng=5, chains=2)
+    law = {"concentration_prior": (2.0, 1.0)}
+    part = ss.sample(model, 10, rng=5, chains=2, **law)
+    part.save(tmp_path / "part.npz")
     other = ss.Model(model.graph, model.likelihood, ss.DirichletProcess(2.1), model.beta)
-    for wrong in ({"model": other}, {"chains": 3}, {"moves": "gsw"}, {"thin": 2}, {"temperatures": [1.0, 2.0]}):
-        keywords = {"model": model, "sweeps": 20, "chains": 2, "resume_from": part} | wrong
-        with pytest.raises(ValueError, match="resume_from must hold chains of this model, sampled in this way"):
-            ss.sample(**keywords)
+    fewer = ss.Model(ss.SiteGraph(3, []), ss.Flat(), ss.DirichletProcess(2.0))
+    another = "its graph, likelihood, prior, beta or lam is another"
+    for wrong, what in (
+        ({"model": other}, another),
+        ({"lam": 2.0}, another),
+        ({"model": fewer}, "n_sites was 64, is 3"),
+        ({"chains": 3}, "chains was 2, is 3"),
+        ({"moves": "gsw"}, "moves was 'auto', is 'gsw'"),
+        ({"thin": 2, "burn_in": 4}, "burn_in was 0, is 4; thin was 1, is 2"),
+        ({"concentration_prior": (2.0, 3.0)}, "concentration_prior was [2.0, 1.0], is [2.0, 3.0]"),
+        ({"concentration_prior": None, "temperatures": [1, 2]}, "temperatures was [1.0], is [1.0, 2.0]"),
+    ):
+        for source in (part, tmp_path / "part.npz"):
+            keywords = {"model": model, "sweeps": 20, "chains": 2, "resume_from": source, **law} | wrong
+            rule = f"resume_from must hold chains of this model, sampled in this way ({what}"
+            with pytest.raises(ValueError, match=re.escape(rule)):
+                ss.sample(**keywords)
+    part = ss.sample(model, 10, rng=5, chains=2)
     with pytest.raises(ValueError, match="sweeps must be at least the 10 sweeps of resume_from; received 5"):
         ss.sample(model, 5, 2, resume_from=part)
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from effort import effort, exhaustive
 from model_cases import lattice as lattice_model
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference import chain as chain_module
+from spinseg.inference import exchangeable
 from spinseg.inference import pack as pack_module
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
@@ -101,6 +103,26 @@ def test_tables_that_are_full_all_the_time_change_nothing(monkeypatch):
     np.testing.assert_array_equal(roomy.labels, tight.labels)
 
 
+@pytest.mark.parametrize("keywords", [{}, {"temperatures": [1.0, 1.5]}], ids=["plain", "tempered"])
+def test_the_clock_starts_after_compilation(keywords, monkeypatch):
+    compiling = 0.5
+    calls = []
+
+    def slow_at_first(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            time.sleep(compiling)
+        return run_iterations(*arguments)
+
+    monkeypatch.setattr(chain_module, "run_iterations", slow_at_first)
+    model = lattice_model(side=4)
+    began = time.perf_counter()
+    part = ss.sample(model, 5, 2, rng=0, workers=1, **keywords)
+    assert 0 < part.seconds < time.perf_counter() - began - compiling
+    whole = ss.sample(model, 10, 2, resume_from=part, **keywords)
+    assert whole.seconds > part.seconds
+
+
 def test_global_random_state_is_left_alone():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     ss.sample(lattice_model("poisson"), sweeps=5, chains=2)
@@ -175,6 +197,23 @@ def test_an_exchangeable_prior_walks_with_its_tabulated_form(limits):
     a, b = (ss.sample(m, sweeps=25, chains=2, moves="gsw", lam=3.0, rng=10) for m in (tabulated, general))
     np.testing.assert_array_equal(a.labels, b.labels)
     np.testing.assert_allclose(a.log_posterior, b.log_posterior, atol=1e-8)
+
+
+def test_an_exchangeable_prior_is_evaluated_once_for_the_same_sizes(monkeypatch):
+    monkeypatch.setattr(exchangeable, "MAX_KNOWN", 50)
+    asked, since_full = [], set()
+
+    def log_g(sizes):
+        asked.append(tuple(sizes))
+        return -float(len(sizes))
+
+    chain = Sampling(lattice_model("poisson", ss.ExchangeablePrior(log_g), side=4), 12, 1, rng=0).runners[0]
+    asked.clear()
+    chain.advance(12)
+    for sizes in asked:
+        assert sizes not in since_full
+        since_full = {sizes} if len(since_full) == 50 else since_full | {sizes}
+    assert len(asked) > 50
 
 
 @exhaustive

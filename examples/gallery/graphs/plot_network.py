@@ -2,9 +2,9 @@
 Clusters of a network
 =====================
 
-Members of a karate club each have a count, say of lessons with one of the two teachers; by counts alone many could be on
-either side. Their friendships, as couplings, settle it. Counts are made up from the two sides on which the club really
-split, squares and circles, which the model is not told. A pale node is in doubt.
+Members of a karate club each have a count, say of lessons with one of the two teachers; by counts alone many could be
+on either side. Their friendships, as couplings, settle it. Counts are made up from the two sides on which the club
+really split, squares and circles, which the model is not told. A pale node is in doubt.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ Clusters of samples with neighbors
 ==================================
 
 ``SpatialClustering`` is an estimator of scikit-learn for samples that have neighbors. Beside
-``AgglomerativeClustering``, which sees the same neighbors and is told the number of clusters, it finds that number, lets
-a cluster lie in two places, and says how sure each label is.
+``AgglomerativeClustering``, which sees the same neighbors and is told the number of clusters, it finds that number,
+lets a cluster lie in two places, and says how sure each label is.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Domains of a tissue section
 ===========================
 
-Spatial omics measures genes at spots, and ``cluster_anndata`` finds domains of spots that are alike and near each other.
-It reads an AnnData and writes the domains, and how sure they are, back into it. This section is synthetic: three layers,
-20 genes, none of which tells all layers apart.
+Spatial omics measures genes at spots, and ``cluster_anndata`` finds domains of spots that are alike and near each
+other. It reads an AnnData and writes the domains, and how sure they are, back into it. This section is synthetic:
+three layers, 12 genes, none of which tells all layers apart.
 """
 
 import anndata
@@ -14,13 +14,13 @@ import numpy as np
 import spinseg as ss
 
 rng = np.random.default_rng(0)
-row, column = np.divmod(np.arange(900), 30)
+row, column = np.divmod(np.arange(576), 24)
 places = np.stack([column + 0.5 * (row % 2), row * np.sqrt(3) / 2], axis=1)  # a hexagonal grid, as Visium has
-layer = np.digitize(places[:, 1] + 3 * np.sin(places[:, 0] / 5), [8, 17])
-genes = rng.normal(0, 1.2, (3, 20))[layer] + rng.normal(size=(900, 20))
+layer = np.digitize(places[:, 1] + 2.5 * np.sin(places[:, 0] / 4), [6.5, 14])
+genes = rng.normal(size=(3, 12))[layer] + rng.normal(size=(576, 12))
 adata = anndata.AnnData(genes, obsm={"spatial": places})
 
-ss.cluster_anndata(adata, sweeps=400, rng=0)
+ss.cluster_anndata(adata, sweeps=600, rng=0)
 print(adata.uns["domain"]["verdict"])
 
 fig, axes = plt.subplots(2, 2, figsize=(7, 6.6), layout="constrained")
@@ -31,7 +31,7 @@ for ax, title, values in [
     (axes[1, 0], f"{adata.obs['domain'].nunique()} domains", [colors[int(k)] for k in adata.obs["domain"]]),
     (axes[1, 1], "how sure they are", adata.obs["domain_probability"]),
 ]:
-    ax.scatter(*places.T, c=values, s=18)
+    ax.scatter(*places.T, c=values, s=28)
     ax.set_title(title)
     ax.set_aspect("equal")
     ax.set_axis_off()

@@ -2,8 +2,9 @@
 Are the draws right?
 ====================
 
-Five sites have 52 partitions, few enough to compute the probability of each. A correct sampler visits each as often as
-that. The bars are exact, the dots are the shares of 20,000 draws of four chains; letters side by side share a cluster.
+Five sites have 52 partitions, few enough to compute the probability of each. A correct sampler visits each as often
+as that. The bars are exact, the dots are the shares of 20,000 draws of four chains; letters side by side share a
+cluster.
 """
 
 import itertools

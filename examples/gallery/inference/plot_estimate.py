@@ -2,9 +2,9 @@
 One partition to show, and how far the posterior spreads
 ========================================================
 
-Which of the draws should be shown? The one that is nearest to all of them, by expected variation of information. The
-credible ball around it holds 95 % of the draws, and its coarsest, finest and farthest partitions show what is in doubt:
-here whether the series has a step at 90.
+Which partition should be shown? The one that is nearest to all draws, by expected variation of information. The
+credible ball around it holds 95 % of the draws, and its coarsest, finest and farthest partitions show what is in
+doubt: here whether the series has a step at 90.
 """
 
 import matplotlib.pyplot as plt

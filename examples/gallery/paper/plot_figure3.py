@@ -3,8 +3,8 @@ Figure 3: one sweep of the sampler
 ==================================
 
 From a partition to the next, in four steps. Neighbors of one color are bonded at random; what is bonded is a
-spin-cluster; each spin-cluster chooses a color, its own, another one or a new one, so that many sites move at once. Rings
-mark the sites that changed.
+spin-cluster; each spin-cluster chooses a color, its own, another one or a new one, so that many sites move at once.
+Rings mark the sites that changed.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 What belongs with this place?
 =============================
 
-Point at a place: how probable is it that every other place lies in the same region? The cross is on the cat's forehead,
-then in its eye, then behind it. Where a place is neither dark nor bright, the draws differ.
+Point at a place: how probable is it that every other place lies in the same region? The cross is on the cat's
+forehead, then in its eye, then behind it. Where a place is neither dark nor bright, the draws differ.
 """
 
 import matplotlib.pyplot as plt

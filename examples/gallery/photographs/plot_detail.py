@@ -17,7 +17,7 @@ seg = ss.segment(PICTURES["cat"].path, rng=0)
 fig, axes = plt.subplots(3, 2, figsize=(7, 7.6), layout="constrained")
 axes[0, 0].imshow(plt.imread(PICTURES["cat"].path))
 axes[0, 0].set_title("the photograph")
-for ax, detail in zip(axes.flat[1:], [0.2, 0.4, 0.6, 0.8, 1], strict=True):
+for ax, detail in zip(axes.flat[1:], [0.2, 0.5, 0.7, 0.8, 1], strict=True):
     found = seg.at(detail)
     ax.imshow(ss.mean_colors(seg.picture, found.labels))
     ax.set_title(f"detail {detail:g}: {found.n_clusters} regions")

@@ -3,7 +3,8 @@ Ten answers to one question
 ===========================
 
 Ask ten people to divide a photograph into its parts, and you get ten answers. The draws are such answers: some are
-coarse, some are fine, and nearly all have the outline of the cup. How many of them have a boundary is its probability.
+coarse, some are fine, and nearly all have the outline of the cup. How many of them have a boundary is its
+probability.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Which boundaries are the surest?
 ================================
 
-Every boundary has a height: the probability that the draws give it. Those above a level always close to regions, and a
-region at a high level is a union of regions at a lower one. So one segmentation holds a whole tree of nested ones.
+Every boundary has a height: the probability that the draws give it. Those above a level always close to regions, and
+a region at a high level is a union of regions at a lower one. So one segmentation holds a whole tree of nested ones.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Only a part of the picture
 ==========================
 
-A mask says where to look: it may have any shape, and what lies outside is neither segmented nor used. Outside pixels have
-the label 0, which scikit-image takes for background.
+A mask says where to look: it may have any shape, and what lies outside is neither segmented nor used. Outside pixels
+have the label 0, which scikit-image takes for background.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 Kinds of material, wherever they lie
 ====================================
 
-A kind of material may lie in many places. ``preset="classes"`` looks for kinds instead of connected regions, and finds
-how many there are: here the four of a noisy phantom, each in its mean intensity. Thresholds see every pixel alone.
+A kind of material may lie in many places. ``preset="classes"`` looks for kinds instead of connected regions, and
+finds how many there are: here the four of a noisy phantom, each in its mean intensity. Thresholds see every pixel
+alone.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 Measure the regions
 ===================
 
-Labels count from 1, as scikit-image expects, so that ``regionprops_table`` measures what was found. ``seg.regions`` is a
-pandas table with a row for each region, its area, its color and how sure it is; the two are merged by their label.
+Labels count from 1, as scikit-image expects, so that ``regionprops_table`` measures what was found. ``seg.regions``
+is a pandas table with a row for each region, its area, its color and how sure it is; the two are merged by their
+label.
 """
 
 import matplotlib.pyplot as plt

@@ -19,16 +19,17 @@ image = stains[truth] + rng.normal(0, 0.12, (128, 128, 5))  # three kinds of tis
 
 seg = ss.segment(image, preset="classes", channel_axis=-1, rng=0)
 
-fig, axes = plt.subplots(2, 4, figsize=(8.4, 4.7), layout="constrained")
-for channel, ax in enumerate(axes.flat[:5]):
+fig, axes = plt.subplot_mosaic(["1234", "5kmm"], figsize=(8.4, 4.7), layout="constrained")
+for channel in range(5):
+    ax = axes[str(channel + 1)]
     ax.imshow(image[..., channel], cmap="gray", vmin=-0.2, vmax=1.1)
     ax.set_title(f"stain {channel + 1}")
-axes[1, 1].imshow(seg.labels - 1, cmap="tab10", vmin=0, vmax=9, interpolation="nearest")
-axes[1, 1].set_title(f"{seg.n_clusters} kinds found")
+    ax.set_axis_off()
+axes["k"].imshow(seg.labels - 1, cmap="tab10", vmin=0, vmax=9, interpolation="nearest")
+axes["k"].set_title(f"{seg.n_clusters} kinds found")
+axes["k"].set_axis_off()
 for kind in range(seg.n_clusters):
     means = image[seg.labels == kind + 1].mean(axis=0)
-    axes[1, 2].barh(np.arange(1, 6) + 0.27 * (kind - 1), means, height=0.25, color=f"C{kind}")
-axes[1, 2].set(title="their means", ylabel="stain", yticks=range(1, 6))
-axes[1, 2].invert_yaxis()
-for ax in [*axes.flat[:6], axes[1, 3]]:
-    ax.set_axis_off()
+    axes["m"].bar(np.arange(1, 6) + 0.27 * (kind - 1), means, width=0.25, color=f"C{kind}")
+axes["m"].set(title="means of the kinds", xlabel="stain", xticks=range(1, 6))
+axes["m"].spines[["top", "right"]].set_visible(False)

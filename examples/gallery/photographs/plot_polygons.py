@@ -2,8 +2,8 @@
 Outlines as polygons
 ====================
 
-QGIS, QuPath and drawing programs want polygons. ``seg.to_geojson`` gives one for each region, with its holes and with its
-row of the table of regions as properties. Here Matplotlib draws them, in their mean colors.
+QGIS, QuPath and drawing programs want polygons. ``seg.to_geojson`` gives one for each region, with its holes and with
+its row of the table of regions as properties. Here Matplotlib draws them, in their mean colors.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ What does lambda do?
 ====================
 
 A sweep bonds neighbors of one cluster, each pair with probability 1 - exp(-lambda beta), and what is bonded moves
-together: a spin-cluster. Every shade is one. At lambda 1, the algorithm of Swendsen and Wang, they are small here; at 5
-they are nearly whole clusters, which then change hands at once. Lambda changes the steps, never the posterior.
+together: a spin-cluster. Every shade is one. At lambda 1, the algorithm of Swendsen and Wang, they are small here; at
+5 they are nearly whole clusters, which then change hands at once. Lambda changes the steps, never the posterior.
 """
 
 import matplotlib.pyplot as plt

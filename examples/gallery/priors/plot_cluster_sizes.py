@@ -2,9 +2,10 @@
 What does each prior believe about cluster sizes?
 =================================================
 
-Four priors, each with about ten clusters among 500 sites. Every bar is one draw, divided into its clusters, the largest
-first. The Dirichlet process and, more so, the Pitman-Yor process believe in a few large clusters and many small ones;
-the finite Dirichlet and the mixture of finite mixtures, which does not fix their number, believe in sizes that compare.
+Four priors, each with about ten clusters among 500 sites. Every bar is one draw, divided into its clusters, the
+largest first. The Dirichlet process and, more so, the Pitman-Yor process believe in a few large clusters and many
+small ones; the finite Dirichlet and the mixture of finite mixtures, which does not fix their number, believe in sizes
+that compare.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ What does a smallest cluster size do?
 =====================================
 
 A Dirichlet process believes in many tiny clusters, which are often noise. ``min_size``, T_min in the paper, forbids
-clusters of fewer sites: the prior is the same, restricted to the partitions that are left. Every bar is one draw of the
-prior, divided into its clusters, the largest first.
+clusters of fewer sites: the prior is the same, restricted to the partitions that are left. Every bar is one draw of
+the prior, divided into its clusters, the largest first.
 """
 
 import matplotlib.pyplot as plt

@@ -52,6 +52,8 @@ class Chain:
     ----------
     done : int
         Sweeps finished.
+    began : float
+        When the first sweep began, by `time.perf_counter`, after compilation; infinite before.
     after_sweep : AfterSweep, optional
     """
 
@@ -70,13 +72,16 @@ class Chain:
         self.state = new_state(target, labels, log_posterior)
         self.record.best[:] = labels
         self.record.best_log_posterior[0] = self.log_posterior
-        self.done = 0
+        self.done, self.began = 0, math.inf
         self.run: Callable[..., Any] = run_iterations
         if isinstance(model.prior, ExchangeablePrior):
             self.run = run_iterations_with(model.prior.log_g)
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
         """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
+        if self.began == math.inf:
+            self.run(self.target, self.state, self.record, self.plan, self.done, self.done, self.rng)  # compiles it
+            self.began = time.perf_counter()
         began, chunk, status = time.perf_counter(), 1, DONE
         while self.done < sweeps and status != STOPPED and time.perf_counter() - began < seconds:
             before, clock = self.done, time.perf_counter()

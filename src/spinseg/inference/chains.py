@@ -35,7 +35,7 @@ class Chains:
         The best partition that any chain visited, and `best_log_posterior` its value, of a `Mixture` that of its middle
         component. It may lie well below the mode, since the chain stays in the typical set.
     seconds : float
-        Wall time of the sampling.
+        Wall time of the sampling, without the compilation before the first sweep.
     burn_in, thin : int
         Sweeps that gave no draws, and how many sweeps there are for each draw after them.
     acceptance : dict of (chain,) arrays

@@ -27,7 +27,8 @@ class Checkpoint(NamedTuple):
     Attributes
     ----------
     run : dict
-        Facts about the run: burn-in, thinning, seconds, the number of components, and the fingerprint of its targets.
+        Facts about the run: its settings, as far as they are plain values, seconds, the number of components, and the
+        fingerprint of its targets.
     states : list of dict of arrays
         One for each chain of each component: its traces and draws, and everything that its next sweep depends on.
     """

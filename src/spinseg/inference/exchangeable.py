@@ -17,6 +17,8 @@ from spinseg.inference.kernels.state import ANYWHERE, N_CLUSTERS, REACH, State
 
 LogG = Callable[[NDArray[np.int64]], float]
 
+MAX_KNOWN = 100_000  # values of log g that are kept
+
 MODULES = (sweep, split_merge, regroup, regrowth, iterations)
 STEPS = (
     *(sweep.begin_sweep, sweep.weigh_destinations, sweep.choose, sweep.move, iterations.record_iteration),
@@ -48,7 +50,17 @@ class SizePrior:
     """The functions of `kernels/size_prior.py`, under the same names, for one log g."""
 
     def __init__(self, log_g: LogG) -> None:
-        self.log_g = log_g
+        self._log_g = log_g
+        self._known: dict[bytes, float] = {}  # log g by sorted sizes
+
+    def _value(self, sizes: NDArray[np.int64]) -> float:
+        """log g of these sizes, evaluated once while it is kept."""
+        key = np.sort(sizes).tobytes()
+        if key not in self._known:
+            if len(self._known) == MAX_KNOWN:
+                self._known.clear()
+            self._known[key] = self._log_g(sizes)
+        return self._known[key]
 
     def weigh_sizes(self, state: State, c: int, old: int, n_destinations: int) -> None:
         """Add log g of the sizes after each move to its log weight; clusters of equal size are evaluated once."""
@@ -61,7 +73,7 @@ class SizePrior:
             m = int(sizes[slot])
             if m not in known:
                 sizes[slot] += n_members
-                known[m] = self.log_g(sizes[sizes > 0])
+                known[m] = self._value(sizes[sizes > 0])
                 sizes[slot] -= n_members
             state.log_weight[j] += known[m]
 
@@ -83,4 +95,4 @@ class SizePrior:
     def _change(self, state: State, old: list[int], new: Any) -> float:
         """Change of log g when the clusters in slots `old` are replaced by clusters of sizes `new`."""
         sizes = state.size[: state.counters[N_CLUSTERS]].astype(np.int64)
-        return self.log_g(np.append(np.delete(sizes, old), new)) - self.log_g(sizes)
+        return self._value(np.append(np.delete(sizes, old), new)) - self._value(sizes)

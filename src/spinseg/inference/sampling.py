@@ -90,9 +90,18 @@ class Sampling:
             "prior": _probed(components[0]),
         }
         mark = fingerprint(targets, settings)
-        before = None if resume_from is None else _checkpoint_of(resume_from, mark, sweeps)
-        seconds = 0.0 if before is None else before.run["seconds"]
-        about = {"burn_in": burn_in, "thin": thin, "seconds": seconds, "n_components": len(components)}
+        about = {
+            "n_sites": n_sites,
+            "n_components": len(components),
+            "chains": chains,
+            "moves": moves,
+            "burn_in": burn_in,
+            "thin": thin,
+            "temperatures": replicas,
+            "concentration_prior": gamma and list(gamma),
+        }
+        before = None if resume_from is None else _checkpoint_of(resume_from, mark, about, sweeps)
+        self._seconds_before = 0.0 if before is None else before.run["seconds"]
         self._run: dict[str, Any] = {**about, "fingerprint": mark}
 
         n_runners = len(components) * chains
@@ -109,7 +118,6 @@ class Sampling:
         if before is not None:
             for runner, state in zip(self.runners, before.states, strict=True):
                 runner.restore(state)
-        self._began = time.perf_counter() - seconds
         self._snapshots: list[Arrays] = [{}] * n_runners
 
     def snapshot(self, c: int) -> None:
@@ -118,7 +126,8 @@ class Sampling:
 
     def checkpoint(self) -> Checkpoint:
         """Each runner at its latest snapshot."""
-        return Checkpoint({**self._run, "seconds": time.perf_counter() - self._began}, list(self._snapshots))
+        elapsed = max(time.perf_counter() - min(runner.began for runner in self.runners), 0.0)
+        return Checkpoint({**self._run, "seconds": self._seconds_before + elapsed}, list(self._snapshots))
 
     def chains_so_far(self) -> Chains:
         """The sweeps that all runners have finished; none may be advancing."""
@@ -201,7 +210,9 @@ def _checked_gamma(prior: tuple[float, float]) -> tuple[float, float]:
     return check_real("shape", prior[0], above=0), check_real("rate", prior[1], above=0)
 
 
-def _checkpoint_of(source: str | os.PathLike[str] | Chains, mark: str, sweeps: int) -> Checkpoint:
+def _checkpoint_of(
+    source: str | os.PathLike[str] | Chains, mark: str, about: dict[str, Any], sweeps: int
+) -> Checkpoint:
     """The checkpoint to resume from, refused where its fingerprint is another or it has more sweeps already."""
     if isinstance(source, Chains):
         name, found = "Chains", source._checkpoint
@@ -209,7 +220,10 @@ def _checkpoint_of(source: str | os.PathLike[str] | Chains, mark: str, sweeps: i
     else:
         name, found = os.fspath(source), read_checkpoint(source)
     if found.run["fingerprint"] != mark:
-        invalid("resume_from", "hold chains of this model, sampled in this way", name)
+        was = {**about, **found.run}
+        differ = [f"{key} was {was[key]!r}, is {now!r}" for key, now in about.items() if was[key] != now]
+        what = "; ".join(differ) or "its graph, likelihood, prior, beta or lam is another"
+        invalid("resume_from", f"hold chains of this model, sampled in this way ({what})", name)
     longest = max(int(state["done"]) for state in found.states)
     if longest > sweeps:
         invalid("sweeps", f"be at least the {longest} sweeps of resume_from", sweeps)

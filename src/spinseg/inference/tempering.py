@@ -64,6 +64,11 @@ class ParallelTempering:
         return min(replica.done for replica in self.replicas)
 
     @property
+    def began(self) -> float:
+        """When the first sweep began, as of a `Chain`."""
+        return self.replicas[0].began
+
+    @property
     def state(self) -> Any:
         """State of the replica at temperature 1."""
         return self.replicas[0].state

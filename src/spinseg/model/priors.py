@@ -352,7 +352,17 @@ class TabulatedPrior(PartitionPrior):
 class ExchangeablePrior(PartitionPrior):
     """Any exchangeable prior, given as log g of the cluster sizes (largest first); -inf forbids.
 
-    It has no tables: the sampler calls `log_g` for every distinct destination, exact but slower.
+    It has no tables: the sampler calls `log_g` for the sizes after every possible move, and keeps what it returned.
+    That is exact, but on 5 sites a sweep takes some 100 times as long as under the same prior with tables, and on 400
+    sites some 30 times; with `moves="gsw"` 50 and 400 times. Where log g is a function of k plus a sum over clusters of
+    a function of their sizes, `TabulatedPrior` is the same prior at full speed.
+
+    Parameters
+    ----------
+    log_g : callable
+        A function of the array of sizes that always returns the same for the same sizes.
+    min_size, max_size : int, optional
+        The sizes that clusters may have.
     """
 
     def __init__(
