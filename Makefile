@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo app test test-all test-oldest docs lint pytest bench clean
+.PHONY: demo app test test-all test-oldest docs links release-check lint pytest bench clean
 
 demo: .venv/.core
 	$(BIN)/spinseg demo
@@ -24,8 +24,16 @@ test-all: lint
 test-oldest: .venv-oldest/.dev  # with the lowest versions of everything that pyproject.toml allows
 	.venv-oldest/bin/python -m pytest -W ignore::DeprecationWarning  # which old libraries raise over new ones
 
-docs: .venv/.docs  # the site, in docs/_build/html/index.html; a warning is an error
+docs: .venv/.docs  # the site, in docs/_build/html/index.html; a warning is an error, and so is code that does not run
 	$(BIN)/sphinx-build -b html -W --keep-going docs docs/_build/html
+	$(BIN)/python scripts/check_site.py docs/_build/html
+	$(BIN)/python -m pytest -n 0 -m '' --doctest-glob='*.md' docs
+
+links: .venv/.docs  # links to elsewhere: needs the internet
+	$(BIN)/sphinx-build -b linkcheck -D plot_gallery=0 docs docs/_build/links
+
+release-check: .venv/.release  # versions, workflows, sdist and wheel, and both tried in fresh environments
+	$(BIN)/python scripts/release_check.py
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -56,6 +64,10 @@ bench: .venv/.dev
 	$(INSTALL) -e '.[docs]'
 	touch $@
 
+.venv/.release: pyproject.toml | .venv/bin/python
+	$(INSTALL) build twine check-jsonschema zizmor
+	touch $@
+
 .venv-oldest/.dev: pyproject.toml
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) scripts/oldest_requirements.py > .venv-oldest/requirements.txt
@@ -63,5 +75,5 @@ bench: .venv/.dev
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest spinseg-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest docs/_build docs/auto_gallery docs/reference/generated dist spinseg-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
