@@ -4,7 +4,7 @@ Domains of a tissue section
 
 Spatial omics measures genes at spots, and ``cluster_anndata`` finds domains of spots that are alike and near each
 other. It reads an AnnData and writes the domains, and how sure they are, back into it. This section is synthetic:
-three layers, 12 genes, none of which tells all layers apart.
+three layers, 12 genes with as much noise as signal.
 """
 
 import anndata

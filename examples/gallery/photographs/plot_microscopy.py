@@ -19,7 +19,7 @@ image = stains[truth] + rng.normal(0, 0.12, (128, 128, 5))  # three kinds of tis
 
 seg = ss.segment(image, preset="classes", channel_axis=-1, rng=0)
 
-fig, axes = plt.subplot_mosaic(["1234", "5kmm"], figsize=(8.4, 4.7), layout="constrained")
+fig, axes = plt.subplot_mosaic("1234;5kmm", figsize=(8.4, 4.7), layout="constrained")
 for channel in range(5):
     ax = axes[str(channel + 1)]
     ax.imshow(image[..., channel], cmap="gray", vmin=-0.2, vmax=1.1)

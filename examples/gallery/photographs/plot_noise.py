@@ -13,15 +13,15 @@ from skimage import data
 import spinseg as ss
 
 clean = data.coins()[:200, :300] / 255
-rng = np.random.default_rng(0)
+noisy = np.clip(clean + np.random.default_rng(0).normal(0, 0.2, clean.shape), 0, 1)
+seg = ss.segment(noisy, rng=0)
 
-fig, axes = plt.subplots(2, 2, figsize=(7, 5), layout="constrained")
-for row, sd in zip(axes, [0, 0.2], strict=True):
-    noisy = np.clip(clean + rng.normal(0, sd, clean.shape), 0, 1)
-    seg = ss.segment(noisy, rng=0)
-    row[0].imshow(noisy, cmap="gray")
-    row[0].set_title(f"noise of {sd:.0%}")
-    row[1].imshow(ss.overlay(noisy, seg.labels))
-    row[1].set_title(f"{seg.n_clusters} regions")
-for ax in axes.flat:
+fig, axes = plt.subplots(1, 3, figsize=(9, 2.5), layout="constrained")
+axes[0].imshow(clean, cmap="gray")
+axes[0].set_title("coins")
+axes[1].imshow(noisy, cmap="gray")
+axes[1].set_title("with noise of 20 %")
+axes[2].imshow(ss.overlay(noisy, seg.labels))
+axes[2].set_title(f"{seg.n_clusters} regions")
+for ax in axes:
     ax.set_axis_off()

@@ -27,6 +27,6 @@ for ax, connected in zip(axes[1:], [False, True], strict=True):
     chains = ss.sample(model, sweeps=300, chains=2, burn_in=100, init="opposite", rng=0)
     found = ss.minimize_vi(chains.labels, graph=grid if connected else None, rng=0).labels
     ax.imshow(found.reshape(discs.shape), cmap="tab10", vmin=0, vmax=9, interpolation="nearest")
-    ax.set_title(f"connected={connected}: {found.max() + 1}")
+    ax.set_title(f"connected={connected}: {found.max() + 1} clusters", size=11)
 for ax in axes:
     ax.set_axis_off()

@@ -66,7 +66,8 @@ def sample(
         connected, labels must be, "one" is one cluster for each component of the graph, and "singletons" the smallest
         connected blocks that the prior allows.
     burn_in, thin : int
-        Keep the labels of every `thin`-th sweep after the first `burn_in`. Traces cover every sweep.
+        Keep the labels of every `thin`-th sweep after the first `burn_in`. Traces cover every sweep: with a `burn_in`
+        of `sweeps`, there are traces and no draws.
     rng : int, Generator or None
         Seed. The same seed gives the same draws on one machine, whatever the number of workers. Other processors, and
         other versions of NumPy, round differently, and chains may then differ.

@@ -354,7 +354,7 @@ class ExchangeablePrior(PartitionPrior):
 
     It has no tables: the sampler calls `log_g` for the sizes after every possible move, and keeps what it returned.
     That is exact, but on 5 sites a sweep takes some 100 times as long as under the same prior with tables, and on 400
-    sites some 30 times; with `moves="gsw"` 50 and 400 times. Where log g is a function of k plus a sum over clusters of
+    sites some 30 times; with `moves="gsw"` 70 and 400 times. Where log g is a function of k plus a sum over clusters of
     a function of their sizes, `TabulatedPrior` is the same prior at full speed.
 
     Parameters
