@@ -122,6 +122,13 @@ def test_the_first_sampling_call_with_a_warm_cache_adds_less_than_two_seconds():
     assert any(float(run().stdout) < 2.0 for _ in range(TRIES))
 
 
+def test_the_reference_names_all_that_is_public_and_each_has_an_example():
+    listed = (SOURCE.parents[1] / "docs" / "reference" / "index.md").read_text().split()
+    public = [name for name in dir(spinseg) if name != "__version__"]
+    assert [name for name in public if name not in listed] == []
+    assert [name for name in public if ">>>" not in (getattr(spinseg, name).__doc__ or "")] == []
+
+
 @pytest.mark.parametrize("name", [name for name in spinseg.__all__ if name != "__version__"])
 def test_every_public_name_explains_itself_in_words_that_a_person_can_read(name):
     told = pydoc.render_doc(getattr(spinseg, name), renderer=pydoc.plaintext)

@@ -32,11 +32,27 @@ MACHINE_ERRORS = (
 
 
 class InvalidInput(ValueError):
-    """The caller passed something that cannot be used: one line with the name, the rule and the value received."""
+    """The caller passed something that cannot be used: one line with the name, the rule and the value received.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> ss.DirichletProcess(-1)
+    Traceback (most recent call last):
+    spinseg._errors.InvalidInput: concentration must be a finite number above 0; received -1
+    """
 
 
 class MissingExtra(ImportError):
-    """An optional dependency is not installed: one line that says what needs it and how to install it."""
+    """An optional dependency is not installed: one line that says what needs it and how to install it.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> raise ss.MissingExtra('the page needs Starlette: pip install "spinseg[web]"')
+    Traceback (most recent call last):
+    spinseg._errors.MissingExtra: the page needs Starlette: pip install "spinseg[web]"
+    """
 
 
 class TaskError(OSError):

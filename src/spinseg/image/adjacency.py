@@ -18,6 +18,13 @@ class RegionAdjacency(NamedTuple):
 
     `boundary_length` counts the pairs of adjacent pixels with one in each site. `contrast` is the mean absolute
     difference over those pairs and over channels; it is None if no image was given.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> found = ss.region_adjacency([[0, 0, 1], [2, 2, 1]])
+    >>> found.graph.edges.tolist(), found.boundary_length.tolist()
+    ([[0, 1], [0, 2], [1, 2]], [1, 2, 1])
     """
 
     graph: SiteGraph

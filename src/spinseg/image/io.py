@@ -51,6 +51,14 @@ def read_picture(
     With "auto" the file decides which axis holds the channels, and whether one is opacity: OME-TIFF, ImageJ, OME-Zarr
     and NIfTI files name their axes. Where a file does not, the rule of `as_picture` decides. A number is that of an
     axis in the order of the file. Files of more than `max_pixels` pixels are rejected before they are decoded.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> from spinseg.pictures import PICTURES
+    >>> picture = ss.read_picture(PICTURES["coffee"].path)
+    >>> picture.shape, picture.n_channels
+    ((400, 600), 3)
     """
     stored = decode(path, max_pixels)
     return picture_of(

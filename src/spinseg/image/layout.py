@@ -165,6 +165,12 @@ class Reading:
         What was left out of the file, or nothing.
     otherwise : str or None
         How to read the image in another way, where nothing but its shape speaks for this one.
+
+    Examples
+    --------
+    >>> import numpy as np, spinseg as ss
+    >>> print(ss.as_picture(np.zeros((30, 40, 3), np.uint8)).reading.shape)
+    (30, 40)
     """
 
     form: str

@@ -42,6 +42,13 @@ class Picture:
         False where a pixel is masked or transparent.
     reading : Reading or None
         How the image was read, where it came from an array or a file.
+
+    Examples
+    --------
+    >>> import numpy as np, spinseg as ss
+    >>> picture = ss.as_picture(np.zeros((4, 5, 3), np.uint8))
+    >>> picture.shape, picture.n_channels
+    ((4, 5), 3)
     """
 
     codes: NDArray[np.uint16]

@@ -33,6 +33,12 @@ def overlay(
 
     A boundary is light on the side of the lower label and dark on the other, so that it is visible on light and on dark
     images. Each side is one pixel wide for every 650 pixels of the longest side, and at least one.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> ss.overlay(np.zeros((4, 6), np.uint8), np.repeat([[1, 2]], 3, axis=1).repeat(4, axis=0)).shape
+    (4, 6, 3)
     """
     picture, array = _check_pair(image, labels, channel_axis, start_label)
     drawn = picture.rgb.copy()
@@ -89,7 +95,15 @@ def boundaries(labels: ArrayLike) -> NDArray[np.bool_]:
 def mean_colors(
     image: Picture | ArrayLike, labels: ArrayLike, *, channel_axis: ChannelAxis = "auto", start_label: int = 1
 ) -> NDArray[np.uint8]:
-    """Paint every label in its mean color, (*shape, 3); pixels below `start_label`, outside, are white."""
+    """Paint every label in its mean color, (*shape, 3); pixels below `start_label`, outside, are white.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> image = np.array([[0, 0, 200, 100]], np.uint8)
+    >>> ss.mean_colors(image, [[1, 1, 2, 2]])[0, :, 0].tolist()
+    [0, 0, 150, 150]
+    """
     picture, array = _check_pair(image, labels, channel_axis, start_label)
     painted = np.full((*array.shape, 3), 255, np.uint8)
     if (array >= 0).any():

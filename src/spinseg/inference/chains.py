@@ -45,6 +45,14 @@ class Chains:
     swap_rate : (chain, replica) float64 or None
         The share of proposed exchanges between each replica and the next hotter one that were accepted, where
         parallel tempering was used.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> model = ss.Model(ss.SiteGraph.grid((2, 3)), ss.Flat(), ss.DirichletProcess(1.0), beta=0.5)
+    >>> chains = ss.sample(model, sweeps=20, chains=2, burn_in=10, rng=0)
+    >>> chains.labels.shape, chains.log_posterior.shape
+    ((2, 10, 6), (2, 20))
     """
 
     labels: NDArray[np.int32]
@@ -218,7 +226,17 @@ def _swap_rate(checkpoint: Checkpoint) -> NDArray[np.float64] | None:
 
 
 class SamplingInterrupted(KeyboardInterrupt):
-    """Ctrl-C during sampling; `chains` holds the sweeps that every chain had finished."""
+    """Ctrl-C during sampling; `chains` holds the sweeps that every chain had finished.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> model = ss.Model(ss.SiteGraph.grid((2, 3)), ss.Flat(), ss.DirichletProcess(1.0), beta=0.5)
+    >>> try:
+    ...     chains = ss.sample(model, sweeps=100, rng=0)
+    ... except ss.SamplingInterrupted as stop:  # on Ctrl-C
+    ...     chains = stop.chains
+    """
 
     def __init__(self, chains: Chains) -> None:
         super().__init__(f"sampling interrupted after {chains.n_sweeps} sweeps")

@@ -80,6 +80,14 @@ class Diagnostics:
         A sentence or two in plain language.
     agree : bool or None
         None where that cannot be decided.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> model = ss.Model(ss.SiteGraph.grid((2, 3)), ss.Flat(), ss.DirichletProcess(1.0), beta=0.5)
+    >>> found = ss.diagnose(ss.sample(model, sweeps=400, chains=4, burn_in=100, rng=0), model.graph)
+    >>> found.r_hat < 1.1
+    True
     """
 
     table: dict[str, Quantity]

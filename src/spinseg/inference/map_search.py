@@ -46,6 +46,15 @@ class Mode:
         Log posterior that each independent run ended at.
     n_found : int
         How many of the runs ended at this very partition.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> values = ss.DiagonalGaussian([0, 0, 9, 9])
+    >>> model = ss.Model(ss.SiteGraph.grid((1, 4)), values, ss.DirichletProcess(1.0), beta=0.5)
+    >>> mode = ss.find_map(model, rng=0)
+    >>> mode.labels.tolist()
+    [0, 0, 1, 1]
     """
 
     labels: NDArray[np.int32] = field(repr=False)

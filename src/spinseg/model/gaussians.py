@@ -50,6 +50,12 @@ class DiagonalGaussian(Likelihood):
         How many observations a site counts for; any number >= 0, by default 1.
     squares : (n_sites, channels) array, optional
         Mean square of the observations in a site, where they vary within it; by default values ** 2.
+
+    Examples
+    --------
+    >>> levels = DiagonalGaussian([0.1, 0.2, 0.9])
+    >>> bool(levels.log_marginal([0, 1]) > levels.log_marginal([0, 2]))
+    True
     """
 
     def __init__(
@@ -122,6 +128,12 @@ class Gaussian(Likelihood):
         Positive definite. By default diagonal, with a tenth of the variance over sites as the guess of a cluster's.
     weights : (n_sites,) array, optional
         How many observations a site counts for; any number >= 0, by default 1.
+
+    Examples
+    --------
+    >>> colors = Gaussian([[0.1, 0.2], [0.1, 0.3], [0.9, 0.8]])
+    >>> bool(colors.log_marginal([0, 1]) > colors.log_marginal([0, 2]))
+    True
     """
 
     def __init__(

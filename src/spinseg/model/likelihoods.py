@@ -43,7 +43,15 @@ class DenseTerm(NamedTuple):
 
 
 class Likelihood(ABC):
-    """Log marginals of sets of sites."""
+    """Log marginals of sets of sites.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> levels = ss.DiagonalGaussian([0.1, 0.2, 0.9])
+    >>> bool(levels.log_marginal([0, 1]) > levels.log_marginal([0, 2]))  # alike sites are likelier together
+    True
+    """
 
     n_sites: int | None
     _column = "channel"  # what a column of the observations is called
@@ -97,7 +105,13 @@ def edge_lengths(values: Floats, edges: NDArray[np.int32]) -> Floats:
 
 
 class Flat(Likelihood):
-    """No data: log p = 0, which makes the posterior the prior."""
+    """No data: log p = 0, which makes the posterior the prior.
+
+    Examples
+    --------
+    >>> Flat().log_marginal([0, 1])
+    0.0
+    """
 
     n_sites = None
 
@@ -130,6 +144,12 @@ class DirichletMultinomial(Likelihood):
         Effective number of independent observations per count: neighboring pixels are not independent.
     base : (D,) array, optional
         Weights to use instead of ybar, positive where a bin is used.
+
+    Examples
+    --------
+    >>> heads = DirichletMultinomial([[1, 0], [1, 0], [0, 1]], concentration=2.0)
+    >>> round(heads.log_marginal([0, 1]), 4)
+    -0.6568
     """
 
     _column = "bin"
@@ -229,6 +249,12 @@ class PoissonGamma(Likelihood):
         By default a shape of 1, and the rate at which the prior mean is the mean of the data.
     exposure : (n_sites,) array, optional
         e_i > 0, by default 1.
+
+    Examples
+    --------
+    >>> counts = PoissonGamma([3, 4, 20])
+    >>> bool(counts.log_marginal([0, 1]) > counts.log_marginal([0, 2]))
+    True
     """
 
     def __init__(
@@ -274,7 +300,14 @@ class PoissonGamma(Likelihood):
 
 
 class Product(Likelihood):
-    """Independent views of the same sites: the log marginals add up."""
+    """Independent views of the same sites: the log marginals add up.
+
+    Examples
+    --------
+    >>> both = Product(PoissonGamma([3, 4]), PoissonGamma([0, 1]))
+    >>> round(both.log_marginal([0, 1]), 4)
+    -6.3903
+    """
 
     def __init__(self, *parts: Likelihood) -> None:
         for part in parts:

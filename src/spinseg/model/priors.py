@@ -30,7 +30,14 @@ SPARE_BLOCK, MAX_SPARE, LATEST_START = 64, 1_000_000, 4096
 
 
 class PartitionPrior(ABC):
-    """A prior on partitions, log g(sizes), symmetric in the sizes; clusters hold min_size to max_size sites."""
+    """A prior on partitions, log g(sizes), symmetric in the sizes; clusters hold min_size to max_size sites.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> ss.PitmanYor(1.0, 0.5, min_size=2).log_g([3, 1])  # a cluster of one site is forbidden
+    -inf
+    """
 
     def __init__(self, *, min_size: int = 1, max_size: int | None = None) -> None:
         self.min_size = check_int("min_size", min_size, at_least=1)
@@ -107,6 +114,11 @@ class Potts(PartitionPrior):
     """The Potts model with at most K labels: log_v[k] = log K!/(K - k)!, log_w = 0.
 
     (The paper prints K/(K - k)!, which does not give the Potts model back.)
+
+    Examples
+    --------
+    >>> Potts(2).log_g([2, 1, 1])  # three clusters are too many
+    -inf
     """
 
     def __init__(self, n_labels: int, *, min_size: int = 1, max_size: int | None = None) -> None:
@@ -125,6 +137,11 @@ class FiniteDirichlet(PartitionPrior):
     """K labels with symmetric Dirichlet(a) weights: log_v as Potts, log_w[m] = lgamma(a + m) - lgamma(a).
 
     The paper leaves out Gamma(a)^-k, which depends on k and so does not cancel.
+
+    Examples
+    --------
+    >>> FiniteDirichlet(2).log_g([2, 1, 1])  # three clusters are too many
+    -inf
     """
 
     def __init__(
@@ -143,7 +160,14 @@ class FiniteDirichlet(PartitionPrior):
 
 
 class DirichletProcess(PartitionPrior):
-    """The Chinese restaurant process: log_v[k] = k log alpha, log_w[m] = lgamma(m)."""
+    """The Chinese restaurant process: log_v[k] = k log alpha, log_w[m] = lgamma(m).
+
+    Examples
+    --------
+    >>> prior = DirichletProcess(2.0)
+    >>> round(prior.log_g([3, 1]) - prior.log_normalizer(4), 4)  # the log probability of these clusters of four sites
+    -2.7081
+    """
 
     def __init__(self, concentration: float, *, min_size: int = 1, max_size: int | None = None) -> None:
         super().__init__(min_size=min_size, max_size=max_size)
@@ -164,6 +188,12 @@ class TemperedProcess(PartitionPrior):
     w = `power` for up to `n_reference` sites, and less in proportion beyond. The plain process gains
     lgamma(200) - 2 lgamma(100) = 140 nats from joining two clusters of 100 sites, whatever they look like; where the
     likelihood is tempered, that would drown it.
+
+    Examples
+    --------
+    >>> prior = TemperedProcess(0.1, power=0.0)  # each cluster costs log 10, whatever its size
+    >>> round(prior.log_g([4]) - prior.log_g([2, 2]), 4)
+    2.3026
     """
 
     def __init__(
@@ -193,6 +223,12 @@ class ParsimoniousProcess(PartitionPrior):
     on what a likelihood does not describe; here a cluster has to explain a share of all sites that does not depend on
     their number. Coarsened posteriors have the same aim (Miller and Dunson 2019,
     :DOI:`10.1080/01621459.2018.1469995`).
+
+    Examples
+    --------
+    >>> prior = ParsimoniousProcess(1.0, cost=0.02)
+    >>> round(prior.log_g([50, 50]) - DirichletProcess(1.0).log_g([50, 50]), 6)  # 100 sites: 2 nats for each cluster
+    -4.0
     """
 
     def __init__(
@@ -213,6 +249,12 @@ class PitmanYor(PartitionPrior):
     log_v[k] = sum_{i=1}^{k-1} log(alpha + i theta), log_w[m] = lgamma(m - theta) - lgamma(1 - theta). Either
     0 <= theta < 1 and alpha > -theta, or theta < 0 and alpha = -L theta for a whole L >= 1: then at most L clusters,
     and the prior is the finite Dirichlet with K = L, a = -theta. theta = 0 is the Dirichlet process.
+
+    Examples
+    --------
+    >>> prior = PitmanYor(1.0, discount=0.5)
+    >>> round(prior.log_g([3, 1]) - prior.log_normalizer(4), 4)
+    -3.0603
     """
 
     def __init__(
@@ -261,6 +303,12 @@ class MixtureOfFiniteMixtures(PartitionPrior):
         K - 1 is Poisson with mean `mean_labels - 1`. Ignored where `log_p_labels` is given.
     log_p_labels : callable, optional
         log p(K) for an array of whole K >= 1.
+
+    Examples
+    --------
+    >>> prior = MixtureOfFiniteMixtures(mean_labels=3.0)
+    >>> bool(prior.log_g([2, 2]) > prior.log_g([1, 1, 1, 1]))
+    True
     """
 
     def __init__(
@@ -315,7 +363,14 @@ class MixtureOfFiniteMixtures(PartitionPrior):
 
 
 class TabulatedPrior(PartitionPrior):
-    """Any prior of product form, from its tables: arrays indexed by k and by m (entry 0 unused), or functions."""
+    """Any prior of product form, from its tables: arrays indexed by k and by m (entry 0 unused), or functions.
+
+    Examples
+    --------
+    >>> prior = TabulatedPrior(log_v=lambda k: -k, log_w=lambda m: 0.0)  # a nat for each cluster, whatever its size
+    >>> prior.log_g([3, 1])
+    -2.0
+    """
 
     def __init__(
         self,
@@ -363,6 +418,12 @@ class ExchangeablePrior(PartitionPrior):
         A function of the array of sizes that always returns the same for the same sizes.
     min_size, max_size : int, optional
         The sizes that clusters may have.
+
+    Examples
+    --------
+    >>> prior = ExchangeablePrior(lambda sizes: -float(sizes.max()))  # no large clusters
+    >>> prior.log_g([3, 1])
+    -3.0
     """
 
     def __init__(

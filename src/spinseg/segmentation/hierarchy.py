@@ -28,6 +28,13 @@ class Hierarchy:
         The level above which the boundary between two touching sites is gone: the mean probability that the draws give
         the boundary between the two regions which the sites lie in by then. It is infinite between regions of different
         seeds, which stay apart.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> seg = ss.segment([[0, 0, 255, 255]] * 4, rng=0)
+    >>> seg.hierarchy.labels(0.5).shape
+    (4, 4)
     """
 
     sites: NDArray[np.int32] = field(repr=False)

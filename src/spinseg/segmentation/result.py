@@ -93,6 +93,13 @@ class Segmentation:
         Lines of Python that make the segmentation `found` from whose last labels these chains started, if they did.
     channel_axis, intensity_range
         The arguments of `segment`; `read_as` says what the picture was read as.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> seg = ss.segment([[0] * 20 + [255] * 20] * 20, rng=0)
+    >>> seg.n_clusters, seg.labels[0, 0], seg.labels[0, 39]
+    (2, np.int32(1), np.int32(2))
     """
 
     labels: NDArray[np.int32]
@@ -482,7 +489,16 @@ def _write(path: Path, text: str) -> None:
 
 
 class SegmentationInterrupted(KeyboardInterrupt):
-    """Raised by Ctrl-C while sampling; `segmentation` is what the sweeps finished by then give."""
+    """Raised by Ctrl-C while sampling; `segmentation` is what the sweeps finished by then give.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> try:
+    ...     seg = ss.segment([[0, 255]] * 2, sweeps=5, rng=0)
+    ... except ss.SegmentationInterrupted as stop:  # on Ctrl-C
+    ...     seg = stop.segmentation
+    """
 
     def __init__(self, segmentation: Segmentation) -> None:
         super().__init__(f"interrupted after {segmentation.chains.n_sweeps} sweeps")

@@ -55,6 +55,12 @@ class Settings:
     the posterior is a mixture of `n_details` that differ in how much evidence makes a boundary. Where clusters need not
     be connected, `regions` are made of their pieces afterwards. Where `refined`, outlines follow the pixels, not the
     sites.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> ss.segment([[0, 0, 255, 255]] * 4, "paper", sweeps=2, rng=0).settings.lam
+    10.0
     """
 
     preset: str = field(metadata=_keyword("Settings to start from.", choices=PRESET_NAMES))

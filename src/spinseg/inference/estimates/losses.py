@@ -106,6 +106,12 @@ class CredibleBall:
         Of the draws in the ball with the most clusters, those farthest from its center.
     level : float
     metric : str
+
+    Examples
+    --------
+    >>> ball = credible_ball([[0, 0, 1], [0, 0, 1], [0, 1, 1]], center=[0, 0, 1], level=0.5)
+    >>> ball.radius
+    0.0
     """
 
     center: NDArray[np.int32] = field(repr=False)

@@ -28,7 +28,14 @@ N_BEST_WITH_SEEDS = 6  # where there are seeds, which other starts do not keep
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
-    """A partition, numbered 0..k-1 by first appearance, and its expected loss over all draws."""
+    """A partition, numbered 0..k-1 by first appearance, and its expected loss over all draws.
+
+    Examples
+    --------
+    >>> found = minimize_vi([[0, 0, 1], [0, 0, 1], [0, 1, 1]])
+    >>> found.labels.tolist()
+    [0, 0, 1]
+    """
 
     labels: NDArray[np.int32]
     expected_loss: float

@@ -60,6 +60,12 @@ class LargeSegmentation:
         How the picture was read.
     warning : str or None
         What to try where a picture of visible contrast came back as one region.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> found = ss.segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
+    >>> found.n_regions, found.verdict  # doctest: +SKIP
     """
 
     folder: Path

@@ -104,6 +104,11 @@ def segment_large(
         workers see the same files under the same paths.
     progress : bool or callable, optional
         True shows the number of finished tiles, then of sweeps, on standard error.
+
+    Examples
+    --------
+    >>> found = segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
+    >>> found.labels  # doctest: +SKIP
     """
     settings, jobs = _settings(detail, prior, sweeps, chains), check_jobs(jobs, dask)
     if intensity_range is not None:
