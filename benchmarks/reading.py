@@ -31,12 +31,14 @@ from spinseg.image.superpixels import PIXELS_PER_SITE, superpixels
 from spinseg.inference.estimates.minimize import minimize_vi
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DirichletMultinomial
+from spinseg.segmentation.image_model import with_neighbors
 
 SWEEPS = 300
 N_WORDS = 120
 CLUSTERS = 9  # of LabelMe in the paper's table
 FIRST_WEIGHT, MAX_STEPS, TOLERANCE = 0.09, 6, 0.5  # of the search for the count weight; the latter in clusters
 STEP_POWER, MAX_FACTOR = 1.3, 4.0  # the number of clusters grows somewhat more slowly than the weight
+SMOOTHING_FACTOR = 4.0  # by which a sum over touching sites lowers the weight
 NORMALIZED_TOTAL = 600  # counts of a site where all have the same; the count weight sets what they count for
 N_EIGENVECTORS = 20  # of normalized cuts
 FINE_PIXELS_PER_SITE = 12  # of the pieces that normalized cuts join
@@ -48,6 +50,7 @@ class Reading:
 
     sites: str = "slic"  # or "watershed", "felzenszwalb", "grid", "cuts"
     compactness: float | None = None
+    n_sites: int | None = None  # by default one for 60 pixels
     codebook: str = "general"  # or "image", "dataset"
     smoothing: int = 0  # how many times histograms are summed over touching sites
     normalized: bool = False  # whether all sites have equally many counts
@@ -69,6 +72,7 @@ READINGS = {
     "loose sites": Reading(compactness=4.0),
     "sites by watershed": Reading(sites="watershed"),
     "sites by normalized cuts": Reading(sites="cuts"),
+    "1,000 sites in every picture": Reading(n_sites=1000),
     "a codebook for each picture": Reading(codebook="image"),
     "a codebook for each dataset": Reading(codebook="dataset"),
     "histograms of touching sites summed": Reading(smoothing=1),
@@ -89,7 +93,6 @@ READINGS = {
     "from singletons": Reading(init="singletons"),
     "splits and merges": Reading(moves="auto"),
     "summed, a codebook for each picture": Reading(smoothing=1, codebook="image"),
-    "summed twice, a codebook for each picture": Reading(smoothing=2, codebook="image"),
     "summed, compact sites": Reading(smoothing=1, compactness=40.0),
     "summed, normalized cuts": Reading(smoothing=1, sites="cuts"),
     "summed, a codebook for each picture, compact sites": Reading(smoothing=1, codebook="image", compactness=40.0),
@@ -118,10 +121,10 @@ class Photograph:
         self.sites = cache(self._sites)
         self.words = cache(self._words)
 
-    def _sites(self, kind: str, compactness: float | None) -> NDArray[np.int32]:
+    def _sites(self, kind: str, compactness: float | None, n_sites: int | None) -> NDArray[np.int32]:
         if kind == "cuts":
             return normalized_cuts(self.picture)
-        return superpixels(self.picture, kind=kind, compactness=compactness)
+        return superpixels(self.picture, kind=kind, n_sites=n_sites, compactness=compactness)
 
     def _words(self, codebook: str) -> NDArray[np.integer]:
         if codebook == "dataset":
@@ -131,11 +134,11 @@ class Photograph:
 
     def model(self, reading: Reading, weight: float) -> tuple[ss.Model, NDArray[np.int32]]:
         """Return the posterior under a reading at a count weight, and the sites."""
-        sites = self.sites(reading.sites, reading.compactness)
+        sites = self.sites(reading.sites, reading.compactness, reading.n_sites)
         counts = site_histograms(self.words(reading.codebook), sites, N_WORDS)
         adjacency = region_adjacency(sites)
         for _ in range(reading.smoothing):
-            counts = counts + neighbor_matrix(adjacency.graph) @ counts
+            counts = with_neighbors(counts, adjacency.graph)
         if reading.normalized:
             shares = counts.multiply(NORMALIZED_TOTAL / counts.sum(axis=1)[:, None]).tocsr()
             counts = sparse.csr_array((np.rint(shares.data), shares.indices, shares.indptr), shape=shares.shape)
@@ -175,16 +178,10 @@ def score_of(labels: NDArray[np.int32], truths: Sequence[NDArray[np.int32]]) -> 
     return Score(float(np.mean(rands)), max(rands), np.unique(labels).size, pieces)
 
 
-def neighbor_matrix(graph: SiteGraph) -> sparse.csr_array:
-    """Return the matrix that has 1 for each pair of neighbors."""
-    rows = np.ones(graph.neighbors.size, np.int32), graph.neighbors, graph.start
-    return sparse.csr_array(rows, shape=(graph.n_sites, graph.n_sites))
-
-
 def second_neighbors(graph: SiteGraph) -> SiteGraph:
     """Return the graph whose edges join neighbors and neighbors of neighbors."""
-    one = neighbor_matrix(graph)
-    pairs = sparse.triu(one + one @ one, k=1).tocoo()
+    each = sparse.eye_array(graph.n_sites, dtype=np.int32, format="csr")
+    pairs = sparse.triu(with_neighbors(with_neighbors(each, graph), graph), k=1).tocoo()
     return SiteGraph(graph.n_sites, np.stack([pairs.row, pairs.col], axis=1))
 
 
@@ -248,7 +245,7 @@ def opened(task: tuple[Example, str]) -> Photograph:
 def calibrated(reading: Reading) -> float:
     """Return the count weight at which the mean number of clusters on LabelMe comes nearest to the paper's."""
     photographs = [opened(task) for task in calibration()]
-    weight, found = FIRST_WEIGHT, dict[float, float]()
+    weight, found = FIRST_WEIGHT / SMOOTHING_FACTOR**reading.smoothing, dict[float, float]()
     for _ in range(MAX_STEPS):
         found[weight] = float(np.mean([photograph.score(reading, weight).clusters for photograph in photographs]))
         if abs(found[weight] - CLUSTERS) < TOLERANCE:
