@@ -227,7 +227,7 @@ def calibration() -> list[tuple[Example, str]]:
 
 
 def scored() -> dict[str, list[tuple[Example, str]]]:
-    """Return photographs of each dataset, none of them used for the choice of a count weight; by default 100 of each."""
+    """Return photographs of each dataset that no count weight was chosen on, by default 100 of each."""
     n_photographs = int(os.environ.get("SPINSEG_PHOTOGRAPHS", "100"))
     found = {"LabelMe": labelme(data_root())[2::4], "Berkeley": bsds(data_root(), "train", edition="bsds300")[1::2]}
     return {
@@ -237,7 +237,7 @@ def scored() -> dict[str, list[tuple[Example, str]]]:
 
 
 def spread_order(n_items: int) -> list[int]:
-    """Return 0..n-1 in an order of which every beginning is spread over the whole: that of their binary digits reversed.
+    """Return 0..n-1 in the order of their reversed binary digits, of which every beginning is spread over the whole.
 
     Examples
     --------
