@@ -1,12 +1,13 @@
 """What the benchmarks compare with must be right too."""
 
 import numpy as np
-from benchmarks import plain
+from benchmarks import plain, reading
 
 import exact
 import model_cases
 import spinseg as ss
 from effort import exhaustive
+from spinseg.image.picture import as_picture
 
 
 @exhaustive
@@ -21,3 +22,29 @@ def test_the_plain_numpy_sweep_leaves_the_posterior_invariant():
     first_seen = np.array([[z.tolist().index(label) for label in z] for z in swept])
     numbered = np.array([np.unique(row, return_inverse=True)[1] for row in first_seen])
     assert exact.p_value(exact.frequencies(numbered), probabilities) > 1e-4
+
+
+def test_neighbors_of_neighbors_are_two_steps_apart():
+    graph = ss.SiteGraph(5, [[0, 1], [1, 2], [2, 3]])
+    assert sorted(reading.second_neighbors(graph).edges.tolist()) == [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]]
+
+
+def test_nearest_sites_are_those_with_the_nearest_centers():
+    centers = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 3.0], [9.0, 0.0]])
+    assert reading.nearest_neighbors(centers, 1).edges.tolist() == [[0, 1], [0, 3], [1, 2]]
+
+
+def test_sites_by_normalized_cuts_are_regular_and_follow_a_strong_edge():
+    image = np.zeros((60, 60, 3), np.uint8)
+    image[:, 33:] = 220
+    sites = reading.normalized_cuts(as_picture(image))
+    sides = [np.unique(side) for side in (sites[:, :33], sites[:, 33:])]
+    assert not np.intersect1d(*sides).size
+    assert 30 <= sites.max() + 1 <= 90
+
+
+def test_a_score_counts_clusters_and_their_pieces():
+    labels = np.array([[0, 1, 0], [0, 1, 0]], np.int32)
+    halves = np.array([[5, 5, 7], [5, 5, 7]], np.int32)
+    score = reading.score_of(labels, [labels, halves])
+    assert score.nearest_rand == 1 and score.rand < 1 and (score.clusters, score.pieces) == (2, 3)

@@ -27,6 +27,7 @@ ONLY_IN_PRESETS = {
     "fewest_sites",
     "max_pixels",
     "likelihood",
+    "smoothing",
 }
 NOT_SETTINGS = {"image", "mask", "seeds", "channel_axis", "intensity_range", "rng", "workers", "progress"}
 OF_PRIOR = {"concentration", "discount", "n_labels", "min_size", "max_size"}

@@ -1,14 +1,18 @@
-"""How sure a label is: draws matched with labels, against all ways to match them."""
+"""Clusters of a table: starts, price and estimate, and how sure a label is, against all ways to match draws."""
 
 from itertools import permutations
 
 import numpy as np
 import pytest
+import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
 import spinseg as ss
 from spinseg.clustering.clusters import TOTAL_COUPLING, clustering_model, find_clusters, membership
+from spinseg.clustering.price import ClusterPrice
+from spinseg.clustering.starts import starting_partitions
+from spinseg.evaluation.metrics import adjusted_rand_index
 
 N_SITES = 7
 
@@ -62,6 +66,97 @@ def test_couplings_are_beta_times_weights_and_by_default_add_up_to_a_constant():
     assert clustering_model(values, graph, beta=0.5, **settings).beta.tolist() == [0.5, 1.5]
     usual = clustering_model(values, graph, beta=None, **settings)
     assert usual.beta.sum() * 2 / 3 == pytest.approx(TOTAL_COUPLING) and usual.beta[1] == 3 * usual.beta[0]
-    assert repr(usual.prior) == "TemperedProcess(concentration=0.3333333333333333, power=0.0)"
+    assert isinstance(usual.prior, ClusterPrice)
     alone = clustering_model(values, ss.SiteGraph(3, []), beta=None, **settings)
     assert alone.beta.size == 0 and repr(alone.prior) == "DirichletProcess(concentration=1.0)"
+
+
+def stripes(seed, n_noise=0, distance=3.0):
+    """Three stripes of a square whose first two features differ, beside features of noise; and the truth and graph."""
+    truth = np.repeat(np.arange(3), 8 * 24)
+    centers = distance * np.array([[0, 0], [1, 0], [0, 1]])[truth]
+    values = np.random.default_rng(seed).normal(size=(truth.size, 2 + n_noise))
+    values[:, :2] += centers
+    return values, truth, ss.SiteGraph.grid((24, 24))
+
+
+def usual_model(values, graph, **settings):
+    defaults = {"prior": None, "beta": None, "likelihood": "gaussian", "connected": False}
+    return clustering_model(values, graph, **{**defaults, **settings})
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_second_start_finds_clusters_that_merging_of_single_sites_misses(seed):
+    values, truth, graph = stripes(seed, n_noise=30, distance=4.0)
+    model = usual_model(values, graph)
+    merged, greedy = starting_partitions(model, np.random.default_rng(0))
+    assert adjusted_rand_index(merged, truth) > 0.5 > 0.1 > adjusted_rand_index(greedy, truth)
+    assert model.log_posterior(merged) > model.log_posterior(greedy)
+    found = find_clusters(model, sweeps=20, chains=2, seed=seed)  # of which one chain may be stuck
+    assert adjusted_rand_index(found.labels, truth) > 0.9
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_starts_are_partitions_that_the_posterior_allows(connected):
+    values, _, graph = stripes(0)
+    counts = np.random.default_rng(0).poisson(np.exp(values / 3))
+    for likelihood in ("gaussian", "histogram", "poisson"):
+        table = values if likelihood == "gaussian" else counts
+        for prior in (None, ss.Potts(2), ss.DirichletProcess(1.0, min_size=20)):
+            model = usual_model(table, graph, likelihood=likelihood, prior=prior, connected=connected)
+            starts = starting_partitions(model, np.random.default_rng(0))
+            assert starts and all(model.allows(start) for start in starts)
+            values_of = [model.log_posterior(start) for start in starts]
+            assert values_of == sorted(values_of, reverse=True)
+    assert len(starting_partitions(ss.Model(graph, ss.Flat(), ss.Potts(2)), np.random.default_rng(0))) == 1
+
+
+def test_many_features_are_reduced_for_the_start():
+    rng, graph = np.random.default_rng(0), ss.SiteGraph.grid((12, 12))
+    truth = np.repeat(np.arange(2), 72)
+    shares = rng.dirichlet(np.ones(120), 2)
+    model = usual_model(sparse.csr_array(rng.multinomial(200, shares[truth])), graph, likelihood="histogram")
+    assert adjusted_rand_index(starting_partitions(model, rng)[0], truth) > 0.9
+
+
+def test_a_cluster_costs_log_n_and_a_share_of_what_clusters_explain():
+    values, truth, graph = stripes(0)
+    free, usual, dear = (usual_model(values, graph, min_evidence=share) for share in (0.0, 0.03, 1.2))
+    assert free.prior.price == pytest.approx(np.log(truth.size))
+    explained = (usual.prior.price - free.prior.price) / 0.03
+    assert dear.prior.price - free.prior.price == pytest.approx(1.2 * explained)
+    assert explained == pytest.approx(free.log_posterior(truth) - free.log_posterior(0 * truth), rel=0.2)
+    assert [find_clusters(model, 20, 2, 0).n_clusters for model in (usual, dear)] == [3, 1]
+    same = ss.TemperedProcess(np.exp(-5.0), power=0.0).tables(9)
+    assert all(np.allclose(*tables) for tables in zip(ClusterPrice(5.0).tables(9), same, strict=True))
+    noise = usual_model(np.random.default_rng(0).normal(size=truth.size), graph)
+    assert find_clusters(noise, 20, 2, 0).n_clusters == 1
+
+
+def test_the_estimate_is_a_partition_that_the_prior_allows():
+    graph, values = ss.SiteGraph.grid((10, 10)), np.random.default_rng(1).normal(size=(100, 2))  # so that draws differ
+    for prior in (
+        ss.Potts(2),
+        ss.Potts(3, min_size=40),
+        ss.ExchangeablePrior(lambda m: 0.0 if m.size <= 2 else -np.inf),
+    ):
+        model = usual_model(values, graph, prior=prior, beta=0.1)
+        assert model.allows(find_clusters(model, sweeps=12, chains=4, seed=0).labels)
+
+
+def test_chains_and_advice_that_can_be_followed_come_with_the_clusters():
+    values, _, graph = stripes(0, distance=1.0)
+    found = find_clusters(usual_model(values, graph, beta=0.2), sweeps=8, chains=6, seed=0)
+    assert found.diagnostics.agree is False and "min_evidence" in found.diagnostics.verdict
+    assert "temperatures" not in found.diagnostics.verdict  # no entry point of clusterings has them
+    assert found.chains.n_chains == 6 and found.draws is found.chains.labels
+    sure = find_clusters(usual_model(*stripes(0, distance=9.0)[::2]), sweeps=8, chains=2, seed=0)
+    assert "nothing in them ever varied" in sure.diagnostics.verdict and "Start chains" not in sure.diagnostics.verdict
+    assert repr(sure).startswith("3 clusters of 576 sites, mean probability of a label 1.000\nTwo chains agree")
+
+
+def test_progress_is_reported():
+    values, _, graph = stripes(0)
+    seen = []
+    find_clusters(usual_model(values, graph), sweeps=4, chains=2, seed=0, progress=seen.append)
+    assert seen[-1].done == seen[-1].total == 8

@@ -1,5 +1,6 @@
 """Domains of an AnnData: what is read, what is written, and that it survives a file."""
 
+import re
 import sys
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import scipy.sparse as sparse
 
 import spinseg as ss
+from spinseg.clustering.starts import starting_partitions
 from spinseg.evaluation.metrics import adjusted_rand_index
 
 anndata = pytest.importorskip("anndata", reason="the extra [anndata] is not installed")
@@ -15,6 +17,7 @@ SIDE = 14
 TRUTH = np.repeat(np.arange(2), SIDE * SIDE // 2)
 PLACES = np.argwhere(np.ones((SIDE, SIDE))).astype(float)
 QUICK = {"sweeps": 60, "chains": 2, "rng": 0}
+pytestmark = pytest.mark.filterwarnings("ignore:The chains do not agree")  # which 60 sweeps may not make them
 
 
 def spots(seed=0, **parts):
@@ -27,7 +30,8 @@ def spots(seed=0, **parts):
 def test_domains_probabilities_and_provenance_are_written_and_survive_a_file(tmp_path):
     adata = spots(obsp={"spatial_connectivities": sparse.csr_matrix(ss.SiteGraph.grid((SIDE, SIDE)).to_sparse())})
     before = adata.X.copy()
-    assert ss.cluster_anndata(adata, likelihood="histogram", **QUICK) is None
+    result = ss.cluster_anndata(adata, likelihood="histogram", **QUICK)
+    assert np.array_equal(adata.obs["domain"].cat.codes, result.labels) and result.chains.n_chains == 2
     adata.write_h5ad(tmp_path / "spots.h5ad")
     back = anndata.read_h5ad(tmp_path / "spots.h5ad")
     for found in (adata, back):
@@ -38,7 +42,8 @@ def test_domains_probabilities_and_provenance_are_written_and_survive_a_file(tmp
         assert np.array_equal(found.obs["domain_probability"], membership[np.arange(TRUTH.size), domain])
         made = found.uns["domain"]
         assert made["spinseg"] == ss.__version__ and made["seed"] == 0 and "chain" in made["verdict"]
-        assert made["settings"]["prior"] == "DirichletProcess(concentration=1.0)"
+        assert made["settings"]["prior"].startswith("ClusterPrice(price=") and made["settings"]["beta"] > 2
+        assert made["n_isolated"] == 0
         assert made["settings"]["likelihood"] == "histogram" and made["settings"]["sweeps"] == 60
         assert made["inputs"]["features"]["source"] == "X"
         assert made["inputs"]["graph"]["source"] == "spatial_connectivities"
@@ -49,9 +54,11 @@ def test_it_is_the_model_of_the_stored_graph_and_features():
     graph = ss.SiteGraph.grid((SIDE, SIDE))
     adata = spots(obsp={"spatial_connectivities": sparse.csr_matrix(2 * graph.to_sparse())})
     adata.obsm["X_pca"] = np.random.default_rng(1).normal(size=(TRUTH.size, 2)) + 3 * TRUTH[:, None]
-    ss.cluster_anndata(adata, beta=0.2, key_added="layer", **QUICK)
-    model = ss.Model(graph, ss.DiagonalGaussian(adata.obsm["X_pca"]), ss.DirichletProcess(1.0), beta=0.4)
-    draws = ss.sample(model, 60, 2, init="greedy", burn_in=30, rng=0).labels
+    prior = ss.DirichletProcess(1.0)
+    ss.cluster_anndata(adata, prior=prior, beta=0.2, key_added="layer", **QUICK)
+    model = ss.Model(graph, ss.DiagonalGaussian(adata.obsm["X_pca"]), prior, beta=0.4)
+    init = starting_partitions(model, np.random.default_rng(0))
+    draws = ss.sample(model, 60, 2, init=init, burn_in=30, rng=0).labels
     expected = ss.minimize_vi(draws, max_draws=200, rng=0).labels
     assert np.array_equal(adata.obs["layer"].cat.codes, expected)
     assert adata.uns["layer"]["inputs"]["features"]["source"] == "X_pca" and "domain" not in adata.obs
@@ -79,9 +86,12 @@ def test_features_may_be_a_layer():
     [
         ({"use_rep": "X_umap"}, "use_rep must be 'X', a key of obsm, or a key of layers; received 'X_umap'"),
         ({"likelihood": "gauss"}, "likelihood must be one of 'gaussian', 'histogram', 'poisson'; received 'gauss'"),
+        ({"use_rep": "spatial", "n_components": 3}, r"n_components must be at most the 2 of obsm\['spatial'\]; received 3"),
+        ({"use_rep": "spatial", "n_components": "8"}, "n_components must be a whole number, \"auto\" or \"all\"; received '8'"),
+        ({"min_evidence": -1}, "min_evidence must be a finite number of at least 0; received -1"),
         ({"n_neighbors": 0}, "k must be a whole number of at least 1; received 0"),
     ],
-)
+)  # fmt: skip
 def test_wrong_settings_get_one_line_and_nothing_is_written(settings, message):
     adata = spots()
     with pytest.raises(ss.InvalidInput, match=f"^{message}$"):
@@ -90,10 +100,77 @@ def test_wrong_settings_get_one_line_and_nothing_is_written(settings, message):
 
 
 def test_what_has_no_places_or_is_no_anndata_is_refused():
-    with pytest.raises(ss.InvalidInput, match=r'^graph must be a key of obsp, where obsm has no "spatial"; received'):
+    line = r"^adata must say which observations are neighbors: run squidpy.gr.spatial_neighbors\(adata\), or put coord"
+    with pytest.raises(ss.InvalidInput, match=line):
         ss.cluster_anndata(anndata.AnnData(np.ones((3, 2), np.float32)))
     with pytest.raises(ss.InvalidInput, match=r"^adata must be an AnnData; received 'ndarray'$"):
         ss.cluster_anndata(np.ones((3, 2)))
+
+
+def test_a_graph_that_is_named_must_be_there_and_say_how_near_spots_are():
+    near = sparse.csr_matrix(ss.SiteGraph.nearest(PLACES, 4).to_sparse())
+    adata = spots(obsp={"spatial_connectivities": near, "spatial_distances": near})
+    keys = r"\('spatial_connectivities', 'spatial_distances'\)"
+    with pytest.raises(ss.InvalidInput, match=rf"^graph must be a key of obsp {keys}; received 'spatial'$"):
+        ss.cluster_anndata(adata, graph="spatial")
+    with pytest.raises(ss.InvalidInput, match=r"^graph must say how near .* not how far apart; received 'spatial_dist"):
+        ss.cluster_anndata(adata, graph="spatial_distances")
+
+
+@pytest.mark.parametrize("place", ["obsm['X_pca']", "obsm['spatial']", "X"])
+def test_what_is_not_finite_is_named_with_its_place(place):
+    adata = spots()
+    adata.obsm["X_pca"] = np.zeros((TRUTH.size, 2))
+    bad = {"obsm['X_pca']": adata.obsm["X_pca"], "obsm['spatial']": adata.obsm["spatial"].copy(), "X": adata.X}[place]
+    bad[[3, 8], 1] = np.nan
+    if place == "obsm['spatial']":
+        adata.obsm["spatial"] = bad
+    line = f"{place} must be finite; received \"NaN or infinity in 2 observations, first: '3'\""
+    with pytest.raises(ss.InvalidInput, match=f"^{re.escape(line)}$"):
+        ss.cluster_anndata(adata, use_rep="X" if place == "X" else None)
+
+
+def test_spots_without_neighbors_are_counted_and_warned_of():
+    graph = ss.SiteGraph.grid((SIDE, SIDE))
+    kept = graph.edges[(graph.edges > 1).all(axis=1)]
+    adata = spots(obsp={"spatial_connectivities": sparse.csr_matrix(ss.SiteGraph(TRUTH.size, kept).to_sparse())})
+    with pytest.warns(UserWarning, match="^2 observations have no neighbors .spatial_connectivities.: the features"):
+        ss.cluster_anndata(adata, likelihood="histogram", **QUICK)
+    assert adata.uns["domain"]["n_isolated"] == 2
+
+
+def with_components(seed=0, n_noise=40):
+    """Spots whose third component tells the halves apart, and all others are noise."""
+    adata = spots(seed)
+    adata.obsm["X_pca"] = np.random.default_rng(seed).normal(size=(TRUTH.size, 3 + n_noise))
+    adata.obsm["X_pca"][:, 2] += 4 * TRUTH
+    return adata
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_components_that_do_not_vary_in_space_are_left_out(seed):
+    adata = with_components(seed)
+    ss.cluster_anndata(adata, **QUICK)
+    assert adata.uns["domain"]["inputs"]["features"]["components"] == [2]
+    assert adjusted_rand_index(adata.obs["domain"].cat.codes.to_numpy(), TRUTH) > 0.9
+
+
+def test_the_number_of_components_may_be_given():
+    adata = with_components()
+    for n_components, used in ((3, 3), ("all", 43)):
+        ss.cluster_anndata(adata, n_components=n_components, sweeps=2, chains=2, rng=0)
+        assert adata.uns["domain"]["inputs"]["features"]["components"] == list(range(used))
+    adata.obsm["X_pca"] = np.random.default_rng(0).normal(size=(TRUTH.size, 4))
+    with pytest.warns(UserWarning, match="^No component of obsm.'X_pca'. is more alike at neighbors than by chance"):
+        ss.cluster_anndata(adata, **QUICK)
+
+
+def test_chains_that_do_not_agree_give_a_warning_and_progress_is_shown():
+    adata, seen = spots(), []
+    adata.obsm["X_pca"] = np.random.default_rng(0).normal(size=(TRUTH.size, 2)) + TRUTH[:, None]
+    with pytest.warns(UserWarning, match="The chains do not agree"):
+        ss.cluster_anndata(adata, beta=0.1, sweeps=8, chains=8, rng=0, progress=seen.append)
+    assert adata.uns["domain"]["verdict"].startswith("The chains do not agree") and seen[-1].done == 64
 
 
 def test_without_anndata_a_line_names_the_extra(monkeypatch):

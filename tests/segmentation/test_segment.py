@@ -14,6 +14,7 @@ import spinseg as ss
 from effort import effort, exhaustive
 from spinseg.evaluation.metrics import rand_index
 from spinseg.image.adjacency import region_adjacency
+from spinseg.image.features import Codebook
 from spinseg.segmentation.presets import (
     MAX_PIXEL_WEIGHT,
     PAPER,
@@ -160,6 +161,18 @@ def test_the_paper_preset_is_the_papers(picture):
     assert found.model.prior.concentration == 3 and (found.model.beta == 0.02).all()
     assert found.model.likelihood.concentration == 50
     assert rand_index(found.partition, found.chains.best_labels) == 1
+
+
+def test_the_paper_preset_counts_the_words_of_touching_sites_too(picture):
+    found = ss.segment(picture, "paper", sweeps=1, rng=0)
+    graph, words = found.model.graph, Codebook.general(120).words(picture)
+    near = np.eye(graph.n_sites, dtype=bool)
+    near[tuple(graph.edges.T)] = near[tuple(graph.edges[:, ::-1].T)] = True
+    counts = np.array([np.bincount(words[near[site][found.sites]], minlength=120) for site in range(graph.n_sites)])
+    used = counts.any(axis=0)
+    np.testing.assert_array_equal(found.model.likelihood.counts.toarray(), counts[:, used])
+    plain = ss.segment(picture, "classes", sweeps=1, chains=1, init="one", rng=0)
+    assert plain.model.likelihood.counts.sum() == picture.shape[0] * picture.shape[1]
 
 
 @pytest.mark.parametrize("preset", effort(["photo"], list(PRESETS)))

@@ -7,6 +7,8 @@ other. It reads an AnnData and writes the domains, and how sure they are, back i
 three layers, 12 genes with as much noise as signal.
 """
 
+from textwrap import fill
+
 import anndata
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +23,7 @@ genes = rng.normal(size=(3, 12))[layer] + rng.normal(size=(576, 12))
 adata = anndata.AnnData(genes, obsm={"spatial": places})
 
 ss.cluster_anndata(adata, sweeps=600, rng=0)
-print(adata.uns["domain"]["verdict"])
+print(fill(adata.uns["domain"]["verdict"], 90))
 
 fig, axes = plt.subplots(2, 2, figsize=(7, 6.6), layout="constrained")
 colors = plt.cm.tab10.colors

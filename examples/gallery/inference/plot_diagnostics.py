@@ -7,6 +7,8 @@ depend on how clusters are numbered. After 20 sweeps the chains still show from 
 came; after 1,000 they do not.
 """
 
+from textwrap import fill
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -25,4 +27,4 @@ for ax, sweeps in zip(axes, [20, 1000], strict=True):
     diagnostics = ss.diagnose(chains, grid)
     diagnostics.plot(ax)
     ax.set_title(f"{sweeps} sweeps")
-    print(f"{sweeps} sweeps: {diagnostics.verdict}")
+    print(fill(f"{sweeps} sweeps: {diagnostics.verdict}", 90))

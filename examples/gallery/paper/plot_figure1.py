@@ -16,7 +16,7 @@ n = 1000
 fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 for alpha, color in [(3.0, "C0"), (5.0, "C1")]:
     model = ss.Model(ss.SiteGraph(n, []), ss.Flat(), ss.DirichletProcess(alpha))
-    chains = ss.sample(model, sweeps=1200, chains=4, init="opposite", burn_in=200, thin=1000, rng=0)
+    chains = ss.sample(model, sweeps=600, chains=4, init="opposite", burn_in=100, thin=500, rng=0)
     kept = chains.kept(chains.n_clusters)
     ax.plot(exact_distribution(alpha, n)[:61], color=color, label=f"alpha = {alpha:g}, mean {exact_mean(alpha, n):.1f}")
     ax.plot(np.bincount(kept.ravel(), minlength=61)[:61] / kept.size, "o", color=color, markersize=4)

@@ -21,7 +21,7 @@ for ax, name, (row, column) in zip(axes.flat[1:], "abc", [(60, 250), (100, 175),
     together = ss.co_clustering(seg.chains.labels, seg.sites[row, column])
     shown = ax.imshow(together[seg.sites], cmap="magma", vmin=0, vmax=1)
     ax.set_title(f"with {name}")
-    ax.plot(column, row, "x", color="white", markersize=9, markeredgewidth=2)
+    ax.plot(column, row, "x", color="deepskyblue", markersize=10, markeredgewidth=3)
     axes[0, 0].annotate(name, (column, row), color="white", size=15, weight="bold", ha="center", va="center")
 fig.colorbar(shown, ax=axes, location="bottom", shrink=0.5, aspect=40, label="probability of one region")
 for ax in axes.flat:

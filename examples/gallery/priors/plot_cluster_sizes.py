@@ -23,8 +23,8 @@ no_neighbors = ss.SiteGraph(500, [])
 
 fig, axes = plt.subplots(2, 2, figsize=(7, 5.6), sharex=True, layout="constrained")
 for ax, (name, prior) in zip(axes.flat, priors.items(), strict=True):
-    chains = ss.sample(ss.Model(no_neighbors, ss.Flat(), prior), 1000, chains=2, burn_in=200, rng=0)
-    for bar, draw in enumerate(chains.labels[0, ::75]):
+    chains = ss.sample(ss.Model(no_neighbors, ss.Flat(), prior), 600, chains=2, burn_in=100, rng=0)
+    for bar, draw in enumerate(chains.labels[0, ::45]):
         sizes = np.sort(np.bincount(draw))[::-1]
         left = np.cumsum(sizes) - sizes
         ax.barh(bar, sizes, left=left, color=plt.cm.tab20.colors, edgecolor="white", linewidth=0.5, height=0.9)

@@ -17,8 +17,8 @@ no_neighbors = ss.SiteGraph(500, [])
 fig, axes = plt.subplots(3, 1, figsize=(6.4, 6.6), sharex=True, layout="constrained")
 for ax, min_size in zip(axes, [1, 10, 50], strict=True):
     model = ss.Model(no_neighbors, ss.Flat(), ss.DirichletProcess(3.0, min_size=min_size))
-    chains = ss.sample(model, sweeps=1000, chains=2, burn_in=200, rng=0)
-    for bar, draw in enumerate(chains.labels[0, ::80]):
+    chains = ss.sample(model, sweeps=600, chains=2, burn_in=100, rng=0)
+    for bar, draw in enumerate(chains.labels[0, ::50]):
         sizes = np.sort(np.bincount(draw))[::-1]
         left = np.cumsum(sizes) - sizes
         ax.barh(bar, sizes, left=left, color=plt.cm.tab20.colors, edgecolor="white", linewidth=0.5, height=0.9)

@@ -1,7 +1,9 @@
 """Clusters of the sites of a graph from a table of their features, and how sure each label is."""
 
+import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
@@ -10,8 +12,13 @@ from scipy.optimize import linear_sum_assignment
 
 from spinseg import _validation
 from spinseg._validation import check_choice, check_int, check_real, invalid
+from spinseg._words import counted
+from spinseg.clustering.price import with_price
+from spinseg.clustering.starts import starting_partitions
+from spinseg.inference.chains import Chains
 from spinseg.inference.contingency import contingency_table
-from spinseg.inference.diagnostics import Diagnostics, diagnose
+from spinseg.inference.diagnostics import ADVICE, Diagnostics, diagnose
+from spinseg.inference.estimates.losses import expected_vi
 from spinseg.inference.estimates.minimize import minimize_vi
 from spinseg.inference.estimates.pairs import flatten_draws
 from spinseg.inference.sampler import sample, thin_to_fit
@@ -19,7 +26,8 @@ from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, PoissonGamma
 from spinseg.model.posterior import Model
-from spinseg.model.priors import DirichletProcess, PartitionPrior, TemperedProcess
+from spinseg.model.priors import DirichletProcess, PartitionPrior
+from spinseg.parallel.progress import Report
 
 LikelihoodOf = str | Callable[[Any], Likelihood]
 LIKELIHOODS: dict[str, Callable[[Any], Likelihood]] = {
@@ -28,31 +36,58 @@ LIKELIHOODS: dict[str, Callable[[Any], Likelihood]] = {
     "poisson": PoissonGamma,
 }
 TOTAL_COUPLING = 8.0  # of a site to all of its neighbors, in nats, on average
+MIN_EVIDENCE = 0.03  # that a cluster has to contribute, of all
+FAR_BELOW = 5.0  # standard deviations of the log posterior, with one nat more
 MAX_DRAWS = 200  # that the labels are estimated from
+MAX_COMPARED_DRAWS = 50  # where the estimate must be one of them
+CLUSTERING_ADVICE = (
+    "Give more sweeps while the log posterior of a chain still rises (`chains.plot()`, or `chains_.plot()` of an "
+    "estimator). Where each is level, they found different partitions: trust the labels of high probability alone, and "
+    "try fewer features, or a larger min_evidence, which makes fewer clusters."
+)
+
+START_APART = "Start chains from different places to tell."  # what a verdict advises where nothing varied
 
 
-class Clustering(NamedTuple):
-    """Clusters of sites, and the draws that they were estimated from.
+@dataclass(frozen=True, eq=False, repr=False)
+class Clustering:
+    """Clusters of sites, and the chains that they were estimated from.
 
     Attributes
     ----------
     labels : (n_sites,) int32
-        The partition of least expected variation of information, numbered by first appearance.
+        The partition of least expected variation of information, numbered by first appearance, over the draws of those
+        chains whose log posterior is not far below that of the best.
     membership : (n_sites, n_clusters) float64
-        As `membership` has it.
-    draws : (chain, draw, site) int32
+        How often each site is in each cluster, over the draws of all chains.
+    chains : Chains
+        Half of them start from single sites that were merged, the other half from parts of similar features that were.
     diagnostics : Diagnostics
     """
 
     labels: NDArray[np.int32]
     membership: NDArray[np.float64]
-    draws: NDArray[np.int32]
+    chains: Chains
     diagnostics: Diagnostics
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return self.membership.shape[1]
 
     @property
     def probability(self) -> NDArray[np.float64]:
         """How sure the label of each site is: its membership in its own cluster."""
         return self.membership[np.arange(self.labels.size), self.labels]
+
+    @property
+    def draws(self) -> NDArray[np.int32]:
+        """The partitions drawn, (chain, draw, site)."""
+        return self.chains.labels
+
+    def __repr__(self) -> str:
+        found = f"{counted(self.n_clusters, 'cluster')} of {counted(self.labels.size, 'site')}"
+        return f"{found}, mean probability of a label {self.probability.mean():.3f}\n{self.diagnostics.verdict}"
 
 
 def clustering_model(
@@ -63,40 +98,97 @@ def clustering_model(
     beta: float | None,
     likelihood: LikelihoodOf,
     connected: bool,
+    min_evidence: float = MIN_EVIDENCE,
 ) -> Model:
     """The posterior over clusters of the rows of a table; couplings are `beta` times the weights of the graph.
 
     The default of `beta` is strong enough for neighbors to share a cluster if the features do not say otherwise, and
-    that of `prior` is a price of log n_sites for each cluster. A Dirichlet process with such couplings would put all
-    into one cluster: it favors unequal sizes by as many nats as make up for independent labels of the sites. It is the
-    default where there are no neighbors.
+    that of `prior` is a price for each cluster, as `with_price` has it. A Dirichlet process with such couplings would
+    put all into one cluster: it favors unequal sizes by as many nats as make up for independent labels of the sites. It
+    is the default where there are no neighbors.
     """
+    min_evidence = check_real("min_evidence", min_evidence, at_least=0)
     if not callable(likelihood):
         check_choice("likelihood", likelihood, tuple(LIKELIHOODS))
     if sparse.issparse(features) and likelihood != "histogram":
         features = features.toarray()
     of_features = likelihood if callable(likelihood) else LIKELIHOODS[likelihood]
-    weights = np.ones(graph.n_edges) if graph.weights is None else graph.weights
-    if beta is None:
-        total = 2 * np.abs(weights).sum() / graph.n_sites
-        beta = TOTAL_COUPLING / total if total > 0 else 0.0
-    if prior is None:
-        prior = TemperedProcess(1 / graph.n_sites, power=0.0) if weights.any() else DirichletProcess(1.0)
-    return Model(graph, of_features(features), prior, check_real("beta", beta) * weights, connected=connected)
+    couplings = coupling_strength(graph, beta) * _weights(graph)
+    chosen = DirichletProcess(1.0) if prior is None else prior
+    model = Model(graph, of_features(features), chosen, couplings, connected=connected)
+    return with_price(model, min_evidence) if prior is None and couplings.any() else model
 
 
-def find_clusters(model: Model, sweeps: int, chains: int, seed: int) -> Clustering:
+def coupling_strength(graph: SiteGraph, beta: float | None) -> float:
+    """`beta`, or by default that at which the couplings of a site add up to TOTAL_COUPLING, on average."""
+    if beta is not None:
+        return check_real("beta", beta)
+    total = 2 * np.abs(_weights(graph)).sum() / graph.n_sites
+    return float(TOTAL_COUPLING / total) if total > 0 else 0.0
+
+
+def _weights(graph: SiteGraph) -> NDArray[np.float64]:
+    """One number for each edge."""
+    return np.ones(graph.n_edges) if graph.weights is None else graph.weights
+
+
+def find_clusters(
+    model: Model, sweeps: int, chains: int, seed: int, progress: bool | Report | None = None
+) -> Clustering:
     """Sample chains, of which the first half is burn-in, and estimate clusters from the draws.
 
-    Chains start from the greedy partition: under couplings as strong as these, few find out of one cluster.
+    Chains start in turn from two partitions: under couplings as strong as these, few find out of one cluster.
     """
     sweeps, chains = check_int("sweeps", sweeps, at_least=1), check_int("chains", chains, at_least=1)
-    burn_in, start = sweeps // 2, "greedy" if model.graph.n_edges else "one"
+    burn_in, starts = sweeps // 2, starting_partitions(model, np.random.default_rng(seed))
     thin = thin_to_fit(sweeps - burn_in, chains * model.graph.n_sites)
-    drawn = sample(model, sweeps, chains, init=start, burn_in=burn_in, thin=thin, rng=seed)
+    init = [starts[c % len(starts)] for c in range(chains)]
+    drawn = sample(model, sweeps, chains, init=init, burn_in=burn_in, thin=thin, rng=seed, progress=progress)
+    labels = _estimate(model, drawn.labels[_not_left_behind(drawn)], seed)
+    diagnostics = diagnose(drawn, model.graph)
+    verdict = diagnostics.verdict.replace(ADVICE, CLUSTERING_ADVICE)
+    if len(starts) > 1:
+        verdict = verdict.replace(START_APART, "They started from partitions made in two ways.")
+    diagnostics = replace(diagnostics, verdict=verdict)
+    return Clustering(labels, membership(drawn.labels, labels), drawn, diagnostics)
+
+
+def _not_left_behind(drawn: Chains) -> NDArray[np.bool_]:
+    """The chains whose log posterior is not far below that of the best, where they would be stuck."""
+    traces = drawn.kept(drawn.log_posterior)
+    means = traces.mean(axis=1)
+    return means >= means.max() - FAR_BELOW * (1 + traces[means.argmax()].std())
+
+
+def warn_of_disagreement(found: Clustering, stacklevel: int) -> None:
+    """Warn where chains do not agree, as scikit-learn does."""
+    if found.diagnostics.agree is False:
+        warnings.warn(found.diagnostics.verdict, _convergence_warning(), stacklevel=stacklevel)
+
+
+def _convergence_warning() -> type[Warning]:
+    """scikit-learn's category where it is installed, else its base."""
+    try:
+        from sklearn.exceptions import ConvergenceWarning
+    except ImportError:
+        return UserWarning
+    return ConvergenceWarning
+
+
+def _estimate(model: Model, draws: NDArray[np.int32], seed: int) -> NDArray[np.int32]:
+    """The partition of least expected variation of information; the best draw where the prior forbids that."""
     among = model.graph if model.connected else None
-    labels = minimize_vi(drawn.labels, graph=among, max_draws=MAX_DRAWS, rng=seed).labels
-    return Clustering(labels, membership(drawn.labels, labels), drawn.labels, diagnose(drawn, model.graph))
+    most = model.graph.n_sites // model.prior.min_size
+    if model.tables is not None:
+        most = min(most, int(np.flatnonzero(model.tables[0][1:] > -np.inf).max()) + 1)
+    labels = minimize_vi(draws, graph=among, max_clusters=most, max_draws=MAX_DRAWS, rng=seed).labels
+    if model.allows(labels):
+        return labels
+    rows = flatten_draws(draws)
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_DRAWS)).round().astype(np.intp)]
+    compared = rows[:: -(-len(rows) // MAX_COMPARED_DRAWS)]
+    best = min(compared, key=lambda draw: expected_vi(rows, draw))
+    return _validation.labels("draws", best, model.graph.n_sites)
 
 
 def membership(draws: ArrayLike, labels: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -1,17 +1,22 @@
 """Clustering of samples with neighbors, as an estimator of scikit-learn."""
 
-import warnings
 from typing import Any, Self
 
 from spinseg._errors import MissingExtra
 from spinseg._validation import invalid
-from spinseg.clustering.clusters import LikelihoodOf, clustering_model, find_clusters
+from spinseg.clustering.clusters import (
+    MIN_EVIDENCE,
+    LikelihoodOf,
+    clustering_model,
+    find_clusters,
+    warn_of_disagreement,
+)
 from spinseg.model.graph import SiteGraph
 from spinseg.model.priors import PartitionPrior
+from spinseg.parallel.progress import Report
 
 try:
     from sklearn.base import BaseEstimator, ClusterMixin
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import validate_data
 except ImportError:
@@ -22,15 +27,15 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
     """Cluster samples by their features and their neighbors; the number of clusters is found, too.
 
     Samples are sites of a graph. Draws from the posterior over their partitions give the labels, those of least
-    expected variation of information, and how sure each is.
+    expected variation of information, and how sure each is. Chains that are stuck far below the best in log posterior
+    count for how sure a label is, but not for the labels.
 
     Parameters
     ----------
     prior : PartitionPrior, optional
-        The prior on cluster sizes. By default each cluster has a price of log n_samples nats,
-        `TemperedProcess(1 / n_samples, power=0)`; without neighbors it is `DirichletProcess(1.0)`. Where features vary
-        within clusters in ways that the likelihood does not know, `DirichletProcess(1.0)` with a smaller `beta` makes
-        fewer of them.
+        The prior on cluster sizes. By default each cluster has a price of log n_samples nats and of a share
+        `min_evidence` of what clusters explain; without neighbors it is `DirichletProcess(1.0)`. `ss.Potts(k)` allows
+        at most k clusters.
     beta : float, optional
         How strongly neighbors attract each other: the coupling of an edge is `beta` times its weight. By default the
         couplings of a sample to all of its neighbors add up to 8 nats, on average.
@@ -38,12 +43,18 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         What the features are: numbers that vary independently within a cluster (`DiagonalGaussian`), a histogram of
         counts (`DirichletMultinomial`), or independent counts (`PoissonGamma`). A function from X to a `Likelihood`
         chooses another one, or other parameters, such as `ss.Gaussian`, whose features may be correlated.
+    min_evidence : float
+        The share of what all clusters explain that each has to: the larger, the fewer clusters. What they explain is
+        how much more probable than a single cluster a first partition is, in nats. Of no effect where `prior` is given,
+        or without neighbors.
     connected : bool
         Whether each cluster must be connected, as those of `AgglomerativeClustering` are.
     sweeps, chains : int
         Sweeps of each chain, the first half of which is burn-in, and the number of chains.
     random_state : int, RandomState or None
         The same whole number gives the same labels.
+    progress : bool or callable, optional
+        As in `sample`: True shows a bar on standard error.
 
     Attributes
     ----------
@@ -57,9 +68,11 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         The same for every label. Clusters of a draw that are left over get no label, so that rows add up to at most 1.
     draws_ : (chain, draw, n_samples) int32
         The partitions, for `credible_ball`, `co_clustering` and others.
+    chains_ : Chains
+        Their traces, for `chains_.plot()`.
     diagnostics_ : Diagnostics
-        Whether the chains agree. Where they do not, `fit` gives a `ConvergenceWarning`. With neighbors they all start
-        from one greedy partition, so that their agreement does not show what all of them miss.
+        Whether the chains agree. Where they do not, `fit` gives a `ConvergenceWarning`. They start in turn from single
+        samples, merged, and from parts of similar features, merged; agreement does not show what both miss.
     n_features_in_ : int
     feature_names_in_ : (n_features,) array
         Where X has them.
@@ -79,18 +92,22 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         beta: float | None = None,
         likelihood: LikelihoodOf = "gaussian",
         *,
+        min_evidence: float = MIN_EVIDENCE,
         connected: bool = False,
         sweeps: int = 1000,
         chains: int = 4,
         random_state: Any = None,
+        progress: bool | Report | None = None,
     ) -> None:
         self.prior = prior
         self.beta = beta
         self.likelihood = likelihood
+        self.min_evidence = min_evidence
         self.connected = connected
         self.sweeps = sweeps
         self.chains = chains
         self.random_state = random_state
+        self.progress = progress
 
     def fit(self, X: Any, y: None = None, connectivity: Any = None) -> Self:
         """Find the clusters of the rows of X.
@@ -111,14 +128,14 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
             beta=self.beta,
             likelihood=self.likelihood,
             connected=self.connected,
+            min_evidence=self.min_evidence,
         )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        found = find_clusters(model, self.sweeps, self.chains, seed)
-        if found.diagnostics.agree is False:
-            warnings.warn(found.diagnostics.verdict, ConvergenceWarning, stacklevel=2)
-        self.labels_, self.n_clusters_ = found.labels, found.membership.shape[1]
+        found = find_clusters(model, self.sweeps, self.chains, seed, self.progress)
+        warn_of_disagreement(found, stacklevel=3)
+        self.labels_, self.n_clusters_ = found.labels, found.n_clusters
         self.probability_, self.membership_ = found.probability, found.membership
-        self.draws_, self.diagnostics_ = found.draws, found.diagnostics
+        self.draws_, self.chains_, self.diagnostics_ = found.draws, found.chains, found.diagnostics
         return self
 
     def __sklearn_tags__(self) -> Any:

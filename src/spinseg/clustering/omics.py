@@ -1,62 +1,100 @@
 """Spatial domains of an AnnData."""
 
+import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sparse
 
 from spinseg._errors import MissingExtra
-from spinseg._validation import invalid
-from spinseg.clustering.clusters import LikelihoodOf, clustering_model, find_clusters
+from spinseg._validation import check_int, invalid
+from spinseg._words import counted
+from spinseg.clustering.clusters import (
+    MIN_EVIDENCE,
+    Clustering,
+    LikelihoodOf,
+    clustering_model,
+    coupling_strength,
+    find_clusters,
+    warn_of_disagreement,
+)
+from spinseg.clustering.components import varies_in_space
 from spinseg.inference.sampler import seed_of
 from spinseg.model.graph import SiteGraph
-from spinseg.model.priors import DirichletProcess, PartitionPrior
+from spinseg.model.priors import PartitionPrior
+from spinseg.parallel.progress import Report
 from spinseg.parallel.provenance import Provenance
+
+CONNECTIVITIES = "spatial_connectivities"  # squidpy's name for the matrix of neighbors
+COUNTED = ("histogram", "poisson")  # likelihoods of counts, which principal components are not
 
 
 def cluster_anndata(
     adata: Any,
     *,
     prior: PartitionPrior | None = None,
-    beta: float = 0.5,
+    beta: float | None = None,
     likelihood: LikelihoodOf = "gaussian",
+    min_evidence: float = MIN_EVIDENCE,
     connected: bool = False,
     use_rep: str | None = None,
-    graph: str = "spatial_connectivities",
+    n_components: int | str = "auto",
+    graph: str | None = None,
     n_neighbors: int = 6,
     sweeps: int = 1000,
     chains: int = 4,
     rng: int | np.random.Generator | None = None,
     key_added: str = "domain",
-) -> None:
+    progress: bool | Report | None = None,
+) -> Clustering:
     """Find spatial domains of spots or cells, and write them into an AnnData (extra [anndata]).
 
     Parameters
     ----------
     adata : AnnData
         It gets `obs[key_added]`, the domain of each observation; `obs[key_added + "_probability"]`, how sure that is;
-        `obsm[key_added + "_membership"]`, the same for every domain; and `uns[key_added]`, how they were made and
-        whether the chains agree. `SpatialClustering` explains these numbers.
-    prior, beta, likelihood, connected, sweeps, chains
-        As in `SpatialClustering`, but the default prior is `DirichletProcess(1.0)`: expression varies within domains in
-        more ways than a likelihood knows, and the other default would divide them.
+        `obsm[key_added + "_membership"]`, the same for every domain; and `uns[key_added]`, how they were made, whether
+        the chains agree (`verdict`) and how many observations have no neighbor (`n_isolated`). `SpatialClustering`
+        explains these numbers.
+    prior, beta, likelihood, min_evidence, connected, sweeps, chains
+        As in `SpatialClustering`, with the same defaults.
     use_rep : str, optional
         The features: "X", a key of `obsm`, or one of `layers`. By default "X_pca" of `obsm` where it is there and
         numbers are wanted, else "X".
-    graph : str
-        A key of `obsp`, such as squidpy's `gr.spatial_neighbors` makes.
+    n_components : int, "auto" or "all"
+        Which components of a key of `obsm` are used: so many of the first, all, or by default those that are more alike
+        at neighbors than by chance (Moran's I). Components of noise hide domains: among 30 or 50 of them a single
+        domain may be more probable than the true ones.
+    graph : str, optional
+        A key of `obsp`, whose entries say how near two observations are. By default "spatial_connectivities", which
+        squidpy's `gr.spatial_neighbors` makes, or the nearest places where there is no such key.
     n_neighbors : int
-        Where that key is not there, so many nearest neighbors of each place in `obsm["spatial"]` are used.
+        So many nearest neighbors of each place in `obsm["spatial"]` are used where there is no graph.
     rng : int, Generator or None
         The same seed gives the same domains.
     key_added : str
+    progress : bool or callable, optional
+        As in `sample`.
+
+    Returns
+    -------
+    Clustering
+        The same domains as numbers (`labels`, `membership`, `probability`), with `diagnostics` and `chains`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where the chains do not agree (a UserWarning, if scikit-learn is not installed).
+    UserWarning
+        Where observations have no neighbors, or no component varies in space.
 
     Examples
     --------
     >>> import anndata, spinseg as ss
     >>> adata = anndata.AnnData(np.repeat([[0.1], [2.0]], 9, axis=0), obsm={"spatial": np.arange(36.0).reshape(18, 2)})
-    >>> ss.cluster_anndata(adata, n_neighbors=2, rng=0)
-    >>> adata.obs["domain"].value_counts().tolist()
-    [9, 9]
+    >>> found = ss.cluster_anndata(adata, n_neighbors=2, rng=0)
+    >>> adata.obs["domain"].value_counts().tolist(), found.n_clusters
+    ([9, 9], 2)
     """
     try:
         import anndata
@@ -66,35 +104,114 @@ def cluster_anndata(
     if not isinstance(adata, anndata.AnnData):
         invalid("adata", "be an AnnData", type(adata).__name__)
     if use_rep is None:
-        use_rep = "X_pca" if "X_pca" in adata.obsm and likelihood not in ("histogram", "poisson") else "X"
+        use_rep = "X_pca" if "X_pca" in adata.obsm and likelihood not in COUNTED else "X"
     sites, source = _graph(adata, graph, n_neighbors)
-    prior = DirichletProcess(1.0) if prior is None else prior
-    how: dict[str, Any] = {"prior": prior, "beta": beta, "likelihood": likelihood, "connected": connected}
-    model = clustering_model(_features(adata, use_rep), sites, **how)
+    features, used = _features(adata, use_rep, n_components, sites)
+    beta = coupling_strength(sites, beta)
+    model = clustering_model(
+        features,
+        sites,
+        prior=prior,
+        beta=beta,
+        likelihood=likelihood,
+        connected=connected,
+        min_evidence=min_evidence,
+    )
+    n_isolated = _n_isolated(sites)
+    if n_isolated > 0:
+        whose = "has no neighbor" if n_isolated == 1 else "have no neighbors"
+        line = f"{counted(n_isolated, 'observation')} {whose} ({source}): the features alone decide on their domain."
+        warnings.warn(line, stacklevel=2)
     seed = seed_of(rng)
-    found = find_clusters(model, sweeps, chains, seed)
-    domains = pandas.Categorical(found.labels.astype(str), [str(k) for k in range(found.membership.shape[1])])
-    adata.obs[key_added] = domains
+    found = find_clusters(model, sweeps, chains, seed, progress)
+    warn_of_disagreement(found, stacklevel=3)
+    adata.obs[key_added] = pandas.Categorical(found.labels.astype(str), [str(k) for k in range(found.n_clusters)])
     adata.obs[f"{key_added}_probability"] = found.probability
     adata.obsm[f"{key_added}_membership"] = found.membership
-    how |= {"prior": repr(prior), "likelihood": getattr(likelihood, "__name__", str(likelihood))}
-    inputs = {"features": {"source": use_rep}, "graph": {"source": source}}
-    provenance = Provenance.of_run({**how, "sweeps": sweeps, "chains": chains}, seed, inputs)
-    adata.uns[key_added] = {**provenance.to_json(), "verdict": found.diagnostics.verdict}
+    settings = {
+        "prior": repr(model.prior),
+        "beta": beta,
+        "likelihood": getattr(likelihood, "__name__", str(likelihood)),
+        "min_evidence": min_evidence,
+        "connected": connected,
+        "sweeps": sweeps,
+        "chains": chains,
+    }
+    inputs: dict[str, Any] = {"features": {"source": use_rep, **used}, "graph": {"source": source}}
+    provenance = Provenance.of_run(settings, seed, inputs)
+    outcome = {"verdict": found.diagnostics.verdict, "n_isolated": n_isolated}
+    adata.uns[key_added] = {**provenance.to_json(), **outcome}
+    return found
 
 
-def _features(adata: Any, name: str) -> Any:
-    """A row for each observation, as an array or a sparse matrix."""
-    for place in ({"X": adata.X}, adata.obsm, adata.layers):
-        if name in place:
-            return place[name]
-    invalid("use_rep", "be 'X', a key of obsm, or a key of layers", name)
+def _features(adata: Any, name: str, n_components: int | str, graph: SiteGraph) -> tuple[Any, dict[str, list[int]]]:
+    """A row for each observation, as an array or a sparse matrix, and which components of `obsm` it has."""
+    if name == "X":
+        place, table = "X", adata.X
+    elif name in adata.obsm:
+        place, table = f"obsm[{name!r}]", np.asarray(adata.obsm[name])
+    elif name in adata.layers:
+        place, table = f"layers[{name!r}]", adata.layers[name]
+    else:
+        invalid("use_rep", "be 'X', a key of obsm, or a key of layers", name)
+    _check_finite(adata, place, table)
+    if name == "X" or name not in adata.obsm:
+        return table, {}
+    chosen = _components(table, n_components, graph, place)
+    return table[:, chosen], {"components": chosen.tolist()}
 
 
-def _graph(adata: Any, name: str, n_neighbors: int) -> tuple[SiteGraph, str]:
+def _components(table: Any, n_components: int | str, graph: SiteGraph, place: str) -> Any:
+    """The columns of a representation that are used."""
+    n_columns = table.shape[1]
+    if isinstance(n_components, str) and n_components not in ("auto", "all"):
+        invalid("n_components", 'be a whole number, "auto" or "all"', n_components)
+    if not isinstance(n_components, str):
+        n_used = check_int("n_components", n_components, at_least=1)
+        if n_used > n_columns:
+            invalid("n_components", f"be at most the {n_columns} of {place}", n_used)
+        return np.arange(n_used)
+    every = np.arange(n_columns)
+    if n_components == "all" or graph.n_edges == 0:
+        return every
+    chosen = np.flatnonzero(varies_in_space(table, graph))
+    if chosen.size == 0:
+        line = (
+            f"No component of {place} is more alike at neighbors than by chance; all are used. There may be no domains."
+        )
+        warnings.warn(line, stacklevel=4)
+        return every
+    return chosen
+
+
+def _graph(adata: Any, name: str | None, n_neighbors: int) -> tuple[SiteGraph, str]:
     """The graph of the observations, and where it comes from."""
-    if name in adata.obsp:
+    if name is not None and name not in adata.obsp:
+        known = ", ".join(map(repr, adata.obsp)) or "there is none"
+        invalid("graph", f"be a key of obsp ({known})", name)
+    if name is not None and name.endswith("distances"):
+        invalid("graph", f"say how near observations are, as {CONNECTIVITIES!r} does, not how far apart", name)
+    if name is not None or CONNECTIVITIES in adata.obsp:
+        name = name or CONNECTIVITIES
         return SiteGraph.from_sparse(adata.obsp[name], simplify=True), name
     if "spatial" not in adata.obsm:
-        invalid("graph", 'be a key of obsp, where obsm has no "spatial"', name)
-    return SiteGraph.nearest(adata.obsm["spatial"], n_neighbors), f"the {n_neighbors} nearest in spatial"
+        wanted = "run squidpy.gr.spatial_neighbors(adata), or put coordinates into obsm['spatial']"
+        invalid("adata", f"say which observations are neighbors: {wanted}", f"obsm with {sorted(adata.obsm)}")
+    places = np.asarray(adata.obsm["spatial"])
+    _check_finite(adata, "obsm['spatial']", places)
+    return SiteGraph.nearest(places, n_neighbors), f"the {n_neighbors} nearest in spatial"
+
+
+def _check_finite(adata: Any, place: str, table: Any) -> None:
+    """Refuse a table with NaN or infinity, naming the first observation that has one."""
+    rows = np.asarray(table.sum(axis=1)).ravel() if sparse.issparse(table) else np.asarray(table)
+    if rows.dtype.kind != "f" or np.isfinite(rows).all():
+        return
+    bad = np.flatnonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
+    value = f"NaN or infinity in {counted(bad.size, 'observation')}, first: {str(adata.obs_names[bad[0]])!r}"
+    invalid(place, "be finite", value)
+
+
+def _n_isolated(graph: SiteGraph) -> int:
+    """How many sites have no neighbor."""
+    return int((np.diff(graph.start) == 0).sum())

@@ -14,6 +14,7 @@ from spinseg.image.boundary.maps import BoundaryMaps, boundary_maps
 from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means, site_sizes
 from spinseg.image.picture import Picture
 from spinseg.model.gaussians import DiagonalGaussian
+from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
@@ -64,7 +65,7 @@ def picture_posterior(
     if not settings.connected:
         return picture_model(picture, sites, adjacency, settings, maps)
     graph, length = adjacency.graph, adjacency.boundary_length
-    likelihood = _likelihood(picture, sites, settings, maps)
+    likelihood = _likelihood(picture, sites, graph, settings, maps)
     log_odds, _ = evidence_log_odds(picture, sites, adjacency, settings, maps)
     weight, couplings = _length_weight(sites), map(region_coupling_at, details_of(settings.n_details))
     betas = [weight * signed_couplings(log_odds, length, *coupling) for coupling in couplings]
@@ -85,15 +86,19 @@ def picture_model(
         beta = _evidence_couplings(picture, sites, adjacency, settings, maps)
     elif settings.beta == "contrast":
         beta = contrast_couplings(picture, sites, adjacency, settings.connectivity)
-    return Model(adjacency.graph, _likelihood(picture, sites, settings, maps), settings.prior, beta)
+    likelihood = _likelihood(picture, sites, adjacency.graph, settings, maps)
+    return Model(adjacency.graph, likelihood, settings.prior, beta)
 
 
 def _likelihood(
-    picture: Picture, sites: NDArray[np.int32], settings: Settings, maps: BoundaryMaps | None
+    picture: Picture, sites: NDArray[np.int32], graph: SiteGraph, settings: Settings, maps: BoundaryMaps | None
 ) -> Likelihood:
     """The likelihood of color words, or of Gaussian features."""
     if settings.likelihood == "words":
-        return DirichletMultinomial(_word_counts(picture, sites, settings), settings.phi, settings.count_weight)
+        counts = _word_counts(picture, sites, settings)
+        for _ in range(settings.smoothing):
+            counts = with_neighbors(counts, graph)
+        return DirichletMultinomial(counts, settings.phi, settings.count_weight)
     features = SiteFeatures.of(picture, sites, maps)
     return gaussian_likelihood(features, settings, pixel_weight(int(features.n_pixels.sum())))
 
@@ -102,6 +107,21 @@ def _word_counts(picture: Picture, sites: NDArray[np.int32], settings: Settings)
     """How often each color word occurs in each site, (n_sites, n_words)."""
     words, n_words = picture_words(picture, settings)
     return site_histograms(words, sites, n_words)
+
+
+def with_neighbors(counts: sparse.csr_array, graph: SiteGraph) -> sparse.csr_array:
+    """The counts of each site and its neighbors together, (n_sites, n_words).
+
+    Examples
+    --------
+    >>> with_neighbors(sparse.csr_array([[5, 0], [0, 3], [1, 1]]), SiteGraph(3, [[0, 1]])).toarray()
+    array([[5, 3],
+           [5, 3],
+           [1, 1]])
+    """
+    ones = np.ones(graph.neighbors.size, counts.dtype)
+    neighbors = sparse.csr_array((ones, graph.neighbors, graph.start), shape=(graph.n_sites, graph.n_sites))
+    return counts + neighbors @ counts
 
 
 def picture_words(picture: Picture, settings: Settings) -> tuple[NDArray[np.integer], int]:

@@ -47,9 +47,10 @@ class Settings:
 
     The others: a picture gets one site for `pixels_per_site` pixels, but at least `fewest_sites` where it is small. A
     picture of more than `max_pixels` is reduced first. The `likelihood` is one of color "words", or "gaussian" in
-    color, texture and position. Where `segment` takes one number for `beta`, a preset may have "signed", for couplings
-    that carry the evidence of a boundary, or "contrast", for couplings that fall with the contrast of two pixels; and
-    `init` may be "coarse", a segmentation with larger sites, where sites are pixels.
+    color, texture and position. The words of a site are counted in the sites that it touches, too, as many times as
+    `smoothing` says. Where `segment` takes one number for `beta`, a preset may have "signed", for couplings that carry
+    the evidence of a boundary, or "contrast", for couplings that fall with the contrast of two pixels; and `init` may
+    be "coarse", a segmentation with larger sites, where sites are pixels.
 
     `connected` says whether the clusters of the posterior are connected; the evidence then has the weight `power`, and
     the posterior is a mixture of `n_details` that differ in how much evidence makes a boundary. Where clusters need not
@@ -79,6 +80,7 @@ class Settings:
     )
     n_words: int = field(metadata=_keyword("Number of color words."))
     likelihood: str
+    smoothing: int
     count_weight: float = field(metadata=_keyword("How many observations a pixel counts for."))
     phi: float = field(metadata=_keyword("Mass of the Dirichlet prior on the color words of a cluster."))
     kappa: float = field(metadata=_keyword("How many observations the prior mean of a Gaussian counts for."))
@@ -153,6 +155,7 @@ class Settings:
             check_choice("codebook", self.codebook, CODEBOOKS)
         check_int("n_words", self.n_words, at_least=1)
         check_choice("likelihood", self.likelihood, ("words", "gaussian"))
+        check_int("smoothing", self.smoothing, at_least=0)
         check_real("count_weight", self.count_weight, above=0)
         check_real("phi", self.phi, above=0)
         check_real("kappa", self.kappa, above=0)
