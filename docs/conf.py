@@ -46,6 +46,7 @@ sphinx_gallery_conf = {
     ],
     "filename_pattern": r"/plot_",
     "abort_on_example_error": True,
+    "capture_repr": ("_repr_html_",),  # and not what Matplotlib returns
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
