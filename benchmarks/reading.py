@@ -31,7 +31,6 @@ from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.superpixels import PIXELS_PER_SITE, superpixels
-from spinseg.inference.estimates.minimize import minimize_vi
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DirichletMultinomial
 from spinseg.segmentation.image_model import with_neighbors
@@ -64,7 +63,7 @@ class Reading:
     lam: float = 10.0
     moves: str = "gsw"
     init: str = "one"
-    estimate: str = "best"  # or "last", "vi"
+    estimate: str = "best"  # or "last"
     min_size: int = 1
     sweeps: int = SWEEPS
 
@@ -92,7 +91,6 @@ READINGS = {
     "20 nearest sites": Reading(neighbors="nearest"),
     "beta by boundary length": Reading(neighbors="length"),
     "the last draw": Reading(estimate="last"),
-    "least expected variation of information": Reading(estimate="vi"),
     "from singletons": Reading(init="singletons"),
     "splits and merges": Reading(moves="auto"),
     "summed, a codebook for each picture": Reading(smoothing=1, codebook="image"),
@@ -165,8 +163,6 @@ class Photograph:
         drawn = ss.sample(
             model, reading.sweeps, 1, reading.moves, lam, reading.init, half, max(half // 25, 1), rng, workers=1
         )
-        if reading.estimate == "vi":
-            return minimize_vi(drawn.labels, rng=0).labels[sites]
         return (drawn.best_labels if reading.estimate == "best" else drawn.labels[0, -1])[sites]
 
     def score(self, reading: Reading, weight: float) -> Score:

@@ -7,7 +7,6 @@ It computes 30 principal components, finds domains beside k-means, which is told
 """
 
 import sys
-import warnings
 from pathlib import Path
 
 import anndata
@@ -15,7 +14,6 @@ import numpy as np
 from PIL import Image, ImageDraw
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import spinseg as ss
@@ -40,19 +38,15 @@ adata = anndata.AnnData(rng.poisson(rates).astype(np.float32), obsm={"spatial": 
 total = adata.X.sum(axis=1, keepdims=True)
 adata.obsm["X_pca"] = PCA(30, random_state=0).fit_transform(np.log1p(adata.X / total * np.median(total)))
 
-warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed
 ss.cluster_anndata(adata, sweeps=SWEEPS, rng=0)
 made = adata.uns["domain"]
 print(f"Components that vary in space: {made['inputs']['features']['components']}. {made['verdict']}")
-found = {
-    "truth": truth,
-    "cluster_anndata": adata.obs["domain"].cat.codes.to_numpy(int),
-    "k-means, told 5": KMeans(5, n_init=5, random_state=0).fit_predict(adata.obsm["X_pca"]),
-}
+found = {"truth": truth, "cluster_anndata": adata.obs["domain"].cat.codes.to_numpy(int)}
+found["k-means, told 5"] = KMeans(5, n_init=5, random_state=0).fit_predict(adata.obsm["X_pca"])
 width = (SIDE + 1) * ZOOM
 draw = ImageDraw.Draw(picture := Image.new("RGB", (width * len(found), width + 20), "white"))
 for panel, (name, z) in enumerate(found.items()):
-    print(caption := f"{name}: {z.max() + 1} domains, adjusted Rand {adjusted_rand_score(truth, z):.3f}")
+    print(caption := f"{name}: {z.max() + 1} clusters, adjusted Rand {adjusted_rand_score(truth, z):.3f}")
     draw.text((width * panel + 6, 4), caption, fill="black", font_size=13)
     for (left, top), color in zip(places * ZOOM, label_colors(z.max() + 1)[z], strict=True):
         draw.circle((width * panel + left + ZOOM, top + 28), ZOOM / 2, fill=tuple(color.tolist()))

@@ -2,9 +2,8 @@
 
     python examples/spatial_transcriptomics.py [FOLDER [SWEEPS]]
 
-reads Visium spots under SPINSEG_DATA or ../shared/data and draws them by annotated layer and by cluster. The default
-settings were chosen on this section and on synthetic data. Leiden divides 0.8 times the graph of the 15 nearest in
-expression plus 0.2 times that in space.
+reads Visium spots under SPINSEG_DATA or ../shared/data and draws them by annotated layer and by cluster. Defaults were
+chosen with this section in view. Leiden divides 0.8 times the graph of the 15 nearest in expression plus 0.2 in space.
 """
 
 import os

@@ -144,7 +144,7 @@ def find_clusters(
     thin = thin_to_fit(sweeps - burn_in, chains * model.graph.n_sites)
     init = [starts[c % len(starts)] for c in range(chains)]
     drawn = sample(model, sweeps, chains, init=init, burn_in=burn_in, thin=thin, rng=seed, progress=progress)
-    labels = _estimate(model, drawn.labels[_not_left_behind(drawn)], seed)
+    labels = estimate(model, drawn.labels[_not_left_behind(drawn)], seed)
     diagnostics = diagnose(drawn, model.graph)
     verdict = diagnostics.verdict.replace(ADVICE, CLUSTERING_ADVICE)
     if len(starts) > 1:
@@ -175,12 +175,10 @@ def _convergence_warning() -> type[Warning]:
     return ConvergenceWarning
 
 
-def _estimate(model: Model, draws: NDArray[np.int32], seed: int) -> NDArray[np.int32]:
+def estimate(model: Model, draws: NDArray[np.int32], seed: int) -> NDArray[np.int32]:
     """The partition of least expected variation of information; the best draw where the prior forbids that."""
     among = model.graph if model.connected else None
-    most = model.graph.n_sites // model.prior.min_size
-    if model.tables is not None:
-        most = min(most, int(np.flatnonzero(model.tables[0][1:] > -np.inf).max()) + 1)
+    most = int(draws.max()) + 1  # a single site between two clusters is none of its own
     labels = minimize_vi(draws, graph=among, max_clusters=most, max_draws=MAX_DRAWS, rng=seed).labels
     if model.allows(labels):
         return labels
