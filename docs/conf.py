@@ -53,6 +53,7 @@ sphinx_gallery_conf = {
     "plot_gallery": "True",
     "thumbnail_size": (400, 280),
     "download_all_examples": False,
+    "write_computation_times": False,  # its pages load scripts from elsewhere
     "reset_modules": ("matplotlib",),
 }
 
