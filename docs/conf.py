@@ -34,6 +34,7 @@ autosummary_generate = True
 autodoc_typehints = "none"  # docstrings name the types
 napoleon_google_docstring = False
 napoleon_use_param = False
+napoleon_use_ivar = True
 suppress_warnings = ["ref.python"]  # a word of a type that is the name of several attributes
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
