@@ -31,7 +31,7 @@ from spinseg.pictures import PICTURES  # noqa: E402
 if threading.current_thread() is threading.main_thread():  # a worker of a cluster imports this in another one
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("any machine", deadline=None, max_examples=effort(30, 100))
+settings.register_profile("any machine", deadline=None, max_examples=effort(15, 100))
 settings.load_profile("any machine")
 
 

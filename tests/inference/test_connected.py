@@ -120,7 +120,7 @@ def check(cases: list[Case], n_draws: int) -> None:
 
 @pytest.mark.parametrize("iteration", list(ITERATIONS)[:: effort(2, 1)])
 def test_one_iteration_leaves_the_posterior_invariant(iteration):
-    check([case for case in covering() if case.iteration == iteration], effort(15_000, 100_000))
+    check([case for case in covering() if case.iteration == iteration], effort(8_000, 100_000))
 
 
 @exhaustive
@@ -256,12 +256,12 @@ def test_tempered_and_with_a_sampled_concentration():
         power=0.6,
     )
     probabilities = np.exp(exact.log_probabilities(model))
-    chains = ss.sample(model, effort(1000, 12_000), 4, temperatures=[1, 1.6], burn_in=100, thin=5, rng=3)
+    chains = ss.sample(model, effort(500, 12_000), 4, temperatures=[1, 1.6], burn_in=100, thin=5, rng=3)
     assert exact.p_value(exact.frequencies(chains.labels.reshape(-1, 6)), probabilities) > 1e-5
     assert (chains.swap_rate > 0.2).all()
 
     # The concentration by a grid: P(partition) is a mixture over it, with the prior of sizes normalized.
-    chains = ss.sample(model, effort(1000, 12_000), 4, concentration_prior=(2.0, 1.0), burn_in=100, thin=5, rng=4)
+    chains = ss.sample(model, effort(500, 12_000), 4, concentration_prior=(2.0, 1.0), burn_in=100, thin=5, rng=4)
     rows, steps = exact.partitions(6), np.linspace(0.005, 20, 4000)
     flat = np.array([model.log_posterior(row) for row in rows]) - np.log(1.3) * (rows.max(axis=1) + 1)
     normalizer = sum(np.log(steps + i) for i in range(6))

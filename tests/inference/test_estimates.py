@@ -112,7 +112,7 @@ def least_loss(table, draws):
 
 
 def test_the_vi_estimate_is_the_best_of_all_partitions():
-    for seed in range(effort(60, 300)):
+    for seed in range(effort(25, 300)):
         draws = random_draws(seed)
         best = least_loss(all_losses(slow_vi), draws)
         assert minimize_vi(draws, rng=seed).expected_loss == pytest.approx(best, abs=1e-12), seed
@@ -121,7 +121,7 @@ def test_the_vi_estimate_is_the_best_of_all_partitions():
 @pytest.mark.parametrize(("apart", "together"), COSTS)
 def test_the_binder_estimate_is_the_best_of_all_partitions(apart, together):
     table = apart * all_losses(slow_binder, 1.0, 0.0) + together * all_losses(slow_binder, 0.0, 1.0)
-    for seed in range(effort(25, 100)):
+    for seed in range(effort(10, 100)):
         draws = random_draws(seed)
         found = minimize_binder(draws, cost_apart=apart, cost_together=together, rng=seed)
         assert found.expected_loss == pytest.approx(least_loss(table, draws), abs=1e-12), seed
@@ -130,7 +130,7 @@ def test_the_binder_estimate_is_the_best_of_all_partitions(apart, together):
 @pytest.mark.parametrize("max_clusters", [1, 2, 3])
 def test_at_most_so_many_clusters(max_clusters):
     few = ALL_PARTITIONS[ALL_PARTITIONS.max(axis=1) < max_clusters]
-    for seed in range(effort(6, 20)):
+    for seed in range(effort(3, 20)):
         draws = random_draws(seed)
         vi = minimize_vi(draws, max_clusters=max_clusters, rng=seed).expected_loss
         assert vi == pytest.approx(min(expected_vi(draws, one) for one in few), abs=1e-12)

@@ -99,7 +99,7 @@ def test_the_cases_cover_all_pairs():
 
 @pytest.mark.parametrize("iteration", list(ITERATIONS)[:: effort(2, 1)])
 def test_one_iteration_leaves_the_posterior_invariant(iteration):
-    check([case for case in covering() if case.iteration == iteration], effort(25_000, 50_000))
+    check([case for case in covering() if case.iteration == iteration], effort(12_000, 50_000))
 
 
 @exhaustive

@@ -24,7 +24,7 @@ def mixture_of(betas=BETAS, **options):
 @pytest.mark.parametrize("connected", effort([True], [False, True]))
 def test_every_component_is_sampled_exactly(connected):
     mixture = mixture_of(connected=connected, power=0.7)
-    n = effort(1500, 6000)
+    n = effort(600, 6000)
     chains = ss.sample(mixture, sweeps=20 * n, chains=2, thin=20, rng=1)
     assert chains.labels.shape == (2, 3 * n, 5) and chains.n_components == 3
     p_values = np.empty((3, 3))

@@ -111,7 +111,7 @@ def check(cases: list[Case], n_draws: int) -> None:
 
 @pytest.mark.parametrize("iteration", list(ITERATIONS)[:: effort(2, 1)])
 def test_one_iteration_leaves_the_posterior_invariant(iteration):
-    check([case for case in covering() if case.iteration == iteration], effort(8_000, 100_000))
+    check([case for case in covering() if case.iteration == iteration], effort(4_000, 100_000))
 
 
 @exhaustive

@@ -79,7 +79,7 @@ def assert_frequencies(model, known, chains):
     assert np.abs(z).max() < 7, z  # of about 1,000 cells in all, with the errors estimated from 40 batches or more
 
 
-@pytest.mark.parametrize("entry", DATA["models"][:: effort(4, 1)], ids=NAMES[:: effort(4, 1)])
+@pytest.mark.parametrize("entry", DATA["models"][:: effort(9, 1)], ids=NAMES[:: effort(9, 1)])
 def test_long_run_frequencies(entry):
     model = build(entry)
     chains = ss.sample(model, sweeps=effort(2_400, 20_400), chains=8, moves="auto", burn_in=400, rng=7)
@@ -108,7 +108,7 @@ def test_log_posterior_of_connected_partitions(entry):
     np.testing.assert_allclose(np.diff(ours[legal]), np.diff(known[legal]), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("entry", CONNECTED["models"][:: effort(7, 1)], ids=CONNECTED_NAMES[:: effort(7, 1)])
+@pytest.mark.parametrize("entry", CONNECTED["models"][:: effort(17, 1)], ids=CONNECTED_NAMES[:: effort(17, 1)])
 def test_long_run_frequencies_of_connected_partitions(entry):
     model = build(entry)
     chains = ss.sample(model, sweeps=effort(2_400, 20_400), chains=8, burn_in=400, rng=7)

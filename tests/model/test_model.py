@@ -121,7 +121,7 @@ def small_models(draw):
     lam=st.sampled_from([None, 0.5, 4.0]),
     init=st.sampled_from(["one", "singletons"]),
 )
-@settings(max_examples=effort(50, 150), deadline=None)
+@settings(max_examples=effort(20, 150), deadline=None)
 def test_chains_on_random_models_stay_legal_and_keep_their_books(model, seed, lam, init):
     if model is None:
         return

@@ -85,6 +85,7 @@ def test_boundaries_of_a_photograph_are_graded(found):
     assert np.mean((shown > 0.05) & (shown < 0.95)) > 0.3
 
 
+@exhaustive
 def test_a_certain_boundary_is_one_of_the_labels():
     image = np.zeros((90, 120, 3))
     image[20:70, 30:80] = (0.9, 0.8, 0.2)
@@ -238,6 +239,7 @@ def test_a_time_and_a_number_of_sweeps_are_refused():
         ss.segment(coffee()[:60, :80], seconds=3, sweeps=10)
 
 
+@exhaustive
 def test_more_time_gives_more_sweeps(monkeypatch):
     ticks = itertools.count()
     clock = SimpleNamespace(monotonic=lambda: next(ticks))
