@@ -27,6 +27,7 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "auto_gallery/*.ipynb"]
 html_math_renderer = "mathml"
+smartquotes = False  # it would make a dash of the two of an option
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 

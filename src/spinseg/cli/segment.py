@@ -160,8 +160,9 @@ def _print_doubt(outcome: "Outcome") -> None:
 
 
 def _as_json(outcome: "Outcome") -> dict[str, Any]:
-    """One picture without its regions, which its result.json has."""
-    found = {name: value for name, value in (outcome.summary or {}).items() if name != "regions"}
+    """One picture without its regions and boundaries, which its result.json has."""
+    left_out = ("regions", "boundaries")
+    found = {name: value for name, value in (outcome.summary or {}).items() if name not in left_out}
     facts = {"folder": outcome.folder, "seconds": round(outcome.seconds, 3), "interrupted": outcome.interrupted}
     facts |= {"done_before": outcome.done_before}
     return {"source": outcome.source, "error": outcome.error, **facts, **found}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from spinseg.segmentation.batch import Outcome
 
 MAX_VERDICTS = 3  # pictures that each get a sentence on how far to trust them
-MAX_NAMED = 10  # of those that came back as one region
+MAX_NAMED = 10  # of those that failed, or came back as one region
 PIPED_WIDTH = 10_000  # of a table that no terminal shows: paths are not broken
 
 # The columns of a summary that fit into 80 characters.
@@ -50,13 +50,19 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
         n_settled = sum(found["converged"] is True for found in found_now)
         print(f"The probabilities are settled in {n_settled} of {len(found_now)}; the reports say more.")
         if warned := [Path(found["source"]).name for found in found_now if found["warning"]]:
-            names = ", ".join(warned[:MAX_NAMED]) + (", ..." if len(warned) > MAX_NAMED else "")
-            print(f"As one region came back, though parts differ: {names}. The reports say what to try.")
+            print(f"As one region came back, though parts differ: {_some_of(warned)}. The reports say what to try.")
     else:
         for found in found_now:
             print((f"{Path(found['source']).name}: " if len(found_now) > 1 else "") + found["verdict"])
+    if failed := [outcome.source for outcome in outcomes if outcome.error is not None]:
+        print(f"Not segmented: {_some_of(failed)}")
     if n_before := sum(outcome.done_before for outcome in outcomes):
         print(f"{n_before} {'was' if n_before == 1 else 'were'} done before")
+
+
+def _some_of(names: list[str]) -> str:
+    """The first few names, or all, in a line."""
+    return ", ".join(names[:MAX_NAMED]) + (", ..." if len(names) > MAX_NAMED else "")
 
 
 def _print_table(table: "Table") -> None:

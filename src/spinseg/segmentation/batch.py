@@ -112,7 +112,8 @@ def segment_file(
             summary = segmentation.summary()
     except Exception as error:
         failure = TaskFailure.from_exception(error, time.perf_counter() - start)
-        return Outcome.failed(source, folder, failure)._replace(interrupted=bool(interrupts))
+        outcome = Outcome.failed(source, folder, failure)._replace(interrupted=bool(interrupts))
+        return outcome._replace(error=(outcome.error or "").replace(os.path.join(base, source), source))
     return Outcome(source, folder, time.perf_counter() - start, summary, interrupted=bool(interrupts))
 
 
@@ -183,7 +184,7 @@ def segment_files(
             tasks[index] = source, folder
         else:
             yield index, outcome
-    if any(os.path.isfile(source) for source, _ in tasks.values()):  # otherwise all of them fail
+    if dask is None and any(os.path.isfile(source) for source, _ in tasks.values()):  # otherwise all of them fail
         _compile(progress)
     how = {"keywords": keywords, "overwrite": overwrite or resume, "also": also}
     yield from _segment_missing(tasks, how, min(jobs, len(tasks)), dask, progress)
@@ -318,6 +319,6 @@ def _compile(progress: bool) -> None:
     The greedy start comes second, because only sampling reports that it compiles.
     """
     tiny = Model(SiteGraph(2, [[0, 1]]), Flat(), DirichletProcess(1.0))
-    notice = compiling_notice() if progress else None
+    notice = compiling_notice() if progress else False
     for init in ("one", "greedy"):
         sample(tiny, sweeps=1, chains=1, init=init, progress=notice)

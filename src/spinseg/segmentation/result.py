@@ -69,7 +69,7 @@ class Segmentation:
         The cluster of every pixel, from `settings.start_label` on, which is 1, the largest first; one less, 0, outside
         the mask.
     sites : int32, the image's shape
-        The site of every pixel; -1 outside the mask.
+        The site of every pixel, with outlines refined by the draws; -1 outside the mask.
     boundary_probability : float32, the image's shape
         How often, over the draws, a pixel was separated from a neighbor.
     partition : (n_sites,) int32
@@ -379,6 +379,7 @@ class Segmentation:
             "left_out": self.skipped_files,
             "versions": {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
             "regions": self.region_rows,
+            "boundaries": self.boundary_rows,
         }
 
     def _report(self) -> str:
