@@ -63,7 +63,7 @@ def test_flat_pictures_get_no_warning():
         (
             PHOTO,
             "if axis 0 holds 5 channels, give channel_axis=0",
-            "; and if axis 0 holds 5 channels, give channel_axis=0.",
+            "Try another reading: if axis 0 holds 5 channels, give channel_axis=0; or a larger detail, such as detail=1 instead of 0.65.",
         ),
     ],
 )

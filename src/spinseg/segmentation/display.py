@@ -25,7 +25,7 @@ CELL = "padding:2px 10px 2px 0;text-align:right"
 
 
 def in_words(found: Any) -> str:
-    """What a segmentation is, in a line, and how far to trust it, in another."""
+    """What a segmentation is, in a line, how far to trust it, in another, and a warning if there is one."""
     name = f" of {Path(found.source).name}" if found.source else ""
     size = " x ".join(map(str, found.labels.shape))
     kind = "region" if found.settings.connected else "cluster"
@@ -33,18 +33,19 @@ def in_words(found: Any) -> str:
     if found.chains.n_components > 1:
         settings.insert(1, f"detail {found.settings.detail:g}")
     first = f"Segmentation{name}: {counted(found.n_clusters, kind)}, {size} pixels ({', '.join(settings)})"
-    return f"{first}\n  {_trust(found)}"
+    return "\n  ".join([first, _trust(found), *([found.warning] if found.warning else [])])
 
 
 def _trust(found: Any) -> str:
     """Whether the probabilities are settled, in a few words and numbers."""
     if found.interrupted:
         return f"interrupted after {counted(found.chains.n_sweeps, 'sweep')}"
-    if found.converged is None or found.r_hat is None or found.ess is None:
+    error = found.diagnostics.separation_error
+    if found.converged is None or found.r_hat is None or error is None:
         return "too few chains or draws to tell whether the probabilities are settled"
     settled = "settled" if found.converged else "not settled"
     r_hat = f"{found.r_hat:.2f}" if np.isfinite(found.r_hat) else "infinite"
-    return f"probabilities {settled} (R-hat {r_hat}, effective sample size {found.ess:,.0f})"
+    return f"probabilities {settled} (R-hat {r_hat}, standard error {error:.3f})"
 
 
 def _pictures(found: Any, max_side: int) -> list[tuple[str, Any, dict[str, int]]]:

@@ -154,8 +154,8 @@ def one_region_warning(contrast: Contrast, reading: Reading | None, settings: Se
     share = f"{contrast.difference:.0%}" if contrast.difference >= 0.01 else f"{contrast.difference:.1%}"
     if contrast.is_visible:
         advice = [_finer(settings)]
-        if reading is not None and reading.otherwise:
-            advice.append(f"and {reading.otherwise}")
+        if reading is not None and reading.otherwise:  # more is wrong than the detail
+            advice = [f"another reading: {reading.otherwise}", f"or {advice[0]}"]
         return (
             f"The picture shows contrast, but came back as one region: parts of it differ by {share} of full "
             f"intensity. Try {'; '.join(advice)}."
