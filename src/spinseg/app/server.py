@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import threading
 import warnings
@@ -22,6 +23,14 @@ from spinseg.app.handlers import STATIC, Handlers
 from spinseg.app.run_loop import NotYet
 from spinseg.app.session import Session
 from spinseg.app.sessions import Sessions
+
+
+class _StaticFiles(StaticFiles):
+    """Files of a folder; a name with a zero byte is none, for which Starlette before 1.0 fails."""
+
+    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
+        """Where the file is, and what the system knows of it."""
+        return ("", None) if "\0" in path else super().lookup_path(path)
 
 
 def application(sessions: Sessions, started: Callable[[], None] = lambda: None) -> Guard:
@@ -59,7 +68,7 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
         Route(f"{at}/answers", handlers.answers),
         Route(f"{at}/repeat", handlers.repeat),
         Route(f"{at}/export/{{file}}", handlers.export),
-        Mount("/static", StaticFiles(directory=STATIC)),
+        Mount("/static", _StaticFiles(directory=STATIC)),
     ]
     error_handlers: dict[Any, Any] = {
         Refused: lambda request, error: error_response(error.status, str(error)),

@@ -110,7 +110,8 @@ def reduced_seeds(image: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     needy = shared & ~np.isin(pairs[:, 1], pairs[~shared, 1])  # of seeds without a block of their own
     found, row = np.unique(pairs[needy, 1], return_inverse=True)
     claimed, column = np.unique(pairs[needy, 0], return_inverse=True)
-    claims = sparse.coo_array((np.ones(row.size), (row.ravel(), column.ravel())), shape=(found.size, claimed.size))
+    index = row.ravel().astype(np.int32), column.ravel().astype(np.int32)  # no other type before SciPy 1.15
+    claims = sparse.coo_array((np.ones(row.size), index), shape=(found.size, claimed.size))
     match = maximum_bipartite_matching(claims.tocsr(), perm_type="column") if found.size else np.empty(0, np.int64)
     if (match < 0).any():
         rule = f"lie {step} pixels apart at least, since the picture is analyzed at 1/{step} of its size"
