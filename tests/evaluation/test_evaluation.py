@@ -206,6 +206,7 @@ def test_a_file_that_holds_other_things_is_refused_in_one_line(tmp_path, text):
 # ----------------------------------------------------------------------------------------------------------- comparing
 
 
+@exhaustive
 def test_each_row_has_the_scores_of_what_its_method_made(album, tmp_path):
     out = tmp_path / "r.csv"
     found = evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=1)

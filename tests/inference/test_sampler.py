@@ -199,6 +199,7 @@ def test_an_exchangeable_prior_walks_with_its_tabulated_form(limits):
     np.testing.assert_allclose(a.log_posterior, b.log_posterior, atol=1e-8)
 
 
+@exhaustive  # it compiles single steps
 def test_an_exchangeable_prior_is_evaluated_once_for_the_same_sizes(monkeypatch):
     monkeypatch.setattr(exchangeable, "MAX_KNOWN", 50)
     asked, since_full = [], set()
