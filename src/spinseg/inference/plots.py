@@ -82,5 +82,5 @@ def _words(r_hat: Any, ess: float | None) -> str:
     """R-hat and the effective sample size in words."""
     if r_hat is None:
         return "too few chains or draws to tell"
-    size = "" if ess is None else f", {ess:,.0f} effective draws"
+    size = "" if ess is None else f", effective sample size {ess:,.0f}"
     return (f"R-hat {r_hat:.2f}" if np.isfinite(r_hat) else "R-hat infinite") + size
