@@ -13,6 +13,7 @@ from spinseg.image.boundary.log_odds import boundary_log_odds, is_gray, plain_lo
 from spinseg.image.boundary.maps import BoundaryMaps, boundary_maps
 from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means, site_sizes
 from spinseg.image.picture import Picture
+from spinseg.image.superpixels import PIXELS_PER_SITE
 from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
@@ -96,9 +97,8 @@ def _likelihood(
     """The likelihood of color words, or of Gaussian features."""
     if settings.likelihood == "words":
         counts = _word_counts(picture, sites, settings)
-        for _ in range(settings.smoothing):
-            counts = with_neighbors(counts, graph)
-        return DirichletMultinomial(counts, settings.phi, settings.count_weight)
+        parts, n_parts = mean_with_neighbors(counts, graph, settings.smoothing)
+        return DirichletMultinomial(parts, settings.phi, settings.count_weight / n_parts)
     features = SiteFeatures.of(picture, sites, maps)
     return gaussian_likelihood(features, settings, pixel_weight(int(features.n_pixels.sum())))
 
@@ -109,19 +109,32 @@ def _word_counts(picture: Picture, sites: NDArray[np.int32], settings: Settings)
     return site_histograms(words, sites, n_words)
 
 
-def with_neighbors(counts: sparse.csr_array, graph: SiteGraph) -> sparse.csr_array:
-    """The counts of each site and its neighbors together, (n_sites, n_words).
+def mean_with_neighbors(counts: sparse.csr_array, graph: SiteGraph, n_times: int = 1) -> tuple[sparse.csr_array, float]:
+    """The mean counts of each site and its neighbors, taken `n_times`: in whole parts, and how many of them make one.
+
+    A part is one where sites have at least PIXELS_PER_SITE counts in the mean, and smaller where they have fewer, so
+    that little is lost by rounding. Sums would be as good, but their tables are so large that sampling takes several
+    times as long.
 
     Examples
     --------
-    >>> with_neighbors(sparse.csr_array([[5, 0], [0, 3], [1, 1]]), SiteGraph(3, [[0, 1]])).toarray()
-    array([[5, 3],
-           [5, 3],
-           [1, 1]])
+    >>> parts, n_parts = mean_with_neighbors(sparse.csr_array([[90, 0], [0, 30], [60, 1]]), SiteGraph(3, [[0, 1]]))
+    >>> parts.toarray().tolist(), n_parts
+    ([[45, 15], [45, 15], [60, 1]], 1.0)
     """
-    ones = np.ones(graph.neighbors.size, counts.dtype)
-    neighbors = sparse.csr_array((ones, graph.neighbors, graph.start), shape=(graph.n_sites, graph.n_sites))
-    return counts + neighbors @ counts
+    if n_times == 0:
+        return counts, 1.0
+    reach = sparse.csr_array((np.ones(graph.neighbors.size), graph.neighbors, graph.start), shape=(graph.n_sites,) * 2)
+    reach = reach + sparse.eye_array(graph.n_sites, format="csr")
+    mean = sparse.diags_array(1 / reach.sum(axis=1)) @ reach
+    smooth = counts.astype(np.float64)
+    for _ in range(n_times):
+        smooth = mean @ smooth
+    n_parts = max(1.0, PIXELS_PER_SITE * graph.n_sites / max(smooth.sum(), 1.0))
+    parts = sparse.csr_array(smooth)
+    parts.data = np.rint(n_parts * parts.data)
+    parts.eliminate_zeros()
+    return parts.astype(np.int32), n_parts
 
 
 def picture_words(picture: Picture, settings: Settings) -> tuple[NDArray[np.integer], int]:
