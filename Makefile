@@ -4,6 +4,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes of the tests compiles all sources anew
+
 .PHONY: demo app test test-all test-oldest docs links release-check lint pytest bench clean
 
 demo: .venv/.core

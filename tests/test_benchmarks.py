@@ -24,9 +24,9 @@ def test_the_plain_numpy_sweep_leaves_the_posterior_invariant():
     assert exact.p_value(exact.frequencies(numbered), probabilities) > 1e-4
 
 
-def test_neighbors_of_neighbors_are_two_steps_apart():
-    graph = ss.SiteGraph(5, [[0, 1], [1, 2], [2, 3]])
-    assert sorted(reading.second_neighbors(graph).edges.tolist()) == [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]]
+def test_sites_within_a_radius_are_neighbors():
+    centers = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 3.0], [9.0, 0.0]])
+    assert sorted(reading.neighbors_within(centers, 2.0).edges.tolist()) == [[0, 1], [1, 2]]
 
 
 def test_nearest_sites_are_those_with_the_nearest_centers():

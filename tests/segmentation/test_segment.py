@@ -163,14 +163,20 @@ def test_the_paper_preset_is_the_papers(picture):
     assert rand_index(found.partition, found.chains.best_labels) == 1
 
 
-def test_the_paper_preset_counts_the_words_of_touching_sites_too(picture):
-    found = ss.segment(picture, "paper", sweeps=1, rng=0)
+@pytest.mark.parametrize("pixels_per_site", [60, 4])
+def test_the_paper_preset_takes_mean_histograms_of_touching_sites(picture, pixels_per_site):
+    found = ss.segment(picture, "paper", n_sites=picture[..., 0].size // pixels_per_site, sweeps=1, rng=0)
     graph, words = found.model.graph, Codebook.general(120).words(picture)
-    near = np.eye(graph.n_sites, dtype=bool)
-    near[tuple(graph.edges.T)] = near[tuple(graph.edges[:, ::-1].T)] = True
-    counts = np.array([np.bincount(words[near[site][found.sites]], minlength=120) for site in range(graph.n_sites)])
-    used = counts.any(axis=0)
-    np.testing.assert_array_equal(found.model.likelihood.counts.toarray(), counts[:, used])
+    near = np.eye(graph.n_sites)
+    near[tuple(graph.edges.T)] = near[tuple(graph.edges[:, ::-1].T)] = 1
+    mean = near / near.sum(axis=1, keepdims=True)
+    own = np.array([np.bincount(words[found.sites == site], minlength=120) for site in range(graph.n_sites)])
+    smooth = np.linalg.matrix_power(mean, PAPER.smoothing) @ own
+    likelihood = found.model.likelihood
+    unit = likelihood.count_weight / PAPER.count_weight  # in pixels: what one count of the likelihood stands for
+    assert 0 < unit <= 1 and unit == pytest.approx(min(1, smooth.sum() / 60 / graph.n_sites))
+    expected = np.rint(smooth / unit)
+    np.testing.assert_allclose(likelihood.counts.toarray(), expected[:, expected.any(axis=0)], atol=1)
     plain = ss.segment(picture, "classes", sweeps=1, chains=1, init="one", rng=0)
     assert plain.model.likelihood.counts.sum() == picture.shape[0] * picture.shape[1]
 
