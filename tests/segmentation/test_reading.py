@@ -14,7 +14,7 @@ from spinseg.segmentation.presets import PAPER, PHOTO
 from spinseg.segmentation.python_code import python_call
 from spinseg.segmentation.verdict import one_region_warning
 
-FAST = {"preset": "paper", "count_weight": 0.1, "sweeps": 6, "chains": 1, "rng": 0}
+FAST = {"preset": "paper", "count_weight": 1.0, "sweeps": 6, "chains": 1, "rng": 0}
 SQUARE = np.zeros((48, 60))
 SQUARE[10:40, 15:45] = 1
 READING = Reading("array", (48, 60), "", (48, 60), 1, None, False, "float64", (0.0, 4.0))
