@@ -60,6 +60,7 @@ bench: .venv/.dev
 
 .venv/.dev: pyproject.toml | .venv/bin/python
 	$(INSTALL) -e '.[dev]'
+	$(BIN)/python tests/compile_all.py
 	touch $@
 
 .venv/.docs: pyproject.toml | .venv/bin/python

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
+from compile_all import compile_all
 from effort import effort
 from processes import PATIENCE, SMALL_CLUSTER, find_in_children
 
@@ -36,36 +37,9 @@ settings.load_profile("any machine")
 
 
 def pytest_sessionstart(session):
-    """Compile once what all tests need, before workers start: each would compile it for itself."""
+    """Compile once what all tests need, before workers start."""
     if getattr(session.config.option, "numprocesses", None) and not os.environ.get("NUMBA_DISABLE_JIT"):
-        both = [subprocess.Popen([sys.executable, "-c", script], cwd=TESTS) for script in WARM_UP]
-        assert [process.wait() for process in both] == [0, 0]
-
-
-WARM_UP = [
-    """
-import numpy as np, spinseg as ss, exact
-graph, kept = exact.graph(5)
-model = ss.Model(graph, ss.Flat(), ss.DirichletProcess(1.0), exact.MIXED[kept])
-ss.sample(model, 2, 1, rng=0)
-exact.iterated(model, 1.0, 10, 0)
-ss.find_map(model, 1, sweeps=2, rng=0)
-""",
-    """
-import sys; sys.path[:0] = ["evaluation", "image"]
-import numpy as np, spinseg as ss, test_ddcrp, test_outlines
-from spinseg.inference.estimates.minimize import minimize_vi
-from spinseg.segmentation.presets import PHOTO
-from spinseg.segmentation.problem import prepare
-case = test_ddcrp.GRAPHS["ring with a chord"], test_ddcrp.LIKELIHOODS["weight 0.7"]
-test_ddcrp.p_after_one_sweep(*case, 1.0, 0.5, 10, 0)
-test_ddcrp.sample_ddcrp(*case, 2, rng=0)
-for graph in (None, case[0]):
-    minimize_vi(np.array([[0, 0, 1, 1], [0, 1, 1, 0]], np.int32), graph=graph, rng=0)
-prepare(np.arange(1200.0).reshape(20, 20, 3), PHOTO)
-test_outlines.shortened(np.arange(4, dtype=np.int32).repeat(9).reshape(6, 6), np.ones((6, 6)), np.eye(4, dtype=np.int32))
-""",
-]
+        compile_all()
 
 
 class ColdRun(NamedTuple):
