@@ -139,7 +139,7 @@ def _all_methods() -> Iterable[Method]:
     rdd_crp, dd_crp = {"alpha": 1e-10, "gamma": 1e-2}, {"alpha": 1e-10, "gamma": None}  # settings of the paper
     yield _other_method("rdd-crp", "region distance-dependent CRP, Ghosh et al. 2011", _ddcrp, **rdd_crp)
     about = "the same with a smaller count weight, at which it finds fewer clusters"
-    yield _other_method("rdd-crp-light", about, _ddcrp, **rdd_crp, count_weight=0.005)
+    yield _other_method("rdd-crp-light", about, _ddcrp, **rdd_crp, count_weight=0.02)
     yield _other_method("dd-crp", "distance-dependent CRP, Ghosh et al. 2011", _ddcrp, **dd_crp)
     yield _other_method("felzenszwalb", "Felzenszwalb & Huttenlocher 2004, scikit-image", library.felzenszwalb)
     yield _other_method("quickshift", "quickshift, scikit-image", library.quickshift)
