@@ -47,10 +47,10 @@ class Settings:
 
     The others: a picture gets one site for `pixels_per_site` pixels, but at least `fewest_sites` where it is small. A
     picture of more than `max_pixels` is reduced first. The `likelihood` is one of color "words", or "gaussian" in
-    color, texture and position. The words of a site are counted in the sites that it touches, too, as many times as
-    `smoothing` says. Where `segment` takes one number for `beta`, a preset may have "signed", for couplings that carry
-    the evidence of a boundary, or "contrast", for couplings that fall with the contrast of two pixels; and `init` may
-    be "coarse", a segmentation with larger sites, where sites are pixels.
+    color, texture and position. The histogram of a site is the mean of its own and those of the sites that it touches,
+    taken as many times as `smoothing` says. Where `segment` takes one number for `beta`, a preset may have "signed",
+    for couplings that carry the evidence of a boundary, or "contrast", for couplings that fall with the contrast of two
+    pixels; and `init` may be "coarse", a segmentation with larger sites, where sites are pixels.
 
     `connected` says whether the clusters of the posterior are connected; the evidence then has the weight `power`, and
     the posterior is a mixture of `n_details` that differ in how much evidence makes a boundary. Where clusters need not
