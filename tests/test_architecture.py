@@ -44,6 +44,7 @@ ORDER = [
     "segmentation.report",
     "segmentation.exports",
     "segmentation.display",
+    "segmentation.files",
     "segmentation.result",
     "segmentation.problem",
     "segmentation.segment",

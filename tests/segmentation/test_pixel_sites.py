@@ -18,7 +18,7 @@ from spinseg.evaluation.metrics import rand_index
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference import sampler
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.batch import FILES
+from spinseg.segmentation.files import FILES
 from spinseg.segmentation.presets import PHOTO, PHOTO_OF_PIXELS, PHOTO_UNCONNECTED, PRESETS, changed_settings
 from spinseg.segmentation.segment import MAX_SWEEPS
 

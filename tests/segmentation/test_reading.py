@@ -10,6 +10,7 @@ import spinseg as ss
 from spinseg.image.contrast import Contrast
 from spinseg.image.layout import Reading
 from spinseg.segmentation.batch import segment_file, segment_files
+from spinseg.segmentation.files import report_of
 from spinseg.segmentation.presets import PAPER, PHOTO
 from spinseg.segmentation.python_code import python_call
 from spinseg.segmentation.verdict import one_region_warning
@@ -46,7 +47,7 @@ def test_the_range_that_is_tried_divides_it_and_is_kept(tmp_path):
     told = found.summary()
     assert told["intensity_range"] == [0, 0.02] and told["read_as"] == found.read_as
     assert told["channel_axis"] == "auto" and told["read_otherwise"] is None
-    assert found.read_as in found._report()
+    assert found.read_as in report_of(found)
 
 
 def test_flat_pictures_get_no_warning():

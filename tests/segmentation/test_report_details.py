@@ -15,9 +15,9 @@ import spinseg as ss
 from spinseg.image.render import graded_boundaries, outlines
 from spinseg.inference.diagnostics import Diagnostics, Quantity
 from spinseg.segmentation.draws import spread_draws
+from spinseg.segmentation.files import REPORT_DETAILS
 from spinseg.segmentation.presets import PHOTO, details_of
 from spinseg.segmentation.report.pictures import ReducedPicture, answer_picture
-from spinseg.segmentation.result import REPORT_DETAILS
 from spinseg.segmentation.verdict import verdict_of_regions
 
 DETAILS = [PHOTO.detail if abs(detail - PHOTO.detail) < 0.1 else detail for detail in REPORT_DETAILS]

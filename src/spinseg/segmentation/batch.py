@@ -30,10 +30,11 @@ from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg.parallel.processes import deferred_sigint
 from spinseg.parallel.progress import Report, compiling_notice, reporting
 from spinseg.parallel.provenance import Provenance, newer_files
+from spinseg.segmentation.files import FILES
 from spinseg.segmentation.presets import settings_of
 from spinseg.segmentation.problem import check_seeds_fit
 from spinseg.segmentation.python_code import plain_settings
-from spinseg.segmentation.result import FILES, SegmentationInterrupted
+from spinseg.segmentation.result import SegmentationInterrupted
 from spinseg.segmentation.segment import segment
 from spinseg.segmentation.settings import Settings, given_settings
 

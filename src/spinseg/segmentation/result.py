@@ -1,27 +1,21 @@
-"""`Segmentation`, what `segment` returns: its attributes, and the files it is saved in."""
+"""`Segmentation`, what `segment` returns."""
 
-import json
 import os
-import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import center_of_mass, find_objects
 
-from spinseg._validation import check_choice, check_int, check_real, invalid
+from spinseg._validation import check_int, check_real, invalid
 from spinseg.image.adjacency import RegionAdjacency
 from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
-from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
-from spinseg.image.render import label_colors, overlay
 from spinseg.inference.chains import Chains
 from spinseg.inference.diagnostics import Diagnostics, diagnose
 from spinseg.inference.estimates.pairs import co_clustering
@@ -30,16 +24,15 @@ from spinseg.inference.regions import regions_of
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
-from spinseg.parallel.atomic import atomic_write, print_warning, printable
 from spinseg.segmentation.display import as_html, in_words, plot_segmentation
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.exports import region_geojson, region_svg, to_dataset
+from spinseg.segmentation.files import FILES, summary_of, unwritable_files, write_files
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.numbering import label_image, largest_first
-from spinseg.segmentation.python_code import LAST_LABELS, plain_settings, python_call
-from spinseg.segmentation.region_table import as_csv, as_table, boundary_table, region_table
-from spinseg.segmentation.report import DetailView, report
-from spinseg.segmentation.settings import OPTIONAL_FILES, POLYGON_FILES, Settings
+from spinseg.segmentation.python_code import LAST_LABELS, python_call
+from spinseg.segmentation.region_table import as_table, boundary_table, region_table
+from spinseg.segmentation.settings import Settings
 from spinseg.segmentation.verdict import (
     agreement_of_chains,
     calibration_clause,
@@ -53,10 +46,6 @@ from spinseg.segmentation.verdict import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
-REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
-VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -347,55 +336,7 @@ class Segmentation:
 
     def summary(self) -> dict[str, Any]:
         """Everything but the images, as result.json has it: dictionaries, lists, text and numbers."""
-        counts = np.bincount(self.chains.kept(self.chains.n_clusters).ravel())
-        return {
-            "source": self.source,
-            "mask": self.mask,
-            "read_as": self.read_as,
-            "read_otherwise": None if self.picture.reading is None else self.picture.reading.otherwise,
-            "channel_axis": self.channel_axis,
-            "intensity_range": None if self.intensity_range is None else list(map(float, self.intensity_range)),
-            "seeds": self.seeds,
-            "shape": list(self.labels.shape),
-            "n_clusters": self.n_clusters,
-            "n_regions": len(self.region_rows),
-            "n_sites": self.model.graph.n_sites,
-            "log_posterior": self.chains.best_log_posterior,
-            "sweeps_done": self.chains.n_sweeps,
-            "n_clusters_posterior": {str(k): round(counts[k] / counts.sum(), 6) for k in np.flatnonzero(counts)},
-            "interrupted": self.interrupted,
-            "agree": self.diagnostics.agree,
-            "agreement": _rounded(self.agreement),
-            "converged": self.converged,
-            "calibrated": self.calibrated,
-            "r_hat": _rounded(self.r_hat),
-            "ess": _rounded(self.ess),
-            "separation_error": _rounded(self.diagnostics.separation_error),
-            "warning": self.warning,
-            "verdict": self.verdict,
-            "python": self.python_code,
-            "seed": self.seed,
-            "settings": plain_settings(self.settings),
-            "left_out": self.skipped_files,
-            "versions": {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
-            "regions": self.region_rows,
-            "boundaries": self.boundary_rows,
-        }
-
-    def _report(self) -> str:
-        """The report as HTML."""
-        plane = self._plane
-        shown = Picture(self.picture.codes[plane]), self.labels[plane], self.boundary_probability[plane], self.chains
-        return report(self.summary(), *shown, sites=self.sites[plane], details=self._detail_views())
-
-    def _detail_views(self) -> list[DetailView]:
-        """The labels at the details that the report shows; none where another detail would give the same ones."""
-        if not isinstance(self.model, Mixture) or self.settings.estimate == "best" or not self.chains.labels.size:
-            return []
-        chosen = self.settings.detail
-        details = sorted([chosen, *(detail for detail in REPORT_DETAILS if abs(detail - chosen) > 0.09)])
-        views = [self if detail == chosen else self.at(detail) for detail in details]
-        return [DetailView(view.settings.detail, view.labels[self._plane], view.n_clusters) for view in views]
+        return summary_of(self)
 
     @cached_property
     def _plane(self) -> Any:
@@ -406,18 +347,10 @@ class Segmentation:
         fullest = np.flatnonzero(full == full.max())
         return int(fullest[fullest.size // 2])
 
-    def _palette(self) -> NDArray[np.uint8]:
-        """The colors of labels.png, from number 0 on, which is white where it is outside."""
-        outside = np.full((self.settings.start_label, 3), 255, np.uint8)
-        return np.concatenate([outside, label_colors(self.n_clusters)])
-
     @property
     def skipped_files(self) -> dict[str, str]:
-        """The files of `FILES` that `save` cannot write, and why."""
-        if int(self.labels[self._plane].max()) - self.settings.start_label < MAX_PNG_LABELS:
-            return {}
-        why = f"a PNG holds {MAX_PNG_LABELS:,} labels at most, and there are {self.n_clusters:,}"
-        return {"labels.png": f"{why}; labels.tif has them all"}
+        """The files that `save` cannot write, and why."""
+        return unwritable_files(self)
 
     def save(self, folder: str | os.PathLike[str], names: Sequence[str] = FILES, *, overwrite: bool = False) -> None:
         """Write labels.tif, labels.png, overlay.png, boundary_probability.png, report.html and result.json, or some.
@@ -436,57 +369,7 @@ class Segmentation:
         FileExistsError
             If the folder holds one of the files and `overwrite` is false.
         """
-        for name in names:
-            check_choice("names", name, (*FILES, *OPTIONAL_FILES))
-        folder, chosen = Path(folder), [name for name in (*OPTIONAL_FILES, *FILES) if name in names]
-        _make_folder(folder, chosen, overwrite)
-        picture, labels = Picture(self.picture.codes[self._plane]), self.labels[self._plane]
-        apart, first = self.boundary_probability[self._plane], self.settings.start_label
-        writers: dict[str, Callable[[Path], None]] = {
-            "labels.tif": lambda path: write_labels_tif(path, self.labels),
-            "labels.png": lambda path: write_labels_png(path, labels, self._palette()),
-            "overlay.png": lambda path: write_png(path, overlay(picture, labels, start_label=first)),
-            "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
-            "regions.geojson": lambda path: _write(path, json.dumps(self.to_geojson(), ensure_ascii=False) + "\n"),
-            "outlines.svg": lambda path: _write(path, self.to_svg()),
-            "regions.csv": lambda path: _write(path, as_csv(self.region_rows, picture=self.source or "")),
-            "boundary_probability.tif": lambda path: write_tif(path, self.boundary_probability),
-            "report.html": lambda path: _write(path, self._report()),
-            "result.json": lambda path: _write(path, json.dumps(self.summary(), indent=2, ensure_ascii=False) + "\n"),
-        }
-        skipped = self.skipped_files
-        if self.labels.ndim == 3:
-            skipped |= dict.fromkeys(POLYGON_FILES, "a volume has no polygons")
-        for name in chosen:
-            if name in skipped:
-                (folder / name).unlink(missing_ok=True)  # one of another result
-                print_warning(f"{printable(folder / name)} is left out: {skipped[name]}")
-            else:
-                writers[name](folder / name)
-
-
-def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:
-    """Make the folder. If it holds files of these names, raise, or with `overwrite` remove its result.json."""
-    if os.path.lexists(folder) and not folder.is_dir():
-        invalid("folder", "be a folder", str(folder))
-    existing = [name for name in names if os.path.lexists(folder / name)]
-    if existing and not overwrite:
-        kept, them = ("is kept", "it") if len(existing) == 1 else ("are kept", "them")
-        message = f"{printable(folder)} holds {', '.join(existing)} already, which {kept}"
-        raise FileExistsError(f"{message}; overwrite=True replaces {them}")
-    folder.mkdir(parents=True, exist_ok=True)
-    if "result.json" in existing:  # it would describe other files if saving is killed midway
-        (folder / "result.json").unlink()
-
-
-def _rounded(number: float | None) -> float | str | None:
-    """A number for JSON, which has no infinity."""
-    return number if number is None else round(number, 4) if np.isfinite(number) else "infinite"
-
-
-def _write(path: Path, text: str) -> None:
-    """Write text as UTF-8. File names may hold bytes that are no characters; they become question marks."""
-    atomic_write(path, lambda file: file.write(text.encode(errors="replace")))
+        write_files(self, folder, names, overwrite=overwrite)
 
 
 class SegmentationInterrupted(KeyboardInterrupt):

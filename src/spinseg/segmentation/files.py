@@ -1,0 +1,156 @@
+"""The files that a segmentation is saved in: images, tables, a report, and result.json, which describes them."""
+
+import json
+import os
+import platform
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg._validation import check_choice, invalid
+from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
+from spinseg.image.picture import Picture
+from spinseg.image.render import label_colors, overlay
+from spinseg.model.mixture import Mixture
+from spinseg.parallel.atomic import atomic_write, print_warning, printable
+from spinseg.segmentation.python_code import plain_settings
+from spinseg.segmentation.region_table import as_csv
+from spinseg.segmentation.report import DetailView, report
+from spinseg.segmentation.settings import OPTIONAL_FILES, POLYGON_FILES
+
+if TYPE_CHECKING:
+    from spinseg.segmentation.result import Segmentation
+
+FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
+REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
+VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
+
+
+def write_files(
+    found: "Segmentation", folder: str | os.PathLike[str], names: Sequence[str] = FILES, *, overwrite: bool = False
+) -> None:
+    """Write the files of these names, as `Segmentation.save` has it: each whole or not at all, result.json last."""
+    for name in names:
+        check_choice("names", name, (*FILES, *OPTIONAL_FILES))
+    folder, chosen = Path(folder), [name for name in (*OPTIONAL_FILES, *FILES) if name in names]
+    _make_folder(folder, chosen, overwrite)
+    plane, first = found._plane, found.settings.start_label
+    picture, labels, apart = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane]
+    writers: dict[str, Callable[[Path], None]] = {
+        "labels.tif": lambda path: write_labels_tif(path, found.labels),
+        "labels.png": lambda path: write_labels_png(path, labels, _palette(found)),
+        "overlay.png": lambda path: write_png(path, overlay(picture, labels, start_label=first)),
+        "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
+        "regions.geojson": lambda path: _write(path, json.dumps(found.to_geojson(), ensure_ascii=False) + "\n"),
+        "outlines.svg": lambda path: _write(path, found.to_svg()),
+        "regions.csv": lambda path: _write(path, as_csv(found.region_rows, picture=found.source or "")),
+        "boundary_probability.tif": lambda path: write_tif(path, found.boundary_probability),
+        "report.html": lambda path: _write(path, report_of(found)),
+        "result.json": lambda path: _write(path, json.dumps(found.summary(), indent=2, ensure_ascii=False) + "\n"),
+    }
+    skipped = found.skipped_files
+    if found.labels.ndim == 3:
+        skipped |= dict.fromkeys(POLYGON_FILES, "a volume has no polygons")
+    for name in chosen:
+        if name in skipped:
+            (folder / name).unlink(missing_ok=True)  # one of another result
+            print_warning(f"{printable(folder / name)} is left out: {skipped[name]}")
+        else:
+            writers[name](folder / name)
+
+
+def unwritable_files(found: "Segmentation") -> dict[str, str]:
+    """The files of `FILES` that cannot be written, and why."""
+    if int(found.labels[found._plane].max()) - found.settings.start_label < MAX_PNG_LABELS:
+        return {}
+    why = f"a PNG holds {MAX_PNG_LABELS:,} labels at most, and there are {found.n_clusters:,}"
+    return {"labels.png": f"{why}; labels.tif has them all"}
+
+
+def summary_of(found: "Segmentation") -> dict[str, Any]:
+    """Everything but the images, as result.json has it."""
+    counts = np.bincount(found.chains.kept(found.chains.n_clusters).ravel())
+    return {
+        "source": found.source,
+        "mask": found.mask,
+        "read_as": found.read_as,
+        "read_otherwise": None if found.picture.reading is None else found.picture.reading.otherwise,
+        "channel_axis": found.channel_axis,
+        "intensity_range": None if found.intensity_range is None else list(map(float, found.intensity_range)),
+        "seeds": found.seeds,
+        "shape": list(found.labels.shape),
+        "n_clusters": found.n_clusters,
+        "n_regions": len(found.region_rows),
+        "n_sites": found.model.graph.n_sites,
+        "log_posterior": found.chains.best_log_posterior,
+        "sweeps_done": found.chains.n_sweeps,
+        "n_clusters_posterior": {str(k): round(counts[k] / counts.sum(), 6) for k in np.flatnonzero(counts)},
+        "interrupted": found.interrupted,
+        "agree": found.diagnostics.agree,
+        "agreement": _rounded(found.agreement),
+        "converged": found.converged,
+        "calibrated": found.calibrated,
+        "r_hat": _rounded(found.r_hat),
+        "ess": _rounded(found.ess),
+        "separation_error": _rounded(found.diagnostics.separation_error),
+        "warning": found.warning,
+        "verdict": found.verdict,
+        "python": found.python_code,
+        "seed": found.seed,
+        "settings": plain_settings(found.settings),
+        "left_out": found.skipped_files,
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
+        "regions": found.region_rows,
+        "boundaries": found.boundary_rows,
+    }
+
+
+def report_of(found: "Segmentation") -> str:
+    """The report as HTML."""
+    plane = found._plane
+    shown = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane], found.chains
+    return report(found.summary(), *shown, sites=found.sites[plane], details=_detail_views(found))
+
+
+def _detail_views(found: "Segmentation") -> list[DetailView]:
+    """The labels at the details that the report shows; none where another detail would give the same ones."""
+    if not isinstance(found.model, Mixture) or found.settings.estimate == "best" or not found.chains.labels.size:
+        return []
+    chosen = found.settings.detail
+    details = sorted([chosen, *(detail for detail in REPORT_DETAILS if abs(detail - chosen) > 0.09)])
+    views = [found if detail == chosen else found.at(detail) for detail in details]
+    return [DetailView(view.settings.detail, view.labels[found._plane], view.n_clusters) for view in views]
+
+
+def _palette(found: "Segmentation") -> NDArray[np.uint8]:
+    """The colors of labels.png, from number 0 on, which is white where it is outside."""
+    outside = np.full((found.settings.start_label, 3), 255, np.uint8)
+    return np.concatenate([outside, label_colors(found.n_clusters)])
+
+
+def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:
+    """Make the folder. If it holds files of these names, raise, or with `overwrite` remove its result.json."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        invalid("folder", "be a folder", str(folder))
+    existing = [name for name in names if os.path.lexists(folder / name)]
+    if existing and not overwrite:
+        kept, them = ("is kept", "it") if len(existing) == 1 else ("are kept", "them")
+        message = f"{printable(folder)} holds {', '.join(existing)} already, which {kept}"
+        raise FileExistsError(f"{message}; overwrite=True replaces {them}")
+    folder.mkdir(parents=True, exist_ok=True)
+    if "result.json" in existing:  # it would describe other files if saving is killed midway
+        (folder / "result.json").unlink()
+
+
+def _rounded(number: float | None) -> float | str | None:
+    """A number for JSON, which has no infinity."""
+    return number if number is None else round(number, 4) if np.isfinite(number) else "infinite"
+
+
+def _write(path: Path, text: str) -> None:
+    """Write text as UTF-8. File names may hold bytes that are no characters; they become question marks."""
+    atomic_write(path, lambda file: file.write(text.encode(errors="replace")))
