@@ -71,7 +71,7 @@ def test_files_that_are_there_are_kept_unless_they_may_be_replaced(found, tmp_pa
 
 def test_an_old_result_does_not_outlast_files_that_are_replaced(found, tmp_path, monkeypatch):
     found.save(tmp_path)
-    monkeypatch.setattr("spinseg.segmentation.result.write_labels_tif", lambda *_: 1 / 0)
+    monkeypatch.setattr("spinseg.segmentation.files.write_labels_tif", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         found.save(tmp_path, overwrite=True)
     assert not (tmp_path / "result.json").exists()
@@ -125,7 +125,7 @@ def test_a_png_of_as_many_clusters_as_it_holds_is_written(found, tmp_path):
 
 
 def test_of_a_volume_the_labels_of_the_plane_that_is_shown_count(found, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.result.MAX_PNG_LABELS", 30)
+    monkeypatch.setattr("spinseg.segmentation.files.MAX_PNG_LABELS", 30)
     few = replace(found, labels=1 + np.arange(60, dtype=np.int32).reshape(3, 4, 5) // 2)
     many = replace(found, labels=1 + np.arange(60, dtype=np.int32).reshape(3, 4, 5))
     assert few.skipped_files == {} and list(many.skipped_files) == ["labels.png"]

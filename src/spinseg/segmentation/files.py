@@ -1,4 +1,7 @@
-"""The files that a segmentation is saved in: images, tables, a report, and result.json, which describes them."""
+"""The files that a segmentation is saved in: images, tables, a report, and result.json, which describes them.
+
+`found` is the `Segmentation`, whose module imports this one.
+"""
 
 import json
 import os
@@ -6,7 +9,7 @@ import platform
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +25,13 @@ from spinseg.segmentation.region_table import as_csv
 from spinseg.segmentation.report import DetailView, report
 from spinseg.segmentation.settings import OPTIONAL_FILES, POLYGON_FILES
 
-if TYPE_CHECKING:
-    from spinseg.segmentation.result import Segmentation
-
 FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
 REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
 VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
 
 
 def write_files(
-    found: "Segmentation", folder: str | os.PathLike[str], names: Sequence[str] = FILES, *, overwrite: bool = False
+    found: Any, folder: str | os.PathLike[str], names: Sequence[str] = FILES, *, overwrite: bool = False
 ) -> None:
     """Write the files of these names, as `Segmentation.save` has it: each whole or not at all, result.json last."""
     for name in names:
@@ -63,7 +63,7 @@ def write_files(
             writers[name](folder / name)
 
 
-def unwritable_files(found: "Segmentation") -> dict[str, str]:
+def unwritable_files(found: Any) -> dict[str, str]:
     """The files of `FILES` that cannot be written, and why."""
     if int(found.labels[found._plane].max()) - found.settings.start_label < MAX_PNG_LABELS:
         return {}
@@ -71,7 +71,7 @@ def unwritable_files(found: "Segmentation") -> dict[str, str]:
     return {"labels.png": f"{why}; labels.tif has them all"}
 
 
-def summary_of(found: "Segmentation") -> dict[str, Any]:
+def summary_of(found: Any) -> dict[str, Any]:
     """Everything but the images, as result.json has it."""
     counts = np.bincount(found.chains.kept(found.chains.n_clusters).ravel())
     return {
@@ -109,14 +109,14 @@ def summary_of(found: "Segmentation") -> dict[str, Any]:
     }
 
 
-def report_of(found: "Segmentation") -> str:
+def report_of(found: Any) -> str:
     """The report as HTML."""
     plane = found._plane
     shown = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane], found.chains
     return report(found.summary(), *shown, sites=found.sites[plane], details=_detail_views(found))
 
 
-def _detail_views(found: "Segmentation") -> list[DetailView]:
+def _detail_views(found: Any) -> list[DetailView]:
     """The labels at the details that the report shows; none where another detail would give the same ones."""
     if not isinstance(found.model, Mixture) or found.settings.estimate == "best" or not found.chains.labels.size:
         return []
@@ -126,7 +126,7 @@ def _detail_views(found: "Segmentation") -> list[DetailView]:
     return [DetailView(view.settings.detail, view.labels[found._plane], view.n_clusters) for view in views]
 
 
-def _palette(found: "Segmentation") -> NDArray[np.uint8]:
+def _palette(found: Any) -> NDArray[np.uint8]:
     """The colors of labels.png, from number 0 on, which is white where it is outside."""
     outside = np.full((found.settings.start_label, 3), 255, np.uint8)
     return np.concatenate([outside, label_colors(found.n_clusters)])
