@@ -279,7 +279,7 @@ def test_seeds_that_contradict_each_other_change_nothing(session):
 def test_an_export_that_cannot_be_written_gets_one_sentence(path, monkeypatch):
     found = ss.segment(path, sweeps=2, chains=1, rng=0)
     assert handlers._file_content(found, "labels.png").startswith(b"\x89PNG")
-    monkeypatch.setattr("spinseg.segmentation.result.MAX_PNG_LABELS", found.n_clusters - 1)
+    monkeypatch.setattr("spinseg.segmentation.files.MAX_PNG_LABELS", found.n_clusters - 1)
     with pytest.raises(Refused, match=r"^There is no labels\.png: a PNG holds .* labels\.tif has them all\.$"):
         handlers._file_content(found, "labels.png")
     assert json.loads(handlers._file_content(found, "result.json"))["left_out"]

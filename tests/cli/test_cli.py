@@ -103,7 +103,7 @@ def test_an_interrupted_result_is_replaced(photo, tmp_path):
 
 def test_an_old_result_does_not_stand_beside_new_labels(photo, tmp_path, monkeypatch):
     (tmp_path / "result.json").write_text("old")
-    monkeypatch.setattr("spinseg.segmentation.result.write_labels_tif", lambda *_: 1 / 0)  # as if killed there
+    monkeypatch.setattr("spinseg.segmentation.files.write_labels_tif", lambda *_: 1 / 0)  # as if killed there
     outcome = segment_file(str(photo), str(tmp_path), {"sweeps": 2, "rng": 0}, overwrite=True)
     assert "ZeroDivisionError: division by zero" in outcome.error and "1 / 0" in outcome.traceback
     assert not list(tmp_path.iterdir())
