@@ -807,7 +807,7 @@ def test_an_upload_whose_reader_is_not_installed_gets_one_sentence(server):
 KINDS = {"PNG": 8, "JPEG": 3, "GIF": 6, "WEBP": 12, "BMP": 2, "TIFF": 4, "NPY": 6}
 
 
-@fuzz(60)
+@fuzz(effort(30, 60))
 @given(data=st.data(), kind=st.sampled_from(list(KINDS)))
 def test_damaged_files_get_one_sentence(spare, data, kind):
     whole = small(kind)
@@ -941,7 +941,7 @@ def closed(spare):
     return page
 
 
-@fuzz(150)
+@fuzz(effort(60, 150))
 @given(
     method=st.sampled_from(METHODS),
     place=st.sampled_from(["", "{page}/", "{closed}/", "/api/pages/{random}/", "/api/{random}/", "/{random}"]),

@@ -150,7 +150,7 @@ EXPORTED = [
 ]
 
 
-@pytest.mark.parametrize("sent", EXPORTED[:: effort(2, 1)], ids=str)
+@pytest.mark.parametrize("sent", EXPORTED[:: effort(3, 1)], ids=str)
 def test_exports_equal_what_the_python_code_and_the_command_give(session, sent, tmp_path):
     async def used():
         await session.apply(UserSettings.from_json(sent))

@@ -267,6 +267,7 @@ def test_folders_have_names_of_their_own(sources, names):
     assert folders_for(sources, "out") == [os.path.join("out", name) for name in names]
 
 
+@exhaustive  # it is what `make demo` runs, and README runs the same call
 def test_the_demo_says_where_to_look(tmp_path):
     run = spinseg("demo", "--out", tmp_path, check=0)
     assert run.stdout.strip().splitlines()[-1] == f"Look at {tmp_path.resolve() / 'coffee' / 'report.html'}"

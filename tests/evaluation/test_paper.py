@@ -201,7 +201,7 @@ def same_partition(a, b):
     return len(pairs) == len(set(a.tolist())) == len(set(b.tolist()))
 
 
-@pytest.mark.parametrize("lam", effort([0.0, 2.0], [0.0, 1.0, 2.0, 6.0]))
+@pytest.mark.parametrize("lam", effort([2.0], [0.0, 1.0, 2.0, 6.0]))
 @pytest.mark.parametrize("seed", effort([figure3.SEED], [0, 1, figure3.SEED]))
 def test_the_sweep_drawn_is_one_that_the_sampler_does(lam, seed):
     model, start = figure3.lattice_model(), figure3.paper_partition()
