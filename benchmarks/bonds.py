@@ -1,6 +1,7 @@
 """The effect of bond strengths on the search at larger count weights, on every second photograph of figure 4.
 
-`spinseg reproduce figure4` has the count weight of the paper preset. Here, too, it is the best log posterior within
+`spinseg reproduce figure4` has the histograms and the count weight of the paper preset; here histograms are those of
+single sites, as the paper has them. Here, too, it is the best log posterior within
 1,000 sweeps from one cluster, one chain each, compared with single-site Gibbs (lambda = 0). The data are in
 ../shared/data or SPINSEG_DATA.
 """
@@ -31,7 +32,8 @@ def best(task: tuple[Example, float]) -> list[tuple[float, int]]:
     example, weight = task
     picture = as_picture(example.image())
     sites = superpixels(picture)
-    model = picture_model(picture, sites, region_adjacency(sites), settings_of("paper", {"count_weight": weight}))
+    settings = settings_of("paper", {"count_weight": weight, "smoothing": 0})
+    model = picture_model(picture, sites, region_adjacency(sites), settings)
     found = []
     for lam in LAMS:
         rng = seed_for(f"{example.name} {lam}", 0)

@@ -28,13 +28,13 @@ PIXELS = 56_000
 
 
 def paper_model(example: Example, weight: float) -> ss.Model:
-    """Return the paper's model of a reduced photograph."""
+    """Return the paper's model of a reduced photograph, with histograms of single sites."""
     image = Image.fromarray(example.image())
     factor = (PIXELS / (image.width * image.height)) ** 0.5
     small = image.resize((round(image.width * factor), round(image.height * factor)), Image.Resampling.LANCZOS)
     picture = as_picture(np.asarray(small))
     sites = superpixels(picture)
-    settings = settings_of("paper", {"count_weight": weight})
+    settings = settings_of("paper", {"count_weight": weight, "smoothing": 0})
     return picture_model(picture, sites, region_adjacency(sites), settings)
 
 
