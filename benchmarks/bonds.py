@@ -1,9 +1,8 @@
 """The effect of bond strengths on the search at larger count weights, on every second photograph of figure 4.
 
 `spinseg reproduce figure4` has the histograms and the count weight of the paper preset; here histograms are those of
-single sites, as the paper has them. Here, too, it is the best log posterior within
-1,000 sweeps from one cluster, one chain each, compared with single-site Gibbs (lambda = 0). The data are in
-../shared/data or SPINSEG_DATA.
+single sites, as the paper has them. Here, too, it is the best log posterior within 1,000 sweeps from one cluster, one
+chain each, compared with single-site Gibbs (lambda = 0). The data are in ../shared/data or SPINSEG_DATA.
 """
 
 from concurrent.futures import ProcessPoolExecutor
