@@ -30,9 +30,7 @@ REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside 
 VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
 
 
-def write_files(
-    found: Any, folder: str | os.PathLike[str], names: Sequence[str] = FILES, *, overwrite: bool = False
-) -> None:
+def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str], *, overwrite: bool) -> None:
     """Write the files of these names, as `Segmentation.save` has it: each whole or not at all, result.json last."""
     for name in names:
         check_choice("names", name, (*FILES, *OPTIONAL_FILES))
