@@ -5,7 +5,8 @@ nine clusters there: at equal numbers of clusters, Rand indices can be compared.
 the number of clusters, the weight is that without T_min. Rand, clusters and connected pieces are medians over
 photographs, after SWEEPS sweeps of the paper's sampler; differences of Rand from the first reading are means, with
 standard errors. The data are in ../shared/data or SPINSEG_DATA. The whole takes an hour and a half of processor time;
-with SPINSEG_PHOTOGRAPHS=24 it is the same on 24 photographs of each dataset.
+with SPINSEG_PHOTOGRAPHS=24 it is the same on 24 photographs of each dataset, and with SPINSEG_KEEP=FILE it keeps what
+is finished there, and goes on from it.
 """
 
 import os
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from skimage.segmentation import slic
 
 import spinseg as ss
 from benchmarks.data import data_root
+from benchmarks.kept import Kept
 from spinseg.evaluation.benchmark import seed_for
 from spinseg.evaluation.datasets import Example, bsds, labelme
 from spinseg.evaluation.metrics import rand_index
@@ -281,10 +283,22 @@ def calibrated(reading: Reading) -> float:
     return min(found, key=lambda weight: abs(found[weight] - CLUSTERS))
 
 
-def scores_of(task: tuple[Example, str], weights: Mapping[str, float], readings: Mapping[str, Reading]) -> list[Score]:
-    """Return the score of each reading on one photograph."""
-    photograph = Photograph(*task)
-    return [photograph.score(reading, weights[name]) for name, reading in readings.items()]
+Task = tuple[Example, str, Mapping[str, float]]  # a photograph, its dataset, and the count weights of readings
+
+
+def scores_of(task: Task) -> dict[str, Score]:
+    """Return the score of each reading on one photograph, by key."""
+    example, dataset, weights = task
+    photograph = Photograph(example, dataset)
+    return {
+        key_of(example, dataset, name, weight): photograph.score(READINGS[name], weight)
+        for name, weight in weights.items()
+    }
+
+
+def key_of(example: Example, dataset: str, name: str, weight: float) -> str:
+    """Return all that the score of a reading on a photograph depends on."""
+    return f"{dataset}, {example.name}, {READINGS[name]}, {weight!r}"
 
 
 def text_of(rows: Sequence[Score], first: Sequence[Score]) -> str:
@@ -301,15 +315,26 @@ def text_of(rows: Sequence[Score], first: Sequence[Score]) -> str:
 def study() -> dict[str, object]:
     """Return the count weight of each reading, and its scores on each dataset."""
     figures: dict[str, object] = {}
+    kept = Kept()
     with ProcessPoolExecutor() as pool:
-        weights = dict(zip(READINGS, pool.map(calibrated, READINGS.values()), strict=True))
-        for dataset, tasks in scored().items():
-            rows = []
-            for found in pool.map(partial(scores_of, weights=weights, readings=READINGS), tasks):
-                rows.append(found)
-                print(f"{dataset}: {len(rows)} of {len(tasks)} photographs", file=sys.stderr)
-            of_reading = dict(zip(READINGS, zip(*rows, strict=True), strict=True))
-            first = of_reading["as it was"]
+        missing = [name for name, reading in READINGS.items() if repr(reading) not in kept]
+        for name, weight in zip(missing, pool.map(calibrated, [READINGS[name] for name in missing]), strict=True):
+            kept.put({repr(READINGS[name]): weight})
+            print(f"{name}: count weight {weight:.3g}", file=sys.stderr)
+        weights = {name: float(kept[repr(reading)]) for name, reading in READINGS.items()}
+        for dataset, photographs in scored().items():
+            tasks: list[Task] = []
+            for example, _ in photographs:
+                todo = {name: w for name, w in weights.items() if key_of(example, dataset, name, w) not in kept}
+                tasks += [(example, dataset, todo)] if todo else []
+            for done, found in enumerate(pool.map(scores_of, tasks), start=1 + len(photographs) - len(tasks)):
+                kept.put(found)
+                print(f"{dataset}: {done} of {len(photographs)} photographs", file=sys.stderr)
+            of_reading = {
+                name: [Score(*kept[key_of(example, dataset, name, weight)]) for example, _ in photographs]
+                for name, weight in weights.items()
+            }
             for name, scores in of_reading.items():
-                figures[f"{name}, {dataset}"] = f"count weight {weights[name]:.3g}: {text_of(scores, first)}"
+                told = text_of(scores, of_reading["as it was"])
+                figures[f"{name}, {dataset}"] = f"count weight {weights[name]:.3g}: {told}"
     return figures

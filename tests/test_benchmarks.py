@@ -1,7 +1,7 @@
 """What the benchmarks compare with must be right too."""
 
 import numpy as np
-from benchmarks import plain, reading
+from benchmarks import kept, plain, reading
 
 import exact
 import model_cases
@@ -48,3 +48,23 @@ def test_a_score_counts_clusters_and_their_pieces():
     halves = np.array([[5, 5, 7], [5, 5, 7]], np.int32)
     score = reading.score_of(labels, [labels, halves])
     assert score.nearest_rand == 1 and score.rand < 1 and (score.clusters, score.pieces) == (2, 3)
+
+
+def test_a_study_that_was_killed_finds_its_finished_results_again(tmp_path, monkeypatch):
+    path = tmp_path / "kept"
+    monkeypatch.setenv("SPINSEG_KEEP", str(path))
+    before = kept.Kept()
+    before.put({"one": 0.1, "two": reading.Score(0.5, 0.75, 2, 3)})
+    before.put({"three": 3})
+    path.write_bytes(path.read_bytes()[:-2])
+    after = kept.Kept()
+    assert after["one"] == 0.1 and reading.Score(*after["two"]).pieces == 3 and "three" not in after
+    after.put({"three": 4})
+    assert kept.Kept().results == {"one": 0.1, "two": [0.5, 0.75, 2, 3], "three": 4}
+
+
+def test_a_study_without_a_file_keeps_its_results_in_memory(monkeypatch):
+    monkeypatch.delenv("SPINSEG_KEEP", raising=False)
+    results = kept.Kept()
+    results.put({"one": 1})
+    assert "one" in results and results["one"] == 1 and "two" not in results
