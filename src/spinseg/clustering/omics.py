@@ -98,7 +98,6 @@ def cluster_anndata(
     """
     try:
         import anndata
-        import pandas
     except ImportError:
         raise MissingExtra("cluster_anndata needs anndata: pip install 'spinseg[anndata]'") from None
     if not isinstance(adata, anndata.AnnData):
@@ -117,17 +116,11 @@ def cluster_anndata(
         connected=connected,
         min_evidence=min_evidence,
     )
-    n_isolated = _n_isolated(sites)
-    if n_isolated > 0:
-        whose = "has no neighbor" if n_isolated == 1 else "have no neighbors"
-        line = f"{counted(n_isolated, 'observation')} {whose} ({source}): the features alone decide on their domain."
-        warnings.warn(line, stacklevel=2)
+    n_isolated = int((np.diff(sites.start) == 0).sum())
+    _warn_of_isolated(n_isolated, source)
     seed = seed_of(rng)
     found = find_clusters(model, sweeps, chains, seed, progress)
     warn_of_disagreement(found, stacklevel=3)
-    adata.obs[key_added] = pandas.Categorical(found.labels.astype(str), [str(k) for k in range(found.n_clusters)])
-    adata.obs[f"{key_added}_probability"] = found.probability
-    adata.obsm[f"{key_added}_membership"] = found.membership
     settings = {
         "prior": repr(model.prior),
         "beta": beta,
@@ -140,8 +133,18 @@ def cluster_anndata(
     inputs: dict[str, Any] = {"features": {"source": use_rep, **used}, "graph": {"source": source}}
     provenance = Provenance.of_run(settings, seed, inputs)
     outcome = {"verdict": found.diagnostics.verdict, "n_isolated": n_isolated}
-    adata.uns[key_added] = {**provenance.to_json(), **outcome}
+    _write(adata, key_added, found, {**provenance.to_json(), **outcome})
     return found
+
+
+def _write(adata: Any, key: str, found: Clustering, about: dict[str, Any]) -> None:
+    """Write the domains into an AnnData, and `about` them into `uns`."""
+    import pandas
+
+    adata.obs[key] = pandas.Categorical(found.labels.astype(str), [str(k) for k in range(found.n_clusters)])
+    adata.obs[f"{key}_probability"] = found.probability
+    adata.obsm[f"{key}_membership"] = found.membership
+    adata.uns[key] = about
 
 
 def _features(adata: Any, name: str, n_components: int | str, graph: SiteGraph) -> tuple[Any, dict[str, list[int]]]:
@@ -212,6 +215,9 @@ def _check_finite(adata: Any, place: str, table: Any) -> None:
     invalid(place, "be finite", value)
 
 
-def _n_isolated(graph: SiteGraph) -> int:
-    """How many sites have no neighbor."""
-    return int((np.diff(graph.start) == 0).sum())
+def _warn_of_isolated(n_isolated: int, source: str) -> None:
+    """Warn of observations without neighbors, if there are any."""
+    if n_isolated > 0:
+        whose = "has no neighbor" if n_isolated == 1 else "have no neighbors"
+        line = f"{counted(n_isolated, 'observation')} {whose} ({source}): the features alone decide on their domain."
+        warnings.warn(line, stacklevel=3)
