@@ -37,7 +37,7 @@ def agree(what: str, found: object, expected: object) -> None:
 
 def check_versions() -> str:
     """The version of the package, which all other files must name, too."""
-    version = re.search(r'__version__ = "(.+)"', (ROOT / "src/spinseg/__init__.py").read_text())[1]
+    version = re.search(r'VERSION = "(.+)"', (ROOT / "src/spinseg/_version.py").read_text())[1]
     agree(
         "the version of CITATION.cff",
         re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)[1],

@@ -17,6 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "spinseg"
 TRIES = 6  # to be quick once: on a busy machine even the time of the processor varies
 # The data flow, left to right. A graph is the noun that images and models share.
 ORDER = [
+    "_version",
     "_errors",
     "_words",
     "_validation",

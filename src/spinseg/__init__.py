@@ -8,7 +8,9 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.2.0"
+from spinseg._version import VERSION
+
+__version__ = VERSION
 
 if TYPE_CHECKING:
     from spinseg._errors import InvalidInput as InvalidInput

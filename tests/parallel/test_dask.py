@@ -227,7 +227,7 @@ def test_a_result_of_another_run_does_not_pass_for_done(here, monkeypatch, chang
     keywords = {name: value for name, value in (FAST | changes).items() if value is not None}
     source = keywords.pop("source", "p0.png")
     if "version" in keywords:
-        monkeypatch.setattr("spinseg.parallel.provenance.version", {"spinseg": keywords.pop("version")}.get)
+        monkeypatch.setattr("spinseg.parallel.provenance.VERSION", keywords.pop("version"))
     [(_, outcome)] = segment_files([source], "serial", keywords, resume=True)
     assert not outcome.done_before and "serial/p0 holds the result of another run" in outcome.error
     assert line.format(here=here) in outcome.error

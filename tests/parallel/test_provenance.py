@@ -39,7 +39,7 @@ def test_differences_are_told_in_words(changes, words):
 
 def test_another_version_is_a_difference(monkeypatch):
     stored = provenance()
-    monkeypatch.setattr("spinseg.parallel.provenance.version", lambda name: "99.0")
+    monkeypatch.setattr("spinseg.parallel.provenance.VERSION", "99.0")
     assert stored.differences(provenance()) == [f"spinseg {stored.version}, not 99.0"]
 
 

@@ -269,7 +269,7 @@ def test_a_dask_array_of_other_numbers_is_told(tmp_path):
 
 def test_a_run_of_another_version_is_told(place, out, monkeypatch):
     before, ours = contents(out), json.loads((out / "plan.json").read_text())["spinseg"]
-    monkeypatch.setattr("spinseg.parallel.provenance.version", lambda name: "99.0")
+    monkeypatch.setattr("spinseg.parallel.provenance.VERSION", "99.0")
     with pytest.raises(
         ValueError, match=rf"\(name another folder, or remove this one\); .* another run \(spinseg {ours}, not 99.0\)'$"
     ):

@@ -2,12 +2,12 @@
 
 from base64 import b64encode
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from spinseg._validation import check_int, check_real, invalid
+from spinseg._version import VERSION
 from spinseg.image.render import label_colors
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.presets import PRESETS
@@ -124,7 +124,7 @@ def page_description(max_running_chains: int, upload_bytes: int, max_pixels: int
     limits = {"upload_bytes": upload_bytes, "pixels": max_pixels, "sites": MAX_SITES, "chains": MAX_CHAINS}
     palette = PALETTE_SATURATION * label_colors(PALETTE_SIZE) + (1 - PALETTE_SATURATION) * MIDDLE_GRAY
     return {
-        "version": version("spinseg"),
+        "version": VERSION,
         "limits": limits | {"running": max_running_chains},
         "examples": [
             {"name": name, "credit": picture.credit, "picture": f"/api/examples/{name}"}

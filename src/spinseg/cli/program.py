@@ -4,12 +4,12 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from spinseg._errors import LOG, error_line, is_expected
+from spinseg._version import VERSION
 from spinseg.cli.app import open_page
 from spinseg.cli.demo import demo
 from spinseg.cli.errors import BUG, INTERRUPTED, WRONG_INPUT, print_error
@@ -43,7 +43,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"spinseg {version('spinseg')}")
+        print(f"spinseg {VERSION}")
         raise typer.Exit
 
 

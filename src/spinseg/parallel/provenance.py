@@ -4,8 +4,9 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib.metadata import version
 from typing import Any, NamedTuple
+
+from spinseg._version import VERSION
 
 Input = Mapping[str, Any]
 
@@ -35,7 +36,7 @@ class Provenance(NamedTuple):
         cls, settings: Mapping[str, Any], seed: Any = None, inputs: Mapping[str, Input | None] | None = None
     ) -> "Provenance":
         """The provenance of what this version computes, with values as they come back from a JSON file."""
-        record = cls(inputs or {}, version("spinseg"), seed, settings)
+        record = cls(inputs or {}, VERSION, seed, settings)
         return cls(**json.loads(json.dumps(record._asdict())))
 
     def to_json(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import check_choice, invalid
+from spinseg._version import VERSION
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
 from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors, overlay
@@ -27,7 +28,7 @@ from spinseg.segmentation.settings import OPTIONAL_FILES, POLYGON_FILES
 
 FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
 REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
-VERSIONS = ("spinseg", "numpy", "scipy", "numba", "scikit-image")
+LIBRARIES = ("numpy", "scipy", "numba", "scikit-image")
 
 
 def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str], *, overwrite: bool) -> None:
@@ -101,7 +102,11 @@ def summary_of(found: Any) -> dict[str, Any]:
         "seed": found.seed,
         "settings": plain_settings(found.settings),
         "left_out": found.skipped_files,
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
+        "versions": {
+            "python": platform.python_version(),
+            "spinseg": VERSION,
+            **{name: version(name) for name in LIBRARIES},
+        },
         "regions": found.region_rows,
         "boundaries": found.boundary_rows,
     }
