@@ -34,6 +34,7 @@ STUDIES = (
     "baselines",
     "reading",
     "mean_shift",
+    "ground_truth",
 )
 
 

@@ -1,7 +1,7 @@
 """What the benchmarks compare with must be right too."""
 
 import numpy as np
-from benchmarks import kept, plain, reading
+from benchmarks import ground_truth, kept, plain, reading
 
 import exact
 import model_cases
@@ -68,3 +68,12 @@ def test_a_study_without_a_file_keeps_its_results_in_memory(monkeypatch):
     results = kept.Kept()
     results.put({"one": 1})
     assert "one" in results and results["one"] == 1 and "two" not in results
+
+
+def test_pieces_of_a_class_that_do_not_touch_are_apart_in_the_finer_ground_truth():
+    truth = np.full((40, 40), -1, np.int32)
+    truth[:20, :15], truth[:20, 25:], truth[30:, :20], truth[39, 39] = 4, 4, 7, 7
+    pieces = ground_truth.pieces_of(truth)
+    assert np.array_equal(pieces < 0, (truth < 0) | (np.add.outer(np.arange(40), np.arange(40)) == 78))
+    assert ground_truth.n_regions(truth) == 2 and ground_truth.n_regions(pieces) == 3
+    assert pieces[0, 0] != pieces[0, 39] and np.unique(pieces[30:, :20]).size == 1
