@@ -35,6 +35,7 @@ STUDIES = (
     "reading",
     "mean_shift",
     "ground_truth",
+    "domains",
 )
 
 

@@ -1,6 +1,6 @@
 """Accuracy of `photo` without each of its parts, on the test photographs of BSDS300.
 
-Test photographs should be used rarely: record each use in docs/evidence/accuracy.md. Where cues are left out, the
+Test photographs should be used rarely: record each use in docs/evidence/notebook.md. Where cues are left out, the
 boundary weights are fitted to the training photographs without them. The sites are always found with texture.
 """
 

@@ -1,6 +1,6 @@
 """Quality of the packaged log-odds of boundaries on the test photographs of BSDS300.
 
-Test photographs should be used rarely: record each use in docs/evidence/accuracy.md. The outcome of an edge, its
+Test photographs should be used rarely: record each use in docs/evidence/notebook.md. The outcome of an edge, its
 weight and the measures are those of `python -m benchmarks boundaries`.
 """
 

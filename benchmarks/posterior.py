@@ -1,6 +1,6 @@
 """Agreement of the chains of `photo` on the test photographs of BSDS300.
 
-Test photographs should be used rarely: record each use in docs/evidence/accuracy.md. Printed are the share of
+Test photographs should be used rarely: record each use in docs/evidence/notebook.md. Printed are the share of
 photographs where the probabilities are settled, and R-hat from opposite starts, of all details together and of each
 alone. `spinseg evaluate bsds300 --methods spinseg,spinseg-clusters,evidence` says how good draws and probabilities are.
 """

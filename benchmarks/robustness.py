@@ -4,7 +4,7 @@ Every third test photograph of BSDS300 is segmented with another seed, at half s
 with noise of standard deviation 10 (of 255), as a JPEG of quality 30 and a sixth brighter. The labels are compared with
 those of the unchanged photograph by the adjusted Rand index, without ground truth; the same is done for Felzenszwalb
 and Huttenlocher's method, which has no seed. The probabilities, and those of the log-odds alone, are compared with the
-annotators of the photograph: test photographs should be used rarely, so record each use in docs/evidence/accuracy.md.
+annotators of the photograph: test photographs should be used rarely, so record each use in docs/evidence/notebook.md.
 The weights of boundary cues were fitted to half size, noise and JPEG, on other photographs, and those for gray apart.
 """
 

@@ -1,4 +1,7 @@
-"""Time of segmenting one photograph, compared with methods of other packages; every method on one thread."""
+"""Time of segmenting one photograph, compared with methods of other packages; every method on one thread.
+
+The other methods have the settings with which `spinseg evaluate` scores them.
+"""
 
 import time
 from collections.abc import Callable
@@ -6,11 +9,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from skimage import graph
-from skimage.segmentation import felzenszwalb, quickshift, slic
+from skimage.segmentation import slic
 
 import spinseg as ss
+from spinseg.evaluation.baselines import library
 from spinseg.image.adjacency import region_adjacency
+from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.pictures import PICTURES
@@ -25,24 +29,6 @@ def photograph() -> NDArray[np.uint8]:
     """Return a photograph of 481 x 321 pixels."""
     with Image.open(PICTURES["coffee"].path) as image:
         return np.asarray(image)[40:361, 60:541]
-
-
-def rag_merge(image: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return labels of scikit-image's SLIC and hierarchical merging of mean colors, as in its gallery."""
-    labels = slic(image, compactness=30, n_segments=400, start_label=1)
-    rag = graph.rag_mean_color(image, labels)
-
-    def weight(rag: graph.RAG, src: int, dst: int, n: int) -> dict[str, float]:
-        return {"weight": float(np.linalg.norm(rag.nodes[dst]["mean color"] - rag.nodes[n]["mean color"]))}
-
-    def merge(rag: graph.RAG, src: int, dst: int) -> None:
-        rag.nodes[dst]["total color"] += rag.nodes[src]["total color"]
-        rag.nodes[dst]["pixel count"] += rag.nodes[src]["pixel count"]
-        rag.nodes[dst]["mean color"] = rag.nodes[dst]["total color"] / rag.nodes[dst]["pixel count"]
-
-    return graph.merge_hierarchical(
-        labels, rag, thresh=35, rag_copy=False, in_place_merge=True, merge_func=merge, weight_func=weight
-    )
 
 
 def mean_shift(image: NDArray[np.uint8]) -> NDArray | None:
@@ -93,15 +79,17 @@ def stages(image: NDArray[np.uint8], preset: str) -> dict[str, float]:
 def study() -> dict[str, object]:
     """Return times as multiples of that of scikit-image's SLIC, and those of each stage of `segment`."""
     image = photograph()
+    network, values = BoundaryNetwork.fitted(), as_picture(image).values
     for preset in PRESETS:  # load the compiled code
         ss.segment(image, preset, chains=1, sweeps=2, workers=1, rng=0)
     calls: dict[str, Callable[[], object]] = {
         "skimage slic": lambda: slic(image, n_segments=image[..., 0].size // 60),
         "spinseg photo": lambda: ss.segment(image, "photo", workers=1, rng=0),
         "spinseg paper": lambda: ss.segment(image, "paper", chains=1, workers=1, rng=0),
-        "skimage felzenszwalb": lambda: felzenszwalb(image, scale=600, sigma=0.8, min_size=800),
-        "skimage quickshift": lambda: quickshift(image, kernel_size=5, max_dist=10, ratio=1.0),
-        "skimage slic + merge_hierarchical": lambda: rag_merge(image),
+        "boundary network": lambda: network.log_odds(values),
+        "skimage felzenszwalb": lambda: library.felzenszwalb(image),
+        "skimage quickshift": lambda: library.quickshift(image),
+        "skimage slic + merge_hierarchical": lambda: library.slic_merged(image),
     }
     if mean_shift(image) is not None:
         calls["OpenCV mean shift"] = lambda: mean_shift(image)
