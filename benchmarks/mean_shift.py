@@ -2,9 +2,11 @@
 
 It reports 12 regions on LabelMe and 23 on Berkeley. The readings differ in the color space, whose units are those of
 the range bandwidth, and in how close the modes of adjacent regions must be for their fusion. The data are in
-../shared/data or SPINSEG_DATA.
+../shared/data or SPINSEG_DATA. The whole takes an hour of processor time; with SPINSEG_KEEP=FILE it keeps what is
+finished there, and goes on from it.
 """
 
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data import data_root
+from benchmarks.kept import Kept
 from benchmarks.reading import Score, score_of
 from spinseg.evaluation.baselines import library
 from spinseg.evaluation.baselines.mean_shift import (
@@ -59,10 +62,15 @@ def scores(example: Example) -> dict[str, Score]:
 def study() -> dict[str, object]:
     """Return the median Rand index and number of regions of each reading on each dataset."""
     figures: dict[str, object] = {}
-    for dataset, examples in photographs().items():
-        with ProcessPoolExecutor() as pool:
-            rows = list(pool.map(scores, examples))
-        for name in rows[0]:
-            rand, _, regions, _ = np.median([row[name] for row in rows], axis=0)
-            figures[f"{dataset} ({len(rows)}), {name}"] = f"Rand {rand:.4f}, {regions:g} regions"
+    kept = Kept()
+    with ProcessPoolExecutor() as pool:
+        for dataset, examples in photographs().items():
+            missing = [example for example in examples if f"{dataset}, {example.name}" not in kept]
+            for example, found in zip(missing, pool.map(scores, missing), strict=True):
+                kept.put({f"{dataset}, {example.name}": found})
+                print(f"{dataset}: {example.name}", file=sys.stderr)
+            rows = [kept[f"{dataset}, {example.name}"] for example in examples]
+            for name in rows[0]:
+                rand, _, regions, _ = np.median([row[name] for row in rows], axis=0)
+                figures[f"{dataset} ({len(rows)}), {name}"] = f"Rand {rand:.4f}, {regions:g} regions"
     return figures

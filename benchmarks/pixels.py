@@ -11,7 +11,7 @@ from skimage.segmentation import quickshift
 
 import spinseg as ss
 from benchmarks.data import data_root
-from benchmarks.segment import mean_shift, photograph, seconds
+from benchmarks.segment import mean_shift, photograph, ratio
 from spinseg.evaluation.datasets import Example, bsds
 from spinseg.evaluation.metrics import scores
 
@@ -59,14 +59,16 @@ def study() -> dict[str, object]:
     model = ss.segment(image, sites="pixels", chains=1, sweeps=2, workers=1, rng=0).model
     paper = ss.segment(image, "paper", sites="pixels", sweeps=2, workers=1, rng=0).model
     calls = {
-        "OpenCV mean shift + quickshift": lambda: (mean_shift(image), quickshift(image, kernel_size=5, max_dist=10)),
         "200 sweeps of pixels, photo": lambda: ss.sample(model, 200, 1, init=labels, rng=0),
         "200 sweeps of pixels, paper (gsw)": lambda: ss.sample(paper, 200, 1, "gsw", init=labels, rng=0),
         "segment(sites='pixels'), all of it": lambda: ss.segment(image, sites="pixels", chains=1, workers=1, rng=0),
     }
-    taken = dict(zip(calls, seconds(*calls.values()), strict=True))
-    unit = taken["OpenCV mean shift + quickshift"]
-    figures: dict[str, object] = {f"{name} / OpenCV mean shift + quickshift": t / unit for name, t in taken.items()}
+    figures: dict[str, object] = {
+        f"{name} / OpenCV mean shift + quickshift": ratio(
+            call, lambda: (mean_shift(image), quickshift(image, kernel_size=5, max_dist=10))
+        )
+        for name, call in calls.items()
+    }
     figures |= best_log_posteriors(image)
     figures["photo on 40 training photographs"] = mean_scores()
     figures["photo, pixels as sites"] = mean_scores(sites="pixels")

@@ -1,10 +1,13 @@
-"""Time of segmenting one photograph, compared with methods of other packages; every method on one thread.
+"""Processor time of segmenting one photograph, compared with methods of other packages; every method on one thread.
 
-The other methods have the settings with which `spinseg evaluate` scores them.
+The other methods have the settings with which `spinseg evaluate` scores them. Times are multiples of that of
+scikit-image's SLIC, which is measured just before and after: the speed of a shared machine changes from second to
+second.
 """
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,49 +44,49 @@ def mean_shift(image: NDArray[np.uint8]) -> NDArray | None:
     return cv2.pyrMeanShiftFiltering(image, 20, 15)
 
 
-def seconds(*calls: Callable[[], object]) -> list[float]:
-    """Return the least time of each call; the calls take turns, so that a busy machine slows all alike."""
-    least = [np.inf] * len(calls)
+def ratio(call: Callable[[], object], unit: Callable[[], object]) -> float:
+    """Return the processor time of a call over that of another: the median of several, taken in turns."""
+    taken = []
     for _ in range(REPEATS):
-        for i, call in enumerate(calls):
-            began = time.perf_counter()
-            call()
-            least[i] = min(least[i], time.perf_counter() - began)
-    return least
+        before, of_call, after = processor_time(unit), processor_time(call), processor_time(unit)
+        taken.append(2 * of_call / (before + after))
+    return float(np.median(taken))
 
 
-def stages(image: NDArray[np.uint8], preset: str) -> dict[str, float]:
-    """Return the least time of each stage of `segment`, with one thread."""
+def processor_time(call: Callable[[], object]) -> float:
+    """Return the seconds that a call took of the processor."""
+    began = time.process_time()
+    call()
+    return time.process_time() - began
+
+
+def stages(image: NDArray[np.uint8], preset: str) -> dict[str, Callable[[], object]]:
+    """Return a call for each stage of `segment`, with one thread."""
     settings = PRESETS[preset]
-    least: dict[str, float] = {}
-    for _ in range(REPEATS):
-        clock = [time.perf_counter()]
-        picture = as_picture(image)
-        maps = maps_for(picture, settings)
-        clock.append(time.perf_counter())
-        relief = None if maps is None else maps.relief
-        each = settings.pixels_per_site_of(image[..., 0].size)
-        sites = superpixels(picture, kind=settings.sites, pixels_per_site=each, relief=relief)
-        clock.append(time.perf_counter())
-        adjacency = region_adjacency(sites)
-        clock.append(time.perf_counter())
-        model = picture_posterior(picture, sites, adjacency, settings, maps)
-        clock.append(time.perf_counter())
-        sample_posterior(model, settings, settings.init, 0, workers=1)
-        clock.append(time.perf_counter())
-        for name, taken in zip(("maps", "sites", "graph", "features", "sampling"), np.diff(clock), strict=True):
-            least[name] = min(least.get(name, np.inf), float(taken))
-    return least
+    picture = as_picture(image)
+    maps = maps_for(picture, settings)
+    relief = None if maps is None else maps.relief
+    each = settings.pixels_per_site_of(image[..., 0].size)
+    sites = superpixels(picture, kind=settings.sites, pixels_per_site=each, relief=relief)
+    adjacency = region_adjacency(sites)
+    model = picture_posterior(picture, sites, adjacency, settings, maps)
+    return {
+        "maps": lambda: maps_for(as_picture(image), settings),
+        "sites": lambda: superpixels(as_picture(image), kind=settings.sites, pixels_per_site=each, relief=relief),
+        "graph": lambda: region_adjacency(sites),
+        "features": lambda: picture_posterior(picture, sites, adjacency, settings, maps),
+        "sampling": lambda: sample_posterior(model, settings, settings.init, 0, workers=1),
+    }
 
 
 def study() -> dict[str, object]:
     """Return times as multiples of that of scikit-image's SLIC, and those of each stage of `segment`."""
     image = photograph()
     network, values = BoundaryNetwork.fitted(), as_picture(image).values
+    unit = partial(slic, image, n_segments=image[..., 0].size // 60)
     for preset in PRESETS:  # load the compiled code
         ss.segment(image, preset, chains=1, sweeps=2, workers=1, rng=0)
     calls: dict[str, Callable[[], object]] = {
-        "skimage slic": lambda: slic(image, n_segments=image[..., 0].size // 60),
         "spinseg photo": lambda: ss.segment(image, "photo", workers=1, rng=0),
         "spinseg paper": lambda: ss.segment(image, "paper", chains=1, workers=1, rng=0),
         "boundary network": lambda: network.log_odds(values),
@@ -93,17 +96,6 @@ def study() -> dict[str, object]:
     }
     if mean_shift(image) is not None:
         calls["OpenCV mean shift"] = lambda: mean_shift(image)
-    taken = dict(zip(calls, seconds(*calls.values()), strict=True))
-    unit = taken["skimage slic"]
-    figures: dict[str, object] = {f"{name} / skimage slic": value / unit for name, value in taken.items()}
     for preset in PRESETS:
-        parts = stages(image, preset)
-        figures |= {f"{preset}: {name} / skimage slic": value / unit for name, value in parts.items()}
-        before = sum(value for name, value in parts.items() if name != "sampling")
-        figures[f"{preset}: all before sampling / skimage slic"] = before / unit
-    figures["skimage slic, seconds"] = unit
-    figures["quickshift / spinseg photo"] = taken["skimage quickshift"] / taken["spinseg photo"]
-    figures["slic + merge_hierarchical / spinseg photo"] = (
-        taken["skimage slic + merge_hierarchical"] / taken["spinseg photo"]
-    )
-    return figures
+        calls |= {f"{preset}: {name}": call for name, call in stages(image, preset).items()}
+    return {f"{name} / skimage slic": ratio(call, unit) for name, call in calls.items()}
