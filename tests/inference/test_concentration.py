@@ -61,7 +61,7 @@ def test_the_running_log_posterior_is_the_joint_one():
     model = ss.Model(graph, model_cases.likelihoods(6)["poisson"], ss.DirichletProcess(1.0), exact.MIXED[kept])
     chains = ss.sample(model, 50, 1, concentration_prior=LAW, rng=0)
     for t in (1, 20, 49):
-        alpha = chains.concentration[0, t - 1]  # the one under which sweep t moved
+        alpha = chains.concentration[0, t]
         labels = chains.labels[0, t]
         prior = ss.DirichletProcess(alpha)
         plain = ss.Model(graph, model.likelihood, prior, model.beta).log_posterior(labels)

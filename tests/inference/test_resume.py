@@ -42,6 +42,19 @@ def test_going_on_is_the_same_as_never_having_stopped(model, kind, tmp_path):
     assert loaded.seconds >= part.seconds
 
 
+@pytest.mark.parametrize("name", ["part.npz", pytest.param("part.nc", marks=exhaustive)])
+def test_draws_that_were_left_out_stay_out_of_a_file_that_is_read_again(model, name, tmp_path):
+    if name.endswith(".nc"):
+        pytest.importorskip("netCDF4", reason="the extra [diagnostics] is not installed")
+    keywords = {"chains": 2, "thin": 3}
+    chains = ss.sample(model, 60, rng=5, **keywords)
+    later = chains.after(30)
+    later.save(tmp_path / name)
+    loaded = ss.Chains.load(tmp_path / name)
+    assert loaded.burn_in == 30 and np.array_equal(loaded.labels, later.labels)
+    assert_same(ss.sample(model, 90, resume_from=tmp_path / name, **keywords), ss.sample(model, 90, rng=5, **keywords))
+
+
 def test_an_interrupted_run_goes_on(model, tmp_path):
     keywords = SHARED | KINDS["tempered"]
     n = effort(200, 600)

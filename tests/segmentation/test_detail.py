@@ -16,13 +16,14 @@ from effort import effort, exhaustive
 from spinseg import InvalidInput
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.render import boundaries
+from spinseg.inference.contingency import contingency_table, rand_index_of
 from spinseg.inference.convergence import SETTLED_ERROR, is_settled, separation_error
 from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.inference.hierarchy import merge_heights
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.estimate import details_near
-from spinseg.segmentation.presets import PHOTO
+from spinseg.segmentation.presets import PHOTO, details_of
 from spinseg.segmentation.segment import MAX_SWEEPS, ROUND_SWEEPS
 
 pytestmark = pytest.mark.xdist_group("detail")  # they share a segmentation
@@ -181,6 +182,22 @@ def test_what_cannot_be_told_is_not_told(found):
     assert one.converged is None and one.agreement is None and one.r_hat is None
     assert "One chain" in one.verdict
     assert separation_error(replace(found.chains, labels=found.chains.labels[:, :0]), found.model.graph) is None
+
+
+def test_the_best_partition_is_that_of_the_detail_and_agreement_that_of_each_chain():
+    blocks = np.random.default_rng(0).integers(0, 255, (12, 12, 3)).astype(np.uint8).repeat(5, axis=0).repeat(5, axis=1)
+    best = ss.segment(blocks, estimate="best", sweeps=6, n_sites=60, rng=0)
+    chains, n_details = best.chains, best.chains.n_components
+    for detail, component in ((0.0, 0), (1.0, n_details - 1)):
+        model = best.model.components[component]
+        shown = model.log_posterior(best.at(detail).partition)
+        assert shown == pytest.approx(max(model.log_posterior(chains.best_of(component, c)) for c in range(2)))
+    assert best.at(0.0).n_clusters < best.at(1.0).n_clusters
+    alone = [
+        chains.best_of(np.abs(np.array(details_of(n_details)) - best.settings.detail).argmin(), c) for c in range(2)
+    ]
+    area = np.bincount(best.sites.ravel())
+    assert best.agreement == pytest.approx(rand_index_of(contingency_table(*alone, area))) and best.agreement < 1
 
 
 def test_the_verdict_tells_regions_and_probabilities_apart(found):

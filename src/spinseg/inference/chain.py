@@ -89,6 +89,7 @@ class Chain:
             status, self.done = self.run(self.target, self.state, self.record, self.plan, self.done, until, self.rng)
             if status == DONE and self.after_sweep is not None:
                 self.after_sweep(self)
+                self.record.log_posterior[self.done - 1] = self.log_posterior  # that of the new concentration
             capacity = self.state.size.size
             if status == FULL or capacity > 64 + 8 * self.n_clusters:
                 self.state = resized(self.state)

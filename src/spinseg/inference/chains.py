@@ -102,6 +102,11 @@ class Chains:
         """Where the chains ended, (chain, site), of a `Mixture` those of its middle component."""
         return self.labels[:, self.component == self.n_components // 2][:, -1]
 
+    def best_of(self, component: int, chain: int | None = None) -> NDArray[np.int32]:
+        """The best partition of a component of a `Mixture` that any chain visited, or that this one did."""
+        visited = self._checkpoint.states[component * self.n_chains :][: self.n_chains]
+        return _best(visited if chain is None else visited[chain : chain + 1])["best"]
+
     @property
     def n_components(self) -> int:
         """Number of components of the posterior; 1 where it is no `Mixture`."""
@@ -136,7 +141,7 @@ class Chains:
 
         It is NumPy's .npz, or NetCDF where the name ends in .nc (extra [diagnostics]).
         """
-        run = {**self._checkpoint.run, "seconds": self.seconds}
+        run = {**self._checkpoint.run, "seconds": self.seconds, "left_out": self.burn_in}
         write_checkpoint(path, self._checkpoint._replace(run=run))
 
     def to_arviz(self, graph: SiteGraph | None = None) -> Any:
@@ -151,7 +156,9 @@ class Chains:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Chains":
         """The chains that `save`, or a checkpoint, wrote."""
-        return collect(read_checkpoint(path))
+        checkpoint = read_checkpoint(path)
+        chains = collect(checkpoint)
+        return chains.after(max(int(checkpoint.run.get("left_out", 0)), chains.burn_in))
 
 
 def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None) -> Chains:
@@ -173,7 +180,7 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
 
     n_chains = len(states) // n_components
     middle = states[n_components // 2 * n_chains :][:n_chains]
-    best = max(middle, key=lambda state: float(state["best_log_posterior"][0]))
+    best = _best(middle)
     concentration = None
     if "after_sweep.trace" in states[0]:
         concentration = _in_turn(np.stack([state["after_sweep.trace"][:sweeps] for state in states]), n_components)
@@ -193,6 +200,11 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
         swap_rate=_swap_rate(checkpoint),
         _checkpoint=checkpoint,
     )
+
+
+def _best(states: Sequence[Mapping[str, NDArray[Any]]]) -> Mapping[str, NDArray[Any]]:
+    """The state of the chain that visited the best partition."""
+    return max(states, key=lambda state: float(state["best_log_posterior"][0]))
 
 
 def _by_component(array: NDArray[Any], n_components: int) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spinseg._validation import check_int, check_real
+from spinseg._validation import check_int, check_real, invalid
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
 from spinseg.inference.checkpoint import write_checkpoint
@@ -164,5 +164,9 @@ def seed_of(rng: int | np.random.Generator | None) -> int:
     """The seed itself, one drawn from a Generator, or a fresh one for None."""
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
+    if rng is None:
+        return secrets.randbits(63)
     generator(rng)
-    return secrets.randbits(63) if rng is None else int(rng)
+    if not isinstance(rng, (int, np.integer)):
+        invalid("rng", "be a whole number of at least 0, a Generator or None", rng)
+    return int(rng)

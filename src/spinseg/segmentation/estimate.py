@@ -17,21 +17,26 @@ WIDEST = 1 / 4  # details at most so far from the one asked for have a part in a
 MAX_DRAWS = 120  # that an estimate is made from
 
 
-def estimated_partition(drawn: Chains, model: Model | Mixture, settings: Settings, seed: int) -> NDArray[np.int32]:
+def estimated_partition(
+    drawn: Chains, model: Model | Mixture, settings: Settings, seed: int, chain: int | None = None
+) -> NDArray[np.int32]:
     """The partition that `settings.estimate` asks for; the best one visited where an interruption left no draws.
 
-    Where the posterior is a mixture over details, the draws are those at the details near `settings.detail`. Where
+    It is that of all chains, or of one. Where the posterior is a mixture over details, the draws are those at the
+    details near `settings.detail`, and the best partition is that of the nearest one. Where
     clusters are connected, so are those of the estimate, and it keeps the seeds. Where the prior allows no small
     clusters, such as are too small have joined the neighbor from which the draws separate them least.
     """
     graph, seeds = model.graph, model.seeds
     if settings.estimate == "best" or not drawn.labels.size:
-        return drawn.best_labels
+        distance = np.abs(np.array(details_of(drawn.n_components)) - settings.detail)
+        return drawn.best_of(int(distance.argmin()), chain)
+    draws = drawn.labels if chain is None else drawn.labels[chain : chain + 1]
     minimize = minimize_vi if settings.estimate == "vi" else minimize_binder
     if not settings.connected:
-        return minimize(drawn.labels, rng=seed).labels
+        return minimize(draws, rng=seed).labels
     near = np.isin(drawn.component, details_near(settings.detail, drawn.n_components))
-    labels = drawn.labels[:, near].reshape(-1, graph.n_sites)
+    labels = draws[:, near].reshape(-1, graph.n_sites)
     labels = labels[np.random.default_rng(seed).permutation(len(labels))[:MAX_DRAWS]]
     found = minimize(labels, graph=graph, seeds=seeds, rng=seed).labels
     if settings.prior.min_size == 1:

@@ -1,6 +1,5 @@
 """How far to trust a segmentation, in a few sentences."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,8 +48,7 @@ def agreement_of_chains(
     """
     if drawn.n_chains < 2 or not drawn.labels.size:
         return None
-    alone = [replace(drawn, labels=drawn.labels[c : c + 1]) for c in range(drawn.n_chains)]
-    found = [estimated_partition(chain, model, settings, seed) for chain in alone]
+    found = [estimated_partition(drawn, model, settings, seed, chain) for chain in range(drawn.n_chains)]
     pairs = [(a, b) for a in range(len(found)) for b in range(a)]
     return float(np.mean([rand_index_of(contingency_table(found[a], found[b], area)) for a, b in pairs]))
 

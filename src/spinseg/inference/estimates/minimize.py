@@ -16,6 +16,7 @@ from spinseg.inference.estimates.losses import expected_binder, expected_vi
 from spinseg.inference.estimates.pairs import flatten_draws
 from spinseg.inference.kernels import least_loss as kernels
 from spinseg.inference.kernels.least_loss import Search
+from spinseg.inference.sampling import generator
 from spinseg.model.graph import SiteGraph
 from spinseg.model.seeds import checked_seeds, keeps_seeds
 
@@ -150,7 +151,7 @@ def _search(
     rng: int | np.random.Generator | None,
 ) -> NDArray[np.int32]:
     """Return the best partition found under the loss given by its two tables (see `kernels.least_loss`)."""
-    generator, n_sites = np.random.default_rng(rng), draws.shape[1]
+    random, n_sites = generator(rng), draws.shape[1]
     if graph is not None and graph.n_sites != n_sites:
         invalid("graph", f"have the {n_sites} sites of the draws", graph.n_sites)
     held = _seeds_of(draws, graph, seeds)
@@ -170,8 +171,8 @@ def _search(
     if held is None:
         start_labels.append(np.zeros(n_sites, np.int32))
     for s in range(starts if held is None else 0):
-        k = generator.integers(1, search.size.size + 1)
-        start_labels.append(None if s % 2 else generator.integers(0, k, n_sites, dtype=np.int32))
+        k = random.integers(1, search.size.size + 1)
+        start_labels.append(None if s % 2 else random.integers(0, k, n_sites, dtype=np.int32))
 
     best_loss, best = np.inf, search.label
     for start in start_labels:
@@ -179,7 +180,7 @@ def _search(
             start = _validation.labels("labels", graph.pieces(start), n_sites)
             if start.max() >= search.size.size:
                 continue
-        loss, search = _descend(search, start, limit, generator)
+        loss, search = _descend(search, start, limit, random)
         if loss < best_loss:
             best_loss, best = loss, search.label.copy()
     return _validation.labels("labels", best, n_sites)
