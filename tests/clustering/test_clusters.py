@@ -111,6 +111,14 @@ def test_starts_are_partitions_that_the_posterior_allows(connected):
     assert len(starting_partitions(ss.Model(graph, ss.Flat(), ss.Potts(2)), np.random.default_rng(0))) == 1
 
 
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson", "histogram"])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_table_in_which_nothing_varies_has_starts_too(value, likelihood):
+    model = usual_model(np.full((60, 60), value), ss.SiteGraph.grid((60,)), likelihood=likelihood)
+    starts = starting_partitions(model, np.random.default_rng(0))
+    assert starts and all(model.allows(start) for start in starts)
+
+
 def test_many_features_are_reduced_for_the_start():
     rng, graph = np.random.default_rng(0), ss.SiteGraph.grid((12, 12))
     truth = np.repeat(np.arange(2), 72)

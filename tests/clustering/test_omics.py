@@ -99,6 +99,17 @@ def test_wrong_settings_get_one_line_and_nothing_is_written(settings, message):
     assert "domain" not in adata.obs and "domain" not in adata.uns
 
 
+def test_numbers_of_numpy_and_sparse_components_are_taken_and_what_is_no_table_is_refused():
+    adata = spots()
+    adata.obsm["X_sparse"] = sparse.csr_matrix(adata.X.toarray())
+    numbers = {"sweeps": np.int64(20), "chains": np.int64(2), "min_evidence": np.float32(0.03)}
+    ss.cluster_anndata(adata, use_rep="X_sparse", rng=0, **numbers)
+    assert adata.uns["domain"]["settings"]["sweeps"] == 20
+    adata.obsm["X_cube"] = np.zeros((TRUTH.size, 2, 2))
+    with pytest.raises(ss.InvalidInput, match=r"^obsm\['X_cube'\] must be a table of numbers; received "):
+        ss.cluster_anndata(adata, use_rep="X_cube", **QUICK)
+
+
 def test_what_has_no_places_or_is_no_anndata_is_refused():
     line = r"^adata must say which observations are neighbors: run squidpy.gr.spatial_neighbors\(adata\), or put coord"
     with pytest.raises(ss.InvalidInput, match=line):

@@ -125,10 +125,10 @@ def cluster_anndata(
         "prior": repr(model.prior),
         "beta": beta,
         "likelihood": getattr(likelihood, "__name__", str(likelihood)),
-        "min_evidence": min_evidence,
-        "connected": connected,
-        "sweeps": sweeps,
-        "chains": chains,
+        "min_evidence": float(min_evidence),
+        "connected": bool(connected),
+        "sweeps": int(sweeps),
+        "chains": int(chains),
     }
     inputs: dict[str, Any] = {"features": {"source": use_rep, **used}, "graph": {"source": source}}
     provenance = Provenance.of_run(settings, seed, inputs)
@@ -152,7 +152,7 @@ def _features(adata: Any, name: str, n_components: int | str, graph: SiteGraph) 
     if name == "X":
         place, table = "X", adata.X
     elif name in adata.obsm:
-        place, table = f"obsm[{name!r}]", np.asarray(adata.obsm[name])
+        place, table = f"obsm[{name!r}]", _table(adata.obsm[name], f"obsm[{name!r}]")
     elif name in adata.layers:
         place, table = f"layers[{name!r}]", adata.layers[name]
     else:
@@ -162,6 +162,14 @@ def _features(adata: Any, name: str, n_components: int | str, graph: SiteGraph) 
         return table, {}
     chosen = _components(table, n_components, graph, place)
     return table[:, chosen], {"components": chosen.tolist()}
+
+
+def _table(values: Any, place: str) -> Any:
+    """An entry of `obsm` as an array with a row for each observation."""
+    table = values.toarray() if sparse.issparse(values) else np.asarray(values)
+    if table.ndim != 2 or table.dtype.kind not in "biuf":
+        invalid(place, "be a table of numbers", f"{table.dtype} with the shape {table.shape}")
+    return table
 
 
 def _components(table: Any, n_components: int | str, graph: SiteGraph, place: str) -> Any:

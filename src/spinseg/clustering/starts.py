@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import ArpackError, svds
 
 from spinseg import _validation
 from spinseg.image.features import k_means, nearest_center
@@ -56,6 +56,8 @@ def _views(model: Model, rng: np.random.Generator) -> Iterator[NDArray[np.float3
     if not terms:
         return
     features = np.hstack([_reduced(term, rng) for term in terms])
+    if features.shape[1] == 0:  # counts that are all 0
+        return
     features -= features.mean(axis=0)
     spread = features.std(axis=0)
     joined = model.graph.to_sparse() != 0
@@ -80,6 +82,11 @@ def _features(term: HistogramTerm | DenseTerm) -> Any:
 def _reduced(features: Any, rng: np.random.Generator) -> NDArray[np.float64]:
     """The features, or the strongest of their singular vectors where they are many."""
     if features.shape[1] > MAX_FEATURES and features.shape[0] > MAX_FEATURES:
-        left, strength, _ = svds(features, k=MAX_FEATURES, v0=rng.normal(size=min(features.shape)))
-        return left * strength
+        try:
+            left, strength, _ = svds(features, k=MAX_FEATURES, v0=rng.normal(size=min(features.shape)))
+            return left * strength
+        except ArpackError:  # of lower rank than MAX_FEATURES, down to 0 where nothing varies
+            dense = features.toarray() if sparse.issparse(features) else features
+            left, strength, _ = np.linalg.svd(dense, full_matrices=False)
+            return left[:, :MAX_FEATURES] * strength[:MAX_FEATURES]
     return features.toarray() if sparse.issparse(features) else features.copy()
