@@ -59,6 +59,17 @@ def test_a_site_belongs_where_an_annotator_has_most_of_it():
     assert site_votes(sites, people[0]).sum() == sites.size
 
 
+def test_annotations_may_have_colors_for_labels():
+    sites = np.arange(400, dtype=np.int32).reshape(20, 20).repeat(2, axis=0).repeat(2, axis=1)
+    edges = region_adjacency(sites).graph.edges
+    labels = (sites % 7).astype(np.int64)
+    colors = labels * 0x20304F + 0x10
+    assert site_votes(sites, colors).shape == (400, 7)
+    np.testing.assert_array_equal(
+        annotated_separation(sites, edges, [colors]), annotated_separation(sites, edges, [labels])
+    )
+
+
 def test_the_energy_distance_is_that_of_rand_indices():
     rng = np.random.default_rng(3)
     sites = np.arange(30).reshape(5, 6).repeat(4, axis=0).repeat(4, axis=1).astype(np.int32)

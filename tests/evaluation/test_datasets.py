@@ -113,7 +113,7 @@ def test_boundaries_are_those_that_bsds_stores_thinned():
 
 
 @real
-def test_labelme_is_found_whole_and_unlabelled_pixels_are_marked():
+def test_labelme_is_found_whole_and_unlabeled_pixels_are_marked():
     examples = labelme(DATA)
     assert len(examples) == 400 and examples == labelme(DATA / "labelme8")
     categories = [example.name.split("_")[0] for example in examples]
@@ -165,7 +165,7 @@ def test_bsds_with_seg_files_of_colour_annotators_by_number(tmp_path):
     assert [example.name for example in bsds(tmp_path, "train")] == ["7"]
 
 
-def test_labelme_keeps_classes_and_marks_unlabelled(tmp_path):
+def test_labelme_keeps_classes_and_marks_unlabeled(tmp_path):
     write_image(tmp_path / "labelme8" / "images" / "coast_1.jpg", (3, 2))
     write_png(tmp_path / "labelme8" / "labels" / "coast_1.png", [[0, 7, 7], [7, 0, 33]])
     (example,) = labelme(tmp_path)
@@ -196,7 +196,7 @@ def test_any_two_folders_and_every_kind_of_label_file(tmp_path):
     assert same(found["d"].annotations(), [numbers]) and same(found["e"].annotations(), [numbers, numbers])
     assert same(found["f"].annotations(), [numbers]) and same(found["h"].annotations(), [numbers % 256])
     assert same(found["g"].annotations(), [numbers % 2, numbers % 3])
-    marked = folder(images, labels, unlabelled=2)
+    marked = folder(images, labels, unlabeled=2)
     assert same(marked[0].annotations(), [np.where(numbers == 2, -1, numbers % 256)])
 
 
@@ -206,12 +206,12 @@ def test_colours_are_labels(tmp_path):
     Image.fromarray(np.dstack([colors, np.full((2, 2), 9, np.uint8)])).save(tmp_path / "b.png")
     for name in ("a.png", "b.png"):
         assert same(read_labels(tmp_path / name), [[[0xFF0000, 1], [0, 0xFF0000]]])
-        assert same(read_labels(tmp_path / name, unlabelled=0xFF0000), [[[-1, 1], [0, -1]]])
+        assert same(read_labels(tmp_path / name, unlabeled=0xFF0000), [[[-1, 1], [0, -1]]])
 
 
 def test_one_bit_pictures_are_two_labels(tmp_path):
     Image.fromarray(np.array([[True, False]])).save(tmp_path / "a.png")
-    (labels,) = read_labels(tmp_path / "a.png", unlabelled=0)
+    (labels,) = read_labels(tmp_path / "a.png", unlabeled=0)
     assert labels[0, 0] > 0 and labels[0, 1] == -1
 
 
@@ -305,8 +305,8 @@ def test_folders_that_do_not_fit(tmp_path):
     write_image(images / "a.png")
     with pytest.raises(ValueError, match=r"images must have one file of a name; received 'a\.jpg and a\.png'"):
         folder(images, labels)
-    with pytest.raises(ValueError, match=r"^unlabelled must be a whole number"):
-        folder(images, labels, unlabelled=0.5)
+    with pytest.raises(ValueError, match=r"^unlabeled must be a whole number"):
+        folder(images, labels, unlabeled=0.5)
 
 
 # --- what is damaged --------------------------------------------------------------------------------------------------

@@ -515,6 +515,28 @@ def test_every_method_labels_every_pixel_and_repeats_itself(name):
     assert np.array_equal(labels, run(image, 5).labels)
 
 
+@pytest.mark.parametrize("name", ["rdd-crp", "evidence"])
+def test_transparent_pixels_have_no_label_and_are_no_cluster(name, tmp_path):
+    picture = np.full((40, 40, 4), 255, np.uint8)
+    picture[:, 20:, :3] = 60
+    picture[:12, :12, 3] = 0
+    labels = METHODS[name].answer(picture, 0).labels
+    assert np.array_equal(labels < 0, picture[..., 3] == 0)
+    Image.fromarray(picture).save(tmp_path / "image.png")
+    Image.fromarray((picture[..., 0] < 100).astype(np.uint8)).save(tmp_path / "truth.png")
+    example = Example("transparent", tmp_path / "image.png", (tmp_path / "truth.png",))
+    [found] = evaluate([example], [METHODS[name]], tmp_path / "rows.csv", dataset="d", jobs=1)
+    assert found.clusters == 2
+
+
+def test_names_that_are_no_characters_have_a_seed_and_a_row(tmp_path):
+    name = os.fsdecode(b"caf\xe9")
+    assert seed_for(name, 0) != seed_for("caf", 0)
+    rows = ResultsFile(tmp_path / "rows.csv")
+    rows.append(row("one", "m")._replace(image=name))
+    assert [found.image for found in read_rows(tmp_path / "rows.csv")] == [name]
+
+
 def test_methods_differ_in_their_marks_where_their_settings_do():
     marks = [found.settings_hash for found in METHODS.values()]
     assert len(set(marks)) == len(marks)

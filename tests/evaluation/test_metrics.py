@@ -211,7 +211,7 @@ def test_the_numbers_used_as_labels_are_of_no_account(metric, pair, seed):
 
 
 @given(pair=images(lowest=-1, sides=4))
-def test_unlabelled_pixels_are_left_out(pair):
+def test_unlabeled_pixels_are_left_out(pair):
     labels, truth = pair
     kept = (labels >= 0) & (truth >= 0)
     for metric in OF_TWO:
@@ -329,7 +329,7 @@ def test_boundaries_of_equal_partitions_agree_and_swapping_two_swaps_precision_a
 
 
 @given(pair=images(lowest=-1), seed=st.integers(0, 99))
-def test_labels_where_the_truth_is_unlabelled_do_not_change_boundary_scores(pair, seed):
+def test_labels_where_the_truth_is_unlabeled_do_not_change_boundary_scores(pair, seed):
     labels, truth = pair
     other = np.where(truth < 0, np.random.default_rng(seed).integers(-1, 9, truth.shape), labels)
     assert boundary_scores(labels, [truth]) == boundary_scores(other, [truth])

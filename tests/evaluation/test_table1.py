@@ -13,7 +13,7 @@ from spinseg.evaluation.benchmark import labels_path
 from spinseg.evaluation.methods import METHODS, Method
 from spinseg.evaluation.paper import figure5, reproduce, table1
 from spinseg.evaluation.results import read_rows
-from spinseg.evaluation.summary import summarize
+from spinseg.evaluation.summary import Summary, summarize
 
 pytest.importorskip("matplotlib", reason="the extra [paper] is not installed")
 
@@ -101,6 +101,16 @@ def test_the_printed_table_is_the_papers():
     assert rand["Berkeley"] == [0.7988, 0.7748, 0.7882, 0.7797, 0.7291, 0.6881]
     assert [one.clusters for one in table1.PAPER["LabelMe"]] == [12, 6, 9, 6, 4, 3]
     assert [one.clusters for one in table1.PAPER["Berkeley"]] == [23, 9, 12, 8, 4, 3]
+
+
+def test_a_method_that_failed_everywhere_has_blank_cells_and_only_p_values_are_best(tmp_path):
+    of_all = Summary(*[None] * len(Summary._fields))._replace(method="mean-shift", median_rand=0.7)
+    of_all = of_all._replace(median_clusters=3.0, median_regions=4.0)
+    cells = dict(zip(Summary._fields, table1._cells("LabelMe", of_all)[4:], strict=True))
+    assert cells["p_value"] == "best" and cells["brier"] is None and list(cells.values()).count("best") == 1
+    lines = table1._block("LabelMe", {"mean-shift": of_all})
+    assert lines[1] == ["", "median Rand", "0.7000", *[""] * 5] and {len(line) for line in lines} == {8}
+    assert table1.draw(tmp_path / "table.png", lines).exists()
 
 
 @exhaustive

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spinseg.parallel.atomic import printable
+
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
@@ -40,7 +42,7 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
     for outcome in outcomes:
         if (found := outcome.summary) and not outcome.done_before:
             counts = (found["n_clusters"], found["n_regions"], found["n_sites"])
-            name = Path(outcome.source).name + (" (interrupted)" if found["interrupted"] else "")
+            name = printable(Path(outcome.source).name) + (" (interrupted)" if found["interrupted"] else "")
             settled = {True: "yes", False: "no", None: "-"}[found["converged"]]
             table.add_row(_text(name), *map(str, counts), f"{outcome.seconds:.1f}", settled, _text(outcome.folder))
     if table.row_count:
@@ -49,12 +51,12 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
     if len(found_now) > MAX_VERDICTS:
         n_settled = sum(found["converged"] is True for found in found_now)
         print(f"The probabilities are settled in {n_settled} of {len(found_now)}; the reports say more.")
-        if warned := [Path(found["source"]).name for found in found_now if found["warning"]]:
+        if warned := [printable(Path(found["source"]).name) for found in found_now if found["warning"]]:
             print(f"As one region came back, though parts differ: {_some_of(warned)}. The reports say what to try.")
     else:
         for found in found_now:
-            print((f"{Path(found['source']).name}: " if len(found_now) > 1 else "") + found["verdict"])
-    if failed := [outcome.source for outcome in outcomes if outcome.error is not None]:
+            print((f"{printable(Path(found['source']).name)}: " if len(found_now) > 1 else "") + found["verdict"])
+    if failed := [printable(outcome.source) for outcome in outcomes if outcome.error is not None]:
         print(f"Not segmented: {_some_of(failed)}")
     if n_before := sum(outcome.done_before for outcome in outcomes):
         print(f"{n_before} {'was' if n_before == 1 else 'were'} done before")

@@ -139,7 +139,7 @@ def labels_path(out: str | os.PathLike[str], row: Row) -> Path:
 
 def seed_for(image: str, seed: int) -> int:
     """The seed of an image, from its name and the seed of the run alone."""
-    return int.from_bytes(hashlib.sha256(f"{seed} {image}".encode()).digest()[:4], "little")
+    return int.from_bytes(hashlib.sha256(f"{seed} {image}".encode(errors="surrogateescape")).digest()[:4], "little")
 
 
 def compare(task: Task, _: CheckInterrupt) -> tuple[Row, NDArray[np.int32] | None]:
@@ -163,7 +163,10 @@ def compare(task: Task, _: CheckInterrupt) -> tuple[Row, NDArray[np.int32] | Non
             raise
         return task.failed_row(time.perf_counter() - start, error_line(error)), None
     labels = answer.labels
-    clusters, regions = np.unique(labels).size, int(connected_pieces(labels, background=-1, connectivity=1).max())
+    clusters, regions = (
+        np.unique(labels[labels >= 0]).size,
+        int(connected_pieces(labels, background=-1, connectivity=1).max()),
+    )
     return task.row(found, clusters, regions, seconds), labels
 
 

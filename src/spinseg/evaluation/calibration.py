@@ -93,10 +93,11 @@ def annotated_separation(
 
 
 def site_votes(sites: NDArray[np.int32], annotation: NDArray[np.integer]) -> NDArray[np.int64]:
-    """How many pixels of each site have each label of an annotation, (n_sites, n_labels)."""
+    """How many pixels of each site have each label of an annotation, the labels in order, (n_sites, n_labels)."""
     inside = (sites >= 0) & (annotation >= 0)
-    n_sites, n_labels = int(sites.max()) + 1, int(annotation.max(initial=0)) + 1
-    cells = sites[inside].astype(np.int64) * n_labels + annotation[inside]
+    values, place = np.unique(annotation[inside], return_inverse=True)  # colors may be labels: few, and large numbers
+    n_sites, n_labels = int(sites.max()) + 1, max(values.size, 1)
+    cells = sites[inside].astype(np.int64) * n_labels + place
     return np.bincount(cells, minlength=n_sites * n_labels).reshape(n_sites, n_labels)
 
 

@@ -49,7 +49,7 @@ class Example:
     name: str
     image_path: Path
     label_paths: tuple[Path, ...]
-    unlabelled: int | None = None
+    unlabeled: int | None = None
 
     def image(self) -> NDArray[Any]:
         """Return the photograph as `read_image` does: (H, W, 3) uint8 for a color JPEG."""
@@ -57,10 +57,10 @@ class Example:
         return read_image(self.image_path)
 
     def annotations(self) -> list[NDArray[np.int32]]:
-        """Return one label image per annotator, -1 where unlabelled; all have the same shape."""
+        """Return one label image per annotator, -1 where unlabeled; all have the same shape."""
         for path in self.label_paths:
             _check_exists(f"the ground truth of {self.name}", path)
-        images = [image for path in self.label_paths for image in read_labels(path, unlabelled=self.unlabelled)]
+        images = [image for path in self.label_paths for image in read_labels(path, unlabeled=self.unlabeled)]
         for image in images:
             if image.shape != images[0].shape:
                 invalid(f"the ground truth of {self.name}", f"have one shape, {images[0].shape}", image.shape)
@@ -133,10 +133,10 @@ def labelme(root: FolderPath, split: str | None = None) -> list[Example]:
     images, truth = "images/*.jpg", "labels/*.png"
     base = _find_base("LabelMe", root, ("labelme", "labelme8"), [images], [truth], LABELME_PAGE)
     labels = {name: (path,) for name, path in _by_name(_list_files(base, truth)).items()}
-    return _pair(_by_name(_list_files(base, images)), labels, base / images, base / truth, unlabelled=0)
+    return _pair(_by_name(_list_files(base, images)), labels, base / images, base / truth, unlabeled=0)
 
 
-def folder(images: FolderPath, labels: FolderPath, *, unlabelled: int | None = None) -> list[Example]:
+def folder(images: FolderPath, labels: FolderPath, *, unlabeled: int | None = None) -> list[Example]:
     """Return the photographs of one folder with the label images of another, by name.
 
     The ground truth of NAME.jpg is NAME.png, .tif, .bmp, .gif, .npy, .mat or .seg, or several of them in a folder NAME,
@@ -149,8 +149,8 @@ def folder(images: FolderPath, labels: FolderPath, *, unlabelled: int | None = N
     unlabeled : int, optional
         The value of unlabeled pixels, often 0; a color is 0xRRGGBB. Negative values always mean unlabeled.
     """
-    if unlabelled is not None:
-        unlabelled = check_int("unlabelled", unlabelled, at_least=-(2**31), below=2**31)
+    if unlabeled is not None:
+        unlabeled = check_int("unlabeled", unlabeled, at_least=-(2**31), below=2**31)
     for name, folder_path in (("images", images), ("labels", labels)):
         if not Path(folder_path).is_dir():
             raise FileNotFoundError(f"{name} must be a folder; received {os.fspath(folder_path)!r}")
@@ -166,11 +166,11 @@ def folder(images: FolderPath, labels: FolderPath, *, unlabelled: int | None = N
     for what, folder_path, files in (("photograph", images, photographs), ("label image", labels, truths)):
         if not files:
             raise FileNotFoundError(f"no {what} in {os.fspath(folder_path)!r}")
-    return _pair(photographs, truths, Path(images, "*.jpg"), Path(labels, "*.png"), unlabelled)
+    return _pair(photographs, truths, Path(images, "*.jpg"), Path(labels, "*.png"), unlabeled)
 
 
-def read_labels(path: FolderPath, *, unlabelled: int | None = None) -> list[NDArray[np.int32]]:
-    """Return the label images of a file, one per annotator, -1 where unlabelled.
+def read_labels(path: FolderPath, *, unlabeled: int | None = None) -> list[NDArray[np.int32]]:
+    """Return the label images of a file, one per annotator, -1 where unlabeled.
 
     A BSDS `.mat` file has several, with labels from 1, which become labels from 0; a `.seg` file and an image have one.
     The labels of an image with a palette are its indices, those of a color image 0xRRGGBB.
@@ -183,7 +183,7 @@ def read_labels(path: FolderPath, *, unlabelled: int | None = None) -> list[NDAr
     path = Path(path)
     if path.suffix.lower() == ".mat":
         return _read_mat(path)
-    return [_read_seg(path) if path.suffix.lower() == ".seg" else _read_label_picture(path, unlabelled)]
+    return [_read_seg(path) if path.suffix.lower() == ".seg" else _read_label_picture(path, unlabeled)]
 
 
 def _read_mat(path: Path) -> list[NDArray[np.int32]]:
@@ -239,14 +239,14 @@ def _read_seg(path: Path) -> NDArray[np.int32]:
     return _to_labels(path, np.repeat(segment[order], lengths[order]).reshape(height, width))
 
 
-def _read_label_picture(path: Path, unlabelled: int | None) -> NDArray[np.int32]:
+def _read_label_picture(path: Path, unlabeled: int | None) -> NDArray[np.int32]:
     indices = _palette_indices(path)
     values = read_image(path) if indices is None else indices
     if values.dtype == np.uint8 and values.ndim == 3 and values.shape[2] in (3, 4):
         values = values[..., :3].astype(np.int64) @ [0x10000, 0x100, 1]
     if values.dtype.kind not in "biu":
         invalid(str(path), "hold whole numbers or 8-bit colors", values.dtype.name)
-    return _to_labels(path, values, unlabelled)
+    return _to_labels(path, values, unlabeled)
 
 
 def _palette_indices(path: Path) -> NDArray[np.uint8] | None:
@@ -262,12 +262,12 @@ def _palette_indices(path: Path) -> NDArray[np.uint8] | None:
         return None
 
 
-def _to_labels(path: Path, values: NDArray[Any], unlabelled: int | None = None) -> NDArray[np.int32]:
+def _to_labels(path: Path, values: NDArray[Any], unlabeled: int | None = None) -> NDArray[np.int32]:
     if values.size and values.max() >= 2**31:
         invalid(str(path), "hold labels below 2^31", values.max())
     labels = np.maximum(values.astype(np.int64), -1).astype(np.int32)
-    if unlabelled is not None:
-        labels[values == unlabelled] = -1
+    if unlabeled is not None:
+        labels[values == unlabeled] = -1
     return labels
 
 
@@ -324,7 +324,7 @@ def _pair(
     labels: Mapping[str, tuple[Path, ...]],
     image_pattern: Path,
     label_pattern: Path,
-    unlabelled: int | None = None,
+    unlabeled: int | None = None,
 ) -> list[Example]:
     """Return one example for every name; a missing file has the path where it is expected."""
 
@@ -336,7 +336,7 @@ def _pair(
             name,
             images.get(name, expected(image_pattern, name)),
             labels.get(name, (expected(label_pattern, name),)),
-            unlabelled,
+            unlabeled,
         )
         for name in sorted(images.keys() | labels.keys())
     ]

@@ -96,7 +96,8 @@ def _ddcrp(
     sites = superpixels(picture)
     settings = settings_of("paper", {"count_weight": count_weight})
     model = picture_model(picture, sites, region_adjacency(sites), settings)
-    return sample_ddcrp(model.graph, model.likelihood, sweeps, rng=seed, **keywords).best_labels[sites]
+    found = sample_ddcrp(model.graph, model.likelihood, sweeps, rng=seed, **keywords).best_labels
+    return np.append(found, np.int32(-1))[sites]  # -1 where there is no site
 
 
 def _call(

@@ -315,7 +315,7 @@ def _labeled_in_both(labels: Labels, truth: Labels, name: str) -> NDArray[np.boo
 
 
 def _consecutive(name: str, labels: ArrayLike, shape: tuple[int, ...] | None = None) -> Labels:
-    """Return labels renumbered 0..k-1 in their order, -1 where unlabelled, after a check of their type and shape."""
+    """Return labels renumbered 0..k-1 in their order, -1 where unlabeled, after a check of their type and shape."""
     array = integer_array(name, labels)
     if shape is not None and array.shape != shape:
         invalid(name, f"have the shape of labels, {shape}", array.shape)

@@ -104,7 +104,7 @@ class ResultsFile:
 
 def read_rows(path: str | os.PathLike[str], data: bytes | None = None) -> list[Row]:
     """The rows of a results file in its order; of several with the same key the last one."""
-    text = (Path(path).read_bytes() if data is None else data).decode("utf-8", errors="replace")
+    text = (Path(path).read_bytes() if data is None else data).decode("utf-8", errors="surrogateescape")
     lines = csv.reader(io.StringIO(text, newline=""))
     header = next(lines, [])
     if tuple(header) != COLUMNS:
@@ -193,4 +193,4 @@ def _cells(row: Row) -> list[object]:
 def _line(cells: Iterable[object]) -> bytes:
     buffer = io.StringIO(newline="")
     csv.writer(buffer, lineterminator="\n").writerow(cells)
-    return buffer.getvalue().encode()
+    return buffer.getvalue().encode(errors="surrogateescape")

@@ -79,6 +79,6 @@ def _column(example: Example, rows: list[Row], place: Path) -> list[tuple[NDArra
 
 
 def _painted(image: NDArray[Any], labels: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """Return mean colors with boundaries over them; white where unlabelled."""
+    """Return mean colors with boundaries over them; white where unlabeled."""
     regions = np.where(labels < 0, labels.max() + 1, labels)  # what is not labeled is outlined, not faded
     return overlay(mean_colors(image, labels, start_label=0), regions, start_label=0)

@@ -1,6 +1,6 @@
 """The paper's table: Rand index and number of clusters of mean shift, rdd-CRP and Potts-DP for four values of T_min."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,10 +82,10 @@ def reproduce(
             jobs=jobs,
             report=plots.row_reporter(progress),
         )
-        of_paper = summarize([row for row in rows if row.method in COLUMNS])
-        [light] = summarize([row for row in rows if row.method == LIGHT_RDD_CRP])
-        lines += [_cells(name, summary) for summary in (*of_paper, light)]
-        blocks += _block(name, of_paper, light)
+        summaries = summarize([row for row in rows if row.method in COLUMNS])
+        summaries += summarize([row for row in rows if row.method == LIGHT_RDD_CRP])
+        lines += [_cells(name, summary) for summary in summaries]
+        blocks += _block(name, {summary.method: summary for summary in summaries})
     header = ["dataset", "printed_median_rand", "printed_p_value", "printed_median_clusters", *Summary._fields]
     return [plots.write_table(out / "table1.csv", header, lines), draw(out / "table1.png", blocks)]
 
@@ -118,21 +118,32 @@ def _cells(dataset: str, summary: Summary) -> list[object]:
     if summary.method not in COLUMNS:
         return [dataset, "", "", "", *("" if name == "p_value" else cell for name, cell in summary._asdict().items())]
     printed = PAPER[dataset][list(COLUMNS).index(summary.method)]
-    return [dataset, *printed, *("best" if cell is None else cell for cell in summary)]
+    p_value = {"p_value": "best" if summary.p_value is None else summary.p_value}
+    return [dataset, *printed, *(summary._asdict() | p_value).values()]
 
 
-def _block(dataset: str, of_paper: Sequence[Summary], light: Summary) -> list[list[str]]:
-    """Return the drawn rows of one dataset: those of the paper, ours, and rdd-CRP with another count weight."""
+def _block(dataset: str, summaries: Mapping[str, Summary]) -> list[list[str]]:
+    """Return the drawn rows of one dataset: those of the paper, ours, and rdd-CRP with another count weight.
+
+    A method that failed on every photograph has no summary, and blank cells.
+    """
     printed = PAPER[dataset]
-    blanks = [""] * (len(COLUMNS) - 2)
+
+    def ours(text_of: Callable[[Summary], str]) -> list[str]:
+        return [text_of(summaries[method]) if method in summaries else "" for method in COLUMNS]
+
+    def light(text_of: Callable[[Summary], str]) -> list[str]:
+        text = text_of(summaries[LIGHT_RDD_CRP]) if LIGHT_RDD_CRP in summaries else ""
+        return ["", text, *[""] * (len(COLUMNS) - 2)]
+
     return [
         [dataset, "median Rand, paper", *(f"{one.rand:.4f}" for one in printed)],
-        ["", "median Rand", *(f"{one.median_rand:.4f}" for one in of_paper)],
-        ["", "changed as below *", "", f"{light.median_rand:.4f}", *blanks],
+        ["", "median Rand", *ours(lambda one: f"{one.median_rand:.4f}")],
+        ["", "changed as below *", *light(lambda one: f"{one.median_rand:.4f}")],
         ["", "p, paper", *(one.p_value for one in printed)],
-        ["", "p", *(format_p_value(one.p_value) for one in of_paper)],
+        ["", "p", *ours(lambda one: format_p_value(one.p_value))],
         ["", "median clusters, paper", *(f"{one.clusters}" for one in printed)],
-        ["", "median clusters", *(f"{one.median_clusters:g}" for one in of_paper)],
-        ["", "changed as below *", "", f"{light.median_clusters:g}", *blanks],
-        ["", "median pieces", *(f"{one.median_regions:g}" for one in of_paper)],
+        ["", "median clusters", *ours(lambda one: f"{one.median_clusters:g}")],
+        ["", "changed as below *", *light(lambda one: f"{one.median_clusters:g}")],
+        ["", "median pieces", *ours(lambda one: f"{one.median_regions:g}")],
     ]
