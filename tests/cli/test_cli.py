@@ -267,6 +267,14 @@ def test_folders_have_names_of_their_own(sources, names):
     assert folders_for(sources, "out") == [os.path.join("out", name) for name in names]
 
 
+def test_the_demo_keeps_what_is_in_a_folder_of_the_users_own(tmp_path):
+    (tmp_path / "coffee").mkdir()
+    (tmp_path / "coffee" / "result.json").write_text("mine")
+    run = spinseg("demo", "--out", tmp_path)
+    assert run.returncode != 0 and "is kept" in run.stderr
+    assert (tmp_path / "coffee" / "result.json").read_text() == "mine"
+
+
 @exhaustive  # it is what `make demo` runs, and README runs the same call
 def test_the_demo_says_where_to_look(tmp_path):
     run = spinseg("demo", "--out", tmp_path, check=0)

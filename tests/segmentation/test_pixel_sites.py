@@ -214,6 +214,20 @@ def test_ctrl_c_while_pixels_are_sampled(picture, tmp_path):
     assert json.loads((tmp_path / "result.json").read_text())["interrupted"]
 
 
+def test_ctrl_c_in_the_first_sweeps_of_single_pixels_is_told_too(picture, monkeypatch):
+    def stopped_at_pixels(model, *arguments, **keywords):
+        chains = ss.sample(model, *arguments, **keywords)
+        if model.graph.n_sites == picture.shape[0] * picture.shape[1]:
+            raise ss.SamplingInterrupted(chains)
+        return chains
+
+    monkeypatch.setattr(module, "sample", stopped_at_pixels)
+    with pytest.raises(ss.SegmentationInterrupted) as stopped:
+        ss.segment(picture, sites="pixels", sweeps=5, start_label=0, rng=0)
+    kept = stopped.value.segmentation
+    assert kept.interrupted and not kept.settings.sites_are_pixels and kept.labels.min() == 0
+
+
 def test_ctrl_c_while_the_coarse_segmentation_runs(picture, tmp_path):
     path = tmp_path / "coffee.png"
     Image.fromarray(picture).save(path)

@@ -1,6 +1,7 @@
 """How a picture is read is kept with its segmentation; one region for a picture of contrast gets a warning."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -117,6 +118,23 @@ def test_a_result_that_was_read_otherwise_is_not_resumed(tmp_path):
     stored = json.loads((out / "a" / "result.json").read_text())
     (out / "a" / "result.json").write_text(json.dumps(stored | {"intensity_range": "damaged"}))
     assert "holds the result of another run" in resumed().error
+
+
+def test_a_file_that_was_not_asked_for_before_is_written_on_resuming_also_of_a_volume(tmp_path):
+    volume = np.zeros((4, 20, 20), np.uint8)
+    volume[:, :, 10:] = 200
+    np.save(tmp_path / "volume.npy", volume)
+    keywords = {**FAST, "channel_axis": None}
+
+    def run(**how):
+        ((_, outcome),) = segment_files([str(tmp_path / "volume.npy")], str(tmp_path / "out"), keywords, **how)
+        return outcome
+
+    folder = run().folder
+    assert run(resume=True).done_before
+    again = run(resume=True, also=["regions.csv", "regions.geojson"])
+    assert not again.done_before and os.path.exists(os.path.join(folder, "regions.csv"))
+    assert run(resume=True, also=["regions.csv", "regions.geojson"]).done_before  # a volume has no polygons
 
 
 def test_results_of_before_there_were_ranges_are_resumed(tmp_path):

@@ -50,6 +50,23 @@ def test_saved_files_are_complete_and_the_same_twice(picture, found, tmp_path):
     np.testing.assert_allclose(probability / 255, found.boundary_probability, atol=0.5 / 255 + 1e-6)
 
 
+def test_no_file_of_another_result_stays_beside_one_that_replaces_it(found, tmp_path):
+    (tmp_path / "regions.csv").write_text("mine")
+    found.save(tmp_path)
+    assert (tmp_path / "regions.csv").read_text() == "mine"
+    found.save(tmp_path, ["regions.geojson"])
+    assert (tmp_path / "regions.geojson").exists()
+    found.save(tmp_path, [*FILES, "regions.csv"], overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "regions.csv"])
+
+
+def test_the_boundary_of_a_region_is_the_mean_of_its_boundaries_by_length(found):
+    for row in found.region_rows:
+        sides = [side for side in found.boundary_rows if row["region"] in (side["region"], side["neighbor"])]
+        mean = np.average([side["probability"] for side in sides], weights=[side["length"] for side in sides])
+        assert row["boundary"] == pytest.approx(mean, abs=1e-5)
+
+
 def test_files_that_are_there_are_kept_unless_they_may_be_replaced(found, tmp_path):
     for name in ("labels.png", "result.json"):
         (tmp_path / name).write_text("mine")

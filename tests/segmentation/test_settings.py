@@ -76,6 +76,9 @@ def test_wrong_wishes_get_one_line(picture, keywords, line):
         ({"mask": np.zeros((5, 5))}, "mask must be True inside and False outside; received 'float64'"),
         ({"mask": "no such mask.png"}, "no such mask.png must be a file that can be read"),
         ({"rng": -1}, "rng must be a whole number of at least 0, a Generator or None; received -1"),
+        ({"rng": [1, 2]}, "rng must be a whole number of at least 0, a Generator or None; received [1, 2]"),
+        ({"start_label": 1.0}, "start_label must be 0 or 1; received 1.0"),
+        ({"beta": "contrast"}, "beta must be a number or \"signed\" where sites are not pixels; received 'contrast'"),
     ],
 )
 def test_settings_are_checked_before_the_picture_is_read(keywords, line):

@@ -36,7 +36,7 @@ from spinseg.segmentation.problem import check_seeds_fit
 from spinseg.segmentation.python_code import plain_settings
 from spinseg.segmentation.result import SegmentationInterrupted
 from spinseg.segmentation.segment import segment
-from spinseg.segmentation.settings import Settings, given_settings
+from spinseg.segmentation.settings import POLYGON_FILES, Settings, given_settings
 
 MAX_DIFFERENCES = 3  # named in a message about a result of another run
 
@@ -248,7 +248,9 @@ def _outcome_before(
             return None
         differences = _differences(folder, result, wanted)
         lacking = [name for name in also if not os.path.exists(os.path.join(folder, name))]
-        if not differences and lacking and len(result.get("shape", ())) == 2:  # a volume has no polygons
+        if len(result.get("shape", ())) == 3:
+            lacking = [name for name in lacking if name not in POLYGON_FILES]
+        if not differences and lacking:
             return None
         if not differences:
             return Outcome(source, folder, 0.0, result | {"source": source}, done_before=True)

@@ -6,7 +6,7 @@
 import json
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str]
     for name in names:
         check_choice("names", name, (*FILES, *OPTIONAL_FILES))
     folder, chosen = Path(folder), [name for name in (*OPTIONAL_FILES, *FILES) if name in names]
+    replaced = overwrite and "result.json" in chosen and (folder / "result.json").exists()
     _make_folder(folder, chosen, overwrite)
     plane, first = found._plane, found.settings.start_label
     picture, labels, apart = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane]
@@ -54,9 +55,11 @@ def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str]
     skipped = found.skipped_files
     if found.labels.ndim == 3:
         skipped |= dict.fromkeys(POLYGON_FILES, "a volume has no polygons")
+    if replaced:
+        _remove(folder, (name for name in OPTIONAL_FILES if name not in chosen))
     for name in chosen:
         if name in skipped:
-            (folder / name).unlink(missing_ok=True)  # one of another result
+            _remove(folder, [name])
             print_warning(f"{printable(folder / name)} is left out: {skipped[name]}")
         else:
             writers[name](folder / name)
@@ -147,6 +150,12 @@ def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if "result.json" in existing:  # it would describe other files if saving is killed midway
         (folder / "result.json").unlink()
+
+
+def _remove(folder: Path, names: Iterable[str]) -> None:
+    """Remove files of another result, which would stand beside those of this one."""
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _rounded(number: float | None) -> float | str | None:

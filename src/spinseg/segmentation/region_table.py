@@ -23,6 +23,7 @@ def region_table(
     graph: SiteGraph,
     chains: Chains,
     separation: NDArray[np.float64],
+    boundary_length: NDArray[np.int32],
     *,
     areas: NDArray[np.int64],
     centroids: NDArray[np.float64],
@@ -38,6 +39,8 @@ def region_table(
         The region and the cluster of each site.
     separation : (n_edges,) array
         How often, over the draws, the two sites of each edge lay in different clusters.
+    boundary_length : (n_edges,) array
+        In pixels.
     areas : (n_regions,) array
         In pixels.
     centroids : (n_regions, n_axes) array
@@ -51,7 +54,7 @@ def region_table(
     """
     n_draws, n_pixels = chains.labels.shape[1], areas.sum()
     cohesions = cohesion(chains.thinned(MAX_DRAWS).labels, regions)
-    outlines = _outline_means(regions, graph, separation)
+    outlines = _outline_means(regions, graph, separation, boundary_length)
     clusters = partition[np.unique(regions, return_index=True)[1]]
     rgb = None if colors is None else np.rint(colors).astype(int)
     return [
@@ -138,12 +141,13 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _outline_means(
-    regions: NDArray[np.int32], graph: SiteGraph, separation: NDArray[np.float64]
+    regions: NDArray[np.int32], graph: SiteGraph, separation: NDArray[np.float64], length: NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """Mean boundary probability along the outline of each region; NaN for one that touches no other."""
+    """Mean boundary probability along the outline of each region, by length; NaN for one that touches no other."""
     ends = regions[graph.edges]
     across = ends[:, 0] != ends[:, 1]
     n_regions = int(regions.max()) + 1
-    sums = sum(np.bincount(ends[across, side], separation[across], n_regions) for side in (0, 1))
-    counts = sum(np.bincount(ends[across, side], minlength=n_regions) for side in (0, 1))
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    weighted = separation * length
+    sums = sum(np.bincount(ends[across, side], weighted[across], n_regions) for side in (0, 1))
+    lengths = sum(np.bincount(ends[across, side], length[across], n_regions) for side in (0, 1))
+    return np.where(lengths > 0, sums / np.maximum(lengths, 1e-300), np.nan)

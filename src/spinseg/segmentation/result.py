@@ -149,7 +149,7 @@ class Segmentation:
         A row has the number of the `region`, its `label`, which is the same number where every label is one region, the
         `area` in pixels, the `share` of the picture, the `centroid`, the `bbox` from the first row and column to those
         after the last, and the mean `color` in sRGB. Its `probability` is how often two of its sites share a cluster,
-        and `boundary` is the mean boundary probability along its outline.
+        and `boundary` is the mean boundary probability along its outline, as `boundary_rows` have it.
         """
         region_of_site = self._region_of_site
         image = label_image(region_of_site, self.sites, start_label=1)
@@ -160,6 +160,7 @@ class Segmentation:
             self.model.graph,
             self.chains,
             self.separation,
+            self.boundary_length,
             areas=np.bincount(image[image > 0])[1:],
             centroids=np.array(center_of_mass(image > 0, image, np.arange(1, len(boxes) + 1))),
             boxes=np.array(boxes),

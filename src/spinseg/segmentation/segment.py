@@ -199,6 +199,7 @@ def _coarse_start(
         mask=problem.working_image.original_inside,
         detail=changed_settings(settings).get("detail"),
         chains=settings.chains,
+        start_label=settings.start_label,
         rng=seed,
         workers=workers,
         progress=progress,
@@ -209,7 +210,7 @@ def _coarse_start(
     try:
         return sample(model, SINGLE_SITE_SWEEPS, 1, lam=0.0, init=labels, rng=seed).best_labels
     except SamplingInterrupted:
-        raise SegmentationInterrupted(found) from None
+        raise SegmentationInterrupted(replace(found, interrupted=True)) from None
 
 
 def sample_posterior(model: Model | Mixture, settings: Settings, start: Start, seed: int, **options: Any) -> Chains:

@@ -126,7 +126,7 @@ class Settings:
         check_length(1 if self.sweeps is None else self.sweeps, self.chains)
         if self.seconds is not None:
             check_real("seconds", self.seconds, above=0)
-        if check_int("start_label", self.start_label, at_least=0) > 1:
+        if isinstance(self.start_label, float) or check_int("start_label", self.start_label, at_least=0) > 1:
             invalid("start_label", "be 0 or 1", self.start_label)
         self._check_init()
 
@@ -163,6 +163,8 @@ class Settings:
             invalid("prior", "be a PartitionPrior", self.prior)
         if not (isinstance(self.beta, str) and self.beta in ("signed", "contrast")):
             check_real("beta", self.beta)
+        if isinstance(self.beta, str) and self.beta == "contrast" and not self.sites_are_pixels:
+            invalid("beta", 'be a number or "signed" where sites are not pixels', self.beta)
         for name in ("connected", "refined", "regions"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 invalid(name, "be True or False", getattr(self, name))

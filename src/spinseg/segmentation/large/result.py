@@ -49,6 +49,8 @@ class LargeSegmentation:
         The region of each site, from 0 on, the largest first.
     separation : (n_edges,) float64
         How often, over the draws, the two sites of each edge lay in different clusters.
+    boundary_length : (n_edges,) int32
+        How long the boundary between them is, in pixels.
     model, chains
         The posterior, and the chains that sampled it.
     settings, seed
@@ -72,6 +74,7 @@ class LargeSegmentation:
     n_regions: int
     partition: NDArray[np.int32] = field(repr=False)
     separation: NDArray[np.float64] = field(repr=False)
+    boundary_length: NDArray[np.int32] = field(repr=False)
     model: Model = field(repr=False)
     chains: Chains = field(repr=False)
     settings: Settings = field(repr=False)
@@ -120,6 +123,7 @@ class LargeSegmentation:
             self.model.graph,
             self.chains,
             self.separation,
+            self.boundary_length,
             areas=self.areas,
             centroids=self.centroids,
             boxes=self.boxes,
