@@ -363,7 +363,8 @@ class Segmentation:
 
         `names` may also hold regions.geojson and outlines.svg, the regions of a picture as polygons: `to_geojson` and
         `to_svg`; regions.csv, the table `regions` with the name of the picture; and boundary_probability.tif, in floats
-        of 32 bits, whole for a volume. If a file exists already, nothing is written unless `overwrite` is true.
+        of 32 bits, whole for a volume. If a file exists already, nothing is written unless `overwrite` is true. Where
+        that replaces result.json, files of these four names that belong to the result before are removed.
 
         Raises
         ------
