@@ -175,8 +175,10 @@ def test_the_table_of_regions_is_right(found):
         assert region["color"] == "#{:02x}{:02x}{:02x}".format(*mean)
         sites = np.unique(found.sites[here])
         draws = found.chains.labels.reshape(-1, graph.n_sites)[:, sites]
-        pairs = [(draw[:, None] == draw[None, :])[np.triu_indices(sites.size, 1)].mean() for draw in draws]
-        if sites.size > 1:
+        if sites.size == 1:
+            assert region["probability"] == 1
+        else:
+            pairs = [(draw[:, None] == draw[None, :])[np.triu_indices(sites.size, 1)].mean() for draw in draws]
             assert region["probability"] == pytest.approx(np.mean(pairs), abs=1e-6)
         assert 0 <= region["boundary"] <= 1
 
