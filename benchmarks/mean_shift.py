@@ -2,8 +2,7 @@
 
 It reports 12 regions on LabelMe and 23 on Berkeley. The readings differ in the color space, whose units are those of
 the range bandwidth, and in how close the modes of adjacent regions must be for their fusion. The data are in
-../shared/data or SPINSEG_DATA. The whole takes an hour of processor time; with SPINSEG_KEEP=FILE it keeps what is
-finished there, and goes on from it.
+../shared/data or SPINSEG_DATA. With SPINSEG_KEEP=FILE it keeps what is finished there, and goes on from it.
 """
 
 import sys

@@ -4,7 +4,7 @@ For each reading the count weight is chosen anew, on other photographs of LabelM
 nine clusters there: at equal numbers of clusters, Rand indices can be compared. Only where T_min is 9, which lowers
 the number of clusters, the weight is that without T_min. Rand, clusters and connected pieces are medians over
 photographs, after SWEEPS sweeps of the paper's sampler; differences of Rand from the first reading are means, with
-standard errors. The data are in ../shared/data or SPINSEG_DATA. The whole takes an hour and a half of processor time;
+standard errors. The data are in ../shared/data or SPINSEG_DATA. The whole takes more than an hour of processor time;
 with SPINSEG_PHOTOGRAPHS=24 it is the same on 24 photographs of each dataset, and with SPINSEG_KEEP=FILE it keeps what
 is finished there, and goes on from it.
 """

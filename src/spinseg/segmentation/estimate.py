@@ -23,9 +23,9 @@ def estimated_partition(
     """The partition that `settings.estimate` asks for; the best one visited where an interruption left no draws.
 
     It is that of all chains, or of one. Where the posterior is a mixture over details, the draws are those at the
-    details near `settings.detail`, and the best partition is that of the nearest one. Where
-    clusters are connected, so are those of the estimate, and it keeps the seeds. Where the prior allows no small
-    clusters, such as are too small have joined the neighbor from which the draws separate them least.
+    details near `settings.detail`, and the best partition is that of the nearest one. Where clusters are connected, so
+    are those of the estimate, and it keeps the seeds. Where the prior allows no small clusters, such as are too small
+    have joined the neighbor from which the draws separate them least.
     """
     graph, seeds = model.graph, model.seeds
     if settings.estimate == "best" or not drawn.labels.size:
