@@ -11,11 +11,20 @@ import spinseg as ss
 from spinseg._compiled import jit
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.kernels.clusters import clear_slot, rebuild
+from spinseg.inference.kernels.exchange import exchange
 from spinseg.inference.kernels.iterations import renumber
 from spinseg.inference.kernels.regroup import regroup
 from spinseg.inference.kernels.regrowth import grow
 from spinseg.inference.kernels.split_merge import split_merge
-from spinseg.inference.kernels.state import COUNTED_MOVES, GROWTHS_LEFT, N_CLUSTERS, REGROUPS_LEFT, SPLITS_LEFT, Plan
+from spinseg.inference.kernels.state import (
+    COUNTED_MOVES,
+    EXCHANGES_LEFT,
+    GROWTHS_LEFT,
+    N_CLUSTERS,
+    REGROUPS_LEFT,
+    SPLITS_LEFT,
+    Plan,
+)
 from spinseg.inference.kernels.sweep import begin_sweep, sweep
 from spinseg.inference.pack import new_state, pack
 from spinseg.inference.similarity import similar_sites
@@ -133,6 +142,8 @@ def iterate_each(target, state, move_counts, starts, out, plan, rng):
         regroup(target, state, move_counts, plan.inv_temperature, rng)
         state.counters[GROWTHS_LEFT] = plan.growths
         grow(target, state, move_counts, plan, rng)
+        state.counters[EXCHANGES_LEFT] = plan.exchanges
+        exchange(target, state, move_counts, plan, rng)
         renumber(state.label, state.rank, out[r])
 
 
@@ -152,6 +163,7 @@ def iterated(
     regroups=0,
     growths=0,
     growth_limit=np.inf,
+    exchanges=0,
     local=0.0,
     max_table=2**20,
 ):
@@ -171,6 +183,7 @@ def iterated(
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
     plan = Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams, model.connected, growths, growth_limit)
+    plan = plan._replace(exchanges=exchanges)
     iterate(target, state, np.zeros((len(COUNTED_MOVES), 2), np.int64), starts, out, plan, rng)
     counts = frequencies(out)
     return p_value(counts, probabilities), counts

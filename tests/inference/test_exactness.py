@@ -31,6 +31,7 @@ class Iteration(NamedTuple):
     regroups: int = 0
     local: float = 0.0
     moves: str = "gsw"
+    exchanges: int = 0
 
 
 ITERATIONS = {
@@ -42,7 +43,8 @@ ITERATIONS = {
     "local bonds": Iteration(3.0, local=0.8),
     "splits and merges": Iteration("none", splits=2, moves="auto"),
     "regroupings": Iteration("none", regroups=3, moves="auto"),
-    "all of auto": Iteration(None, splits=2, regroups=2, moves="auto"),
+    "all of auto": Iteration(None, splits=2, regroups=2, moves="auto", exchanges=2),
+    "exchanges": Iteration("none", exchanges=3),
 }
 
 
@@ -76,10 +78,9 @@ def check(cases, n_draws):
     for counters, case in enumerate(cases):
         prior = model_cases.priors(**case.limits)[case.prior]
         model = ss.Model(graph, likelihoods[case.likelihood], prior, SIGNS[case.sign][kept])
-        lam, splits, regroups, local, moves = ITERATIONS[case.iteration]
-        how = {"splits": splits, "regroups": regroups, "local": local, "moves": moves}
-        lam = model_cases.bond_rule(case.likelihood, lam, graph.n_edges)
-        p_values[str(case)], _ = exact.iterated(model, lam, n_draws, counters, **how)
+        how = ITERATIONS[case.iteration]._asdict()
+        how["lam"] = model_cases.bond_rule(case.likelihood, how["lam"], graph.n_edges)
+        p_values[str(case)], _ = exact.iterated(model, n_draws=n_draws, seed=counters, **how)
     worst = min(p_values, key=p_values.get)
     assert p_values[worst] > 1e-6, (worst, p_values[worst])
     assert kstest(list(p_values.values()), "uniform").pvalue > 1e-5

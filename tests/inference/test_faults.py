@@ -18,7 +18,7 @@ from spinseg.inference import kernels
 # The compiled code as one text, in which each file imports from those before it.
 FILES = (
     *("state", "likelihood", "clusters", "size_prior", "connectivity", "spin_clusters", "markers", "sweep"),
-    *("split_merge", "regroup", "growth", "regrowth", "iterations"),
+    *("split_merge", "regroup", "growth", "regrowth", "exchange", "iterations"),
 )
 IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
 FOLDER = Path(kernels.__path__[0])
@@ -121,6 +121,23 @@ MARKER_FAULTS = {
         "if has_markers and forced == FREE and n_marked(state.pool_total) > 0.0:",
     ),
 }
+EXCHANGE_FAULTS = {
+    "an exchange forgets one marginal": (" + change_of_marginal(target, state, b, j, i)\n", "\n"),
+    "an exchange forgets one site's couplings": (" + change_of_couplings(target, label, j, i)\n", "\n"),
+    "an exchange counts the coupling between its sites": ("        if neighbor[h] != j:\n", "        if True:\n"),
+    "an exchange ignores what enters": (
+        "        pooled[bins[e]] += bin_count[e]\n    for site",
+        "        pass\n    for site",
+    ),
+    "an exchange cuts clusters": ("if plan.connected and not stay_connected(target, state, i, j):", "if False:"),
+    "an exchange looks at one cluster": ("for first, second in ((i, j), (j, i)):", "for first, second in ((i, j),):"),
+    "an exchanged site may touch nothing": ("return has_neighbor and leaves_connected(", "return leaves_connected("),
+    "a site leaves its marker": ("return target.marker_size[marker] == 1.0 and n_marked", "return n_marked"),
+    "two markers meet": (
+        "target.marker_size[marker] == 1.0 and n_marked(state.total[slot]) == n_marked(target.statistic[j])",
+        "target.marker_size[marker] == 1.0",
+    ),
+}
 
 
 def replaced(source: str, right: str, wrong: str) -> str:
@@ -140,6 +157,8 @@ def interpreted(source: str):
 def model_for(faults, fault):
     """A model in which this fault shows, since no other move makes up for it."""
     limits = {"min_size": 2} if "forbidden" in fault else {"min_size": 2, "max_size": 3} if "three" in fault else {}
+    if faults is EXCHANGE_FAULTS:
+        return model_for_exchange(fault)
     connected = faults in (CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS, MARKER_FAULTS)
     if not connected:
         graph, kept = exact.graph(5)
@@ -162,6 +181,18 @@ def model_for(faults, fault):
     return ss.Model(graph, likelihood, prior, beta, connected=True, seeds=seeds)
 
 
+def model_for_exchange(fault):
+    """A model whose clusters have no room, in which this fault of an exchange shows."""
+    connected, marked = any(word in fault for word in ("clus", "touch")), "marker" in fault
+    graph, kept = exact.graph(6)
+    prior, seeds = ss.DirichletProcess(0.8, min_size=3, max_size=3), None
+    if marked:
+        seeds = [1, 0, 0, 0, 0, 1] if "leaves" in fault else [1, 2, 0, 0, 0, 0]
+        prior = ss.DirichletProcess(0.8, min_size=2, max_size=2) if "meet" in fault else prior
+    likelihood = model_cases.likelihoods(6)["histogram"]
+    return ss.Model(graph, likelihood, prior, 2 * exact.MIXED[kept], connected=connected or marked, seeds=seeds)
+
+
 def p_value(iterate, faults, fault):
     """Of one iteration that uses what the faults are in."""
     sweeping = faults in (SWEEP_FAULTS, LOCAL_FAULTS, CONNECTED_SWEEP_FAULTS)
@@ -169,6 +200,7 @@ def p_value(iterate, faults, fault):
     subtle = any(word in fault for word in ("border", "three", "order", "forget"))
     growths = 0 if faults not in (GROWTH_FAULTS, MARKER_FAULTS) else 24 if subtle else 6
     attempts |= {"growths": growths, "local": float(faults is LOCAL_FAULTS)}
+    attempts["exchanges"] = 12 * (faults is EXCHANGE_FAULTS)
     lam, n_draws = (
         (1.0, 2_000) if faults is CONNECTED_SWEEP_FAULTS else (3.0, 600) if sweeping else ("none", effort(2_500, 4_000))
     )
@@ -181,6 +213,7 @@ def p_value(iterate, faults, fault):
 
 
 ALL = [SWEEP_FAULTS, LOCAL_FAULTS, SPLIT_FAULTS, REGROUP_FAULTS, CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS, MARKER_FAULTS]
+ALL.append(EXCHANGE_FAULTS)
 
 
 def tried(number):
@@ -196,7 +229,12 @@ def test_the_fault_is_caught(faults, fault):
 
 @pytest.mark.parametrize(
     "how",
-    [{"splits": 3, "regroups": 3}, {"splits": 3, "regroups": 3, "local": 0.8}, {"growths": 6}, {"growths": 5}],
+    [
+        {"splits": 3, "regroups": 3, "exchanges": 2},
+        {"splits": 3, "regroups": 3, "local": 0.8},
+        {"growths": 6, "exchanges": 2},
+        {"growths": 5, "exchanges": 2},
+    ],
     ids=["anywhere", "touching", "connected", "with seeds"],
 )
 def test_compiled_equals_interpreted(how, request):

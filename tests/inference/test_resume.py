@@ -55,6 +55,38 @@ def test_draws_that_were_left_out_stay_out_of_a_file_that_is_read_again(model, n
     assert_same(ss.sample(model, 90, resume_from=tmp_path / name, **keywords), ss.sample(model, 90, rng=5, **keywords))
 
 
+@pytest.mark.parametrize("bits", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
+@pytest.mark.parametrize("kind", ["auto", "tempered"])
+def test_every_bit_generator_goes_on(model, bits, kind, tmp_path):
+    def generator():
+        return np.random.Generator(getattr(np.random, bits)(5))
+
+    keywords = {"chains": 2} | KINDS[kind]
+    whole = ss.sample(model, 30, rng=generator(), **keywords)
+    part = ss.sample(model, 11, rng=generator(), **keywords)
+    part.save(tmp_path / "part.npz")
+    for source in (part, tmp_path / "part.npz"):
+        assert_same(ss.sample(model, 30, resume_from=source, **keywords), whole)
+
+
+def test_an_unknown_bit_generator_is_refused(model):
+    part = ss.sample(model, 5, chains=1, rng=5)
+    state = part._checkpoint.states[0]
+    state["rng"] = np.frombuffer(bytes(state["rng"]).replace(b"PCG64", b"seed"), np.uint8)
+    with pytest.raises(ss.InvalidInput, match="resume_from must hold chains with one of the bit generators"):
+        ss.sample(model, 9, chains=1, resume_from=part)
+
+
+def test_chains_go_on_where_no_named_start_exists():
+    edges = [[0, 1], [0, 2], [1, 3], [0, 4], [3, 5], [3, 4], [1, 2]]
+    model = ss.Model(ss.SiteGraph(6, edges), ss.Flat(), ss.Potts(3, max_size=2), connected=True)
+    keywords = {"chains": 1, "init": [0, 1, 1, 2, 0, 2]}  # the only partition that is allowed
+    with pytest.raises(ss.InvalidInput, match="init must be labels"):
+        ss.sample(model, 5, 1)
+    whole, part = ss.sample(model, 12, rng=1, **keywords), ss.sample(model, 5, rng=1, **keywords)
+    assert_same(ss.sample(model, 12, chains=1, resume_from=part), whole)
+
+
 def test_an_interrupted_run_goes_on(model, tmp_path):
     keywords = SHARED | KINDS["tempered"]
     n = effort(200, 600)

@@ -400,8 +400,9 @@ def test_acceptance_rates_are_those_of_the_proposals():
     for runner in sampling.runners:
         runner.advance(200)
     found = sampling.chains_so_far().acceptance
-    for c, (split, merge, regroup, redraw) in enumerate(sampling.records.move_counts):
-        assert split[PROPOSED] + merge[PROPOSED] == 10 * 200 and regroup[PROPOSED] == 3 * 200 and not redraw.any()
+    for c, (split, merge, regroup, *others) in enumerate(sampling.records.move_counts):
+        assert split[PROPOSED] + merge[PROPOSED] == 10 * 200 and regroup[PROPOSED] == 3 * 200
+        assert not np.any(others)
         assert found["split"][c] == split[ACCEPTED] / split[PROPOSED] > 0
         assert found["merge"][c] == merge[ACCEPTED] / merge[PROPOSED] > 0
         assert found["regroup"][c] == regroup[ACCEPTED] / regroup[PROPOSED]

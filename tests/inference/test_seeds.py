@@ -49,6 +49,7 @@ class Iteration(NamedTuple):
     growths: int = 0
     growth_limit: float = math.inf
     moves: str = "gsw"
+    exchanges: int = 0
 
 
 ITERATIONS = {
@@ -57,7 +58,8 @@ ITERATIONS = {
     "one growth": Iteration("none", 1),
     "several growths": Iteration("none", 4),
     "growths of few sites": Iteration("none", 4, 3.0),
-    "all of auto": Iteration(None, 3, moves="auto"),
+    "all of auto": Iteration(None, 3, moves="auto", exchanges=2),
+    "exchanges": Iteration("none", exchanges=3),
 }
 FACTORS = {
     "iteration": list(ITERATIONS),

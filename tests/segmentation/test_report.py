@@ -117,7 +117,7 @@ def cut(chains, sweeps):
     """Chains as Ctrl-C within the burn-in leaves them."""
     n = sweeps * chains.n_components
     traces = {"log_posterior": chains.log_posterior[:, :n], "n_clusters": chains.n_clusters[:, :n]}
-    return dataclasses.replace(chains, labels=chains.labels[:, :0], component=chains.component[:0], **traces)
+    return dataclasses.replace(chains.after(chains.n_sweeps), burn_in=chains.burn_in, **traces)
 
 
 @pytest.mark.parametrize("sweeps", [0, 1, 5])

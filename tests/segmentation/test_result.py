@@ -228,7 +228,7 @@ def test_places_outside_are_refused(picture):
 
 def test_the_line_of_python_repeats_the_run(picture, tmp_path):
     Image.fromarray(picture).save(tmp_path / "a picture.png")
-    keywords = {"prior": ss.DirichletProcess(2.0, min_size=2), "sweeps": 20, "n_words": 60, "lam": 4.0}
+    keywords = {"prior": ss.DirichletProcess(2.0, min_size=2), "sweeps": 20, "n_words": 60, "lam": 4.0, "moves": "auto"}
     found = ss.segment(tmp_path / "a picture.png", "paper", rng=11, **keywords)
     again = eval(found.python_code, {"ss": ss})
     np.testing.assert_array_equal(found.chains.labels, again.chains.labels)

@@ -3,6 +3,7 @@
 import logging
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated
 
@@ -76,6 +77,7 @@ for name, command in COMMANDS.items():
 
 def main() -> None:
     """Run the command. Wrong input is one line and exit code 2; a bug is one that asks to report it, and 70."""
+    warnings.showwarning = _print_warning
     try:
         sys.argv[1:] = _debug_first(sys.argv[1:])
         app()
@@ -87,6 +89,12 @@ def main() -> None:
         bug = not is_expected(error)
         print_error(error_line(error), bug=bug)
         raise SystemExit(BUG if bug else WRONG_INPUT) from None
+
+
+def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """Print what a user should know; what only a developer should know stays silent."""
+    if issubclass(category, UserWarning):
+        print_error(f"warning: {message}")
 
 
 def _debug_first(arguments: list[str]) -> list[str]:

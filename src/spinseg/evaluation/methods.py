@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from spinseg.image.adjacency import region_adjacency
 from spinseg.image.picture import as_picture, working_copy
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.hierarchy import merge_heights
+from spinseg.inference.reach import UnreachableWarning
 from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.image_model import evidence_log_odds, picture_model
@@ -62,7 +64,9 @@ def get_methods(names: Iterable[str]) -> list[Method]:
 
 def _spinseg(image: NDArray[Any], seed: int, *, settings: Settings) -> Answer:
     """Return the answer of `segment` with these settings."""
-    return answer_and_segmentation(image, settings, seed)[0]
+    with warnings.catch_warnings():  # the paper's sampler with size limits is what is compared
+        warnings.simplefilter("ignore", UnreachableWarning)
+        return answer_and_segmentation(image, settings, seed)[0]
 
 
 def evidence_of(image: NDArray[Any]) -> tuple[EdgeProbabilities, Hierarchy]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._validation import invalid
 from spinseg.inference.exchangeable import run_iterations_with
 from spinseg.inference.kernels.iterations import run_iterations
 from spinseg.inference.kernels.state import (
@@ -28,6 +29,7 @@ from spinseg.model.posterior import Model
 from spinseg.model.priors import ExchangeablePrior
 
 CHUNK_SECONDS = 0.05  # of compiled code at a stretch
+BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")  # of NumPy, which chains can be resumed with
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -142,7 +144,7 @@ class Chain:
             getattr(self.record, name)[: len(arrays[name])] = arrays[name]
         self.record.best[:], self.record.best_log_posterior[:] = arrays["best"], arrays["best_log_posterior"]
         self.record.move_counts[:] = arrays["move_counts"]
-        self.rng.bit_generator.state = json.loads(bytes(arrays["rng"]))
+        self.rng = generator_from_array(arrays["rng"])
         self.state = State(**{name: np.array(arrays[f"state.{name}"]) for name in State._fields})
         if self.after_sweep is not None:
             self.after_sweep.restore(self, with_prefix(arrays, "after_sweep."))
@@ -156,6 +158,23 @@ def with_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
 def generator_as_array(rng: np.random.Generator) -> NDArray[np.uint8]:
     """The state of a generator as bytes."""
     return np.frombuffer(json.dumps(rng.bit_generator.state, default=_listed).encode(), np.uint8)
+
+
+def generator_from_array(array: NDArray[np.uint8]) -> np.random.Generator:
+    """The generator whose state `generator_as_array` returned; it may be of another kind than the default."""
+    state = json.loads(bytes(array))
+    if state["bit_generator"] not in BIT_GENERATORS:
+        invalid("resume_from", f"hold chains with one of the bit generators {BIT_GENERATORS}", state["bit_generator"])
+    bit_generator = getattr(np.random, state["bit_generator"])()
+    bit_generator.state = _with_arrays(state)
+    return np.random.Generator(bit_generator)
+
+
+def _with_arrays(value: Any) -> Any:
+    """Lists of numbers as arrays, in a nested dict."""
+    if isinstance(value, dict):
+        return {key: _with_arrays(inner) for key, inner in value.items()}
+    return np.array(value, np.uint64) if isinstance(value, list) else value
 
 
 def _listed(value: object) -> object:

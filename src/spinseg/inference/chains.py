@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg import _validation
 from spinseg._words import counted
 from spinseg.inference.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from spinseg.inference.kernels.state import ACCEPTED, COUNTED_MOVES, PROPOSED
@@ -28,6 +29,8 @@ class Chains:
         in turn.
     component : (draw,) int
         The component of a `Mixture` that each draw is of; 0 where there is but one posterior.
+    sweep : (draw,) int
+        After how many sweeps each draw was taken, burn-in included.
     log_posterior, n_clusters : (chain, sweep)
         Traces over every sweep, burn-in included. Those of a `Mixture` are of its components in turn, each under its
         own posterior.
@@ -57,6 +60,7 @@ class Chains:
 
     labels: NDArray[np.int32]
     component: NDArray[np.intp]
+    sweep: NDArray[np.intp]
     log_posterior: NDArray[np.float64]
     n_clusters: NDArray[np.int32]
     best_labels: NDArray[np.int32]
@@ -74,9 +78,9 @@ class Chains:
         kept = self.kept(self.n_clusters)
         drawn = f"{counted(n_draws, 'draw')} of each kept, of {counted(n_sites, 'site')}"
         of = f" of {self.n_components} components" if self.n_components > 1 else ""
-        found = f"{kept.min()} to {kept.max()} clusters, best log posterior {self.best_log_posterior:.1f}"
         sweeps = f"{counted(self.n_chains, 'chain')}{of}, {counted(self.n_sweeps, 'sweep')}, burn-in {self.burn_in:,}"
-        return f"Chains: {sweeps}; {drawn}" + (f"\n  {found}" if kept.size else "")
+        found = f"{kept.min()} to {kept.max()} clusters, " if kept.size else ""
+        return f"Chains: {sweeps}; {drawn}\n  {found}best log posterior {self.best_log_posterior:.1f}"
 
     def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
         """Draw the traces of log posterior and number of clusters on two Matplotlib axes, new ones by default.
@@ -99,8 +103,15 @@ class Chains:
 
     @property
     def last_labels(self) -> NDArray[np.int32]:
-        """Where the chains ended, (chain, site), of a `Mixture` those of its middle component."""
-        return self.labels[:, self.component == self.n_components // 2][:, -1]
+        """Where the chains ended, (chain, site), of a `Mixture` those of its middle component.
+
+        Chains that were interrupted may have gone on after the last sweep that all of them finished.
+        """
+        middle = self.n_components // 2
+        if self.sweep.size and self.sweep[-1] == self.n_sweeps:
+            return self.labels[:, self.component == middle][:, -1]
+        states = self._checkpoint.states[middle * self.n_chains :][: self.n_chains]
+        return np.stack([_validation.labels("labels", state["state.label"], state["best"].size) for state in states])
 
     def best_of(self, component: int, chain: int | None = None) -> NDArray[np.int32]:
         """The best partition of a component of a `Mixture` that any chain visited, or that this one did."""
@@ -122,19 +133,25 @@ class Chains:
         """The part of a trace after the burn-in."""
         return trace[:, self.burn_in * self.n_components :]
 
+    def of_draws(self, trace: NDArray[Any]) -> NDArray[Any]:
+        """The entries of a trace that belong to the draws, (chain, draw)."""
+        return trace[:, (self.sweep - 1) * self.n_components + self.component]
+
     def after(self, burn_in: int) -> "Chains":
-        """The same chains with this burn-in, which is at least the present one: the draws before are left out."""
-        first = -(-(burn_in - self.burn_in) // self.thin) * self.n_components
-        return replace(self, labels=self.labels[:, first:], component=self.component[first:], burn_in=burn_in)
+        """The same chains with a longer burn-in, whose draws are left out."""
+        burn_in = _validation.check_int("burn_in", burn_in, at_least=self.burn_in)
+        return replace(self._with_draws(self.sweep > burn_in), burn_in=burn_in)
 
     def thinned(self, max_draws: int) -> "Chains":
         """The same chains with at most about `max_draws` draws of each, evenly spaced, of each component as many."""
         n_draws = self.labels.shape[1]
         cycles = np.arange(n_draws).reshape(-1, self.n_components)
         kept = cycles[:: max(1, -(-n_draws // max_draws))].ravel()
-        if kept.size == n_draws:
-            return self
-        return replace(self, labels=self.labels[:, kept], component=self.component[kept])
+        return self if kept.size == n_draws else self._with_draws(kept)
+
+    def _with_draws(self, kept: NDArray[Any]) -> "Chains":
+        """The same chains with these draws."""
+        return replace(self, labels=self.labels[:, kept], component=self.component[kept], sweep=self.sweep[kept])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, for `Chains.load` and for `sample(resume_from=...)`.
@@ -188,6 +205,7 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
     return Chains(
         labels=stacked("draw"),
         component=np.tile(np.arange(n_components), n_draws),
+        sweep=np.repeat(burn_in + thin * np.arange(1, n_draws + 1), n_components),
         log_posterior=stacked("log_posterior"),
         n_clusters=stacked("n_clusters"),
         best_labels=best["best"],

@@ -18,7 +18,7 @@ from spinseg.inference.chain import Arrays
 from spinseg.inference.kernels.state import Target
 from spinseg.parallel.atomic import atomic_write
 
-FORMAT = "spinseg chains 5"
+FORMAT = "spinseg chains 6"
 
 
 class Checkpoint(NamedTuple):

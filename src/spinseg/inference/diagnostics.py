@@ -234,11 +234,9 @@ def to_arviz(chains: Chains, graph: SiteGraph | None = None) -> Any:
     except ImportError as error:
         missing = f"the module {error.name or 'arviz_base'}, which cannot be imported"
         raise MissingExtra(f'to_arviz needs {missing}: pip install "spinseg[diagnostics]"') from None
-    posterior, n_draws = traces(chains, graph), chains.labels.shape[1]
-    of_every_sweep = posterior.keys() & {"log_posterior", "n_clusters", "concentration"}
-    for name in of_every_sweep:  # a draw is the last of each `thin`
-        cycles = posterior[name].reshape(chains.n_chains, -1, chains.n_components)[:, chains.thin - 1 :: chains.thin]
-        posterior[name] = cycles.reshape(chains.n_chains, -1)[:, :n_draws]
+    posterior = traces(chains, graph)
+    for name in posterior.keys() & {"log_posterior", "n_clusters", "concentration"}:
+        posterior[name] = chains.of_draws(getattr(chains, name))
     groups = {
         "sample_stats": {"lp": posterior.pop("log_posterior")},
         "posterior": posterior,

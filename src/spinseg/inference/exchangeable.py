@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._compiled import entry
-from spinseg.inference.kernels import iterations, regroup, regrowth, split_merge, sweep
+from spinseg.inference.kernels import exchange, iterations, regroup, regrowth, split_merge, sweep
 from spinseg.inference.kernels.state import ANYWHERE, N_CLUSTERS, REACH, State
 
 LogG = Callable[[NDArray[np.int64]], float]
@@ -25,7 +25,7 @@ STEPS = (
     *(split_merge.propose_split, split_merge.finish_split, split_merge.propose_merge, split_merge.finish_merge),
     *(split_merge.log_q_reverse_split, regroup.propose_regroup, regroup.finish_regroup, regroup.log_q_reverse_regroup),
     *(sweep.may_leave, regrowth.draw_seeds, regrowth.plan_regrowth, regrowth.propose_union, regrowth.is_regrown),
-    *(regrowth.finish_union, regrowth.propose_regrowth, regrowth.finish_regrowth),
+    *(regrowth.finish_union, regrowth.propose_regrowth, regrowth.finish_regrowth, exchange.exchange),
 )
 LOOPS = (
     *(sweep.sweep, split_merge.split_or_merge, split_merge.split_merge, regroup.regroup),

@@ -16,6 +16,7 @@ from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.chain import Chain
 from spinseg.inference.kernels.state import Plan, Record, Target
 from spinseg.inference.pack import new_records, pack
+from spinseg.inference.reach import n_exchanges, warn_of_unreachable
 from spinseg.inference.sampling import generator
 from spinseg.inference.similarity import similar_sites
 from spinseg.inference.starts import greedy_labels, starting_labels
@@ -27,8 +28,7 @@ from spinseg.parallel.progress import Report
 SCHEDULES = (("one", 1.5), ("greedy", 1.0))
 LAST_TEMPERATURE, STEPS, SWEEPS_PER_STEP = 0.1, 60, 10
 ZERO_TEMPERATURE = 1e-7  # so low that only gains are accepted
-# Attempts to split or merge and to regroup, and sweeps of a hill climb. Where both `min_size` and `max_size` bind, only
-# regroupings change sizes.
+# Attempts to split or merge and to regroup, and sweeps of a hill climb.
 POLISH = ((20, 20), 10)
 SINGLE_SITES = np.zeros(1)  # lambda of sweeps without bonds
 
@@ -102,6 +102,7 @@ def find_map(
         invalid("model", "be a Model", model)
     runs, sweeps = check_int("runs", runs, at_least=1), check_int("sweeps", sweeps, at_least=1)
     workers = check_int("workers", min(2 * runs, os.cpu_count() or 1) if workers is None else workers, at_least=1)
+    warn_of_unreachable(model, "auto", splits_only=False, stacklevel=3)
     strength, _ = bond_strengths(model, None, "auto")
     target = pack(model, strength, similar_sites(model))
     streams = generator(rng).spawn(2 * runs)
@@ -152,7 +153,7 @@ class Annealing:
     ) -> Chain:
         """A chain that records only its best partition."""
         record = Record(*(array[0] for array in new_records(1, sweeps, 0, labels.size)))
-        plan = Plan(lams, splits, regroups, 1 / temperature, sweeps, 1)
+        plan = Plan(lams, splits, regroups, 1 / temperature, sweeps, 1, exchanges=n_exchanges(self.model))
         if self.model.connected:
             growths = splits + regroups
             plan = plan._replace(splits=0, regroups=0, connected=True, growths=growths)

@@ -57,7 +57,8 @@ def sample(
         of large clusters. Of more than 20,000 sites it tries one split or merge, and in nine of ten sweeps
         spin-clusters go only where they touch, or found a cluster. Where clusters must be connected, lambda comes from
         {0.25, 0.5, 1, 2, 4}, and after each sweep it tries splits, merges, redrawn borders and regroupings along growth
-        orders, four and one more for each 80 sites.
+        orders, four and one more for each 80 sites. Where the prior forbids sizes or numbers of clusters, so that not
+        all clusters may merge, it also tries to exchange two sites between clusters, once for every two sites.
     lam : float, (n_edges,) array, DataDriven or None
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
     init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each

@@ -17,6 +17,7 @@ from spinseg.inference.checkpoint import Checkpoint, fingerprint, read_checkpoin
 from spinseg.inference.concentration import ConcentrationUpdate
 from spinseg.inference.kernels.state import Plan, Record, Target
 from spinseg.inference.pack import new_records, pack, recoupled
+from spinseg.inference.reach import n_exchanges, warn_of_unreachable
 from spinseg.inference.similarity import similar_sites
 from spinseg.inference.starts import ALTERNATING_STARTS, OPPOSITE_STARTS, starting_labels
 from spinseg.inference.tempering import ParallelTempering
@@ -72,13 +73,14 @@ class Sampling:
         components = model.components if isinstance(model, Mixture) else (model,)
         n_sites = model.graph.n_sites
         check_choice("moves", moves, MOVES)
-        sweeps, chains, burn_in, thin = _checked_lengths(sweeps, chains, burn_in, thin, n_sites)
+        sweeps, chains, burn_in, thin = _checked_lengths(sweeps, chains, burn_in, thin, n_sites, len(components))
         (strength, lams), *other_bonds = [_bonds(component, lam, moves) for component in components]
         replicas = _checked_temperatures(temperatures)
         gamma = None if concentration_prior is None else _checked_gamma(concentration_prior)
         if gamma is not None and len(replicas) > 1:
             invalid("concentration_prior", "be left out with temperatures", concentration_prior)
         plan = _plan(components[0], moves, lams, burn_in, thin)
+        warn_of_unreachable(components[0], moves, splits_only=plan.regroups + plan.growths == 0, stacklevel=4)
         targets = [pack(components[0], strength, similar_sites(components[0]) if plan.regroups else None)]
         for component, (strength, _) in zip(components[1:], other_bonds, strict=True):
             targets.append(recoupled(targets[0], component, strength))
@@ -108,7 +110,11 @@ class Sampling:
         self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, n_sites)
         streams = iter(generator(rng).spawn(n_runners))
         self.runners: list[Chain | ParallelTempering] = []
-        all_starts = _starts(components, targets, init if before is None else "one", chains)
+        if before is None:
+            all_starts = _starts(components, targets, init, chains)
+        else:  # any partition that is allowed: the states of the runners are restored
+            visited = [state["best"] for state in before.states]
+            all_starts = [visited[d * chains : (d + 1) * chains] for d in range(len(components))]
         for component, target, starts in zip(components, targets, all_starts, strict=True):
             values = {id(start): component.log_posterior(start) for start in starts}
             for start in starts:
@@ -136,16 +142,19 @@ class Sampling:
         return collect(self.checkpoint(), self.records._asdict())
 
 
-def _checked_lengths(sweeps: int, chains: int, burn_in: int, thin: int, n_sites: int) -> tuple[int, int, int, int]:
-    """The four as whole numbers, refused where draws and traces would not fit into memory."""
+def _checked_lengths(
+    sweeps: int, chains: int, burn_in: int, thin: int, n_sites: int, n_components: int
+) -> tuple[int, int, int, int]:
+    """The first four as whole numbers, refused where draws and traces would not fit into memory."""
     sweeps, chains = check_int("sweeps", sweeps, at_least=1), check_int("chains", chains, at_least=1)
     burn_in, thin = check_int("burn_in", burn_in, at_least=0), check_int("thin", thin, at_least=1)
     if burn_in > sweeps:
         invalid("burn_in", f"be at most sweeps, {sweeps}", burn_in)
     n_draws = (sweeps - burn_in) // thin
-    if 4 * chains * n_draws * n_sites > MAX_DRAW_BYTES:
-        invalid("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({chains} x {n_draws} draws)", thin)
-    check_length(sweeps, chains)
+    if 4 * n_components * chains * n_draws * n_sites > MAX_DRAW_BYTES:
+        drawn = f"{chains} x {n_draws} draws" + (f" of {n_components} components" if n_components > 1 else "")
+        invalid("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({drawn})", thin)
+    check_length(sweeps, chains * n_components)
     return sweeps, chains, burn_in, thin
 
 
@@ -179,7 +188,8 @@ def _plan(model: Model, moves: str, lams: NDArray[np.float64], burn_in: int, thi
         splits, regroups = ATTEMPTS_OF_MANY[moves]
         local = LOCAL_OF_MANY[moves] if model.tables is not None else 0.0  # sizes are then weighed by tables
     global_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites rarely move far, and cost most
-    return Plan(lams, splits, regroups, 1.0, burn_in, thin, local, global_lams, model.connected, growths, GROWTH_LIMIT)
+    plan = Plan(lams, splits, regroups, 1.0, burn_in, thin, local, global_lams, model.connected, growths, GROWTH_LIMIT)
+    return plan if moves == "gsw" else plan._replace(exchanges=n_exchanges(model))
 
 
 def _probed(model: Model) -> list[float] | None:

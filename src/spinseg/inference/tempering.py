@@ -1,6 +1,5 @@
 """Parallel tempering: a chain at temperature 1 that exchanges its partition with chains at higher temperatures."""
 
-import json
 import math
 import time
 from collections.abc import Mapping
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.inference.chain import Arrays, Chain, generator_as_array, with_prefix
+from spinseg.inference.chain import Arrays, Chain, generator_as_array, generator_from_array, with_prefix
 
 
 class ParallelTempering:
@@ -98,7 +97,7 @@ class ParallelTempering:
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the arrays that `state_dict` returned."""
         self.swaps_proposed[:], self.swaps_accepted[:] = arrays["swaps_proposed"], arrays["swaps_accepted"]
-        self.rng.bit_generator.state = json.loads(bytes(arrays["swaps.rng"]))
+        self.rng = generator_from_array(arrays["swaps.rng"])
         self.replicas[0].restore(arrays)
         for r, replica in enumerate(self.replicas[1:], 1):
             replica.restore(with_prefix(arrays, f"replica{r}."))

@@ -1,11 +1,13 @@
 """A run of iterations, and what is recorded of it."""
 
 from spinseg._compiled import internal, jit
+from spinseg.inference.kernels.exchange import exchange
 from spinseg.inference.kernels.regroup import regroup
 from spinseg.inference.kernels.regrowth import grow
 from spinseg.inference.kernels.split_merge import split_merge
 from spinseg.inference.kernels.state import (
     DONE,
+    EXCHANGES_LEFT,
     GROWTHS_LEFT,
     LOG_POSTERIOR,
     N_CLUSTERS,
@@ -50,19 +52,19 @@ def run_iterations(target, state, record, plan, done, until, rng):
     Returns the status and how many are done.
 
     An iteration is a sweep of all spin-clusters, then attempts to split or merge clusters, then to regroup them; or,
-    where clusters must be connected, to split, merge or redraw them along a growth order.
+    where clusters must be connected, to split, merge or redraw them along a growth order; then to exchange sites.
     """
     for t in range(done, until):
-        if (
-            state.counters[NEXT_INDEX] == state.counters[N_SPIN_CLUSTERS]
-            and state.counters[SPLITS_LEFT] + state.counters[REGROUPS_LEFT] + state.counters[GROWTHS_LEFT] == 0
-        ):
+        left = state.counters[N_SPIN_CLUSTERS] - state.counters[NEXT_INDEX] + state.counters[SPLITS_LEFT]
+        left += state.counters[REGROUPS_LEFT] + state.counters[GROWTHS_LEFT] + state.counters[EXCHANGES_LEFT]
+        if left == 0:
             begin_sweep(target, state, plan, rng)
             for i in range(state.spin.size):
                 record.spin[i] = state.spin[i]
             state.counters[SPLITS_LEFT] = plan.splits
             state.counters[REGROUPS_LEFT] = plan.regroups
             state.counters[GROWTHS_LEFT] = plan.growths
+            state.counters[EXCHANGES_LEFT] = plan.exchanges
         status = sweep(target, state, plan.inv_temperature, rng)
         if status == DONE:
             status = split_merge(target, state, record.move_counts, plan.inv_temperature, rng)
@@ -70,6 +72,8 @@ def run_iterations(target, state, record, plan, done, until, rng):
             status = regroup(target, state, record.move_counts, plan.inv_temperature, rng)
         if status == DONE:
             status = grow(target, state, record.move_counts, plan, rng)
+        if status == DONE:
+            status = exchange(target, state, record.move_counts, plan, rng)
         if status != DONE:
             return status, t
         record_iteration(state, record, plan, t)

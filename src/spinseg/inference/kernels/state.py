@@ -20,8 +20,10 @@ FAMILIES = ("diagonal_gaussian", "gaussian", "poisson_gamma")
 DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
 
 # Entries of State.counters and State.scalars.
-N_CLUSTERS, N_SPIN_CLUSTERS, NEXT_INDEX, SPLITS_LEFT, REGROUPS_LEFT, GROWTHS_LEFT, STOP, REACH = range(8)
-N_COUNTERS = 8
+N_CLUSTERS, N_SPIN_CLUSTERS, NEXT_INDEX, SPLITS_LEFT, REGROUPS_LEFT, GROWTHS_LEFT, EXCHANGES_LEFT, STOP, REACH = range(
+    9
+)
+N_COUNTERS = 9
 LOG_POSTERIOR, LAM = range(2)
 
 # Columns of State.sides.
@@ -32,13 +34,14 @@ COUPLING, LOG_WEIGHT, DENSE_AFTER, IS_STALE = range(4)
 ANYWHERE, TOUCHING, CONNECTED = range(3)
 
 # Rows and columns of Record.move_counts. It stays with a chain when parallel tempering exchanges states.
-COUNTED_MOVES = ("split", "merge", "regroup", "redraw")
-SPLIT, MERGE, REGROUP, REDRAW = range(len(COUNTED_MOVES))
+COUNTED_MOVES = ("split", "merge", "regroup", "redraw", "exchange")
+SPLIT, MERGE, REGROUP, REDRAW, EXCHANGE = range(len(COUNTED_MOVES))
 PROPOSED, ACCEPTED = range(2)
 
 # Typed constants to pass as arguments: a literal has a type of its own in Numba, and would compile a second signature.
 NONE, ONE, TWO = np.int64(0), np.int64(1), np.int64(2)
 FREE, FORCED = np.int64(0), np.int64(1)
+NO_SPIN = np.int64(-1)  # a spin-cluster that no site is in
 
 # Status of a sweep or a run: finished; no empty slot is left, so enlarge the tables and call again; stopped by request.
 DONE, FULL, STOPPED = range(3)
@@ -104,7 +107,7 @@ class State(Bundle):
     queue: np.ndarray  # (n,) uint32; and the sites; in a search, the sites in the order in which they were found
     place: np.ndarray  # (n,) uint32; 1 + place in the heap; in a search 1 + the site that led here; 0 between calls
     pending: np.ndarray  # (n,) uint32; in a search, at the root of each set, how many of its sites are to be followed
-    counters: np.ndarray  # (8,) int64
+    counters: np.ndarray  # (9,) int64
     scalars: np.ndarray  # (2,) float64
 
 
@@ -123,6 +126,7 @@ class Plan(NamedTuple):
     growths: int = 0  # attempts to split, merge or redraw connected clusters
     growth_limit: float = np.inf  # an attempt with m sites has probability min(1, growth_limit / m)^1.5
     growth_shares: np.ndarray = np.array([0.5, 0.75])  # up to which a uniform number means split or merge, or redraw
+    exchanges: int = 0  # attempts to exchange two sites, after all others
 
 
 class Record(NamedTuple):
@@ -134,4 +138,4 @@ class Record(NamedTuple):
     best: np.ndarray  # (n,) int32; labels numbered by first appearance
     best_log_posterior: np.ndarray  # (1,) float64
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in the last sweep begun
-    move_counts: np.ndarray  # (4, 2) int64; how many moves of each kind were proposed and accepted
+    move_counts: np.ndarray  # (5, 2) int64; how many moves of each kind were proposed and accepted
