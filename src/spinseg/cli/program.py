@@ -77,7 +77,7 @@ for name, command in COMMANDS.items():
 
 def main() -> None:
     """Run the command. Wrong input is one line and exit code 2; a bug is one that asks to report it, and 70."""
-    warnings.showwarning = _print_warning
+    warnings.showwarning = _print_warning  # type: ignore[assignment]
     try:
         sys.argv[1:] = _debug_first(sys.argv[1:])
         app()

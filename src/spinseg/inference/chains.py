@@ -108,9 +108,10 @@ class Chains:
         Chains that were interrupted may have gone on after the last sweep that all of them finished.
         """
         middle = self.n_components // 2
-        if self.sweep.size and self.sweep[-1] == self.n_sweeps:
-            return self.labels[:, self.component == middle][:, -1]
         states = self._checkpoint.states[middle * self.n_chains :][: self.n_chains]
+        is_ahead = any(int(state["done"]) > self.n_sweeps for state in states)
+        if is_ahead and self.sweep.size and self.sweep[-1] == self.n_sweeps:
+            return self.labels[:, self.component == middle][:, -1]
         return np.stack([_validation.labels("labels", state["state.label"], state["best"].size) for state in states])
 
     def best_of(self, component: int, chain: int | None = None) -> NDArray[np.int32]:
