@@ -244,8 +244,32 @@ def test_a_picture_that_was_written_again_in_place_is_told(kind, tmp_path, capsy
         segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
     rule = "out must be an empty folder, or one of the same run (name another folder, or remove this one)"
     assert str(told.value).startswith(f"{rule}; received ")
-    assert str(told.value).endswith("another run (picture was written again since)'")
+    assert str(told.value).endswith("another run (picture has changed since)'")
     assert contents(tmp_path / "out") == before and capsys.readouterr().err == ""
+
+
+def test_a_picture_is_told_by_its_content_not_by_its_date(tmp_path, monkeypatch):
+    picture, out = tmp_path / "picture.tif", tmp_path / "out"
+    tifffile.imwrite(picture, noise(0))
+    segment_large(picture, out, **FAST)
+    tiles, made = times(out), picture.stat().st_mtime_ns
+    shutil.copy(picture, tmp_path / "copy.tif")
+    os.replace(tmp_path / "copy.tif", picture)
+    os.utime(picture, (1, 1))
+    segment_large(picture, out, **FAST)
+    assert times(out) == tiles
+    tifffile.imwrite(tmp_path / "other.tif", noise(1))
+    assert (tmp_path / "other.tif").stat().st_size == picture.stat().st_size
+    os.replace(tmp_path / "other.tif", picture)
+    os.utime(picture, ns=(made, made))
+    with pytest.raises(ValueError, match=r"another run \(picture has changed since\)'$"):
+        segment_large(picture, out, **FAST)
+    assert times(out) == tiles
+
+
+def test_a_picture_that_nobody_touched_is_not_read_to_tell(place, out, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.large.files.content_hash", lambda path: 1 / 0)
+    segment_large(place / "picture.zarr", out, **FAST)
 
 
 def test_what_others_add_to_a_group_of_zarr_changes_no_picture(tmp_path):

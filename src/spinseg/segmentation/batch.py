@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from spinseg._errors import TaskFailure
 from spinseg._validation import InvalidInput, check_writable, invalid
+from spinseg.image.content import content_hash
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask
 from spinseg.image.layout import check_channel_axis
@@ -26,10 +27,11 @@ from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
+from spinseg.parallel.atomic import printable
 from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg.parallel.processes import deferred_sigint
 from spinseg.parallel.progress import Report, compiling_notice, reporting
-from spinseg.parallel.provenance import Provenance, newer_files
+from spinseg.parallel.provenance import Provenance
 from spinseg.segmentation.files import FILES
 from spinseg.segmentation.presets import settings_of
 from spinseg.segmentation.problem import check_seeds_fit
@@ -168,19 +170,19 @@ def segment_files(
         Address of a Dask scheduler, whose workers see the same files under the same paths.
     resume : bool
         Whether a finished result of the same picture, settings, seed and version is left as it is, and one that was
-        interrupted is made again. A result of another run is an error, unless `overwrite` is given, too.
+        interrupted, or lacks a file, is made again. Picture, mask and seeds are the same if their files have the same
+        paths and the same content. A result of another run is an error, unless `overwrite` is given, too.
     overwrite : bool
         Whether results that exist are replaced.
     also : sequence of str
-        Files of `OPTIONAL_FILES` that are saved, too. With `resume`, a result without them is made again.
+        Files of `OPTIONAL_FILES` that are saved, too.
     """
     jobs = check_jobs(jobs, dask, default=1)
     _check_keywords(keywords)
     check_writable("out", out)
     tasks: dict[int, tuple[str, str]] = {}
     for index, (source, folder) in enumerate(zip(sources, folders_for(sources, out), strict=True)):
-        wanted = _wanted_provenance(source, keywords) if resume else None
-        outcome = _outcome_before(source, folder, wanted, overwrite, also)
+        outcome = _outcome_before(source, folder, keywords if resume else None, overwrite, also)
         if outcome is None:
             tasks[index] = source, folder
         else:
@@ -235,22 +237,21 @@ def _segment_task(task: tuple[str, str], check_interrupt: CheckInterrupt, *, how
 
 
 def _outcome_before(
-    source: str, folder: str, wanted: Provenance | None, overwrite: bool, also: Sequence[str]
+    source: str, folder: str, keywords: dict[str, Any] | None, overwrite: bool, also: Sequence[str]
 ) -> Outcome | None:
     """The outcome of a picture that need not be segmented: it was done before, or its folder holds another result.
 
-    None means that it must be segmented. Where `wanted` is None, without resume, no stored result counts as done.
+    None means that it must be segmented. Where `keywords` is None, without resume, no stored result counts as done.
     """
-    result = None if wanted is None else _read_result(folder)
+    result = None if keywords is None else _read_result(folder)
     try:
-        if wanted is None or result is None or result.get("interrupted") is True:
-            _check_folder(folder, overwrite or wanted is not None, also)
+        if keywords is None or result is None or result.get("interrupted") is True:
+            _check_folder(folder, overwrite or keywords is not None, also)
             return None
-        differences = _differences(folder, result, wanted)
-        lacking = [name for name in also if not os.path.exists(os.path.join(folder, name))]
-        if len(result.get("shape", ())) == 3:
-            lacking = [name for name in lacking if name not in POLYGON_FILES]
-        if not differences and lacking:
+        stored, wanted = _stored_provenance(result), _wanted_provenance(source, keywords)
+        _check_readable(stored, wanted)
+        differences = stored.differences(wanted)
+        if not differences and _lacks_files(folder, result, also):
             return None
         if not differences:
             return Outcome(source, folder, 0.0, result | {"source": source}, done_before=True)
@@ -286,7 +287,8 @@ def _settings(keywords: dict[str, Any]) -> Settings:
 
 def _wanted_provenance(source: str, keywords: dict[str, Any]) -> Provenance:
     """The provenance of the result that `segment` would give with these keywords."""
-    inputs = _inputs(source, keywords.get("mask"), keywords.get("seeds"))
+    files = {"source": source, "mask": keywords.get("mask"), "seeds": keywords.get("seeds")}
+    inputs = _inputs(files, {name: content_hash(file) for name, file in files.items() if file is not None})
     settings = plain_settings(_settings(keywords)) | _reading(keywords)
     return Provenance.of_run(settings, keywords.get("rng"), inputs)
 
@@ -297,23 +299,39 @@ def _reading(given: dict[str, Any]) -> dict[str, Any]:
     return {"channel_axis": channel_axis, "intensity_range": list(map(float, ends)) if ends else None}
 
 
-def _inputs(source: Any, mask: Any, seeds: Any) -> dict[str, Any]:
+def _inputs(files: dict[str, Any], hashes: dict[str, Any]) -> dict[str, Any]:
     """Picture, mask and seeds by their absolute paths, with characters as result.json has them; None if no path."""
-    paths = {"picture": source, "mask": mask, "seeds": seeds}
-    texts = {name: p.encode(errors="replace").decode() if isinstance(p, str) else None for name, p in paths.items()}
-    return {name: None if text is None else {"source": os.path.abspath(text)} for name, text in texts.items()}
+    inputs: dict[str, Any] = {}
+    for name, words in {"source": "picture", "mask": "mask", "seeds": "seeds"}.items():
+        path = files.get(name)
+        text = path.encode(errors="replace").decode() if isinstance(path, str) else None
+        inputs[words] = None if text is None else {"source": os.path.abspath(text), "sha256": hashes.get(name)}
+    return inputs
 
 
-def _differences(folder: str, result: dict[str, Any], wanted: Provenance) -> list[str]:
-    """How a stored result differs from the wanted one, in words."""
-    versions, settings = (result[key] if isinstance(result.get(key), dict) else {} for key in ("versions", "settings"))
-    inputs = _inputs(result.get("source"), result.get("mask"), result.get("seeds"))
+def _stored_provenance(result: dict[str, Any]) -> Provenance:
+    """The provenance of a stored result; what is damaged lacks."""
+    versions, settings, hashes = (
+        result[key] if isinstance(result.get(key), dict) else {} for key in ("versions", "settings", "sha256")
+    )
     with suppress(TypeError, ValueError):  # where it is damaged, the settings lack it
         settings = settings | _reading(result)
-    stored = Provenance(inputs, versions.get("spinseg"), result.get("seed"), settings)
-    paths = [item["source"] for item in wanted.inputs.values() if item is not None]
-    newer = newer_files(paths, os.path.join(folder, "result.json"))
-    return [*stored.differences(wanted), *(f"older than {path}" for path in newer)]
+    return Provenance(_inputs(result, hashes), versions.get("spinseg"), result.get("seed"), settings)
+
+
+def _check_readable(stored: Provenance, wanted: Provenance) -> None:
+    """Refuse a file of a stored result that cannot be read, so that nobody can tell whether it has changed."""
+    for name, file in wanted.inputs.items():
+        before = stored.inputs[name]
+        if file and before and file["source"] == before["source"] and file["sha256"] is None:
+            invalid(printable(file["source"]), "be a file that can be read", "one that cannot")
+
+
+def _lacks_files(folder: str, result: dict[str, Any], also: Sequence[str]) -> bool:
+    """Whether a folder lacks a file that its result, or a run that saves `also`, should have there."""
+    left_out = set(result["left_out"] if isinstance(result.get("left_out"), dict) else ())
+    left_out |= set(POLYGON_FILES if len(result.get("shape", ())) == 3 else ())
+    return any(not os.path.isfile(os.path.join(folder, name)) for name in {*FILES, *also} - left_out)
 
 
 def _compile(progress: bool) -> None:

@@ -6,7 +6,7 @@
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,10 @@ def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str]
     """Write the files of these names, as `Segmentation.save` has it: each whole or not at all, result.json last."""
     for name in names:
         check_choice("names", name, (*FILES, *OPTIONAL_FILES))
-    folder, chosen = Path(folder), [name for name in (*OPTIONAL_FILES, *FILES) if name in names]
-    replaced = overwrite and "result.json" in chosen and (folder / "result.json").exists()
+    folder, wanted = Path(folder), set(names)
+    if overwrite and "result.json" in wanted:  # which describes all of them
+        wanted |= {name for name in (*OPTIONAL_FILES, *FILES) if os.path.lexists(folder / name)}
+    chosen = [name for name in (*OPTIONAL_FILES, *FILES) if name in wanted]
     _make_folder(folder, chosen, overwrite)
     plane, first = found._plane, found.settings.start_label
     picture, labels, apart = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane]
@@ -55,11 +57,9 @@ def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str]
     skipped = found.skipped_files
     if found.labels.ndim == 3:
         skipped |= dict.fromkeys(POLYGON_FILES, "a volume has no polygons")
-    if replaced:
-        _remove(folder, (name for name in OPTIONAL_FILES if name not in chosen))
     for name in chosen:
         if name in skipped:
-            _remove(folder, [name])
+            (folder / name).unlink(missing_ok=True)  # of another result
             print_warning(f"{printable(folder / name)} is left out: {skipped[name]}")
         else:
             writers[name](folder / name)
@@ -84,6 +84,7 @@ def summary_of(found: Any) -> dict[str, Any]:
         "channel_axis": found.channel_axis,
         "intensity_range": None if found.intensity_range is None else list(map(float, found.intensity_range)),
         "seeds": found.seeds,
+        "sha256": dict(found.sha256),
         "shape": list(found.labels.shape),
         "n_clusters": found.n_clusters,
         "n_regions": len(found.region_rows),
@@ -150,12 +151,6 @@ def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if "result.json" in existing:  # it would describe other files if saving is killed midway
         (folder / "result.json").unlink()
-
-
-def _remove(folder: Path, names: Iterable[str]) -> None:
-    """Remove files of another result, which would stand beside those of this one."""
-    for name in names:
-        (folder / name).unlink(missing_ok=True)
 
 
 def _rounded(number: float | None) -> float | str | None:

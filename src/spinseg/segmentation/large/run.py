@@ -19,7 +19,7 @@ from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.inference.sampler import seed_of
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
 from spinseg.parallel.provenance import Provenance
-from spinseg.segmentation.large.files import intensity_range_of, picture_state
+from spinseg.segmentation.large.files import intensity_range_of, picture_content
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 
 PLAN_FILE = "plan.json"
@@ -73,15 +73,16 @@ def open_run(
     `array` is what `open_large` made of `image`, a path or a Dask array. A folder that is refused stays as it is.
     """
     _check_location(folder, image)
+    run = _stored_run(folder)
     if isinstance(image, (str, os.PathLike)):
-        picture = {"source": os.path.abspath(image), **picture_state(image)}
+        before = {} if run is None else run.provenance.inputs.get("picture") or {}
+        picture = picture_content(image, before) | {"source": os.path.abspath(image)}
     else:
         picture = {"source": f"a Dask array, {array.name}"}
     settings: dict[str, Any] = {"channels": array.shape[-1], "dtype": str(array.dtype), **tiling._asdict()}
     settings["channel_axis"] = None if channel_axis == "auto" else str(channel_axis)
     settings["intensity_range"] = intensity_range
     wanted = Provenance.of_run(settings, seed_of(rng), {"picture": picture})
-    run = _stored_run(folder)
     if run is None:
         low, high = intensity_range or intensity_range_of(array)
         run = LargeRun(folder, wanted, (float(low), float(high)))

@@ -1,0 +1,153 @@
+"""`--resume`: a result counts as done if it is whole and of the same files, whatever their dates."""
+
+import hashlib
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import spinseg as ss
+from spinseg.segmentation.batch import segment_file, segment_files
+
+FAST = {"sweeps": 2, "chains": 1, "n_sites": 9, "rng": 0}
+
+
+def halves(column):
+    """A picture of two halves."""
+    image = np.zeros((20, 24), np.uint8)
+    image[:, column:] = 200
+    return image
+
+
+def write(path, array):
+    if path.suffix == ".zarr":
+        zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
+        zarr.create_array(str(path), data=array, chunks=(10, 12))
+    else:
+        np.save(path, array)
+
+
+def replace(path, by):
+    """Put another file, or folder, of an older date in the place of one, as mv, cp -p, unzip and rsync do."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    by.rename(path)
+    for file in [path, *path.rglob("*")]:
+        os.utime(file, (1, 1))
+
+
+def seed_points(*columns):
+    """A label image with a seed in each of these columns."""
+    seeds = np.zeros((20, 24), np.int32)
+    for number, column in enumerate(columns, start=1):
+        seeds[10, column] = number
+    return seeds
+
+
+class Collection:
+    """One picture with its mask and seeds, and a folder for its result."""
+
+    def __init__(self, place, suffix=".npy"):
+        self.place = place
+        self.files = {name: place / f"{name}.npy" for name in ("mask", "seeds")} | {"source": place / f"a{suffix}"}
+        write(self.files["source"], halves(12))
+        write(self.files["mask"], np.ones((20, 24), np.uint8))
+        write(self.files["seeds"], seed_points(2, 20))
+        self.keywords = FAST | {name: str(self.files[name]) for name in ("mask", "seeds")}
+
+    def run(self, **how):
+        arguments = [str(self.files["source"])], self.place / "out", self.keywords
+        ((_, outcome),) = segment_files(*arguments, **how)
+        return outcome
+
+    @property
+    def result(self):
+        return self.place / "out" / "a"
+
+
+OTHERS = {"source": halves(6), "mask": 1 - np.eye(20, 24, dtype=np.uint8), "seeds": seed_points(2, 19)}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_file_of_an_older_date_is_not_taken_for_the_same(name, tmp_path):
+    album = Collection(tmp_path)
+    assert album.run().error is None and album.run(resume=True).done_before
+    before = (album.result / "result.json").read_bytes()
+    write(tmp_path / "other.npy", OTHERS[name])
+    replace(album.files[name], tmp_path / "other.npy")
+    words = "picture" if name == "source" else name
+    assert f"holds the result of another run ({words} has changed since), which is kept" in album.run(resume=True).error
+    assert (album.result / "result.json").read_bytes() == before
+    again = album.run(resume=True, overwrite=True)
+    assert again.error is None and not again.done_before
+    assert album.run(resume=True).done_before
+
+
+def test_a_later_date_of_the_same_content_is_no_change(tmp_path):
+    album = Collection(tmp_path)
+    assert album.run().error is None
+    for path in album.files.values():
+        os.utime(path, (2**31 - 1, 2**31 - 1))
+    assert album.run(resume=True).done_before
+
+
+def test_a_chunk_of_a_zarr_folder_is_part_of_its_content(tmp_path):
+    album = Collection(tmp_path, ".zarr")
+    assert album.run().error is None and album.run(resume=True).done_before
+    write(tmp_path / "other.zarr", halves(6))
+    replace(album.files["source"], tmp_path / "other.zarr")
+    assert "(picture has changed since)" in album.run(resume=True).error
+
+
+def test_results_have_the_hashes_of_their_files(tmp_path):
+    album = Collection(tmp_path)
+    given = {name: str(path) for name, path in album.files.items() if name != "source"}
+    ss.segment(album.files["source"], **FAST, **given).save(album.result)
+    told = json.loads((album.result / "result.json").read_text())
+    assert told["sha256"] == {n: hashlib.sha256(f.read_bytes()).hexdigest() for n, f in album.files.items()}
+    assert ss.segment(halves(12), **FAST).summary()["sha256"] == {}
+
+
+def test_a_result_of_a_picture_that_changed_while_it_was_read_is_not_done(tmp_path, monkeypatch):
+    album = Collection(tmp_path)
+    read = ss.segmentation.problem.read_picture
+
+    def read_late(*arguments, **keywords):
+        write(album.files["source"], halves(6))
+        return read(*arguments, **keywords)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("spinseg.segmentation.problem.read_picture", read_late)
+        assert album.run().error is None
+    assert "(picture has changed since)" in album.run(resume=True).error
+
+
+def test_a_result_of_a_picture_that_is_gone_is_kept_with_a_line(tmp_path):
+    album = Collection(tmp_path)
+    assert album.run().error is None
+    before = (album.result / "result.json").read_bytes()
+    album.files["source"].unlink()
+    outcome = album.run(resume=True)
+    assert not outcome.done_before and f"{album.files['source']} must be a file that can be read" in outcome.error
+    assert (album.result / "result.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["labels.tif", "report.html"])
+def test_a_result_that_lacks_a_file_is_made_again(name, tmp_path):
+    album = Collection(tmp_path)
+    assert album.run(also=["regions.csv"]).error is None
+    whole = {path.name: path.read_bytes() for path in album.result.iterdir()}
+    (album.result / name).unlink()
+    again = album.run(resume=True)
+    assert again.error is None and not again.done_before
+    assert {path.name: path.read_bytes() for path in album.result.iterdir()} == whole
+    assert album.run(resume=True).done_before
+
+
+def test_a_file_that_could_not_be_written_is_not_lacking(tmp_path, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.files.MAX_PNG_LABELS", 1)
+    album = Collection(tmp_path)
+    assert segment_file(str(album.files["source"]), str(album.result), album.keywords).error is None
+    assert not (album.result / "labels.png").exists()
+    assert album.run(resume=True).done_before
