@@ -25,7 +25,6 @@ from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 PLAN_FILE = "plan.json"
 TILE_OUTPUTS = ("sites.zarr", "tiles")
 FINAL_OUTPUTS = (
-    "sampling.json",
     "chains.npz",
     "labels.zarr",
     "boundary_probability.zarr",
@@ -202,17 +201,6 @@ def read_tile(folder: Path, index: int) -> Arrays:
 def read_tiles(run: LargeRun, tiling: Tiling) -> Iterator[Arrays]:
     """The content of the files of all tiles."""
     return (read_tile(run.folder, index) for index, _ in enumerate(tiling.tiles()))
-
-
-def read_provenance(path: Path, consequence: str) -> Provenance | None:
-    """The provenance in a JSON file; None where there is none, or, with a warning, where it is damaged."""
-    try:
-        return Provenance.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        print_warning(f"{printable(path)} is damaged; {consequence}")
-        return None
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
