@@ -393,3 +393,7 @@ class SegmentationInterrupted(KeyboardInterrupt):
     def __init__(self, segmentation: Segmentation) -> None:
         super().__init__(f"interrupted after {segmentation.chains.n_sweeps} sweeps")
         self.segmentation = segmentation
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is pickled, with its segmentation."""
+        return type(self), (self.segmentation,), self.__dict__
