@@ -4,12 +4,14 @@ import hashlib
 import json
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import spinseg as ss
-from spinseg.segmentation.batch import segment_file, segment_files
+from spinseg.segmentation.batch import folders_for, segment_file, segment_files
 
 FAST = {"sweeps": 2, "chains": 1, "n_sites": 9, "rng": 0}
 
@@ -151,3 +153,49 @@ def test_a_file_that_could_not_be_written_is_not_lacking(tmp_path, monkeypatch):
     assert segment_file(str(album.files["source"]), str(album.result), album.keywords).error is None
     assert not (album.result / "labels.png").exists()
     assert album.run(resume=True).done_before
+
+
+@pytest.mark.parametrize("how", [{"resume": True}, {"overwrite": True}], ids=["resume", "overwrite"])
+@pytest.mark.parametrize("name", ["source", "mask", "seeds"])
+def test_a_file_that_is_read_is_never_written(name, how, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = {"source": halves(12), "mask": np.ones((20, 24), np.uint8), "seeds": seed_points(2, 20)}
+    files = {"source": "overlay.png", "mask": "mask.png", "seeds": "seeds.png"} | {name: "overlay/overlay.png"}
+    Path("overlay").mkdir()
+    for key, array in given.items():
+        Image.fromarray(array.astype(np.uint8)).save(files[key])
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.png")}
+    keywords = FAST | {key: files[key] for key in ("mask", "seeds")}
+    ((_, outcome),) = segment_files([files["source"]], ".", keywords, **how)
+    line = "saving in ./overlay would change an input: overlay/overlay.png. Choose another folder."
+    assert line in outcome.error and not outcome.traceback
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+
+
+def test_no_result_is_saved_in_a_zarr_folder_that_is_read(tmp_path):
+    album = Collection(tmp_path, ".zarr")
+    image = tmp_path / "slide"
+    album.files["source"].rename(image)
+    before = sorted(image.rglob("*"))
+    for out in (tmp_path, image / "results"):
+        ((_, outcome),) = segment_files([str(image)], out, FAST)
+        assert f"would change an input: {image}. Choose another folder." in outcome.error
+    assert sorted(image.rglob("*")) == before
+
+
+def test_saving_over_the_image_itself_is_refused_and_beside_it_is_not(tmp_path):
+    Image.fromarray(halves(12)).save(tmp_path / "labels.png")
+    before = (tmp_path / "labels.png").read_bytes()
+    found = ss.segment(tmp_path / "labels.png", **FAST)
+    with pytest.raises(ss.InvalidInput, match="would change an input"):
+        found.save(tmp_path, overwrite=True)
+    found.save(tmp_path, ["labels.tif", "report.html"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.png", "labels.tif", "report.html"]
+    assert (tmp_path / "labels.png").read_bytes() == before
+
+
+def test_folders_lie_in_the_folder_for_results(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slide.zarr").mkdir()
+    monkeypatch.chdir(tmp_path / "slide.zarr")
+    assert folders_for([".", "..", "c/a.png"], "out") == [f"out/{name}" for name in ("slide", tmp_path.stem, "a")]

@@ -32,7 +32,7 @@ from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg.parallel.processes import deferred_sigint
 from spinseg.parallel.progress import Report, compiling_notice, reporting
 from spinseg.parallel.provenance import Provenance
-from spinseg.segmentation.files import FILES
+from spinseg.segmentation.files import FILES, check_inputs_kept
 from spinseg.segmentation.presets import settings_of
 from spinseg.segmentation.problem import check_seeds_fit
 from spinseg.segmentation.python_code import plain_settings
@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
 
 def folders_for(sources: Sequence[str], out: str | os.PathLike[str]) -> list[str]:
     """A folder for each picture, named after its file without the suffix; repeated names get a number."""
-    names = [Path(source).stem or "image" for source in sources]
+    names = [Path(os.path.abspath(source)).stem or "image" for source in sources]  # "." and ".." are no names
     taken = {name.casefold() for name in names}  # some file systems take a.jpg and A.jpg for one
     numbers: dict[str, Iterator[int]] = {}
     folders = []
@@ -103,6 +103,8 @@ def segment_file(
     given: dict[str, Any] = {name: keywords.get(name) for name in ("mask", "seeds")}
     keywords = keywords | {name: os.path.join(base, file) for name, file in given.items() if file is not None}
     try:
+        inputs = [os.path.join(base, source), keywords.get("mask"), keywords.get("seeds")]
+        check_inputs_kept(path, (*FILES, *also), inputs)
         overwrite = _check_folder(path, overwrite, also)
         try:
             segmentation = segment(os.path.join(base, source), **keywords, progress=progress)

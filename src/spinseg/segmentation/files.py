@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import check_choice, invalid
+from spinseg._validation import InvalidInput, check_choice, invalid
 from spinseg._version import VERSION
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
 from spinseg.image.picture import Picture
@@ -39,6 +39,7 @@ def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str]
     if overwrite and "result.json" in wanted:  # which describes all of them
         wanted |= {name for name in (*OPTIONAL_FILES, *FILES) if os.path.lexists(folder / name)}
     chosen = [name for name in (*OPTIONAL_FILES, *FILES) if name in wanted]
+    check_inputs_kept(folder, chosen, (found.source, found.mask, found.seeds))
     _make_folder(folder, chosen, overwrite)
     plane, first = found._plane, found.settings.start_label
     picture, labels, apart = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane]
@@ -63,6 +64,21 @@ def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str]
             print_warning(f"{printable(folder / name)} is left out: {skipped[name]}")
         else:
             writers[name](folder / name)
+
+
+def check_inputs_kept(folder: str | os.PathLike[str], names: Sequence[str], inputs: Sequence[Any]) -> None:
+    """Refuse a folder where saving files of these names would change an image, a mask or seeds that were read.
+
+    Of the inputs, those count that are paths of something that is there.
+    """
+    for file in inputs:
+        if not isinstance(file, str) or not os.path.exists(file):
+            continue
+        inside = os.path.isdir(file) and Path(folder).resolve().is_relative_to(Path(file).resolve())
+        paths = [os.path.join(folder, name) for name in names]
+        if inside or any(os.path.exists(path) and os.path.samefile(path, file) for path in paths):
+            line = f"saving in {printable(folder)} would change an input: {printable(file)}. Choose another folder."
+            raise InvalidInput(line)
 
 
 def unwritable_files(found: Any) -> dict[str, str]:
