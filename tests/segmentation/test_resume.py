@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import spinseg as ss
+from spinseg.image.content import content_hash
 from spinseg.segmentation.batch import folders_for, segment_file, segment_files
 
 FAST = {"sweeps": 2, "chains": 1, "n_sites": 9, "rng": 0}
@@ -199,3 +200,34 @@ def test_folders_lie_in_the_folder_for_results(tmp_path, monkeypatch):
     (tmp_path / "slide.zarr").mkdir()
     monkeypatch.chdir(tmp_path / "slide.zarr")
     assert folders_for([".", "..", "c/a.png"], "out") == [f"out/{name}" for name in ("slide", tmp_path.stem, "a")]
+
+
+@pytest.mark.parametrize("content", [b"[]", b'{"a"', b"id,score", b"\xff"], ids=str)
+def test_a_result_file_of_another_program_is_kept(content, tmp_path):
+    album = Collection(tmp_path)
+    album.result.mkdir(parents=True)
+    (album.result / "result.json").write_bytes(content)
+    for resume in (False, True):
+        assert "holds result.json already, which is kept; --overwrite replaces it" in album.run(resume=resume).error
+        assert {path.name: path.read_bytes() for path in album.result.iterdir()} == {"result.json": content}
+    assert album.run(resume=True, overwrite=True).error is None
+
+
+@pytest.mark.parametrize("spoil", [lambda whole: b"", lambda whole: whole[:99], lambda whole: bytes(99)])
+def test_a_result_file_that_is_damaged_is_made_again(spoil, tmp_path):
+    album = Collection(tmp_path)
+    assert album.run().error is None
+    whole = (album.result / "result.json").read_bytes()
+    (album.result / "result.json").write_bytes(spoil(whole))
+    assert album.run(resume=True).error is None and (album.result / "result.json").read_bytes() == whole
+
+
+def test_a_mask_of_many_pictures_is_hashed_once(tmp_path, monkeypatch):
+    album, hashed = Collection(tmp_path), []
+    arguments = [str(album.files["source"])] * 2, album.place / "out", album.keywords
+    assert not any(outcome.error for _, outcome in segment_files(*arguments))
+    monkeypatch.setattr(
+        "spinseg.segmentation.batch.content_hash", lambda path: hashed.append(path) or content_hash(path)
+    )
+    assert all(outcome.done_before for _, outcome in segment_files(*arguments, resume=True))
+    assert hashed.count(album.keywords["mask"]) == hashed.count(album.keywords["seeds"]) == 1

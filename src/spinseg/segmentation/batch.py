@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -40,6 +40,7 @@ from spinseg.segmentation.result import SegmentationInterrupted
 from spinseg.segmentation.segment import segment
 from spinseg.segmentation.settings import POLYGON_FILES, Settings, given_settings
 
+RESULT_START = b'{\n  "source": '  # the first bytes of every result.json
 MAX_DIFFERENCES = 3  # named in a message about a result of another run
 
 
@@ -129,18 +130,29 @@ def _check_folder(folder: str, overwrite: bool, also: Sequence[str]) -> bool:
     """
     if os.path.lexists(folder) and not os.path.isdir(folder):
         invalid(folder, "be a folder", "a file")
-    overwrite |= (_read_result(folder) or {}).get("interrupted") is True
+    overwrite = overwrite or (_read_result(folder) or {}).get("interrupted") is True
     present = [name for name in (*FILES, *also) if os.path.lexists(os.path.join(folder, name))]
     if present and not overwrite:
         raise FileExistsError(f"{folder} holds {present[0]} already, which is kept; --overwrite replaces it")
     return overwrite
 
 
-def _read_result(folder: str) -> dict[str, Any] | None:
-    """The content of the result.json in a folder; None where there is none, or it is damaged."""
-    with suppress(OSError, ValueError):
-        result = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
-        return result if isinstance(result, dict) else None
+def _read_result(folder: str, overwrite: bool = False) -> dict[str, Any] | None:
+    """The content of the result.json in a folder; None where there is none, or a power cut damaged it.
+
+    One of something else is None, too, where it may be overwritten, and else raises an exception.
+    """
+    try:
+        content = Path(folder, "result.json").read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    with suppress(ValueError):
+        result = json.loads(content)
+        if isinstance(result, dict):
+            return result
+    rest = content.rstrip(b"\0")
+    if not overwrite and not (rest.startswith(RESULT_START) or RESULT_START.startswith(rest)):
+        raise FileExistsError(f"{folder} holds result.json already, which is kept; --overwrite replaces it")
     return None
 
 
@@ -183,8 +195,9 @@ def segment_files(
     _check_keywords(keywords)
     check_writable("out", out)
     tasks: dict[int, tuple[str, str]] = {}
+    wanted = _wanted_provenance(keywords) if resume else None
     for index, (source, folder) in enumerate(zip(sources, folders_for(sources, out), strict=True)):
-        outcome = _outcome_before(source, folder, keywords if resume else None, overwrite, also)
+        outcome = _outcome_before(source, folder, wanted, overwrite, also)
         if outcome is None:
             tasks[index] = source, folder
         else:
@@ -239,18 +252,23 @@ def _segment_task(task: tuple[str, str], check_interrupt: CheckInterrupt, *, how
 
 
 def _outcome_before(
-    source: str, folder: str, keywords: dict[str, Any] | None, overwrite: bool, also: Sequence[str]
+    source: str,
+    folder: str,
+    wanted_of: Callable[[str], Provenance] | None,
+    overwrite: bool,
+    also: Sequence[str],
 ) -> Outcome | None:
     """The outcome of a picture that need not be segmented: it was done before, or its folder holds another result.
 
-    None means that it must be segmented. Where `keywords` is None, without resume, no stored result counts as done.
+    None means that it must be segmented. `wanted_of` gives the provenance of a picture's result. Where it is None,
+    without resume, no stored result counts as done.
     """
-    result = None if keywords is None else _read_result(folder)
     try:
-        if keywords is None or result is None or result.get("interrupted") is True:
-            _check_folder(folder, overwrite or keywords is not None, also)
+        result = None if wanted_of is None else _read_result(folder, overwrite)
+        if wanted_of is None or result is None or result.get("interrupted") is True:
+            _check_folder(folder, overwrite or wanted_of is not None, also)
             return None
-        stored, wanted = _stored_provenance(result), _wanted_provenance(source, keywords)
+        stored, wanted = _stored_provenance(result), wanted_of(source)
         _check_readable(stored, wanted)
         differences = stored.differences(wanted)
         if not differences and _lacks_files(folder, result, also):
@@ -287,12 +305,17 @@ def _settings(keywords: dict[str, Any]) -> Settings:
     return settings_of(keywords.get("preset", "photo"), given_settings(keywords))
 
 
-def _wanted_provenance(source: str, keywords: dict[str, Any]) -> Provenance:
-    """The provenance of the result that `segment` would give with these keywords."""
-    files = {"source": source, "mask": keywords.get("mask"), "seeds": keywords.get("seeds")}
-    inputs = _inputs(files, {name: content_hash(file) for name, file in files.items() if file is not None})
+def _wanted_provenance(keywords: dict[str, Any]) -> Callable[[str], Provenance]:
+    """A function from a picture to the provenance of the result that `segment` would give with these keywords."""
+    files = {name: keywords[name] for name in ("mask", "seeds") if keywords.get(name) is not None}
+    hashes = {name: content_hash(file) for name, file in files.items()}
     settings = plain_settings(_settings(keywords)) | _reading(keywords)
-    return Provenance.of_run(settings, keywords.get("rng"), inputs)
+
+    def wanted_of(source: str) -> Provenance:
+        inputs = _inputs(files | {"source": source}, hashes | {"source": content_hash(source)})
+        return Provenance.of_run(settings, keywords.get("rng"), inputs)
+
+    return wanted_of
 
 
 def _reading(given: dict[str, Any]) -> dict[str, Any]:
