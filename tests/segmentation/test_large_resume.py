@@ -302,6 +302,26 @@ def test_a_picture_is_told_by_its_content_not_by_its_date(tmp_path, monkeypatch)
     assert times(out) == tiles
 
 
+def test_a_picture_that_changes_while_tiles_are_made_is_told(tmp_path, monkeypatch):
+    def tiles(work, tasks, jobs):
+        for place, task in enumerate(tasks):
+            yield place, work(task, None)
+            tifffile.imwrite(tmp_path / "picture.tif", noise(seed))
+
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", tiles)
+    tifffile.imwrite(tmp_path / "picture.tif", noise(0))
+    seed = 0  # written again, but as it was
+    segment_large(tmp_path / "picture.tif", tmp_path / "same", **FAST)
+    seed = 1
+    with pytest.raises(
+        ss.InvalidInput, match=r"^the image changed while its tiles were made: .*picture.tif. Remove .*other"
+    ):
+        segment_large(tmp_path / "picture.tif", tmp_path / "other", **FAST)
+    assert not (tmp_path / "other" / "result.json").exists()
+    with pytest.raises(ss.InvalidInput, match=r"picture has changed since"):
+        segment_large(tmp_path / "picture.tif", tmp_path / "other", **FAST)
+
+
 def test_a_picture_that_nobody_touched_is_not_read_to_tell(place, out, monkeypatch):
     monkeypatch.setattr("spinseg.segmentation.large.files.content_hash", lambda path: 1 / 0)
     segment_large(place / "picture.zarr", out, **FAST)

@@ -104,6 +104,16 @@ def test_files_that_are_there_are_kept_unless_they_may_be_replaced(found, tmp_pa
     np.testing.assert_array_equal(read_labels_png(tmp_path / "labels.png"), found.labels)
 
 
+def test_a_folder_in_the_place_of_a_file_costs_no_other_file(found, tmp_path):
+    found.save(tmp_path)
+    before = (tmp_path / "result.json").read_bytes()
+    (tmp_path / "report.html").unlink()
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(ss.InvalidInput, match=r"report.html must be a file; received 'a folder'$"):
+        found.save(tmp_path, overwrite=True)
+    assert (tmp_path / "result.json").read_bytes() == before
+
+
 def test_an_old_result_does_not_outlast_files_that_are_replaced(found, tmp_path, monkeypatch):
     found.save(tmp_path)
     monkeypatch.setattr("spinseg.segmentation.files.write_labels_tif", lambda *_: 1 / 0)

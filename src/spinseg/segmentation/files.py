@@ -159,6 +159,9 @@ def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:
     """Make the folder. If it holds files of these names, raise, or with `overwrite` remove its result.json."""
     if os.path.lexists(folder) and not folder.is_dir():
         invalid("folder", "be a folder", str(folder))
+    for name in names:
+        if (folder / name).is_dir():  # before anything is removed
+            invalid(printable(folder / name), "be a file", "a folder")
     existing = [name for name in names if os.path.lexists(folder / name)]
     if existing and not overwrite:
         kept, them = ("is kept", "it") if len(existing) == 1 else ("are kept", "them")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import invalid
+from spinseg._validation import InvalidInput, invalid
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.inference.sampler import seed_of
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
@@ -100,6 +100,14 @@ def open_run(
     if damaged or not path.exists():
         write_json(path, run.plan)
     return run
+
+
+def check_unchanged(run: LargeRun, image: Any) -> None:
+    """Refuse a picture that has changed since the run began, whose tiles may then show different pictures."""
+    before = run.provenance.inputs["picture"]
+    if isinstance(image, (str, os.PathLike)) and before and picture_content(image, before) != before:
+        advice = f"Remove {printable(run.folder)}, or name another folder, and start again."
+        raise InvalidInput(f"the image changed while its tiles were made: {printable(image)}. {advice}")
 
 
 def _check_location(folder: Path, image: Any) -> None:

@@ -38,6 +38,7 @@ from spinseg.segmentation.large.result import (
 )
 from spinseg.segmentation.large.run import (
     LargeRun,
+    check_unchanged,
     missing_tiles,
     open_run,
     read_tiles,
@@ -119,6 +120,7 @@ def segment_large(
     in_parts = isinstance(image, (str, os.PathLike)) and not opened.is_whole
     source = (os.path.abspath(image), channel_axis) if in_parts else (array, -1)
     _make_tiles(*source, run, tiling, codebook, jobs, dask, progress is True)
+    check_unchanged(run, image)
     statistics = merge_tiles(read_tiles(run, tiling), tiling.n_cells, len(codebook))
     is_color = array.shape[-1] in (1, 3)
     model = large_model(statistics, settings, tiling.pixels_per_cell, is_color)
