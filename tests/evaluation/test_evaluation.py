@@ -574,11 +574,13 @@ def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(
     assert run.returncode == 0, run.stderr
     assert "r.html" in run.stdout and "ODS" in run.stdout and "AP" in run.stdout.split()
     assert run.stdout.count("felzenszwalb") == 2 and max(map(len, run.stdout.splitlines()[:-1])) <= 100
-    (album / "images" / "p0.png").write_bytes(b"no picture")
-    run = spinseg("evaluate", *arguments, "--json")  # all rows are there: nothing is read again
+    run = spinseg("evaluate", *arguments, "--json")  # all rows are there
     assert run.returncode == 0
     found = json.loads(run.stdout)
     assert (found["rows"], found["errors"], found["dataset"]) == (12, 0, "folder")
+    (album / "images" / "p0.png").write_bytes(b"no picture")
+    run = spinseg("evaluate", *arguments, "--json")
+    assert run.returncode == 2 and "p0 or its ground truth has changed since" in run.stderr
     out.unlink()
     run = spinseg("evaluate", *arguments, "--json", "--limit", 2)
     assert run.returncode == 2 and json.loads(run.stdout)["errors"] == 2
