@@ -62,9 +62,10 @@ class TaskError(OSError):
 class TaskBug(RuntimeError):
     """A task failed because of a bug: one line, and as a note the traceback from the process that ran the task."""
 
-    def __init__(self, line: str, traceback: str) -> None:
+    def __init__(self, line: str, traceback: str = "") -> None:
         super().__init__(line)
-        self.add_note(traceback)
+        if traceback:
+            self.add_note(traceback)
 
 
 class TaskFailure(NamedTuple):

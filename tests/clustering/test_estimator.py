@@ -76,6 +76,16 @@ def test_connectivity_may_be_what_agglomerative_clustering_takes():
     assert np.array_equal(estimator.fit_predict(X, connectivity=graph), estimator.labels_)
 
 
+def test_a_graph_of_networkx_gets_a_line_that_says_what_to_pass():
+    networkx = pytest.importorskip("networkx")
+    graph, X = networkx.path_graph(6), np.arange(6.0)[:, None]
+    line = "^connectivity is a networkx graph: (Di)?Graph of 6 nodes. Pass SiteGraph.from_networkx"
+    for connectivity in (graph, graph.to_directed(), lambda X: graph):
+        with pytest.raises(ss.InvalidInput, match=line):
+            ss.SpatialClustering(sweeps=2).fit(X, connectivity=connectivity)
+    ss.SpatialClustering(sweeps=2, random_state=0).fit(X, connectivity=ss.SiteGraph.from_networkx(graph))
+
+
 def test_it_clusters_in_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), ss.SpatialClustering(random_state=0, **QUICK))
     found = pipeline.fit_predict(1e3 * features(2), spatialclustering__connectivity=grid_to_graph(SIDE, SIDE))

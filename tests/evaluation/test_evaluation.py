@@ -166,6 +166,7 @@ def test_a_later_row_takes_the_place_of_an_earlier_one_and_finishing_puts_them_i
     ("changes", "line"),
     [
         ({"dataset": "other"}, "dataset d, not other"),
+        ({"content": "another"}, "a or its ground truth has changed since"),
         ({"seed": 8}, "seed 7, not 8"),
         ({"version": "2"}, "spinseg 1, not 2"),
         ({"settings": "t", "seed": 8}, "seed 7, not 8, settings s, not t"),
@@ -180,6 +181,22 @@ def test_results_of_another_run_are_refused_and_left_as_they_are(tmp_path, chang
     with pytest.raises(ValueError, match=f"must have the rows of m from this run .*; received '{line}'$"):
         ResultsFile(path, lambda image, method_name: row(**changes).provenance)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["images", "labels"])
+def test_rows_of_files_that_have_changed_are_refused(album, tmp_path, here, kind):
+    out, file = tmp_path / "r.csv", album / kind / "p1.png"
+    first = evaluate(examples_of(album), [CUT], out, dataset="d")
+    os.utime(file, (2**31 - 1, 2**31 - 1))
+    assert evaluate(examples_of(album), [CUT], out, dataset="d") == first
+    before = out.read_bytes()
+    file.write_bytes((album / kind / "p2.png").read_bytes())
+    os.utime(file, (1, 1))
+    with pytest.raises(InvalidInput, match=r"received 'p1 or its ground truth has changed since'$"):
+        evaluate(examples_of(album), [CUT], out, dataset="d")
+    assert out.read_bytes() == before
+    others = [example for example in examples_of(album) if example.name != "p1"]
+    assert evaluate(others, [CUT], out, dataset="d") == [row for row in first if row.image != "p1"]
 
 
 def test_sums_of_another_length_are_refused_in_one_line(tmp_path):
@@ -557,11 +574,13 @@ def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(
     assert run.returncode == 0, run.stderr
     assert "r.html" in run.stdout and "ODS" in run.stdout and "AP" in run.stdout.split()
     assert run.stdout.count("felzenszwalb") == 2 and max(map(len, run.stdout.splitlines()[:-1])) <= 100
-    (album / "images" / "p0.png").write_bytes(b"no picture")
-    run = spinseg("evaluate", *arguments, "--json")  # all rows are there: nothing is read again
+    run = spinseg("evaluate", *arguments, "--json")  # all rows are there
     assert run.returncode == 0
     found = json.loads(run.stdout)
     assert (found["rows"], found["errors"], found["dataset"]) == (12, 0, "folder")
+    (album / "images" / "p0.png").write_bytes(b"no picture")
+    run = spinseg("evaluate", *arguments, "--json")
+    assert run.returncode == 2 and "p0 or its ground truth has changed since" in run.stderr
     out.unlink()
     run = spinseg("evaluate", *arguments, "--json", "--limit", 2)
     assert run.returncode == 2 and json.loads(run.stdout)["errors"] == 2

@@ -1,9 +1,16 @@
 """Polygons of regions against the pixels that they were made of."""
 
+import json
+import re
+
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
 from spinseg.image.polygons import polygons, region_rings
+from spinseg.segmentation.exports import region_geojson, region_svg
 
 
 def filled(shape, rings):
@@ -57,8 +64,48 @@ def test_polygons_of_noise_hold_its_pixels(seed, n):
     ],
 )
 def test_holes_corners_and_pieces(rows):
-    regions = np.array([[int(number) for number in row] for row in rows])
-    assert_right(regions)
+    assert_right(picture(*rows))
+
+
+def picture(*rows):
+    return np.array([[int(number) for number in row] for row in rows])
+
+
+label_images = st.integers(1, 4).flatmap(
+    lambda n: arrays(np.int64, array_shapes(min_dims=2, max_dims=2, max_side=8), elements=st.integers(1, n))
+)
+
+
+@given(label_images)
+@example(picture("112", "121", "112"))  # a piece that touches the others in two corners
+@example(picture("11111", "12121", "11211", "12111", "11111"))  # holes that touch each other
+@example(picture("1112", "1211", "2121", "1111"))  # holes that touch the outline
+def test_geometries_are_valid_and_cover_the_picture_once(regions):
+    shapely = pytest.importorskip("shapely")
+    numbers = np.unique(regions)
+    places = np.searchsorted(numbers, regions) + 1
+    rows = [{"region": 1 + i, "label": int(number), "area": 0} for i, number in enumerate(numbers)]
+    features = region_geojson(places, rows)["features"]
+    geometries = [shapely.from_geojson(json.dumps(feature["geometry"])) for feature in features]
+    for number, geometry in zip(numbers, geometries, strict=True):
+        assert geometry.is_valid, shapely.is_valid_reason(geometry)
+        assert geometry.area == (regions == number).sum()
+        for polygon in getattr(geometry, "geoms", [geometry]):
+            assert polygon.exterior.is_simple and polygon.exterior.is_ccw
+            assert not any(hole.is_ccw for hole in polygon.interiors)
+        y, x = np.nonzero(regions == number)
+        assert shapely.contains_xy(geometry, x + 0.5, y + 0.5).all()
+    assert shapely.union_all(geometries).equals(shapely.box(0, 0, *regions.shape[::-1]))
+    assert sum(geometry.area for geometry in geometries) == regions.size  # and none overlaps another
+    paths = re.findall(r' d="([^"]*)"', region_svg(places, rows))
+    for number, path in zip(numbers, paths, strict=True):
+        rings = [re.findall(r"(\d+),(\d+)", part) for part in path.split("M")[1:]]
+        rings = [[(int(x), int(y)) for x, y in ring] for ring in rings]
+        np.testing.assert_array_equal(filled(regions.shape, rings), regions == number)
+
+
+def test_a_picture_without_regions_has_no_rings():
+    assert region_rings(np.zeros((3, 4), int)) == {}
 
 
 def test_a_hole_belongs_to_the_piece_around_it():

@@ -109,8 +109,10 @@ def test_components_share_all_but_their_couplings():
     }.items():
         with pytest.raises(ss.InvalidInput, match=re.escape(f"components must have the same {name}")):
             ss.Mixture([first, other])
-    for wrong in ([], ["model"]):
-        with pytest.raises(ss.InvalidInput, match="components must be one or more Models"):
+    for wrong in ([], ["model"], first, ss.Mixture([first]), None):
+        with pytest.raises(
+            ss.InvalidInput, match=r"^components must be a list of one or more Models; received [^\n]*$"
+        ):
             ss.Mixture(wrong)
 
 

@@ -1,5 +1,7 @@
 """Sampling that ends when the caller has seen enough."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,11 @@ def test_an_interruption_keeps_what_is_finished(model):
     with pytest.raises(ss.SamplingInterrupted) as stopped:
         ss.sample(model, 100, 2, until=stop, check_every=10, rng=0)
     assert stopped.value.chains.n_sweeps == 10
+    again = pickle.loads(pickle.dumps(stopped.value))  # as from another process
+    assert type(again) is ss.SamplingInterrupted and str(again) == str(stopped.value)
+    np.testing.assert_array_equal(again.chains.labels, stopped.value.chains.labels)
+    on, whole = (ss.sample(model, 20, 2, rng=0, resume_from=start) for start in (again.chains, None))
+    np.testing.assert_array_equal(on.labels, whole.labels)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "ten"], ids=str)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 import subprocess
 import sys
 
@@ -39,6 +40,8 @@ def test_an_exception_is_told_with_its_traceback_and_costs_its_task_alone():
     error = found[0].to_exception("p1.png")
     assert isinstance(error, TaskBug) and str(error) == f"p1.png: {found[0].why}"
     assert "np.zeros(2) + np.zeros(3)" in error.__notes__[0]
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is TaskBug and str(again) == str(error) and again.__notes__ == error.__notes__
 
 
 def test_errors_of_the_machine_and_of_the_input_keep_their_line():

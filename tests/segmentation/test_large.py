@@ -391,7 +391,7 @@ def test_sites_that_are_gone_are_made_again_and_a_picture_that_was_replaced_is_t
     assert np.array_equal(again.partition, found.partition)
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 2, overwrite=True)
     with pytest.raises(
-        ValueError, match=r"^out must be an empty folder, or one of the same run .* written again since\)'$"
+        ValueError, match=r"^out must be an empty folder, or one of the same run .*picture has changed since\)'$"
     ):
         segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
 

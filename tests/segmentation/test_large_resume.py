@@ -7,7 +7,9 @@ import shutil
 import numpy as np
 import pytest
 
+import spinseg as ss
 from effort import effort
+from spinseg.segmentation.large import segment_large as segment_large_module
 from spinseg.segmentation.large.result import open_labels
 from spinseg.segmentation.large.segment_large import segment_large
 
@@ -18,7 +20,7 @@ tifffile = pytest.importorskip("tifffile")
 FAST = {"n_sites": 60, "sweeps": 4, "tile": 64, "jobs": 1, "rng": 0}
 SHAPE = (70, 100)  # four tiles
 OUTPUTS = ("sites.zarr", "labels.zarr", "boundary_probability.zarr")
-FACTS = ("sampling.json", "chains.npz", "overview.png", "result.json")
+FACTS = ("chains.npz", "overview.png", "result.json")
 
 pytestmark = pytest.mark.xdist_group("dask")
 
@@ -68,7 +70,7 @@ def check_same(place, out):
     """All that the run wrote is as in the finished one."""
     for name in OUTPUTS:
         assert np.array_equal(*(open_labels(folder / name).compute() for folder in (place / "whole", out)))
-    for name in ("plan.json", "sampling.json", "overview.png", "result.json"):
+    for name in ("plan.json", "overview.png", "result.json"):
         assert (out / name).read_bytes() == (place / "whole" / name).read_bytes()
 
 
@@ -152,14 +154,47 @@ def test_a_plan_of_something_else_is_refused(text, place, tmp_path):
 
 
 @pytest.mark.parametrize("how", effort(["truncated"], ["empty", "truncated", "zeros"]))
-@pytest.mark.parametrize("name", ["sampling.json", "chains.npz"])
-def test_sampling_begins_anew_where_its_files_are_damaged(name, how, place, out, capsys):
+def test_sampling_begins_anew_where_its_file_is_damaged(how, place, out, capsys):
     before = times(out)
-    spoil(out / name, how)
+    spoil(out / "chains.npz", how)
     segment_large(place / "picture.zarr", out, **FAST)
     check_same(place, out)
-    assert capsys.readouterr().err == f"spinseg: {out / name} is damaged; sampling begins anew\n"
+    assert capsys.readouterr().err == f"spinseg: {out / 'chains.npz'} is damaged; sampling begins anew\n"
     assert times(out) == before
+
+
+def tabulated(cost):
+    return ss.TabulatedPrior(log_v=lambda k: -cost * k, log_w=lambda m: 0.0)
+
+
+PRIORS = {
+    "tabulated": tabulated,
+    "exchangeable": lambda cost: ss.ExchangeablePrior(lambda sizes: -cost * len(sizes)),
+    "mixture": lambda cost: ss.MixtureOfFiniteMixtures(log_p_labels=lambda k: -cost * k),
+    "arrays": lambda cost: ss.TabulatedPrior(-np.arange(2000.0) - cost * (np.arange(2000) == 9), np.zeros(2000)),
+}
+
+
+@pytest.mark.parametrize("make", PRIORS.values(), ids=PRIORS)
+def test_a_prior_that_holds_functions_or_arrays_is_known_again(make, place, out, monkeypatch):
+    resumed, real = [], segment_large_module.sample_posterior
+
+    def sample_posterior(*arguments, **keywords):
+        found = real(*arguments, **keywords)
+        resumed.append(keywords.get("resume_from") is not None)
+        return found
+
+    monkeypatch.setattr(segment_large_module, "sample_posterior", sample_posterior)
+    for cost in (1.0, 1.0, 2.0):  # each time with functions that are new
+        segment_large(place / "picture.zarr", out, **FAST, prior=make(cost))
+    assert resumed == [False, True, False]
+
+
+def test_a_run_of_fewer_sweeps_than_are_there_begins_anew(place, out):
+    segment_large(place / "picture.zarr", out, **FAST | {"sweeps": 5})  # the same burn-in
+    again = segment_large(place / "picture.zarr", out, **FAST)
+    assert again.chains.n_sweeps == FAST["sweeps"]
+    check_same(place, out)
 
 
 @pytest.mark.parametrize("file", effort(["zarr.json"], ["zarr.json", "0/zarr.json"]))
@@ -244,8 +279,52 @@ def test_a_picture_that_was_written_again_in_place_is_told(kind, tmp_path, capsy
         segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
     rule = "out must be an empty folder, or one of the same run (name another folder, or remove this one)"
     assert str(told.value).startswith(f"{rule}; received ")
-    assert str(told.value).endswith("another run (picture was written again since)'")
+    assert str(told.value).endswith("another run (picture has changed since)'")
     assert contents(tmp_path / "out") == before and capsys.readouterr().err == ""
+
+
+def test_a_picture_is_told_by_its_content_not_by_its_date(tmp_path, monkeypatch):
+    picture, out = tmp_path / "picture.tif", tmp_path / "out"
+    tifffile.imwrite(picture, noise(0))
+    segment_large(picture, out, **FAST)
+    tiles, made = times(out), picture.stat().st_mtime_ns
+    shutil.copy(picture, tmp_path / "copy.tif")
+    os.replace(tmp_path / "copy.tif", picture)
+    os.utime(picture, (1, 1))
+    segment_large(picture, out, **FAST)
+    assert times(out) == tiles
+    tifffile.imwrite(tmp_path / "other.tif", noise(1))
+    assert (tmp_path / "other.tif").stat().st_size == picture.stat().st_size
+    os.replace(tmp_path / "other.tif", picture)
+    os.utime(picture, ns=(made, made))
+    with pytest.raises(ValueError, match=r"another run \(picture has changed since\)'$"):
+        segment_large(picture, out, **FAST)
+    assert times(out) == tiles
+
+
+def test_a_picture_that_changes_while_tiles_are_made_is_told(tmp_path, monkeypatch):
+    def tiles(work, tasks, jobs):
+        for place, task in enumerate(tasks):
+            yield place, work(task, None)
+            tifffile.imwrite(tmp_path / "picture.tif", noise(seed))
+
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", tiles)
+    tifffile.imwrite(tmp_path / "picture.tif", noise(0))
+    seed = 0  # written again, but as it was
+    segment_large(tmp_path / "picture.tif", tmp_path / "same", **FAST)
+    seed = 1
+    with pytest.raises(
+        ss.InvalidInput, match=r"^the image changed while its tiles were made: .*picture.tif. Remove .*other"
+    ):
+        segment_large(tmp_path / "picture.tif", tmp_path / "other", **FAST)
+    assert not (tmp_path / "other" / "result.json").exists()
+    with pytest.raises(ss.InvalidInput, match=r"picture has changed since"):
+        segment_large(tmp_path / "picture.tif", tmp_path / "other", **FAST)
+
+
+def test_a_picture_that_nobody_touched_is_not_read_to_tell(place, out, monkeypatch):
+    monkeypatch.setattr("spinseg.segmentation.large.files.content_hash", lambda path: 1 / 0)
+    segment_large(place / "picture.zarr", out, **FAST)
 
 
 def test_what_others_add_to_a_group_of_zarr_changes_no_picture(tmp_path):

@@ -50,14 +50,32 @@ def test_saved_files_are_complete_and_the_same_twice(picture, found, tmp_path):
     np.testing.assert_allclose(probability / 255, found.boundary_probability, atol=0.5 / 255 + 1e-6)
 
 
-def test_no_file_of_another_result_stays_beside_one_that_replaces_it(found, tmp_path):
+def test_a_file_that_is_not_of_a_result_is_kept_unless_it_may_be_replaced(found, tmp_path):
     (tmp_path / "regions.csv").write_text("mine")
     found.save(tmp_path)
     assert (tmp_path / "regions.csv").read_text() == "mine"
-    found.save(tmp_path, ["regions.geojson"])
-    assert (tmp_path / "regions.geojson").exists()
-    found.save(tmp_path, [*FILES, "regions.csv"], overwrite=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "regions.csv"])
+
+
+def test_files_saved_one_by_one_stay_when_all_are_saved(found, tmp_path):
+    names = ["regions.geojson", "regions.csv"]
+    found.save(tmp_path, names)
+    written = [(tmp_path / name).read_bytes() for name in names]
+    for _ in range(2):  # without a result.json, and with one
+        found.save(tmp_path, overwrite=True)
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, *names])
+        assert [(tmp_path / name).read_bytes() for name in names] == written
+
+
+@pytest.mark.parametrize("names", [FILES, ["result.json"]], ids=["all", "result.json"])
+def test_no_file_of_another_result_stays_beside_one_that_replaces_it(found, tmp_path, names):
+    all_names = [*FILES, "regions.csv", "outlines.svg"]
+    found.save(tmp_path / "alone", all_names)
+    other = replace(found, labels=found.labels[::-1].copy(), sites=found.sites[::-1].copy(), seed=found.seed + 1)
+    other.save(tmp_path / "both", all_names)
+    assert (tmp_path / "both" / "regions.csv").read_bytes() != (tmp_path / "alone" / "regions.csv").read_bytes()
+    found.save(tmp_path / "both", names, overwrite=True)
+    for name in all_names:
+        assert (tmp_path / "both" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes(), name
 
 
 def test_the_boundary_of_a_region_is_the_mean_of_its_boundaries_by_length(found):
@@ -84,6 +102,16 @@ def test_files_that_are_there_are_kept_unless_they_may_be_replaced(found, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == FILES
     assert json.loads((tmp_path / "result.json").read_text())["seed"] == 3
     np.testing.assert_array_equal(read_labels_png(tmp_path / "labels.png"), found.labels)
+
+
+def test_a_folder_in_the_place_of_a_file_costs_no_other_file(found, tmp_path):
+    found.save(tmp_path)
+    before = (tmp_path / "result.json").read_bytes()
+    (tmp_path / "report.html").unlink()
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(ss.InvalidInput, match=r"report.html must be a file; received 'a folder'$"):
+        found.save(tmp_path, overwrite=True)
+    assert (tmp_path / "result.json").read_bytes() == before
 
 
 def test_an_old_result_does_not_outlast_files_that_are_replaced(found, tmp_path, monkeypatch):

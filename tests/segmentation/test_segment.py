@@ -303,6 +303,8 @@ def test_ctrl_c_keeps_the_sweeps_that_are_finished(picture):
     assert kept.interrupted and kept.summary()["interrupted"]
     assert 0 < kept.chains.n_sweeps < 1_000_000
     assert kept.model.log_posterior(kept.partition) == pytest.approx(kept.chains.best_log_posterior)
+    again = pickle.loads(pickle.dumps(stopped.value))
+    assert str(again) == str(stopped.value) and np.array_equal(again.segmentation.labels, kept.labels)
 
 
 def test_larger_pictures_count_like_one_of_reference_size():

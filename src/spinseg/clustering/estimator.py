@@ -2,8 +2,9 @@
 
 from typing import Any, Self
 
-from spinseg._errors import MissingExtra
+from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._validation import invalid
+from spinseg._words import counted
 from spinseg.clustering.clusters import (
     MIN_EVIDENCE,
     LikelihoodOf,
@@ -151,6 +152,10 @@ def _graph(connectivity: Any, X: Any) -> SiteGraph:
     if connectivity is None:
         return SiteGraph(n_samples, [])
     found = connectivity(X) if callable(connectivity) else connectivity
+    if hasattr(found, "nodes") and hasattr(found, "edges"):
+        what = f"connectivity is a networkx graph: {type(found).__name__} of {counted(len(found.nodes), 'node')}"
+        advice = "Pass SiteGraph.from_networkx(graph), whose sites are the nodes in the order of the graph."
+        raise InvalidInput(f"{what}. {advice}")
     graph = found if isinstance(found, SiteGraph) else SiteGraph.from_sparse(found, simplify=True)
     if graph.n_sites != n_samples:
         invalid("connectivity", f"join the {n_samples} samples of X", f"{graph.n_sites} rows")

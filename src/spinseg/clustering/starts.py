@@ -12,7 +12,7 @@ from spinseg import _validation
 from spinseg.image.features import k_means, nearest_center
 from spinseg.inference.bonds import bond_strengths
 from spinseg.inference.kernels.state import Target
-from spinseg.inference.pack import pack
+from spinseg.inference.pack import pack, terms_of
 from spinseg.inference.starts import greedy_labels, starting_labels
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm
 from spinseg.model.posterior import Model
@@ -52,7 +52,7 @@ def _merged_parts(
 
 def _views(model: Model, rng: np.random.Generator) -> Iterator[NDArray[np.float32]]:
     """Features to divide the sites by: as they are and in units of their spread, averaged over neighbors or not."""
-    terms = [_features(term) for term in model.likelihood.terms()]
+    terms = [_features(term) for term in terms_of(model.likelihood, model.graph.n_sites)]
     if not terms:
         return
     features = np.hstack([_reduced(term, rng) for term in terms])

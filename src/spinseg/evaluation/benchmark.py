@@ -16,7 +16,7 @@ from spinseg._validation import check_writable, invalid
 from spinseg.evaluation.answers import AnswerScores, score_answer
 from spinseg.evaluation.datasets import Example
 from spinseg.evaluation.methods import Method
-from spinseg.evaluation.results import Key, ResultsFile, Row
+from spinseg.evaluation.results import Key, ResultsFile, Row, inputs_of
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png
 from spinseg.image.render import label_colors
 from spinseg.parallel.atomic import print_warning, printable
@@ -56,8 +56,9 @@ class Task(NamedTuple):
 
     def _unscored(self, seconds: float) -> Row:
         """The row of this task without scores."""
-        _, version, seed, settings = self.provenance
+        inputs, version, seed, settings = self.provenance
         run = {"dataset": settings["dataset"], "seed": seed, "version": version, "settings": settings["settings"]}
+        run["content"] = next(item["content"] for item in inputs.values() if item is not None)
         return Row(*self.key, None, 0, 0, round(seconds, 3), **run)
 
 
@@ -81,8 +82,8 @@ def evaluate(
     Parameters
     ----------
     out : path
-        CSV file; its folder is made where there is none. Results of another dataset, seed, version or settings are
-        refused.
+        CSV file; its folder is made where there is none. Results of another dataset, seed, version or settings, or of
+        files that have changed, are refused.
     dataset : str
         Its name, for the rows.
     jobs : int, optional
@@ -99,9 +100,11 @@ def evaluate(
     check_writable("out", Path(out).parent)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     hashes = {method.name: {"settings": method.settings_hash} for method in methods}
+    inputs = {example.name: inputs_of(example.name, example.content()) for example in examples}
 
     def provenance_of(image: str, method: str) -> Provenance:
-        return Provenance.of_run({"dataset": dataset, **hashes.get(method, {})}, seed_for(image, seed))
+        settings = {"dataset": dataset, **hashes.get(method, {})}
+        return Provenance.of_run(settings, seed_for(image, seed), inputs.get(image))
 
     file = ResultsFile(out, provenance_of)
     tasks = [

@@ -5,6 +5,7 @@ ground truth, or ground truth without a photograph, is listed too and raises an 
 incomplete dataset is not mistaken for a complete one.
 """
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import check_choice, check_int, invalid
+from spinseg.image.content import content_hash
 from spinseg.image.io import MAX_PIXELS, read_image
 
 FolderPath = str | os.PathLike[str]
@@ -55,6 +57,13 @@ class Example:
         """Return the photograph as `read_image` does: (H, W, 3) uint8 for a color JPEG."""
         _check_exists(f"the photograph {self.name}", self.image_path)
         return read_image(self.image_path)
+
+    def content(self) -> str:
+        """Return a hash of what the photograph's and the ground truth's files hold; those that are not there count."""
+        digest = hashlib.sha256(repr(self.unlabeled).encode())
+        for path in (self.image_path, *self.label_paths):
+            digest.update(f"{content_hash(path)}\n".encode())
+        return digest.hexdigest()[:16]
 
     def annotations(self) -> list[NDArray[np.int32]]:
         """Return one label image per annotator, -1 where unlabeled; all have the same shape."""

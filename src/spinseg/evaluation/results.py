@@ -20,7 +20,8 @@ Key = tuple[str, str]  # image and method
 class Row(NamedTuple):
     """The scores of one method on one image. Where it failed, `error` says why in one line and there are no scores.
 
-    `boundaries` and `reliability` are sums over the pixels and edges of the image, for scores over all images.
+    `content` is the hash of the files that were read, `Example.content`. `boundaries` and `reliability` are sums over
+    the pixels and edges of the image, for scores over all images.
     """
 
     image: str
@@ -33,6 +34,7 @@ class Row(NamedTuple):
     seed: int
     version: str
     settings: str
+    content: str = ""
     error: str = ""
     graded: float | None = None
     energy_distance: float | None = None
@@ -47,13 +49,20 @@ class Row(NamedTuple):
     @property
     def provenance(self) -> Provenance:
         """What the row was computed from."""
-        return Provenance({}, self.version, self.seed, {"dataset": self.dataset, "settings": self.settings})
+        inputs = inputs_of(self.image, self.content)
+        return Provenance(inputs, self.version, self.seed, {"dataset": self.dataset, "settings": self.settings})
+
+
+def inputs_of(image: str, content: str) -> dict[str, dict[str, str]]:
+    """The inputs of a row, as `Provenance` has them."""
+    return {f"{image} or its ground truth": {"source": image, "content": content}}
 
 
 # In the order of the file.
 COLUMNS = (
     *("image", "method", *Scores._fields, "brier", "log_loss", "graded", "energy_distance"),
-    *("clusters", "regions", "seconds", "dataset", "seed", "version", "settings", "error", "boundaries", "reliability"),
+    *("clusters", "regions", "seconds", "dataset", "seed", "version", "settings", "content", "error"),
+    *("boundaries", "reliability"),
 )
 
 
@@ -93,7 +102,10 @@ class ResultsFile:
         data = self.path.read_bytes()
         complete = complete_lines(data)
         for row in read_rows(self.path, complete):
-            if provenance_of and (differences := row.provenance.differences(provenance_of(*row.key))):
+            wanted = row.provenance if provenance_of is None else provenance_of(*row.key)
+            if row.error:  # it is computed again, perhaps because its files were repaired
+                wanted = wanted._replace(inputs={})
+            if differences := row.provenance.differences(wanted):
                 rule = f"have the rows of {row.method} from this run (name another file for other results)"
                 invalid(str(self.path), rule, ", ".join(differences))
             self.rows[row.key] = row
@@ -127,7 +139,7 @@ def table_bytes(header: Iterable[object], rows: Iterable[Iterable[object]]) -> b
 def _row(cells: dict[str, str]) -> Row:
     scores = None if cells["error"] else Scores(*(float(cells[name]) for name in Scores._fields))
     texts: dict[str, Any] = {
-        name: cells[name] for name in ("image", "method", "dataset", "version", "settings", "error")
+        name: cells[name] for name in ("image", "method", "dataset", "version", "settings", "content", "error")
     }
     return Row(
         **texts,
@@ -185,7 +197,7 @@ def _cells(row: Row) -> list[object]:
     told = row.reliability
     of_probabilities = [told.brier if told else None, told.log_loss if told else None, row.graded, row.energy_distance]
     numbers = ["" if number is None else repr(number) for number in of_probabilities]
-    run = [f"{row.seconds:.3f}", row.dataset, row.seed, row.version, row.settings, row.error]
+    run = [f"{row.seconds:.3f}", row.dataset, row.seed, row.version, row.settings, row.content, row.error]
     sums = [_sums(row.boundaries), _sums(row.reliability)]
     return [row.image, row.method, *scores, *numbers, row.clusters, row.regions, *run, *sums]
 

@@ -272,3 +272,7 @@ class SamplingInterrupted(KeyboardInterrupt):
     def __init__(self, chains: Chains) -> None:
         super().__init__(f"sampling interrupted after {chains.n_sweeps} sweeps")
         self.chains = chains
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is pickled, with its chains."""
+        return type(self), (self.chains,), self.__dict__

@@ -12,13 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._errors import MissingExtra
+from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._validation import invalid
 from spinseg.inference.chain import Arrays
 from spinseg.inference.kernels.state import Target
 from spinseg.parallel.atomic import atomic_write
 
 FORMAT = "spinseg chains 6"
+
+
+class OtherChains(InvalidInput):
+    """A checkpoint is of another model, or of another way to sample it, or has more sweeps than are wanted."""
 
 
 class Checkpoint(NamedTuple):

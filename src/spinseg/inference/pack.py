@@ -1,5 +1,6 @@
 """From a model to the arrays of the compiled sampler: the one place that fixes their types and layout."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from spinseg import _validation
-from spinseg._validation import check_choice, invalid
+from spinseg._validation import check_choice, check_int, check_real, finite_array, invalid
 from spinseg.inference.kernels.clusters import rebuild
 from spinseg.inference.kernels.regrowth import seed_weight
 from spinseg.inference.kernels.state import (
@@ -22,13 +23,20 @@ from spinseg.inference.kernels.state import (
     Target,
 )
 from spinseg.model.graph import SiteGraph
-from spinseg.model.likelihoods import DenseTerm, HistogramTerm, Likelihood, Product
+from spinseg.model.likelihoods import DenseTerm, HistogramTerm, Likelihood, Product, count_table
 from spinseg.model.posterior import Model
 from spinseg.model.special import log_rising
 
 MAX_LOG_DELAY = 300.0  # beyond which couplings no longer matter to the order in which sites are reached
 SEED_STRENGTH = 1e12  # of bonds between neighbors of one seed, which are never apart: bonded in every sweep that bonds
 TERMS_ERROR = 1e-6  # by which terms may differ from log marginals, in nats and as a share of these
+TERMS_RULE = "be a list of HistogramTerm and DenseTerm"
+# Of a dense term of d channels: how many statistics a site has, and how many parameters there are.
+FAMILY_SIZES: dict[str, Callable[[int], tuple[int, int]]] = {
+    "diagonal_gaussian": lambda d: (1 + 2 * d, 3 + d),
+    "gaussian": lambda d: (1 + d + d * (d + 1) // 2, 4),
+    "poisson_gamma": lambda d: (1 + d, 1 + 2 * d),
+}
 MAX_TABLE = 2**25  # entries of all tables of lgamma together, 256 MB; bins beyond that are evaluated directly
 
 
@@ -63,7 +71,7 @@ def pack(
     """
     graph, n_sites = model.graph, model.graph.n_sites
     before = np.bincount(graph.edges.max(axis=1), minlength=n_sites)
-    terms = model.likelihood.terms()
+    terms = terms_of(model.likelihood, n_sites)
     histograms = _pack_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, model.power, max_table)
     blocks = _pack_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites, model.power)
     marker_size = np.empty(0)
@@ -95,6 +103,38 @@ def _is_ours(likelihood: Likelihood) -> bool:
     if isinstance(likelihood, Product) and not all(map(_is_ours, likelihood.parts)):
         return False
     return type(likelihood).__module__.startswith("spinseg.")
+
+
+def terms_of(likelihood: Likelihood, n_sites: int) -> list[HistogramTerm | DenseTerm]:
+    """The terms of a likelihood. Those of a caller's own are checked: the compiled code reads what it is told to."""
+    if type(likelihood) is Product:
+        return [term for part in likelihood.parts for term in terms_of(part, n_sites)]
+    terms = likelihood.terms()
+    if _is_ours(likelihood):
+        return terms
+    if not isinstance(terms, (list, tuple)) or isinstance(terms, (HistogramTerm, DenseTerm)):
+        invalid("likelihood.terms()", TERMS_RULE, type(terms).__name__)
+    return [_checked_term(f"likelihood.terms()[{i}]", term, n_sites) for i, term in enumerate(terms)]
+
+
+def _checked_term(name: str, term: object, n_sites: int) -> HistogramTerm | DenseTerm:
+    """A term with arrays of the right types, refused where their shapes do not fit or they hold no numbers."""
+    if isinstance(term, HistogramTerm):
+        counts = count_table(f"{name}.counts", term.counts)
+        if counts.shape[0] != n_sites:
+            invalid(f"{name}.counts", f"have a row for each of {n_sites} sites", counts.shape)
+        prior, sign = (finite_array(f"{name}.{key}", getattr(term, key), counts.shape[1:]) for key in ("prior", "sign"))
+        if (prior <= 0).any():
+            invalid(f"{name}.prior", "be positive", prior[prior <= 0][0])
+        return HistogramTerm(counts, prior, sign, check_real(f"{name}.weight", term.weight, above=0))
+    if not isinstance(term, DenseTerm):
+        invalid("likelihood.terms()", TERMS_RULE, f"a list with {type(term).__name__}")
+    check_choice(f"{name}.family", term.family, FAMILIES)
+    channels = check_int(f"{name}.channels", term.channels, at_least=1)
+    n_statistics, n_parameters = FAMILY_SIZES[term.family](channels)
+    statistics = finite_array(f"{name}.statistics", term.statistics, (n_sites, n_statistics))
+    parameters = finite_array(f"{name}.parameters", term.parameters, (n_parameters,))
+    return DenseTerm(term.family, channels, statistics, parameters)
 
 
 def _check_terms(model: Model, target: Target) -> None:
@@ -206,7 +246,6 @@ def _pack_blocks(terms: list[DenseTerm], n_sites: int, power: float) -> Blocks:
     """All dense terms side by side."""
     rows, statistic, parameter = [], 0, 1
     for term in terms:
-        check_choice("family", term.family, FAMILIES)
         rows.append((FAMILIES.index(term.family), term.channels, statistic, parameter))
         statistic += term.statistics.shape[1]
         parameter += term.parameters.size

@@ -13,7 +13,7 @@ from spinseg._validation import check_choice, check_int, check_real, finite_arra
 from spinseg.inference.bonds import Lam, bond_strengths
 from spinseg.inference.chain import Arrays, Chain
 from spinseg.inference.chains import Chains, collect
-from spinseg.inference.checkpoint import Checkpoint, fingerprint, read_checkpoint
+from spinseg.inference.checkpoint import Checkpoint, OtherChains, fingerprint, read_checkpoint
 from spinseg.inference.concentration import ConcentrationUpdate
 from spinseg.inference.kernels.state import Plan, Record, Target
 from spinseg.inference.pack import new_records, pack, recoupled
@@ -233,10 +233,12 @@ def _checkpoint_of(
         was = {**about, **found.run}
         differ = [f"{key} was {was[key]!r}, is {now!r}" for key, now in about.items() if was[key] != now]
         what = "; ".join(differ) or "its graph, likelihood, prior, beta or lam is another"
-        invalid("resume_from", f"hold chains of this model, sampled in this way ({what})", name)
+        raise OtherChains(
+            f"resume_from must hold chains of this model, sampled in this way ({what}); received {name!r}"
+        )
     longest = max(int(state["done"]) for state in found.states)
     if longest > sweeps:
-        invalid("sweeps", f"be at least the {longest} sweeps of resume_from", sweeps)
+        raise OtherChains(f"sweeps must be at least the {longest} sweeps of resume_from; received {sweeps}")
     return found
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
+from spinseg.inference.pack import terms_of
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm
 from spinseg.model.posterior import Model
 
@@ -19,7 +20,7 @@ def similar_sites(model: Model) -> NDArray[np.uint32]:
     over their neighbors: square roots of histogram frequencies, and means in units of their standard deviation.
     """
     n_sites = model.graph.n_sites
-    parts = [_site_features(term) for term in model.likelihood.terms()]
+    parts = [_site_features(term) for term in terms_of(model.likelihood, n_sites)]
     if not parts or not 1 < n_sites <= MAX_SITES:
         return np.empty((n_sites, 0), np.uint32)
     features = np.hstack([part / max(np.sqrt(part.var(axis=0).sum()), 1e-30) for part in parts])

@@ -161,7 +161,7 @@ class DirichletMultinomial(Likelihood):
         count_weight: float = 1.0,
         base: ArrayLike | None = None,
     ) -> None:
-        table = _count_table(counts)
+        table = count_table("counts", counts)
         self.n_sites = table.shape[0]
         self.concentration = check_real("concentration", concentration, above=0)
         if not 1e-9 <= self.concentration <= 1e9:  # beyond, the compiled lgamma has too few digits
@@ -210,23 +210,23 @@ def _sum_of_rows(table: sparse.csr_array, rows: NDArray[np.int64]) -> NDArray[An
     return np.bincount(table.indices[at], table.data[at], minlength=table.shape[1])
 
 
-def _count_table(counts: Any) -> sparse.csr_array:
+def count_table(name: str, counts: Any) -> sparse.csr_array:
     """`counts` as (n_sites, D) int32 compressed rows without zeros, refused where they are not whole numbers >= 0."""
     if sparse.issparse(counts):
         if counts.ndim != 2 or counts.dtype.kind not in "biuf":
-            invalid("counts", "be a table of numbers of shape (n_sites, n_bins)", f"{counts.dtype} {counts.shape}")
+            invalid(name, "be a table of numbers of shape (n_sites, n_bins)", f"{counts.dtype} {counts.shape}")
         table = sparse.csr_array(counts, copy=True)
     else:
-        dense = check_array("counts", counts)
+        dense = check_array(name, counts)
         if dense.ndim != 2:
-            invalid("counts", "be a table of numbers of shape (n_sites, n_bins)", dense.shape)
+            invalid(name, "be a table of numbers of shape (n_sites, n_bins)", dense.shape)
         table = sparse.csr_array(dense)
     table.sum_duplicates()
     bad = ~((table.data >= 0) & (table.data == np.floor(table.data)))
     if bad.any():
-        invalid("counts", "be whole numbers of at least 0", table.data[bad][0])
+        invalid(name, "be whole numbers of at least 0", table.data[bad][0])
     if table.data.size and table.data.sum(dtype=np.float64) >= np.iinfo(np.int32).max:
-        invalid("counts", "sum to less than 2^31", float(table.data.sum(dtype=np.float64)))
+        invalid(name, "sum to less than 2^31", float(table.data.sum(dtype=np.float64)))
     table = table.astype(np.int32)
     table.eliminate_zeros()
     return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,9 +36,9 @@ class Mixture:
     """
 
     def __init__(self, components: Sequence[Model]) -> None:
-        self.components = tuple(components)
+        self.components = tuple(components) if isinstance(components, Iterable) else ()
         if not self.components or not all(isinstance(model, Model) for model in self.components):
-            invalid("components", "be one or more Models", components)
+            invalid("components", "be a list of one or more Models", components)
         first = self.components[0]
         for model in self.components[1:]:
             for name in ("graph", "likelihood", "prior", "power", "connected"):

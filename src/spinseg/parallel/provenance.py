@@ -1,9 +1,7 @@
 """The one way to know whether a stored result is still that of these settings, this seed, input and version."""
 
 import json
-import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from spinseg._version import VERSION
@@ -17,8 +15,8 @@ class Provenance(NamedTuple):
     Attributes
     ----------
     inputs : dict
-        By name a dict whose "source" is a path or another name. Further entries, such as sizes and times of files,
-        tell whether it was written again. None stands for an input that is not given.
+        By name a dict whose "source" is a path or another name. Further entries, such as the hash of a file, tell
+        whether it has changed. None stands for an input that is not given.
     version : str
         That of spinseg.
     seed : int or None
@@ -64,19 +62,9 @@ class Provenance(NamedTuple):
             if source != wanted_source:
                 found.append(f"{name} {source}, not {wanted_source}")
             elif stored != value:
-                found.append(f"{name} was written again since")
+                found.append(f"{name} has changed since")
         stored_values = {"spinseg": self.version, "seed": self.seed, **self.settings}
         for name, value in {"spinseg": wanted.version, "seed": wanted.seed, **wanted.settings}.items():
             if stored_values.get(name) != value:
                 found.append(f"{name} {stored_values.get(name)}, not {value}")
         return found
-
-
-def newer_files(paths: Iterable[str], than: str) -> list[str]:
-    """Those of the paths whose files were written after the file `than`; files that are gone are not newer."""
-    found = []
-    for path in paths:
-        with suppress(OSError):
-            if os.path.getmtime(path) > os.path.getmtime(than):
-                found.append(path)
-    return found

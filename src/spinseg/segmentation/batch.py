@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from spinseg._errors import TaskFailure
 from spinseg._validation import InvalidInput, check_writable, invalid
+from spinseg.image.content import content_hash
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask
 from spinseg.image.layout import check_channel_axis
@@ -26,11 +27,12 @@ from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
+from spinseg.parallel.atomic import printable
 from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg.parallel.processes import deferred_sigint
 from spinseg.parallel.progress import Report, compiling_notice, reporting
-from spinseg.parallel.provenance import Provenance, newer_files
-from spinseg.segmentation.files import FILES
+from spinseg.parallel.provenance import Provenance
+from spinseg.segmentation.files import FILES, check_inputs_kept
 from spinseg.segmentation.presets import settings_of
 from spinseg.segmentation.problem import check_seeds_fit
 from spinseg.segmentation.python_code import plain_settings
@@ -38,6 +40,7 @@ from spinseg.segmentation.result import SegmentationInterrupted
 from spinseg.segmentation.segment import segment
 from spinseg.segmentation.settings import POLYGON_FILES, Settings, given_settings
 
+RESULT_START = b'{\n  "source": '  # the first bytes of every result.json
 MAX_DIFFERENCES = 3  # named in a message about a result of another run
 
 
@@ -67,7 +70,7 @@ class Outcome(NamedTuple):
 
 def folders_for(sources: Sequence[str], out: str | os.PathLike[str]) -> list[str]:
     """A folder for each picture, named after its file without the suffix; repeated names get a number."""
-    names = [Path(source).stem or "image" for source in sources]
+    names = [Path(os.path.abspath(source)).stem or "image" for source in sources]  # "." and ".." are no names
     taken = {name.casefold() for name in names}  # some file systems take a.jpg and A.jpg for one
     numbers: dict[str, Iterator[int]] = {}
     folders = []
@@ -101,6 +104,8 @@ def segment_file(
     given: dict[str, Any] = {name: keywords.get(name) for name in ("mask", "seeds")}
     keywords = keywords | {name: os.path.join(base, file) for name, file in given.items() if file is not None}
     try:
+        inputs = [os.path.join(base, source), keywords.get("mask"), keywords.get("seeds")]
+        check_inputs_kept(path, (*FILES, *also), inputs)
         overwrite = _check_folder(path, overwrite, also)
         try:
             segmentation = segment(os.path.join(base, source), **keywords, progress=progress)
@@ -125,18 +130,29 @@ def _check_folder(folder: str, overwrite: bool, also: Sequence[str]) -> bool:
     """
     if os.path.lexists(folder) and not os.path.isdir(folder):
         invalid(folder, "be a folder", "a file")
-    overwrite |= (_read_result(folder) or {}).get("interrupted") is True
+    overwrite = overwrite or (_read_result(folder) or {}).get("interrupted") is True
     present = [name for name in (*FILES, *also) if os.path.lexists(os.path.join(folder, name))]
     if present and not overwrite:
         raise FileExistsError(f"{folder} holds {present[0]} already, which is kept; --overwrite replaces it")
     return overwrite
 
 
-def _read_result(folder: str) -> dict[str, Any] | None:
-    """The content of the result.json in a folder; None where there is none, or it is damaged."""
-    with suppress(OSError, ValueError):
-        result = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
-        return result if isinstance(result, dict) else None
+def _read_result(folder: str, overwrite: bool = False) -> dict[str, Any] | None:
+    """The content of the result.json in a folder; None where there is none, or a power cut damaged it.
+
+    One of something else is None, too, where it may be overwritten, and else raises an exception.
+    """
+    try:
+        content = Path(folder, "result.json").read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    with suppress(ValueError):
+        result = json.loads(content)
+        if isinstance(result, dict):
+            return result
+    rest = content.rstrip(b"\0")
+    if not overwrite and not (rest.startswith(RESULT_START) or RESULT_START.startswith(rest)):
+        raise FileExistsError(f"{folder} holds result.json already, which is kept; --overwrite replaces it")
     return None
 
 
@@ -168,18 +184,19 @@ def segment_files(
         Address of a Dask scheduler, whose workers see the same files under the same paths.
     resume : bool
         Whether a finished result of the same picture, settings, seed and version is left as it is, and one that was
-        interrupted is made again. A result of another run is an error, unless `overwrite` is given, too.
+        interrupted, or lacks a file, is made again. Picture, mask and seeds are the same if their files have the same
+        paths and the same content. A result of another run is an error, unless `overwrite` is given, too.
     overwrite : bool
         Whether results that exist are replaced.
     also : sequence of str
-        Files of `OPTIONAL_FILES` that are saved, too. With `resume`, a result without them is made again.
+        Files of `OPTIONAL_FILES` that are saved, too.
     """
     jobs = check_jobs(jobs, dask, default=1)
     _check_keywords(keywords)
     check_writable("out", out)
     tasks: dict[int, tuple[str, str]] = {}
+    wanted = _wanted_provenance(keywords) if resume else None
     for index, (source, folder) in enumerate(zip(sources, folders_for(sources, out), strict=True)):
-        wanted = _wanted_provenance(source, keywords) if resume else None
         outcome = _outcome_before(source, folder, wanted, overwrite, also)
         if outcome is None:
             tasks[index] = source, folder
@@ -235,22 +252,26 @@ def _segment_task(task: tuple[str, str], check_interrupt: CheckInterrupt, *, how
 
 
 def _outcome_before(
-    source: str, folder: str, wanted: Provenance | None, overwrite: bool, also: Sequence[str]
+    source: str,
+    folder: str,
+    wanted_of: Callable[[str], Provenance] | None,
+    overwrite: bool,
+    also: Sequence[str],
 ) -> Outcome | None:
     """The outcome of a picture that need not be segmented: it was done before, or its folder holds another result.
 
-    None means that it must be segmented. Where `wanted` is None, without resume, no stored result counts as done.
+    None means that it must be segmented. `wanted_of` gives the provenance of a picture's result. Where it is None,
+    without resume, no stored result counts as done.
     """
-    result = None if wanted is None else _read_result(folder)
     try:
-        if wanted is None or result is None or result.get("interrupted") is True:
-            _check_folder(folder, overwrite or wanted is not None, also)
+        result = None if wanted_of is None else _read_result(folder, overwrite)
+        if wanted_of is None or result is None or result.get("interrupted") is True:
+            _check_folder(folder, overwrite or wanted_of is not None, also)
             return None
-        differences = _differences(folder, result, wanted)
-        lacking = [name for name in also if not os.path.exists(os.path.join(folder, name))]
-        if len(result.get("shape", ())) == 3:
-            lacking = [name for name in lacking if name not in POLYGON_FILES]
-        if not differences and lacking:
+        stored, wanted = _stored_provenance(result), wanted_of(source)
+        _check_readable(stored, wanted)
+        differences = stored.differences(wanted)
+        if not differences and _lacks_files(folder, result, also):
             return None
         if not differences:
             return Outcome(source, folder, 0.0, result | {"source": source}, done_before=True)
@@ -284,11 +305,17 @@ def _settings(keywords: dict[str, Any]) -> Settings:
     return settings_of(keywords.get("preset", "photo"), given_settings(keywords))
 
 
-def _wanted_provenance(source: str, keywords: dict[str, Any]) -> Provenance:
-    """The provenance of the result that `segment` would give with these keywords."""
-    inputs = _inputs(source, keywords.get("mask"), keywords.get("seeds"))
+def _wanted_provenance(keywords: dict[str, Any]) -> Callable[[str], Provenance]:
+    """A function from a picture to the provenance of the result that `segment` would give with these keywords."""
+    files = {name: keywords[name] for name in ("mask", "seeds") if keywords.get(name) is not None}
+    hashes = {name: content_hash(file) for name, file in files.items()}
     settings = plain_settings(_settings(keywords)) | _reading(keywords)
-    return Provenance.of_run(settings, keywords.get("rng"), inputs)
+
+    def wanted_of(source: str) -> Provenance:
+        inputs = _inputs(files | {"source": source}, hashes | {"source": content_hash(source)})
+        return Provenance.of_run(settings, keywords.get("rng"), inputs)
+
+    return wanted_of
 
 
 def _reading(given: dict[str, Any]) -> dict[str, Any]:
@@ -297,23 +324,39 @@ def _reading(given: dict[str, Any]) -> dict[str, Any]:
     return {"channel_axis": channel_axis, "intensity_range": list(map(float, ends)) if ends else None}
 
 
-def _inputs(source: Any, mask: Any, seeds: Any) -> dict[str, Any]:
+def _inputs(files: dict[str, Any], hashes: dict[str, Any]) -> dict[str, Any]:
     """Picture, mask and seeds by their absolute paths, with characters as result.json has them; None if no path."""
-    paths = {"picture": source, "mask": mask, "seeds": seeds}
-    texts = {name: p.encode(errors="replace").decode() if isinstance(p, str) else None for name, p in paths.items()}
-    return {name: None if text is None else {"source": os.path.abspath(text)} for name, text in texts.items()}
+    inputs: dict[str, Any] = {}
+    for name, words in {"source": "picture", "mask": "mask", "seeds": "seeds"}.items():
+        path = files.get(name)
+        text = path.encode(errors="replace").decode() if isinstance(path, str) else None
+        inputs[words] = None if text is None else {"source": os.path.abspath(text), "sha256": hashes.get(name)}
+    return inputs
 
 
-def _differences(folder: str, result: dict[str, Any], wanted: Provenance) -> list[str]:
-    """How a stored result differs from the wanted one, in words."""
-    versions, settings = (result[key] if isinstance(result.get(key), dict) else {} for key in ("versions", "settings"))
-    inputs = _inputs(result.get("source"), result.get("mask"), result.get("seeds"))
+def _stored_provenance(result: dict[str, Any]) -> Provenance:
+    """The provenance of a stored result; what is damaged lacks."""
+    versions, settings, hashes = (
+        result[key] if isinstance(result.get(key), dict) else {} for key in ("versions", "settings", "sha256")
+    )
     with suppress(TypeError, ValueError):  # where it is damaged, the settings lack it
         settings = settings | _reading(result)
-    stored = Provenance(inputs, versions.get("spinseg"), result.get("seed"), settings)
-    paths = [item["source"] for item in wanted.inputs.values() if item is not None]
-    newer = newer_files(paths, os.path.join(folder, "result.json"))
-    return [*stored.differences(wanted), *(f"older than {path}" for path in newer)]
+    return Provenance(_inputs(result, hashes), versions.get("spinseg"), result.get("seed"), settings)
+
+
+def _check_readable(stored: Provenance, wanted: Provenance) -> None:
+    """Refuse a file of a stored result that cannot be read, so that nobody can tell whether it has changed."""
+    for name, file in wanted.inputs.items():
+        before = stored.inputs[name]
+        if file and before and file["source"] == before["source"] and file["sha256"] is None:
+            invalid(printable(file["source"]), "be a file that can be read", "one that cannot")
+
+
+def _lacks_files(folder: str, result: dict[str, Any], also: Sequence[str]) -> bool:
+    """Whether a folder lacks a file that its result, or a run that saves `also`, should have there."""
+    left_out = set(result["left_out"] if isinstance(result.get("left_out"), dict) else ())
+    left_out |= set(POLYGON_FILES if len(result.get("shape", ())) == 3 else ())
+    return any(not os.path.isfile(os.path.join(folder, name)) for name in {*FILES, *also} - left_out)
 
 
 def _compile(progress: bool) -> None:

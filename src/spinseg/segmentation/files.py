@@ -6,7 +6,7 @@
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import check_choice, invalid
+from spinseg._validation import InvalidInput, check_choice, invalid
 from spinseg._version import VERSION
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
 from spinseg.image.picture import Picture
@@ -35,8 +35,11 @@ def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str]
     """Write the files of these names, as `Segmentation.save` has it: each whole or not at all, result.json last."""
     for name in names:
         check_choice("names", name, (*FILES, *OPTIONAL_FILES))
-    folder, chosen = Path(folder), [name for name in (*OPTIONAL_FILES, *FILES) if name in names]
-    replaced = overwrite and "result.json" in chosen and (folder / "result.json").exists()
+    folder, wanted = Path(folder), set(names)
+    if overwrite and "result.json" in wanted:  # which describes all of them
+        wanted |= {name for name in (*OPTIONAL_FILES, *FILES) if os.path.lexists(folder / name)}
+    chosen = [name for name in (*OPTIONAL_FILES, *FILES) if name in wanted]
+    check_inputs_kept(folder, chosen, (found.source, found.mask, found.seeds))
     _make_folder(folder, chosen, overwrite)
     plane, first = found._plane, found.settings.start_label
     picture, labels, apart = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane]
@@ -55,14 +58,27 @@ def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str]
     skipped = found.skipped_files
     if found.labels.ndim == 3:
         skipped |= dict.fromkeys(POLYGON_FILES, "a volume has no polygons")
-    if replaced:
-        _remove(folder, (name for name in OPTIONAL_FILES if name not in chosen))
     for name in chosen:
         if name in skipped:
-            _remove(folder, [name])
+            (folder / name).unlink(missing_ok=True)  # of another result
             print_warning(f"{printable(folder / name)} is left out: {skipped[name]}")
         else:
             writers[name](folder / name)
+
+
+def check_inputs_kept(folder: str | os.PathLike[str], names: Sequence[str], inputs: Sequence[Any]) -> None:
+    """Refuse a folder where saving files of these names would change an image, a mask or seeds that were read.
+
+    Of the inputs, those count that are paths of something that is there.
+    """
+    for file in inputs:
+        if not isinstance(file, str) or not os.path.exists(file):
+            continue
+        inside = os.path.isdir(file) and Path(folder).resolve().is_relative_to(Path(file).resolve())
+        paths = [os.path.join(folder, name) for name in names]
+        if inside or any(os.path.exists(path) and os.path.samefile(path, file) for path in paths):
+            line = f"saving in {printable(folder)} would change an input: {printable(file)}. Choose another folder."
+            raise InvalidInput(line)
 
 
 def unwritable_files(found: Any) -> dict[str, str]:
@@ -84,6 +100,7 @@ def summary_of(found: Any) -> dict[str, Any]:
         "channel_axis": found.channel_axis,
         "intensity_range": None if found.intensity_range is None else list(map(float, found.intensity_range)),
         "seeds": found.seeds,
+        "sha256": dict(found.sha256),
         "shape": list(found.labels.shape),
         "n_clusters": found.n_clusters,
         "n_regions": len(found.region_rows),
@@ -142,6 +159,9 @@ def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:
     """Make the folder. If it holds files of these names, raise, or with `overwrite` remove its result.json."""
     if os.path.lexists(folder) and not folder.is_dir():
         invalid("folder", "be a folder", str(folder))
+    for name in names:
+        if (folder / name).is_dir():  # before anything is removed
+            invalid(printable(folder / name), "be a file", "a folder")
     existing = [name for name in names if os.path.lexists(folder / name)]
     if existing and not overwrite:
         kept, them = ("is kept", "it") if len(existing) == 1 else ("are kept", "them")
@@ -150,12 +170,6 @@ def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if "result.json" in existing:  # it would describe other files if saving is killed midway
         (folder / "result.json").unlink()
-
-
-def _remove(folder: Path, names: Iterable[str]) -> None:
-    """Remove files of another result, which would stand beside those of this one."""
-    for name in names:
-        (folder / name).unlink(missing_ok=True)
 
 
 def _rounded(number: float | None) -> float | str | None:

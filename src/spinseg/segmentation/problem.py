@@ -12,6 +12,7 @@ from spinseg._validation import invalid
 from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacency
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.class_outlines import refine_classes
+from spinseg.image.content import content_hash
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask, read_picture
@@ -41,8 +42,8 @@ class Problem:
 
     `working_image` is the picture that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
     if that was made; `provenance` has the attributes of a `Segmentation` that say where the picture came from:
-    `source`, `mask`, `seeds`, `channel_axis` and `intensity_range`. `seed_image` has the seed of every pixel of
-    `picture`; it is None without seeds. `is_cut` says whether sites were cut between seeds.
+    `source`, `mask`, `seeds`, `sha256`, `channel_axis` and `intensity_range`. `seed_image` has the seed of every pixel
+    of `picture`; it is None without seeds. `is_cut` says whether sites were cut between seeds.
     """
 
     picture: Picture
@@ -174,6 +175,9 @@ def prepare(
     """Read a picture, make its sites and build the posterior over their partitions."""
     if seeds is not None:
         check_seeds_fit(settings)
+    # Before they are read: a file that changes meanwhile then differs from its hash, and the result is not kept.
+    files = {"source": image, "mask": mask, "seeds": seeds}
+    hashes = {name: content_hash(file) for name, file in files.items() if isinstance(file, (str, os.PathLike))}
     picture = _read(image, mask, channel_axis, intensity_range)
     _check_fit(settings, picture)
     on_pixels = None if seeds is None else seed_image(seeds, picture.shape, picture.inside)
@@ -183,6 +187,7 @@ def prepare(
         "source": os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
         "mask": None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else "an array",
         "seeds": plain_seeds(seeds),
+        "sha256": hashes,
     }
     may_reduce = isinstance(settings.sites, str) and settings.sites != "pixels"
     working_image = working_copy(picture, picture.inside, settings.max_pixels if may_reduce else None)

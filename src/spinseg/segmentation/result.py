@@ -1,8 +1,8 @@
 """`Segmentation`, what `segment` returns."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,8 @@ class Segmentation:
         The file that the picture was read from.
     mask, seeds
         The files that they were read from, or "an array"; of seeds the pixels, where they were given so. None without.
+    sha256 : dict
+        The hashes of these files, by "source", "mask" and "seeds": that of what is read from a Zarr folder.
     interrupted : bool
         Whether sampling was cut short.
     preceding_code : tuple of str
@@ -109,6 +111,7 @@ class Segmentation:
     interrupted: bool = False
     preceding_code: tuple[str, ...] = ()
     intensity_range: IntensityRange | None = None
+    sha256: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def read_as(self) -> str | None:
@@ -363,8 +366,9 @@ class Segmentation:
 
         `names` may also hold regions.geojson and outlines.svg, the regions of a picture as polygons: `to_geojson` and
         `to_svg`; regions.csv, the table `regions` with the name of the picture; and boundary_probability.tif, in floats
-        of 32 bits, whole for a volume. If a file exists already, nothing is written unless `overwrite` is true. Where
-        that replaces result.json, files of these four names that belong to the result before are removed.
+        of 32 bits, whole for a volume. If a file exists already, nothing is written unless `overwrite` is true. If
+        you then write result.json, every file of these names that the folder holds is written again, so that all of
+        them are of one result.
 
         Raises
         ------
@@ -389,3 +393,7 @@ class SegmentationInterrupted(KeyboardInterrupt):
     def __init__(self, segmentation: Segmentation) -> None:
         super().__init__(f"interrupted after {segmentation.chains.n_sweeps} sweeps")
         self.segmentation = segmentation
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is pickled, with its segmentation."""
+        return type(self), (self.segmentation,), self.__dict__

@@ -204,10 +204,11 @@ def all_runs(tasks: Sequence[Task], table: Path, jobs: int, progress: plots.Prog
 
 def provenance_of(tasks: Sequence[Task]) -> Provenance:
     """What the runs are computed from, which stands as JSON in the first line of the table."""
-    names = hashlib.sha256("\n".join(task.example.name for task in tasks).encode()).hexdigest()[:8]
+    described = [f"{task.example.name} {task.example.content()}" for task in tasks]
+    content = hashlib.sha256("\n".join(described).encode()).hexdigest()[:8]
     settings = {"sweeps": tasks[0].sweeps, "beta": PAPER.beta, "count_weight": PAPER.count_weight}
     settings["smoothing"] = PAPER.smoothing
-    photographs = {"source": f"{len(tasks)} of LabelMe ({names})"}
+    photographs = {"source": f"{len(tasks)} of LabelMe ({content})"}
     return Provenance.of_run(settings | {"prior": repr(PAPER.prior)}, inputs={"photographs": photographs})
 
 

@@ -1,8 +1,7 @@
 """Read and write parts of pictures on disk, in Zarr, OME-Zarr and TIFF, as Dask arrays."""
 
-import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._validation import invalid
+from spinseg.image.content import content_hash, file_state
 from spinseg.image.decoders import decode, file_format
 from spinseg.image.formats.stored import check_numbers, upright
 from spinseg.image.formats.tiff import has_opacity, orientation, series_warnings, stores_intensities
@@ -209,24 +209,16 @@ class TiffSeries:
                 yield series, zarr.open(store, mode="r")
 
 
-def picture_state(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Sizes and modification times of the files of a picture, which change where it is written again.
+def picture_content(path: str | os.PathLike[str], known: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells whether a picture has changed: the hash of its files. It is `known` where the content is the same.
 
-    For Zarr it is a digest over all files of the array that `open_large` reads; none of them is opened.
+    Files are read only if their dates, sizes or inodes have changed since `known`.
     """
-    if not os.path.isdir(path):
-        status = os.stat(path)
-        return {"bytes": status.st_size, "written": status.st_mtime_ns}
-    found, axes = open_zarr(printable(path), os.fspath(path))
-    root = os.path.join(path, found.path)
-    files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)
-    digest, n_bytes = hashlib.blake2b(repr((found.path, axes)).encode(), digest_size=16), 0
-    for file in files:
-        status = os.stat(file)
-        state = (os.path.relpath(file, root), status.st_size, status.st_mtime_ns)
-        digest.update(repr(state).encode(errors="surrogateescape"))
-        n_bytes += status.st_size
-    return {"files": len(files), "bytes": n_bytes, "digest": digest.hexdigest()}
+    found = {"state": file_state(path)}
+    if found.items() <= known.items():
+        return dict(known)
+    found["sha256"] = content_hash(path)
+    return dict(known) if known.get("sha256") == found["sha256"] else found
 
 
 def read_region(array: Any, box: tuple[slice, slice], source: Any = None) -> NDArray[Any]:

@@ -14,18 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import invalid
+from spinseg._validation import InvalidInput, invalid
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.inference.sampler import seed_of
 from spinseg.parallel.atomic import atomic_write, print_warning, printable
 from spinseg.parallel.provenance import Provenance
-from spinseg.segmentation.large.files import intensity_range_of, picture_state
+from spinseg.segmentation.large.files import intensity_range_of, picture_content
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 
 PLAN_FILE = "plan.json"
 TILE_OUTPUTS = ("sites.zarr", "tiles")
 FINAL_OUTPUTS = (
-    "sampling.json",
     "chains.npz",
     "labels.zarr",
     "boundary_probability.zarr",
@@ -73,15 +72,16 @@ def open_run(
     `array` is what `open_large` made of `image`, a path or a Dask array. A folder that is refused stays as it is.
     """
     _check_location(folder, image)
+    run = _stored_run(folder)
     if isinstance(image, (str, os.PathLike)):
-        picture = {"source": os.path.abspath(image), **picture_state(image)}
+        before = {} if run is None else run.provenance.inputs.get("picture") or {}
+        picture = picture_content(image, before) | {"source": os.path.abspath(image)}
     else:
         picture = {"source": f"a Dask array, {array.name}"}
     settings: dict[str, Any] = {"channels": array.shape[-1], "dtype": str(array.dtype), **tiling._asdict()}
     settings["channel_axis"] = None if channel_axis == "auto" else str(channel_axis)
     settings["intensity_range"] = intensity_range
     wanted = Provenance.of_run(settings, seed_of(rng), {"picture": picture})
-    run = _stored_run(folder)
     if run is None:
         low, high = intensity_range or intensity_range_of(array)
         run = LargeRun(folder, wanted, (float(low), float(high)))
@@ -100,6 +100,14 @@ def open_run(
     if damaged or not path.exists():
         write_json(path, run.plan)
     return run
+
+
+def check_unchanged(run: LargeRun, image: Any) -> None:
+    """Refuse a picture that has changed since the run began, whose tiles may then show different pictures."""
+    before = run.provenance.inputs["picture"]
+    if isinstance(image, (str, os.PathLike)) and before and picture_content(image, before) != before:
+        advice = f"Remove {printable(run.folder)}, or name another folder, and start again."
+        raise InvalidInput(f"the image changed while its tiles were made: {printable(image)}. {advice}")
 
 
 def _check_location(folder: Path, image: Any) -> None:
@@ -201,17 +209,6 @@ def read_tile(folder: Path, index: int) -> Arrays:
 def read_tiles(run: LargeRun, tiling: Tiling) -> Iterator[Arrays]:
     """The content of the files of all tiles."""
     return (read_tile(run.folder, index) for index, _ in enumerate(tiling.tiles()))
-
-
-def read_provenance(path: Path, consequence: str) -> Provenance | None:
-    """The provenance in a JSON file; None where there is none, or, with a warning, where it is damaged."""
-    try:
-        return Provenance.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        print_warning(f"{printable(path)} is damaged; {consequence}")
-        return None
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:

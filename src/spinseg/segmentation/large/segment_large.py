@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from spinseg.image.features import Codebook
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
 from spinseg.inference.chains import Chains
-from spinseg.inference.checkpoint import read_checkpoint
+from spinseg.inference.checkpoint import OtherChains, read_checkpoint
 from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.inference.regions import absorb_small_regions, regions_of
 from spinseg.model.posterior import Model
@@ -26,7 +26,6 @@ from spinseg.model.priors import PartitionPrior
 from spinseg.parallel.atomic import print_warning, printable
 from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg.parallel.progress import Report, counting
-from spinseg.parallel.provenance import Provenance
 from spinseg.parallel.shared_arrays import shared
 from spinseg.segmentation.large.files import create_ome_zarr, open_large, open_picture, write_chunk
 from spinseg.segmentation.large.model import codebook_for, large_model, read_picture_part
@@ -39,9 +38,9 @@ from spinseg.segmentation.large.result import (
 )
 from spinseg.segmentation.large.run import (
     LargeRun,
+    check_unchanged,
     missing_tiles,
     open_run,
-    read_provenance,
     read_tiles,
     write_json,
     write_tile,
@@ -121,6 +120,7 @@ def segment_large(
     in_parts = isinstance(image, (str, os.PathLike)) and not opened.is_whole
     source = (os.path.abspath(image), channel_axis) if in_parts else (array, -1)
     _make_tiles(*source, run, tiling, codebook, jobs, dask, progress is True)
+    check_unchanged(run, image)
     statistics = merge_tiles(read_tiles(run, tiling), tiling.n_cells, len(codebook))
     is_color = array.shape[-1] in (1, 3)
     model = large_model(statistics, settings, tiling.pixels_per_cell, is_color)
@@ -199,21 +199,19 @@ def _make_tile(
 
 
 def _sample(model: Model, settings: Settings, run: LargeRun, progress: bool | Report | None) -> Chains:
-    """Sample the posterior, from the checkpoint of a run with the same settings if there is one."""
+    """Sample the posterior, from the checkpoint if it is of this posterior and these sweeps.
+
+    The checkpoint itself tells: it has a fingerprint of the posterior, with what functions of a prior return.
+    """
     path = run.folder / "chains.npz"
-    changes: dict[str, Any] = {name: getattr(settings, name) for name in ("detail", "sweeps", "chains")}
-    changes |= {"prior": type(settings.prior).__name__, "parameters": repr(sorted(vars(settings.prior).items()))}
-    wanted = Provenance.of_run(changes, run.seed)
-    stored = read_provenance(run.folder / "sampling.json", "sampling begins anew")
-    if stored is None or stored.differences(wanted):
-        path.unlink(missing_ok=True)
-        write_json(run.folder / "sampling.json", wanted.to_json())
-    elif path.exists() and not _is_readable(path):
+    arguments = (model, settings, settings.init, run.seed)
+    how: dict[str, Any] = {"checkpoint": path, "progress": progress}
+    if path.exists() and not _is_readable(path):
         print_warning(f"{printable(path)} is damaged; sampling begins anew")
-        path.unlink()
-    resume = path if path.exists() else None
-    how = {"checkpoint": path, "resume_from": resume, "progress": progress}
-    return sample_posterior(model, settings, settings.init, run.seed, **how)
+    elif path.exists():
+        with suppress(OtherChains):
+            return sample_posterior(*arguments, resume_from=path, **how)
+    return sample_posterior(*arguments, **how)
 
 
 def _is_readable(checkpoint: Path) -> bool:
