@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from spinseg.image.intensity import (
     to_codes,
 )
 from spinseg.image.layout import ChannelAxis, IntensityRange, Layout, Reading, find_layout
+from spinseg.image.nodata import leave_out_missing
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
 _XYZ_OF_RGB = np.array(
@@ -102,7 +104,8 @@ def as_picture(
     ----------
     image : Picture or array
         (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C). One channel is gray, three are sRGB. In a NumPy masked array a
-        pixel is outside if any of its channels is masked.
+        pixel is outside if any of its channels is masked. So is, with a warning, a pixel of a value such as -9999 far
+        outside the other numbers, which marks missing data (docs/howto/files.md has the rule).
     channel_axis : int, None or "auto"
         The axis of the channels; None for an image without. "auto" takes the last axis of a 4-D image. It takes the
         last axis of a 3-D image if its length is at most 4, or if it is at most 16 and the others are at least eight
@@ -158,20 +161,26 @@ def picture_of(
     mask: ArrayLike | None = None,
     intensity_range: IntensityRange | None = None,
     masked: NDArray[np.bool_] | None = None,
+    nodata: float | None = None,
     form: str = "array",
     axes: str = "",
     note: str = "",
 ) -> Picture:
-    """Return the picture in an array whose layout is known; `form`, `axes` and `note` are as in `Reading`."""
+    """Return the picture in an array whose layout is known; `form`, `axes` and `note` are as in `Reading`.
+
+    `nodata` is the value that a file declares for pixels without data.
+    """
     stored_shape, number_type = array.shape, array.dtype.name
     array = layout.arrange(array)
     hidden = None if masked is None else np.any(layout.arrange(masked), axis=-1)
     inside = _combine_masks(mask, _visible(array, hidden, layout.has_opacity), array.shape[:-1])
     channels = array[..., :3] if layout.has_opacity else array
-    if intensity_range is None:
+    given_range = None if intensity_range is None else check_intensity_range(intensity_range)
+    inside, left_out, keep = leave_out_missing(channels, inside, nodata, given_range, is_file=form != "array")
+    if given_range is None:
         found_range = infer_intensity_range(channels, inside)
     else:
-        found_range = check_intensity_range(intensity_range)
+        found_range = given_range
         if array.dtype.kind == "f":
             extremes(channels, inside)  # which refuses numbers that are not finite
     codes = to_codes(channels, found_range)
@@ -189,9 +198,11 @@ def picture_of(
         layout.has_opacity,
         number_type,
         found_range,
-        note,
-        layout.otherwise,
+        ", ".join([*([note] if note else []), *left_out]),
+        "; ".join(each for each in (layout.otherwise, keep) if each) or None,
     )
+    if keep and form == "array":
+        warnings.warn(f"{left_out[-1]}; {keep}", stacklevel=3)
     return Picture(np.ascontiguousarray(codes), inside, reading)
 
 

@@ -80,7 +80,8 @@ def as_html(found: Any) -> str:
     more = len(found.region_rows) - len(rows)
     rest = f"<p>and {counted(more, 'smaller region')}, in <code>regions</code></p>" if more else ""
     return (
-        f'<div><p><b>{escape(_contents(found))}</b></p><div style="display:flex;flex-wrap:wrap;gap:12px">{figures}</div>'
+        f"<div><p><b>{escape(_contents(found))}</b></p>"
+        f'<div style="display:flex;flex-wrap:wrap;gap:12px">{figures}</div>'
         f"<p>{escape(found.verdict)}</p><details><summary>{counted(len(found.region_rows), 'region')}</summary>"
         f'<table style="border-collapse:collapse"><tr>{head}</tr>{body}</table>{rest}</details></div>'
     )
