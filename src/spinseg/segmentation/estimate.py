@@ -3,11 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.image.adjacency import RegionAdjacency
 from spinseg.inference.chains import Chains
-from spinseg.inference.estimates.minimize import minimize_binder, minimize_vi
-from spinseg.inference.estimates.pairs import separation_probability
-from spinseg.inference.regions import absorb_small_regions
+from spinseg.inference.estimates.allowed import allowed_estimate
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.segmentation.presets import details_of
@@ -22,28 +19,20 @@ def estimated_partition(
 ) -> NDArray[np.int32]:
     """The partition that `settings.estimate` asks for; the best one visited where an interruption left no draws.
 
-    It is that of all chains, or of one. Where the posterior is a mixture over details, the draws are those at the
-    details near `settings.detail`, and the best partition is that of the nearest one. Where clusters are connected, so
-    are those of the estimate, and it keeps the seeds. Where the prior allows no small clusters, such as are too small
-    have joined the neighbor from which the draws separate them least.
+    It is that of all chains, or of one, and always a partition that the posterior allows (`allowed_estimate`). Where
+    the posterior is a mixture over details, the draws are those at the details near `settings.detail`, and the best
+    partition is that of the nearest one.
     """
-    graph, seeds = model.graph, model.seeds
     if settings.estimate == "best" or not drawn.labels.size:
         distance = np.abs(np.array(details_of(drawn.n_components)) - settings.detail)
         return drawn.best_of(int(distance.argmin()), chain)
     draws = drawn.labels if chain is None else drawn.labels[chain : chain + 1]
-    minimize = minimize_vi if settings.estimate == "vi" else minimize_binder
     if not settings.connected:
-        return minimize(draws, rng=seed).labels
+        return allowed_estimate(model, draws, settings.estimate, rng=seed)
     near = np.isin(drawn.component, details_near(settings.detail, drawn.n_components))
-    labels = draws[:, near].reshape(-1, graph.n_sites)
+    labels = draws[:, near].reshape(-1, model.graph.n_sites)
     labels = labels[np.random.default_rng(seed).permutation(len(labels))[:MAX_DRAWS]]
-    found = minimize(labels, graph=graph, seeds=seeds, rng=seed).labels
-    if settings.prior.min_size == 1:
-        return found
-    apart, ones = separation_probability(labels, graph.edges), np.ones(graph.n_edges, np.int32)
-    each, area = RegionAdjacency(graph, ones, None), np.ones(graph.n_sites, np.int64)
-    return absorb_small_regions(found, each, area, -apart, settings.prior.min_size, seeds)
+    return allowed_estimate(model, labels, settings.estimate, rng=seed)
 
 
 def details_near(detail: float, n_details: int) -> NDArray[np.intp]:

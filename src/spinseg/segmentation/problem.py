@@ -82,7 +82,7 @@ class Problem:
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
         """The partition that `settings.estimate` asks for, cut into regions where the settings ask for it."""
         partition = estimated_partition(drawn, self.model, self.settings, seed)
-        if isinstance(self.model, Mixture) or self.model.connected or not self.settings.regions:
+        if self.model.connected or not self.settings.regions:
             return partition
         min_pixels = min_region_share(self.settings.detail) * np.count_nonzero(self.sites >= 0)
         pieces = regions_of(partition, self.model.graph)

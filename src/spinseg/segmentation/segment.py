@@ -123,7 +123,8 @@ def segment(
     estimate : {"vi", "binder", "best"}, optional
         Which partition the labels come from: the one of least expected variation of information over the draws
         (`minimize_vi`), the one of least expected loss of Binder (`minimize_binder`), or the best that was visited, in
-        "photo" at the nearest of its details.
+        "photo" at the nearest of its details. Where the prior forbids the one of least loss, as `Potts(3)` does four
+        clusters, it is the one of least loss with at most as many clusters as a draw, or else the best draw.
     moves, lam, sweeps, chains, workers, progress
         As in `sample`. The first half of the sweeps is burn-in. "photo" by default discards 40, and goes on until the
         probabilities are settled, to 400 at most; it has so many chains for each of twelve details.
