@@ -60,9 +60,10 @@ def _pictures(found: Any, max_side: int) -> list[tuple[str, Any, dict[str, int]]
     shown = ReducedPicture.of(Picture(found.picture.codes[plane]), labels, max_side)
     apart = downsample(found.boundary_probability[plane], shown.step, np.max)
     kind = "regions" if found.settings.connected else "clusters"
+    title = "How probable each boundary is" if found.chains.labels.size else "No draws, and so no probabilities"
     return [
         (f"Outlines of the {kind}", outlined(shown.rgb, shown.labels_of(labels)), PLAIN),
-        ("How probable each boundary is", graded_boundaries(shown.rgb, apart), COLORED_LINES),
+        (title, graded_boundaries(shown.rgb, np.nan_to_num(apart)), COLORED_LINES),
     ]
 
 

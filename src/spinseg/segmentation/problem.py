@@ -111,21 +111,23 @@ class Problem:
             assert self.relief is not None
             graph = self.model.graph
             pairs = nearby_pairs(graph)
-            apart = separation_probability(drawn.labels, pairs)
+            apart = np.nan_to_num(separation_probability(drawn.labels, pairs))  # without draws, outlines stay
             held = None if self.seed_image is None else self.seed_image > 0
             how = (self.relief, self.working_image, self.picture.codes, graph, pairs, apart)
             return self._with_own_seeds(outlined_sites(self.sites, *how, held=held))
         return self._with_own_seeds(self.working_image.to_original(self.sites, outside=-1))
 
     def boundary_probability(self, sites: NDArray[np.int32], drawn: Chains) -> NDArray[np.float32]:
-        """How often each pixel of an image of the sites is separated from a neighbor."""
+        """How often each pixel of an image of the sites is separated from a neighbor; NaN without draws."""
+        if not drawn.labels.size:
+            return np.full(sites.shape, np.nan, np.float32)
         touching = region_adjacency(sites).graph.edges
         return paint_edges(sites, touching, separation_probability(drawn.labels, touching))
 
     def _painted(self, sites: NDArray[np.int32], drawn: Chains, separation: NDArray[np.float64]) -> NDArray[np.float32]:
         """The boundary probability of the whole picture, from its `outlined_sites` and the `separation` of edges."""
         edges = self.model.graph.edges
-        if self._refines_classes:  # other sites touch than before
+        if self._refines_classes or not drawn.labels.size:  # other sites touch than before
             return self.boundary_probability(sites, drawn)
         if self._refines_regions:
             return paint_edges(sites, edges, separation)
