@@ -38,7 +38,7 @@ def test_probabilities_are_nan_or_none(found):
     arrays = [found.boundary_probability, found.separation, found.co_clustering(*place), found.hierarchy.boundary]
     assert all(array.size and np.isnan(array).all() for array in [*arrays, found.hierarchy.heights])
     assert found.boundary_probability.shape == found.co_clustering(*place).shape == found.labels.shape
-    with pytest.raises(ss.InvalidInput, match="^a hierarchy must come from draws"):
+    with pytest.raises(ss.InvalidInput, match=r"^a hierarchy must come from draws"):
         found.hierarchy.labels(0.5)
     assert found.converged is found.agreement is found.r_hat is found.ess is None
     assert {row["probability"] for row in [*found.region_rows, *found.boundary_rows]} == {None}

@@ -90,10 +90,11 @@ def segment(
         How sites are made, or the sites themselves (-1 outside). Where every pixel is a site, "photo" starts from a
         segmentation with larger sites, describes pixels by their color word, and couples them by contrast.
     n_sites : int, optional
-        About how many sites there are. By default there is one for 190 pixels, but there are 800 in smaller pictures
-        ("photo"), or one for 30 or 60 pixels ("classes", "paper"). "photo" decides what belongs together in a picture
-        reduced to 300,000 pixels, if it has more, and then draws the outlines at full size; those of a volume stay as
-        coarse.
+        About how many sites there are, to 10 percent. By default "classes" and "paper" have one for 30 and 60
+        pixels. "photo" starts from one for 190 pixels, from 800 in an image of fewer than 152,000 pixels, and from one
+        for 40 pixels in one of fewer than 32,000; small ones then join a neighbor, so that about three quarters are
+        left. "photo" decides what belongs together in a picture reduced to 300,000 pixels, if it has more, and then
+        draws the outlines at full size; those of a volume stay as coarse.
     connectivity : int, optional
         Along how many axes two neighboring pixels may differ, where sites are pixels. It is 1 by default, for 4
         neighbors or 6 in a volume, and up to 2 or 3, for 8 or 26.
