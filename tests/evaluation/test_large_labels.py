@@ -48,9 +48,9 @@ def test_large_labels_change_nothing_and_take_no_memory(name, k):
     np.testing.assert_equal(large, small)
 
 
-def test_large_seeds_stay_apart():
-    model = ss.Model(GRAPH, ss.Flat(), ss.DirichletProcess(1.0), connected=True, seeds=[1, 1, 2**32 + 1, 2**32 + 1])
-    assert ss.sample(model, 2, rng=0).labels.reshape(-1, 4).tolist() == [[0, 0, 1, 1]] * 8
+def test_large_seeds_are_told_apart():
+    with pytest.raises(ss.InvalidInput, match="connected without passing another seed"):
+        ss.Model(GRAPH, ss.Flat(), ss.DirichletProcess(1.0), connected=True, seeds=[1, 2**32 + 1, 1, 0])
 
 
 def test_sites_with_wide_gaps_are_refused():
