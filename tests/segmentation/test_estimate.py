@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import spinseg as ss
+from spinseg.inference.estimates.minimize import improved
 from spinseg.model.seeds import keeps_seeds
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.presets import PHOTO
@@ -80,3 +81,30 @@ def test_labels_keep_the_prior_at_every_detail_and_in_every_chain():
             assert seg.model.allows(seg.at(detail).partition)
         for chain in range(2):
             assert seg.model.allows(estimated_partition(seg.chains, seg.model, seg.settings, 0, chain))
+
+
+def test_small_regions_of_classes_are_kept():
+    """Discs of a third of a percent of the picture, of one class, are regions of their own."""
+    image = np.random.default_rng(0).normal(0.2, 0.02, (90, 120))
+    centers = [(row, column) for row in (20, 45, 70) for column in (20, 60, 100)]
+    rows, columns = np.indices(image.shape)
+    for row, column in centers:
+        image[np.hypot(rows - row, columns - column) < 3.5] += 0.6
+    how = {"regions": True, "sweeps": 12, "chains": 1, "rng": 0}
+    seg = ss.segment(image, "classes", **how)
+    found = [int(seg.labels[center]) for center in centers]
+    assert len(set(found)) == len(centers) and 1 not in found and seg.n_clusters <= 2 * len(centers)
+    coarse = ss.segment(image, "classes", detail=0.0, **how)
+    assert coarse.n_clusters < len(centers)  # none has four sites
+
+
+@pytest.mark.parametrize("loss", ["vi", "binder"])
+def test_the_search_from_one_start_lowers_the_loss_of_connected_partitions(loss):
+    graph = ss.SiteGraph.grid((6, 7))
+    draws = ss.sample(ss.Model(graph, ss.Flat(), ss.Potts(3), 0.6), 60, 1, burn_in=20, rng=0).labels[0]
+    pieces = np.array([ss.regions_of(draw, graph) for draw in draws])
+    expected = ss.expected_vi if loss == "vi" else ss.expected_binder
+    for start in (pieces[-1], np.zeros(42, np.int32), np.arange(42, dtype=np.int32)):
+        found = improved(start, pieces, loss, graph=graph, max_draws=100, rng=0)
+        assert graph.is_connected(found) and expected(pieces, found) <= expected(pieces, start) + 1e-9
+    assert expected(pieces, found) < expected(pieces, start)  # from single sites

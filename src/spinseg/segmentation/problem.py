@@ -24,13 +24,12 @@ from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, see
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.chains import Chains
 from spinseg.inference.estimates.pairs import separation_probability
-from spinseg.inference.regions import absorb_small_regions, regions_of
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
-from spinseg.segmentation.estimate import estimated_partition
+from spinseg.segmentation.estimate import estimated_partition, estimated_regions
 from spinseg.segmentation.image_model import maps_for, picture_posterior, picture_words
 from spinseg.segmentation.numbering import label_image, largest_first
-from spinseg.segmentation.presets import min_region_share
+from spinseg.segmentation.presets import min_region_share, min_region_sites
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.settings import Settings
 
@@ -81,12 +80,12 @@ class Problem:
 
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
         """The partition that `settings.estimate` asks for, cut into regions where the settings ask for it."""
-        partition = estimated_partition(drawn, self.model, self.settings, seed)
-        if self.model.connected or not self.settings.regions:
-            return partition
-        min_pixels = min_region_share(self.settings.detail) * np.count_nonzero(self.sites >= 0)
-        pieces = regions_of(partition, self.model.graph)
-        return absorb_small_regions(pieces, self.adjacency, site_sizes(self.sites), self.model.beta, min_pixels)
+        settings, area = self.settings, site_sizes(self.sites)
+        if isinstance(self.model, Mixture) or self.model.connected or not settings.regions:
+            return estimated_partition(drawn, self.model, settings, seed)
+        of_share = settings.preset == "photo"
+        share = min_region_share(settings.detail) if of_share else min_region_sites(settings.detail) / area.size
+        return estimated_regions(drawn, self.model, settings, seed, self.adjacency, area, share * area.sum())
 
     @property
     def _refines_classes(self) -> bool:

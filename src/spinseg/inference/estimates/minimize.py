@@ -152,6 +152,28 @@ def best_draw(draws: NDArray[np.int32], loss: str, *, max_draws: int) -> NDArray
     return used[np.argmin([_start(search, draw) for draw in used])]
 
 
+def improved(
+    start: NDArray[np.int32], draws: NDArray[np.int32], loss: str, *, graph: SiteGraph, max_draws: int, rng: int
+) -> NDArray[np.int32]:
+    """Return what the search of `minimize_vi` or `minimize_binder`, among connected partitions, finds from one start.
+
+    Examples
+    --------
+    >>> improved(np.array([0, 1, 2]), np.array([[0, 0, 1], [0, 0, 1], [0, 1, 1]]), "vi",
+    ...          graph=SiteGraph(3, [[0, 1], [1, 2]]), max_draws=3, rng=0)
+    array([0, 0, 1], dtype=int32)
+    """
+    n_sites = draws.shape[1]
+    costs = _costs_of_vi(n_sites) if loss == "vi" else _costs_of_binder(n_sites, 1.0, 1.0)
+    search, _, limit = _tables(draws[_evenly_spaced(len(draws), max_draws)], *costs, n_sites, graph)
+    while search.size.size <= start.max() and search.size.size < limit:
+        search = _enlarge(search, limit)
+    if start.max() >= search.size.size:  # of which there is no room for a table
+        return start
+    found = _descend(search, start, limit, generator(rng))[1]
+    return _validation.labels("labels", found.label, n_sites)
+
+
 Costs = tuple[NDArray[np.float64], NDArray[np.float64]]  # of a loss, as `kernels.least_loss` takes them
 
 
