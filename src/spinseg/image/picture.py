@@ -20,6 +20,7 @@ from spinseg.image.intensity import (
     to_codes,
 )
 from spinseg.image.layout import ChannelAxis, IntensityRange, Layout, Reading, find_layout
+from spinseg.image.mask_parts import reduce_mask, sites_within_parts
 from spinseg.image.nodata import leave_out_missing
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
@@ -210,6 +211,7 @@ class WorkingCopy(NamedTuple):
     """The image that is analysed: pixels outside the mask are filled in, and a large image is reduced.
 
     `picture` and `inside` are reduced by `step` along each axis; `original_inside` and `shape` are the original's.
+    `keeps_parts` says that blocks inside are outside here, to keep parts of the mask apart.
     """
 
     picture: Picture
@@ -217,6 +219,7 @@ class WorkingCopy(NamedTuple):
     step: int
     original_inside: NDArray[np.bool_] | None
     shape: tuple[int, ...]
+    keeps_parts: bool = False
 
     def to_original(self, values: NDArray[Any], outside: float) -> NDArray[Any]:
         """Return the values of this copy's pixels for the pixels of the original, and `outside` outside its mask."""
@@ -227,16 +230,25 @@ class WorkingCopy(NamedTuple):
             return values
         return np.where(self.original_inside, values, np.asarray(outside, values.dtype))
 
+    def completed(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return sites of the original, made of this copy's, none of which has pixels of two parts of the mask."""
+        if self.original_inside is None or not self.keeps_parts:
+            return sites
+        return sites_within_parts(sites, self.original_inside)
 
-def working_copy(picture: Picture, inside: NDArray[np.bool_] | None, max_pixels: int | None) -> WorkingCopy:
+
+def working_copy(
+    picture: Picture, inside: NDArray[np.bool_] | None, max_pixels: int | None, held: NDArray[np.bool_] | None = None
+) -> WorkingCopy:
     """Return the image to analyse, of at most `max_pixels` pixels.
 
     Outside the mask every pixel gets the color of the nearest one inside, so that it adds no edges. Each pixel of a
-    reduced image is the mean of a block of `step` pixels along each axis, and is inside if any of them is.
+    reduced image is the mean of a block of `step` pixels along each axis, and is inside as `reduce_mask` has it; pixels
+    that are `held` are.
     """
     from scipy.ndimage import distance_transform_edt
 
-    codes, reduced_inside = picture.codes, inside
+    codes, reduced_inside, keeps_parts = picture.codes, inside, False
     if inside is not None:
         nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
         codes = codes[tuple(nearest)]
@@ -244,8 +256,9 @@ def working_copy(picture: Picture, inside: NDArray[np.bool_] | None, max_pixels:
     step = 1 if max_pixels is None else max(1, int(np.ceil((n_pixels / max_pixels) ** (1 / n_axes))))
     if step > 1:
         codes = block_means(codes, step)
-        reduced_inside = None if inside is None else any_in_blocks(inside, step)
-    return WorkingCopy(Picture(codes), reduced_inside, step, inside, picture.shape)
+        if inside is not None:
+            reduced_inside, keeps_parts = reduce_mask(inside, step, held)
+    return WorkingCopy(Picture(codes), reduced_inside, step, inside, picture.shape, keeps_parts)
 
 
 def block_means(codes: NDArray[np.uint16], step: int) -> NDArray[np.uint16]:

@@ -66,6 +66,8 @@ class Problem:
             if not np.array_equal(cut_sites(self.sites, reduced, None), self.sites):
                 return None
             of_sites = seeds_of_sites(self.sites, reduced)
+            if np.setdiff1d(reduced, np.append(of_sites, 0)).size:  # one lies where parts of the mask are kept apart
+                return None
         model, provenance = self.model.with_seeds(of_sites), self.provenance | {"seeds": plain_seeds(seeds)}
         return replace(self, model=model, provenance=provenance, seed_image=image)
 
@@ -105,7 +107,7 @@ class Problem:
         if self._refines_classes:
             words, n_words = picture_words(self.working_image.picture, self.settings)
             refined = refine_classes(self.sites, partition, words, n_words)
-            return self.working_image.to_original(refined, outside=-1)
+            return self._completed(self.working_image.to_original(refined, outside=-1))
         if self._refines_regions:
             assert self.relief is not None
             graph = self.model.graph
@@ -113,8 +115,8 @@ class Problem:
             apart = np.nan_to_num(separation_probability(drawn.labels, pairs))  # without draws, outlines stay
             held = None if self.seed_image is None else self.seed_image > 0
             how = (self.relief, self.working_image, self.picture.codes, graph, pairs, apart)
-            return self._with_own_seeds(outlined_sites(self.sites, *how, held=held))
-        return self._with_own_seeds(self.working_image.to_original(self.sites, outside=-1))
+            return self._completed(outlined_sites(self.sites, *how, held=held))
+        return self._completed(self.working_image.to_original(self.sites, outside=-1))
 
     def boundary_probability(self, sites: NDArray[np.int32], drawn: Chains) -> NDArray[np.float32]:
         """How often each pixel of an image of the sites is separated from a neighbor; NaN without draws."""
@@ -132,8 +134,9 @@ class Problem:
             return paint_edges(sites, edges, separation)
         return self.working_image.to_original(paint_edges(self.sites, edges, separation), outside=0)
 
-    def _with_own_seeds(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The sites of the whole picture, where every pixel with a seed lies in a site of its seed."""
+    def _completed(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The sites of the whole picture: none in two parts of its mask, and seeds in sites of their own."""
+        sites = self.working_image.completed(sites)
         if self.seed_image is None or self.model.seeds is None:
             return sites
         return with_own_seeds(sites, self.model.seeds, self.seed_image)
@@ -186,7 +189,8 @@ def prepare(
         "seeds": plain_seeds(seeds),
     }
     may_reduce = isinstance(settings.sites, str) and settings.sites != "pixels"
-    working_image = working_copy(picture, picture.inside, settings.max_pixels if may_reduce else None)
+    held = None if on_pixels is None else on_pixels > 0
+    working_image = working_copy(picture, picture.inside, settings.max_pixels if may_reduce else None, held)
     if picture.n_channels != 3:
         scaled = in_units_of_noise(working_image.picture.codes, working_image.inside)
         working_image = working_image._replace(picture=Picture(scaled))
