@@ -2,8 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from skimage.measure import label
-from skimage.segmentation import watershed
 
 
 def reduce_mask(
@@ -22,6 +20,8 @@ def reduce_mask(
     >>> reduce_mask(inside, 2)[0].tolist()
     [[True, True, False, True, True, True]]
     """
+    from skimage.measure import label
+
     part = label(inside, connectivity=1)
     shape = tuple(-(-length // step) for length in inside.shape)
     pixels = np.nonzero(inside)
@@ -57,6 +57,9 @@ def sites_within_parts(sites: NDArray[np.int32], inside: NDArray[np.bool_]) -> N
     A pixel inside without a site, or with one that lies mostly in another part, gets the site of the nearest pixel of
     its own part, and keeps what it has where there is none.
     """
+    from skimage.measure import label
+    from skimage.segmentation import watershed
+
     part = label(inside, connectivity=1)
     stride, known = int(part.max()) + 1, inside & (sites >= 0)
     pairs, counts = np.unique(sites[known].astype(np.int64) * stride + part[known], return_counts=True)

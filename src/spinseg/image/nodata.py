@@ -98,10 +98,10 @@ def _is_declared(channels: NDArray, value: float) -> NDArray[np.bool_]:
 
 def _in_type(value: float, dtype: np.dtype) -> np.generic | None:
     """Return a number in a number type; None where it does not fit."""
-    with np.errstate(over="ignore"):
-        number = np.asarray(value).astype(dtype) if dtype.kind == "f" else None
-    if number is not None:
-        return number[()] if np.isfinite(number) else None
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            number = np.float64(value).astype(dtype)
+        return number if np.isfinite(number) else None
     if dtype.kind not in "iu" or not float(value).is_integer():
         return None
     limits = np.iinfo(dtype)

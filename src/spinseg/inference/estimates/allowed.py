@@ -1,5 +1,7 @@
 """The partition to show: the one of least expected loss among those that a posterior allows."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,7 +52,7 @@ def allowed_estimate(
     """
     rows = flatten_draws(draws)
     minimize = minimize_vi if loss == "vi" else minimize_binder
-    among = {"graph": model.graph, "seeds": model.seeds} if model.connected else {}
+    among: dict[str, Any] = {"graph": model.graph, "seeds": model.seeds} if model.connected else {}
     most = int(rows.max()) + 1
     for limit in (max_clusters, most):
         found = minimize(rows, **among, max_clusters=limit, max_draws=max_draws, rng=rng).labels
