@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._validation import invalid
 from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacency
 from spinseg.image.boundary.maps import BoundaryMaps
-from spinseg.image.class_outlines import refine_classes
+from spinseg.image.class_outlines import refine_classes, with_connected_regions
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask, read_picture
@@ -107,6 +107,8 @@ class Problem:
         if self._refines_classes:
             words, n_words = picture_words(self.working_image.picture, self.settings)
             refined = refine_classes(self.sites, partition, words, n_words)
+            if self.settings.regions:
+                refined = with_connected_regions(refined, partition)
             return self._completed(self.working_image.to_original(refined, outside=-1))
         if self._refines_regions:
             assert self.relief is not None
