@@ -129,6 +129,7 @@ def test_chains_that_do_not_agree_give_a_warning():
         ({"prior": "dp"}, None, "prior must be a PartitionPrior; received 'dp'"),
         ({"sweeps": 0}, None, "sweeps must be a whole number of at least 1; received 0"),
         ({"chains": 1.5}, None, "chains must be a whole number of at least 1; received 1.5"),
+        ({"connected": True}, None, "connectivity must join some samples where connected=True: .*; received 'no neighbors'"),
         ({}, np.ones((3, 3)), "connectivity must join the 256 samples of X; received '3 rows'"),
         ({}, np.ones((256, 2)), r"matrix must be square; received \(256, 2\)"),
     ],

@@ -3,10 +3,16 @@
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
+from skimage.measure import label
 
 import spinseg as ss
 from spinseg.evaluation.metrics import adjusted_rand_index
-from spinseg.image.class_outlines import OUTLINE_COUPLING, refine_classes, word_log_frequencies
+from spinseg.image.class_outlines import (
+    OUTLINE_COUPLING,
+    refine_classes,
+    with_connected_regions,
+    word_log_frequencies,
+)
 from spinseg.image.superpixels import superpixels
 
 N_WORDS = 6
@@ -85,3 +91,17 @@ def test_materials_are_found_wherever_they_are(shape):
     assert adjusted_rand_index(found.labels, materials) > 0.8
     labels = found.partition[found.sites] + 1
     assert np.array_equal(labels, found.labels)
+
+
+def test_pieces_cut_off_from_their_region_join_a_touching_one():
+    rng = np.random.default_rng(0)
+    sites = (np.arange(20)[:, None] // 5 * 4 + np.arange(24) // 6).astype(np.int32)
+    region_of = (np.arange(16) // 4).astype(np.int32)
+    stray = rng.random(sites.shape) < 0.1
+    sites[stray] = rng.integers(0, 16, np.count_nonzero(stray))
+    sites[0, :3] = -1
+    found = with_connected_regions(sites, region_of)
+    assert np.array_equal(found < 0, sites < 0) and np.unique(found[found >= 0]).size == 16
+    regions = np.append(region_of, -1)[found]
+    assert all(label(regions == region, connectivity=1).max() == 1 for region in range(4))
+    assert np.array_equal(with_connected_regions(found, region_of), found)

@@ -6,6 +6,7 @@ from skimage import color, data
 
 from spinseg.image.picture import MAX_CODE, Picture, as_picture, cielab
 
+MASK_INVALID = "(a mask leaves others out: in Python, np.ma.masked_invalid(image))"
 RGB = data.astronaut()[100:140, 60:120]
 GRAY = data.camera()[50:200, 150:350]  # nearly black to nearly white
 
@@ -289,12 +290,13 @@ def test_mask_hides_what_is_not_finite_and_has_a_say_in_the_range():
             {"channel_axis": "last"},
             "channel_axis must be None, 'auto' or an axis of the image of 2 axes; received 'last'",
         ),
-        (np.array([[1.0, np.nan]]), {}, "image must hold finite numbers; received nan"),
-        (np.array([[1.0, np.inf]]), {}, "image must hold finite numbers; received inf"),
+        (np.array([[1.0, np.nan]]), {}, f"image must hold finite numbers {MASK_INVALID}; received nan"),
+        (np.array([[1.0, np.inf]]), {}, f"image must hold finite numbers {MASK_INVALID}; received inf"),
+        (np.array([[np.nan, np.nan]]), {}, "image must hold finite numbers; received nan"),
         (
             np.array([[1.0, np.nan]]),
             {"mask": [[False, True]]},
-            "image must hold finite numbers inside the mask; received nan",
+            "image must hold finite numbers inside the mask; received nan",  # and none is left
         ),
         (np.array([["a", "b"]]), {}, "image must be an array of numbers; received 'str32'"),
         (np.zeros((3, 3), complex), {}, "image must be an array of numbers; received 'complex128'"),
@@ -333,6 +335,27 @@ def test_bad_images_are_refused_in_one_line(image, keywords, message):
     with pytest.raises(ValueError) as caught:
         as_picture(image, **keywords)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (2**53, np.int64),
+        (-(2**62), np.int64),
+        (2**63, np.uint64),
+        (1e99, float),
+        (np.finfo(np.float32).min, np.float32),
+    ],
+)
+def test_a_constant_picture_of_any_number_is_read(number, kind):
+    picture = as_picture(np.full((6, 8), number, kind))
+    assert len(np.unique(picture.codes)) == 1 and picture.inside is None
+
+
+def test_masked_invalid_leaves_out_what_is_not_finite():
+    image = np.where(np.arange(48).reshape(6, 8) % 7, RGB[:6, :8, 0] / 255, np.nan)
+    picture = as_picture(np.ma.masked_invalid(image))
+    assert np.array_equal(picture.inside, np.isfinite(image))
 
 
 def test_a_picture_is_frozen():

@@ -44,6 +44,14 @@ def test_as_many_sites_as_asked(kind, n_sites):
     assert n_sites / 1.5 <= sites.max() + 1 <= 1.5 * n_sites
 
 
+@pytest.mark.parametrize("n_sites", [100, 300, 700])
+def test_the_watershed_makes_up_for_what_is_merged(n_sites):
+    inside = np.hypot(*(np.mgrid[:100, :130] - 50)) < 49
+    for mask in (None, inside):
+        found = superpixels(PHOTO, kind="watershed", n_sites=n_sites, mask=mask).max() + 1
+        assert 0.95 <= found / n_sites <= 1.1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (1, 7), (9, 1), (3, 40), (1, 1, 1), (2, 2, 2), (5, 1, 6), (6, 9, 8)])
 @pytest.mark.parametrize("content", ["constant", "noise"])

@@ -91,6 +91,16 @@ def test_a_notebook_shows_pictures_and_runs_nothing(found):
     assert page.tags.count("tr") == 1 + min(8, len(found.region_rows))
 
 
+def test_one_region_shows_its_warning_and_any_file_name_is_one_line(found):
+    one = replace(found, labels=np.ones_like(found.labels), partition=np.zeros_like(found.partition))
+    assert one.warning and repr(one).splitlines()[2].strip() == one.warning
+    page = Page()
+    page.feed(one._repr_html_())
+    assert one.warning in page.text
+    odd = replace(found, source="/tmp/two\nlines.png")
+    assert len(repr(odd).splitlines()) == 2 and "two?lines.png" in odd._repr_html_()
+
+
 def test_a_volume_shows_one_plane():
     image = np.zeros((6, 20, 24))
     image[:, 5:15, 5:15] = 1

@@ -18,8 +18,7 @@ from spinseg.clustering.starts import starting_partitions
 from spinseg.inference.chains import Chains
 from spinseg.inference.contingency import contingency_table
 from spinseg.inference.diagnostics import ADVICE, Diagnostics, diagnose
-from spinseg.inference.estimates.losses import expected_vi
-from spinseg.inference.estimates.minimize import minimize_vi
+from spinseg.inference.estimates.allowed import allowed_estimate
 from spinseg.inference.estimates.pairs import flatten_draws
 from spinseg.inference.sampler import sample, thin_to_fit
 from spinseg.model.gaussians import DiagonalGaussian
@@ -39,7 +38,6 @@ TOTAL_COUPLING = 8.0  # of a site to all of its neighbors, in nats, on average
 MIN_EVIDENCE = 0.03  # that a cluster has to contribute, of all
 FAR_BELOW = 5.0  # standard deviations of the log posterior, with one nat more
 MAX_DRAWS = 200  # that the labels are estimated from
-MAX_COMPARED_DRAWS = 50  # where the estimate must be one of them
 CLUSTERING_ADVICE = (
     "Give more sweeps while the log posterior of a chain still rises (`chains.plot()`, or `chains_.plot()` of an "
     "estimator). Where each is level, they found different partitions: trust the labels of high probability alone, and "
@@ -113,6 +111,9 @@ def clustering_model(
     if sparse.issparse(features) and likelihood != "histogram":
         features = features.toarray()
     of_features = likelihood if callable(likelihood) else LIKELIHOODS[likelihood]
+    if connected and graph.n_sites > 1 and not graph.n_edges:
+        rule = "join some samples where connected=True: without neighbors every sample would be a cluster of its own"
+        invalid("connectivity", rule, "no neighbors")
     couplings = coupling_strength(graph, beta) * _weights(graph)
     chosen = DirichletProcess(1.0) if prior is None else prior
     model = Model(graph, of_features(features), chosen, couplings, connected=connected)
@@ -176,17 +177,11 @@ def _convergence_warning() -> type[Warning]:
 
 
 def estimate(model: Model, draws: NDArray[np.int32], seed: int) -> NDArray[np.int32]:
-    """The partition of least expected variation of information; the best draw where the prior forbids that."""
-    among = model.graph if model.connected else None
-    most = int(draws.max()) + 1  # a single site between two clusters is none of its own
-    labels = minimize_vi(draws, graph=among, max_clusters=most, max_draws=MAX_DRAWS, rng=seed).labels
-    if model.allows(labels):
-        return labels
-    rows = flatten_draws(draws)
-    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_DRAWS)).round().astype(np.intp)]
-    compared = rows[:: -(-len(rows) // MAX_COMPARED_DRAWS)]
-    best = min(compared, key=lambda draw: expected_vi(rows, draw))
-    return _validation.labels("draws", best, model.graph.n_sites)
+    """The partition of least expected variation of information that the posterior allows, as `allowed_estimate` has it.
+
+    It has at most as many clusters as a draw: a single site between two clusters is none of its own.
+    """
+    return allowed_estimate(model, draws, "vi", max_clusters=int(draws.max()) + 1, max_draws=MAX_DRAWS, rng=seed)
 
 
 def membership(draws: ArrayLike, labels: NDArray[np.int32]) -> NDArray[np.float64]:

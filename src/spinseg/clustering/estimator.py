@@ -49,7 +49,8 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         how much more probable than a single cluster a first partition is, in nats. Of no effect where `prior` is given,
         or without neighbors.
     connected : bool
-        Whether each cluster must be connected, as those of `AgglomerativeClustering` are.
+        Whether each cluster must be connected, as those of `AgglomerativeClustering` are; `fit` then needs
+        `connectivity`.
     sweeps, chains : int
         Sweeps of each chain, the first half of which is burn-in, and the number of chains.
     random_state : int, RandomState or None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spinseg.evaluation.boundaries import BoundaryCounts, boundary_map, outlines
 from spinseg.evaluation.calibration import LEAST, Reliability, annotated_separation, energy_distance
-from spinseg.evaluation.metrics import Scores, scores
+from spinseg.evaluation.metrics import Scores, consecutive, scores
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.segment import sample_posterior
@@ -92,7 +92,8 @@ def score_answer(answer: Answer, annotations: Sequence[NDArray[np.integer]]) -> 
     """The scores of an answer against one or more annotators."""
     regions, told = scores(answer.labels, annotations), answer.probabilities
     if told is None or answer.draws is None:
-        distance = energy_distance(np.arange(answer.labels.max() + 1)[None], answer.labels, annotations)
+        sites = consecutive("labels", answer.labels)
+        distance = energy_distance(np.arange(sites.max() + 1)[None], sites.astype(np.int32), annotations)
     else:
         distance = energy_distance(answer.draws, told.sites, annotations)
     if told is None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.evaluation.metrics import consecutive
 from spinseg.image.features import site_sizes
 from spinseg.inference.contingency import ContingencyTable, contingency_table, rand_index_of
 
@@ -110,7 +111,7 @@ def energy_distance(
     annotators are all there are, so that pairs of one with itself count; those of a draw with itself do not. A single
     draw stands for a method that always answers the same. The distance is about 0 where draws are as annotators are.
     """
-    area = site_sizes(sites)
+    area, annotations = site_sizes(sites), [consecutive("annotations", each) for each in annotations]
     overlaps = [_overlap(sites, annotation) for annotation in annotations]
     to_annotators = [_apart(draw[each.row], each.column, each.shared) for draw in draws for each in overlaps]
     between_draws = [_apart(draw, other, area) for i, draw in enumerate(draws) for other in draws[:i]] or [0.0]

@@ -73,7 +73,7 @@ def scores(labels: ArrayLike, annotations: Sequence[ArrayLike], *, tolerance: fl
     >>> round(found.probabilistic_rand_index, 3), found.variation_of_information, found.segmentation_covering
     (0.667, 0.5, 0.75)
     """
-    segmentation = _consecutive("labels", labels)
+    segmentation = consecutive("labels", labels)
     truths = _consecutive_list(annotations, segmentation.shape)
     tables = [_contingency(segmentation, truth, name) for name, truth in truths.items()]
     of_regions = [[metric(table) for metric in (rand_index_of, _adjusted, _voi, _gce, _covering)] for table in tables]
@@ -92,8 +92,8 @@ def contingency(labels: ArrayLike, truth: ArrayLike) -> ContingencyTable:
     >>> table.row.tolist(), table.column.tolist(), table.shared.tolist()
     ([0, 0, 1], [0, 1, 1], [2, 1, 1])
     """
-    segmentation = _consecutive("labels", labels)
-    return _contingency(segmentation, _consecutive("truth", truth, segmentation.shape), "truth")
+    segmentation = consecutive("labels", labels)
+    return _contingency(segmentation, consecutive("truth", truth, segmentation.shape), "truth")
 
 
 def rand_index(labels: ArrayLike, truth: ArrayLike) -> float:
@@ -177,7 +177,7 @@ def mean_over_annotators(
     >>> mean_over_annotators(variation_of_information, [0, 0, 1, 1], [[0, 0, 1, 1], [0, 0, 0, 0]])
     0.5
     """
-    segmentation = _consecutive("labels", labels)
+    segmentation = consecutive("labels", labels)
     truths = _consecutive_list(annotations, segmentation.shape).values()
     return float(np.mean([metric(segmentation, truth) for truth in truths]))
 
@@ -225,7 +225,7 @@ def boundary_scores(
     >>> boundary_scores([[0, 0, 1, 1]], [[[0, 0, 1, 1]], [[0, 1, 2, 2]]])
     BoundaryScores(precision=1.0, recall=0.6666666666666666, f=0.8)
     """
-    segmentation = _consecutive("labels", labels)
+    segmentation = consecutive("labels", labels)
     truths = _consecutive_list(annotations, segmentation.shape)
     for name, truth in truths.items():
         _labeled_in_both(segmentation, truth, name)
@@ -314,7 +314,7 @@ def _labeled_in_both(labels: Labels, truth: Labels, name: str) -> NDArray[np.boo
     return kept
 
 
-def _consecutive(name: str, labels: ArrayLike, shape: tuple[int, ...] | None = None) -> Labels:
+def consecutive(name: str, labels: ArrayLike, shape: tuple[int, ...] | None = None) -> Labels:
     """Return labels renumbered 0..k-1 in their order, -1 where unlabeled, after a check of their type and shape."""
     array = integer_array(name, labels)
     if shape is not None and array.shape != shape:
@@ -333,4 +333,4 @@ def _consecutive_list(annotations: Sequence[ArrayLike], shape: tuple[int, ...]) 
     stacked = isinstance(annotations, np.ndarray) and annotations.ndim > len(shape)
     if not (stacked or isinstance(annotations, (list, tuple))) or len(annotations) == 0:
         invalid("annotations", "be a list of label images, one or more", annotations)
-    return {f"annotations[{a}]": _consecutive(f"annotations[{a}]", image, shape) for a, image in enumerate(annotations)}
+    return {f"annotations[{a}]": consecutive(f"annotations[{a}]", image, shape) for a, image in enumerate(annotations)}

@@ -2,6 +2,8 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from skimage.measure import label
+from skimage.segmentation import watershed
 
 from spinseg.image.class_kernels import move_pixels
 from spinseg.image.features import site_histograms, site_sizes
@@ -30,6 +32,31 @@ def refine_classes(
         if not move_pixels(flat, padded_words.ravel(), *how):
             break
     return moved[(slice(1, -1),) * sites.ndim].copy()
+
+
+def with_connected_regions(sites: NDArray[np.int32], region_of: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The sites with pixels moved so that regions are connected: those cut off from their region join a touching one.
+
+    `region_of` has the region of every site. Sites that lie in a piece that was cut off alone keep their pixels, so
+    that none is lost.
+
+    Examples
+    --------
+    >>> with_connected_regions(np.array([[0, 0, 1, 0, 1, 1]], np.int32), np.array([0, 1], np.int32))
+    array([[0, 0, 1, 1, 1, 1]], dtype=int32)
+    """
+    pieces = label(np.append(region_of, np.int32(-1))[sites], background=-1, connectivity=1)
+    sizes = np.bincount(pieces.ravel())
+    region, site = np.zeros(sizes.size, np.int64), sites[sites >= 0]
+    region[pieces[sites >= 0]] = region_of[site]
+    largest = np.zeros(int(region_of.max()) + 1, np.int64)
+    order = np.argsort(sizes[1:], kind="stable") + 1
+    largest[region[order]] = order  # of repeated indices the last assignment stays
+    kept = (sites >= 0) & (pieces == largest[np.append(region_of, np.int32(0))[sites]])
+    lost = np.bincount(sites[kept], minlength=region_of.size) == 0
+    kept |= np.append(lost, False)[sites]
+    flooded = watershed(np.zeros(sites.shape, np.uint8), np.where(kept, sites + 1, 0), connectivity=1, mask=sites >= 0)
+    return np.where(flooded > 0, flooded - 1, sites).astype(np.int32)
 
 
 def word_log_frequencies(

@@ -38,6 +38,8 @@ def extremes(array: NDArray, inside: NDArray[np.bool_] | None) -> IntensityRange
     low, high = float(values.min()), float(values.max())
     if not np.isfinite([low, high]).all():  # the minimum of numbers with a NaN among them is NaN
         rule = "hold finite numbers" + (" inside the mask" if inside is not None else "")
+        if np.isfinite(values).all(axis=-1).any():
+            rule += " (a mask leaves others out: in Python, np.ma.masked_invalid(image))"
         invalid("image", rule, _where_not_finite(values, low + high))
     if max(abs(low), abs(high)) > MAX_MAGNITUDE:
         invalid("image", f"hold numbers of at most {MAX_MAGNITUDE:g} in size", max(low, high, key=abs))
@@ -69,7 +71,8 @@ def standard_range(low: float, high: float) -> IntensityRange:
         return 0.0, 255.0
     if low >= 0 and high <= MAX_CODE and high - low >= MIN_16BIT_SPAN * MAX_CODE:
         return 0.0, float(MAX_CODE)
-    return (low, high) if high > low else (low - 1, low + 1)
+    margin = max(1.0, abs(low) * 2**-40)  # 1 would be lost in the rounding of a giant
+    return (low, high) if high > low else (low - margin, low + margin)
 
 
 def to_codes(array: NDArray, intensity_range: IntensityRange) -> NDArray[np.uint16]:

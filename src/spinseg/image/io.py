@@ -66,6 +66,7 @@ def read_picture(
         stored.layout(channel_axis, printable(path)),
         mask=mask,
         intensity_range=intensity_range,
+        nodata=stored.nodata,
         form=stored.form,
         axes=stored.axes,
         note=stored.note,

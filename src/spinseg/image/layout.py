@@ -162,9 +162,9 @@ class Reading:
     intensity_range : (float, float)
         The numbers of no and of full intensity.
     note : str
-        What was left out of the file, or nothing.
+        What was left out: other series of the file, or pixels without data.
     otherwise : str or None
-        How to read the image in another way, where nothing but its shape speaks for this one.
+        How to read the image in another way, where nothing but its shape or its numbers speaks for this one.
 
     Examples
     --------

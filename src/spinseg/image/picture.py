@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from spinseg.image.intensity import (
     to_codes,
 )
 from spinseg.image.layout import ChannelAxis, IntensityRange, Layout, Reading, find_layout
+from spinseg.image.mask_parts import reduce_mask, sites_within_parts
+from spinseg.image.nodata import leave_out_missing
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
 _XYZ_OF_RGB = np.array(
@@ -102,7 +105,8 @@ def as_picture(
     ----------
     image : Picture or array
         (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C). One channel is gray, three are sRGB. In a NumPy masked array a
-        pixel is outside if any of its channels is masked.
+        pixel is outside if any of its channels is masked. So is, with a warning, a pixel of a value such as -9999 far
+        outside the other numbers, which marks missing data (docs/howto/files.md has the rule).
     channel_axis : int, None or "auto"
         The axis of the channels; None for an image without. "auto" takes the last axis of a 4-D image. It takes the
         last axis of a 3-D image if its length is at most 4, or if it is at most 16 and the others are at least eight
@@ -158,20 +162,26 @@ def picture_of(
     mask: ArrayLike | None = None,
     intensity_range: IntensityRange | None = None,
     masked: NDArray[np.bool_] | None = None,
+    nodata: float | None = None,
     form: str = "array",
     axes: str = "",
     note: str = "",
 ) -> Picture:
-    """Return the picture in an array whose layout is known; `form`, `axes` and `note` are as in `Reading`."""
+    """Return the picture in an array whose layout is known; `form`, `axes` and `note` are as in `Reading`.
+
+    `nodata` is the value that a file declares for pixels without data.
+    """
     stored_shape, number_type = array.shape, array.dtype.name
     array = layout.arrange(array)
     hidden = None if masked is None else np.any(layout.arrange(masked), axis=-1)
     inside = _combine_masks(mask, _visible(array, hidden, layout.has_opacity), array.shape[:-1])
     channels = array[..., :3] if layout.has_opacity else array
-    if intensity_range is None:
+    given_range = None if intensity_range is None else check_intensity_range(intensity_range)
+    inside, left_out, keep = leave_out_missing(channels, inside, nodata, given_range, is_file=form != "array")
+    if given_range is None:
         found_range = infer_intensity_range(channels, inside)
     else:
-        found_range = check_intensity_range(intensity_range)
+        found_range = given_range
         if array.dtype.kind == "f":
             extremes(channels, inside)  # which refuses numbers that are not finite
     codes = to_codes(channels, found_range)
@@ -189,9 +199,11 @@ def picture_of(
         layout.has_opacity,
         number_type,
         found_range,
-        note,
-        layout.otherwise,
+        ", ".join([*([note] if note else []), *left_out]),
+        "; ".join(each for each in (layout.otherwise, keep) if each) or None,
     )
+    if keep and form == "array":
+        warnings.warn(f"{left_out[-1]}; {keep}", stacklevel=3)
     return Picture(np.ascontiguousarray(codes), inside, reading)
 
 
@@ -199,6 +211,7 @@ class WorkingCopy(NamedTuple):
     """The image that is analysed: pixels outside the mask are filled in, and a large image is reduced.
 
     `picture` and `inside` are reduced by `step` along each axis; `original_inside` and `shape` are the original's.
+    `keeps_parts` says that blocks inside are outside here, to keep parts of the mask apart.
     """
 
     picture: Picture
@@ -206,6 +219,7 @@ class WorkingCopy(NamedTuple):
     step: int
     original_inside: NDArray[np.bool_] | None
     shape: tuple[int, ...]
+    keeps_parts: bool = False
 
     def to_original(self, values: NDArray[Any], outside: float) -> NDArray[Any]:
         """Return the values of this copy's pixels for the pixels of the original, and `outside` outside its mask."""
@@ -216,16 +230,25 @@ class WorkingCopy(NamedTuple):
             return values
         return np.where(self.original_inside, values, np.asarray(outside, values.dtype))
 
+    def completed(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return sites of the original, made of this copy's, none of which has pixels of two parts of the mask."""
+        if self.original_inside is None or not self.keeps_parts:
+            return sites
+        return sites_within_parts(sites, self.original_inside)
 
-def working_copy(picture: Picture, inside: NDArray[np.bool_] | None, max_pixels: int | None) -> WorkingCopy:
+
+def working_copy(
+    picture: Picture, inside: NDArray[np.bool_] | None, max_pixels: int | None, held: NDArray[np.bool_] | None = None
+) -> WorkingCopy:
     """Return the image to analyse, of at most `max_pixels` pixels.
 
     Outside the mask every pixel gets the color of the nearest one inside, so that it adds no edges. Each pixel of a
-    reduced image is the mean of a block of `step` pixels along each axis, and is inside if any of them is.
+    reduced image is the mean of a block of `step` pixels along each axis, and is inside as `reduce_mask` has it; pixels
+    that are `held` are.
     """
     from scipy.ndimage import distance_transform_edt
 
-    codes, reduced_inside = picture.codes, inside
+    codes, reduced_inside, keeps_parts = picture.codes, inside, False
     if inside is not None:
         nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
         codes = codes[tuple(nearest)]
@@ -233,8 +256,9 @@ def working_copy(picture: Picture, inside: NDArray[np.bool_] | None, max_pixels:
     step = 1 if max_pixels is None else max(1, int(np.ceil((n_pixels / max_pixels) ** (1 / n_axes))))
     if step > 1:
         codes = block_means(codes, step)
-        reduced_inside = None if inside is None else any_in_blocks(inside, step)
-    return WorkingCopy(Picture(codes), reduced_inside, step, inside, picture.shape)
+        if inside is not None:
+            reduced_inside, keeps_parts = reduce_mask(inside, step, held)
+    return WorkingCopy(Picture(codes), reduced_inside, step, inside, picture.shape, keeps_parts)
 
 
 def block_means(codes: NDArray[np.uint16], step: int) -> NDArray[np.uint16]:

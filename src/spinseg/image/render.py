@@ -168,10 +168,16 @@ def _check_pair(
 
 
 def _check_labels(labels: ArrayLike, start_label: int = 0) -> NDArray[np.int32]:
-    """Return the label image as int32; unlike sites, all pixels may be outside, as in a plane of a volume."""
+    """Return the label image as int32; unlike sites, all pixels may be outside, as in a plane of a volume.
+
+    Labels larger than there are pixels are renumbered in their order.
+    """
     array = integer_array("labels", labels)
     if array.size == 0 or array.min() < start_label - 1:
         invalid("labels", f"number pixels from {start_label}, with {start_label - 1} outside", array)
+    if array.max() > array.size:
+        values, rank = np.unique(array, return_inverse=True)
+        array = (rank + start_label - (values[0] < start_label)).reshape(array.shape)
     return array.astype(np.int32, copy=False)
 
 

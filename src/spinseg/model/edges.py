@@ -12,6 +12,8 @@ from spinseg._validation import check_array, check_int, finite_array, integer_ar
 # The number of sites, (E, 2) edges, and (E,) weights or None: what `SiteGraph` is made of.
 Parts = tuple[int, Any, Any]
 
+MAX_NUMBERS, MAX_NUMBERS_PER_PIXEL = 2**24, 64  # of sites; a tile of a large picture has few of them
+
 
 def grid_edges(shape: tuple[int, ...], connectivity: int, inside: ArrayLike | None) -> Parts:
     """The edges between neighboring pixels, in row-major order."""
@@ -51,7 +53,11 @@ def checked_sites(sites: ArrayLike) -> tuple[NDArray[np.int32], int]:
     array = integer_array("sites", sites)
     if array.size == 0 or array.min() < -1 or array.max() < 0:
         invalid("sites", "number pixels from 0, some of them, with -1 outside", array)
-    return array.astype(np.int32, copy=False), int(array.max()) + 1
+    n_sites = int(array.max()) + 1
+    if n_sites > max(MAX_NUMBERS, MAX_NUMBERS_PER_PIXEL * array.size):  # memory grows with it
+        rule = f"be numbered from 0 with fewer gaps, in {array.size} pixels; SiteGraph.from_regions takes any labels"
+        invalid("sites", rule, f"the number {n_sites - 1}")
+    return array.astype(np.int32, copy=False), n_sites
 
 
 def boundary_pairs(sites: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:

@@ -249,7 +249,7 @@ class SiteGraph:
         """The number of sites of each connected component of the graph."""
         return np.bincount(self.pieces(np.zeros(self.n_sites, np.int32)))
 
-    def pieces(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    def pieces(self, labels: NDArray[np.integer]) -> NDArray[np.int32]:
         """The connected piece of a cluster that each site lies in."""
         return self.components(labels[self.edges[:, 0]] == labels[self.edges[:, 1]])
 

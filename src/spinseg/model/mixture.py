@@ -78,6 +78,11 @@ class Mixture:
         return self.components[0].seeds
 
     @property
+    def connected(self) -> bool:
+        """Whether the clusters of all components are connected."""
+        return self.components[0].connected
+
+    @property
     def prior(self) -> PartitionPrior:
         """The prior of all components."""
         return self.components[0].prior

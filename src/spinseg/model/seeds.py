@@ -81,7 +81,7 @@ def partition_with_seeds(
 
 def _in_pieces(graph: SiteGraph, seeds: NDArray[np.int64]) -> list[int]:
     """The seeds whose sites are not connected by themselves."""
-    pieces = graph.pieces(seeds.astype(np.int32))
+    pieces = graph.pieces(seeds)
     parts = np.unique(np.stack([seeds, pieces], axis=1)[seeds > 0], axis=0)[:, 0]
     found, counts = np.unique(parts, return_counts=True)
     return found[counts > 1].tolist()

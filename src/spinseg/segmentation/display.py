@@ -14,6 +14,7 @@ from spinseg._words import counted
 from spinseg.image.picture import Picture
 from spinseg.image.render import graded_boundaries, outlined
 from spinseg.inference.plots import new_axes
+from spinseg.parallel.atomic import printable
 from spinseg.segmentation.report.pictures import COLORED_LINES, PLAIN, ReducedPicture, data_url, downsample
 
 if TYPE_CHECKING:
@@ -26,14 +27,18 @@ CELL = "padding:2px 10px 2px 0;text-align:right"
 
 def in_words(found: Any) -> str:
     """What a segmentation is, in a line, how far to trust it, in another, and a warning if there is one."""
-    name = f" of {Path(found.source).name}" if found.source else ""
+    return "\n  ".join([_contents(found), _trust(found), *([found.warning] if found.warning else [])])
+
+
+def _contents(found: Any) -> str:
+    """What a segmentation is, in one line, whatever the name of its file."""
+    name = f" of {printable(Path(found.source).name)}" if found.source else ""
     size = " x ".join(map(str, found.labels.shape))
     kind = "region" if found.settings.connected else "cluster"
     settings = [found.settings.preset, f"seed {found.seed}"]
     if found.chains.n_components > 1:
         settings.insert(1, f"detail {found.settings.detail:g}")
-    first = f"Segmentation{name}: {counted(found.n_clusters, kind)}, {size} pixels ({', '.join(settings)})"
-    return "\n  ".join([first, _trust(found), *([found.warning] if found.warning else [])])
+    return f"Segmentation{name}: {counted(found.n_clusters, kind)}, {size} pixels ({', '.join(settings)})"
 
 
 def _trust(found: Any) -> str:
@@ -55,9 +60,10 @@ def _pictures(found: Any, max_side: int) -> list[tuple[str, Any, dict[str, int]]
     shown = ReducedPicture.of(Picture(found.picture.codes[plane]), labels, max_side)
     apart = downsample(found.boundary_probability[plane], shown.step, np.max)
     kind = "regions" if found.settings.connected else "clusters"
+    title = "How probable each boundary is" if found.chains.labels.size else "No draws, and so no probabilities"
     return [
         (f"Outlines of the {kind}", outlined(shown.rgb, shown.labels_of(labels)), PLAIN),
-        ("How probable each boundary is", graded_boundaries(shown.rgb, apart), COLORED_LINES),
+        (title, graded_boundaries(shown.rgb, np.nan_to_num(apart)), COLORED_LINES),
     ]
 
 
@@ -74,9 +80,9 @@ def as_html(found: Any) -> str:
     body = "".join(f"<tr>{''.join(_cell(name, row[name]) for name in names)}</tr>" for row in rows)
     more = len(found.region_rows) - len(rows)
     rest = f"<p>and {counted(more, 'smaller region')}, in <code>regions</code></p>" if more else ""
-    first, _ = in_words(found).split("\n")
     return (
-        f'<div><p><b>{escape(first)}</b></p><div style="display:flex;flex-wrap:wrap;gap:12px">{figures}</div>'
+        f"<div><p><b>{escape(_contents(found))}</b></p>"
+        f'<div style="display:flex;flex-wrap:wrap;gap:12px">{figures}</div>'
         f"<p>{escape(found.verdict)}</p><details><summary>{counted(len(found.region_rows), 'region')}</summary>"
         f'<table style="border-collapse:collapse"><tr>{head}</tr>{body}</table>{rest}</details></div>'
     )

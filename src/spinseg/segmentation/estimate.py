@@ -5,9 +5,10 @@ from numpy.typing import NDArray
 
 from spinseg.image.adjacency import RegionAdjacency
 from spinseg.inference.chains import Chains
-from spinseg.inference.estimates.minimize import minimize_binder, minimize_vi
+from spinseg.inference.estimates.allowed import allowed_estimate
+from spinseg.inference.estimates.minimize import improved
 from spinseg.inference.estimates.pairs import separation_probability
-from spinseg.inference.regions import absorb_small_regions
+from spinseg.inference.regions import absorb_small_regions, regions_of
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.segmentation.presets import details_of
@@ -15,6 +16,8 @@ from spinseg.segmentation.settings import Settings
 
 WIDEST = 1 / 4  # details at most so far from the one asked for have a part in an estimate
 MAX_DRAWS = 120  # that an estimate is made from
+MAX_PIECE_DRAWS = 60  # of those, where pieces are made regions: of which there may be many
+MAX_PIECES = 5000  # of a draw: tables of an estimate of so many regions fill 1 GB
 
 
 def estimated_partition(
@@ -22,28 +25,50 @@ def estimated_partition(
 ) -> NDArray[np.int32]:
     """The partition that `settings.estimate` asks for; the best one visited where an interruption left no draws.
 
-    It is that of all chains, or of one. Where the posterior is a mixture over details, the draws are those at the
-    details near `settings.detail`, and the best partition is that of the nearest one. Where clusters are connected, so
-    are those of the estimate, and it keeps the seeds. Where the prior allows no small clusters, such as are too small
-    have joined the neighbor from which the draws separate them least.
+    It is that of all chains, or of one, and always a partition that the posterior allows (`allowed_estimate`). Where
+    the posterior is a mixture over details, the draws are those at the details near `settings.detail`, and the best
+    partition is that of the nearest one.
     """
-    graph, seeds = model.graph, model.seeds
     if settings.estimate == "best" or not drawn.labels.size:
         distance = np.abs(np.array(details_of(drawn.n_components)) - settings.detail)
         return drawn.best_of(int(distance.argmin()), chain)
     draws = drawn.labels if chain is None else drawn.labels[chain : chain + 1]
-    minimize = minimize_vi if settings.estimate == "vi" else minimize_binder
     if not settings.connected:
-        return minimize(draws, rng=seed).labels
+        return allowed_estimate(model, draws, settings.estimate, rng=seed)
     near = np.isin(drawn.component, details_near(settings.detail, drawn.n_components))
-    labels = draws[:, near].reshape(-1, graph.n_sites)
+    labels = draws[:, near].reshape(-1, model.graph.n_sites)
     labels = labels[np.random.default_rng(seed).permutation(len(labels))[:MAX_DRAWS]]
-    found = minimize(labels, graph=graph, seeds=seeds, rng=seed).labels
-    if settings.prior.min_size == 1:
-        return found
-    apart, ones = separation_probability(labels, graph.edges), np.ones(graph.n_edges, np.int32)
-    each, area = RegionAdjacency(graph, ones, None), np.ones(graph.n_sites, np.int64)
-    return absorb_small_regions(found, each, area, -apart, settings.prior.min_size, seeds)
+    return allowed_estimate(model, labels, settings.estimate, rng=seed)
+
+
+def estimated_regions(
+    drawn: Chains,
+    model: Model,
+    settings: Settings,
+    seed: int,
+    adjacency: RegionAdjacency,
+    area: NDArray[np.int64],
+    smallest: float,
+) -> NDArray[np.int32]:
+    """Connected regions where the clusters of the posterior need not be: none has less than the smallest area.
+
+    They are the estimate from the connected pieces of the clusters of every draw, searched for among connected
+    partitions from the pieces of `estimated_partition` on. Regions that are too small have joined the neighbor from
+    which the draws separate them least. Where the best partition visited is asked for, its pieces are the regions, and
+    small ones have joined the neighbor of largest coupling. Where a draw has MAX_PIECES or more, the search is left
+    out.
+    """
+    graph = model.graph
+    regions = regions_of(estimated_partition(drawn, model, settings, seed), graph)
+    if settings.estimate == "best" or not drawn.labels.size:
+        return absorb_small_regions(regions, adjacency, area, model.beta, smallest)
+    draws = drawn.labels.reshape(-1, graph.n_sites)
+    draws = draws[np.random.default_rng(seed).permutation(len(draws))[:MAX_DRAWS]]
+    pieces = np.array([regions_of(draw, graph) for draw in draws])
+    if pieces.max() < MAX_PIECES:
+        regions = improved(regions, pieces, settings.estimate, graph=graph, max_draws=MAX_PIECE_DRAWS, rng=seed)
+    apart = separation_probability(draws, graph.edges) * adjacency.boundary_length
+    return absorb_small_regions(regions, adjacency, area, -apart, smallest)
 
 
 def details_near(detail: float, n_details: int) -> NDArray[np.intp]:

@@ -83,10 +83,13 @@ def check_inputs_kept(folder: str | os.PathLike[str], names: Sequence[str], inpu
 
 def unwritable_files(found: Any) -> dict[str, str]:
     """The files of `FILES` that cannot be written, and why."""
-    if int(found.labels[found._plane].max()) - found.settings.start_label < MAX_PNG_LABELS:
-        return {}
-    why = f"a PNG holds {MAX_PNG_LABELS:,} labels at most, and there are {found.n_clusters:,}"
-    return {"labels.png": f"{why}; labels.tif has them all"}
+    skipped = {}
+    if int(found.labels[found._plane].max()) - found.settings.start_label >= MAX_PNG_LABELS:
+        why = f"a PNG holds {MAX_PNG_LABELS:,} labels at most, and there are {found.n_clusters:,}"
+        skipped["labels.png"] = f"{why}; labels.tif has them all"
+    if not found.chains.labels.size:
+        skipped["boundary_probability.png"] = "there are no draws, and so no probabilities"
+    return skipped
 
 
 def summary_of(found: Any) -> dict[str, Any]:

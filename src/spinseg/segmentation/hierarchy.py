@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg import _validation
-from spinseg._validation import check_real
+from spinseg._validation import check_real, invalid
 from spinseg.image.features import site_sizes
 from spinseg.image.render import paint_edges
 from spinseg.model.graph import SiteGraph
@@ -46,12 +46,24 @@ class Hierarchy:
         """The regions between boundaries that are higher than a level, from `start_label` on, the largest first.
 
         Outside the mask it is one less.
+
+        Raises
+        ------
+        InvalidInput
+            Where an interruption left no draws, and so no heights.
         """
         level = check_real("level", level, at_least=0, at_most=1)
+        if np.isnan(self.heights).any():
+            invalid("a hierarchy", "come from draws to have regions at a level", "none: sampling was interrupted")
         regions = _validation.labels("regions", self.graph.components(self.heights <= level), self.graph.n_sites)
         return label_image(largest_first(regions, site_sizes(self.sites)), self.sites, self.start_label)
 
     @cached_property
     def boundary(self) -> NDArray[np.float32]:
-        """The height of the boundary at every pixel, 0 where there is none: cut it at any level for closed outlines."""
+        """The height of the boundary at every pixel, 0 where there is none: cut it at any level for closed outlines.
+
+        NaN without draws.
+        """
+        if np.isnan(self.heights).any():
+            return np.full(self.sites.shape, np.nan, np.float32)
         return paint_edges(self.sites, self.graph.edges, np.minimum(self.heights, 1.0))

@@ -234,5 +234,13 @@ def coupling_at(detail: float) -> Coupling:
 
 
 def min_region_share(detail: float) -> float:
-    """The smallest region at this detail, as a share of the picture."""
+    """The smallest region of "photo" at this detail, as a share of the picture, where pieces are made regions."""
     return MIN_REGION_SHARE * MIN_REGION_RATIO ** (0.5 - detail)
+
+
+def min_region_sites(detail: float) -> float:
+    """The smallest region of other presets at this detail, in sites of mean size: from four, coarse, to a quarter.
+
+    What is looked for in a micrograph, a nucleus say, may be a small share of it.
+    """
+    return MIN_REGION_RATIO ** (0.5 - detail)

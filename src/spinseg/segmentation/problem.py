@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._validation import invalid
 from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacency
 from spinseg.image.boundary.maps import BoundaryMaps
-from spinseg.image.class_outlines import refine_classes
+from spinseg.image.class_outlines import refine_classes, with_connected_regions
 from spinseg.image.content import content_hash
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.intensity import check_intensity_range
@@ -25,13 +25,12 @@ from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, see
 from spinseg.image.superpixels import superpixels
 from spinseg.inference.chains import Chains
 from spinseg.inference.estimates.pairs import separation_probability
-from spinseg.inference.regions import absorb_small_regions, regions_of
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
-from spinseg.segmentation.estimate import estimated_partition
+from spinseg.segmentation.estimate import estimated_partition, estimated_regions
 from spinseg.segmentation.image_model import maps_for, picture_posterior, picture_words
 from spinseg.segmentation.numbering import label_image, largest_first
-from spinseg.segmentation.presets import min_region_share
+from spinseg.segmentation.presets import min_region_share, min_region_sites
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.settings import Settings
 
@@ -68,6 +67,8 @@ class Problem:
             if not np.array_equal(cut_sites(self.sites, reduced, None), self.sites):
                 return None
             of_sites = seeds_of_sites(self.sites, reduced)
+            if np.setdiff1d(reduced, np.append(of_sites, 0)).size:  # one lies where parts of the mask are kept apart
+                return None
         model, provenance = self.model.with_seeds(of_sites), self.provenance | {"seeds": plain_seeds(seeds)}
         return replace(self, model=model, provenance=provenance, seed_image=image)
 
@@ -82,12 +83,12 @@ class Problem:
 
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
         """The partition that `settings.estimate` asks for, cut into regions where the settings ask for it."""
-        partition = estimated_partition(drawn, self.model, self.settings, seed)
-        if isinstance(self.model, Mixture) or self.model.connected or not self.settings.regions:
-            return partition
-        min_pixels = min_region_share(self.settings.detail) * np.count_nonzero(self.sites >= 0)
-        pieces = regions_of(partition, self.model.graph)
-        return absorb_small_regions(pieces, self.adjacency, site_sizes(self.sites), self.model.beta, min_pixels)
+        settings, area = self.settings, site_sizes(self.sites)
+        if isinstance(self.model, Mixture) or self.model.connected or not settings.regions:
+            return estimated_partition(drawn, self.model, settings, seed)
+        of_share = settings.preset == "photo"
+        share = min_region_share(settings.detail) if of_share else min_region_sites(settings.detail) / area.size
+        return estimated_regions(drawn, self.model, settings, seed, self.adjacency, area, share * area.sum())
 
     @property
     def _refines_classes(self) -> bool:
@@ -107,33 +108,38 @@ class Problem:
         if self._refines_classes:
             words, n_words = picture_words(self.working_image.picture, self.settings)
             refined = refine_classes(self.sites, partition, words, n_words)
-            return self.working_image.to_original(refined, outside=-1)
+            if self.settings.regions:
+                refined = with_connected_regions(refined, partition)
+            return self._completed(self.working_image.to_original(refined, outside=-1))
         if self._refines_regions:
             assert self.relief is not None
             graph = self.model.graph
             pairs = nearby_pairs(graph)
-            apart = separation_probability(drawn.labels, pairs)
+            apart = np.nan_to_num(separation_probability(drawn.labels, pairs))  # without draws, outlines stay
             held = None if self.seed_image is None else self.seed_image > 0
             how = (self.relief, self.working_image, self.picture.codes, graph, pairs, apart)
-            return self._with_own_seeds(outlined_sites(self.sites, *how, held=held))
-        return self._with_own_seeds(self.working_image.to_original(self.sites, outside=-1))
+            return self._completed(outlined_sites(self.sites, *how, held=held))
+        return self._completed(self.working_image.to_original(self.sites, outside=-1))
 
     def boundary_probability(self, sites: NDArray[np.int32], drawn: Chains) -> NDArray[np.float32]:
-        """How often each pixel of an image of the sites is separated from a neighbor."""
+        """How often each pixel of an image of the sites is separated from a neighbor; NaN without draws."""
+        if not drawn.labels.size:
+            return np.full(sites.shape, np.nan, np.float32)
         touching = region_adjacency(sites).graph.edges
         return paint_edges(sites, touching, separation_probability(drawn.labels, touching))
 
     def _painted(self, sites: NDArray[np.int32], drawn: Chains, separation: NDArray[np.float64]) -> NDArray[np.float32]:
         """The boundary probability of the whole picture, from its `outlined_sites` and the `separation` of edges."""
         edges = self.model.graph.edges
-        if self._refines_classes:  # other sites touch than before
+        if self._refines_classes or not drawn.labels.size:  # other sites touch than before
             return self.boundary_probability(sites, drawn)
         if self._refines_regions:
             return paint_edges(sites, edges, separation)
         return self.working_image.to_original(paint_edges(self.sites, edges, separation), outside=0)
 
-    def _with_own_seeds(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The sites of the whole picture, where every pixel with a seed lies in a site of its seed."""
+    def _completed(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The sites of the whole picture: none in two parts of its mask, and seeds in sites of their own."""
+        sites = self.working_image.completed(sites)
         if self.seed_image is None or self.model.seeds is None:
             return sites
         return with_own_seeds(sites, self.model.seeds, self.seed_image)
@@ -190,7 +196,8 @@ def prepare(
         "sha256": hashes,
     }
     may_reduce = isinstance(settings.sites, str) and settings.sites != "pixels"
-    working_image = working_copy(picture, picture.inside, settings.max_pixels if may_reduce else None)
+    held = None if on_pixels is None else on_pixels > 0
+    working_image = working_copy(picture, picture.inside, settings.max_pixels if may_reduce else None, held)
     if picture.n_channels != 3:
         scaled = in_units_of_noise(working_image.picture.codes, working_image.inside)
         working_image = working_image._replace(picture=Picture(scaled))

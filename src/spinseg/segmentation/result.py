@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 class Segmentation:
     """A segmentation and the posterior it came from.
 
+    Where an interruption left no draws, no probability is known: arrays of them are NaN everywhere, single ones are
+    None, and `labels` come from the best partition that was visited.
+
     Attributes
     ----------
     labels : int32, the image's shape
@@ -184,8 +187,7 @@ class Segmentation:
         pixels of the picture as it was analyzed, and its `probability`: how often, over the draws, sites on either side
         of it lay in different clusters, on average along it.
         """
-        separation = self.separation if self.chains.labels.size else np.full_like(self.separation, np.nan)
-        numbers = (self._region_of_site, self.model.graph, separation, self.boundary_length)
+        numbers = (self._region_of_site, self.model.graph, self.separation, self.boundary_length)
         return boundary_table(*numbers, start_label=self.settings.start_label)
 
     @cached_property
@@ -204,7 +206,7 @@ class Segmentation:
         Returns
         -------
         float32 array of the picture's shape
-            0 outside the mask.
+            0 outside the mask; NaN everywhere without draws.
 
         Examples
         --------
@@ -221,6 +223,8 @@ class Segmentation:
         checked = [check_int("place", at, at_least=0, below=length) for at, length in zip(place, shape, strict=True)]
         if (site := int(self.sites[tuple(checked)])) < 0:
             invalid("place", "lie inside the mask", place)
+        if not self.chains.labels.size:
+            return np.full(shape, np.nan, np.float32)
         return np.append(co_clustering(self.chains.labels, site), 0).astype(np.float32)[self.sites]
 
     def at(self, detail: float) -> "Segmentation":
@@ -242,8 +246,13 @@ class Segmentation:
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
-        """The boundaries with their probabilities as heights: nested regions, at any level from 0 to 1."""
+        """The boundaries with their probabilities as heights: nested regions, at any level from 0 to 1.
+
+        Without draws the heights are NaN, and there are no regions at a level.
+        """
         graph, cores = self.model.graph, None
+        if not self.chains.labels.size:
+            return Hierarchy(self.sites, graph, self.separation, self.settings.start_label)
         if self.model.seeds is not None:
             within = self.partition[graph.edges[:, 0]] == self.partition[graph.edges[:, 1]]
             cores = connect_seeds(graph, self.model.seeds, np.where(within, self.separation + 1e-6, graph.n_edges))
@@ -361,8 +370,9 @@ class Segmentation:
 
         Each file is written whole or not at all, and result.json is written last. labels.tif holds `labels`, in 16 bits
         where they fit; labels.png holds them as indices into a palette; boundary_probability.png runs from 0 to 255.
-        For a volume, all but labels.tif show the middle plane. More than 65,535 labels do not fit into labels.png: it
-        is then left out, and standard error and result.json say so.
+        For a volume, all but labels.tif show the middle plane. More than 65,535 labels do not fit into labels.png, and
+        without draws there is no boundary_probability.png: it is then left out, and standard error and result.json say
+        so.
 
         `names` may also hold regions.geojson and outlines.svg, the regions of a picture as polygons: `to_geojson` and
         `to_svg`; regions.csv, the table `regions` with the name of the picture; and boundary_probability.tif, in floats

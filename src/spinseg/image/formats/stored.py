@@ -33,6 +33,8 @@ class StoredArray:
         Whether the last channel is opacity; None if the file does not say.
     note : str
         What was left out of the file.
+    nodata : float or None
+        The value that the file declares for pixels without data.
     """
 
     array: NDArray[Any]
@@ -40,6 +42,7 @@ class StoredArray:
     axes: str = ""
     has_opacity: bool | None = None
     note: str = ""
+    nodata: float | None = None
 
     def layout(self, channel_axis: ChannelAxis, name: str) -> Layout:
         """Return which axes are which; `name` is that of the file, for errors."""

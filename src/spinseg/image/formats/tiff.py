@@ -20,6 +20,7 @@ _PACKBITS = 32773  # TIFF compression that tifffile alone decodes byte by byte, 
 _COLOR_CODED = (3, 5, 6, 8)  # TIFF photometric: palette, CMYK, YCbCr, CIELAB; tifffile returns their codes as stored
 _YCBCR, _JPEG = 6, 7  # photometric and compression; tifffile converts them to RGB together
 _OPACITY = (1, 2)  # TIFF extra samples: associated and unassociated opacity
+_GDAL_NODATA = 42113  # the tag, text
 _DECOMPRESSORS: dict[int, Any] = {8: zlib.decompressobj, 32946: zlib.decompressobj, 34925: lzma.LZMADecompressor}
 
 
@@ -41,7 +42,7 @@ def decode_tiff(name: str, form: str, file: BinaryIO, max_pixels: int) -> Stored
         with decoding(name, form):
             array, axes, has_opacity = _tiff_pixels(file, series, series.axes, max_pixels)
     note = f"the first of {len(tiff.series)} series" if len(tiff.series) > 1 else ""
-    return StoredArray(array, form, axes, has_opacity, note)
+    return StoredArray(array, form, axes, has_opacity, note, _nodata(series.keyframe))
 
 
 @contextmanager
@@ -74,6 +75,14 @@ def has_opacity(page: Any) -> bool:
 def orientation(page: Any) -> int:
     """Return the orientation of a page, 1 if it is upright."""
     return int(page.tags.valueof(ORIENTATION_TAG, 1))
+
+
+def _nodata(page: Any) -> float | None:
+    """Return the value that GDAL declares for pixels without data; None where there is none, or it is no number."""
+    try:
+        return float(page.tags.valueof(_GDAL_NODATA))
+    except (TypeError, ValueError):
+        return None
 
 
 def stores_intensities(page: Any) -> bool:

@@ -92,9 +92,7 @@ def minimize_vi(
     array([0, 0, 1, 1], dtype=int32)
     """
     draws = flatten_draws(labels)
-    sites = np.arange(1.0, draws.shape[1] + 1)
-    step = np.diff(sites * np.log2(sites), prepend=0.0)  # f(m + 1) - f(m) of `expected_vi`
-    found = _search(draws, step, 2 * step, graph, seeds, max_clusters, max_draws, starts, rng)
+    found = _search(draws, *_costs_of_vi(draws.shape[1]), graph, seeds, max_clusters, max_draws, starts, rng)
     return Estimate(found, expected_vi(draws, found))
 
 
@@ -133,10 +131,61 @@ def minimize_binder(
     """
     apart, together = check_real("cost_apart", cost_apart, above=0), check_real("cost_together", cost_together, above=0)
     draws = flatten_draws(labels)
-    others = np.arange(float(draws.shape[1])) / max(apart, together)  # the search does not depend on the unit
-    tables = together * others, (apart + together) * others
+    tables = _costs_of_binder(draws.shape[1], apart, together)
     found = _search(draws, *tables, graph, seeds, max_clusters, max_draws, starts, rng)
     return Estimate(found, expected_binder(draws, found, cost_apart=apart, cost_together=together))
+
+
+def best_draw(draws: NDArray[np.int32], loss: str, *, max_draws: int) -> NDArray[np.int32]:
+    """Return the draw of least expected loss, "vi" or "binder", among at most `max_draws`, evenly spaced.
+
+    Examples
+    --------
+    >>> best_draw(np.array([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]]), "vi", max_draws=3)
+    array([0, 0, 1, 1], dtype=int32)
+    """
+    n_sites = draws.shape[1]
+    used = draws[_evenly_spaced(len(draws), max_draws)]
+    used = np.array([_validation.labels("draws", draw, n_sites) for draw in used])
+    costs = _costs_of_vi(n_sites) if loss == "vi" else _costs_of_binder(n_sites, 1.0, 1.0)
+    search, used, _ = _tables(used, *costs, limit=n_sites)
+    return used[np.argmin([_start(search, draw) for draw in used])]
+
+
+def improved(
+    start: NDArray[np.int32], draws: NDArray[np.int32], loss: str, *, graph: SiteGraph, max_draws: int, rng: int
+) -> NDArray[np.int32]:
+    """Return what the search of `minimize_vi` or `minimize_binder`, among connected partitions, finds from one start.
+
+    Examples
+    --------
+    >>> improved(np.array([0, 1, 2]), np.array([[0, 0, 1], [0, 0, 1], [0, 1, 1]]), "vi",
+    ...          graph=SiteGraph(3, [[0, 1], [1, 2]]), max_draws=3, rng=0)
+    array([0, 0, 1], dtype=int32)
+    """
+    n_sites = draws.shape[1]
+    costs = _costs_of_vi(n_sites) if loss == "vi" else _costs_of_binder(n_sites, 1.0, 1.0)
+    search, _, limit = _tables(draws[_evenly_spaced(len(draws), max_draws)], *costs, n_sites, graph)
+    while search.size.size <= start.max() and search.size.size < limit:
+        search = _enlarge(search, limit)
+    if start.max() >= search.size.size:  # of which there is no room for a table
+        return start
+    found = _descend(search, start, limit, generator(rng))[1]
+    return _validation.labels("labels", found.label, n_sites)
+
+
+Costs = tuple[NDArray[np.float64], NDArray[np.float64]]  # of a loss, as `kernels.least_loss` takes them
+
+
+def _costs_of_vi(n_sites: int) -> Costs:
+    sites = np.arange(1.0, n_sites + 1)
+    step = np.diff(sites * np.log2(sites), prepend=0.0)  # f(m + 1) - f(m) of `expected_vi`
+    return step, 2 * step
+
+
+def _costs_of_binder(n_sites: int, apart: float, together: float) -> Costs:
+    others = np.arange(float(n_sites)) / max(apart, together)  # the search does not depend on the unit
+    return together * others, (apart + together) * others
 
 
 def _search(

@@ -23,7 +23,7 @@ def flatten_draws(labels: ArrayLike | Chains) -> NDArray[np.int32]:
 
 
 def separation_probability(labels: NDArray[np.int32] | Chains, edges: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return, for each edge, the fraction of draws in which its two sites are in different clusters.
+    """Return, for each edge, the fraction of draws in which its two sites are in different clusters; NaN without draws.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def separation_probability(labels: NDArray[np.int32] | Chains, edges: NDArray[np
     n_separated = np.zeros(len(edges), np.int64)
     for draw in draws:  # one at a time: a table of draws x edges may exceed memory
         n_separated += draw[edges[:, 0]] != draw[edges[:, 1]]
-    return n_separated / max(len(draws), 1)
+    return n_separated / len(draws) if len(draws) else np.full(len(edges), np.nan)
 
 
 def co_clustering(labels: ArrayLike | Chains, site: int | None = None) -> NDArray[np.float64]:

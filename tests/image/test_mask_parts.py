@@ -1,0 +1,86 @@
+"""A reduced image keeps the parts of its mask apart, however thin the line between them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from skimage.measure import label
+
+from spinseg.image.mask_parts import reduce_mask, sites_within_parts
+from spinseg.image.picture import as_picture, working_copy
+from spinseg.segmentation.presets import PHOTO
+from spinseg.segmentation.problem import prepare
+from spinseg.segmentation.segment import sample_posterior
+
+SHAPE = (48, 66)
+
+
+def masks():
+    """Masks with a thin line between their parts, by name."""
+    for at in (31, 32, 33, 34, 35):
+        yield f"column {at}", np.arange(66)[None] != at + np.zeros((48, 1), int)
+        yield f"row {at}", np.arange(48)[:, None] != at - 10 + np.zeros((1, 66), int)
+    rows, columns = np.indices(SHAPE)
+    yield "diagonal", ~np.isin(columns - rows, (5, 6))
+    yield "cross", (rows != 20) & (columns != 33)
+    yield "ring", np.abs(np.hypot(rows - 24, columns - 30) - 15) > 0.75
+
+
+MASKS = dict(masks())
+
+
+@pytest.mark.parametrize("step", [2, 3, 4])
+@pytest.mark.parametrize("name", MASKS)
+def test_parts_that_do_not_touch_stay_apart(name, step):
+    inside = MASKS[name]
+    reduced, changed = reduce_mask(inside, step)
+    parts, of_blocks = label(inside, connectivity=1), label(reduced, connectivity=1)
+    assert parts.max() >= 2 and changed
+    blocks = of_blocks.repeat(step, axis=0).repeat(step, axis=1)[:48, :66]
+    sites = sites_within_parts(np.where(inside, blocks - 1, -1).astype(np.int32), inside)
+    assert np.array_equal(sites >= 0, inside)
+    for site in range(of_blocks.max()):
+        assert np.unique(parts[sites == site]).size == 1  # in one part alone
+        assert label(sites == site, connectivity=1).max() == 1
+
+
+@pytest.mark.parametrize("n_axes", [2, 3])
+def test_any_mask_keeps_a_block_of_every_part(n_axes):
+    rng = np.random.default_rng(0)
+    for share in (0.1, 0.4, 0.6, 0.95):
+        inside = rng.random((13, 14, 12)[:n_axes]) < share
+        reduced, _ = reduce_mask(inside, 3)
+        every = np.zeros(reduced.shape, bool)
+        every[tuple(axis // 3 for axis in np.nonzero(inside))] = True
+        assert not (reduced & ~every).any() and reduced.any()
+
+
+def test_a_mask_of_one_part_and_pixels_that_are_held_stay_inside():
+    inside = np.ones(SHAPE, bool)
+    inside[10:20, 30] = False  # a slit, around which all is connected
+    reduced, changed = reduce_mask(inside, 2)
+    assert reduced.all() and not changed
+    held, inside = np.zeros(SHAPE, bool), np.ones(SHAPE, bool)
+    inside[:, 31] = False
+    held[:, 30] = held[:, 32] = True
+    assert reduce_mask(inside, 2, held)[0].all()
+
+
+@pytest.mark.parametrize("at", [39, 40])
+def test_a_line_of_one_pixel_separates_the_regions_of_a_reduced_image(at):
+    image = np.random.default_rng(0).normal(0.5, 0.01, (60, 80))
+    mask = np.ones(image.shape, bool)
+    mask[:, at] = False
+    settings = replace(PHOTO, max_pixels=1500, sweeps=6, n_details=2)
+    for seeds in (None, {1: [(5, at - 1)], 2: [(5, at + 1)]}):
+        problem = prepare(image, settings, mask, seeds=seeds)
+        assert problem.working_image.step == 2
+        seg = problem.segmentation(sample_posterior(problem.model, settings, "one", 0), 0)
+        assert np.array_equal(seg.labels > 0, mask)
+        for number in range(1, seg.n_clusters + 1):
+            assert label(seg.labels == number, connectivity=1).max() == 1
+        assert np.unique(seg.labels[:, 0]).tolist() != np.unique(seg.labels[:, -1]).tolist()
+
+
+def test_without_a_mask_nothing_is_kept_apart():
+    assert not working_copy(as_picture(np.zeros((40, 40))), None, 500).keeps_parts
