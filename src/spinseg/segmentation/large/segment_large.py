@@ -212,7 +212,7 @@ def _sample(model: Model, settings: Settings, run: LargeRun, progress: bool | Re
         print_warning(f"{printable(path)} is damaged; sampling begins anew")
         path.unlink()
     resume = path if path.exists() else None
-    how = {"checkpoint": path, "resume_from": resume, "progress": progress}
+    how: dict[str, Any] = {"checkpoint": path, "resume_from": resume, "progress": progress}
     return sample_posterior(model, settings, settings.init, run.seed, **how)
 
 
