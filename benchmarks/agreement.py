@@ -1,9 +1,9 @@
 """Agreement between the chains of a run against that of repeated runs: adjusted Rand indices.
 
 For `photo` the bundled photographs, eight training photographs of BSDS300 (left out where they are not in
-../shared/data or SPINSEG_DATA), and two images of scikit-image; for `classes` five of them. Each is segmented with three
-random seeds. Printed are the agreement of each run, whether it has converged, and the mean adjusted Rand index between the
-labels of different seeds.
+../shared/data or SPINSEG_DATA), and two images of scikit-image; for `classes` five of them. Each is segmented with
+three random seeds. Printed are the agreement of each run, whether it has converged, and the mean adjusted Rand index
+between the labels of different seeds.
 """
 
 from concurrent.futures import ProcessPoolExecutor

@@ -2,11 +2,11 @@
 
 The three bundled photographs and two of the training photographs of BSDS300, which are left out where the data are not
 there (../shared/data or SPINSEG_DATA). Each is segmented with 8 random seeds. What is claimed is the root mean square
-of the standard errors over seeds and over the boundaries in doubt. What is actual is the root mean square distance from a
-reference: a run of 2,500 sweeps from opposite starts, whose own error is subtracted. The standard deviation over seeds
-is smaller where chains have not forgotten their starts, since those are the same for every seed. Boundaries are those
-between two sites, and those between two regions of the first segmentation, by length. It takes 40 minutes of processor
-time.
+of the standard errors over seeds and over the boundaries in doubt. What is actual is the root mean square distance
+from a reference: a run of 2,500 sweeps from opposite starts, whose own error is subtracted. The standard deviation over
+seeds is smaller where chains have not forgotten their starts, since those are the same for every seed. Boundaries are
+those between two sites, and those between two regions of the first segmentation, by length. It takes about 10 minutes
+of processor time.
 """
 
 from concurrent.futures import ProcessPoolExecutor

@@ -34,7 +34,7 @@ def agg(monkeypatch):
 def test_a_segmentation_says_what_it_is_and_how_far_to_trust_it(found):
     first, second = repr(replace(found, source="/tmp/some/cup.jpg")).splitlines()
     assert first == f"Segmentation of cup.jpg: {found.n_clusters} regions, 60 x 80 pixels (photo, detail 0.65, seed 0)"
-    assert re.fullmatch(r"  (not )?converged \(agreement [\d.]+, standard error [\d.]+\)", second)
+    assert re.fullmatch(r"  (not )?converged \(agreement -?[\d.]+, standard error [\d.]+\)", second)
     assert ("not converged" in second) is (found.converged is False)
     assert repr(replace(found, interrupted=True)).endswith("interrupted after 30 sweeps")
     alone = ss.segment(drawing(), "paper", sweeps=4, rng=0)
