@@ -75,7 +75,7 @@ const NAMES = { log_posterior: "log posterior", n_clusters: "clusters", entropy:
 export function showAgreement({ agreement, chains, n_details: nDetails }) {
   const nChains = chains.length;
   const { mark, headline } = verdict(agreement, nChains);
-  byId("verdict").dataset.agree = mark;
+  byId("verdict").dataset.converged = mark;
   write(byId("verdict-headline"), headline);
   const numbers = Object.entries(agreement?.r_hat ?? {}).filter(([, value]) => value !== null);
   const words = numbers.map(([name, value]) => `${NAMES[name] ?? name} ${formatRHat(value)}`).join(", ");
