@@ -19,6 +19,8 @@ STUDIES = (
     "network",
     "evidence",
     "posterior",
+    "standard_errors",
+    "agreement",
     "tuning",
     "refit",
     "ablation",

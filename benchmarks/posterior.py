@@ -1,7 +1,7 @@
 """Agreement of the chains of `photo` on the test photographs of BSDS300.
 
 Test photographs should be used rarely: record each use in docs/evidence/notebook.md. Printed are the share of
-photographs where the probabilities are settled, and R-hat from opposite starts, of all details together and of each
+photographs where the chains have converged, and R-hat from opposite starts, of all details together and of each
 alone. `spinseg evaluate bsds300 --methods spinseg,spinseg-clusters,evidence` says how good draws and probabilities are.
 """
 
@@ -24,8 +24,8 @@ def r_hats(example: Example) -> tuple[float, float]:
     return max(together), max(found[name].r_hat_of_components or 1.0 for name in ASKED)
 
 
-def is_settled(example: Example) -> bool:
-    """Return whether the probabilities are settled where sampling ends."""
+def has_converged(example: Example) -> bool:
+    """Return whether the chains have converged where sampling ends."""
     return ss.segment(example.image(), workers=1, rng=0).converged is True
 
 
@@ -33,7 +33,7 @@ def study() -> dict[str, object]:
     """Return the figures."""
     examples = bsds(data_root(), "test")
     with ProcessPoolExecutor() as pool:
-        figures: dict[str, object] = {"settled": float(np.mean(list(pool.map(is_settled, examples))))}
+        figures: dict[str, object] = {"converged": float(np.mean(list(pool.map(has_converged, examples))))}
         of_all, of_each = np.array(list(pool.map(r_hats, examples))).T
     for name, found in (("all details together", of_all), ("the worst detail alone", of_each)):
         n_agree = int((found <= R_HAT_LIMIT).sum())

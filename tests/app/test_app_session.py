@@ -35,7 +35,7 @@ from spinseg.inference.starts import STARTS
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.presets import PRESETS
-from spinseg.segmentation.verdict import is_converged, verdict_of_probabilities
+from spinseg.segmentation.verdict import verdict_sentences
 
 
 @pytest.fixture(scope="module")
@@ -506,9 +506,12 @@ def test_two_paused_chains_have_the_diagnostics_of_the_python_code(session, by_s
             await asyncio.sleep(0.05)
             told = session.frame(0, 0)["agreement"]
             seen = told and {name: round(float(value), 6) for name, value in told["r_hat"].items()}
-        assert seen == wanted and told["agree"] == is_converged(found)
-        assert told["verdict"] == verdict_of_probabilities(found, session.frame(0, 0)["sweeps"])
-        assert told["headline"].startswith("The probabilities are ")
+        assert seen == wanted and told["converged"] == found.converged
+        assert told["agreement"] == pytest.approx(found.agreement)
+        assert told["standard_error"] == pytest.approx(found.standard_error)
+        told_of = session.loop.chain_run.problem.settings, session.frame(0, 0)["sweeps"]
+        assert told["verdict"] == verdict_sentences(found, *told_of, interrupted=True)
+        assert "converged" in told["headline"]
         assert told["largest_r_hat"] == pytest.approx(found.r_hat) and told["ess"] == pytest.approx(found.ess)
 
     asyncio.run(used())
@@ -522,8 +525,8 @@ def test_of_chains_of_clusters_it_is_said_whether_they_agree(session):
         return session.frame(0, 0)["agreement"], await session.segmentation()
 
     told, found = asyncio.run(used())
-    assert "chains " in told["headline"] and "chains " in told["verdict"] and not found.calibrated
-    assert "against people for the preset paper" in told["verdict"]
+    assert "converge" in told["headline"] and "clusters have " in told["verdict"] and not found.calibrated
+    assert "human annotations for the preset paper" in told["verdict"]
 
 
 def test_one_chain_is_not_diagnosed(session):

@@ -155,12 +155,14 @@ def test_the_estimate_is_a_partition_that_the_prior_allows(prior):
 def test_chains_and_advice_that_can_be_followed_come_with_the_clusters():
     values, _, graph = stripes(0, distance=1.0)
     found = find_clusters(usual_model(values, graph, beta=0.2), sweeps=8, chains=6, seed=0)
-    assert found.diagnostics.agree is False and "min_evidence" in found.diagnostics.verdict
+    assert found.diagnostics.converged is False and "min_evidence" in found.diagnostics.verdict
     assert "temperatures" not in found.diagnostics.verdict  # no entry point of clusterings has them
     assert found.chains.n_chains == 6 and found.draws is found.chains.labels
     sure = find_clusters(usual_model(*stripes(0, distance=9.0)[::2]), sweeps=8, chains=2, seed=0)
     assert "nothing in them ever varied" in sure.diagnostics.verdict and "Start chains" not in sure.diagnostics.verdict
-    assert repr(sure).startswith("3 clusters of 576 sites, mean probability of a label 1.000\nTwo chains agree")
+    assert repr(sure).startswith(
+        "3 clusters of 576 sites, mean probability of a label 1.000\nTwo chains have converged"
+    )
 
 
 def test_progress_is_reported():

@@ -117,7 +117,7 @@ def test_connected_clusters_are_connected():
 
 def test_chains_that_do_not_agree_give_a_warning():
     X = np.random.default_rng(0).normal(size=(60, 2)) * 1e3
-    with pytest.warns(ConvergenceWarning, match="The chains do not agree"):
+    with pytest.warns(ConvergenceWarning, match="The chains have not converged"):
         ss.SpatialClustering(sweeps=8, chains=8, random_state=0).fit(X, connectivity=ss.SiteGraph.nearest(X, 3))
 
 

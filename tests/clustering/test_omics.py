@@ -17,7 +17,7 @@ SIDE = 14
 TRUTH = np.repeat(np.arange(2), SIDE * SIDE // 2)
 PLACES = np.argwhere(np.ones((SIDE, SIDE))).astype(float)
 QUICK = {"sweeps": 60, "chains": 2, "rng": 0}
-pytestmark = pytest.mark.filterwarnings("ignore:The chains do not agree")  # which 60 sweeps may not make them
+pytestmark = pytest.mark.filterwarnings("ignore:The chains have not converged")  # which 60 sweeps may not make them
 
 
 def spots(seed=0, **parts):
@@ -179,9 +179,9 @@ def test_the_number_of_components_may_be_given():
 def test_chains_that_do_not_agree_give_a_warning_and_progress_is_shown():
     adata, seen = spots(), []
     adata.obsm["X_pca"] = np.random.default_rng(0).normal(size=(TRUTH.size, 2)) + TRUTH[:, None]
-    with pytest.warns(UserWarning, match="The chains do not agree"):
+    with pytest.warns(UserWarning, match="The chains have not converged"):
         ss.cluster_anndata(adata, beta=0.1, sweeps=8, chains=8, rng=0, progress=seen.append)
-    assert adata.uns["domain"]["verdict"].startswith("The chains do not agree") and seen[-1].done == 64
+    assert adata.uns["domain"]["verdict"].startswith("The chains have not converged") and seen[-1].done == 64
 
 
 def test_without_anndata_a_line_names_the_extra(monkeypatch):

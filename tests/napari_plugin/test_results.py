@@ -46,6 +46,7 @@ def test_a_segmentation_is_shown_in_three_layers(result, found):
     assert of_labels["features"]["index"] == list(range(1, found.n_clusters + 1))
     assert of_labels["features"]["area"] == np.bincount(labels.ravel())[1:].tolist()
     assert of_labels["metadata"] == {"python": found.python_code}
+    assert of_apart["metadata"] == {"boundaries": found.boundary_rows}
     draws, of_draws, kind = layers["draws"]
     assert kind == "labels" and draws.shape == (10, 48, 64) and of_draws["scale"] == [1.0, 2.0, 3.0]
     assert draws.min() == 1 and draws.dtype == np.uint8

@@ -14,6 +14,7 @@ from test_exports import drawing
 
 import spinseg as ss
 from spinseg._errors import MissingExtra
+from spinseg.inference.convergence import Judgement
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,19 @@ def agg(monkeypatch):
 def test_a_segmentation_says_what_it_is_and_how_far_to_trust_it(found):
     first, second = repr(replace(found, source="/tmp/some/cup.jpg")).splitlines()
     assert first == f"Segmentation of cup.jpg: {found.n_clusters} regions, 60 x 80 pixels (photo, detail 0.65, seed 0)"
-    assert re.fullmatch(r"  probabilities (not )?settled \(R-hat [\d.]+, standard error [\d.]+\)", second)
-    assert ("not settled" in second) is (found.converged is False)
+    assert re.fullmatch(
+        r"  (not converged|regions converged, probabilities not|converged) \(agreement -?[\d.]+, standard error [\d.]+\)",
+        second,
+    )
+    assert second.startswith("  converged") is found.converged
+    for judgement, words in (
+        ((0.95, 0.03, 1.0), "  converged ("),
+        ((0.95, 0.3, 1.0), "  regions converged, probabilities not ("),
+        ((0.5, 0.3, 1.0), "  not converged ("),
+    ):
+        judged = replace(found)
+        judged.__dict__["diagnostics"] = replace(found.diagnostics, judgement=Judgement(*judgement))
+        assert repr(judged).splitlines()[1].startswith(words)
     assert repr(replace(found, interrupted=True)).endswith("interrupted after 30 sweeps")
     alone = ss.segment(drawing(), "paper", sweeps=4, rng=0)
     assert repr(alone).splitlines()[1].startswith("  too few chains") and "cluster" in repr(alone)

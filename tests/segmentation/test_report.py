@@ -72,45 +72,56 @@ def numbers(text):
 
 
 @pytest.mark.parametrize(
-    ("agree", "colour", "headline"),
+    ("converged", "colour", "headline"),
     [
-        (True, "good", "The chains agree with each other."),
-        (False, "poor", "The chains do not agree yet: the segmentation shown is the best that was found, but "),
-        (None, "unknown", "There is not enough to tell whether the chains agree."),
+        (True, "good", "The regions and their probabilities have converged."),
+        (False, "poor", "Neither the regions nor their probabilities have converged."),
+        (None, "unknown", "There are too few chains or draws to assess convergence."),
     ],
 )
-def test_a_plain_sentence_stands_before_the_verdict(segmented, agree, colour, headline):
-    text = page(segmented, agree=agree, agreement=None, verdict="R-hat <is> what it is.")
+def test_a_plain_sentence_stands_before_the_verdict(segmented, converged, colour, headline):
+    found = {"regions_converged": converged, "probabilities_converged": converged}
+    text = page(segmented, **found, verdict="R-hat <is> what it is.")
     bar = re.search(r'<div class="notice (\w+)"><p class="headline">(.*?)</p><p class="fine">(.*?)</p></div>', text)
     assert bar[1] == colour and bar[2].startswith(headline) and bar[3] == "R-hat &lt;is&gt; what it is."
-    assert ("describe partitions near this segmentation only" in seen(text)) is (agree is False)
+    assert ("come from chains that have not converged" in seen(text)) is (converged is False)
 
 
 @pytest.mark.parametrize(
-    ("agreement", "converged", "color", "words"),
+    ("regions", "probabilities", "color", "words"),
     [
-        (0.99, True, "good", "The regions and their probabilities are settled."),
-        (0.99, False, "poor", "The regions are settled, but their probabilities are not yet."),
-        (0.7, True, "poor", "Several divisions are about as good; their probabilities are settled."),
-        (0.7, False, "poor", "Neither the regions nor their probabilities are settled."),
+        (True, True, "good", "The regions and their probabilities have converged."),
+        (True, False, "poor", "The regions have converged, but their probabilities have not."),
+        (False, True, "poor", "The probabilities have converged, but the regions have not: several segmentations fit "),
+        (False, False, "poor", "Neither the regions nor their probabilities have converged."),
     ],
 )
-def test_regions_and_probabilities_are_told_apart(segmented, agreement, converged, color, words):
-    text = page(segmented, agree=True, agreement=agreement, converged=converged)
-    assert f'<div class="notice {color}"><p class="headline">{words}</p>' in text
+def test_regions_and_probabilities_are_told_apart(segmented, regions, probabilities, color, words):
+    text = page(segmented, regions_converged=regions, probabilities_converged=probabilities)
+    assert f'<div class="notice {color}"><p class="headline">{words}' in text
 
 
 def test_each_number_stands_beside_its_meaning(segmented):
-    text = seen(page(segmented, r_hat=1.234, ess=5678.9))
-    assert "R-hat 1.23 It compares chains" in text and "Effective sample size 5,679 So many independent draws" in text
+    text = seen(page(segmented, r_hat=1.234, ess=5678.9, agreement=0.876, standard_error=0.0312))
+    assert "R-hat 1.23 It compares chains" in text and "Effective sample size 5,679 Equivalent to" in text
+    assert "Agreement 0.88 The adjusted Rand index" in text and "Standard error 0.031 For boundary" in text
     text = seen(page(segmented, r_hat="infinite", ess=None))
     assert "R-hat infinite It compares" in text and "Effective sample size" not in text
 
 
-def test_a_summary_that_does_not_say_whether_chains_agree_is_shown(segmented):
-    summary = {name: value for name, value in segmented.summary().items() if name not in ("agree", "interrupted")}
+def test_every_boundary_stands_with_its_standard_error(segmented):
+    boundary = {"region": 1, "neighbor": 2, "length": 1234, "probability": 0.456, "standard_error": 0.078}
+    text = seen(page(segmented, boundaries=[boundary] * 60))
+    assert "1, 2 1,234 0.46 0.08" in text and "and 20 shorter, in result.json" in text
+    assert "1, 2 1,234 0.46 - " in seen(page(segmented, boundaries=[{**boundary, "standard_error": None}]))
+    assert "Table of boundaries" not in page(segmented, boundaries=[])
+
+
+def test_a_summary_that_does_not_say_whether_chains_have_converged_is_shown(segmented):
+    unsaid = ("regions_converged", "probabilities_converged", "interrupted")
+    summary = {name: value for name, value in segmented.summary().items() if name not in unsaid}
     text = report(summary, segmented.picture, segmented.labels, segmented.boundary_probability, segmented.chains)
-    assert "There is not enough to tell whether the chains agree." in text and "interrupted" not in text
+    assert "There are too few chains or draws to assess convergence." in text and "interrupted" not in text
 
 
 def cut(chains, sweeps):
@@ -129,12 +140,12 @@ def test_an_interruption_is_told_and_leaves_no_probabilities(segmented, sweeps):
         interrupted=True,
         sweeps_done=sweeps,
         n_clusters_posterior={},
-        agree=None,
+        regions_converged=None,
         regions=regions,
     )
     told = "before one sweep was finished" if sweeps == 0 else f"after {sweeps} of 20 sweeps"
     assert f"Sampling was interrupted {told}" in seen(text)
-    assert text.index("Sampling was interrupted") < text.index("whether the chains agree")
+    assert text.index("Sampling was interrupted") < text.index("to assess convergence")
     assert all(row[-2:] == ["-", "-"] for row in rows(text)[1:])
     assert "How probable each boundary is" not in text and "answers" not in seen(text) and "nothing was drawn" in text
     assert text.count("no sweep was finished") == (2 if sweeps == 0 else 0)

@@ -13,12 +13,13 @@ from PIL import Image
 
 import spinseg as ss
 from spinseg.image.render import graded_boundaries, outlines
+from spinseg.inference.convergence import Judgement
 from spinseg.inference.diagnostics import Diagnostics, Quantity
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.files import REPORT_DETAILS
 from spinseg.segmentation.presets import PHOTO, details_of
 from spinseg.segmentation.report.pictures import ReducedPicture, answer_picture
-from spinseg.segmentation.verdict import verdict_of_regions
+from spinseg.segmentation.verdict import verdict_sentences
 
 DETAILS = [PHOTO.detail if abs(detail - PHOTO.detail) < 0.1 else detail for detail in REPORT_DETAILS]
 
@@ -140,7 +141,7 @@ def test_a_volume_has_a_report_of_one_plane(tmp_path):
     text = saved(each, tmp_path)
     for (_, _, source), detail in zip(layers(text), DETAILS, strict=True):
         np.testing.assert_array_equal(pixels(source), outlines(each.at(detail).labels[each._plane]))
-    assert "have not been checked against people for volumes." in text
+    assert "have not been validated against human annotations for volumes." in text
 
 
 def test_a_boundary_is_drawn_the_brighter_the_more_probable_it_is():
@@ -192,40 +193,42 @@ def test_the_report_shows_the_answers_and_says_what_each_is(found, text):
 # ---- what is not known -----------------------------------------------------------------------------------------------
 
 
-def judged(error, r_hat):
+def judged(error, r_hat, agreement, r_hat_of_components=None):
     """Diagnostics with these numbers."""
-    return Diagnostics({"x": Quantity("x", (1.0, 1.0), 1.0, r_hat, 50.0, 50.0, None)}, error, "Judged.", r_hat <= 1.05)
+    row = Quantity("x", (1.0, 1.0), 1.0, r_hat, 50.0, 50.0, None, r_hat_of_components)
+    return Diagnostics({"x": row}, Judgement(agreement, error, r_hat), "Judged.")
 
 
-@pytest.mark.parametrize("error", [0.01, 0.05])
+@pytest.mark.parametrize("error", [0.0, 0.01, 0.05])
 @pytest.mark.parametrize("r_hat", [1.0, 1.3, np.inf])
 @pytest.mark.parametrize("agreement", [0.7, 0.99])
 def test_the_advice_is_not_to_sample_longer_where_the_program_chose_how_long(error, r_hat, agreement):
-    text = verdict_of_regions(judged(error, r_hat), agreement, 400, automatic=True)
-    settled = error <= 0.02 and r_hat <= 1.05
-    assert "sweeps halve" not in text and "More sweeps" not in text and "longer" not in text
-    assert ("give more chains" in text) is not settled
-    assert ("No number can show divisions that no chain visited." in text) is settled
-    asked = verdict_of_regions(judged(error, r_hat), agreement, 40)
-    assert ("Four times as many sweeps halve the error." in asked) is (error > 0.02 and r_hat <= 1.05)
-    assert ("where each is level, give more chains." in asked) is (r_hat > 1.05)
+    text = verdict_sentences(judged(error, r_hat, agreement), PHOTO, 400)
+    converged = error <= 0.04 and r_hat <= 1.05
+    assert "sweeps halve" not in text and "more sweeps" not in text and "longer" not in text
+    assert ("or run four times as many chains" in text) is not converged
+    assert ("Diagnostics cannot detect segmentations that no chain reached." in text) is converged
+    assert ("The regions have converged" in text) is (agreement > 0.9) is ("Other segmentations fit" not in text)
+    assert ("have a standard error of" in text) is (error > 0 or not converged)
+    asked = verdict_sentences(judged(error, r_hat, agreement), replace(PHOTO, sweeps=40), 40)
+    assert ("Four times as many sweeps halve the error." in asked) is (error > 0.04 and r_hat <= 1.05)
+    assert ("If each is level, run more chains." in asked) is (r_hat > 1.05)
 
 
-def test_single_details_that_have_not_settled_are_told():
+def test_single_details_that_have_not_converged_are_named():
     for alone, words in (
         (None, ""),
         (1.04, ""),
-        (1.76, "of one alone, R-hat is up to 1.8."),
+        (1.76, "at a single one, R-hat is up to 1.8."),
         (np.inf, "R-hat is infinite."),
     ):
-        row = Quantity("x", (1.0, 1.0), 1.0, 1.0, 50.0, 50.0, None, alone)
-        text = verdict_of_regions(Diagnostics({"x": row}, 0.01, "", True), 0.99, 400, automatic=True)
-        assert words in text and ("not for each" in text) is bool(words)
+        text = verdict_sentences(judged(0.01, 1.0, 0.99, alone), PHOTO, 400)
+        assert words in text and ("all levels of detail together" in text) is bool(words)
 
 
 def test_what_was_not_compared_with_people_is_said(picture, found):
     small, fast = picture[:40, :50], {"sweeps": 4, "rng": 0}
-    assert found.calibrated and found.summary()["calibrated"] is True and "against people" not in found.verdict
+    assert found.calibrated and found.summary()["calibrated"] is True and "human annotations" not in found.verdict
     assert found.at(0.2).calibrated and ss.segment(small.mean(axis=2), **fast).calibrated
     opaque = np.dstack([small, np.full(small.shape[:2], 255, np.uint8)])
     assert ss.segment(opaque, **fast).calibrated
@@ -237,8 +240,8 @@ def test_what_was_not_compared_with_people_is_said(picture, found):
         "these settings": ss.segment(small, beta=0.5, **fast),
     }
     for kind, each in cases.items():
-        clause = f" These probabilities have not been checked against people for {kind}."
-        assert each.verdict.endswith(clause) and each.verdict.count("checked against people") == 1
+        clause = f" These probabilities have not been validated against human annotations for {kind}."
+        assert each.verdict.endswith(clause) and each.verdict.count("human annotations") == 1
         assert each.calibrated is each.summary()["calibrated"] is False
         assert each.summary()["verdict"] == each.verdict
 

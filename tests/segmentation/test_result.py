@@ -221,6 +221,7 @@ def test_the_table_of_boundaries_is_right(found):
         lengths, separations = zip(*here, strict=True)
         assert row["region"] < row["neighbor"] and row["length"] == sum(lengths)
         assert row["probability"] == pytest.approx(np.average(separations, weights=lengths), abs=1e-6)
+        assert row["standard_error"] is None or 0 <= row["standard_error"] <= 0.5
         touching.add((row["region"], row["neighbor"]))
     image = found.labels
     pairs = {

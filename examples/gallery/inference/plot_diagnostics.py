@@ -2,7 +2,7 @@
 Have I sampled long enough?
 ===========================
 
-The verdict says in words whether chains agree, and the picture says on what: the R-hat of four quantities that do not
+The verdict says in words whether chains have converged, and the picture shows the R-hat of four quantities that do not
 depend on how clusters are numbered. After 20 sweeps the chains still show from which of two opposite starts they
 came; after 1,000 they do not.
 """

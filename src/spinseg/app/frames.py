@@ -1,4 +1,4 @@
-"""The latest state of the chains as the browser gets it, and whether the chains agree."""
+"""The latest state of the chains as the browser gets it, and whether the chains have converged."""
 
 import asyncio
 import contextlib
@@ -11,24 +11,22 @@ from numpy.typing import NDArray
 from spinseg.app.chain_run import ChainRun
 from spinseg.app.rendering import match_labels, packed
 from spinseg.app.run_loop import NotYet, RunLoop
+from spinseg.image.features import site_sizes
+from spinseg.inference.chains import Chains
 from spinseg.inference.diagnostics import Diagnostics, diagnose
 from spinseg.inference.sampling import Sampling
-from spinseg.segmentation.verdict import calibration_clause, is_converged, unchecked_kind, verdict_of_probabilities
+from spinseg.segmentation.verdict import (
+    calibration_clause,
+    headline,
+    partitions_of_chains,
+    unchecked_kind,
+    verdict_sentences,
+)
 
 DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
 MIN_DIAGNOSED_SWEEPS = 40
 MAX_THINNED_DRAWS = 400  # of a chain, for diagnoses and maps on the page; exports use all draws
-# By whether chains agree, and by whether the probabilities of regions are settled.
-HEADLINES = {
-    True: "The chains agree with each other",
-    False: "The chains do not agree yet",
-    None: "Agreement is not assessed yet",
-}
-HEADLINES_OF_REGIONS = {
-    True: "The probabilities are settled",
-    False: "The probabilities are not settled yet",
-    None: "Whether they are settled is not known yet",
-}
+MAX_ESTIMATED_DRAWS = 100  # of a chain, for the partition that it alone gives
 # In the JSON of a frame, "scene" counts how often the sites were made, "stage" counts the runs, and "began" is the
 # number of sweeps before the present run. "outlined" is the sweep of the present run at which outlines were refined.
 EMPTY_FRAME: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "n_sites": 0, "outlined": 0}
@@ -106,7 +104,7 @@ async def diagnose_until_current(loop: RunLoop, frames: Frames, in_thread: Calla
         with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
             run, draws = await loop.draws()
             thinned = draws.thinned(MAX_THINNED_DRAWS * draws.n_components)
-            found = await in_thread(diagnose, thinned, run.problem.model.graph)
+            found = await in_thread(diagnosed_chains, run, thinned)
             diagnosed = run, draws.n_sweeps
             if run is loop.chain_run:
                 frames.agreement = agreement_shown(found, run, draws.n_sweeps)
@@ -114,18 +112,27 @@ async def diagnose_until_current(loop: RunLoop, frames: Frames, in_thread: Calla
         await asyncio.sleep(DIAGNOSIS_SECONDS)
 
 
+def diagnosed_chains(run: ChainRun, draws: Chains) -> Diagnostics:
+    """What the segmentation that these draws give would say of the chains."""
+    problem, few = run.problem, draws.thinned(MAX_ESTIMATED_DRAWS * draws.n_components)
+    alone = partitions_of_chains(few, problem.model, problem.settings, run.seed)
+    return diagnose(draws, problem.model.graph, alone, site_sizes(problem.sites))
+
+
 def agreement_shown(found: Diagnostics, run: ChainRun, sweeps: int) -> dict[str, Any]:
-    """What the page says of the chains: whether they agree or, of regions, whether the probabilities are settled."""
-    problem = run.problem
+    """What the web app says of the chains: whether the regions and their probabilities have converged."""
+    problem, judged = run.problem, found.judgement
     numbers: dict[str, Any] = {"ess": _json_number(found.ess), "largest_r_hat": _json_number(found.r_hat)}
+    numbers |= {"agreement": _json_number(found.agreement), "standard_error": _json_number(found.standard_error)}
     numbers |= {"r_hat": {name: _json_number(row.r_hat) for name, row in found.table.items()}}
     clause = calibration_clause(unchecked_kind(problem.picture, problem.settings, problem.model.seeds is not None))
-    if not run.problem.settings.connected:
-        headline = HEADLINES[found.agree]
-        return numbers | {"agree": found.agree, "headline": headline, "verdict": found.verdict + clause}
-    settled = is_converged(found)
-    verdict = verdict_of_probabilities(found, sweeps)
-    return numbers | {"agree": settled, "headline": HEADLINES_OF_REGIONS[settled], "verdict": verdict + clause}
+    summary: dict[str, Any] = {"settings": {"connected": problem.settings.connected}}
+    summary |= {
+        "regions_converged": judged.partition_converged,
+        "probabilities_converged": judged.probabilities_converged,
+    }
+    verdict = verdict_sentences(found, problem.settings, sweeps, interrupted=True)  # the user decides when to stop
+    return numbers | {"converged": found.converged, "headline": headline(summary)[1], "verdict": verdict + clause}
 
 
 def _json_number(value: float | None) -> float | str | None:

@@ -37,20 +37,20 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
     table.add_column("picture", overflow="fold")
     for name in ("clusters", "regions", "sites", "seconds"):
         table.add_column(name, justify="right")
-    table.add_column("settled")
+    table.add_column("converged")
     table.add_column("results in", overflow="fold")
     for outcome in outcomes:
         if (found := outcome.summary) and not outcome.done_before:
             counts = (found["n_clusters"], found["n_regions"], found["n_sites"])
             name = printable(Path(outcome.source).name) + (" (interrupted)" if found["interrupted"] else "")
-            settled = {True: "yes", False: "no", None: "-"}[found["converged"]]
-            table.add_row(_text(name), *map(str, counts), f"{outcome.seconds:.1f}", settled, _text(outcome.folder))
+            converged = {True: "yes", False: "no", None: "-"}[found["converged"]]
+            table.add_row(_text(name), *map(str, counts), f"{outcome.seconds:.1f}", converged, _text(outcome.folder))
     if table.row_count:
         _print_table(table)
     found_now = [outcome.summary for outcome in outcomes if outcome.summary and not outcome.done_before]
     if len(found_now) > MAX_VERDICTS:
-        n_settled = sum(found["converged"] is True for found in found_now)
-        print(f"The probabilities are settled in {n_settled} of {len(found_now)}; the reports say more.")
+        n_converged = sum(found["converged"] is True for found in found_now)
+        print(f"The chains have converged on {n_converged} of {len(found_now)} images; see the reports.")
         if warned := [printable(Path(found["source"]).name) for found in found_now if found["warning"]]:
             print(f"As one region came back, though parts differ: {_some_of(warned)}. The reports say what to try.")
     else:

@@ -162,8 +162,8 @@ def _not_left_behind(drawn: Chains) -> NDArray[np.bool_]:
 
 
 def warn_of_disagreement(found: Clustering, stacklevel: int) -> None:
-    """Warn where chains do not agree, as scikit-learn does."""
-    if found.diagnostics.agree is False:
+    """Warn where chains have not converged, as scikit-learn does."""
+    if found.diagnostics.converged is False:
         warnings.warn(found.diagnostics.verdict, _convergence_warning(), stacklevel=stacklevel)
 
 

@@ -73,8 +73,8 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
     chains_ : Chains
         Their traces, for `chains_.plot()`.
     diagnostics_ : Diagnostics
-        Whether the chains agree. Where they do not, `fit` gives a `ConvergenceWarning`. They start in turn from single
-        samples, merged, and from parts of similar features, merged; agreement does not show what both miss.
+        Whether the chains have converged. Where they have not, `fit` gives a `ConvergenceWarning`. They start in turn
+        from single samples, merged, and from parts of similar features, merged; agreement does not show what both miss.
     n_features_in_ : int
     feature_names_in_ : (n_features,) array
         Where X has them.

@@ -54,8 +54,8 @@ def cluster_anndata(
     adata : AnnData
         It gets `obs[key_added]`, the domain of each observation; `obs[key_added + "_probability"]`, how sure that is;
         `obsm[key_added + "_membership"]`, the same for every domain; and `uns[key_added]`, how they were made, whether
-        the chains agree (`verdict`) and how many observations have no neighbor (`n_isolated`). `SpatialClustering`
-        explains these numbers.
+        the chains have converged (`verdict`) and how many observations have no neighbor (`n_isolated`).
+        `SpatialClustering` explains these numbers.
     prior, beta, likelihood, min_evidence, connected, sweeps, chains
         As in `SpatialClustering`, with the same defaults.
     use_rep : str, optional
@@ -84,7 +84,7 @@ def cluster_anndata(
     Warns
     -----
     ConvergenceWarning
-        Where the chains do not agree (a UserWarning, if scikit-learn is not installed).
+        Where the chains have not converged (a UserWarning, if scikit-learn is not installed).
     UserWarning
         Where observations have no neighbors, or no component varies in space.
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from spinseg.evaluation.boundaries import BoundaryCounts, boundary_map, outlines
 from spinseg.evaluation.calibration import LEAST, Reliability, annotated_separation, energy_distance
 from spinseg.evaluation.metrics import Scores, consecutive, scores
+from spinseg.image.features import site_sizes
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.segment import sample_posterior
@@ -54,7 +55,7 @@ def answer_and_segmentation(image: NDArray[Any], settings: Settings, seed: int) 
     outlines are refined, so that they can be compared with other probabilities of the same edges.
     """
     problem = prepare(image, settings)
-    drawn = sample_posterior(problem.model, settings, settings.init, seed, workers=1)
+    drawn = sample_posterior(problem.model, settings, settings.init, seed, area=site_sizes(problem.sites), workers=1)
     found, graph = problem.segmentation(drawn, seed), problem.model.graph
     sites = problem.working_image.to_original(problem.sites, outside=-1)
     probabilities = EdgeProbabilities(sites, graph.edges, problem.adjacency.boundary_length, found.separation)

@@ -27,7 +27,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from spinseg._validation import check_real, integer_array, invalid
-from spinseg.inference.contingency import ContingencyTable, PairCounts, contingency_table, rand_index_of
+from spinseg.inference.contingency import (
+    ContingencyTable,
+    adjusted_rand_index_of,
+    contingency_table,
+    rand_index_of,
+)
 
 TOLERANCE = 0.0075  # fraction of the image diagonal: maxDist of the BSDS benchmark, 4.3 pixels for 481 x 321
 
@@ -76,7 +81,9 @@ def scores(labels: ArrayLike, annotations: Sequence[ArrayLike], *, tolerance: fl
     segmentation = consecutive("labels", labels)
     truths = _consecutive_list(annotations, segmentation.shape)
     tables = [_contingency(segmentation, truth, name) for name, truth in truths.items()]
-    of_regions = [[metric(table) for metric in (rand_index_of, _adjusted, _voi, _gce, _covering)] for table in tables]
+    of_regions = [
+        [metric(table) for metric in (rand_index_of, adjusted_rand_index_of, _voi, _gce, _covering)] for table in tables
+    ]
     of_boundaries = _boundary_scores(segmentation, list(truths.values()), tolerance)
     return Scores._make([*np.mean(of_regions, axis=0).tolist(), *of_boundaries])
 
@@ -122,7 +129,7 @@ def adjusted_rand_index(labels: ArrayLike, truth: ArrayLike) -> float:
     >>> adjusted_rand_index([0, 0, 1, 1], [0, 1, 0, 1])
     -0.5
     """
-    return _adjusted(contingency(labels, truth))
+    return adjusted_rand_index_of(contingency(labels, truth))
 
 
 def variation_of_information(labels: ArrayLike, truth: ArrayLike) -> float:
@@ -230,14 +237,6 @@ def boundary_scores(
     for name, truth in truths.items():
         _labeled_in_both(segmentation, truth, name)
     return _boundary_scores(segmentation, list(truths.values()), tolerance)
-
-
-def _adjusted(table: ContingencyTable) -> float:
-    pairs, both, in_truth, in_labels = PairCounts.of(table)
-    # The numerator and the denominator are both multiplied by 2 C(n, 2), so that they are integers.
-    numerator = 2 * (both * pairs - in_truth * in_labels)
-    denominator = pairs * (in_truth + in_labels) - 2 * in_truth * in_labels
-    return numerator / denominator if denominator else 1.0
 
 
 def _voi(table: ContingencyTable) -> float:

@@ -141,17 +141,17 @@ class Chains:
     def after(self, burn_in: int) -> "Chains":
         """The same chains with a longer burn-in, whose draws are left out."""
         burn_in = _validation.check_int("burn_in", burn_in, at_least=self.burn_in)
-        return replace(self._with_draws(self.sweep > burn_in), burn_in=burn_in)
+        return replace(self.with_draws(self.sweep > burn_in), burn_in=burn_in)
 
     def thinned(self, max_draws: int) -> "Chains":
         """The same chains with at most about `max_draws` draws of each, evenly spaced, of each component as many."""
         n_draws = self.labels.shape[1]
         cycles = np.arange(n_draws).reshape(-1, self.n_components)
         kept = cycles[:: max(1, -(-n_draws // max_draws))].ravel()
-        return self if kept.size == n_draws else self._with_draws(kept)
+        return self if kept.size == n_draws else self.with_draws(kept)
 
-    def _with_draws(self, kept: NDArray[Any]) -> "Chains":
-        """The same chains with these draws."""
+    def with_draws(self, kept: NDArray[Any] | slice) -> "Chains":
+        """The same chains with these of their draws."""
         return replace(self, labels=self.labels[:, kept], component=self.component[kept], sweep=self.sweep[kept])
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -84,3 +84,20 @@ def rand_index_of(table: ContingencyTable) -> float:
     """
     pairs, both, in_rows, in_columns = PairCounts.of(table)
     return (pairs + 2 * both - in_rows - in_columns) / pairs if pairs else 1.0
+
+
+def adjusted_rand_index_of(table: ContingencyTable) -> float:
+    """Return the Rand index corrected for chance: 0 expected for random labels, 1 for equal partitions, at least -1/2.
+
+    Two partitions of one cluster each are equal, and so are two partitions into single items.
+
+    Examples
+    --------
+    >>> adjusted_rand_index_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+    -0.5
+    """
+    pairs, both, in_rows, in_columns = PairCounts.of(table)
+    # The numerator and the denominator are both multiplied by 2 C(n, 2), so that they are integers.
+    numerator = 2 * (both * pairs - in_rows * in_columns)
+    denominator = pairs * (in_rows + in_columns) - 2 * in_rows * in_columns
+    return numerator / denominator if denominator else 1.0

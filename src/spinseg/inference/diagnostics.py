@@ -1,6 +1,7 @@
 """Convergence diagnostics of chains, from quantities that do not depend on how clusters are numbered."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,19 @@ from numpy.typing import NDArray
 from spinseg._errors import MissingExtra
 from spinseg._validation import invalid
 from spinseg.inference.chains import Chains
-from spinseg.inference.convergence import R_HAT_LIMIT, rank_r_hat, separation_error, stratified_ess
+from spinseg.inference.convergence import (
+    AGREEMENT_LIMIT,
+    ERROR_LIMIT,
+    R_HAT_LIMIT,
+    Judgement,
+    Partitions,
+    agreement_of_draws,
+    agreement_of_partitions,
+    error_in_doubt,
+    rank_r_hat,
+    separation_of_chains,
+    stratified_ess,
+)
 from spinseg.model.graph import SiteGraph
 
 if TYPE_CHECKING:
@@ -24,12 +37,15 @@ QUANTITIES = {
     "entropy": ("the entropy of the cluster sizes", 2),
     "edge_agreement": ("the share of edges within clusters", 3),
 }
+# R-hat of the log posterior is shown, and not judged: on thousands of sites it differs between chains for details that
+# change neither the partition nor the probabilities. Both are judged themselves.
+SHOWN_ONLY = ("log_posterior",)
 ESS_PER_CHAIN = 100  # below it R-hat and ESS themselves are unreliable (Vehtari et al., section 4)
 MIN_DRAWS = 4  # each half of a chain needs a variance
 ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
 ADVICE = (
-    "Do not trust the draws yet: sample longer while the log posterior of a chain still rises; where each is level, "
-    "that will not help, but other moves or temperatures may."
+    "Sample longer if the log posterior of a chain still rises. If each is level, try other moves, temperatures or "
+    "more chains."
 )
 NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
@@ -74,12 +90,10 @@ class Diagnostics:
     table : dict of name to Quantity
         log_posterior, n_clusters, concentration where it was sampled, entropy (of the cluster sizes, in bits) and
         edge_agreement (the share of edges whose two sites share a cluster).
-    separation_error : float or None
-        The standard error of the probabilities that edges separate, root mean square, from the spread of the chains.
+    judgement : Judgement
+        Whether the chains have converged, and the numbers that decide it.
     verdict : str
         A sentence or two in plain language.
-    agree : bool or None
-        None where that cannot be decided.
 
     Examples
     --------
@@ -91,14 +105,28 @@ class Diagnostics:
     """
 
     table: dict[str, Quantity]
-    separation_error: float | None
+    judgement: Judgement
     verdict: str
-    agree: bool | None
+
+    @property
+    def converged(self) -> bool | None:
+        """Whether the chains have converged; None for one chain or too few draws."""
+        return self.judgement.converged
+
+    @property
+    def agreement(self) -> float | None:
+        """The adjusted Rand index between chains, at least 0.9 if they have converged."""
+        return self.judgement.agreement
+
+    @property
+    def standard_error(self) -> float | None:
+        """That of boundary probabilities between 0.2 and 0.8, root mean square: at most 0.04 if they have converged."""
+        return self.judgement.standard_error
 
     @property
     def r_hat(self) -> float | None:
-        """The largest R-hat; None where there is none."""
-        return max((row.r_hat for row in self.table.values() if row.r_hat is not None), default=None)
+        """The largest R-hat of the table, without that of the log posterior: at most 1.05 if chains have converged."""
+        return self.judgement.r_hat
 
     @property
     def ess(self) -> float | None:
@@ -122,21 +150,34 @@ class Diagnostics:
         return plot_diagnostics(self, axes)
 
 
-def diagnose(chains: Chains, graph: SiteGraph) -> Diagnostics:
-    """Rank-normalized R-hat and effective sample sizes of label-invariant quantities, and a verdict in plain language.
+def diagnose(
+    chains: Chains,
+    graph: SiteGraph,
+    partitions: Partitions | None = None,
+    area: NDArray[np.integer] | None = None,
+) -> Diagnostics:
+    """Whether chains have converged: agreement, standard errors, R-hat and effective sample sizes, and a verdict.
 
-    Chains agree where every R-hat is at most 1.05. No such number can see a part of the posterior that no chain
-    visited: start chains from different places.
+    Chains have converged if the adjusted Rand index between them is at least 0.9, the standard error of the boundary
+    probabilities in doubt, between 0.2 and 0.8, is at most 0.04, and R-hat of every property of the partition is at
+    most 1.05. No such number can detect a part of the posterior that no chain reached: start chains from different
+    places.
 
     Parameters
     ----------
     chains : Chains
     graph : SiteGraph
         That of the model.
+    partitions : sequence of sequences of (n_sites,) arrays, optional
+        What each chain alone estimates, one or more partitions for each, numbered from 0. By default a few draws of
+        different chains are compared, beside draws of the same chain: that is fast, and right for a wide posterior.
+    area : (n_sites,) array of int, optional
+        The weight of each site where `partitions` are compared; 1 by default.
 
     References
     ----------
-    Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), https://doi.org/10.1214/20-BA1221
+    Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), https://doi.org/10.1214/20-BA1221;
+    Hubert & Arabie (1985), https://doi.org/10.1007/BF01908075
 
     Examples
     --------
@@ -144,13 +185,47 @@ def diagnose(chains: Chains, graph: SiteGraph) -> Diagnostics:
     >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
     >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 4, 5]), ss.DirichletProcess(1.0), beta=0.5)
     >>> found = diagnose(ss.sample(model, sweeps=1000, chains=4, rng=0), graph)
-    >>> found.agree, found.verdict[:17]
-    (True, 'Four chains agree')
+    >>> found.converged, found.verdict[:26]
+    (True, 'Four chains have converged')
     """
     found = traces(chains, graph)
     table = {name: _quantity(name, trace, chains.seconds, chains.n_components) for name, trace in found.items()}
-    verdict, agree = _verdict(list(table.values()), chains.n_chains, chains.labels.shape[1])
-    return Diagnostics(table, separation_error(chains, graph), verdict, agree)
+    judgement = Judgement(None, None, _largest(row.r_hat for name, row in table.items() if name not in SHOWN_ONLY))
+    if judgement.r_hat is not None:
+        alike = agreement_of_draws(chains.labels) if partitions is None else agreement_of_partitions(partitions, area)
+        error = error_in_doubt(separation_of_chains(chains, graph.edges))
+        judgement = replace(judgement, agreement=alike, standard_error=error)
+    return Diagnostics(table, judgement, _verdict(list(table.values()), judgement, chains.labels.shape[:2]))
+
+
+def may_stop(
+    chains: Chains,
+    graph: SiteGraph,
+    partitions: Callable[[Chains], Partitions | None],
+    area: NDArray[np.integer] | None = None,
+) -> bool:
+    """Whether more sweeps are of no use: `diagnose` would find that the chains have converged, or never would.
+
+    The latter is where chains do not agree though the probabilities have half the error that they may have: two
+    partitions are then about as good, and the agreement does not rise with the sweeps. `partitions` gives those of each
+    chain alone. What takes longest is computed last, if at all.
+    """
+    error = error_in_doubt(separation_of_chains(chains, graph.edges))
+    judgement = Judgement(1.0, error, 1.0)
+    if error is None or not judgement.converged:
+        return False
+    judged = (trace for name, trace in traces(chains, graph).items() if name not in SHOWN_ONLY)
+    r_hat = _largest(rank_r_hat(_in_units(trace)[0]) for trace in judged if trace.shape[1] >= MIN_DRAWS)
+    judgement = replace(judgement, r_hat=r_hat)
+    if not judgement.converged or error <= ERROR_LIMIT / 2:
+        return judgement.converged is True
+    agreement = agreement_of_partitions(partitions(chains) or [], area)
+    return replace(judgement, agreement=agreement).converged is True
+
+
+def _largest(numbers: Iterable[float | None]) -> float | None:
+    """The largest of these numbers; None without one."""
+    return max((number for number in numbers if number is not None), default=None)
 
 
 def traces(chains: Chains, graph: SiteGraph | None = None) -> dict[str, NDArray[Any]]:
@@ -176,8 +251,8 @@ def traces(chains: Chains, graph: SiteGraph | None = None) -> dict[str, NDArray[
     """
     entropy = np.empty(chains.labels.shape[:2])
     for place in np.ndindex(entropy.shape):
-        sizes = np.sort(np.unique(chains.labels[place], return_counts=True)[1])  # so equal sizes give equal entropies
-        share = sizes / sizes.sum()
+        sizes = np.sort(np.bincount(chains.labels[place]))  # so equal sizes give equal entropies
+        share = sizes[sizes > 0] / sizes.sum()
         entropy[place] = -share @ np.log2(share)
     found: dict[str, NDArray[Any]] = {
         "log_posterior": chains.kept(chains.log_posterior),
@@ -253,10 +328,7 @@ def _quantity(name: str, trace: NDArray[Any], seconds: float, n_components: int)
     means = tuple(trace.mean(axis=1).tolist()) if n_draws > 0 else ()
     if n_draws < MIN_DRAWS:
         return Quantity(name, means, None, None, None, None, None)
-    # Equal partitions have log posteriors that differ by drift, which ranks and quantiles would take for a signal. In
-    # whole numbers of a small unit, ties stay ties when ArviZ folds a trace at its median, on any processor.
-    unit = ROUNDING * max(np.abs(trace).max(), 1.0)
-    trace = np.round(trace / unit)
+    trace, unit = _in_units(trace)
     halves = np.concatenate([trace[:, : n_draws // 2], trace[:, -(n_draws // 2) :]])  # what R-hat compares
     sd, r_hat, bulk, tail = 0.0, 1.0, float(trace.size), float(trace.size)
     if np.ptp(halves) > 0:
@@ -280,36 +352,68 @@ def _quantity(name: str, trace: NDArray[Any], seconds: float, n_components: int)
     return Quantity(name, means, sd, r_hat, bulk, tail, per_second, alone)
 
 
-def _verdict(rows: list[Quantity], n_chains: int, n_draws: int) -> tuple[str, bool | None]:
-    """The verdict in plain language, and whether the chains agree."""
+def _in_units(trace: NDArray[Any]) -> tuple[NDArray[np.float64], float]:
+    """A trace in whole numbers of a small unit, and that unit.
+
+    Equal partitions have log posteriors that differ by drift, which ranks and quantiles would take for a signal. In
+    whole numbers, ties stay ties when ArviZ folds a trace at its median, on any processor.
+    """
+    unit = ROUNDING * max(np.abs(trace).max(), 1.0)
+    return np.round(trace / unit), unit
+
+
+def _verdict(rows: list[Quantity], judgement: Judgement, shape: tuple[int, ...]) -> str:
+    """The verdict in plain language; `shape` is the number of chains and of draws of each."""
+    n_chains, n_draws = shape
     judged = [row for row in rows if row.ess_bulk is not None]
     if not judged:
-        text = f"Too few draws to judge: {n_draws} in each chain after the burn-in; {MIN_DRAWS} are needed."
-        return text + " Sample longer.", None
+        text = (
+            f"Too few draws to assess convergence: {n_draws} in each chain after the burn-in; {MIN_DRAWS} are needed."
+        )
+        return text + " Sample longer."
     chains = f"{NUMERALS[n_chains] if n_chains < len(NUMERALS) else n_chains} chains"
     scarce = min(judged, key=_least_ess)
     effective = f"{_least_ess(scarce):,.0f}, of {_called(scarce)}"
     missing = [_called(row) for row in rows if row.ess_bulk is None]
     note = f" There are too few draws, {n_draws} in each chain, to judge {' and '.join(missing)}." if missing else ""
     if n_chains == 1:
-        text = "One chain: nothing to compare with, so one cannot tell whether it is stuck."
-        text += f" Its smallest effective sample size is {effective}. Sample two or more chains from different starts."
-        return text + note, None
-    apart = sorted([row for row in judged if _r_hat(row) > R_HAT_LIMIT], key=_r_hat, reverse=True)
-    if apart:
-        decimals = QUANTITIES[apart[0].name][1]
-        means = ", ".join(f"{round(mean, decimals) + 0.0:.{decimals}f}" for mean in apart[0].chain_means)  # no -0.0
-        text = f"The chains do not agree: R-hat of {_called(apart[0])} is {_shown(apart[0])} (chain means {means})"
-        text += "".join(f", that of {_called(row)} {_shown(row)}" for row in apart[1:])
-        return f"{text}; at most {R_HAT_LIMIT} is wanted. {ADVICE}" + note, False
+        text = "One chain cannot show whether it has converged. Run two or more chains from different starts."
+        return f"{text} The smallest effective sample size is {effective}." + note
+    if judgement.converged is False:
+        return f"The chains have not converged: {'; '.join(_shortfalls(judged, judgement))}. {ADVICE}" + note
+    if judgement.converged is None:
+        return f"There are too few draws to assess convergence. Sample longer.{note}"
     if all(row.sd == 0 for row in judged):
-        text = f"{chains} agree, but nothing in them ever varied: either the posterior is that sure, or all are stuck"
-        return f"{text} where they started. Start chains from different places to tell." + note, True
-    largest = f"R-hat is at most {max(map(_r_hat, judged)):.2f}"
+        text = (
+            f"{chains} have converged, but nothing in them ever varied: either the posterior is that sure, or all are"
+        )
+        return f"{text} stuck where they started. Start chains from different places to tell." + note
+    other = [row for row in judged if row.name in SHOWN_ONLY and _r_hat(row) > R_HAT_LIMIT]
+    note += "".join(f" R-hat of {_called(row)} is {_shown(row)}: chains still differ in details." for row in other)
+    numbers = f"agreement is {judgement.agreement:.2f}, and R-hat is at most {judgement.r_hat:.2f}"
     if _least_ess(scarce) < ESS_PER_CHAIN * n_chains:
-        text = f"{chains} agree so far ({largest}), but the smallest effective sample size is {effective}"
-        return f"{text}, and at least {ESS_PER_CHAIN * n_chains} is advised. Sample longer." + note, True
-    return f"{chains} agree: {largest}, and the smallest effective sample size is {effective}." + note, True
+        text = f"{chains} have converged so far: {numbers}. The smallest effective sample size is {effective}"
+        return f"{text}, and at least {ESS_PER_CHAIN * n_chains} is advised. Sample longer." + note
+    return f"{chains} have converged: {numbers}. The smallest effective sample size is {effective}." + note
+
+
+def _shortfalls(rows: list[Quantity], judgement: Judgement) -> list[str]:
+    """What keeps chains from having converged, each with what is needed."""
+    found = []
+    if judgement.partition_converged is False:
+        found.append(f"their agreement is {judgement.agreement:.2f}, and at least {AGREEMENT_LIMIT} is needed")
+    if (error := judgement.standard_error) is not None and error > ERROR_LIMIT:
+        needed = f"at most {ERROR_LIMIT} is needed"
+        found.append(f"the standard error of the probabilities in doubt is {error:.3f}, and {needed}")
+    apart = [row for row in rows if row.name not in SHOWN_ONLY and _r_hat(row) > R_HAT_LIMIT]
+    if apart:
+        first, *others = sorted(apart, key=_r_hat, reverse=True)
+        decimals = QUANTITIES[first.name][1]
+        means = ", ".join(f"{round(mean, decimals) + 0.0:.{decimals}f}" for mean in first.chain_means)  # no -0.0
+        text = f"R-hat of {_called(first)} is {_shown(first)} (chain means {means})"
+        text += "".join(f", that of {_called(row)} {_shown(row)}" for row in others)
+        found.append(f"{text}, and at most {R_HAT_LIMIT} is acceptable")
+    return found
 
 
 def _called(row: Quantity) -> str:

@@ -74,7 +74,7 @@ def plot_diagnostics(diagnostics: Diagnostics, axes: "Axes | None" = None) -> "A
         axes.annotate(words, (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8)
     axes.axvline(R_HAT_LIMIT, color=GRAY, linestyle="--", linewidth=1)
     axes.set(yticks=range(len(names)), yticklabels=names, xlim=(0.99, largest * 1.01), ylim=(-0.6, len(names) - 0.4))
-    axes.set(xlabel=f"R-hat (at most {R_HAT_LIMIT} will do)")
+    axes.set(xlabel=f"R-hat (at most {R_HAT_LIMIT} is acceptable)")
     return axes
 
 

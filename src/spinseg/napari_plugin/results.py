@@ -92,9 +92,10 @@ class LayerResult:
         return labels_layer(labels, f"{self.image.name} labels", **more)
 
     def _boundaries(self) -> LayerData:
-        """The boundary probability."""
-        probability = self.segmentation.boundary_probability
-        return boundary_layer(probability, f"{self.image.name} boundaries", **self.image.placement())
+        """The boundary probability, with the table of boundaries and their standard errors as metadata."""
+        found = self.segmentation
+        more = {"metadata": {"boundaries": found.boundary_rows}, **self.image.placement()}
+        return boundary_layer(found.boundary_probability, f"{self.image.name} boundaries", **more)
 
     def _draws(self) -> LayerData:
         """Draws spread over details, chains and sweeps, from coarse to fine, along a first axis; hidden at first."""

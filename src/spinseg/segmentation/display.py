@@ -42,15 +42,16 @@ def _contents(found: Any) -> str:
 
 
 def _trust(found: Any) -> str:
-    """Whether the probabilities are settled, in a few words and numbers."""
+    """Whether the chains have converged, in a few words and numbers."""
     if found.interrupted:
         return f"interrupted after {counted(found.chains.n_sweeps, 'sweep')}"
-    error = found.diagnostics.separation_error
-    if found.converged is None or found.r_hat is None or error is None:
-        return "too few chains or draws to tell whether the probabilities are settled"
-    settled = "settled" if found.converged else "not settled"
-    r_hat = f"{found.r_hat:.2f}" if np.isfinite(found.r_hat) else "infinite"
-    return f"probabilities {settled} (R-hat {r_hat}, standard error {error:.3f})"
+    agreement, error = found.agreement, found.diagnostics.standard_error
+    if found.converged is None or agreement is None or error is None:
+        return "too few chains or draws to assess convergence"
+    converged = "converged" if found.converged else "not converged"
+    if not found.converged and found.diagnostics.judgement.partition_converged:
+        converged = f"{'regions' if found.settings.connected else 'clusters'} converged, probabilities not"
+    return f"{converged} (agreement {agreement:.2f}, standard error {error:.3f})"
 
 
 def _pictures(found: Any, max_side: int) -> list[tuple[str, Any, dict[str, int]]]:

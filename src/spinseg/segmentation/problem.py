@@ -159,6 +159,7 @@ class Problem:
             partition=partition,
             separation=separation,
             boundary_length=self.adjacency.boundary_length,
+            site_area=site_sizes(self.sites),
             model=self.model,
             chains=drawn,
             settings=self.settings,

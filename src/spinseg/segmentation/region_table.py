@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.inference.chains import Chains
+from spinseg.inference.convergence import standard_errors
 from spinseg.inference.regions import cohesion
 from spinseg.model.graph import SiteGraph
 
@@ -76,32 +77,39 @@ def region_table(
 def boundary_table(
     regions: NDArray[np.int32],
     graph: SiteGraph,
-    separation: NDArray[np.float64],
+    of_chains: NDArray[np.float64],
     boundary_length: NDArray[np.int32],
     start_label: int,
 ) -> list[dict[str, Any]]:
     """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them.
 
+    `of_chains` is how often the two sites of each edge lay apart, (chain, component, edge); NaN without draws.
+
     Examples
     --------
     >>> graph = SiteGraph(3, [[0, 1], [1, 2], [0, 2]])
-    >>> separation, length = np.array([0.1, 0.9, 0.5]), np.array([7, 3, 1])
-    >>> boundary_table(np.array([0, 0, 1]), graph, separation, length, start_label=1)
-    [{'region': 1, 'neighbor': 2, 'length': 4, 'probability': 0.8}]
+    >>> of_chains, length = np.array([[[0.1, 0.9, 0.5]], [[0.1, 0.7, 0.3]]]), np.array([7, 3, 1])
+    >>> boundary_table(np.array([0, 0, 1]), graph, of_chains, length, start_label=1)
+    [{'region': 1, 'neighbor': 2, 'length': 4, 'probability': 0.7, 'standard_error': 0.1}]
     """
     ends = np.sort(regions[graph.edges], axis=1)
     across = ends[:, 0] != ends[:, 1]
     pairs, pair = np.unique(ends[across], axis=0, return_inverse=True)
     lengths = np.bincount(pair, boundary_length[across], len(pairs))
-    apart = np.bincount(pair, (boundary_length * separation)[across], len(pairs))
+    weighted = (boundary_length * of_chains)[..., across]
+    sums = np.apply_along_axis(lambda each: np.bincount(pair, each, len(pairs)), -1, weighted)
+    along = sums / lengths
     return [
         {
             "region": start_label + int(a),
             "neighbor": start_label + int(b),
             "length": int(length),
-            "probability": round(float(weighted / length), 6) if np.isfinite(weighted) else None,
+            "probability": round(float(probability), 6) if np.isfinite(probability) else None,
+            "standard_error": round(float(error), 6) if np.isfinite(error) else None,
         }
-        for (a, b), length, weighted in zip(pairs, lengths, apart, strict=True)
+        for (a, b), length, probability, error in zip(
+            pairs, lengths, along.mean(axis=(0, 1)), standard_errors(along), strict=True
+        )
     ]
 
 

@@ -17,6 +17,7 @@ from spinseg.image.features import site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.inference.chains import Chains
+from spinseg.inference.convergence import separation_of_chains
 from spinseg.inference.diagnostics import Diagnostics, diagnose
 from spinseg.inference.estimates.pairs import co_clustering
 from spinseg.inference.hierarchy import merge_heights
@@ -34,13 +35,11 @@ from spinseg.segmentation.python_code import LAST_LABELS, python_call
 from spinseg.segmentation.region_table import as_table, boundary_table, region_table
 from spinseg.segmentation.settings import Settings
 from spinseg.segmentation.verdict import (
-    agreement_of_chains,
     calibration_clause,
-    is_converged,
     one_region_warning,
+    partitions_of_chains,
     unchecked_kind,
-    verdict_of_regions,
-    verdict_sentence,
+    verdict_sentences,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +74,8 @@ class Segmentation:
         How often, over the draws, the two sites of each edge of the graph lay in different clusters.
     boundary_length : (n_edges,) int32
         How long their common boundary is, in pixels of the picture as it was analyzed, before outlines are refined.
+    site_area : (n_sites,) int64
+        The pixels of each site, likewise.
     source : str or None
         The file that the picture was read from.
     mask, seeds
@@ -102,6 +103,7 @@ class Segmentation:
     partition: NDArray[np.int32]
     separation: NDArray[np.float64]
     boundary_length: NDArray[np.int32]
+    site_area: NDArray[np.int64]
     model: Model | Mixture
     chains: Chains
     settings: Settings
@@ -185,9 +187,11 @@ class Segmentation:
 
         A row has the numbers of the `region` and of its `neighbor`, as in `regions`, the `length` of their boundary in
         pixels of the picture as it was analyzed, and its `probability`: how often, over the draws, sites on either side
-        of it lay in different clusters, on average along it.
+        of it lay in different clusters, on average along it. `standard_error` is that of the probability, from the
+        spread between chains; None for one chain. Treat probabilities closer than two standard errors as equal.
         """
-        numbers = (self._region_of_site, self.model.graph, self.separation, self.boundary_length)
+        of_chains = separation_of_chains(self.chains, self.model.graph.edges)
+        numbers = (self._region_of_site, self.model.graph, of_chains, self.boundary_length)
         return boundary_table(*numbers, start_label=self.settings.start_label)
 
     @cached_property
@@ -261,19 +265,17 @@ class Segmentation:
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """How well the chains agree, in numbers."""
-        return diagnose(self.chains, self.model.graph)
+        """Whether the chains have converged, in numbers."""
+        alone = partitions_of_chains(self.chains, self.model, self.settings, self.seed)
+        return diagnose(self.chains, self.model.graph, alone, self.site_area)
 
     @property
     def verdict(self) -> str:
-        """How far to trust the regions and the probabilities, in plain language."""
+        """Whether the regions and the probabilities have converged, in plain language."""
         warning = f"{self.warning} " if self.warning else ""
         clause = calibration_clause(unchecked_kind(self.picture, self.settings, self.model.seeds is not None))
-        if not self.settings.connected:
-            return warning + verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains) + clause
-        automatic = self.settings.chooses_sweeps and not self.interrupted
-        regions = verdict_of_regions(self.diagnostics, self.agreement, self.chains.n_sweeps, automatic)
-        return warning + regions + clause
+        sentences = verdict_sentences(self.diagnostics, self.settings, self.chains.n_sweeps, self.interrupted)
+        return warning + sentences + clause
 
     @cached_property
     def warning(self) -> str | None:
@@ -287,30 +289,32 @@ class Segmentation:
         """Whether probabilities of such a picture, with such settings, have been compared with what people draw."""
         return unchecked_kind(self.picture, self.settings, self.model.seeds is not None) is None
 
-    @cached_property
+    @property
     def agreement(self) -> float | None:
-        """How alike the regions are that each chain alone gives: the share of pairs of pixels judged alike.
+        """How alike the partitions are that different chains alone give: their adjusted Rand index, over pixels.
 
-        None for one chain, or where every pixel is a site.
+        It is 1 for equal partitions and about 0 for unrelated ones. Each half of a chain gives one, and pairs are of
+        different chains. None for one chain or too few draws.
         """
-        if not self.settings.connected:
-            return None
-        area = np.bincount(self.sites[self.sites >= 0])
-        return agreement_of_chains(self.chains, self.model, self.settings, self.seed, area)
+        return self.diagnostics.agreement
 
     @property
     def converged(self) -> bool | None:
-        """Whether the probabilities are settled: R-hat at most 1.05, and exact to 0.02; None where one cannot tell."""
-        return is_converged(self.diagnostics)
+        """Whether the chains have converged; None for one chain or too few draws.
+
+        They have if `agreement` is at least 0.9, boundary probabilities between 0.2 and 0.8 have a standard error of
+        at most 0.04, and `r_hat` is at most 1.05.
+        """
+        return self.diagnostics.converged
 
     @property
     def r_hat(self) -> float | None:
-        """The largest R-hat over log posterior, number of clusters, entropy and edge agreement."""
+        """The largest R-hat over number of clusters, entropy of their sizes, and edge agreement."""
         return self.diagnostics.r_hat
 
     @property
     def ess(self) -> float | None:
-        """The smallest effective sample size over the same quantities."""
+        """The smallest effective sample size over the same quantities and the log posterior."""
         return self.diagnostics.ess
 
     @property

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_int
-from spinseg.image.features import Codebook
+from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.image.seeds import Seeds
 from spinseg.inference.bonds import Lam
 from spinseg.inference.chains import Chains, SamplingInterrupted
-from spinseg.inference.convergence import is_settled
+from spinseg.inference.diagnostics import may_stop
 from spinseg.inference.sampler import MAX_LABELS, sample, seed_of, thin_to_fit
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
@@ -28,6 +28,7 @@ from spinseg.segmentation.presets import changed_settings, settings_of
 from spinseg.segmentation.problem import Problem, prepare
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted
 from spinseg.segmentation.settings import Settings, Start, given_settings
+from spinseg.segmentation.verdict import partitions_of_chains
 
 # Where the number of sweeps is left to the program: those discarded, those between two looks, and the most.
 BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 40, 40, 400
@@ -130,7 +131,7 @@ def segment(
         clusters, it is the one of least loss with at most as many clusters as a draw, or else the best draw.
     moves, lam, sweeps, chains, workers, progress
         As in `sample`. The first half of the sweeps is burn-in. "photo" by default discards 40, and goes on until the
-        probabilities are settled, to 400 at most; it has so many chains for each of twelve details.
+        chains have converged, to 400 at most; it runs `chains` chains for each of twelve levels of detail.
     seconds : float, optional
         How long to sample, in place of `sweeps`: about so long, or until 256 MB are filled with draws. The number of
         sweeps then depends on the machine; `found.python_code` has it, and gives the same segmentation again.
@@ -183,7 +184,8 @@ def segment(
         except SegmentationInterrupted as stop:
             raise SegmentationInterrupted(replace(stop.segmentation, **problem.provenance)) from None
     try:
-        sampled = sample_posterior(problem.model, settings, start, seed, workers=workers, progress=progress)
+        how: dict[str, Any] = {"area": site_sizes(problem.sites), "workers": workers, "progress": progress}
+        sampled = sample_posterior(problem.model, settings, start, seed, **how)
     except SamplingInterrupted as stop:
         raise SegmentationInterrupted(problem.segmentation(stop.chains, seed, interrupted=True)) from None
     return problem.segmentation(sampled, seed)
@@ -218,11 +220,20 @@ def _coarse_start(
         raise SegmentationInterrupted(replace(found, interrupted=True)) from None
 
 
-def sample_posterior(model: Model | Mixture, settings: Settings, start: Start, seed: int, **options: Any) -> Chains:
+def sample_posterior(
+    model: Model | Mixture,
+    settings: Settings,
+    start: Start,
+    seed: int,
+    *,
+    area: NDArray[np.int64] | None = None,
+    **options: Any,
+) -> Chains:
     """Chains of a posterior as the settings ask for, with `options` of `sample`.
 
-    The first half of the sweeps is burn-in. Where their number is left to the program, it is so many that the draws are
-    settled, or MAX_SWEEPS, after a burn-in of BURN_IN. Of a large graph fewer draws are kept.
+    The first half of the sweeps is burn-in. Where their number is left to the program, chains run until more sweeps are
+    of no use, or for MAX_SWEEPS, after a burn-in of BURN_IN. `area` is the number of pixels of each site. For a large
+    graph fewer draws are kept.
     """
     sampler = (settings.chains, settings.moves, settings.lam, start)
     n_runners = settings.chains * (len(model.components) if isinstance(model, Mixture) else 1)
@@ -238,7 +249,9 @@ def sample_posterior(model: Model | Mixture, settings: Settings, start: Start, s
     sweeps, burn_in = settings.sweeps, settings.sweeps // 2 if settings.sweeps else BURN_IN
     if sweeps is None:
         sweeps = MAX_SWEEPS
-        options |= {"until": partial(is_settled, graph=model.graph), "check_every": ROUND_SWEEPS}
+        alone = partial(partitions_of_chains, model=model, settings=settings, seed=seed)
+        until = partial(may_stop, graph=model.graph, partitions=alone, area=area)
+        options |= {"until": until, "check_every": ROUND_SWEEPS}
     thin = thin_to_fit(sweeps - burn_in, n_labels)
     return sample(model, sweeps, *sampler, burn_in=burn_in, thin=thin, rng=seed, **options)
 

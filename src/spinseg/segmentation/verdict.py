@@ -9,8 +9,7 @@ from spinseg.image.contrast import Contrast
 from spinseg.image.layout import Reading
 from spinseg.image.picture import Picture
 from spinseg.inference.chains import Chains
-from spinseg.inference.contingency import contingency_table, rand_index_of
-from spinseg.inference.convergence import R_HAT_LIMIT, SETTLED_ERROR
+from spinseg.inference.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, IN_DOUBT, R_HAT_LIMIT
 from spinseg.inference.diagnostics import Diagnostics
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
@@ -18,107 +17,113 @@ from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.settings import Settings
 
-SETTLED_AGREEMENT = 0.95  # of the regions that chains give alone, as a share of pairs of pixels
 # These settings leave the posterior as it is.
 CALIBRATION_IGNORES = {"detail", "estimate", "moves", "lam", "init", "sweeps", "seconds", "chains", "start_label"}
-UNSEEN = "No number can show divisions that no chain visited."
+UNSEEN = "Diagnostics cannot detect segmentations that no chain reached."
+ONE_START = "All chains started from the same place, so they may have missed other modes."
 
-# By whether the regions are settled, and whether their probabilities are.
+# By whether the regions have converged, and whether their probabilities have.
 HEADLINES = {
-    (True, True): "The regions and their probabilities are settled.",
-    (True, False): "The regions are settled, but their probabilities are not yet.",
-    (False, True): "Several divisions are about as good; their probabilities are settled.",
-    (False, False): "Neither the regions nor their probabilities are settled.",
+    (True, True): "The {units} and their probabilities have converged.",
+    (True, False): "The {units} have converged, but their probabilities have not.",
+    (
+        False,
+        True,
+    ): "The probabilities have converged, but the {units} have not: several segmentations fit about as well.",
+    (False, False): "Neither the {units} nor their probabilities have converged.",
 }
-# By whether the chains agree.
-HEADLINES_OF_CHAINS = {
-    True: "The chains agree with each other.",
-    False: "The chains do not agree yet: the segmentation shown is the best that was found, but its probabilities "
-    "describe partitions near it, not the whole posterior.",
-    None: "There is not enough to tell whether the chains agree.",
-}
+UNKNOWN = "There are too few chains or draws to assess convergence."
 
 
-def agreement_of_chains(
-    drawn: Chains, model: Model | Mixture, settings: Settings, seed: int, area: NDArray[np.int64]
-) -> float | None:
-    """How alike the regions are that each chain alone gives: the Rand index of pixels, its mean over pairs of chains.
+def partitions_of_chains(
+    drawn: Chains, model: Model | Mixture, settings: Settings, seed: int
+) -> list[list[NDArray[np.int32]]] | None:
+    """The partitions that the first and the second half of the draws of each chain give; None for one chain.
 
-    None for one chain or without draws. `area` has the pixels of each site.
+    Where two partitions are about as good, an estimate from all draws of a chain is one or the other by chance; halves
+    show it more often. The best partition visited is one for each chain.
     """
-    if drawn.n_chains < 2 or not drawn.labels.size:
+    n_cycles = drawn.labels.shape[1] // drawn.n_components
+    if drawn.n_chains < 2 or n_cycles == 0:
         return None
-    found = [estimated_partition(drawn, model, settings, seed, chain) for chain in range(drawn.n_chains)]
-    pairs = [(a, b) for a in range(len(found)) for b in range(a)]
-    return float(np.mean([rand_index_of(contingency_table(found[a], found[b], area)) for a, b in pairs]))
+    middle = n_cycles // 2 * drawn.n_components
+    halves = [slice(0, middle), slice(middle, None)] if middle and settings.estimate != "best" else [slice(None)]
+    parts = [drawn.with_draws(half) for half in halves]
+    chains = range(drawn.n_chains)
+    return [[estimated_partition(part, model, settings, seed, chain) for part in parts] for chain in chains]
 
 
-def verdict_of_regions(diagnostics: Diagnostics, agreement: float | None, sweeps: int, automatic: bool = False) -> str:
-    """Whether the regions are settled, and whether their probabilities are, after so many sweeps.
-
-    `automatic` says that the program chose their number. It made as many as it ever does where the probabilities are
-    not settled, so that the advice is another one than to make more.
-    """
-    error, r_hat = diagnostics.separation_error, diagnostics.r_hat
-    if agreement is None or error is None or r_hat is None:
+def verdict_sentences(diagnostics: Diagnostics, settings: Settings, sweeps: int, interrupted: bool = False) -> str:
+    """Whether the regions have converged, and whether their probabilities have, after this many sweeps."""
+    judged = diagnostics.judgement
+    if judged.converged is None:
         return diagnostics.verdict
-    alike = f"chains from different starts, each alone, judge {agreement:.0%} of the pairs of pixels alike"
-    if agreement >= SETTLED_AGREEMENT:
-        regions = f"The regions are settled: {alike}."
-    else:
-        regions = (
-            f"The regions are not settled: {alike}. Other divisions are about as good as this one; "
-            "the boundary probabilities say where."
-        )
-    return f"{regions} {verdict_of_probabilities(diagnostics, sweeps, automatic)}"
+    regions = _regions_sentence(diagnostics, units(settings.connected))
+    return f"{regions} {_probabilities_sentence(diagnostics, settings, sweeps, interrupted)}"
 
 
-def verdict_of_probabilities(diagnostics: Diagnostics, sweeps: int, automatic: bool = False) -> str:
-    """Whether the probabilities are settled after so many sweeps; `automatic` as in `verdict_of_regions`."""
-    error, r_hat = diagnostics.separation_error, diagnostics.r_hat
+def units(connected: bool) -> str:
+    """What the labels of a segmentation number."""
+    return "regions" if connected else "clusters"
+
+
+def _regions_sentence(diagnostics: Diagnostics, noun: str) -> str:
+    """Whether the regions have converged."""
+    if diagnostics.agreement is None:
+        return f"There are too few draws to assess whether the {noun} have converged."
+    agreement = f"the agreement between chains is {diagnostics.agreement:.2f} (adjusted Rand index)"
+    if diagnostics.judgement.partition_converged:
+        return f"The {noun} have converged: {agreement}."
+    return (
+        f"The {noun} have not converged: {agreement}, and at least {AGREEMENT_LIMIT} is needed. Other segmentations "
+        "fit about as well; the boundary probabilities show where they differ."
+    )
+
+
+def _probabilities_sentence(diagnostics: Diagnostics, settings: Settings, sweeps: int, interrupted: bool) -> str:
+    """Whether the boundary probabilities have converged, and what to do if not."""
+    error, r_hat = diagnostics.standard_error, diagnostics.r_hat
     if error is None or r_hat is None:
-        return diagnostics.verdict
+        return "There are too few draws to assess whether the boundary probabilities have converged."
     largest = f"{r_hat:.2f}" if np.isfinite(r_hat) else "infinite"
-    exact = f"their standard error is about {error:.3f}, and R-hat is {largest}"
-    if is_converged(diagnostics):
-        return f"The probabilities are settled: {exact}.{_single_details(diagnostics)} {UNSEEN}"
-    advice = _advice(error, r_hat, automatic)
-    wanted = f"at most {SETTLED_ERROR} and {R_HAT_LIMIT} are wanted"
-    return f"The probabilities are not settled after {sweeps:,} sweeps: {exact}; {wanted}. {advice}"
+    doubt = f"between {IN_DOUBT[0]} and {IN_DOUBT[1]}"
+    numbers = f"those {doubt} have a standard error of {error:.3f}, and R-hat is {largest}"
+    if diagnostics.judgement.probabilities_converged:
+        if error == 0:
+            numbers = f"R-hat is {largest}"
+        same_start = isinstance(settings.init, str) and settings.init in ("greedy", "coarse")
+        return (
+            f"The boundary probabilities have converged: {numbers}.{_single_details(diagnostics)} "
+            f"{ONE_START if same_start else UNSEEN}"
+        )
+    needed = f"at most {ERROR_LIMIT} and {R_HAT_LIMIT} are needed"
+    advice = _advice(diagnostics, settings.chooses_sweeps and not interrupted)
+    return f"The boundary probabilities have not converged after {sweeps:,} sweeps: {numbers}; {needed}. {advice}"
 
 
 def _single_details(diagnostics: Diagnostics) -> str:
-    """A clause for draws of a mixture whose single details have not settled, though their mean has."""
+    """A clause for draws of a mixture that have not converged at every single level of detail."""
     alone = [row.r_hat_of_components for row in diagnostics.table.values() if row.r_hat_of_components is not None]
     if not alone or max(alone) <= R_HAT_LIMIT:
         return ""
     largest = f"up to {max(alone):.1f}" if np.isfinite(max(alone)) else "infinite"
-    return f" That holds for all details together, not for each: of one alone, R-hat is {largest}."
+    return f" That holds for all levels of detail together: at a single one, R-hat is {largest}."
 
 
-def is_converged(diagnostics: Diagnostics) -> bool | None:
-    """Whether R-hat is at most 1.05 and the probabilities are exact to 0.02; None where one cannot tell."""
-    error, r_hat = diagnostics.separation_error, diagnostics.r_hat
-    return None if error is None or r_hat is None else r_hat <= R_HAT_LIMIT and error <= SETTLED_ERROR
+def _advice(diagnostics: Diagnostics, automatic: bool) -> str:
+    """What to do about probabilities that have not converged.
 
-
-def _advice(error: float, r_hat: float, automatic: bool) -> str:
-    """What to do about probabilities that are not settled."""
+    `automatic` says that the program chose the number of sweeps, and ran as many as it ever does.
+    """
+    error, r_hat = diagnostics.standard_error or 0.0, diagnostics.r_hat or 1.0
     if automatic:
         return (
-            f"By default no more are made: take probabilities that differ by less than {2 * error:.2f} for equal, "
-            "or give more chains, of which four times as many halve the error."
+            f"Treat probabilities closer than {2 * error:.2f}, two standard errors, as equal, or run four times as "
+            "many chains to halve the error."
         )
     if r_hat > R_HAT_LIMIT:
-        return "More sweeps help if the log posterior of a chain still rises; where each is level, give more chains."
+        return "Run more sweeps if the log posterior of a chain still rises. If each is level, run more chains."
     return "Four times as many sweeps halve the error."
-
-
-def verdict_sentence(diagnostics: Diagnostics, start: Any, n_chains: int) -> str:
-    """Whether the chains agree, in plain language; `start` is the setting `init`."""
-    if not isinstance(start, str) or start not in ("greedy", "coarse") or n_chains < 2:
-        return diagnostics.verdict
-    return f"{diagnostics.verdict} All of them started from one place, so other modes may have been missed."
 
 
 def unchecked_kind(picture: Picture, settings: Settings, has_seeds: bool = False) -> str | None:
@@ -144,7 +149,7 @@ def unchecked_kind(picture: Picture, settings: Settings, has_seeds: bool = False
 
 def calibration_clause(kind: str | None) -> str:
     """The clause of a verdict for what `unchecked_kind` returns; empty where probabilities were compared."""
-    return f" These probabilities have not been checked against people for {kind}." if kind else ""
+    return f" These probabilities have not been validated against human annotations for {kind}." if kind else ""
 
 
 def one_region_warning(contrast: Contrast, reading: Reading | None, settings: Settings) -> str | None:
@@ -179,8 +184,9 @@ def _finer(settings: Settings) -> str:
 
 def headline(found: dict[str, Any]) -> tuple[bool | None, str]:
     """Whether all is well, and the verdict in a few words, from a summary of a segmentation."""
-    agreement, converged, agree = found.get("agreement"), found.get("converged"), found.get("agree")
-    if agree is None or agreement is None or converged is None:
-        return agree, HEADLINES_OF_CHAINS[agree]
-    is_settled = agreement >= SETTLED_AGREEMENT
-    return is_settled and converged, HEADLINES[is_settled, converged]
+    regions, probabilities = found.get("regions_converged"), found.get("probabilities_converged")
+    if regions is None or probabilities is None:
+        return None, UNKNOWN
+    return regions and probabilities, HEADLINES[regions, probabilities].format(
+        units=units(found["settings"]["connected"])
+    )

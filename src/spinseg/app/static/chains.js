@@ -62,36 +62,39 @@ export class ChainList {
   }
 }
 
-// Whether the chains agree, or the probabilities are settled, with numbers and what they mean.
+// Whether the chains have converged, with numbers and what they mean.
 
 const rHatMeaning = (nDetails) =>
-  `It compares chains from different starts${nDetails > 1 ? ", over all details together" : ""}, and is 1 where they ` +
-  "draw alike; up to 1.05 will do.";
-const ESS_MEANING = "so many independent draws would tell as much.";
+  `It compares chains from different starts${nDetails > 1 ? ", over all levels of detail together" : ""}: 1 when they ` +
+  "agree; up to 1.05 is acceptable.";
+const AGREEMENT_MEANING = "It is the adjusted Rand index between single chains; from 0.9 on is acceptable.";
+const ERROR_MEANING = "for boundary probabilities between 0.2 and 0.8; up to 0.04 is acceptable.";
 
 const NAMES = { log_posterior: "log posterior", n_clusters: "clusters", entropy: "entropy", edge_agreement: "edges" };
 
 export function showAgreement({ agreement, chains, n_details: nDetails }) {
   const nChains = chains.length;
   const { mark, headline } = verdict(agreement, nChains);
-  byId("verdict").dataset.agree = mark;
+  byId("verdict").dataset.converged = mark;
   write(byId("verdict-headline"), headline);
   const numbers = Object.entries(agreement?.r_hat ?? {}).filter(([, value]) => value !== null);
   const words = numbers.map(([name, value]) => `${NAMES[name] ?? name} ${formatRHat(value)}`).join(", ");
   write(byId("verdict-numbers"), words && `R-hat of each quantity: ${words}.`);
   write(byId("verdict-text"), agreement?.verdict ?? "");
-  const { largest_r_hat: rHat = null, ess = null } = agreement ?? {};
+  const { largest_r_hat: rHat = null, ess = null, agreement: alike = null, standard_error: error = null } = agreement ?? {};
+  write(byId("verdict-agreement"), alike === null ? "" : `Agreement is ${alike.toFixed(2)}. ${AGREEMENT_MEANING}`);
+  write(byId("verdict-error"), error === null ? "" : `The standard error is ${error.toFixed(3)} ${ERROR_MEANING}`);
   write(byId("verdict-r-hat"), rHat === null ? "" : `R-hat is ${formatRHat(rHat)}. ${rHatMeaning(nDetails)}`);
   const size = ess === null ? "" : ess === "inf" ? "infinite" : count(ess);
-  write(byId("verdict-ess"), size && `The effective sample size is ${size}: ${ESS_MEANING}`);
+  write(byId("verdict-ess"), size && `Equivalent to about ${size} independent samples.`);
 }
 
 const MARKS = new Map([[true, "yes"], [false, "no"], [null, "unknown"]]);
 
 function verdict(agreement, nChains) {
-  if (agreement) return { mark: MARKS.get(agreement.agree), headline: agreement.headline };
-  if (nChains === 1) return { mark: "unknown", headline: "One chain is not enough to assess agreement" };
-  return { mark: "unknown", headline: "Agreement is not assessed yet" };
+  if (agreement) return { mark: MARKS.get(agreement.converged), headline: agreement.headline };
+  if (nChains === 1) return { mark: "unknown", headline: "One chain is not enough to assess convergence" };
+  return { mark: "unknown", headline: "Convergence is not assessed yet" };
 }
 
 function formatRHat(value) {

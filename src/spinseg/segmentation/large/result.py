@@ -25,7 +25,7 @@ from spinseg.segmentation.large.files import create_ome_zarr, write_chunk
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, relative_to
 from spinseg.segmentation.region_table import as_table, region_table
 from spinseg.segmentation.settings import Settings
-from spinseg.segmentation.verdict import calibration_clause, verdict_sentence
+from spinseg.segmentation.verdict import calibration_clause, verdict_sentences
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -133,15 +133,15 @@ class LargeSegmentation:
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """How well the chains agree, in numbers."""
+        """Whether the chains have converged, in numbers."""
         return diagnose(self.chains, self.model.graph)
 
     @property
     def verdict(self) -> str:
-        """Whether the chains agree, in plain language."""
+        """Whether the chains have converged, in plain language."""
         warning = f"{self.warning} " if self.warning else ""
-        agree = verdict_sentence(self.diagnostics, self.settings.init, self.chains.n_chains)
-        return warning + agree + calibration_clause("pictures larger than memory")
+        sentences = verdict_sentences(self.diagnostics, self.settings, self.chains.n_sweeps)
+        return warning + sentences + calibration_clause("pictures larger than memory")
 
 
 def open_labels(path: Path) -> Any:

@@ -23,12 +23,17 @@ from spinseg.segmentation.report.pictures import (
     outline_figure,
     probability_figure,
 )
-from spinseg.segmentation.verdict import headline
+from spinseg.segmentation.verdict import headline, units
 
 MAX_ROWS = 40  # rows of the table of regions
 NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
-R_HAT_MEANING = "It compares chains from different starts{}, and is 1 where they draw alike; up to 1.05 will do."
-ESS_MEANING = "So many independent draws would tell as much."
+AGREEMENT_MEANING = (
+    "The adjusted Rand index between the {} of single chains: 1 if they are equal; from 0.9 on is acceptable."
+)
+ERROR_MEANING = "For boundary probabilities between 0.2 and 0.8; up to 0.04 is acceptable."
+R_HAT_MEANING = "It compares chains from different starts{}: 1 when they agree; up to 1.05 is acceptable."
+ESS_MEANING = "Equivalent to about this many independent samples."
+MAX_BOUNDARIES = 40  # rows of the table of boundaries
 
 
 def report(
@@ -72,6 +77,7 @@ def report(
         before_regions=_before_regions(found),
         regions=_regions(found["regions"]),
         notes=_notes(found),
+        boundaries=_boundaries(found["boundaries"]),
         python=escape(f"import spinseg as ss\n{found['python']}"),
         settings=_rows(found["settings"]),
         versions=_rows(found["versions"]),
@@ -100,7 +106,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def _notices(found: dict[str, Any]) -> str:
-    """What to read first: whether sampling was interrupted, and whether the chains agree."""
+    """What to read first: whether sampling was interrupted, and whether the chains have converged."""
     notices = []
     if found.get("interrupted"):
         notices.append(_notice("poor", _interrupted(found)))
@@ -113,10 +119,17 @@ def _notices(found: dict[str, Any]) -> str:
 
 
 def _numbers(found: dict[str, Any]) -> str:
-    """R-hat and the effective sample size, each with a sentence that says what it is."""
+    """Agreement, standard error, R-hat and the effective sample size, each with a sentence that says what it is."""
     numbers = []
+    if (agreement := found.get("agreement")) is not None:
+        noun = units(found["settings"]["connected"])
+        numbers.append(("Agreement", f"{agreement:.2f}", AGREEMENT_MEANING.format(noun)))
+    if (error := found.get("standard_error")) is not None:
+        numbers.append(("Standard error", f"{error:.3f}", ERROR_MEANING))
     if (r_hat := found.get("r_hat")) is not None:
-        meaning = R_HAT_MEANING.format(", over all details together" if found["settings"]["n_details"] > 1 else "")
+        meaning = R_HAT_MEANING.format(
+            ", over all levels of detail together" if found["settings"]["n_details"] > 1 else ""
+        )
         numbers.append(("R-hat", r_hat if isinstance(r_hat, str) else f"{r_hat:.2f}", meaning))
     if (ess := found.get("ess")) is not None:
         numbers.append(("Effective sample size", ess if isinstance(ess, str) else f"{ess:,.0f}", ESS_MEANING))
@@ -182,6 +195,33 @@ def _regions(regions: list[dict[str, Any]]) -> str:
     return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
 
 
+def _boundaries(boundaries: list[dict[str, Any]]) -> str:
+    """The table of boundaries, the longest first; empty without one."""
+    if not boundaries:
+        return ""
+    longest = sorted(boundaries, key=lambda row: -row["length"])[:MAX_BOUNDARIES]
+    head = "".join(f'<th class="number">{name}</th>' for name in ("Regions", "Length", "Probability", "Standard error"))
+    rows = [
+        f'<td class="number">{row["region"]}, {row["neighbor"]}</td><td class="number">{row["length"]:,}</td>'
+        f'<td class="number">{_decimal(row["probability"])}</td>'
+        f'<td class="number">{_decimal(row["standard_error"])}</td>'
+        for row in longest
+    ]
+    if len(boundaries) > len(longest):
+        rows.append(f'<td colspan="4">and {len(boundaries) - len(longest):,} shorter, in result.json</td>')
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return (
+        '<h2>Boundaries</h2>\n<div class="wide" tabindex="0" role="region" aria-label="Table of boundaries"><table>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>\n"
+        '<p class="note">Treat probabilities closer than two standard errors as equal.</p>'
+    )
+
+
+def _decimal(number: float | None) -> str:
+    """A probability or its standard error, or a dash where there is none."""
+    return "-" if number is None else f"{number:.2f}"
+
+
 def _color(region: dict[str, Any]) -> str:
     """The mean color, as a patch and as its code."""
     color = region["color"]
@@ -216,11 +256,8 @@ COLUMNS = [
 def _notes(found: dict[str, Any]) -> str:
     """What the columns mean, and how far to trust them."""
     notes = []
-    if found.get("agree") is False:
-        notes.append(
-            '<p class="note warning">The chains do not agree yet, so Together and Outline describe partitions '
-            "near this segmentation only.</p>"
-        )
+    if found.get("probabilities_converged") is False:
+        notes.append('<p class="note warning">Together and Outline come from chains that have not converged.</p>')
     first = "first plane, row and column" if len(found["shape"]) == 3 else "first row and column"
     notes.append(
         '<p class="note">Together: how often two sites of the region share a cluster. Outline: how often, on average '
