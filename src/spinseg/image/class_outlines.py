@@ -42,7 +42,7 @@ def with_connected_regions(sites: NDArray[np.int32], region_of: NDArray[np.int32
 
     Examples
     --------
-    >>> with_connected_regions(np.array([[0, 0, 1, 0, 1, 1]], np.int32), np.array([0, 1], np.int32))
+    >>> with_connected_regions(np.array([[0, 0, 1, 1, 0, 1]], np.int32), np.array([0, 1], np.int32))
     array([[0, 0, 1, 1, 1, 1]], dtype=int32)
     """
     pieces = label(np.append(region_of, np.int32(-1))[sites], background=-1, connectivity=1)
