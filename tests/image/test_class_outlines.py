@@ -5,9 +5,9 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 import spinseg as ss
-from spinseg.evaluation.metrics import adjusted_rand_index
 from spinseg.image.class_outlines import OUTLINE_COUPLING, refine_classes, word_log_frequencies
 from spinseg.image.superpixels import superpixels
+from spinseg.partition.metrics import adjusted_rand_index
 
 N_WORDS = 6
 

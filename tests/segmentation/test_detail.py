@@ -16,10 +16,10 @@ from effort import effort, exhaustive
 from spinseg import InvalidInput
 from spinseg.image.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.render import boundaries
-from spinseg.inference.contingency import contingency_table, rand_index_of
 from spinseg.inference.convergence import SETTLED_ERROR, is_settled, separation_error
 from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.inference.hierarchy import merge_heights
+from spinseg.partition.contingency import contingency_table, rand_index_of
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.estimate import details_near

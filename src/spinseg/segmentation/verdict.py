@@ -9,11 +9,11 @@ from spinseg.image.contrast import Contrast
 from spinseg.image.layout import Reading
 from spinseg.image.picture import Picture
 from spinseg.inference.chains import Chains
-from spinseg.inference.contingency import contingency_table, rand_index_of
 from spinseg.inference.convergence import R_HAT_LIMIT, SETTLED_ERROR
 from spinseg.inference.diagnostics import Diagnostics
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
+from spinseg.partition.contingency import contingency_table, rand_index_of
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.settings import Settings
