@@ -43,8 +43,7 @@ lint: .venv/.dev
 	$(BIN)/mypy
 
 bench: .venv/.dev
-	$(BIN)/python -m benchmarks engine
-	$(BIN)/python -m benchmarks scaling
+	$(BIN)/python -m studies speed engine scaling
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "spinseg needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3"; exit 1; }

@@ -1,6 +1,6 @@
 """Draw the segmentations of twelve test photographs, from the best to the worst.
 
-    spinseg evaluate bsds300 --root DATA --methods spinseg --out OUT/results.csv
+    python -m studies evaluate bsds300 --root DATA --methods spinseg --out OUT/results.csv
     python scripts/make_gallery.py OUT/results.csv DATA
 
 chooses them at evenly spaced ranks of the Rand index, and writes docs/images/gallery.png, the outlines of `photo`, and
@@ -15,11 +15,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from spinseg.evaluation.benchmark import labels_path
-from spinseg.evaluation.datasets import bsds, read_labels
-from spinseg.evaluation.metrics import probabilistic_rand_index
-from spinseg.evaluation.results import Row, read_rows
 from spinseg.image.render import boundaries, overlay
+from spinseg.partition.metrics import probabilistic_rand_index
+from studies.evaluation.benchmark import labels_path
+from studies.evaluation.datasets import bsds, read_labels
+from studies.evaluation.results import Row, read_rows
 
 N_SHOWN, N_COLUMNS = 12, 4
 OUTLINES = Path(__file__).parents[1] / "docs" / "images" / "gallery.png"

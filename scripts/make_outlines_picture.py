@@ -3,7 +3,7 @@
     python scripts/make_outlines_picture.py
 
 writes docs/images/outlines.jpg: the bundled coffee, enlarged, with the noise of a camera, as in
-`python -m benchmarks outlines`; pixel for pixel, without refinement on the left and with it on the right.
+`python -m studies outlines`; pixel for pixel, without refinement on the left and with it on the right.
 """
 
 import sys
@@ -15,10 +15,9 @@ from PIL import Image
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.outlines import twelve_megapixels, unrefined  # noqa: E402
-
 import spinseg as ss  # noqa: E402
 from spinseg.image.render import boundaries  # noqa: E402
+from studies.questions.outlines import twelve_megapixels, unrefined  # noqa: E402
 
 PATH = ROOT / "docs" / "images" / "outlines.jpg"
 WINDOW = slice(1370, 1770), slice(2050, 2550)  # the spoon and the shadow of the saucer

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from benchmarks.app import server  # noqa: E402
+from studies.speed.app import server  # noqa: E402
 
 SIZE = (1280, 800)
 VIEWS = (("light", "#example=astronaut", None), ("dark", "#example=coffee", (420, 265)))  # and a place to click

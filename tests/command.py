@@ -8,7 +8,9 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
+import studies.__main__ as studies
 from spinseg import cli
+from spinseg.cli import program
 
 
 def spinseg(*arguments, check=None, **options):
@@ -24,13 +26,20 @@ def spinseg(*arguments, check=None, **options):
     return run
 
 
-def in_this_process(command):
+def study(*arguments):
+    """Run `python -m studies`."""
+    run = in_this_process([sys.executable, "-m", "studies", *map(str, arguments)], lambda: program.run(studies.app))
+    assert "Traceback" not in run.stderr, run.stderr
+    return run
+
+
+def in_this_process(command, main=cli.main):
     """The same as `subprocess.run` gives, without a terminal."""
     output, errors, code = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(errors):
         patch.setattr(sys, "argv", command[2:])
         try:
-            cli.main()
+            main()
         except SystemExit as end:
             code = end.code or 0
         finally:

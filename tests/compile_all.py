@@ -18,7 +18,7 @@ exact.iterated(model, 1.0, 10, 0)
 ss.find_map(model, 1, sweeps=2, rng=0)
 """
 THE_REST = """
-import sys; sys.path[:0] = ["evaluation", "image"]
+import sys; sys.path[:0] = ["..", "studies", "image"]
 import numpy as np, spinseg as ss, test_ddcrp, test_outlines
 from spinseg.inference.estimates.minimize import minimize_vi
 from spinseg.segmentation.presets import PHOTO

@@ -19,6 +19,7 @@ from processes import PATIENCE, SMALL_CLUSTER, find_in_children
 
 TESTS = Path(__file__).parent
 find_in_children(TESTS)
+find_in_children(TESTS.parent)  # for `studies`
 if os.environ.get("SPINSEG_TEST_SEED"):  # before anything draws
     sys.path.insert(0, str(TESTS / "other_seeds"))
     sys.modules.pop("sitecustomize", None)

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.data import data_root
 from PIL import Image
 
 from effort import exhaustive
+from studies.data import data_root
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 # The folder of data and the libraries that each needs.

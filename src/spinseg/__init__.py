@@ -3,8 +3,6 @@
 Names are loaded when they are first used, so that importing the package costs next to nothing.
 """
 
-import sys
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -126,18 +124,12 @@ _HOMES = {
     "segmentation.large.segment_large": ("segment_large",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-# Old names, which work for one more version.
-_DEPRECATED = {"maximize": "find_map", "minimum_vi": "minimize_vi", "minimum_binder": "minimize_binder"}
 _NEED_EXTRAS = {"SpatialClustering"}  # to be loaded at all, which `from spinseg import *` does
 __all__ = ["__version__", *(name for name in _HOME_OF if name not in _NEED_EXTRAS)]
 
 
 def __getattr__(name: str) -> object:
     """The public name, from the module where it lives."""
-    if name in _DEPRECATED:
-        new = _DEPRECATED[name]
-        warnings.warn(f"spinseg.{name} is now called spinseg.{new}", DeprecationWarning, stacklevel=2)
-        return getattr(sys.modules[__name__], new)
     if name not in _HOME_OF:
         raise AttributeError(f"module 'spinseg' has no attribute {name!r}")
     value = getattr(import_module(f"spinseg.{_HOME_OF[name]}"), name)

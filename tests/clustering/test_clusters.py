@@ -12,7 +12,7 @@ import spinseg as ss
 from spinseg.clustering.clusters import TOTAL_COUPLING, clustering_model, estimate, find_clusters, membership
 from spinseg.clustering.price import ClusterPrice
 from spinseg.clustering.starts import starting_partitions
-from spinseg.evaluation.metrics import adjusted_rand_index
+from spinseg.partition.metrics import adjusted_rand_index
 
 N_SITES = 7
 

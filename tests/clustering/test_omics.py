@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 
 import spinseg as ss
 from spinseg.clustering.starts import starting_partitions
-from spinseg.evaluation.metrics import adjusted_rand_index
+from spinseg.partition.metrics import adjusted_rand_index
 
 anndata = pytest.importorskip("anndata", reason="the extra [anndata] is not installed")
 

@@ -6,7 +6,6 @@ from scipy.ndimage import gaussian_filter
 from skimage.measure import label
 
 import spinseg as ss
-from spinseg.evaluation.metrics import adjusted_rand_index
 from spinseg.image.class_outlines import (
     OUTLINE_COUPLING,
     refine_classes,
@@ -14,6 +13,7 @@ from spinseg.image.class_outlines import (
     word_log_frequencies,
 )
 from spinseg.image.superpixels import superpixels
+from spinseg.partition.metrics import adjusted_rand_index
 
 N_WORDS = 6
 

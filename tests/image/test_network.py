@@ -82,7 +82,7 @@ def test_the_network_is_its_definition_of_the_picture_continued_as_in_a_mirror(s
 
 
 def test_the_network_of_the_package_computes_what_pytorch_computes():
-    """`training/reference_output.py` stored PyTorch's output in 16 bits, of a picture continued by zeros."""
+    """`studies/training/reference_output.py` stored PyTorch's output in 16 bits, of a picture continued by zeros."""
     with np.load(Path(__file__).with_name("network_reference.npz")) as stored:
         picture, known = stored["picture"], stored["log_odds"].astype(np.float32)
     height, width = picture.shape[:2]

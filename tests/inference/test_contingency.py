@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spinseg.inference.contingency import contingency_table, rand_index_of
+from spinseg.partition.contingency import contingency_table, rand_index_of
 
 
 @pytest.mark.parametrize("n_labels", [3, 60], ids=["dense", "sparse"])

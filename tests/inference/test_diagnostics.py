@@ -305,11 +305,8 @@ def test_export_of_a_concentration_to_arviz():
     assert found.shape == chains.labels.shape[:2]
 
 
-def test_export_without_arviz_names_the_module_and_the_extra(monkeypatch, tmp_path):
-    for module in ("arviz_base", "h5netcdf"):
-        monkeypatch.setitem(sys.modules, module, None)
+def test_export_without_arviz_names_the_module_and_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz_base", None)
     extra = r'cannot be imported: pip install "spinseg\[diagnostics\]"'
     with pytest.raises(ss.MissingExtra, match=f"to_arviz needs the module arviz_base, which {extra}"):
         to_arviz(SAMPLED, GRAPH)
-    with pytest.raises(ss.MissingExtra, match=f"NetCDF needs the module h5netcdf, which {extra}; or use .npz"):
-        SAMPLED.save(tmp_path / "chains.nc")

@@ -353,16 +353,6 @@ def test_the_number_of_clusters_of_each_draw():
     assert count_clusters(draws).tolist() == [[1, 3], [2, 2]]
 
 
-# --- Old names ---
-
-
-@pytest.mark.parametrize(("old", "new"), ss._DEPRECATED.items())
-def test_a_deprecated_name_works_and_warns(old, new):
-    with pytest.warns(DeprecationWarning, match=f"spinseg.{old} is now called spinseg.{new}"):
-        assert getattr(ss, old) is getattr(ss, new)
-    assert old not in ss.__all__
-
-
 # --- Refusals ---
 
 

@@ -42,17 +42,16 @@ def test_going_on_is_the_same_as_never_having_stopped(model, kind, tmp_path):
     assert loaded.seconds >= part.seconds
 
 
-@pytest.mark.parametrize("name", ["part.npz", pytest.param("part.nc", marks=exhaustive)])
-def test_draws_that_were_left_out_stay_out_of_a_file_that_is_read_again(model, name, tmp_path):
-    if name.endswith(".nc"):
-        pytest.importorskip("netCDF4", reason="the extra [diagnostics] is not installed")
+def test_draws_that_were_left_out_stay_out_of_a_file_that_is_read_again(model, tmp_path):
     keywords = {"chains": 2, "thin": 3}
     chains = ss.sample(model, 60, rng=5, **keywords)
     later = chains.after(30)
-    later.save(tmp_path / name)
-    loaded = ss.Chains.load(tmp_path / name)
+    later.save(tmp_path / "part.npz")
+    loaded = ss.Chains.load(tmp_path / "part.npz")
     assert loaded.burn_in == 30 and np.array_equal(loaded.labels, later.labels)
-    assert_same(ss.sample(model, 90, resume_from=tmp_path / name, **keywords), ss.sample(model, 90, rng=5, **keywords))
+    assert_same(
+        ss.sample(model, 90, resume_from=tmp_path / "part.npz", **keywords), ss.sample(model, 90, rng=5, **keywords)
+    )
 
 
 @pytest.mark.parametrize("bits", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
@@ -101,16 +100,6 @@ def test_an_interrupted_run_goes_on(model, tmp_path):
     assert stopped.value.chains.n_sweeps < n
     assert_same(ss.sample(model, n, resume_from=tmp_path / "run.npz", **keywords), whole)
     assert_same(ss.sample(model, n, resume_from=stopped.value.chains, **keywords), whole)
-
-
-@exhaustive
-def test_netcdf(model, tmp_path):
-    for needed in ("h5netcdf", "h5py", "xarray"):
-        pytest.importorskip(needed, reason="NetCDF needs the extra [diagnostics]")
-    part = ss.sample(model, 30, rng=5, **SHARED)
-    part.save(tmp_path / "part.nc")
-    assert_same(ss.Chains.load(tmp_path / "part.nc"), part)
-    assert_same(ss.sample(model, 60, resume_from=tmp_path / "part.nc", **SHARED), ss.sample(model, 60, rng=5, **SHARED))
 
 
 @exhaustive

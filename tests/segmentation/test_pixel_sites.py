@@ -14,9 +14,9 @@ import spinseg as ss
 import spinseg.segmentation.segment as module
 from effort import effort, exhaustive
 from spinseg.cli.program import app
-from spinseg.evaluation.metrics import rand_index
 from spinseg.image.adjacency import grid_graph
 from spinseg.inference import sampler
+from spinseg.partition.metrics import rand_index
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.files import FILES
 from spinseg.segmentation.presets import PHOTO, PHOTO_OF_PIXELS, PHOTO_UNCONNECTED, PRESETS, changed_settings

@@ -12,9 +12,9 @@ from skimage.io import imread
 
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg.evaluation.metrics import rand_index
 from spinseg.image.adjacency import region_adjacency
 from spinseg.image.features import Codebook
+from spinseg.partition.metrics import rand_index
 from spinseg.segmentation.presets import (
     MAX_PIXEL_WEIGHT,
     PAPER,

@@ -163,10 +163,3 @@ def test_the_tempered_process_weighs_sizes_less():
 def test_other_starts_get_one_line(picture, init, line):
     with pytest.raises(ValueError, match=re.escape(line)):
         segment(picture, init=init, chains=2, sweeps=2, rng=0)
-
-
-def test_phi_still_stands_for_kappa_where_the_likelihood_is_gaussian():
-    with pytest.warns(DeprecationWarning, match="phi is now called kappa"):
-        found = settings_of("photo", {"phi": 3.0})
-    assert (found.kappa, found.phi) == (3.0, 50.0)
-    assert settings_of("paper", {"phi": 3.0}).phi == 3.0

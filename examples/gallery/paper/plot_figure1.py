@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import spinseg as ss
-from spinseg.evaluation.paper.figure1 import exact_distribution, exact_mean
+from studies.paper.figure1 import exact_distribution, exact_mean
 
 n = 1000
 fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")

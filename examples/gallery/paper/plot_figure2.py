@@ -9,8 +9,8 @@ dot is the mean over two chains from opposite starts; at beta 0 it can be comput
 import matplotlib.pyplot as plt
 
 import spinseg as ss
-from spinseg.evaluation.paper.figure1 import exact_mean
 from spinseg.pictures import PICTURES
+from studies.paper.figure1 import exact_mean
 
 picture = ss.read_picture(PICTURES["coffee"].path)
 graph = ss.region_adjacency(ss.superpixels(picture, n_sites=500)).graph

@@ -10,7 +10,7 @@ Rings mark the sites that changed.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from spinseg.evaluation.paper.figure3 import SIDE, choose_sweep, lattice_model
+from studies.paper.figure3 import SIDE, choose_sweep, lattice_model
 
 sweep = choose_sweep()
 rows, columns = np.divmod(np.arange(SIDE * SIDE), SIDE)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from spinseg.image.picture import Picture, working_copy
 from spinseg.inference.chains import Chains
-from spinseg.inference.contingency import contingency_table
+from spinseg.partition.contingency import contingency_table
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.report.pictures import (

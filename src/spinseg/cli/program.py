@@ -14,10 +14,8 @@ from spinseg._version import VERSION
 from spinseg.cli.app import open_page
 from spinseg.cli.demo import demo
 from spinseg.cli.errors import BUG, INTERRUPTED, WRONG_INPUT, print_error
-from spinseg.cli.evaluate import evaluate
 from spinseg.cli.info import info
 from spinseg.cli.large import large
-from spinseg.cli.reproduce import reproduce
 from spinseg.cli.segment import segment
 
 EXIT_CODES = (
@@ -33,8 +31,6 @@ EXAMPLES = {
     "info": ("spinseg info scan.tif stack.ome.tif",),
     "large": ("spinseg large slide.ome.tif --out slide --jobs 4",),
     "demo": ("spinseg demo",),
-    "evaluate": ("spinseg evaluate bsds300 --root BSDS300 --split test --methods spinseg,felzenszwalb",),
-    "reproduce": ("spinseg reproduce figure2 --quick",),
     "app": ("spinseg app", "spinseg app --port 8800 --no-browser"),
 }
 
@@ -67,8 +63,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "info": info,
     "large": large,
     "demo": demo,
-    "evaluate": evaluate,
-    "reproduce": reproduce,
     "app": open_page,
 }
 for name, command in COMMANDS.items():
@@ -76,7 +70,12 @@ for name, command in COMMANDS.items():
 
 
 def main() -> None:
-    """Run the command. Wrong input is one line and exit code 2; a bug is one that asks to report it, and 70."""
+    """Run the command."""
+    run(app)
+
+
+def run(app: typer.Typer) -> None:
+    """Run a command. Wrong input is one line and exit code 2; a bug is one that asks to report it, and 70."""
     warnings.showwarning = _print_warning  # type: ignore[assignment]
     try:
         sys.argv[1:] = _debug_first(sys.argv[1:])

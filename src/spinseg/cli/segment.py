@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def segment(
     images: Annotated[
         list[str],
-        typer.Argument(help="Pictures: PNG, JPEG, GIF, WebP, BMP, TIFF, NPY, Zarr; with extras NIfTI, CZI, LIF."),
+        typer.Argument(help="Pictures: PNG, JPEG, GIF, WebP, BMP, TIFF, NPY, Zarr; with an extra NIfTI."),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the results, one folder in it for each picture.")] = Path(
         "spinseg-out"

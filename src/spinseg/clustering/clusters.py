@@ -16,7 +16,6 @@ from spinseg._words import counted
 from spinseg.clustering.price import with_price
 from spinseg.clustering.starts import starting_partitions
 from spinseg.inference.chains import Chains
-from spinseg.inference.contingency import contingency_table
 from spinseg.inference.diagnostics import ADVICE, Diagnostics, diagnose
 from spinseg.inference.estimates.allowed import allowed_estimate
 from spinseg.inference.estimates.pairs import flatten_draws
@@ -27,6 +26,7 @@ from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, PoissonG
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.parallel.progress import Report
+from spinseg.partition.contingency import contingency_table
 
 LikelihoodOf = str | Callable[[Any], Likelihood]
 LIKELIHOODS: dict[str, Callable[[Any], Likelihood]] = {

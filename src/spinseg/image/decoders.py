@@ -1,6 +1,6 @@
 """Decoding of image files, by their content: which module of `formats` reads which kind of file.
 
-Pillow and tifffile come with scikit-image; Zarr, NIfTI and the files of microscopes need an extra.
+Pillow and tifffile come with scikit-image; Zarr and NIfTI need an extra.
 """
 
 import os
@@ -31,8 +31,9 @@ _FORMATS = {  # by the first bytes of the content, since the name of a file may 
     b"ZISRAWFILE": "CZI",
     b"\x70\0\0\0": "LIF",
 }
+_FOR_BIOIO = ("CZI", "LIF")  # files of microscopes by Zeiss and Leica
 _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
-_RULE = "be a PNG, JPEG, GIF, WebP, BMP, JPEG 2000, TIFF, NPY, NIfTI, CZI or LIF file, or a folder of Zarr"
+_RULE = "be a PNG, JPEG, GIF, WebP, BMP, JPEG 2000, TIFF, NPY or NIfTI file, or a folder of Zarr"
 
 
 def decode(path: FilePath, max_pixels: int) -> StoredArray:
@@ -71,6 +72,8 @@ def _decode_file(name: str, path: FilePath, max_pixels: int) -> StoredArray:
         file.seek(0)
         form = file_format(head)
         is_text = min(head, default=0) >= 9  # the first bytes of every image file include lower ones
+        if form in _FOR_BIOIO:
+            invalid(name, f"{_RULE}; read it with bioio, and give the array", f"a {form} file")
         if not form or is_text:
             invalid(name, _RULE, "text" if is_text else head[:16] or "an empty file")
         return _decoder(form)(name, form, file, max_pixels)
@@ -93,10 +96,6 @@ def _decoder(form: str) -> Callable[[str, str, BinaryIO, int], StoredArray]:
         from spinseg.image.formats.nifti import decode_nifti
 
         return decode_nifti
-    if form in ("CZI", "LIF"):
-        from spinseg.image.formats.microscopes import decode_microscope_file
-
-        return decode_microscope_file
     if form == "NPY":
         return _decode_npy
     from spinseg.image.formats.pillow import decode_by_pillow

@@ -155,10 +155,7 @@ class Chains:
         return replace(self, labels=self.labels[:, kept], component=self.component[kept], sweep=self.sweep[kept])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, for `Chains.load` and for `sample(resume_from=...)`.
-
-        It is NumPy's .npz, or NetCDF where the name ends in .nc (extra [diagnostics]).
-        """
+        """Write everything to one .npz file, for `Chains.load` and for `sample(resume_from=...)`."""
         run = {**self._checkpoint.run, "seconds": self.seconds, "left_out": self.burn_in}
         write_checkpoint(path, self._checkpoint._replace(run=run))
 

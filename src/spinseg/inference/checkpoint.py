@@ -6,13 +6,11 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spinseg._errors import InvalidInput, MissingExtra
+from spinseg._errors import InvalidInput
 from spinseg._validation import invalid
 from spinseg.inference.chain import Arrays
 from spinseg.inference.kernels.state import Target
@@ -54,13 +52,10 @@ def fingerprint(targets: Sequence[Target], settings: Mapping[str, Any]) -> str:
 
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a checkpoint, as NetCDF where the name ends in .nc and else in NumPy's format."""
+    """Write a checkpoint in NumPy's format."""
     states = checkpoint.states
     arrays = {f"chain{c}/{name}": array for c, state in enumerate(states) for name, array in state.items()}
     text = json.dumps({"format": FORMAT, "n_chains": len(states), **checkpoint.run})
-    if Path(path).suffix == ".nc":
-        _write_netcdf(path, text, arrays)
-        return
     content: dict[str, Any] = {"about": np.array(text), **arrays}
     atomic_write(path, lambda file: np.savez(file, **content))
 
@@ -68,7 +63,7 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """The checkpoint in a file; a damaged or foreign file is refused."""
     try:
-        text, arrays = _read_netcdf(path) if Path(path).suffix == ".nc" else _read_npz(path)
+        text, arrays = _read_npz(path)
         run = json.loads(text)
         known = run["format"] == FORMAT
         states: list[Arrays] = [{} for _ in range(int(run["n_chains"]))]
@@ -99,33 +94,3 @@ def _read_npz(path: str | os.PathLike[str]) -> tuple[str, Arrays]:
     with open(path, "rb") as file, np.load(file) as stored:  # NumPy leaves a damaged file open
         arrays = {name: stored[name] for name in stored.files}
     return str(arrays.pop("about")), arrays
-
-
-def _write_netcdf(path: str | os.PathLike[str], text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """The same as NetCDF, one variable an array."""
-    xarray = _xarray()
-    variables = {
-        name.replace("/", "__"): ([f"{name.replace('/', '__')}_{i}" for i in range(array.ndim)], array)
-        for name, array in arrays.items()
-    }
-    content = xarray.Dataset(variables, attrs={"about": text}).to_netcdf(engine="h5netcdf")
-    atomic_write(path, lambda file: file.write(content))
-
-
-def _read_netcdf(path: str | os.PathLike[str]) -> tuple[str, Arrays]:
-    """The text and the arrays of a NetCDF file."""
-    with _xarray().open_dataset(path, engine="h5netcdf", decode_cf=False) as stored:
-        arrays = {str(name).replace("__", "/", 1): value.values for name, value in stored.variables.items()}
-        return str(stored.attrs["about"]), arrays
-
-
-def _xarray() -> Any:
-    """xarray, with what it needs for NetCDF."""
-    try:
-        import h5netcdf  # noqa: F401
-        import h5py  # noqa: F401
-        import xarray
-    except ImportError as error:
-        missing = f"the module {error.name or 'xarray'}, which cannot be imported"
-        raise MissingExtra(f'NetCDF needs {missing}: pip install "spinseg[diagnostics]"; or use .npz') from None
-    return xarray

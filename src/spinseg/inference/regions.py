@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg.image.adjacency import RegionAdjacency
-from spinseg.inference.contingency import contingency_table
 from spinseg.model.graph import SiteGraph
+from spinseg.partition.contingency import contingency_table
 
 
 def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:

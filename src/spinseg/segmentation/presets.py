@@ -1,7 +1,6 @@
 """The presets "photo", "classes" and "paper", and the constants that were tuned for the first two."""
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -182,14 +181,8 @@ def preset_for(preset: str, given: Mapping[str, Any] = {}) -> Settings:
 
 
 def settings_of(preset: str, given: Mapping[str, Any]) -> Settings:
-    """The settings of a preset with those given in their place; a `detail` without effect is refused.
-
-    `phi` once stood for `kappa`, too: for one more version it still does where the likelihood is Gaussian.
-    """
+    """The settings of a preset with those given in their place; a `detail` without effect is refused."""
     usual = preset_for(preset, given)
-    if usual.likelihood == "gaussian" and "phi" in given and "kappa" not in given:
-        warnings.warn("phi is now called kappa where the likelihood is Gaussian", DeprecationWarning, stacklevel=3)
-        given = {"kappa" if name == "phi" else name: value for name, value in given.items()}
     if "seconds" in given:
         if "sweeps" in given:
             invalid("seconds", "be left out where sweeps are given", given["seconds"])

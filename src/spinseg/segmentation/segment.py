@@ -78,7 +78,7 @@ def segment(
     ----------
     image : array, Picture or path
         An array of shape (H, W), (H, W, C) or a volume, of any number type, or a file that holds one: PNG, JPEG, GIF,
-        WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with extras NIfTI, CZI and LIF. It is never changed.
+        WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with an extra NIfTI. It is never changed.
         Pixels that are masked in a NumPy masked array, and pixels of opacity 0, are outside. `found.read_as` says how
         it was read.
     preset : {"photo", "classes", "paper"}

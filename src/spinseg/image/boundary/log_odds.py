@@ -25,7 +25,7 @@ class BoundaryWeights:
     """Weights that turn the cues of an edge into the log-odds that people draw a boundary along it.
 
     First log-odds are linear in the standardised cues of `edge_cues`. From them `grouping_cues` are computed, and the
-    log-odds from all standardised cues x are c + u.x + v.tanh(A x + a). `python -m benchmarks boundaries` fits both
+    log-odds from all standardised cues x are c + u.x + v.tanh(A x + a). `python -m studies boundaries` fits both
     stages to the training photographs of BSDS300 and evaluates them on photographs held out.
 
     Attributes
@@ -106,10 +106,10 @@ def is_gray_chroma(deviation: NDArray[np.float64]) -> bool:
 
 
 # The plain model has three cues that exist for any picture, also for volumes and for channels other than color. Its
-# constant and weights are a logistic regression on training photographs of BSDS300 (`python -m benchmarks boundaries`
+# constant and weights are a logistic regression on training photographs of BSDS300 (`python -m studies boundaries`
 # at c2dd511), then scaled by 0.76 and shifted by 0.2, so that the couplings of photographs suit them there.
 PLAIN_LOG_ODDS = (-2.893, -0.038, 0.524, 2.926)
-# The same with the network's log-odds within 1 and 3 pixels, for large photographs: `python -m benchmarks boundaries`.
+# The same with the network's log-odds within 1 and 3 pixels, for large photographs: `python -m studies boundaries`.
 NETWORK_LOG_ODDS = (-0.986, 0.058, 0.022, 1.713, 0.418, 0.283)
 GRADIENT_SCALE = 2.0  # pixels
 

@@ -1,7 +1,8 @@
 """A small convolutional network that finds boundaries in photographs, run as matrix products.
 
-`training/train_boundary_net.py` trains it and describes it: a U-Net of plain convolutions, whose finest layers work at
-half the picture's size. Only NumPy is needed here: each convolution is one matrix product for each block of rows.
+`studies/training/train_boundary_net.py` trains it and describes it: a U-Net of plain convolutions, whose finest layers
+work at half the picture's size. Only NumPy is needed here: each convolution is one matrix product for each block of
+rows.
 """
 
 from functools import lru_cache

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg import _validation
 from spinseg._validation import check_choice, check_real, invalid
 from spinseg.inference.chains import Chains
-from spinseg.inference.contingency import ContingencyTable, Counts, contingency_table
 from spinseg.inference.estimates.pairs import count_clusters, flatten_draws
+from spinseg.partition.contingency import ContingencyTable, Counts, contingency_table
 
 METRICS = ("vi", "binder")
 ROUNDING_ERROR = 1e-9  # distances that differ by less are taken as equal

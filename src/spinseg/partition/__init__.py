@@ -1,0 +1,1 @@
+"""Partitions: how far apart two of them are."""

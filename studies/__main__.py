@@ -1,0 +1,79 @@
+"""Run a study: `python -m studies NAME`."""
+
+import json
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from spinseg.cli.options import Json
+from spinseg.cli.program import run
+from studies.evaluate import evaluate
+from studies.reproduce import reproduce
+
+SPEED = ("engine", "compilation", "segment", "scaling", "large", "pixels", "seams", "app", "kills")
+QUESTIONS = {
+    "evidence": "How good the evidence of boundaries is alone.",
+    "boundaries": "Fit the weights of the cues of boundaries, and compare cues.",
+    "ablation": "What each part of the preset for photographs is worth.",
+    "baselines": "Tune other methods on training photographs.",
+    "robustness": "What noise, compression, brightness and size change.",
+    "posterior": "How calibrated the posterior of photographs is.",
+    "standard_errors": "Claimed standard errors of boundaries beside actual ones.",
+    "agreement": "Agreement between chains beside that of repeated runs.",
+    "connected": "How fast chains of connected partitions mix.",
+    "mixing": "How fast chains of the paper's model mix.",
+    "outlines": "How close refined outlines are to the edges of an image.",
+    "volumes": "Tissues of a brain, found and compared with probability maps.",
+    "domains": "Domains of a made-up tissue, with many numbers of components.",
+    "ddcrp": "How fast the distance-dependent Chinese restaurant process runs.",
+}
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
+app.command("evaluate")(evaluate)
+app.command("reproduce")(reproduce)
+
+
+@app.command("speed")
+def speed(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="|".join(SPEED), help="By default engine segment.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure what spinseg costs: a sweep, an image, a large image, the web app."""
+    for name in names or ["engine", "segment"]:
+        if name not in SPEED:
+            raise typer.BadParameter(f"{name}: there are {', '.join(SPEED)}")
+        _print_figures(f"speed.{name}", as_json)
+
+
+def _command(name: str) -> Callable[..., None]:
+    """The command that answers a question."""
+
+    def ask(as_json: Json = False) -> None:
+        _print_figures(f"questions.{name}", as_json)
+
+    return ask
+
+
+for name, about in QUESTIONS.items():
+    app.command(name, help=about)(_command(name))
+
+
+def _print_figures(study: str, as_json: bool) -> None:
+    """Run a study with one thread for every method, and print its figures."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # before NumPy is imported
+    figures = import_module(f"studies.{study}").study()
+    if as_json:
+        print(json.dumps(figures, indent=2))
+    else:
+        for name, value in figures.items():
+            print(f"{name:42s} {value:.4g}" if isinstance(value, float) else f"{name:42s} {value}")
+
+
+if __name__ == "__main__":
+    run(app)

@@ -1,0 +1,94 @@
+"""`python -m studies evaluate`: methods compared on images with ground truth."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from spinseg.cli.errors import BUG, WRONG_INPUT, print_error
+from spinseg.cli.options import Dask, Jobs, Json, Quiet, Rng
+from spinseg.cli.tables import print_table
+from studies.evaluation.comparison import compare_methods, known_methods
+from studies.evaluation.summary import DISPLAYED_COLUMNS, PROBABILITY_COLUMNS, Columns, Summary, format_cells
+
+DEFAULT_METHODS = "spinseg,potts-dp,rdd-crp,felzenszwalb,quickshift"  # those that need no extra
+
+# The columns of a summary that fit into 80 characters.
+SUMMARY_COLUMNS = (
+    "median_rand",
+    "p_value",
+    "median_clusters",
+    "rand",
+    "variation_of_information",
+    "covering",
+    "median_seconds",
+)
+
+
+def evaluate(
+    dataset: Annotated[str, typer.Argument(help="bsds300, bsds500, labelme8, or folder: images/ and labels/.")],
+    root: Annotated[Path, typer.Option(help="Folder that has the dataset.")],
+    split: Annotated[str | None, typer.Option(help="train, val or test, which is the default (BSDS).")] = None,
+    methods: Annotated[str, typer.Option(help="Names with commas between them; `list` lists them.")] = DEFAULT_METHODS,
+    limit: Annotated[int | None, typer.Option(help="At most so many images, evenly spaced by name.")] = None,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    out: Annotated[Path, typer.Option(help="Results, a row each; resumed where it is there already.")] = Path(
+        "results.csv"
+    ),
+    rng: Rng = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare methods on photographs with ground truth.
+
+    Rows are written as they come: the same command after an interruption resumes where it stopped. Beside the rows
+    come a summary (CSV), a page with reliability diagrams and the best and the worst images, and all label images.
+    """
+    if methods == "list":
+        print("\n".join(f"{name:22s} {about}" for name, about in known_methods().items()))
+        return
+    found = compare_methods(
+        dataset,
+        root,
+        out,
+        split=split,
+        methods=methods.split(","),
+        limit=limit,
+        jobs=jobs,
+        dask=dask,
+        seed=rng,
+        progress=not quiet,
+    )
+    if as_json:
+        print(json.dumps(found.as_json()))
+    elif not quiet and found.summaries:
+        print_summaries(found.summaries)
+        print(f"Look at {found.page.resolve()}")
+    if found.n_errors:
+        print_error(f"{found.n_errors} of {found.n_rows} rows tell of an error: {out}")
+        if found.n_bugs:
+            print_error(f"{found.n_bugs} of them tell of a bug in spinseg, please report it", bug=True)
+        raise SystemExit(BUG if found.n_bugs else WRONG_INPUT)
+
+
+def print_summaries(summaries: list[Summary]) -> None:
+    """Print a row for each method in two tables: of its labels, and of its probabilities, draws and boundaries."""
+    _print_columns(summaries, {name: DISPLAYED_COLUMNS[name] for name in SUMMARY_COLUMNS})
+    _print_columns(summaries, PROBABILITY_COLUMNS)
+
+
+def _print_columns(summaries: list[Summary], columns: Columns) -> None:
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("method", no_wrap=True)
+    rows = [format_cells(summary, columns) for summary in summaries]
+    for i, (heading, _) in enumerate(columns.values()):
+        words = [*heading.split(), *(row[i] for row in rows)]
+        table.add_column(heading, justify="right", min_width=max(map(len, words)))
+    for summary, row in zip(summaries, rows, strict=True):
+        table.add_row(summary.method, *row)
+    print_table(table)

@@ -1,0 +1,1 @@
+"""Methods compared on images with ground truth."""

@@ -1,0 +1,109 @@
+"""Compare methods on a dataset, from their names to the rows, the summary and the page."""
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spinseg._errors import BUG
+from spinseg._validation import check_int
+from spinseg.parallel.atomic import print_warning
+from spinseg.parallel.executor import check_jobs
+from spinseg.parallel.progress import counting
+from studies.evaluation.benchmark import evaluate
+from studies.evaluation.datasets import Example, get_dataset
+from studies.evaluation.methods import METHODS, get_methods
+from studies.evaluation.page import page_path, write_comparison
+from studies.evaluation.results import Row
+from studies.evaluation.summary import Summary
+
+
+class Comparison(NamedTuple):
+    """The result of a comparison and the paths of its files. `n_errors` counts rows with an error, bugs included."""
+
+    dataset: str
+    summaries: list[Summary]
+    n_rows: int
+    n_errors: int
+    n_bugs: int
+    out: Path
+    page: Path
+
+    def as_json(self) -> dict[str, Any]:
+        """The same in types that JSON knows."""
+        facts = {"rows": self.n_rows, "errors": self.n_errors, "out": str(self.out), "page": str(self.page)}
+        return {"dataset": self.dataset, **facts, "methods": [summary._asdict() for summary in self.summaries]}
+
+
+def compare_methods(
+    dataset: str,
+    root: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    methods: list[str],
+    split: str | None = None,
+    limit: int | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> Comparison:
+    """Compare methods on a dataset, both given by name; rows that `out` has already are not computed again.
+
+    Parameters
+    ----------
+    dataset, root, split
+        As in `get_dataset`.
+    out : path
+        CSV file of rows. A summary, a page and the label images are written beside it.
+    limit : int, optional
+        The maximum number of images, which are evenly spaced by name.
+    jobs : int, optional
+        Images at a time, one processor each; all processors where it is None.
+    dask : str, optional
+        Address of a Dask scheduler.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C; the rows so far are in `out`.
+    """
+    check_jobs(jobs, dask)
+    chosen, out = get_methods(methods), Path(out)
+    examples = spread(get_dataset(dataset, root, split), limit)
+    name = f"{dataset} {split or 'test'}" if dataset.startswith("bsds") else dataset
+    try:
+        with counting(progress) as count:
+
+            def report(n_done: int, n_tasks: int, row: Row) -> None:
+                if progress and row.error:
+                    print_warning(f"{row.image}, {row.method}: {row.error}")
+                count(n_done, n_tasks, f"{n_done}/{n_tasks} {row.image} {row.method}")
+
+            rows = evaluate(examples, chosen, out, dataset=name, seed=seed, jobs=jobs, dask=dask, report=report)
+    except KeyboardInterrupt:
+        print_warning(f"interrupted; what is finished is in {out}, and the same command resumes")
+        raise
+    summaries = write_comparison(name, out, examples, chosen, rows)
+    errors = [row.error for row in rows if row.error]
+    n_bugs = sum(error.startswith(BUG) for error in errors)
+    return Comparison(name, summaries, len(rows), len(errors), n_bugs, out, page_path(out))
+
+
+def spread(examples: list[Example], limit: int | None) -> list[Example]:
+    """At most `limit` of the examples, evenly spaced.
+
+    Examples
+    --------
+    >>> spread(list("abcdefg"), 3)
+    ['a', 'd', 'g']
+    """
+    if limit is None or check_int("limit", limit, at_least=1) >= len(examples):
+        return examples
+    return [examples[i] for i in np.linspace(0, len(examples) - 1, limit).round().astype(int)]
+
+
+def known_methods() -> dict[str, str]:
+    """The description of each method, by name."""
+    return {name: method.about for name, method in METHODS.items()}

@@ -1,0 +1,168 @@
+"""The HTML page of a comparison: tables and charts of scores, and the best and worst images of each method."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from spinseg._validation import InvalidInput
+from spinseg.image.render import overlay
+from spinseg.parallel.atomic import atomic_write
+from spinseg.partition.metrics import Scores
+from spinseg.segmentation.report.pictures import data_url
+from studies.evaluation.benchmark import labels_path
+from studies.evaluation.charts import legend, precision_recall_chart, reliability_diagram
+from studies.evaluation.datasets import Example, read_labels
+from studies.evaluation.methods import Method
+from studies.evaluation.results import Row, table_bytes
+from studies.evaluation.summary import (
+    DISPLAYED_COLUMNS,
+    PROBABILITY_COLUMNS,
+    SIGNIFICANCE_LEVEL,
+    Columns,
+    Summary,
+    format_cells,
+    pooled_boundaries,
+    pooled_reliability,
+    summarize,
+)
+
+N_EXAMPLES = 3  # of the best images and of the worst images
+MAX_LISTED_ERRORS = 20
+
+
+def write_comparison(
+    title: str, out: Path, examples: Sequence[Example], methods: Sequence[Method], rows: Sequence[Row]
+) -> list[Summary]:
+    """Return the summaries of a comparison, and write them beside `out` as CSV and as a page."""
+    summaries = summarize(rows)
+    page = _page(title, out, examples, methods, rows, summaries)
+    cells = [["" if cell is None else cell for cell in summary] for summary in summaries]
+    table = table_bytes(Summary._fields, cells)
+    atomic_write(summary_path(out), lambda file: file.write(table))
+    atomic_write(page_path(out), lambda file: file.write(page.encode()))
+    return summaries
+
+
+def summary_path(out: Path) -> Path:
+    """Return the path of the CSV file of summaries."""
+    return out.with_name(f"{out.stem}-summary.csv")
+
+
+def page_path(out: Path) -> Path:
+    """Return the path of the page."""
+    return out.with_suffix(".html")
+
+
+def _page(
+    title: str,
+    out: Path,
+    examples: Sequence[Example],
+    methods: Sequence[Method],
+    rows: Sequence[Row],
+    summaries: Sequence[Summary],
+) -> str:
+    """Return the page as HTML with embedded images; label images are read from the folder beside `out`."""
+    by_name = {example.name: example for example in examples}
+    of_method = {summary.method: [row for row in rows if row.method == summary.method] for summary in summaries}
+    about = {method.name: method for method in methods}
+    template = Template(files("studies.evaluation").joinpath("page.html").read_text(encoding="utf-8"))
+    return template.substitute(
+        title=escape(title),
+        facts=escape(_facts(rows)),
+        head=_head(DISPLAYED_COLUMNS),
+        table="\n".join(_table_row(summary, DISPLAYED_COLUMNS) for summary in summaries),
+        probability_head=_head(PROBABILITY_COLUMNS),
+        probability_table="\n".join(_table_row(summary, PROBABILITY_COLUMNS) for summary in summaries),
+        charts=_charts(of_method),
+        errors=_errors([row for row in rows if row.error]),
+        methods="\n".join(
+            _section(about[summary.method], of_method[summary.method], by_name, out) for summary in summaries
+        ),
+    )
+
+
+def _facts(rows: Sequence[Row]) -> str:
+    images, methods = len({row.image for row in rows}), len({row.method for row in rows})
+    return f"{images:,} images, {methods} methods, spinseg {rows[0].version}"
+
+
+def _head(columns: Columns) -> str:
+    return "".join(f'<th class="number">{escape(heading)}</th>' for heading, _ in columns.values())
+
+
+def _table_row(summary: Summary, columns: Columns) -> str:
+    """Return the row of a method; its name is bold if it does not differ significantly from the best."""
+    near_best = summary.p_value is None or summary.p_value >= SIGNIFICANCE_LEVEL
+    name = escape(summary.method)
+    name = f"<strong>{name}</strong>" if near_best else name
+    failed = f' <span class="failed">{summary.errors} failed</span>' if summary.errors else ""
+    cells = "".join(f'<td class="number">{escape(cell)}</td>' for cell in format_cells(summary, columns))
+    return f'<tr><th scope="row"><a href="#{escape(summary.method)}">{name}</a>{failed}</th>{cells}</tr>'
+
+
+def _charts(of_method: Mapping[str, Sequence[Row]]) -> str:
+    """Return a reliability diagram of each method that has probabilities, and precision over recall of all."""
+    reliability = {name: pooled_reliability(rows) for name, rows in of_method.items()}
+    told = {name: found for name, found in reliability.items() if found is not None}
+    counts = {name: pooled_boundaries(rows) for name, rows in of_method.items()}
+    curves = {name: (found, name in told) for name, found in counts.items() if found is not None}
+    diagrams = [
+        f"<figure>{reliability_diagram(found, f'reliability of {name}')}<figcaption><strong>{escape(name)}</strong> "
+        f"calibration error {found.calibration_error:.3f}</figcaption></figure>"
+        for name, found in told.items()
+    ]
+    parts = []
+    if diagrams:
+        about = (
+            "On the dashed line, boundaries told to be there with probability p are drawn by a share p of annotators."
+        )
+        about += " Bars are shares of the length of all boundaries between sites."
+        parts.append(_figures("Reliability", about, diagrams))
+    if curves:
+        about = "Over all thresholds of the probabilities; points are at the highest F, and thin curves have equal F."
+        chart = f"{precision_recall_chart(curves, 'precision over recall')}<figcaption>{legend(curves)}</figcaption>"
+        parts.append(_figures("Precision and recall of boundaries", about, [f"<figure>{chart}</figure>"]))
+    return "\n".join(parts)
+
+
+def _figures(title: str, about: str, figures: Sequence[str]) -> str:
+    return f'<h2>{title}</h2><p class="facts">{about}</p><div class="pictures">{"".join(figures)}</div>'
+
+
+def _errors(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    lines = [
+        f"<li>{escape(row.image)}, {escape(row.method)}: {escape(row.error)}</li>" for row in rows[:MAX_LISTED_ERRORS]
+    ]
+    more = f"<li>and {len(rows) - MAX_LISTED_ERRORS} more</li>" if len(rows) > MAX_LISTED_ERRORS else ""
+    return f"<h2>Failed</h2><ul>{''.join(lines)}{more}</ul>"
+
+
+def _section(method: Method, rows: Sequence[Row], by_name: dict[str, Example], out: Path) -> str:
+    """Return the section of a method, with its best and worst images by Rand index."""
+    scored = [(row.scores, row) for row in rows if row.scores is not None]
+    ranked = sorted(scored, key=lambda found: -found[0].probabilistic_rand_index)
+    n = min(N_EXAMPLES, len(ranked) // 2)
+    best, worst = ranked[: max(n, 1)], ranked[len(ranked) - n :]
+    figures = "".join(_figure(scores, row, by_name[row.image], out) for scores, row in (*best, *worst))
+    return (
+        f'<section id="{escape(method.name)}"><h2>{escape(method.name)}</h2><p class="facts">{escape(method.about)}. '
+        f'The best {len(best)}, then the worst {len(worst)}.</p><div class="pictures">{figures}</div></section>'
+    )
+
+
+def _figure(scores: Scores, row: Row, example: Example, out: Path) -> str:
+    """Return an image with the boundaries found by a method, and its scores; the scores alone if a file is missing."""
+    try:
+        drawn = overlay(example.image(), read_labels(labels_path(out, row))[0], start_label=0)
+        shown = f'<img alt="{escape(row.image)}" src="{data_url(drawn, "JPEG", quality=80)}">'
+    except (InvalidInput, OSError):
+        shown = ""
+    caption = (
+        f"<strong>{escape(row.image)}</strong> Rand {scores.probabilistic_rand_index:.3f}, "
+        f"VoI {scores.variation_of_information:.2f}, {row.clusters} cluster{'' if row.clusters == 1 else 's'}"
+    )
+    return f"<figure>{shown}<figcaption>{caption}</figcaption></figure>"

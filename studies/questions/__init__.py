@@ -1,0 +1,1 @@
+"""Questions that are asked again when the model changes: ablations, mixing, robustness."""

@@ -1,0 +1,303 @@
+"""Fit of the weights of the boundary cues to the training photographs of BSDS300, with cross-validation.
+
+The network's cues of a photograph are those of a network that was trained without it (`studies/held_out.py`). Each
+photograph is used twice: unchanged, and at half size, with noise, as a JPEG of low quality or with shapes painted on
+it, with half the weight. The weights for gray pictures are fitted to the same photographs in gray. An edge between two
+sites has the length of their boundary as weight; its outcome is the fraction of annotators for whom the two sites lie
+mostly in different segments. The first log-odds are a logistic regression on local cues. The cues of the whole picture
+are computed from first log-odds that were fitted to other photographs (five folds), so that they have the quality that
+they will have on a new photograph. The final log-odds are a network of one hidden layer. The cross-validation is not
+strict: the first log-odds of the other photographs, and the means of the cues, were fitted with the photographs left
+out. The weights are written to spinseg/image/data/boundary_weights.npz, and those of each fold beside its network. The
+data are in ../shared/data or SPINSEG_DATA.
+"""
+
+import os
+from collections.abc import Callable, Collection
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+import spinseg
+from spinseg.image.adjacency import RegionAdjacency, region_adjacency
+from spinseg.image.boundary import maps as maps_module
+from spinseg.image.boundary.cues import Cues, SiteStatistics, edge_cues
+from spinseg.image.boundary.grouping import grouping_cues
+from spinseg.image.boundary.log_odds import KINDS, BoundaryWeights
+from spinseg.image.boundary.maps import NETWORK_RELIEF, boundary_maps
+from spinseg.image.features import Codebook, site_histograms
+from spinseg.image.picture import as_picture
+from spinseg.image.superpixels import superpixels
+from spinseg.parallel.atomic import atomic_write
+from spinseg.segmentation.presets import PHOTO
+from studies.data import data_root
+from studies.evaluation.datasets import Example, bsds
+from studies.questions.held_out import FOLDER, N_FOLDS, Evidence, weights_path
+from studies.questions.versions import Picture, compressed, gray, halved, noisy, painted
+
+N_HIDDEN = 8
+WEIGHT_DECAY = 1e-4  # of the network's weights
+MAX_ITERATIONS = 150  # of its optimizer
+CHROMA_CUES = ("C3", "C6", "C12", "dab")  # which are rounding errors in a gray picture
+LARGE_CUES = ("dLab", "g2", "words1", "network1", "network3")  # as NETWORK_LOG_ODDS weighs them
+ORIGINAL, PAINTED = "unchanged", "with shapes painted on it"
+WEIGHTS_PATH = Path(spinseg.__file__).parent / "image" / "data" / "boundary_weights.npz"
+
+Array = NDArray[np.float64]
+FitModel = Callable[[Array, Array, Array], Any]  # of cues, outcomes and weights
+
+
+CHANGES: dict[str, Callable[[Picture, int], Picture]] = {
+    "at half size": lambda image, i: halved(image),
+    "with noise": noisy,
+    "as JPEG": lambda image, i: compressed(image),
+}
+VERSIONS = (ORIGINAL, *CHANGES, PAINTED)
+
+
+@dataclass
+class Edges:
+    """The edges of one version of a photograph; `fold` is that of a training photograph."""
+
+    version: str
+    fold: int | None
+    statistics: SiteStatistics
+    adjacency: RegionAdjacency
+    local: Cues
+    outcome: Array
+
+    @property
+    def weight(self) -> Array:
+        """Return the weight of each edge."""
+        lengths = self.adjacency.boundary_length.astype(np.float64)
+        return (1.0 if self.version == ORIGINAL else 0.5) * lengths / lengths.mean()
+
+
+def edges_of(
+    i: int, example: Example, fold: int | None, version: str, is_gray: bool, network_relief: float = NETWORK_RELIEF
+) -> Edges:
+    """Return cues and outcomes of the edges of the i-th photograph, with the network of a fold or of the package.
+
+    `network_relief` is the network's share in the relief that makes the sites.
+    """
+    image, annotations = example.image(), example.annotations()
+    if is_gray:
+        image = gray(image)
+    if version == PAINTED:
+        image, annotations = painted(image, annotations, i // 4)
+    elif version != ORIGINAL:
+        image = CHANGES[version](image, i)
+    if len(image) != len(annotations[0]):
+        annotations = [drawn[::2, ::2][: image.shape[0], : image.shape[1]] for drawn in annotations]
+    picture = as_picture(image)
+    with Evidence(fold).used(), patch.object(maps_module, "NETWORK_RELIEF", network_relief):
+        maps = boundary_maps(picture)
+    each = PHOTO.pixels_per_site_of(int(np.prod(picture.shape)))
+    sites = superpixels(picture, kind=PHOTO.sites, pixels_per_site=each, relief=maps.relief)
+    adjacency = region_adjacency(sites)
+    words = Codebook.general(PHOTO.n_words).words(picture)
+    statistics = SiteStatistics.of(picture, sites, site_histograms(words, sites, PHOTO.n_words), maps)
+    edges, apart = adjacency.graph.edges, []
+    for annotation in annotations:
+        votes = np.zeros((adjacency.graph.n_sites, int(annotation.max()) + 1))
+        np.add.at(votes, (sites.ravel(), annotation.ravel()), 1)
+        segment = votes.argmax(axis=1)
+        apart.append(segment[edges[:, 0]] != segment[edges[:, 1]])
+    cues = edge_cues(statistics, sites, adjacency, maps)
+    return Edges(version, fold, statistics, adjacency, cues, np.mean(apart, axis=0))
+
+
+def logistic(x: Array, outcome: Array, weight: Array) -> Array:
+    """Fit a logistic regression by Newton's method; return the constant, and a weight for each column."""
+    x = np.column_stack([np.ones(len(x)), x])
+    w = np.zeros(x.shape[1])
+    ridge = 1e-6 * weight.sum() * np.eye(x.shape[1])  # gives a column of zeros the weight 0
+    for _ in range(12):
+        p = 1 / (1 + np.exp(-x @ w))
+        w += np.linalg.solve((x * (weight * p * (1 - p))[:, None]).T @ x + ridge, x.T @ (weight * (outcome - p)))
+    return w
+
+
+def network(x: Array, outcome: Array, weight: Array) -> dict[str, Array]:
+    """Fit c + u.x + v.tanh(A x + a) by cross-entropy, with weight decay of all weights but c."""
+    n_cues = x.shape[1]
+    rng = np.random.default_rng(0)
+    start = {
+        "hidden": rng.normal(0, n_cues**-0.5, (N_HIDDEN, n_cues)),
+        "bias": np.zeros(N_HIDDEN),
+        "output": rng.normal(0, 0.3, N_HIDDEN),
+        "direct": np.zeros(n_cues),
+        "constant": np.array([-3.0]),
+    }
+    ends = np.cumsum([part.size for part in start.values()])[:-1]
+    inputs, share, labels = (values.astype(np.float32) for values in (x, weight / weight.sum(), outcome))
+
+    def parts(flat: Array) -> dict[str, Array]:
+        pieces = np.split(flat, ends)
+        return {name: piece.reshape(start[name].shape) for name, piece in zip(start, pieces, strict=True)}
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        net = {name: part.astype(np.float32) for name, part in parts(flat).items()}
+        active = np.tanh(inputs @ net["hidden"].T + net["bias"])
+        odds = active @ net["output"] + inputs @ net["direct"] + net["constant"]
+        residual = share * (1 / (1 + np.exp(-odds)) - labels)
+        back = np.outer(residual, net["output"]) * (1 - np.square(active))
+        gradients = [
+            back.T @ inputs,
+            back.sum(axis=0),
+            active.T @ residual,
+            inputs.T @ residual,
+            residual.sum(keepdims=True),
+        ]
+        penalised = np.append(flat[:-1], 0.0)
+        value = (share * (np.logaddexp(0, odds) - labels * odds)).sum(dtype=np.float64)
+        gradient = np.concatenate([part.ravel() for part in gradients]).astype(np.float64)
+        return float(value + WEIGHT_DECAY * (penalised @ penalised)), gradient + 2 * WEIGHT_DECAY * penalised
+
+    flat = np.concatenate([part.ravel() for part in start.values()])
+    found = minimize(loss, flat, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITERATIONS, "maxcor": 20}).x
+    return parts(found)
+
+
+def average_precision(score: Array, outcome: Array, weight: Array) -> float:
+    """Return the average precision of the edges that most annotators separate."""
+    order = np.argsort(-score)
+    hit = (weight * (outcome > 0.5))[order]
+    precision = np.cumsum(hit) / np.cumsum(weight[order])
+    return float((precision * hit).sum() / hit.sum())
+
+
+@dataclass
+class Fitted:
+    """Weights fitted to all photographs; weights and log-odds of cross-validation."""
+
+    weights: BoundaryWeights
+    by_fold: list[BoundaryWeights]
+    first: list[Array]
+    log_odds: list[Array]
+
+
+def fit(photographs: list[Edges], without: Collection[str] = (), held_out: bool = True) -> Fitted:
+    """Fit both stages without the named cues, and, if `held_out`, the cross-validation of the second."""
+    tables = [np.stack(list(p.local.values()), axis=1) for p in photographs]
+    kept = np.array([name not in without for name in photographs[0].local])
+    tables, mean, deviation = standardize(tables, kept)
+    firsts, first = cross_validate(photographs, tables, logistic, lambda w, x: w[0] + x @ w[1:])
+    with ProcessPoolExecutor() as pool:
+        statistics, touching = [p.statistics for p in photographs], [p.adjacency for p in photographs]
+        found = list(pool.map(grouping_cues, first, statistics, touching, chunksize=8))
+    if unknown := set(without) - set(found[0]) - set(photographs[0].local):
+        raise ValueError(f"no such cues: {unknown}")
+    kept_more = np.array([name not in without for name in found[0]])
+    more, mean_more, deviation_more = standardize([np.stack(list(cues.values()), axis=1) for cues in found], kept_more)
+    tables = [np.hstack(pair) for pair in zip(tables, more, strict=True)]
+
+    scale = {"mean": np.append(mean, mean_more), "deviation": np.append(deviation, deviation_more)}
+
+    def predict(net: dict[str, Array], x: Array) -> Array:
+        return BoundaryWeights(first=firsts[-1], **scale, **net).log_odds_of_standardized(x)
+
+    if not held_out:
+        net = fit_to(photographs, tables, network)
+        return Fitted(BoundaryWeights(first=firsts[-1], **scale, **net), [], first, [])
+    nets, log_odds = cross_validate(photographs, tables, network, predict)
+    by_fold = [BoundaryWeights(first=w, **scale, **net) for w, net in zip(firsts, nets, strict=True)]
+    return Fitted(by_fold[-1], by_fold[:-1], first, log_odds)
+
+
+def cross_validate(
+    photographs: list[Edges], tables: list[Array], fit_model: FitModel, predict: Callable[[Any, Array], Array]
+) -> tuple[list[Any], list[Array]]:
+    """Return fits to all folds but each, and at last to all; and the predictions for the photographs left out."""
+    folds: list[int | None] = [*range(N_FOLDS), None]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda fold: fit_to(photographs, tables, fit_model, without=fold), folds)
+        fitted = dict(zip(folds, found, strict=True))
+    return list(fitted.values()), [predict(fitted[p.fold], x) for p, x in zip(photographs, tables, strict=True)]
+
+
+def fit_to(photographs: list[Edges], tables: list[Array], fit_model: FitModel, without: int | None = None) -> Any:
+    """Return the fit to the edges of all photographs but those of a fold, or of all where it is None."""
+    rows = [(x, p.outcome, p.weight) for p, x in zip(photographs, tables, strict=True) if p.fold != without]
+    return fit_model(*map(np.concatenate, zip(*rows, strict=True)))
+
+
+def standardize(tables: list[Array], kept: NDArray[np.bool_]) -> tuple[list[Array], Array, Array]:
+    """Return standardized columns, their means and standard deviations; columns that are not kept are 0."""
+    joined = np.concatenate(tables)
+    mean, deviation = joined.mean(axis=0), np.where(kept, joined.std(axis=0), np.inf)
+    return [(table - mean) / deviation for table in tables], mean, deviation
+
+
+def training_edges(is_gray: bool = False, network_relief: float = NETWORK_RELIEF) -> list[Edges]:
+    """Return the edges of all training photographs of BSDS300, unchanged and changed."""
+    tasks = []
+    for i, example in enumerate(bsds(data_root(), "train")):
+        versions = (ORIGINAL, VERSIONS[1 + i % 4])
+        tasks += [(i, example, i % N_FOLDS, version, is_gray, network_relief) for version in versions]
+    with ProcessPoolExecutor() as pool:
+        return list(pool.map(edges_of, *zip(*tasks, strict=True)))
+
+
+def quality(photographs: list[Edges], log_odds: list[Array], version: str = ORIGINAL) -> str:
+    """Return the average precision of log-odds, mean over folds, and their cross-entropy in nats, as text."""
+    rows = [
+        (p.fold, odds, p.outcome, p.weight)
+        for p, odds in zip(photographs, log_odds, strict=True)
+        if p.version == version
+    ]
+    found = []
+    for fold in sorted({row[0] for row in rows}, key=str):
+        columns = zip(*(row[1:] for row in rows if row[0] == fold), strict=True)
+        found.append(average_precision(*(np.concatenate(column) for column in columns)))
+    odds, outcome, weight = (np.concatenate(column) for column in zip(*(row[1:] for row in rows), strict=True))
+    entropy = (weight * (np.logaddexp(0, odds) - outcome * odds)).sum() / weight.sum()
+    brier = (weight * np.square(1 / (1 + np.exp(-odds)) - outcome)).sum() / weight.sum()
+    precision = f"average precision {np.mean(found):.3f} ({min(found):.3f} to {max(found):.3f})"
+    return f"{precision}, Brier {brier:.4f}, cross-entropy {entropy:.4f}"
+
+
+def study() -> dict[str, object]:
+    """Fit and write the weights; return the quality of each stage in cross-validation."""
+    figures: dict[str, object] = {}
+    stored: dict[str, Array] = {}
+    by_fold: list[dict[str, Array]] = [{} for _ in range(N_FOLDS)]
+    for kind in KINDS:
+        photographs = training_edges(is_gray=kind == "grey")
+        fitted = fit(photographs, without=CHROMA_CUES if kind == "grey" else ())
+        for arrays, weights in zip((stored, *by_fold), (fitted.weights, *fitted.by_fold), strict=True):
+            arrays |= {f"{kind} {name}": values for name, values in vars(weights).items()}
+        figures[f"{kind}, local cues alone"] = quality(photographs, fitted.first)
+        figures |= {f"{kind}, {version}": quality(photographs, fitted.log_odds, version) for version in VERSIONS}
+        figures[f"{kind}, single cues"] = ", ".join(
+            f"{name} {precision:.3f}" for name, precision in single_cues(photographs).items()
+        )
+        if kind == "colour":
+            figures["NETWORK_LOG_ODDS"] = large_weights(photographs)
+    for path, arrays in ((WEIGHTS_PATH, stored), *((weights_path(k), by_fold[k]) for k in range(N_FOLDS))):
+        atomic_write(path, lambda file, arrays=arrays: np.savez_compressed(file, **arrays))  # type: ignore[misc]
+    return figures | {"written to": f"{WEIGHTS_PATH}, {FOLDER}"}
+
+
+def large_weights(photographs: list[Edges]) -> str:
+    """Return constant and weights of the few cues that large photographs have, and their quality, as text.
+
+    The gradient across the boundary stands for its magnitude.
+    """
+    tables = [np.stack([p.local[name] for name in LARGE_CUES], axis=1) for p in photographs]
+    fits, log_odds = cross_validate(photographs, tables, logistic, lambda w, x: w[0] + x @ w[1:])
+    return f"{', '.join(f'{w:.3f}' for w in fits[-1])}; {quality(photographs, log_odds)}"
+
+
+def single_cues(photographs: list[Edges]) -> dict[str, float]:
+    """Return the average precision of each local cue alone."""
+    originals = [p for p in photographs if p.version == ORIGINAL]
+    outcome, weight = (np.concatenate([getattr(p, name) for p in originals]) for name in ("outcome", "weight"))
+    cues = {name: np.concatenate([p.local[name] for p in originals]) for name in originals[0].local}
+    return {name: average_precision(values, outcome, weight) for name, values in cues.items()}

@@ -1,0 +1,1 @@
+"""What a sweep, an image and the web app cost."""

@@ -1,0 +1,309 @@
+"""Train the boundary network on photographs of BSDS300 train: from scratch, on one GPU, in minutes.
+
+    python -m studies.training.pack_photographs training_data
+    python studies/training/train_boundary_net.py training_data training_data/weights --folds 0 1 2 3 4 all
+    cp training_data/weights/foldall.npz src/spinseg/image/data/boundary_network.npz
+    python studies/training/reference_output.py tests/image/network_reference.npz
+    python -m studies boundaries
+
+A fold is trained without photographs i with i % 5 equal to its number, and judged on them as it goes; "all" is trained
+on all. Six at once take 610 s on one H200. Needs PyTorch, which using the network does not. The number of steps, the
+rate, the weight decay and the widths were chosen on fold 0 (docs/evidence/accuracy.md).
+
+The network is a U-Net whose finest layers work at half size: the picture's 2 x 2 blocks are its input, and the outputs
+of a block its result. Every convolution is followed by a batch normalization, which is folded into it when it is
+stored, so that what is stored are plain convolutions, and a picture can be done tile by tile. Its outputs are the
+log-odds that a share of annotators has drawn a boundary within 1 and within 3 pixels.
+"""
+
+import argparse
+import io
+import math
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import nn
+
+WIDTHS = (24, 48, 96, 160, 192)  # at 1/2, 1/4, .. of the picture's size
+RADII = (1, 3)  # pixels, within which a boundary counts
+N_FOLDS = 5
+CROP = 256
+PAINTED_SHARE, MAX_SHAPES = 0.125, 5  # of the crops of a batch, and of shapes in each
+
+
+class Block(nn.Module):
+    """A convolution, a batch normalization, and a rectifier."""
+
+    def __init__(self, n_in: int, n_out: int, size: int = 3) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(n_in, n_out, size, padding=size // 2, bias=False)
+        self.normalization = nn.BatchNorm2d(n_out)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the block's output."""
+        return F.relu(self.normalization(self.convolution(x)))
+
+    def folded(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return weights and biases of the one convolution that this block is."""
+        norm = self.normalization
+        scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+        return self.convolution.weight * scale[:, None, None, None], norm.bias - norm.running_mean * scale
+
+
+class BoundaryNet(nn.Module):
+    """The network; its input are values from 0 to 1, (n, 3, h, w), h and w multiples of 32."""
+
+    def __init__(self, widths: tuple[int, ...] = WIDTHS) -> None:
+        super().__init__()
+        before = (12, *widths[:-1])
+        self.down = nn.ModuleList(
+            nn.Sequential(Block(n_in, n), Block(n, n)) for n_in, n in zip(before, widths, strict=True)
+        )
+        self.lateral = nn.ModuleList(Block(n_below, n, 1) for n, n_below in pairwise(widths))
+        self.up = nn.ModuleList(Block(n, n) for n in widths[:-1])
+        self.head = nn.Conv2d(widths[0], 4 * len(RADII), 1)
+        self.hints = nn.ModuleList(nn.Conv2d(n, len(RADII), 1) for n in widths[1:4])  # in training only
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """Return log-odds, (n, radii, h, w), and those of coarser layers."""
+        x, levels = F.pixel_unshuffle(x - 0.5, 2), []
+        for level, down in enumerate(self.down):
+            x = down(x if level == 0 else F.max_pool2d(x, 2))
+            levels.append(x)
+        hints = []
+        for level in range(len(self.up) - 1, -1, -1):
+            x = F.interpolate(self.lateral[level](x), scale_factor=2, mode="nearest") + levels[level]
+            x = self.up[level](x)
+            if level > 0:
+                hints.append(self.hints[level - 1](x))
+        return F.pixel_shuffle(self.head(x), 2), hints
+
+    def stored(self) -> dict[str, np.ndarray]:
+        """Return the convolutions by name, in 16 bits."""
+        arrays: dict[str, torch.Tensor] = {"head.weight": self.head.weight, "head.bias": self.head.bias}
+        for level, down in enumerate(self.down):
+            for part in (0, 1):
+                arrays[f"down{level}{part}.weight"], arrays[f"down{level}{part}.bias"] = down[part].folded()
+        for level in range(len(self.up)):
+            arrays[f"lateral{level}.weight"], arrays[f"lateral{level}.bias"] = self.lateral[level].folded()
+            arrays[f"up{level}.weight"], arrays[f"up{level}.bias"] = self.up[level].folded()
+        return {name: array.detach().float().cpu().numpy().astype(np.float16) for name, array in arrays.items()}
+
+
+class Photographs:
+    """All photographs and annotations on the GPU, padded to one size; crops are drawn there."""
+
+    def __init__(self, path: Path, device: str) -> None:
+        stored = np.load(path)
+        n = sum(name.startswith("jpeg") for name in stored.files)
+        images = [np.asarray(Image.open(io.BytesIO(stored[f"jpeg{i}"].tobytes())).convert("RGB")) for i in range(n)]
+        labels = [stored[f"labels{i}"] for i in range(n)]
+        self.side = 481
+        self.shapes = [image.shape[:2] for image in images]
+        self.n_annotators = max(len(drawn) for drawn in labels)
+        self.images = torch.zeros((n, 3, self.side, self.side), dtype=torch.uint8)
+        self.labels = torch.full((n, self.n_annotators, self.side, self.side), -1, dtype=torch.int16)
+        for i, (image, drawn) in enumerate(zip(images, labels, strict=True)):
+            height, width = image.shape[:2]
+            self.images[i, :, :height, :width] = torch.from_numpy(np.moveaxis(image, -1, 0).copy())
+            self.labels[i, : len(drawn), :height, :width] = torch.from_numpy(drawn.astype(np.int16))
+        self.images, self.labels = self.images.to(device), self.labels.to(device)
+        self.sizes = torch.tensor(self.shapes, device=device, dtype=torch.float32)
+        self.device = device
+
+    def crops(self, which: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return crops of photographs, changed at random; targets; and which pixels are inside."""
+        n, device = len(which), self.device
+        angle = torch.randn(n, device=device) * 0.12 + math.pi / 2 * torch.randint(0, 4, (n,), device=device)
+        scale = torch.exp(torch.empty(n, device=device).uniform_(-0.6, 0.6))
+        flip = torch.randint(0, 2, (n,), device=device) * 2.0 - 1
+        height, width = self.sizes[which].T
+        center_y = torch.rand(n, device=device) * height
+        center_x = torch.rand(n, device=device) * width
+        step = torch.arange(CROP, device=device) - (CROP - 1) / 2
+        y, x = torch.meshgrid(step, step, indexing="ij")
+        cos, sin = torch.cos(angle) * scale, torch.sin(angle) * scale
+        at_x = center_x[:, None, None] + flip[:, None, None] * (cos[:, None, None] * x - sin[:, None, None] * y)
+        at_y = center_y[:, None, None] + sin[:, None, None] * x + cos[:, None, None] * y
+        grid = torch.stack([at_x, at_y], dim=-1) * (2 / (self.side - 1)) - 1
+        inside = (
+            (at_x > -0.5) & (at_y > -0.5) & (at_x < width[:, None, None] - 0.5) & (at_y < height[:, None, None] - 0.5)
+        )
+        images = F.grid_sample(self.images[which].float() / 255, grid, mode="bilinear", align_corners=True)
+        row, column = at_y.round().long().clamp(0, self.side - 1), at_x.round().long().clamp(0, self.side - 1)
+        labels = self.labels.flatten(2)[which[:, None], :, (row * self.side + column).flatten(1)]
+        labels = labels.movedim(-1, 1).reshape(n, -1, CROP, CROP)
+        k = round(PAINTED_SHARE * n)
+        images[:k], labels[:k] = painted(images[:k], labels[:k])
+        return recolored(images) * inside[:, None], target(labels), inside & (labels[:, 0] >= 0)
+
+
+def painted(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return crops with rectangles and ellipses of one color painted on them, half of them on a ground of one color.
+
+    Photographs have no steps from black to white within a pixel; drawings, scans and test pictures do.
+    """
+    n, device = len(images), images.device
+    step = torch.arange(CROP, device=device) - (CROP - 1) / 2
+    y, x = torch.meshgrid(step, step, indexing="ij")
+
+    def uniform(low: float, high: float, *shape: int) -> torch.Tensor:
+        return torch.empty((n, *shape), device=device).uniform_(low, high)
+
+    def color() -> torch.Tensor:
+        any_color, extreme = uniform(0, 1, 3, 1, 1), (uniform(0, 1, 3, 1, 1) < 0.5).float()
+        gray = uniform(0, 1, 1, 1, 1).expand(-1, 3, -1, -1)
+        kind = uniform(0, 1, 1, 1, 1)
+        return torch.where(kind < 0.4, any_color, torch.where(kind < 0.7, extreme, gray))
+
+    flat = uniform(0, 1, 1, 1, 1) < 0.5
+    images = torch.where(flat, color(), images)
+    labels = torch.where(flat & (labels >= 0), 0, labels)
+    for shape in range(MAX_SHAPES):
+        angle = uniform(0, math.pi) * (uniform(0, 1) < 0.6)  # the others are upright
+        cos, sin = torch.cos(angle)[:, None, None], torch.sin(angle)[:, None, None]
+        dy, dx = y - uniform(-CROP / 2, CROP / 2, 1, 1), x - uniform(-CROP / 2, CROP / 2, 1, 1)
+        u = (cos * dx - sin * dy).abs() / uniform(10, 90, 1, 1)
+        v = (sin * dx + cos * dy).abs() / uniform(10, 90, 1, 1)
+        within = torch.where(uniform(0, 1, 1, 1) < 0.5, torch.maximum(u, v), (u**2 + v**2) ** 0.5) < 1
+        within = within[:, None] & (uniform(0, 1, 1, 1, 1) < 0.6)
+        images = torch.where(within, color(), images)
+        labels = torch.where(within & (labels >= 0), 20_000 + shape, labels)
+    return images, labels
+
+
+def target(labels: torch.Tensor) -> torch.Tensor:
+    """Return the share of annotators with a boundary within each of RADII pixels, (n, radii, h, w)."""
+    drawn = (labels >= 0).float()
+    edge = torch.zeros_like(labels, dtype=torch.float32)
+    across = ((labels[..., 1:] != labels[..., :-1]) & (labels[..., 1:] >= 0) & (labels[..., :-1] >= 0)).float()
+    upper, lower = labels[..., :-1, :], labels[..., 1:, :]
+    down = ((upper != lower) & (upper >= 0) & (lower >= 0)).float()
+    edge[..., 1:] = torch.maximum(edge[..., 1:], across)
+    edge[..., :-1] = torch.maximum(edge[..., :-1], across)
+    edge[..., 1:, :] = torch.maximum(edge[..., 1:, :], down)
+    edge[..., :-1, :] = torch.maximum(edge[..., :-1, :], down)
+    shares = []
+    for radius in RADII:
+        near = F.max_pool2d(edge, 2 * radius - 1, 1, radius - 1) if radius > 1 else edge
+        shares.append((near * drawn).sum(dim=1) / drawn.sum(dim=1).clamp(min=1))
+    return torch.stack(shares, dim=1)
+
+
+def recolored(images: torch.Tensor) -> torch.Tensor:
+    """Return pictures with other colors, gamma, noise and sharpness; some are gray."""
+    n, device = len(images), images.device
+
+    def uniform(low: float, high: float, channels: int = 1) -> torch.Tensor:
+        return torch.empty((n, channels, 1, 1), device=device).uniform_(low, high)
+
+    gray = images.mean(dim=1, keepdim=True)
+    images = gray + (images - gray) * uniform(0.5, 1.5)
+    images = torch.where(uniform(0, 1) < 0.15, gray.expand_as(images), images * uniform(0.85, 1.15, 3))
+    mean = images.mean(dim=(1, 2, 3), keepdim=True)
+    images = (mean + (images - mean) * uniform(0.6, 1.3) + uniform(-0.12, 0.12)).clamp(1e-3, 1)
+    images = images ** torch.exp(uniform(-0.35, 0.35))
+    soft = F.avg_pool2d(F.pad(images, (1, 1, 1, 1), mode="reflect"), 3, 1)
+    images = torch.where(uniform(0, 1) < 0.15, soft, images)
+    noise = torch.randn_like(images) * uniform(0, 0.06) * (uniform(0, 1) < 0.35)
+    return (images + noise).clamp(0, 1)
+
+
+def cross_entropy(odds: torch.Tensor, share: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
+    """Return the mean cross-entropy of pixels inside."""
+    loss = F.binary_cross_entropy_with_logits(odds.float(), share, reduction="none")
+    return (loss * inside[:, None]).sum() / (inside.sum() * odds.shape[1]).clamp(min=1)
+
+
+@torch.no_grad()
+def judged(net: BoundaryNet, data: Photographs, which: list[int]) -> dict[str, float]:
+    """Return cross-entropy and average precision of pixels of whole photographs."""
+    net.eval()
+    found, odds_all, share_all = [], [], []
+    for i in which:
+        height, width = data.shapes[i]
+        image = F.pad(data.images[i : i + 1].float() / 255, (0, 31, 0, 31))[
+            ..., : -(-height // 32) * 32, : -(-width // 32) * 32
+        ]
+        odds = net(image)[0][..., :height, :width]
+        share = target(data.labels[i : i + 1, :, :height, :width].float())
+        found.append(F.binary_cross_entropy_with_logits(odds.float(), share).item())
+        odds_all.append(odds[0, 0].flatten()[::7])
+        share_all.append(share[0, 0].flatten()[::7])
+    odds, share = torch.cat(odds_all), torch.cat(share_all)
+    order = odds.argsort(descending=True)
+    hit = (share[order] > 0.5).double()
+    precision = hit.cumsum(0) / torch.arange(1, len(hit) + 1, device=hit.device)
+    net.train()
+    return {"cross-entropy": float(np.mean(found)), "average precision": float((precision * hit).sum() / hit.sum())}
+
+
+def train(data: Photographs, fold: str, options: argparse.Namespace, out: Path) -> None:
+    """Train one network, and store the running mean of its weights."""
+    device, began = data.device, time.time()
+    torch.manual_seed(options.seed)
+    n = len(data.shapes)
+    held_out = [] if fold == "all" else [i for i in range(n) if i % N_FOLDS == int(fold)]
+    used = torch.tensor([i for i in range(n) if i not in held_out], device=device)
+    net = BoundaryNet(tuple(options.widths)).to(device).to(memory_format=torch.channels_last)
+    mean_net = torch.optim.swa_utils.AveragedModel(
+        net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.999), use_buffers=True
+    )
+    optimizer = torch.optim.AdamW(net.parameters(), lr=options.rate, weight_decay=options.decay)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.rate, options.steps, pct_start=0.1)
+    running = torch.zeros((), device=device)
+    for step in range(1, options.steps + 1):
+        images, share, inside = data.crops(used[torch.randint(len(used), (options.batch,), device=device)])
+        with torch.autocast(device, dtype=torch.bfloat16):
+            odds, hints = net(images.contiguous(memory_format=torch.channels_last))
+        loss = cross_entropy(odds, share, inside)
+        running += loss.detach()
+        for hint in hints:
+            factor = CROP // hint.shape[-1]
+            coarse = F.max_pool2d(share, factor)
+            loss = loss + 0.25 * cross_entropy(hint, coarse, inside[:, ::factor, ::factor])
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        mean_net.update_parameters(net)
+        if step % options.every == 0 or step == options.steps:
+            line = f"fold {fold} seed {options.seed} step {step} train {running.item() / options.every:.4f}"
+            if held_out:
+                line += "".join(
+                    f" {name} {value:.4f}" for name, value in judged(mean_net.module, data, held_out).items()
+                )
+            running.zero_()
+            print(f"{line} {time.time() - began:.0f} s", flush=True)
+            np.savez(out / f"{options.name}fold{fold}.npz", **mean_net.module.stored())
+
+
+def main() -> None:
+    """Parse the arguments and train."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--folds", nargs="+", default=["0"])
+    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--batch", type=int, default=36)
+    parser.add_argument("--rate", type=float, default=3e-3)
+    parser.add_argument("--decay", type=float, default=0.02)
+    parser.add_argument("--every", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--widths", type=int, nargs=5, default=WIDTHS)
+    parser.add_argument("--name", default="")
+    options = parser.parse_args()
+    torch.backends.cudnn.benchmark = True
+    data = Photographs(options.data / "photographs.npz", "cuda")
+    for fold in options.folds:
+        train(data, fold, options, options.out)
+
+
+if __name__ == "__main__":
+    main()

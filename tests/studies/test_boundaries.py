@@ -1,0 +1,184 @@
+"""Boundaries matched one to one with annotators': against exhaustive matching, and on lines whose scores are known."""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+from scipy.ndimage import binary_dilation
+
+from spinseg.image.adjacency import region_adjacency
+from spinseg.partition.metrics import TOLERANCE, boundary_pixels
+from studies.evaluation.boundaries import (
+    THRESHOLDS,
+    BoundaryBenchmark,
+    BoundaryCounts,
+    boundary_map,
+    match_pixels,
+    outlines,
+)
+
+
+def best_matching(apart, distance):
+    """The most pairs within a distance, each row and column once, and the least sum of theirs, by trying every choice."""
+    if not apart.size:
+        return 0, 0.0
+    choices = [best_matching(apart[1:], distance)]
+    for j in np.flatnonzero(apart[0] <= distance):
+        pairs, total = best_matching(np.delete(apart[1:], j, axis=1), distance)
+        choices.append((pairs + 1, total + apart[0, j]))
+    return min(choices, key=lambda found: (-found[0], found[1]))
+
+
+def test_as_many_pixels_are_matched_as_an_exhaustive_search_can_and_as_close_ones():
+    rng = np.random.default_rng(0)
+    sizes = set()
+    for _ in range(60):
+        found, true = (np.argwhere(rng.random((4, 5)) < rng.uniform(0.1, 0.4))[:6] for _ in range(2))
+        distance = rng.choice([0.0, 1.0, 1.5, 2.5])
+        apart = np.linalg.norm(found[:, None] - true[None], axis=2)
+        of_found, of_true = match_pixels(found, true, distance)
+        pairs, total = best_matching(apart, distance)
+        assert of_found.sum() == of_true.sum() == pairs
+        # Those that are matched can be paired with each other, at the same cost.
+        assert best_matching(apart[np.ix_(of_found, of_true)], distance) == (pairs, pytest.approx(total))
+        sizes.add(pairs)
+    assert len(sizes) > 3
+
+
+def lines(*columns, shape=(60, 80)):
+    """A label image with a boundary before each of these columns."""
+    labels = np.zeros(shape, np.int64)
+    for column in columns:
+        labels[:, column:] += 1
+    return labels
+
+
+def test_a_boundary_has_the_width_of_one_pixel():
+    y, x = np.indices((60, 80))
+    for labels in (lines(20, 50), (np.hypot(y - 30, x - 40) < 20).astype(int), (y + x > 70).astype(int)):
+        drawn = outlines(labels)
+        squares = drawn[1:, 1:] & drawn[:-1, 1:] & drawn[1:, :-1] & drawn[:-1, :-1]
+        assert drawn.any() and not squares.any()
+
+
+def test_probabilities_are_drawn_where_labels_are():
+    rng = np.random.default_rng(3)
+    sites = rng.integers(0, 6, (9, 11)).repeat(3, axis=0).repeat(2, axis=1).astype(np.int32)
+    sites[4:7, 5:9] = -1
+    edges = region_adjacency(sites).graph.edges
+    np.testing.assert_array_equal(boundary_map(sites, edges, np.ones(len(edges))), boundary_pixels(sites))
+    values = rng.random(len(edges))
+    drawn, expected = boundary_map(sites, edges, values), np.zeros(sites.shape)
+    by_pair = {tuple(pair): value for pair, value in zip(edges.tolist(), values.tolist(), strict=True)}
+    for i, j in np.argwhere(sites >= 0).tolist():
+        block = [(i, j), (i, j + 1), (i + 1, j), (i + 1, j + 1)]
+        for a, b in ((0, 1), (0, 2), (1, 3), (2, 3)):
+            if max(block[a][0], block[b][0]) < sites.shape[0] and max(block[a][1], block[b][1]) < sites.shape[1]:
+                pair = tuple(sorted((int(sites[block[a]]), int(sites[block[b]]))))
+                expected[i, j] = max(expected[i, j], by_pair.get(pair, 0.0))
+    np.testing.assert_array_equal(drawn, expected)
+
+
+def test_equal_boundaries_have_f_1_and_those_farther_than_the_distance_0():
+    truth = lines(30)
+    reach = int(TOLERANCE * np.hypot(*truth.shape) * 4)  # pixels, at four times the usual tolerance
+    for shift, expected in ((0, 1.0), (reach, 1.0), (reach + 1, 0.0)):
+        counts = BoundaryCounts.of(outlines(lines(30 + shift)), [truth, truth], tolerance=4 * TOLERANCE)
+        assert counts.f.tolist() == [expected] * THRESHOLDS.size, shift
+    assert counts.true == 2 * truth.shape[0]
+
+
+def test_a_second_line_beside_a_true_one_is_an_error():
+    truth, doubled = lines(30), outlines(lines(30)) | outlines(lines(32))
+    counts = BoundaryCounts.of(doubled, [truth], tolerance=0.05)
+    assert (counts.found[0], counts.correct[0], counts.recalled[0]) == (120, 60, 60)
+    assert (counts.precision[0], counts.recall[0]) == (0.5, 1.0)
+
+
+def test_annotators_do_not_share_a_doubled_line_among_them():
+    truth, doubled = lines(30), outlines(lines(30)) | outlines(lines(32))
+    counts = BoundaryCounts.of(doubled, [truth] * 5, tolerance=0.05)
+    assert (counts.found[0], counts.correct[0], counts.recalled[0]) == (120, 60, 300)
+
+
+def test_a_pixel_is_correct_if_any_annotator_has_it_and_recall_is_over_all():
+    people = [lines(20), lines(20, 60), lines(60)]
+    counts = BoundaryCounts.of(outlines(lines(20, 60)), people)
+    assert set(counts.precision) == set(counts.recall) == {1.0}
+    counts = BoundaryCounts.of(outlines(lines(20)), people)
+    assert (set(counts.precision), set(counts.recall)) == ({1.0}, {0.5})
+    counts = BoundaryCounts.of(outlines(lines(20, 40)), people)
+    assert (set(counts.precision), set(counts.recall)) == ({0.5}, {0.5})
+
+
+def test_each_threshold_counts_what_reaches_it():
+    probability = 0.9 * outlines(lines(20)) + 0.3 * outlines(lines(50)) + 0.32 * outlines(lines(70))
+    counts = BoundaryCounts.of(probability, [lines(20, 70)])
+    for threshold, found, f in zip(THRESHOLDS, counts.found, counts.f, strict=True):
+        kept = [p >= threshold for p in (0.3, 0.32, 0.9)]
+        assert found == 60 * sum(kept)
+        correct = sum(kept[1:])
+        assert f == pytest.approx(2 * correct / (2 + sum(kept)))
+    alone = BoundaryCounts.of(probability >= 0.44, [lines(20, 70)])
+    assert alone.found[0] == counts.found[10] and THRESHOLDS[10] == 0.44
+
+
+def test_wide_boundaries_are_thinned_before_they_are_counted():
+    wide = binary_dilation(outlines(lines(30)), iterations=2)
+    counts = BoundaryCounts.of(wide, [lines(30)], tolerance=0.05)
+    assert counts.found[0] == pytest.approx(60, abs=4) and counts.f[0] > 0.95
+
+
+def test_pixels_that_nobody_labeled_do_not_count():
+    truth = lines(20, 50)
+    blank = np.where(np.arange(80) < 40, truth, -1)
+    assert BoundaryCounts.of(outlines(truth), [blank]) == BoundaryCounts.of(outlines(lines(20)), [lines(20)])
+
+
+def test_nothing_found_is_no_error_where_there_is_nothing():
+    nothing = np.zeros((60, 80))
+    assert BoundaryCounts.of(nothing, [lines()]).f[0] == 1.0
+    assert BoundaryCounts.of(nothing, [lines(20)]).f[0] == 0.0
+
+
+def counts_of(rng, n):
+    """Counts such as n pictures may have."""
+    found = []
+    for _ in range(n):
+        true = int(rng.integers(200, 400))
+        size = np.sort(rng.integers(20, 600, THRESHOLDS.size))[::-1]
+        share = np.sort(rng.uniform(0.2, 0.95, THRESHOLDS.size))
+        correct = (share * size).astype(int)
+        recalled = np.minimum(correct, true)
+        found.append(BoundaryCounts(*(tuple(values.tolist()) for values in (size, correct, recalled)), true))
+    return found
+
+
+def test_scores_over_pictures_come_from_summed_counts():
+    pictures = counts_of(np.random.default_rng(2), 5)
+    found = BoundaryBenchmark.of(pictures)
+    size, correct, recalled = (sum(np.array(one[k]) for one in pictures) for k in range(3))
+    true = sum(one.true for one in pictures)
+    precision, recall = correct / size, recalled / true
+    assert found.ods == pytest.approx(max(2 * precision * recall / (precision + recall)))
+    size, correct, recalled = 0, 0, 0
+    for one in pictures:
+        f = [2 * c * r / (c * one.true + r * s) for s, c, r in zip(*one[:3], strict=True)]
+        best = int(np.argmax(f))
+        size, correct, recalled = size + one.found[best], correct + one.correct[best], recalled + one.recalled[best]
+    assert found.ois == pytest.approx(2 / (size / correct + true / recalled))
+    assert found.average_precision == reduce(BoundaryCounts.plus, pictures).average_precision
+
+
+def test_average_precision_is_the_area_under_the_curve():
+    recall, precision = np.linspace(0.8, 0.2, THRESHOLDS.size), np.linspace(0.5, 1.0, THRESHOLDS.size)
+    true, size = 10**6, np.full(THRESHOLDS.size, 10**6)
+    columns = (size, precision * size, recall * true)
+    counts = BoundaryCounts(*(tuple(values.round().astype(int).tolist()) for values in columns), true)
+    assert counts.average_precision == pytest.approx(0.2 * 1.0 + 0.6 * 0.75, abs=0.01)
+    # Thresholds that leave nothing tell nothing.
+    fewer = BoundaryCounts(*((*values[:-2], 0, 0) for values in counts[:3]), true)
+    assert fewer.average_precision == pytest.approx(counts.average_precision, abs=0.01)
+    assert BoundaryCounts.of(np.zeros((60, 80)), [lines(20)]).average_precision == 0.0
+    certain = BoundaryCounts.of(outlines(lines(20, 40)), [lines(20, 60)])  # half of it right, and half of all
+    assert certain.average_precision == pytest.approx(0.5 * 0.5, abs=0.01)

@@ -1,0 +1,433 @@
+"""Readers of photographs with ground truth: on the real files where they are, on small ones of the same layout anywhere."""
+
+import os
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+from scipy.io import loadmat, savemat
+
+from spinseg.partition import metrics
+from studies.evaluation.boundaries import outlines
+from studies.evaluation.datasets import BSDS_PAGE, LABELME_PAGE, Example, bsds, folder, labelme, read_labels
+
+DATA = Path(os.environ.get("SPINSEG_DATA", Path(__file__).parents[3] / "shared" / "data"))
+real = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here: set SPINSEG_DATA to its folder")
+
+HALVES = np.repeat([[0, 0, 1, 1, 1]], 4, axis=0)
+STRIPES = np.repeat([[0], [1], [2], [2]], 5, axis=1)
+
+
+def write_image(path, size=(5, 4)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, (200, 60, 20)).save(path)
+    return path
+
+
+def write_mat(path, *images):
+    """As BSDS500 has it: a cell array of structs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cells = np.empty((1, len(images)), object)
+    for a, image in enumerate(images):
+        cells[0, a] = {
+            "Segmentation": np.asarray(image) + np.uint16(1),
+            "Boundaries": np.zeros(np.shape(image), np.uint8),
+        }
+    savemat(path, {"groundTruth": cells}, do_compression=True)  # whose checksum tells of flipped bits
+    return path
+
+
+def seg_text(labels, header=""):
+    """As BSDS300 has it, with the lines shuffled: any order is allowed."""
+    runs = []
+    for row, line in enumerate(labels):
+        starts = np.flatnonzero(np.diff(line, prepend=-1))
+        for first, stop in zip(starts, [*starts[1:], len(line)], strict=True):
+            runs.append(f"{line[first]} {row} {first} {stop - 1}")
+    np.random.default_rng(0).shuffle(runs)
+    height, width = np.shape(labels)
+    head = (
+        f"format ascii cr\nimage 1 # a number\nuser 1105\nwidth {width}\nheight {height}\nsegments 3\ngray 0\n{header}"
+    )
+    return head + "data\n" + "\n".join(runs) + "\n"
+
+
+def write_seg(path, labels):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(seg_text(labels))
+    return path
+
+
+def write_png(path, numbers, dtype=np.uint8):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.asarray(numbers, dtype)).save(path)
+    return path
+
+
+def same(found, expected):
+    return (
+        len(found) == len(expected)
+        and all(image.dtype == np.int32 for image in found)
+        and all(np.array_equal(image, other) for image, other in zip(found, expected, strict=True))
+    )
+
+
+# --- the real files ---------------------------------------------------------------------------------------------------
+
+
+@real
+@pytest.mark.parametrize(("split", "count"), [("train", 200), ("test", 100)])
+def test_bsds300_is_found_whole_and_in_order(split, count):
+    examples = bsds(DATA, split)
+    assert len(examples) == count and [e.name for e in examples] == sorted(e.name for e in examples)
+    assert all(e.image_path.exists() and len(e.label_paths) == 1 and e.label_paths[0].exists() for e in examples)
+    assert examples == bsds(DATA / "bsds300", split)
+    for example in examples[:: count // 5]:
+        annotations = example.annotations()
+        assert 4 <= len(annotations) <= 9
+        assert all(image.dtype == np.int32 and image.min() == 0 for image in annotations)
+        assert example.image().shape == (*annotations[0].shape, 3) and example.image().dtype == np.uint8
+
+
+@real
+def test_seg_and_mat_of_the_same_annotator_are_equal():
+    examples = {example.name: example for example in bsds(DATA)}
+    paths = sorted((DATA / "bsds300" / "seg_examples").glob("*.seg"))
+    assert len(paths) == 6
+    for path in paths:
+        (labels,) = read_labels(path)
+        matches = [np.array_equal(labels, other) for other in examples[path.stem.split("_")[0]].annotations()]
+        assert matches.count(True) == 1
+
+
+@real
+def test_boundaries_are_those_that_bsds_stores_thinned():
+    for example in bsds(DATA)[:20:5]:
+        stored = loadmat(example.label_paths[0])["groundTruth"].ravel()
+        for truth, labels in zip(stored, example.annotations(), strict=True):
+            assert np.array_equal(outlines(labels), truth["Boundaries"].item() != 0)
+
+
+@real
+def test_labelme_is_found_whole_and_unlabeled_pixels_are_marked():
+    examples = labelme(DATA)
+    assert len(examples) == 400 and examples == labelme(DATA / "labelme8")
+    categories = [example.name.split("_")[0] for example in examples]
+    assert categories == sorted(categories) and {categories.count(name) for name in set(categories)} == {50}
+    for example in examples[::80]:
+        (labels,) = example.annotations()
+        stored = np.asarray(Image.open(example.label_paths[0]))
+        assert labels.dtype == np.int32 and np.array_equal(labels, np.where(stored == 0, -1, stored.astype(int)))
+        assert example.image().shape == (256, 256, 3) and labels.max() <= 33
+
+
+@real
+def test_people_agree_with_each_other_as_they_are_known_to():
+    found = []
+    for example in bsds(DATA)[::10]:
+        one, *others = example.annotations()
+        found.append(metrics.scores(one, others))
+    rand, _, information, _, covering, *_ = np.mean(found, axis=0)
+    assert rand == pytest.approx(0.867, abs=0.04)  # ten photographs, one person each
+    assert information == pytest.approx(1.16, abs=0.25) and covering == pytest.approx(0.728, abs=0.06)
+
+
+# --- layouts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", ["", "bsds300", "BSDS500/data", "BSR/BSDS500/data"])
+@pytest.mark.parametrize("truth", ["groundTruth", "ground_truth"])
+def test_bsds_with_mat_files(tmp_path, base, truth):
+    for name in ("20", "100", "3"):
+        write_image(tmp_path / base / "images" / "val" / f"{name}.jpg")
+        write_mat(tmp_path / base / truth / "val" / f"{name}.mat", HALVES, STRIPES)
+    write_image(tmp_path / base / "images" / "val" / "other.png")
+    (tmp_path / base / "images" / "val" / "._20.jpg").write_bytes(b"left by another system")
+    examples = bsds(tmp_path, "val")
+    assert [example.name for example in examples] == ["100", "20", "3"]
+    assert all(same(example.annotations(), [HALVES, STRIPES]) for example in examples)
+    assert examples[0].image().shape == (4, 5, 3)
+
+
+def test_bsds_with_seg_files_of_colour_annotators_by_number(tmp_path):
+    for split, name in (("train", "7"), ("test", "8"), ("test", "9")):
+        write_image(tmp_path / "BSDS300" / "images" / split / f"{name}.jpg")
+        write_seg(tmp_path / "BSDS300" / "human" / "color" / "1105" / f"{name}.seg", STRIPES)
+    write_seg(tmp_path / "BSDS300" / "human" / "color" / "998" / "8.seg", HALVES)
+    write_seg(tmp_path / "BSDS300" / "human" / "gray" / "1000" / "8.seg", HALVES * 0)
+    eight, nine = bsds(tmp_path)
+    assert (eight.name, nine.name) == ("8", "9")
+    assert same(eight.annotations(), [HALVES, STRIPES]) and same(nine.annotations(), [STRIPES])
+    assert [example.name for example in bsds(tmp_path, "train")] == ["7"]
+
+
+def test_labelme_keeps_classes_and_marks_unlabeled(tmp_path):
+    write_image(tmp_path / "labelme8" / "images" / "coast_1.jpg", (3, 2))
+    write_png(tmp_path / "labelme8" / "labels" / "coast_1.png", [[0, 7, 7], [7, 0, 33]])
+    (example,) = labelme(tmp_path)
+    assert same(example.annotations(), [[[-1, 7, 7], [7, -1, 33]]])
+
+
+def test_any_two_folders_and_every_kind_of_label_file(tmp_path):
+    numbers = np.array([[0, 1, 300], [2, 2, 0]])
+    images, labels = tmp_path / "photographs", tmp_path / "truth"
+    for name in "abcdefgh":
+        write_image(images / f"{name}.{'JPG' if name == 'a' else 'png'}", (3, 2))
+    write_png(labels / "a.PNG", numbers % 256)
+    write_png(labels / "b.png", numbers, np.uint16)
+    tifffile.imwrite(labels / "c.tif", (numbers - 1).astype(np.int32))
+    np.save(labels / "d.npy", numbers)
+    write_mat(labels / "e.mat", numbers, numbers)
+    write_seg(labels / "f.seg", numbers)
+    write_png(labels / "g" / "second.png", numbers % 3)
+    write_png(labels / "g" / "first.png", numbers % 2)
+    palette = Image.fromarray((numbers % 256).astype(np.uint8))
+    palette.putpalette([9] * 768)  # all of one color: the indices alone tell labels apart
+    palette.save(labels / "h.png")
+    (labels / "readme.txt").write_text("not a label image")
+    found = {example.name: example for example in folder(images, labels)}
+    assert "".join(found) == "abcdefgh"
+    assert same(found["a"].annotations(), [numbers % 256]) and same(found["b"].annotations(), [numbers])
+    assert same(found["c"].annotations(), [numbers - 1])  # a negative number says unlabeled
+    assert same(found["d"].annotations(), [numbers]) and same(found["e"].annotations(), [numbers, numbers])
+    assert same(found["f"].annotations(), [numbers]) and same(found["h"].annotations(), [numbers % 256])
+    assert same(found["g"].annotations(), [numbers % 2, numbers % 3])
+    marked = folder(images, labels, unlabeled=2)
+    assert same(marked[0].annotations(), [np.where(numbers == 2, -1, numbers % 256)])
+
+
+def test_colours_are_labels(tmp_path):
+    colors = np.array([[[255, 0, 0], [0, 0, 1]], [[0, 0, 0], [255, 0, 0]]], np.uint8)
+    Image.fromarray(colors).save(tmp_path / "a.png")
+    Image.fromarray(np.dstack([colors, np.full((2, 2), 9, np.uint8)])).save(tmp_path / "b.png")
+    for name in ("a.png", "b.png"):
+        assert same(read_labels(tmp_path / name), [[[0xFF0000, 1], [0, 0xFF0000]]])
+        assert same(read_labels(tmp_path / name, unlabeled=0xFF0000), [[[-1, 1], [0, -1]]])
+
+
+def test_one_bit_pictures_are_two_labels(tmp_path):
+    Image.fromarray(np.array([[True, False]])).save(tmp_path / "a.png")
+    (labels,) = read_labels(tmp_path / "a.png", unlabeled=0)
+    assert labels[0, 0] > 0 and labels[0, 1] == -1
+
+
+def test_an_example_is_a_frozen_record_that_travels_and_reads_nothing_early(tmp_path):
+    example = Example("a", tmp_path / "a.jpg", (tmp_path / "a.seg",), 0)  # neither file is there
+    assert pickle.loads(pickle.dumps(example)) == example and hash(example) == hash(pickle.loads(pickle.dumps(example)))
+    with pytest.raises(AttributeError):
+        example.name = "b"
+
+
+# --- what is absent ---------------------------------------------------------------------------------------------------
+
+
+def test_an_absent_dataset_says_what_was_looked_for_and_who_offers_it(tmp_path):
+    for root in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(
+            FileNotFoundError, match=r"images/val/\*\.jpg and groundTruth/val/\*\.mat or .*human"
+        ) as caught:
+            bsds(root, "val")
+        assert str(root) in str(caught.value) and BSDS_PAGE in str(caught.value) and "\n" not in str(caught.value)
+        with pytest.raises(FileNotFoundError, match=r"images/\*\.jpg and labels/\*\.png") as caught:
+            labelme(root)
+        assert str(root) in str(caught.value) and LABELME_PAGE in str(caught.value)
+    assert "The Berkeley Segmentation Dataset and Benchmark" in BSDS_PAGE
+
+
+def test_photographs_alone_are_no_dataset(tmp_path):
+    write_image(tmp_path / "images" / "test" / "1.jpg")
+    write_image(tmp_path / "images" / "a_1.jpg")
+    for reader in (bsds, labelme):
+        with pytest.raises(FileNotFoundError, match="looked for"):
+            reader(tmp_path)
+
+
+def test_half_an_example_is_listed_and_says_what_it_lacks(tmp_path):
+    write_image(tmp_path / "images" / "test" / "1.jpg")
+    write_image(tmp_path / "images" / "test" / "2.jpg")
+    write_mat(tmp_path / "groundTruth" / "test" / "2.mat", HALVES)
+    write_mat(tmp_path / "groundTruth" / "test" / "3.mat", HALVES)
+    one, two, three = bsds(tmp_path)
+    assert one.image().shape == (4, 5, 3) and same(two.annotations(), [HALVES]) and same(three.annotations(), [HALVES])
+    with pytest.raises(FileNotFoundError, match=r"^the ground truth of 1 must be in '.*1\.mat'; received no such file"):
+        one.annotations()
+    with pytest.raises(FileNotFoundError, match=r"^the photograph 3 must be in '.*3\.jpg'; received no such file"):
+        three.image()
+
+
+def test_half_an_example_among_seg_files(tmp_path):
+    write_image(tmp_path / "images" / "test" / "1.jpg")
+    write_image(tmp_path / "images" / "test" / "2.jpg")
+    write_seg(tmp_path / "human" / "color" / "1105" / "2.seg", HALVES)
+    one, two = bsds(tmp_path)
+    assert same(two.annotations(), [HALVES])
+    with pytest.raises(FileNotFoundError, match=r"the ground truth of 1 must be in '.*color.*1\.seg'"):
+        one.annotations()
+
+
+def test_two_datasets_under_one_root_must_be_told_apart(tmp_path):
+    for base in ("bsds300", "BSR/BSDS500/data"):
+        write_image(tmp_path / base / "images" / "test" / "1.jpg")
+        write_mat(tmp_path / base / "groundTruth" / "test" / "1.mat", HALVES)
+    with pytest.raises(ValueError, match=r"^root must hold one BSDS; received .*BSR.*bsds300"):
+        bsds(tmp_path)
+    assert len(bsds(tmp_path / "BSR")) == len(bsds(tmp_path / "bsds300")) == 1
+
+
+def test_unknown_splits_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"^split must be one of 'train', 'val', 'test'; received 'all'"):
+        bsds(tmp_path, "all")
+    with pytest.raises(ValueError, match=r"^split must be None for LabelMe, which has no splits; received 'test'"):
+        labelme(tmp_path, "test")
+
+
+def test_folders_that_do_not_fit(tmp_path):
+    images, labels = tmp_path / "images", tmp_path / "labels"
+    with pytest.raises(FileNotFoundError, match=r"^images must be a folder; received '.*images'"):
+        folder(images, labels)
+    images.mkdir()
+    with pytest.raises(FileNotFoundError, match=r"^labels must be a folder"):
+        folder(images, labels)
+    labels.mkdir()
+    with pytest.raises(FileNotFoundError, match=r"^no photograph in '.*images'"):
+        folder(images, labels)
+    write_image(images / "a.jpg")
+    with pytest.raises(FileNotFoundError, match=r"^no label image in '.*labels'"):
+        folder(images, labels)
+    write_png(labels / "a.png", HALVES)
+    write_png(labels / "a" / "1.png", HALVES)
+    with pytest.raises(ValueError, match=r"^the ground truth of a must be a file or a folder; received 'a.png and a/'"):
+        folder(images, labels)
+    write_image(images / "a.png")
+    with pytest.raises(ValueError, match=r"images must have one file of a name; received 'a\.jpg and a\.png'"):
+        folder(images, labels)
+    with pytest.raises(ValueError, match=r"^unlabeled must be a whole number"):
+        folder(images, labels, unlabeled=0.5)
+
+
+# --- what is damaged --------------------------------------------------------------------------------------------------
+
+
+def one_line(caught, path):
+    """The message is one line that names the file, and short enough to read."""
+    text = str(caught.value)
+    return "\n" not in text and str(path) in text and len(text) < 600
+
+
+GOOD = seg_text(STRIPES)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "have a header with width and height"),
+        (GOOD.replace("data", "date"), "a line 'data'"),
+        (GOOD.replace("width 5", "broad 5"), "KeyError: 'width'"),
+        (GOOD.replace("width 5", "width five"), "ValueError"),
+        (GOOD.replace("width 5", "width 5 6"), "ValueError"),
+        (GOOD.replace("0 0 0 4", "0 0 0"), "four whole numbers"),
+        (GOOD.replace("0 0 0 4", "0 0 0 4.5"), "four whole numbers"),
+        (GOOD.replace("0 0 0 4", f"{2**70} 0 0 4"), "four whole numbers"),
+        (GOOD.replace("0 0 0 4", f"{2**40} 0 0 4"), r"hold labels below 2\^31"),
+        (GOOD.replace("0 0 0 4", "0 0 0 5"), r"runs inside 5 x 4 pixels; received \[0, 0, 0, 5\]"),
+        (GOOD.replace("0 0 0 4", "0 0 4 0"), "runs inside"),
+        (GOOD.replace("0 0 0 4", "0 4 0 4"), "runs inside"),
+        (GOOD.replace("0 0 0 4", "0 -1 0 4"), "runs inside"),
+        (GOOD.replace("0 0 0 4", "-1 0 0 4"), "segments from 0"),
+        (GOOD.replace("0 0 0 4\n", ""), "name each of 5 x 4 pixels once; received '15 pixels in 3 runs'"),
+        (GOOD + "0 0 0 4\n", "name each of 5 x 4 pixels once"),
+        (GOOD.replace("0 0 0 4", "0 3 0 4"), "name each of 5 x 4 pixels once; received '20 pixels in 4 runs'"),
+        (GOOD.split("data")[0] + "data\n", "name each of 5 x 4 pixels once; received '0 pixels in 0 runs'"),
+        (GOOD.replace("width 5", "width 0"), "have 1 to 134217728 pixels"),
+        (GOOD.replace("width 5", f"width {10**15}"), "have 1 to 134217728 pixels"),
+        (GOOD.replace("width 5", "width -5").replace("height 4", "height -4"), "runs inside"),
+        (GOOD.replace("ascii cr", "binary map"), "have format ascii cr; received 'binary map'"),
+        (seg_text(STRIPES, "flipflop 1\n"), "have flipflop 0; received '1'"),
+        ("\0\xff\xfe" * 50, "have a header with width and height"),
+    ],
+)
+def test_damaged_seg_files_get_one_clear_line(tmp_path, text, message):
+    path = tmp_path / "1.seg"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(ValueError, match=message) as caught:
+        read_labels(path)
+    assert one_line(caught, path)
+
+
+def test_every_cut_and_many_flips_of_a_mat_file_give_labels_or_one_clear_line(tmp_path):
+    path = write_mat(tmp_path / "1.mat", HALVES, STRIPES)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    damaged = [whole[:stop] for stop in range(0, len(whole), 16)]
+    for _ in range(150):
+        flipped = bytearray(whole)
+        flipped[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+        damaged.append(bytes(flipped))
+    refused = 0
+    for content in damaged:
+        path.write_bytes(content)
+        try:
+            assert all(image.dtype == np.int32 and image.ndim == 2 for image in read_labels(path))
+        except ValueError as error:
+            refused += 1
+            assert str(path) in str(error) and "\n" not in str(error)
+    assert refused > len(damaged) // 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"other": 1},
+        {"groundTruth": 5.0},
+        {"groundTruth": np.empty((1, 0), object)},
+        {"groundTruth": np.array([[{"Boundaries": HALVES}]], object)},
+        {"groundTruth": np.array([[{"Segmentation": HALVES + 0.5}]], object)},
+        {"groundTruth": np.array([[{"Segmentation": np.arange(4).reshape(1, 2, 2)}]], object)},
+    ],
+    ids=lambda content: str(content)[:40],
+)
+def test_other_matlab_files_get_one_clear_line(tmp_path, content):
+    path = tmp_path / "1.mat"
+    savemat(path, content)
+    with pytest.raises(ValueError, match="must be a MATLAB file with BSDS's groundTruth") as caught:
+        read_labels(path)
+    assert one_line(caught, path)
+
+
+@pytest.mark.parametrize("name", ["1.png", "1.tif", "1.npy", "1.mat", "1.seg"])
+@pytest.mark.parametrize(
+    "content", [b"", b"no such format", b"\x89PNG\r\n\x1a\nbut no more"], ids=["empty", "text", "head"]
+)
+def test_damaged_label_files_get_one_clear_line(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=re.escape(name)) as caught:
+        read_labels(path)
+    assert one_line(caught, path)
+
+
+@pytest.mark.parametrize("name", ["1.png", "1.mat", "1.seg"])
+def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path, name):
+    with pytest.raises(OSError, match=re.escape(name)):
+        read_labels(tmp_path / name)
+
+
+def test_label_pictures_must_hold_whole_numbers(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((2, 2)))
+    with pytest.raises(ValueError, match=r"a\.npy must hold whole numbers or 8-bit colors; received 'float64'"):
+        read_labels(tmp_path / "a.npy")
+    np.save(tmp_path / "b.npy", np.full((2, 2), 2**40))
+    with pytest.raises(ValueError, match=r"b\.npy must hold labels below 2\^31; received 1099511627776"):
+        read_labels(tmp_path / "b.npy")
+
+
+def test_annotators_must_agree_on_the_size(tmp_path):
+    write_image(tmp_path / "images" / "a.jpg")
+    write_png(tmp_path / "labels" / "a" / "1.png", HALVES)
+    write_png(tmp_path / "labels" / "a" / "2.png", HALVES.T)
+    (example,) = folder(tmp_path / "images", tmp_path / "labels")
+    with pytest.raises(ValueError, match=r"^the ground truth of a must have one shape, \(4, 5\); received \(5, 4\)"):
+        example.annotations()

@@ -1,0 +1,423 @@
+"""dd-CRP and rdd-CRP against enumeration: on four sites all links and clusters can be listed."""
+
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import types
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+import exact
+import spinseg as ss
+from effort import effort, exhaustive
+from spinseg._bundle import Bundle
+from spinseg._compiled import jit
+from spinseg.image.adjacency import grid_graph
+from spinseg.inference.kernels.clusters import clear_slot, rebuild
+from spinseg.inference.kernels.iterations import renumber
+from spinseg.inference.kernels.state import N_CLUSTERS
+from studies.evaluation.baselines import ddcrp
+from studies.evaluation.baselines import ddcrp_kernels as kernels
+from studies.evaluation.baselines.ddcrp import log_joint, regions_of_links, sample_ddcrp
+from studies.evaluation.baselines.ddcrp_kernels import rebuild_links, sweep
+
+N_SITES = 4
+GRAPHS = {
+    "ring with a chord": ss.SiteGraph(N_SITES, [[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]]),
+    "path and a site alone": ss.SiteGraph(N_SITES, [[0, 1], [1, 3]]),
+}
+COUNTS = np.array([[4, 2, 0, 3], [1, 3, 0, 0], [0, 1, 0, 1], [2, 0, 0, 6]])
+LIKELIHOODS = {
+    "weight 0.7": ss.DirichletMultinomial(COUNTS, 5.0, 0.7),
+    "weight 1": ss.DirichletMultinomial(COUNTS, 5.0),
+    "two histograms": ss.Product(ss.DirichletMultinomial(COUNTS, 2.0, 0.3), ss.DirichletMultinomial(COUNTS % 2, 1.0)),
+    "flat": ss.Flat(),
+}
+GAMMAS = [None, 0.05, 0.6, 4.0]
+
+
+def clusterings(regions, regions_are_clusters):
+    """All clusters that regions can form: themselves, or any partition of them."""
+    if regions_are_clusters:
+        return regions[None]
+    return exact.partitions(regions.max() + 1)[:, regions]
+
+
+@cache
+def states(graph, regions_are_clusters):
+    """All (links, clusters), as two arrays, one state a row."""
+    targets = [[i, *graph.neighbors[graph.start[i] : graph.start[i + 1]].tolist()] for i in range(graph.n_sites)]
+    pairs = [
+        (links, clusters)
+        for links in itertools.product(*targets)
+        for clusters in clusterings(regions_of_links(links), regions_are_clusters)
+    ]
+    links, clusters = (np.array(rows, dtype=np.int32) for rows in zip(*pairs, strict=True))
+    return links, clusters
+
+
+@cache
+def prior_of_states(graph, alpha, gamma):
+    """Log prior of each state, by the oracle without data."""
+    listed = zip(*states(graph, gamma is None), strict=True)
+    return np.array([log_joint(graph, ss.Flat(), *state, alpha=alpha, gamma=gamma) for state in listed])
+
+
+def probabilities(graph, likelihood, alpha, gamma):
+    """Exact posterior of each state; the likelihood of each partition is evaluated once."""
+    _, clusters = states(graph, gamma is None)
+    rows, which = np.unique(clusters, axis=0, return_inverse=True)
+    marginals = [sum(likelihood.log_marginal(row == t) for t in range(row.max() + 1)) for row in rows]
+    log_p = prior_of_states(graph, alpha, gamma) + np.array(marginals)[which.reshape(-1)]
+    return np.exp(log_p - np.logaddexp.reduce(log_p))
+
+
+def frequencies(links, clusters, graph, regions_are_clusters):
+    """How often each of `states` occurs among rows of links and clusters."""
+    known = exact.code(np.hstack(states(graph, regions_are_clusters)))
+    order = np.argsort(known)
+    found = exact.code(np.hstack([links, clusters]))
+    index = order[np.searchsorted(known[order], found).clip(max=known.size - 1)]
+    assert (known[index] == found).all()
+    return np.bincount(index, minlength=known.size)
+
+
+def sweep_each(problem, clusters, links, link_rows, label_rows, rng):
+    """Start at each row of links and clusters, do one sweep, and write where it ends."""
+    for r in range(link_rows.shape[0]):
+        clusters.counters[N_CLUSTERS] = 0
+        for slot in range(clusters.size.size):
+            clear_slot(clusters, slot)
+        for i in range(link_rows.shape[1]):
+            links.link[i] = link_rows[r, i]
+            clusters.label[i] = label_rows[r, i]
+            clusters.counters[N_CLUSTERS] = max(clusters.counters[N_CLUSTERS], label_rows[r, i] + 1)
+        rebuild(problem.target, clusters)
+        rebuild_links(clusters, links)
+        sweep(problem, clusters, links, rng)
+        for i in range(link_rows.shape[1]):
+            link_rows[r, i] = links.link[i]
+        renumber(clusters.label, clusters.rank, label_rows[r])
+
+
+compiled_sweep_each = jit(sweep_each)
+
+
+def p_after_one_sweep(graph, likelihood, alpha, gamma, n_draws, seed, sweep_each=compiled_sweep_each):
+    """Chi-square p-value of the states after one sweep from independent exact draws of the posterior."""
+    rng = np.random.default_rng(seed)
+    p = probabilities(graph, likelihood, alpha, gamma)
+    drawn = rng.choice(p.size, n_draws, p=p)
+    links, clusters = (rows[drawn] for rows in states(graph, gamma is None))
+    problem = ddcrp.pack_problem(graph, likelihood, alpha, gamma)
+    apart = np.arange(N_SITES, dtype=np.int32)
+    sweep_each(problem, *ddcrp.new_state(problem, apart, apart), links, clusters, rng)
+    return exact.p_value(frequencies(links, clusters, graph, gamma is None), p)
+
+
+def test_one_sweep_leaves_the_posterior_of_links_and_clusters_invariant():
+    cases = itertools.product(GRAPHS, LIKELIHOODS, [0.05, 2.0], GAMMAS)
+    p_values = {
+        case: p_after_one_sweep(GRAPHS[case[0]], LIKELIHOODS[case[1]], *case[2:], effort(1500, 8000), seed)
+        for seed, case in enumerate(cases)
+    }
+    assert len(p_values) == 2 * 4 * 2 * 4
+    worst = min(p_values, key=p_values.get)
+    assert p_values[worst] > 1e-6, (worst, p_values[worst])
+    assert kstest(list(p_values.values()), "uniform").pvalue > 1e-5
+
+
+@pytest.mark.parametrize("gamma", [None, 0.6])
+def test_one_sweep_of_many_draws(gamma):
+    assert (
+        p_after_one_sweep(
+            GRAPHS["ring with a chord"], LIKELIHOODS["weight 0.7"], 0.3, gamma, effort(60_000, 400_000), 1
+        )
+        > 1e-6
+    )
+
+
+# The compiled code: what is shared with the sampler of spinseg, as one text, and the rest.
+FILES = ("state", "likelihood", "clusters", "size_prior", "sweep", "split_merge", "regroup", "iterations")
+FOLDER = Path(import_module("spinseg.inference.kernels").__path__[0])
+IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
+SHARED = IMPORTS.sub("", "\n".join((FOLDER / f"{name}.py").read_text() for name in FILES))
+SOURCE = IMPORTS.sub("", Path(kernels.__file__).read_text())
+FAULTS = {  # what goes wrong: (the line as it is, the line with the fault)
+    "nothing": ("", ""),
+    "a new cluster has weight 1 instead of gamma": (
+        "return problem.log_weight[links.n_regions[slot]]",
+        "return (problem.log_weight[links.n_regions[slot]] if links.n_regions[slot] else 0.0)",
+    ),
+    "a cluster has weight 1 instead of its number of regions": (
+        "return problem.log_weight[links.n_regions[slot]]",
+        "return problem.log_weight[min(links.n_regions[slot], 1)]",
+    ),
+    "the Chinese restaurant process is not normalised": (" - problem.log_total[links.counters[N_REGIONS]]", ""),
+    "a subtree that becomes a region keeps its cluster": (
+        "        log_weight[d] = links.log_likelihood[slot] + log_prior",
+        "        log_weight[d] = links.log_likelihood[slot] + log_prior if slot == old or n_joining[slot] > 0 else -1e9",
+    ),
+    "links inside the subtree are forgotten": ("            n_inside += 1\n", ""),
+    "in its own cluster the subtree counts twice": ("    log_weight[old] = 0.0  # this", "    n_bins = 0  # this"),
+}
+
+
+def broken(fault):
+    """One sweep with a fault, interpreted: compiling each would take longer."""
+    right, wrong = FAULTS[fault]
+    assert not right or (SHARED + SOURCE).count(right) == 1, right
+    names = dict.fromkeys(("inlined", "internal", "jit"), lambda function: function) | {"Bundle": Bundle}
+    for source in (SHARED, SOURCE):  # each with the names of the one before, which it does not change
+        module = types.ModuleType("broken_kernels")
+        module.__dict__.update(names)
+        exec(source.replace(right, wrong) if right else source, module.__dict__)
+        names = {name: value for name, value in vars(module).items() if not name.startswith("__")}
+    return types.FunctionType(sweep_each.__code__, module.__dict__)
+
+
+@exhaustive
+@pytest.mark.parametrize("fault", list(FAULTS)[: effort(2, None)])
+def test_the_fault_is_caught(fault):
+    case = (GRAPHS["ring with a chord"], LIKELIHOODS["weight 0.7"], 3.0, 0.15)
+    p = p_after_one_sweep(*case, 1500, 2, broken(fault))
+    assert p > 1e-6 if fault == "nothing" else p < 1e-6, p
+
+
+# --- Against answers that were computed apart from this project ---
+
+GOLDEN = Path(os.environ.get("SPINSEG_GOLDEN", Path(__file__).parents[3] / "shared" / "golden")) / "ddcrp.json"
+
+
+@pytest.fixture(scope="module")
+def golden():
+    if not GOLDEN.exists():
+        pytest.skip(f"{GOLDEN} is not here: set SPINSEG_GOLDEN to its folder")
+    return json.loads(GOLDEN.read_text())
+
+
+@pytest.mark.parametrize("process", ["ddcrp_regions", "rddcrp_clusters"])
+def test_enumeration_and_long_run_frequencies_agree_with_the_golden_answers(golden, process):
+    graph = ss.SiteGraph(golden["n_sites"], golden["edges"])
+    likelihood = ss.DirichletMultinomial(golden["counts"], golden["phi"], golden["count_weight"])
+    gamma = None if process == "ddcrp_regions" else golden["gamma"]
+    known = np.zeros(len(exact.partitions(N_SITES)))
+    for entry in golden[process]:
+        known += entry["probability"] * (exact.partitions(N_SITES) == entry["labels"]).all(axis=1)
+
+    links, clusters = states(graph, gamma is None)
+    listed = zip(links, clusters, strict=True)
+    log_p = np.array([log_joint(graph, likelihood, *state, alpha=golden["alpha"], gamma=gamma) for state in listed])
+    p = np.exp(log_p - np.logaddexp.reduce(log_p))
+    of_partition = np.searchsorted(exact.code(exact.partitions(N_SITES)), exact.code(clusters))
+    np.testing.assert_allclose(np.bincount(of_partition, p, known.size), known, rtol=0, atol=1e-9)
+
+    # Long-run frequencies, with their error from 800 batches of 400 sweeps.
+    chain = sample_ddcrp(
+        graph, likelihood, 320_400, alpha=golden["alpha"], gamma=gamma, init="one", burn_in=400, thin=1, rng=3
+    )
+    shares = np.array([exact.frequencies(batch) / 400 for batch in chain.labels.reshape(800, 400, -1)])
+    assert not shares[:, known == 0].any()
+    common = known > 0.0005
+    error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
+    z = (shares.mean(axis=0) - known)[common] / error[common]
+    assert np.abs(z).max() < 4.5, z
+
+
+# --- Bookkeeping, and the public door ---
+
+
+def grid_problem(side, seed=0):
+    """Sites on a grid, two kinds of histograms in halves."""
+    rng = np.random.default_rng(seed)
+    kinds = np.repeat(rng.dirichlet(np.full(12, 0.3), 2), side * side // 2, axis=0)
+    counts = np.array([rng.multinomial(20, kind) for kind in kinds])
+    return grid_graph((side, side)), ss.DirichletMultinomial(counts, 8.0, 0.35)
+
+
+@pytest.mark.parametrize("init", ["one", "singletons"])
+@pytest.mark.parametrize(("alpha", "gamma"), [(1e-10, None), (1e-10, 1e-2), (0.5, None), (0.5, 8.0)])
+def test_regions_tables_counts_and_log_joint_equal_those_recomputed(alpha, gamma, init):
+    graph, likelihood = grid_problem(10)
+    problem = ddcrp.pack_problem(graph, likelihood, alpha, gamma)
+    chain = sample_ddcrp(graph, likelihood, 150, alpha=alpha, gamma=gamma, init=init, rng=1)
+    value = log_joint(graph, likelihood, chain.links, chain.clusters, alpha=alpha, gamma=gamma)
+    np.testing.assert_allclose(chain.log_joint[-1], value, rtol=1e-11)
+    assert chain.n_regions[-1] == regions_of_links(chain.links).max() + 1
+    assert chain.n_clusters[-1] == chain.clusters.max() + 1
+
+    clusters, links = ddcrp.new_state(problem, chain.links, chain.clusters)
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        while kernels.sweep(problem, clusters, links, rng) == kernels.FULL:
+            clusters, links = ddcrp.resized(clusters, links)
+        k = int(clusters.counters[N_CLUSTERS])
+        labels = clusters.slot_of[clusters.label].astype(np.int32)
+        new_clusters, new_links = ddcrp.new_state(problem, links.link, labels)
+        assert k == new_clusters.counters[N_CLUSTERS]
+        assert links.counters[kernels.N_REGIONS] == new_links.counters[kernels.N_REGIONS]
+        for old, new, names in (
+            (clusters, new_clusters, ("size", "counts", "value")),
+            (links, new_links, ("n_regions",)),
+        ):
+            for name in names:
+                ours, theirs = getattr(old, name), getattr(new, name)
+                np.testing.assert_array_equal(ours[..., :k], theirs[..., :k])
+                assert not ours[..., k:].any()
+        assert not links.n_joining.any() and not clusters.pooled.any()
+        check_lists(links)
+
+
+def check_lists(links):
+    """Each link to another site is in the list of its target, once, and no other is."""
+    pairs = []
+    for i in range(links.link.size):
+        last, j = -1, int(links.first_source[i])
+        while j >= 0:
+            assert links.previous_source[j] == last
+            pairs.append((j, i))
+            last, j = j, int(links.next_source[j])
+    assert sorted(pairs) == [(i, j) for i, j in enumerate(links.link.tolist()) if i != j]
+
+
+def test_links_are_listed_by_target_whatever_the_order_of_changes():
+    """A sweep removes the oldest link of a list, its last; the lists must allow any order."""
+    remove, add = (getattr(function, "py_func", function) for function in (kernels.remove_link, kernels.add_link))
+    rng, sites = np.random.default_rng(0), np.arange(12, dtype=np.int32)
+    problem = ddcrp.pack_problem(ss.SiteGraph(12, []), ss.Flat(), 1.0, 1.0)
+    _, links = ddcrp.new_state(problem, sites, sites)
+    for _ in range(300):
+        i = int(rng.integers(12))
+        remove(links, i)
+        add(links, i, int(rng.integers(3)))
+        check_lists(links)
+
+
+def test_running_out_of_slots_changes_nothing():
+    graph, sweeps = grid_graph((8, 8)), 20
+    problem = ddcrp.pack_problem(graph, ss.Flat(), 2.0, 20.0)
+    apart = np.arange(graph.n_sites, dtype=np.int32)
+    clusters, links = ddcrp.new_state(problem, apart, apart)  # tables for as many clusters as sites
+    links.link[:], clusters.label[:], clusters.size[:] = ddcrp.spanning_links(graph), 0, 0
+    clusters.counters[N_CLUSTERS] = 1
+    rebuild(problem.target, clusters)
+    rebuild_links(clusters, links)
+    rng, n_clusters = np.random.default_rng(4), []
+    for _ in range(sweeps):
+        assert kernels.sweep(problem, clusters, links, rng) == kernels.DONE
+        n_clusters.append(clusters.counters[N_CLUSTERS])
+    assert max(n_clusters) > ddcrp.new_state(problem, links.link, 0 * apart)[1].n_regions.size
+    chain = sample_ddcrp(graph, ss.Flat(), sweeps, alpha=2.0, gamma=20.0, init="one", rng=4)
+    assert chain.n_clusters.tolist() == n_clusters
+    np.testing.assert_array_equal(chain.links, links.link)
+
+
+SMALL_RUN = """
+import json
+import test_ddcrp as t
+graph, likelihood = t.grid_problem(6)
+runs = [
+    t.sample_ddcrp(graph, likelihood, 15, alpha=alpha, gamma=gamma, init=init, thin=1, rng=5)
+    for alpha in (1e-10, 0.7) for gamma in (None, 0.6, 9.0) for init in ("one", "singletons")
+]
+print(json.dumps([[run.labels.tolist(), run.links.tolist(), run.log_joint.tolist()] for run in runs]))
+"""
+
+
+@exhaustive
+def test_compiled_equals_interpreted():
+    def small_run(**environment):
+        place = {"cwd": os.path.dirname(__file__), "env": os.environ | environment}
+        run = subprocess.run([sys.executable, "-c", SMALL_RUN], **place, check=True, capture_output=True, text=True)
+        return json.loads(run.stdout)
+
+    for compiled, interpreted in zip(small_run(), small_run(NUMBA_DISABLE_JIT="1"), strict=True):
+        assert compiled[:2] == interpreted[:2]
+        np.testing.assert_allclose(compiled[2], interpreted[2], rtol=1e-12)
+
+
+def test_one_compiled_signature_serves_every_problem():
+    for likelihood in LIKELIHOODS.values():
+        for gamma in GAMMAS:
+            sample_ddcrp(GRAPHS["ring with a chord"], likelihood, 3, gamma=gamma, thin=2, rng=0)
+    assert len(kernels.run.signatures) == 1
+    assert len(kernels.rebuild_links.signatures) == 1
+
+
+def test_a_seed_repeats_the_chain_and_the_global_stream_is_left_alone():
+    graph, likelihood = grid_problem(6)
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    first, again, other = (sample_ddcrp(graph, likelihood, 30, alpha=0.5, gamma=2.0, rng=seed) for seed in (7, 7, 8))
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+    np.testing.assert_array_equal(first.log_joint, again.log_joint)
+    np.testing.assert_array_equal(first.links, again.links)
+    assert (first.log_joint != other.log_joint).any()
+
+
+def test_the_best_partition_is_the_one_of_the_highest_log_joint():
+    graph, likelihood = grid_problem(6)
+    chain = sample_ddcrp(graph, likelihood, 60, alpha=0.1, gamma=1.0, thin=1, rng=9)
+    best = int(chain.log_joint.argmax())
+    assert chain.best_log_joint == chain.log_joint[best]
+    np.testing.assert_array_equal(chain.best_labels, chain.labels[best])
+    assert chain.n_clusters.tolist() == [row.max() + 1 for row in chain.labels]
+
+
+def test_another_chain_goes_on_where_one_ended():
+    graph, likelihood = grid_problem(6)
+    for gamma in (None, 1e-2):
+        first = sample_ddcrp(graph, likelihood, 20, gamma=gamma, init="one", rng=1)
+        started = sample_ddcrp(graph, likelihood, 1, gamma=gamma, init=(first.links, first.clusters), rng=2)
+        assert started.best_log_joint >= first.log_joint[-1] - 1e-9
+        np.testing.assert_allclose(
+            started.log_joint[-1], log_joint(graph, likelihood, started.links, started.clusters, gamma=gamma)
+        )
+
+
+def test_progress_is_reported_and_an_error_in_it_ends_the_run():
+    graph, likelihood = grid_problem(6)
+    messages = []
+    sample_ddcrp(graph, likelihood, 50, rng=0, progress=messages.append)
+    assert messages[-1].done == messages[-1].total == 50
+
+    def stop(at):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_ddcrp(graph, likelihood, 50, rng=0, progress=stop)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sweeps": 0}, "sweeps must be a whole number of at least 1; received 0"),
+        ({"alpha": 0}, "alpha must be a finite number above 0; received 0"),
+        ({"gamma": -1.0}, r"gamma must be a finite number above 0; received -1\.0"),
+        ({"burn_in": 9}, "burn_in must be at most sweeps, 5; received 9"),
+        ({"thin": 0}, "thin must be a whole number of at least 1; received 0"),
+        ({"init": "tree"}, "init must be one of 'singletons', 'one'; received 'tree'"),
+        ({"init": [0]}, "init must be one of .* received"),
+        ({"init": ([0, 1, 3, 3], [0, 1, 2, 2])}, "links must lead .* received '2 -> 3'"),
+        ({"init": ([0, 1, 2, 9], [0, 1, 2, 3])}, "links must lead .* received '3 -> 9'"),
+        ({"init": ([0, 1], [0, 1])}, r"links must have one entry per site, shape \(4,\); received \(2,\)"),
+        ({"init": ([1, 1, 2, 3], [0, 1, 2, 3])}, "clusters must be the same at both ends of a link"),
+        ({"init": ([0, 1, 2, 3], [0, 0, 1, 2]), "gamma": None}, "clusters must be the regions of the links"),
+        ({"graph": 3}, "graph must be a SiteGraph; received 3"),
+        ({"likelihood": ss.PoissonGamma([1, 2, 3, 4])}, "likelihood must be of histograms"),
+        ({"rng": -1}, "rng must be a whole number"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else next(iter(value)),
+)
+def test_wrong_input_is_refused_in_one_line(change, message):
+    given = {"graph": GRAPHS["path and a site alone"], "likelihood": LIKELIHOODS["weight 1"], "sweeps": 5}
+    with pytest.raises(ValueError, match=message) as refused:
+        sample_ddcrp(**(given | change))
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,625 @@
+"""Comparisons: every row is computed once, whatever breaks, and does not depend on who computed it."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.stats import wilcoxon
+
+from command import study
+from effort import exhaustive
+from processes import PATIENCE, find_in_children, wait_until
+from spinseg._errors import BUG, LOG, InvalidInput
+from spinseg.parallel import executor
+from spinseg.partition.metrics import Scores, scores
+from spinseg.segmentation.presets import PHOTO
+from spinseg.segmentation.problem import prepare
+from studies.evaluation import benchmark
+from studies.evaluation.answers import Answer, EdgeProbabilities
+from studies.evaluation.benchmark import evaluate, labels_path, seed_for
+from studies.evaluation.boundaries import BoundaryCounts
+from studies.evaluation.calibration import Reliability, energy_distance
+from studies.evaluation.datasets import Example, folder, get_dataset, read_labels
+from studies.evaluation.methods import METHODS, Method, get_methods
+from studies.evaluation.page import write_comparison
+from studies.evaluation.results import COLUMNS, ResultsFile, Row, read_rows
+from studies.evaluation.summary import PROBABILITY_COLUMNS, format_cells, format_p_value, summarize, wilcoxon_p_value
+
+SIZE = (24, 30)
+
+find_in_children(os.path.dirname(__file__))  # workers of a cluster import the methods that are defined here
+
+
+def cut(image, seed, *, wait=0.0, held=""):
+    """Labels that depend on the seed: left and right of a column. The third and later images wait for a file to go."""
+    time.sleep(wait)
+    while held and image.shape[:2] == SIZE and image.mean() < 129 and os.path.exists(held):
+        time.sleep(0.01)
+    labels = np.zeros(image.shape[:2], np.int32)
+    labels[:, np.random.default_rng(seed).integers(5, 25) :] = 1
+    return labels
+
+
+def stripes(image, seed):
+    return np.broadcast_to(np.arange(image.shape[1], dtype=np.int32) // 10, image.shape[:2]).copy()
+
+
+def bright_ones_kill(image, seed):
+    if image.mean() > 250:
+        os._exit(3)
+    return stripes(image, seed)
+
+
+def bright_ones_fail(image, seed):
+    if image.mean() > 250:
+        raise RuntimeError("too\nbright")
+    return stripes(image, seed)
+
+
+def method(run, name=None, settings=""):
+    return Method(name or getattr(run, "__name__", "cut"), "for tests", run, settings)
+
+
+CUT, STRIPES = method(cut), method(stripes)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Tasks are done by this process: starting others takes seconds."""
+    monkeypatch.setattr(executor, "run_in_processes", lambda work, tasks, jobs: executor._run_here(work, tasks))
+
+
+@pytest.fixture
+def album(tmp_path):
+    """A folder of six photographs with ground truth, and what is read from it."""
+    rng = np.random.default_rng(0)
+    for place in ("images", "labels"):
+        (tmp_path / "album" / place).mkdir(parents=True)
+    for i in range(6):
+        labels = np.zeros(SIZE, np.uint8)
+        labels[:, 4 * i + 4 :] = 1
+        picture = np.clip(80 + 60 * labels[..., None] + rng.integers(0, 20, (*SIZE, 3)), 0, 255).astype(np.uint8)
+        Image.fromarray(picture).save(tmp_path / "album" / "images" / f"p{i}.png")
+        Image.fromarray(labels).save(tmp_path / "album" / "labels" / f"p{i}.png")
+    return tmp_path / "album"
+
+
+def examples_of(album):
+    return get_dataset("folder", album)
+
+
+def without_seconds(rows):
+    return [row._replace(seconds=0.0) for row in rows]
+
+
+def lines_without_seconds(path):
+    """The cells of a file, in its order."""
+    with open(path, newline="") as file:
+        rows = list(csv.reader(file))
+    seconds = rows[0].index("seconds")
+    return [row[:seconds] + row[seconds + 1 :] for row in rows]
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+
+
+def row(image="a", method_name="m", rand=0.5, **changes):
+    found = Scores(rand, 1 / 3, 0.1 + 0.2, 0.0, 1e-9, 0.25, 1.0, 0.4)
+    values = {"scores": found, "clusters": 3, "regions": 4, "seconds": 1.25}
+    values |= {"dataset": "d", "seed": 7, "version": "1", "settings": "s"}
+    return Row(image, method_name, **(values | changes))
+
+
+def test_rows_come_back_from_the_file_as_they_went_in(tmp_path):
+    counts = BoundaryCounts((7,) * 24, (3,) * 24, tuple(range(24)), 30)
+    told = Reliability((0.1 + 0.2,) * 10, tuple(i / 3 for i in range(10)), (1e-17,) * 10, 0.7, 2 / 3)
+    rows = [
+        row('a, "b"'),
+        row("d", graded=1 / 3, energy_distance=-0.1, boundaries=counts, reliability=told),
+        row("e", energy_distance=0.1, boundaries=counts),
+        row("c", error='one line, "quoted"', scores=None, clusters=0, regions=0),
+        row("é", seconds=0.001),
+    ]
+    file = ResultsFile(tmp_path / "r.csv")
+    for found in rows:
+        file.append(found)
+    assert read_rows(tmp_path / "r.csv") == rows
+    assert list(ResultsFile(tmp_path / "r.csv").rows.values()) == rows
+
+
+def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path, capsys):
+    path = tmp_path / "r.csv"
+    file = ResultsFile(path)
+    file.append(row("a"))
+    whole = path.read_bytes()
+    file.append(row("b"))
+    both = path.read_bytes()
+    zeros = [whole + bytes(20), whole + bytes(20) + b"\n"]  # as a power cut may leave it
+    for content in [*(both[:length] for length in range(len(whole), len(both))), *zeros]:
+        path.write_bytes(content)
+        again = ResultsFile(path)
+        assert list(again.rows) == [("a", "m")]
+        assert path.read_bytes() == whole
+        told = f"spinseg: the last line of {path} was cut short, and is dropped\n"
+        assert capsys.readouterr().err == (told if content != whole else "")
+
+
+def test_a_later_row_takes_the_place_of_an_earlier_one_and_finishing_puts_them_in_order(tmp_path):
+    file = ResultsFile(tmp_path / "r.csv")
+    for found in (row("b"), row("a", error="no", scores=None), row("a", rand=0.75), row("z")):
+        file.append(found)
+    file.finish([("a", "m"), ("b", "m"), ("c", "m")])
+    assert [found.image for found in read_rows(tmp_path / "r.csv")] == ["a", "b", "z"]
+    assert read_rows(tmp_path / "r.csv")[0] == row("a", rand=0.75)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"dataset": "other"}, "dataset d, not other"),
+        ({"content": "another"}, "a or its ground truth has changed since"),
+        ({"seed": 8}, "seed 7, not 8"),
+        ({"version": "2"}, "spinseg 1, not 2"),
+        ({"settings": "t", "seed": 8}, "seed 7, not 8, settings s, not t"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_results_of_another_run_are_refused_and_left_as_they_are(tmp_path, changes, line):
+    path = tmp_path / "r.csv"
+    ResultsFile(path).append(row())
+    before = path.read_bytes()
+    assert list(ResultsFile(path, lambda image, method_name: row().provenance).rows) == [("a", "m")]
+    with pytest.raises(ValueError, match=f"must have the rows of m from this run .*; received '{line}'$"):
+        ResultsFile(path, lambda image, method_name: row(**changes).provenance)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["images", "labels"])
+def test_rows_of_files_that_have_changed_are_refused(album, tmp_path, here, kind):
+    out, file = tmp_path / "r.csv", album / kind / "p1.png"
+    first = evaluate(examples_of(album), [CUT], out, dataset="d")
+    os.utime(file, (2**31 - 1, 2**31 - 1))
+    assert evaluate(examples_of(album), [CUT], out, dataset="d") == first
+    before = out.read_bytes()
+    file.write_bytes((album / kind / "p2.png").read_bytes())
+    os.utime(file, (1, 1))
+    with pytest.raises(InvalidInput, match=r"received 'p1 or its ground truth has changed since'$"):
+        evaluate(examples_of(album), [CUT], out, dataset="d")
+    assert out.read_bytes() == before
+    others = [example for example in examples_of(album) if example.name != "p1"]
+    assert evaluate(others, [CUT], out, dataset="d") == [row for row in first if row.image != "p1"]
+
+
+def test_sums_of_another_length_are_refused_in_one_line(tmp_path):
+    path, told = tmp_path / "r.csv", Reliability((1.0,) * 9, (0.5,) * 9, (0.5,) * 9, 0.1, 0.2)
+    counts = BoundaryCounts((7,) * 23, (3,) * 23, (3,) * 23, 30)
+    for changes in ({"reliability": told}, {"boundaries": counts}, {"boundaries": told}):
+        path.unlink(missing_ok=True)
+        ResultsFile(path).append(row(**changes))
+        with pytest.raises(ValueError, match="cells of the right kinds in line 2") as problem:
+            ResultsFile(path)
+        assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize("text", ["x,y\n1,2\n", ",".join(COLUMNS) + "\na,b\n", "\x00\xff\n"])
+def test_a_file_that_holds_other_things_is_refused_in_one_line(tmp_path, text):
+    path = tmp_path / "r.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="must") as problem:
+        ResultsFile(path)
+    assert "\n" not in str(problem.value)
+    assert path.read_text() == text
+
+
+# ----------------------------------------------------------------------------------------------------------- comparing
+
+
+@exhaustive
+def test_each_row_has_the_scores_of_what_its_method_made(album, tmp_path):
+    out = tmp_path / "r.csv"
+    found = evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=1)
+    assert [one.key for one in found] == [(f"p{i}", name) for i in range(6) for name in ("cut", "stripes")]
+    assert found == read_rows(out)
+    for one, example in zip(found[::2], examples_of(album), strict=True):
+        labels = cut(example.image(), seed_for(example.name, 0))
+        assert one.scores == scores(labels, example.annotations())
+        assert (one.clusters, one.regions, one.seed) == (2, 2, seed_for(example.name, 0))
+        assert np.array_equal(read_labels(labels_path(out, one))[0], labels)
+
+
+@exhaustive
+def test_the_number_of_processes_changes_nothing_but_the_seconds(album, tmp_path):
+    for jobs in (1, 3):
+        evaluate(examples_of(album), [CUT, STRIPES], tmp_path / f"{jobs}.csv", dataset="album", jobs=jobs)
+    assert lines_without_seconds(tmp_path / "1.csv") == lines_without_seconds(tmp_path / "3.csv")
+
+
+@exhaustive
+def test_another_seed_gives_other_rows(album, tmp_path):
+    a, b = (
+        evaluate(examples_of(album), [CUT], tmp_path / f"{seed}.csv", dataset="album", seed=seed) for seed in (0, 1)
+    )
+    assert [one.scores for one in a] != [one.scores for one in b]
+
+
+def test_what_is_there_is_not_computed_again_and_what_failed_is(album, tmp_path, monkeypatch):
+    out, asked = tmp_path / "r.csv", []
+    monkeypatch.setattr(
+        "spinseg.parallel.executor.run_in_processes", lambda work, tasks, jobs: serially(work, tasks, asked)
+    )
+    first = evaluate(examples_of(album)[:2], [CUT], out, dataset="album")
+    picture = album / "images" / "p3.png"
+    picture.rename(album / "hidden.png")
+    second = evaluate(examples_of(album), [CUT], out, dataset="album")
+    assert [one.image for one in second if one.error] == ["p3"]
+    (album / "hidden.png").rename(picture)
+    third = evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album")
+    cuts = [f"p{i}/cut" for i in range(6)]
+    assert asked == [*cuts[:2], *cuts[2:], *[k for i in range(6) for k in ([cuts[3]] * (i == 3) + [f"p{i}/stripes"])]]
+    assert third[::2] == [*first, *second[2:3], third[6], *second[4:]]
+    assert not any(one.error for one in third)
+
+
+def serially(work, tasks, asked):
+    for index, task in enumerate(tasks):
+        asked.append("/".join(task.key))
+        yield index, work(task, None)
+
+
+def test_one_bad_image_has_its_line_and_the_others_are_done(here, album, tmp_path):
+    (album / "images" / "p0.png").write_bytes(b"no picture")
+    (album / "labels" / "p1.png").write_bytes(b"no labels")
+    Image.fromarray(np.zeros((5, 5), np.uint8)).save(album / "labels" / "p2.png")
+    (album / "labels" / "p3.png").unlink()
+    np.save(album / "labels" / "p4.npy", np.full(SIZE, -1))
+    (album / "labels" / "p4.png").unlink()
+    found = evaluate(examples_of(album), [STRIPES], tmp_path / "r.csv", dataset="album")
+    told = {one.image: one.error for one in found}
+    assert not told["p5"] and found[5].scores is not None
+    for name, part in {"p0": "p0.png", "p1": "p1.png", "p2": "shape", "p3": "ground truth", "p4": "labelled"}.items():
+        assert part in told[name] and "\n" not in told[name], told[name]
+    assert read_rows(tmp_path / "r.csv") == found
+
+
+@exhaustive
+def test_a_method_that_fails_or_kills_its_process_costs_one_row(album, tmp_path):
+    Image.fromarray(np.full((*SIZE, 3), 255, np.uint8)).save(album / "images" / "p2.png")
+    chosen = [method(bright_ones_kill), method(bright_ones_fail)]
+    found = {one.key: one for one in evaluate(examples_of(album), chosen, tmp_path / "r.csv", dataset="album", jobs=2)}
+    assert [key for key, one in found.items() if one.error] == [("p2", chosen[0].name), ("p2", chosen[1].name)]
+    assert "exit code 3" in found["p2", "bright_ones_kill"].error
+    assert found["p2", "bright_ones_fail"].error == f"{BUG}: RuntimeError: too bright"
+
+
+def mixes_shapes(image, seed):
+    """A mistake such as NumPy finds, with a single picture."""
+    return stripes(image, seed) if image.mean() <= 250 else np.zeros(2) + np.zeros(3)
+
+
+def test_a_bug_is_a_row_that_says_so_and_its_traceback_can_be_had(here, album, tmp_path, caplog):
+    Image.fromarray(np.full((*SIZE, 3), 255, np.uint8)).save(album / "images" / "p2.png")
+    with caplog.at_level("DEBUG", LOG.name):
+        found = evaluate(examples_of(album)[:4], [method(mixes_shapes)], tmp_path / "r.csv", dataset="album")
+    told = {one.image: one.error for one in found if one.error}
+    assert list(told) == ["p2"] and told["p2"].startswith(f"{BUG}: ValueError: operands could not be broadcast")
+    assert "in mixes_shapes" in caplog.text
+
+
+def test_the_folder_of_the_results_is_made(here, album, tmp_path):
+    out = tmp_path / "new" / "folder" / "r.csv"
+    found = evaluate(examples_of(album)[:1], [STRIPES], out, dataset="album")
+    assert read_rows(out) == found and not found[0].error
+
+
+@pytest.mark.parametrize("place", ["file/r.csv", "link/r.csv", "folder.csv", "results"])
+def test_results_that_cannot_be_written_are_refused_before_any_work(album, tmp_path, place, monkeypatch):
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "folder.csv").mkdir()
+    monkeypatch.setattr(benchmark, "_warm_up", None)  # the first thing that works
+    with pytest.raises(InvalidInput, match=r"^out must be a [^\n]*$"):
+        evaluate(examples_of(album), [STRIPES], tmp_path / place, dataset="album")
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_more_labels_than_a_png_holds_cost_the_label_image_alone(album, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        "spinseg.parallel.executor.run_in_processes", lambda work, tasks, jobs: serially(work, tasks, [])
+    )
+    monkeypatch.setattr(benchmark, "MAX_PNG_LABELS", 2)
+    rows = evaluate(examples_of(album)[:1], [CUT, STRIPES], tmp_path / "r.csv", dataset="album")
+    assert not any(one.error for one in rows)
+    assert [labels_path(tmp_path / "r.csv", one).exists() for one in rows] == [True, False]
+    path = labels_path(tmp_path / "r.csv", rows[1])
+    told = f"spinseg: {path} is left out: a PNG holds 2 labels at most, and there are {rows[1].clusters}\n"
+    assert capsys.readouterr().err == told
+
+
+def test_a_name_that_comes_twice_is_refused(album, tmp_path):
+    with pytest.raises(ValueError, match="each name once"):
+        evaluate(examples_of(album)[:1] * 2, [CUT], tmp_path / "r.csv", dataset="album")
+
+
+@exhaustive
+def test_ctrl_c_keeps_what_is_finished_and_the_same_call_goes_on(album, tmp_path):
+    """The call is made by another process, which gets SIGINT after the first rows, while the next images are held."""
+    script = (
+        "import sys; from functools import partial; import test_evaluation as t\n"
+        "try:\n    t.evaluate(t.examples_of(sys.argv[1]), [t.method(partial(t.cut, held=sys.argv[3])), t.STRIPES], "
+        "sys.argv[2], dataset='album', jobs=2)\n"
+        "except KeyboardInterrupt:\n    sys.exit(130)"
+    )
+    out, whole, held = tmp_path / "r.csv", tmp_path / "whole.csv", tmp_path / "held"
+    held.touch()
+    command = [sys.executable, "-c", script, str(album), str(out), str(held)]
+    process = subprocess.Popen(command, cwd=os.path.dirname(__file__), start_new_session=True)
+    wait_until(lambda: process.poll() is not None or (out.exists() and len(out.read_bytes().splitlines()) >= 4))
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+    held.unlink()
+    assert process.wait(PATIENCE) == 130
+    kept = read_rows(out)
+    assert 3 <= len(kept) < 12
+    evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=1)
+    assert set(kept) <= set(read_rows(out))
+    evaluate(examples_of(album), [CUT, STRIPES], whole, dataset="album")
+    assert lines_without_seconds(out) == lines_without_seconds(whole)
+
+
+@exhaustive
+@pytest.mark.xdist_group("dask")
+def test_a_dask_worker_that_is_killed_costs_nothing(album, tmp_path, cluster):
+    slow, out, whole = method(partial(cut, wait=0.3)), tmp_path / "r.csv", tmp_path / "whole.csv"
+    killed = []
+
+    def kill_one(n_done, total, found):
+        if not killed:
+            killed.append(next(iter(cluster.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    evaluate(examples_of(album), [slow, STRIPES], out, dataset="album", dask=cluster.scheduler.address, report=kill_one)
+    evaluate(examples_of(album), [slow, STRIPES], whole, dataset="album")
+    assert killed
+    assert not [one.error for one in read_rows(out) if one.error]
+    assert lines_without_seconds(out) == lines_without_seconds(whole)
+
+
+# ------------------------------------------------------------------------------------------------------------- summary
+
+
+def test_the_summary_is_what_numpy_and_scipy_say():
+    rng = np.random.default_rng(1)
+    values = {"a": rng.uniform(size=30), "b": rng.uniform(size=30) + 0.1, "c": rng.uniform(size=30)}
+    rows = [
+        row(f"i{i}", name, rand=float(found[i]), clusters=i, seconds=float(i))
+        for name, found in values.items()
+        for i in range(30)
+    ]
+    rows += [row("lost", "a", scores=None, error="no")]
+    a, b, c = summarize(rows)
+    best = max(values, key=lambda name: np.median(values[name]))
+    assert [one.p_value is None for one in (a, b, c)] == [name == best for name in values]
+    for one in (a, b, c):
+        assert one.median_rand == np.median(values[one.method])
+        assert one.rand == pytest.approx(values[one.method].mean(), abs=1e-12)
+        assert (one.median_clusters, one.median_seconds, one.images) == (14.5, 14.5, 30)
+        if one.p_value is not None:
+            assert one.p_value == wilcoxon(values[best], values[one.method]).pvalue
+    assert [one.errors for one in (a, b, c)] == [1, 0, 0]
+
+
+def test_the_test_takes_the_images_that_both_have_in_pairs():
+    first = {f"i{i}": i / 20 for i in range(20)}
+    other = {f"i{i}": (i + (-1) ** i) / 20 for i in range(3, 25)}
+    common = sorted(first.keys() & other.keys())
+    expected = wilcoxon([first[i] for i in common], [other[i] for i in common]).pvalue
+    assert wilcoxon_p_value(first, dict(reversed(other.items()))) == pytest.approx(expected, rel=1e-12)
+    assert wilcoxon_p_value(first, first) == 1.0
+    assert format_p_value(1.0) == "1"
+
+
+def test_probabilities_are_pooled_over_all_edges_and_boundaries_over_all_pixels():
+    rng = np.random.default_rng(4)
+    p, h, w = (rng.random(90), rng.random(90), rng.integers(1, 30, 90))
+    parts = [slice(0, 10), slice(10, 90)]  # of pictures of unequal size
+    sums = [Reliability.of(p[part], h[part], w[part]) for part in parts]
+    counts = [BoundaryCounts((100,) * 24, (n,) * 24, (n,) * 24, true) for n, true in ((90, 100), (10, 900))]
+    rows = [
+        row(f"i{i}", reliability=sums[i], boundaries=counts[i], graded=g, energy_distance=g / 2)
+        for i, g in enumerate((0.2, 0.6))
+    ]
+    plain = [row(f"i{i}", "plain", boundaries=counts[i], energy_distance=0.5) for i in range(2)]
+    found, without = summarize([*rows, *plain])
+    assert found.brier == pytest.approx(np.average((p - h) ** 2, weights=w))
+    assert found.ods == found.ois == without.ods == pytest.approx(2 * 0.5 * 0.1 / 0.6)
+    assert (found.graded, found.energy_distance) == (pytest.approx(0.4), pytest.approx(0.2))
+    assert found.average_precision is not None
+    assert (without.brier, without.graded, without.ois, without.average_precision) == (None,) * 4
+    assert format_cells(without, PROBABILITY_COLUMNS) == ["-", "-", "-", "-", "0.5000", "0.167", "-", "-"]
+
+
+def test_a_method_that_always_failed_has_no_summary():
+    assert summarize([row(scores=None, error="no")]) == []
+
+
+def test_the_page_shows_the_best_and_the_worst_and_escapes_names(here, album, tmp_path):
+    os.rename(album / "images" / "p1.png", album / "images" / "<b>.png")
+    os.rename(album / "labels" / "p1.png", album / "labels" / "<b>.png")
+    out, examples = tmp_path / "r.csv", examples_of(album)
+    rows = evaluate(examples, [CUT, STRIPES], out, dataset="album")
+    write_comparison("album & co", out, examples, [CUT, STRIPES], rows)
+    page = (tmp_path / "r.html").read_text()
+    ranked = sorted((one for one in rows if one.method == "stripes"), key=lambda one: -one.scores[0])
+    places = [
+        page.index(f"<strong>{one.image.replace('<b>', '&lt;b&gt;')}", page.index('id="stripes"')) for one in ranked
+    ]
+    assert places == sorted(places) and page.count("<figure><img") == 12
+    assert "album &amp; co" in page and "<b>.png" not in page and 'src="http' not in page
+    table = list(csv.DictReader((tmp_path / "r-summary.csv").read_text().splitlines()))
+    assert [line["method"] for line in table] == ["cut", "stripes"]
+    assert float(table[0]["rand"]) == pytest.approx(np.mean([one.scores[0] for one in rows if one.method == "cut"]))
+
+
+def sure(image, seed):
+    """An answer with probabilities and draws: two sites, of which the seed draws the boundary."""
+    sites = np.zeros(image.shape[:2], np.int32)
+    sites[:, 12:] = 1
+    edges, length = np.array([[0, 1]], np.int32), np.array([sites.shape[0]], np.int32)
+    told = EdgeProbabilities(sites, edges, length, np.array([0.75]))
+    return Answer(sites, told, np.array([[0, 1], [0, 1], [0, 1], [0, 0]], np.int32))
+
+
+def test_an_answer_with_probabilities_and_draws_has_all_scores_in_its_row_and_on_the_page(here, album, tmp_path):
+    out, examples, methods = tmp_path / "r.csv", examples_of(album), [method(sure, "<sure>"), STRIPES]
+    rows = evaluate(examples, methods, out, dataset="album")
+    assert read_rows(out) == rows
+    third = rows[4]  # its truth is the very boundary
+    assert third.reliability.brier == pytest.approx(0.25**2) and third.graded == 1.0
+    assert third.boundaries.f[0] == 1.0 and third.boundaries.found[-1] == 0
+    answer, people = sure(examples[0].image(), 0), examples[0].annotations()
+    assert rows[0].energy_distance == energy_distance(answer.draws, answer.labels, people)
+    assert rows[0].energy_distance != pytest.approx(energy_distance(np.arange(2)[None], answer.labels, people))
+    with open(out, newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert float(cells[4]["brier"]) == third.reliability.brier and cells[5]["brier"] == cells[5]["graded"] == ""
+    assert float(cells[5]["energy_distance"]) == rows[5].energy_distance
+    write_comparison("album", out, examples, methods, rows)
+    page = (tmp_path / "r.html").read_text()
+    assert page.count('aria-label="reliability of') == 1 and page.count("share of annotators who draw it") == 1
+    assert "reliability of &lt;sure&gt;" in page and "<sure>" not in page
+    assert page.count('class="line c0"') == 2 and 'class="line c1"' not in page and 'class="dot k1"' in page
+    summary = list(csv.DictReader((tmp_path / "r-summary.csv").read_text().splitlines()))
+    assert summary[1]["brier"] == "" and float(summary[0]["ods"]) > 0
+
+
+# ------------------------------------------------------------------------------------------------------- methods, door
+
+
+def test_the_methods_of_the_same_evidence_have_the_same_edges():
+    image = np.zeros((48, 64, 3), np.uint8)
+    image[10:40, 20:50] = (200, 90, 40)
+    problem = prepare(image, PHOTO)  # as `spinseg` has it
+    clusters, evidence = (METHODS[name].answer(image, 3) for name in ("spinseg-clusters", "evidence"))
+    for told in (clusters.probabilities, evidence.probabilities):
+        np.testing.assert_array_equal(told.sites, problem.sites)
+        np.testing.assert_array_equal(told.edges, problem.model.graph.edges)
+        np.testing.assert_array_equal(told.length, problem.adjacency.boundary_length)
+        assert told.separation.shape == told.length.shape and 0 <= told.separation.min() <= told.separation.max() <= 1
+    assert clusters.draws.shape == (16, problem.model.graph.n_sites) and evidence.draws is None
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_labels_every_pixel_and_repeats_itself(name):
+    run = METHODS[name].answer
+    if "mean-shift" in name:
+        pytest.importorskip("cv2", reason="the extra [cv] is not installed")
+    if name == "gaussian-mixture":
+        pytest.importorskip("sklearn", reason="the extra [sklearn] is not installed")
+    image = np.zeros((48, 64, 3), np.uint8)
+    image[:, 32:] = (200, 90, 40)
+    image = np.clip(image + np.random.default_rng(0).integers(0, 12, image.shape), 0, 255).astype(np.uint8)
+    labels = run(image, 5).labels
+    assert labels.shape == (48, 64) and labels.dtype == np.int32
+    assert np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
+    assert np.array_equal(labels, run(image, 5).labels)
+
+
+@pytest.mark.parametrize("name", ["rdd-crp", "evidence"])
+def test_transparent_pixels_have_no_label_and_are_no_cluster(name, tmp_path):
+    picture = np.full((40, 40, 4), 255, np.uint8)
+    picture[:, 20:, :3] = 60
+    picture[:12, :12, 3] = 0
+    labels = METHODS[name].answer(picture, 0).labels
+    assert np.array_equal(labels < 0, picture[..., 3] == 0)
+    Image.fromarray(picture).save(tmp_path / "image.png")
+    Image.fromarray((picture[..., 0] < 100).astype(np.uint8)).save(tmp_path / "truth.png")
+    example = Example("transparent", tmp_path / "image.png", (tmp_path / "truth.png",))
+    [found] = evaluate([example], [METHODS[name]], tmp_path / "rows.csv", dataset="d", jobs=1)
+    assert found.clusters == 2
+
+
+def test_names_that_are_no_characters_have_a_seed_and_a_row(tmp_path):
+    name = os.fsdecode(b"caf\xe9")
+    assert seed_for(name, 0) != seed_for("caf", 0)
+    rows = ResultsFile(tmp_path / "rows.csv")
+    rows.append(row("one", "m")._replace(image=name))
+    assert [found.image for found in read_rows(tmp_path / "rows.csv")] == [name]
+
+
+def test_methods_differ_in_their_marks_where_their_settings_do():
+    marks = [found.settings_hash for found in METHODS.values()]
+    assert len(set(marks)) == len(marks)
+
+
+def test_unknown_methods_are_refused_and_the_known_ones_listed():
+    with pytest.raises(ValueError, match=r"rdd-crp.*received 'magic'"):
+        get_methods(["spinseg", "magic"])
+    with pytest.raises(ValueError, match="each once"):
+        get_methods(["spinseg", "spinseg"])
+
+
+@exhaustive
+def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(here, album, tmp_path):
+    out = tmp_path / "r.csv"
+    arguments = ["folder", "--root", album, "--methods", "felzenszwalb,slic-rag", "--out", out, "--jobs", 1]
+    run = study("evaluate", *arguments)
+    assert run.returncode == 0, run.stderr
+    assert "r.html" in run.stdout and "ODS" in run.stdout and "AP" in run.stdout.split()
+    assert run.stdout.count("felzenszwalb") == 2 and max(map(len, run.stdout.splitlines()[:-1])) <= 100
+    run = study("evaluate", *arguments, "--json")  # all rows are there
+    assert run.returncode == 0
+    found = json.loads(run.stdout)
+    assert (found["rows"], found["errors"], found["dataset"]) == (12, 0, "folder")
+    (album / "images" / "p0.png").write_bytes(b"no picture")
+    run = study("evaluate", *arguments, "--json")
+    assert run.returncode == 2 and "p0 or its ground truth has changed since" in run.stderr
+    out.unlink()
+    run = study("evaluate", *arguments, "--json", "--limit", 2)
+    assert run.returncode == 2 and json.loads(run.stdout)["errors"] == 2
+    assert "p0" in run.stderr and "2 of 4 rows" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["labelme8", "--root", "nowhere"], "Label Transfer"),
+        (["bsds300", "--root", "nowhere"], "Berkeley"),
+        (["magic", "--root", "."], "bsds500"),
+        (["folder", "--root", "."], "images"),
+        (["folder", "--root", ".", "--methods", "magic"], "rdd-crp"),
+        (["folder", "--root", ".", "--jobs", "2", "--dask", "tcp://x:1"], "jobs"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else value,
+)
+def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, arguments, told):
+    monkeypatch.chdir(tmp_path)
+    run = study("evaluate", *arguments, "--out", tmp_path / "r.csv")
+    assert run.returncode == 2 and told in run.stderr
+    assert len(run.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "r.csv").exists()
+
+
+def test_bugs_have_an_exit_code_of_their_own(here, album, tmp_path, monkeypatch):
+    monkeypatch.setitem(METHODS, "broken", method(mixes_shapes, "broken"))
+    Image.fromarray(np.full((*SIZE, 3), 255, np.uint8)).save(album / "images" / "p2.png")
+    arguments = ["folder", "--root", album, "--methods", "broken", "--out", tmp_path / "new" / "r.csv", "--jobs", "1"]
+    run = study("evaluate", *arguments, "--quiet")
+    first, second = run.stderr.splitlines()
+    assert run.returncode == 70 and "1 of 6 rows" in first and "1 of them tell of a bug" in second
+
+
+def test_labels_beside_two_results_do_not_mix(tmp_path):
+    found = row("a")
+    assert labels_path(tmp_path / "x.csv", found) != labels_path(tmp_path / "y.csv", found)
+
+
+def test_a_folder_is_read_as_images_and_labels(album):
+    assert examples_of(album) == folder(album / "images", album / "labels")
+    assert all(isinstance(example, Example) for example in examples_of(album))

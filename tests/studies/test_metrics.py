@@ -1,0 +1,417 @@
+"""Metrics against other libraries, against slow definitions, and by what must hold for any two partitions."""
+
+import json
+import math
+import os
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import skimage.metrics
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from effort import effort
+from spinseg.partition.contingency import PairCounts
+from spinseg.partition.metrics import (
+    adjusted_rand_index,
+    boundary_scores,
+    contingency,
+    global_consistency_error,
+    mean_over_annotators,
+    probabilistic_rand_index,
+    rand_index,
+    scores,
+    segmentation_covering,
+    variation_of_information,
+)
+
+GOLDEN = Path(os.environ.get("SPINSEG_GOLDEN", Path(__file__).parents[3] / "shared" / "golden")) / "metrics.json"
+OF_TWO = [
+    rand_index,
+    adjusted_rand_index,
+    variation_of_information,
+    global_consistency_error,
+    segmentation_covering,
+]
+SYMMETRIC = OF_TWO[:4]
+BEST = {metric: float(metric not in (variation_of_information, global_consistency_error)) for metric in OF_TWO}
+
+
+@st.composite
+def images(draw, count=2, lowest=0, smallest=1, sides=7):
+    """Label images of one shape, with at least one pixel that all of them label."""
+    shape = draw(array_shapes(min_dims=2, max_dims=2, min_side=smallest, max_side=sides))
+    drawn = [draw(arrays(np.int64, shape, elements=st.integers(lowest, 4))) for _ in range(count)]
+    for image in drawn:
+        image.flat[0] = max(image.flat[0], 0)
+    return drawn
+
+
+def random_pairs(count, seed=0):
+    """Pairs of label images of all sizes, from nearly equal to unrelated, from few to many regions."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        shape = rng.integers(1, 25, 2)
+        first = rng.integers(0, rng.integers(1, 40), shape)
+        other = rng.integers(0, rng.integers(1, 40), shape)
+        yield first, np.where(rng.random(shape) < rng.random(), first, other)
+
+
+# --- slow definitions, on lists of pixels -----------------------------------------------------------------------------
+
+
+def by_pairs(labels, truth):
+    """Pairs of pixels together in both, in labels only, in truth only, in neither."""
+    counts = {(x, y): 0 for x in (True, False) for y in (True, False)}
+    for p, q in combinations(range(labels.size), 2):
+        counts[labels.flat[p] == labels.flat[q], truth.flat[p] == truth.flat[q]] += 1
+    return counts[True, True], counts[True, False], counts[False, True], counts[False, False]
+
+
+def slow_rand(labels, truth):
+    both, first, second, neither = by_pairs(labels, truth)
+    return (both + neither) / (both + first + second + neither) if labels.size > 1 else 1.0
+
+
+def slow_adjusted(labels, truth):
+    """(index - expected) / (largest - expected)."""
+    both, first, second, neither = by_pairs(labels, truth)
+    together, true, every = both + first, both + second, both + first + second + neither
+    expected = together * true / every if every else 0.0
+    largest = (together + true) / 2
+    return 1.0 if largest == expected else (both - expected) / (largest - expected)
+
+
+def regions(image):
+    """The set of pixels of every region."""
+    return [set(np.flatnonzero(image.ravel() == label).tolist()) for label in np.unique(image)]
+
+
+def slow_voi(labels, truth):
+    """2 H(both) - H(labels) - H(truth): not the form that the code sums."""
+
+    def entropy(sizes):
+        return -sum(size / labels.size * math.log2(size / labels.size) for size in sizes if size)
+
+    shared = [len(one & other) for one in regions(labels) for other in regions(truth)]
+    return 2 * entropy(shared) - entropy(map(len, regions(labels))) - entropy(map(len, regions(truth)))
+
+
+def slow_gce(labels, truth):
+    """Pixel by pixel: the share of its region that is outside its other region."""
+
+    def error(one, other):
+        total = 0.0
+        for pixel in range(one.size):
+            here, there = (next(r for r in regions(image) if pixel in r) for image in (one, other))
+            total += len(here - there) / len(here)
+        return total / one.size
+
+    return min(error(labels, truth), error(truth, labels))
+
+
+def slow_covering(labels, truth):
+    covered = [len(r) * max(len(r & s) / len(r | s) for s in regions(labels)) for r in regions(truth)]
+    return sum(covered) / truth.size
+
+
+SLOW = dict(zip(OF_TWO, [slow_rand, slow_adjusted, slow_voi, slow_gce, slow_covering], strict=True))
+
+
+@pytest.mark.parametrize("metric", OF_TWO, ids=lambda metric: metric.__name__)
+@given(pair=images(sides=4))
+@settings(max_examples=effort(30, 60), deadline=None)
+def test_each_equals_its_slow_definition(metric, pair):
+    assert metric(*pair) == pytest.approx(SLOW[metric](*pair), abs=1e-12)
+
+
+# --- other libraries and stored answers -------------------------------------------------------------------------------
+
+
+def test_rand_and_adjusted_rand_equal_scikit_learn_on_many_pairs():
+    reference = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    for labels, truth in random_pairs(effort(80, 1000)):
+        found = rand_index(labels, truth), adjusted_rand_index(labels, truth)
+        expected = (
+            reference.rand_score(truth.ravel(), labels.ravel()),
+            reference.adjusted_rand_score(truth.ravel(), labels.ravel()),
+        )
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_voi_equals_scikit_image_on_many_pairs():
+    for labels, truth in random_pairs(effort(80, 1000), seed=1):
+        found = variation_of_information(labels, truth)
+        expected = skimage.metrics.variation_of_information(truth, labels)  # two conditional entropies, in bits too
+        assert found == pytest.approx(sum(expected), abs=1e-12)
+
+
+def test_the_table_gives_the_adapted_rand_error_of_scikit_image():
+    for labels, truth in random_pairs(300, seed=2):
+        _, both, first, second = PairCounts.of(contingency(labels, truth))
+        if first and second:  # scikit-image divides by them
+            error, *shares = skimage.metrics.adapted_rand_error(truth, labels, ignore_labels=())
+            assert 1 - 2 * both / (first + second) == pytest.approx(error, abs=1e-12)
+            # Sorted: 0.26 returns precision and recall the other way round than it says.
+            assert sorted((both / first, both / second)) == pytest.approx(sorted(shares), abs=1e-12)
+
+
+@pytest.mark.skipif(not GOLDEN.exists(), reason=f"{GOLDEN} is not here: set SPINSEG_GOLDEN to its folder")
+def test_stored_answers():
+    cases = json.loads(GOLDEN.read_text())
+    assert cases
+    for case in cases:
+        pair = case["segmentation"], case["truth"]
+        assert rand_index(*pair) == pytest.approx(case["rand"], abs=1e-12)
+        assert variation_of_information(*pair) == pytest.approx(case["variation_of_information_bits"], abs=1e-12)
+        assert segmentation_covering(*pair) == pytest.approx(case["covering_of_truth"], abs=1e-12)
+
+
+# --- what must hold for any partitions --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", SYMMETRIC, ids=lambda metric: metric.__name__)
+@given(pair=images(lowest=-1))
+def test_symmetric(metric, pair):
+    assert metric(*pair) == pytest.approx(metric(*pair[::-1]), abs=1e-12)
+
+
+def test_covering_is_not_symmetric():
+    halves, corner = np.repeat([[0, 0, 1, 1]], 4, axis=0), np.zeros((4, 4), int)
+    corner[0, 0] = 1
+    assert segmentation_covering(halves, corner) != segmentation_covering(corner, halves)
+
+
+@pytest.mark.parametrize("metric", OF_TWO, ids=lambda metric: metric.__name__)
+@given(pair=images(lowest=-1))
+def test_bounds_and_the_best_value_for_equal_partitions_only(metric, pair):
+    labels, truth = pair
+    kept = (labels >= 0) & (truth >= 0)
+    n, value = np.count_nonzero(kept), metric(labels, truth)
+    lowest = {adjusted_rand_index: -0.5}.get(metric, 0.0)
+    highest = {variation_of_information: math.log2(n)}.get(metric, 1.0)
+    assert lowest <= value <= highest + 1e-12
+    same = slow_rand(labels[kept], truth[kept]) == 1.0
+    if same:
+        assert value == BEST[metric]
+    elif metric is not global_consistency_error:  # 0 for a refinement already
+        assert abs(value - BEST[metric]) > 1e-3
+
+
+@pytest.mark.parametrize("metric", OF_TWO, ids=lambda metric: metric.__name__)
+@given(pair=images(lowest=-1), seed=st.integers(0, 99))
+def test_the_numbers_used_as_labels_are_of_no_account(metric, pair, seed):
+    rng = np.random.default_rng(seed)
+    for top in (50, 2**62):  # the second: labels too large to count in a table
+        renamed = [np.where(image < 0, -(top // 2), rng.choice(top // 5, 5)[image] * 5 + image) for image in pair]
+        assert metric(*renamed) == pytest.approx(metric(*pair), abs=1e-12)
+
+
+@given(pair=images(lowest=-1, sides=4))
+def test_unlabeled_pixels_are_left_out(pair):
+    labels, truth = pair
+    kept = (labels >= 0) & (truth >= 0)
+    for metric in OF_TWO:
+        assert metric(labels, truth) == pytest.approx(SLOW[metric](labels[kept], truth[kept]), abs=1e-12)
+
+
+@given(three=images(count=3))
+def test_voi_is_a_distance_and_a_refinement_has_no_consistency_error(three):
+    one, two, three = three
+    assert variation_of_information(one, three) <= (
+        variation_of_information(one, two) + variation_of_information(two, three) + 1e-12
+    )
+    assert global_consistency_error(one * 5 + two, one) == 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int32, np.uint64])
+def test_integer_types_and_memory_order_are_of_no_account(dtype):
+    labels, truth = next(random_pairs(1, seed=3))
+    for change in (np.asarray, np.asfortranarray):
+        assert scores(change(labels.astype(dtype)), [truth.astype(dtype)]) == scores(labels, [truth])
+
+
+@pytest.mark.parametrize("n_regions", [(20, 30), (5000, 4000)], ids=["dense", "sparse"])
+def test_the_table_equals_one_counted_pixel_by_pixel(n_regions):
+    rng = np.random.default_rng(4)
+    labels, truth = (rng.integers(0, n, (90, 60)) for n in n_regions)
+    found = contingency(labels, truth)
+    table = np.zeros(n_regions, int)
+    np.add.at(table, (labels, truth), 1)
+    table = table[table.any(axis=1)][:, table.any(axis=0)]
+    assert np.array_equal(np.transpose([found.row, found.column]), np.argwhere(table.T))  # in the order it promises
+    assert np.array_equal(found.shared, table.T[found.row, found.column])
+    assert np.array_equal(found.row_sizes, table.sum(axis=0))
+    assert np.array_equal(found.column_sizes, table.sum(axis=1))
+
+
+def test_pairs_beyond_the_integers_of_the_machine():
+    labels = np.zeros(400_000, int)  # the product of two counts of pairs is 6.4e21
+    labels[::2] = 1
+    assert adjusted_rand_index(labels, labels) == 1.0
+    assert abs(adjusted_rand_index(labels, np.arange(400_000) // 2 % 2)) < 1e-5
+
+
+# --- several annotators -----------------------------------------------------------------------------------------------
+
+
+@given(drawn=images(count=4, sides=4))
+def test_the_probabilistic_rand_index_equals_its_definition_over_pairs(drawn):
+    labels, *annotations = drawn
+    if labels.size == 1:
+        assert probabilistic_rand_index(labels, annotations) == 1.0
+        return
+    total = []
+    for p, q in combinations(range(labels.size), 2):
+        together = labels.flat[p] == labels.flat[q]
+        share = np.mean([truth.flat[p] == truth.flat[q] for truth in annotations])
+        total.append(together * share + (1 - together) * (1 - share))
+    assert probabilistic_rand_index(labels, annotations) == pytest.approx(np.mean(total), abs=1e-12)
+
+
+@given(drawn=images(count=4, lowest=-1))
+def test_scores_are_the_means_over_annotators_and_the_boundary_scores(drawn):
+    labels, *annotations = drawn
+    found = scores(labels, annotations, tolerance=0.2)
+    means = [mean_over_annotators(metric, labels, annotations) for metric in OF_TWO]
+    assert found[:5] == pytest.approx(means, abs=1e-12)
+    assert found.probabilistic_rand_index == probabilistic_rand_index(labels, annotations)
+    assert found.segmentation_covering == means[4] and found.variation_of_information == means[2]
+    assert found[5:] == boundary_scores(labels, annotations, tolerance=0.2)
+    assert all(type(value) is float for value in found)
+    assert scores(labels, np.stack(annotations)) == scores(labels, tuple(annotations))
+
+
+# --- boundaries -------------------------------------------------------------------------------------------------------
+
+
+def slow_boundary(labels):
+    """Labelled pixels whose block of two by two has more than one label."""
+    found = set()
+    for row, column in np.ndindex(labels.shape):
+        block = labels[row : row + 2, column : column + 2].ravel()
+        if labels[row, column] >= 0 and len(set(block[block >= 0].tolist())) > 1:
+            found.add((row, column))
+    return found
+
+
+def slow_boundary_scores(labels, annotations, tolerance):
+    """All pairs of boundary pixels are measured."""
+    judged = np.any([truth >= 0 for truth in annotations], axis=0)
+    reach = tolerance * math.hypot(*labels.shape)
+    drawn = slow_boundary(np.where(judged, labels, -1))
+    true = [slow_boundary(np.where(labels >= 0, truth, -1)) for truth in annotations]
+    matched = {p for p in drawn if any(math.dist(p, q) <= reach for edge in true for q in edge)}
+    found = sum(any(math.dist(p, q) <= reach for q in drawn) for edge in true for p in edge)
+    precision = len(matched) / len(drawn) if drawn else 1.0
+    recall = found / sum(map(len, true)) if any(true) else 1.0
+    return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+@given(drawn=images(count=3, lowest=-1), tolerance=st.sampled_from([0.0, 0.11, 0.3, 2.0]))
+@settings(deadline=None)
+def test_boundary_scores_equal_their_slow_definition(drawn, tolerance):
+    labels, *annotations = drawn
+    expected = slow_boundary_scores(labels, annotations, tolerance)
+    assert boundary_scores(labels, annotations, tolerance=tolerance) == pytest.approx(expected, abs=1e-12)
+
+
+@given(pair=images(lowest=-1))
+def test_boundaries_of_equal_partitions_agree_and_swapping_two_swaps_precision_and_recall(pair):
+    labels, truth = pair
+    assert boundary_scores(labels, [labels], tolerance=0.0) == (1.0, 1.0, 1.0)
+    there, back = (boundary_scores(*way, tolerance=0.1) for way in ((labels, [truth]), (truth, [labels])))
+    assert (there.precision, there.recall, there.f) == pytest.approx((back.recall, back.precision, back.f))
+    assert all(0.0 <= value <= 1.0 for value in there)
+
+
+@given(pair=images(lowest=-1), seed=st.integers(0, 99))
+def test_labels_where_the_truth_is_unlabeled_do_not_change_boundary_scores(pair, seed):
+    labels, truth = pair
+    other = np.where(truth < 0, np.random.default_rng(seed).integers(-1, 9, truth.shape), labels)
+    assert boundary_scores(labels, [truth]) == boundary_scores(other, [truth])
+
+
+@pytest.mark.parametrize(("shift", "expected"), [(4, 1.0), (-4, 1.0), (5, 0.0), (-5, 0.0)])
+def test_a_boundary_within_the_tolerance_matches_and_one_beyond_does_not(shift, expected):
+    halves, shifted = (np.repeat([np.arange(481) >= x], 321, axis=0).astype(int) for x in (200, 200 + shift))
+    assert boundary_scores(halves, [shifted]) == (expected,) * 3  # .0075 of the diagonal: 4.3 pixels
+
+
+def test_precision_takes_any_annotator_and_recall_all_of_them():
+    left, right, none = (np.repeat([row], 9, axis=0) for row in ([0, 1, 1, 1, 1], [0, 0, 0, 1, 1], [0, 0, 0, 0, 0]))
+    assert boundary_scores(left, [left, right], tolerance=0)[:2] == (1.0, 0.5)
+    assert boundary_scores(none, [left], tolerance=0) == (1.0, 0.0, 0.0)  # nothing drawn, nothing wrong, nothing found
+    assert boundary_scores(left, [none], tolerance=0) == (0.0, 1.0, 0.0)
+    assert boundary_scores(none, [none, left], tolerance=0)[:2] == (1.0, 0.0)
+
+
+def test_volumes_have_all_scores():
+    volume = np.zeros((4, 5, 6), int)
+    volume[2:] = 1
+    assert scores(volume, [volume]) == (1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
+    assert boundary_scores(volume, [volume * 0])[:2] == (0.0, 1.0)
+
+
+# --- edges of the domain and wrong input ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("image", [[[0]], [[3]], [[0, 0], [0, 0]], [[0, 1], [2, 3]], [[-1, 7]]], ids=str)
+def test_one_pixel_one_region_and_one_region_a_pixel(image):
+    assert scores(image, [image]) == (1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
+
+
+def test_one_region_against_one_a_pixel():
+    one, each = np.zeros((2, 4), int), np.arange(8).reshape(2, 4)
+    assert [metric(one, each) for metric in OF_TWO] == [0.0, 0.0, 3.0, 0.0, 1 / 8]
+
+
+@pytest.mark.parametrize(
+    ("labels", "truth", "message"),
+    [
+        (
+            [[-1, -1]],
+            [[0, 1]],
+            r"^labels and truth must have a pixel labelled in both, of 2; received '\[0, 2\] labelled'",
+        ),
+        (
+            [[0, -1]],
+            [[-1, 0]],
+            r"^labels and truth must have a pixel labelled in both, of 2; received '\[1, 1\] labelled'",
+        ),
+        (np.zeros((0, 3), int), np.zeros((0, 3), int), "labelled in both, of 0"),
+        ([[0, 1]], [[0], [1]], r"^truth must have the shape of labels, \(1, 2\); received \(2, 1\)"),
+        ([[0.0, 1.0]], [[0, 1]], "^labels must be whole numbers; received 'float64'"),
+        ([[0, 1]], [[True, False]], "^truth must be whole numbers; received 'bool'"),
+        ([[0, 1], [2]], [[0, 1]], "^labels must be an array of numbers"),
+        (None, [[0, 1]], "^labels must be an array of numbers; received None"),
+    ],
+)
+@pytest.mark.parametrize("metric", [*OF_TWO, contingency], ids=lambda metric: metric.__name__)
+def test_wrong_input_gets_one_clear_line(metric, labels, truth, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        metric(labels, truth)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("several", [scores, boundary_scores, probabilistic_rand_index])
+def test_wrong_annotations_are_named(several):
+    image = np.array([[0, 1]])
+    with pytest.raises(ValueError, match=r"^annotations must be a list of label images, one or more; received \[\]"):
+        several(image, [])
+    for one in (image, 3, None, np.array(3)):
+        with pytest.raises(ValueError, match=r"^annotations must be a list of label images"):
+            several(image, one)
+    with pytest.raises(ValueError, match=r"^annotations\[1\] must have the shape of labels, \(1, 2\)"):
+        several(image, [image, image.T])
+    with pytest.raises(ValueError, match=r"must have a pixel labelled in both"):
+        several(image, [image, image * 0 - 1])
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, float("nan"), "wide", None])
+def test_a_wrong_tolerance_is_refused(tolerance):
+    with pytest.raises(ValueError, match=r"^tolerance must be a finite number of at least 0"):
+        boundary_scores([[0, 1]], [[[0, 1]]], tolerance=tolerance)

@@ -1,0 +1,418 @@
+"""The paper's figures: their numbers against exact ones, their pictures against what the sampler did."""
+
+import csv
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+from scipy.special import digamma
+
+import exact
+import spinseg as ss
+from effort import effort, exhaustive
+from spinseg._errors import TaskError
+from spinseg.image.io import write_png
+from spinseg.parallel.executor import run_tasks
+from studies.evaluation.datasets import Example, labelme
+from studies.paper import figure1, figure2, figure3, figure4, plots, reproduce
+
+FIGURES = (figure1, figure2, figure3, figure4)
+
+
+@pytest.fixture
+def drawing():
+    return pytest.importorskip("matplotlib", reason="figures are drawn by Matplotlib")
+
+
+def table(path):
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return list(csv.DictReader(lines))
+
+
+def assert_pictures(paths, folder, names):
+    assert [path.name for path in paths] == names
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names)  # nothing half-written stays
+    image = paths[0].read_bytes()
+    assert image.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(image[at : at + 4], "big") for at in (16, 20))
+    assert width > 1000 and height > 500
+
+
+# --- All figures ---
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.__name__)
+def test_without_matplotlib_one_line_says_what_to_install_before_any_work(figure, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr(figure, "sample", None, raising=False)
+    with pytest.raises(ImportError, match=r"^[^\n]+pip install 'spinseg\[paper\]'$"):
+        figure.reproduce(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@exhaustive
+def test_drawing_leaves_no_settings_behind(drawing, tmp_path):
+    before = dict(drawing.rcParams)
+    figure3.reproduce(tmp_path)
+    assert dict(drawing.rcParams) == before
+    assert not any("pyplot" in Path(figure.__file__).read_text() for figure in FIGURES)
+
+
+def test_a_figure_that_fails_leaves_the_old_file(drawing, tmp_path):
+    path = tmp_path / "figure.png"
+    path.write_bytes(b"old")
+    figure, _ = plots.new_figure(2, 2)
+    figure.canvas.print_png = lambda file: file.write(b"half") and 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        plots.save(figure, path)
+    assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+# --- Figure 1 ---
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1.0, 3.0, 5.0])
+@pytest.mark.parametrize("n_sites", [1, 2, 50, 1000])
+def test_the_exact_distribution_sums_to_one_and_has_the_exact_mean(alpha, n_sites):
+    distribution = figure1.exact_distribution(alpha, n_sites)
+    assert distribution.shape == (n_sites + 1,) and distribution.min() >= 0 and distribution[0] == 0
+    assert distribution.sum() == pytest.approx(1, abs=1e-12)
+    mean = alpha * (digamma(alpha + n_sites) - digamma(alpha))
+    assert distribution @ np.arange(n_sites + 1) == pytest.approx(mean, abs=1e-9)
+    assert figure1.exact_mean(alpha, n_sites) == pytest.approx(mean, abs=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 3.0])
+def test_the_exact_distribution_is_that_of_all_partitions(alpha):
+    n_sites, prior = 6, ss.DirichletProcess(alpha)
+    listed = np.zeros(n_sites + 1)
+    for row in exact.partitions(n_sites):
+        listed[row.max() + 1] += math.exp(prior.log_g(np.bincount(row)) - prior.log_normalizer(n_sites))
+    np.testing.assert_allclose(figure1.exact_distribution(alpha, n_sites), listed, atol=1e-12)
+
+
+def test_simulated_frequencies_are_the_exact_ones():
+    distribution = figure1.exact_distribution(3.0, 200)
+    seen = figure1.simulate(3.0, 200, figure1.SimulationSize(chains=24, burn_in=100, sweeps=500), rng=4)
+    likely = distribution > 0.01
+    assert np.count_nonzero(likely) > 10
+    score = (seen.frequency - distribution)[likely] / seen.standard_error[likely]
+    assert np.abs(score).max() < 4.5
+    assert 0.5 < np.sqrt(np.mean(score**2)) < 1.6  # the standard errors are neither too large nor too small
+    assert seen.standard_error[likely].max() < 0.01
+    assert seen.frequency.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("figure", [figure1, figure2], ids=lambda figure: figure.__name__)
+def test_prior_simulation_starts_at_opposite_ends_and_drops_the_burn_in(figure, monkeypatch):
+    asked = {}
+
+    def recorded(model, sweeps, chains, **keywords):
+        asked.update(keywords)
+        drawn = ss.sample(model, sweeps, chains, **keywords)
+        drawn.n_clusters[:, :10] = 20  # which cannot be
+        return drawn
+
+    monkeypatch.setattr(figure, "sample", recorded)
+    if figure is figure1:
+        seen = figure1.simulate(1.0, 20, figure1.SimulationSize(4, 10, 60), rng=0)
+        assert seen.frequency[20] == 0
+    else:
+        graph, _ = exact.graph(6)
+        assert figure2.simulate(graph, 1.0, 0.1, figure2.SimulationSize((0.1,), 4, 10, 60), rng=0).mean < 6
+    assert asked["init"] == ["one", "singletons", "one", "singletons"] and asked["burn_in"] == 10
+
+
+def test_figure1_writes_its_picture_and_its_numbers(drawing, monkeypatch, tmp_path):
+    monkeypatch.setattr(figure1, "N_SITES", 100)
+    monkeypatch.setattr(figure1, "QUICK", figure1.SimulationSize(chains=4, burn_in=20, sweeps=120))
+    messages = []
+    paths = figure1.reproduce(tmp_path, None, True, messages.append)
+    assert_pictures(paths, tmp_path, ["figure1.png", "figure1.csv"])
+    assert len(messages) == 2
+    rows = table(paths[1])
+    assert list(rows[0]) == ["alpha", "k", "exact", "simulated", "standard_error"]
+    for alpha in (3.0, 5.0):
+        mine = [row for row in rows if float(row["alpha"]) == alpha]
+        assert sum(float(row["exact"]) for row in mine) == pytest.approx(1, abs=1e-6)
+        assert sum(float(row["simulated"]) for row in mine) == pytest.approx(1, abs=1e-4)
+
+
+# --- Figure 2 ---
+
+
+def test_the_graph_has_as_many_sites_as_the_papers_and_is_one_piece():
+    graph = figure2.site_graph()
+    assert graph.n_sites == 1099
+    assert 2.5 * 1099 < graph.n_edges < 3 * 1099 - 6  # planar, nearly a triangulation
+    links = sparse.coo_array((np.ones(graph.n_edges), tuple(graph.edges.T)), shape=(1099, 1099))
+    assert sparse.csgraph.connected_components(links, directed=False)[0] == 1
+
+
+def test_the_smallest_site_joins_the_one_it_touches_most():
+    sites = np.array([[0, 0, 1, 1], [2, 2, 3, 3], [2, 2, 3, 3]], np.int32)
+    np.testing.assert_array_equal(figure2._without_smallest(sites), [[1, 1, 0, 0], [1, 1, 2, 2], [1, 1, 2, 2]])
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.4])
+def test_simulated_means_are_those_of_all_partitions(beta):
+    graph, _ = exact.graph(6)
+    model = ss.Model(graph, ss.Flat(), ss.DirichletProcess(3.0), beta)
+    partitions = exact.partitions(6)
+    weight = np.exp([model.log_posterior(row) for row in partitions])
+    wanted = (weight * (partitions.max(axis=1) + 1)).sum() / weight.sum()
+    point = figure2.simulate(graph, 3.0, beta, figure2.SimulationSize((beta,), 4, 50, 4050), rng=5)
+    assert point[:2] == (3.0, beta) and point.r_hat < 1.02
+    assert 0.001 < point.standard_error < 0.03
+    assert abs(point.mean - wanted) < 4.5 * point.standard_error
+    if beta == 0:
+        assert wanted == pytest.approx(figure1.exact_mean(3.0, 6), abs=1e-12)
+
+
+@exhaustive
+def test_figure2_marks_the_exact_means_and_opposite_starts_agree(drawing, monkeypatch, tmp_path):
+    monkeypatch.setattr(figure2, "QUICK", figure2.SimulationSize((0.0, 0.1), 4, 100, 350))
+    paths = figure2.reproduce(tmp_path, None, True)
+    assert_pictures(paths, tmp_path, ["figure2.png", "figure2.csv"])
+    rows = table(paths[1])
+    assert list(rows[0]) == ["alpha", "beta", "mean", "standard_error", "exact", "r_hat"]
+    assert [float(row["exact"]) for row in rows[::2]] == pytest.approx([7.58, 18.24, 27.50], abs=0.01)
+    assert [row["exact"] for row in rows[1::2]] == ["", "", ""]
+    for row in rows:
+        assert float(row["r_hat"]) < 1.15
+    distribution = figure1.exact_distribution(5.0, 1099)
+    sd = math.sqrt(distribution @ np.arange(1100) ** 2 - (distribution @ np.arange(1100)) ** 2)
+    assert float(rows[4]["standard_error"]) > 1.5 * sd / math.sqrt(4 * 250)  # draws of a chain are not independent
+    for free, bound in zip(rows[::2], rows[1::2], strict=True):
+        gap = float(free["mean"]) - float(free["exact"])
+        assert abs(gap) < 4.5 * float(free["standard_error"])
+        assert float(bound["mean"]) < 0.4 * float(free["mean"])
+
+
+# --- Figure 3 ---
+
+
+def same_partition(a, b):
+    pairs = set(zip(a.tolist(), b.tolist(), strict=True))
+    return len(pairs) == len(set(a.tolist())) == len(set(b.tolist()))
+
+
+@pytest.mark.parametrize("lam", effort([2.0], [0.0, 1.0, 2.0, 6.0]))
+@pytest.mark.parametrize("seed", effort([figure3.SEED], [0, 1, figure3.SEED]))
+def test_the_sweep_drawn_is_one_that_the_sampler_does(lam, seed):
+    model, start = figure3.lattice_model(), figure3.paper_partition()
+    found = figure3.one_sweep(model, start, lam, seed)
+    assert same_partition(found.before, start)
+    assert set(map(tuple, found.bonds)) <= set(map(tuple, model.graph.edges))  # neighbors
+    assert (found.before[found.bonds[:, 0]] == found.before[found.bonds[:, 1]]).all()  # of one cluster
+    links = sparse.coo_array((np.ones(len(found.bonds)), tuple(found.bonds.T)), shape=(36, 36))
+    pieces = sparse.csgraph.connected_components(links, directed=False)[1]
+    assert same_partition(pieces, found.spin_cluster)
+    for c in range(found.spin_cluster.max() + 1):
+        assert np.unique(found.after[found.spin_cluster == c]).size == 1
+    drawn = ss.sample(model, sweeps=1, chains=1, moves="gsw", lam=lam, init=start, rng=seed)
+    assert same_partition(found.after, drawn.labels[0, 0])
+    assert lam > 0 or (len(found.bonds) == 0 and found.spin_cluster.max() == 35)
+
+
+def test_every_pair_of_neighbours_in_a_cluster_is_bonded_as_often_as_it_should():
+    """A spanning set of bonds would do for the spin-clusters, and be too few."""
+    model, start = figure3.lattice_model(), figure3.paper_partition()
+    ends = start[model.graph.edges]
+    n_pairs, n_sweeps = np.count_nonzero(ends[:, 0] == ends[:, 1]), effort(15, 60)
+    n_bonds = sum(len(figure3.one_sweep(model, start, figure3.LAM, seed).bonds) for seed in range(n_sweeps))
+    p, n = 1 - math.exp(-figure3.BETA * figure3.LAM), n_pairs * n_sweeps
+    assert abs(n_bonds - n * p) < 4.5 * math.sqrt(n * p * (1 - p))
+
+
+def test_the_sweep_chosen_shows_everything():
+    found = figure3.choose_sweep()
+    assert np.bincount(found.before).tolist() == [15, 14, 7]  # red, green and blue in the paper's source
+    moved = found.before != found.after
+    assert np.unique(found.spin_cluster[moved]).size >= 4
+    assert np.setdiff1d(found.after, found.before).size == 1  # a new cluster
+    for cluster in range(3):  # a number that was freed and taken again would be another cluster in the same color
+        assert (found.before[~moved] == cluster).any()
+
+
+def test_outlines_go_around_their_sites_and_no_others(drawing):
+    from matplotlib.path import Path as Line
+
+    model, start = figure3.lattice_model(), figure3.paper_partition()
+    places = np.stack(np.divmod(np.arange(36), 6)[::-1], axis=1)
+    ring = np.setdiff1d([7, 8, 9, 13, 14, 15, 19, 20, 21], [14])
+    hooked = np.array([0, 1, 2, 6, 8, 12, 13])  # 8 and 13 touch at a corner
+    sets = [ring, hooked, np.sort(5 - hooked % 6 + hooked // 6 * 6), np.sort(35 - hooked)]
+    for seed in range(5):
+        spin_cluster = figure3.one_sweep(model, start, 2.0, seed).spin_cluster
+        sets += [np.flatnonzero(spin_cluster == c) for c in range(spin_cluster.max() + 1)]
+    for sites in sets:
+        lines = figure3.outlines(sites, 6)
+        inside = np.zeros(36, int)
+        for corners in lines:
+            inside += Line([*corners, corners[0]]).contains_points(places)
+            assert {6 * round(y) + round(x) for x, y in corners} <= set(sites.tolist())
+        np.testing.assert_array_equal(np.flatnonzero(inside % 2), sites)
+    assert len(figure3.outlines(ring, 6)) == 2 and len(figure3.outlines(hooked, 6)) == 1
+
+
+def test_figure3_writes_its_picture_and_its_numbers(drawing, tmp_path):
+    paths = figure3.reproduce(tmp_path)
+    assert_pictures(paths, tmp_path, ["figure3.png", "figure3.csv", "figure3-bonds.csv"])
+    rows, bonds = table(paths[1]), table(paths[2])
+    found = figure3.choose_sweep()
+    assert [int(row["after"]) for row in rows] == found.after.tolist()
+    assert [int(row["spin_cluster"]) for row in rows] == found.spin_cluster.tolist()
+    assert [[int(row["row"]), int(row["column"])] for row in rows[:7]] == [*([0, c] for c in range(6)), [1, 0]]
+    assert [[int(row["site"]), int(row["other_site"])] for row in bonds] == found.bonds.tolist()
+
+
+# --- Figure 4 ---
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    """Two pictures of a few patches each, where LabelMe's would be."""
+    pytest.importorskip("PIL")
+    from PIL import Image
+
+    root = tmp_path_factory.mktemp("root")
+    rng = np.random.default_rng(6)
+    for part in ("images", "labels"):
+        (root / "labelme" / part).mkdir(parents=True)
+    for name in ("coast_a1", "forest_b2"):
+        truth = rng.integers(0, 4, (4, 5)).repeat(16, axis=0).repeat(16, axis=1)
+        colors = rng.integers(40, 200, (4, 3))
+        pixels = np.clip(colors[truth] + rng.normal(0, 25, (*truth.shape, 3)), 0, 255).astype(np.uint8)
+        Image.fromarray(pixels).save(root / "labelme" / "images" / f"{name}.jpg")
+        write_png(root / "labelme" / "labels" / f"{name}.png", (truth + 1).astype(np.uint8))
+    return root
+
+
+def here(work, tasks, jobs):
+    """Like `run_in_processes`, but in this process."""
+    yield from run_tasks(work, tasks, jobs=jobs, in_process=True)
+
+
+@exhaustive
+def test_figure4_compares_samplers_in_processes(drawing, photographs, monkeypatch, tmp_path):
+    monkeypatch.setattr(figure4, "QUICK_SWEEPS", 40)
+    messages = []
+    paths = figure4.reproduce(tmp_path, photographs, True, messages.append)
+    assert_pictures(paths, tmp_path, ["figure4.png", "figure4.csv", "figure4-trace.csv", "figure4-summary.csv"])
+    assert [line.split()[1] for line in messages] == ["1/2", "2/2"]
+    rows, traces = table(paths[1]), table(paths[2])
+    assert [row["image"] for row in rows] == ["coast_a1"] * 6 + ["forest_b2"] * 6
+    assert [row["sampler"] for row in rows] == 2 * [
+        "lambda=0",
+        "lambda=1",
+        "lambda=5",
+        "lambda=10",
+        "lambda=20",
+        "auto",
+    ]
+    best = {(row["image"], row["sampler"]): float(row["best_log_posterior"]) for row in rows}
+    for row in rows:
+        base = best[row["image"], "lambda=0"]
+        nats = float(row["best_log_posterior"]) - base
+        assert float(row["increase_nats"]) == pytest.approx(nats, abs=1e-5)
+        assert float(row["increase_percent"]) == pytest.approx(100 * nats / abs(base), abs=1e-5)
+    assert [row["sweep"] for row in traces] == [str(t + 1) for t in range(40)]
+    kept = figure4.read_runs(paths[1], figure4.provenance_of([figure4.Task(e, 40) for e in labelme(photographs)]))
+    image = figure4.median_image([run for runs in kept.values() for run in runs])
+    for name in list(traces[0])[1:]:  # the very chains of the table
+        assert max(float(row[name]) for row in traces) == pytest.approx(best[image, name], abs=1e-3)
+
+
+def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", here)
+    tasks = [figure4.Task(example, 10) for example in labelme(photographs)]
+    whole = figure4.all_runs(tasks, tmp_path / "whole.csv", 1, None)
+    content = (tmp_path / "whole.csv").read_bytes()
+    second = content.index(b"forest_b2")
+    for cut in (len(content), second, second + 70, len(content) - 5, content.index(b"coast_a1") + 30):
+        (tmp_path / "cut.csv").write_bytes(content[:cut])
+        messages = []
+        again = figure4.all_runs(tasks, tmp_path / "cut.csv", 1, messages.append)
+        for one, other in zip(again, whole, strict=True):
+            assert one[:2] == other[:2] and one[2:6] == pytest.approx(other[2:6], abs=1e-5)
+        assert len(messages) == (cut < len(content)) + (cut < second)
+        line = f"spinseg: the last line of {tmp_path / 'cut.csv'} was cut short, and is dropped\n"
+        assert capsys.readouterr().err == ("" if content[:cut].endswith(b"\n") else line)
+        assert len((tmp_path / "cut.csv").read_text().splitlines()) == 14
+
+
+def test_results_of_other_settings_are_refused_in_one_line(photographs, monkeypatch, tmp_path):
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", here)
+    path, examples = tmp_path / "figure4.csv", labelme(photographs)
+    figure4.all_runs([figure4.Task(example, 3) for example in examples], path, 1, None)
+    before = path.read_bytes()
+    for tasks in ([figure4.Task(example, 4) for example in examples], [figure4.Task(examples[0], 3)]):
+        with pytest.raises(
+            ValueError,
+            match=r"^[^\n]*figure4.csv must be of these settings \(remove it[^\n]*(3, not 4|, not 1 of)[^\n]*$",
+        ):
+            figure4.all_runs(tasks, path, 1, None)
+    assert path.read_bytes() == before
+    path.write_bytes(before.replace(b",auto,", b",auto,x,"))
+    with pytest.raises(ValueError, match=r"must have the columns image,sampler"):
+        figure4.all_runs([figure4.Task(example, 3) for example in examples], path, 1, None)
+
+
+def test_a_picture_that_cannot_be_read_is_named_and_the_others_are_kept(photographs, monkeypatch, tmp_path):
+    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", here)
+    damaged = tmp_path / "street_x.jpg"
+    damaged.write_bytes(b"\xff\xd8\xff no picture")
+    tasks = [figure4.Task(labelme(photographs)[0], 3), figure4.Task(Example("street_x", damaged, ()), 3)]
+    with pytest.raises(TaskError, match=r"^street_x: [^\n]*street_x.jpg must be a [^\n]*$"):
+        figure4.all_runs(tasks, tmp_path / "figure4.csv", 1, None)
+    assert list(figure4.read_runs(tmp_path / "figure4.csv", figure4.provenance_of(tasks))) == ["coast_a1"]
+
+
+@pytest.mark.parametrize("what", ["figure1", "table1"])
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch, what):
+    (tmp_path / "file").write_text("kept")
+    monkeypatch.setattr("studies.paper.import_module", None)
+    for place in ("file", "file/out"):
+        with pytest.raises(ss.InvalidInput, match=r"^out must be a folder that can be written; received [^\n]*$"):
+            reproduce(what, tmp_path / place, tmp_path)
+
+
+def test_the_dataset_must_be_there(drawing, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no LabelMe under [^\n]*$"):
+        figure4.reproduce(tmp_path / "out", tmp_path)
+    with pytest.raises(ValueError, match=r"^root must be the folder of LabelMe's photographs"):
+        figure4.reproduce(tmp_path / "out")
+
+
+def test_photographs_are_spread_over_categories_whatever_their_order():
+    names = [f"{category}_{number:03d}" for category in "abcdefgh" for number in range(50)]
+    examples = [Example(name, Path(name), ()) for name in np.random.default_rng(0).permutation(names)]
+    picked = [example.name for example in figure4.choose_examples(examples, 6)]
+    assert picked[:7] == ["a_000", "a_010", "a_020", "a_029", "a_039", "a_049", "b_000"]
+    assert len(set(picked)) == 48 and picked == sorted(picked)
+    assert [example.name for example in figure4.choose_examples(examples[:1], 6)] == [examples[0].name]
+
+
+def test_the_model_is_that_of_the_paper_preset(photographs):
+    example = labelme(photographs)[0]
+    ours = figure4.model_of(example)
+    theirs = ss.segment(example.image_path, preset="paper", sweeps=2, rng=0)
+    assert ours.log_posterior(theirs.partition) == pytest.approx(theirs.model.log_posterior(theirs.partition))
+    assert ours.graph.n_sites == theirs.model.graph.n_sites and ours.prior.concentration == 3.0
+
+
+def test_figure4_sums_up_increases_over_single_sites():
+    values = {name: [float(i * place) for i in (-1, 2, 3, 4, 6)] for place, name in enumerate(figure4.SAMPLERS)}
+    runs = [
+        figure4.Run(f"i{i}", name, 0.0, 10 * value, value, 3, 1.0)
+        for name, found in values.items()
+        for i, value in enumerate(found)
+    ]
+    first, second, *_ = figure4.summary(runs)
+    assert first == ("lambda=0", 0.0, 0.0, 0.0, 0.0, 0, 5, 1.0)
+    assert second == ("lambda=1", 2.0, 3.0, 4.0, 30.0, 4, 5, pytest.approx(0.125))
