@@ -20,7 +20,7 @@ ss.find_map(model, 1, sweeps=2, rng=0)
 THE_REST = """
 import sys; sys.path[:0] = ["..", "studies", "image"]
 import numpy as np, spinseg as ss, test_ddcrp, test_outlines
-from spinseg.inference.estimates.minimize import minimize_vi
+from spinseg.sampler.estimates.minimize import minimize_vi
 from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.problem import prepare
 case = test_ddcrp.GRAPHS["ring with a chord"], test_ddcrp.LIKELIHOODS["weight 0.7"]

@@ -9,14 +9,14 @@ from scipy.stats import chisquare
 
 import spinseg as ss
 from spinseg._compiled import jit
-from spinseg.inference.bonds import bond_strengths
-from spinseg.inference.kernels.clusters import clear_slot, rebuild
-from spinseg.inference.kernels.exchange import exchange
-from spinseg.inference.kernels.iterations import renumber
-from spinseg.inference.kernels.regroup import regroup
-from spinseg.inference.kernels.regrowth import grow
-from spinseg.inference.kernels.split_merge import split_merge
-from spinseg.inference.kernels.state import (
+from spinseg.sampler.bonds import bond_strengths
+from spinseg.sampler.kernels.clusters import clear_slot, rebuild
+from spinseg.sampler.kernels.exchange import exchange
+from spinseg.sampler.kernels.iterations import renumber
+from spinseg.sampler.kernels.regroup import regroup
+from spinseg.sampler.kernels.regrowth import grow
+from spinseg.sampler.kernels.split_merge import split_merge
+from spinseg.sampler.kernels.state import (
     COUNTED_MOVES,
     EXCHANGES_LEFT,
     GROWTHS_LEFT,
@@ -25,9 +25,9 @@ from spinseg.inference.kernels.state import (
     SPLITS_LEFT,
     Plan,
 )
-from spinseg.inference.kernels.sweep import begin_sweep, sweep
-from spinseg.inference.pack import new_state, pack
-from spinseg.inference.similarity import similar_sites
+from spinseg.sampler.kernels.sweep import begin_sweep, sweep
+from spinseg.sampler.pack import new_state, pack
+from spinseg.sampler.similarity import similar_sites
 
 # Six sites: a ring with two chords.
 EDGES = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 0], [0, 3], [1, 4]])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import spinseg as ss
-from spinseg.image.adjacency import grid_graph
+from spinseg.graph.adjacency import grid_graph
 
 
 def likelihoods(n_sites: int, seed: int = 0) -> dict[str, ss.Likelihood]:

@@ -23,13 +23,12 @@ ORDER = [
     "_validation",
     "_compiled",
     "_bundle",
-    "parallel",
+    "_run",
+    "graph",
     "partition",
-    "model.edges",
-    "model.graph",
     "image",
     "model",
-    "inference",
+    "sampler",
     "clustering",
     "pictures",
     "segmentation.numbering",
@@ -94,9 +93,9 @@ def test_a_module_imports_only_from_what_stands_left_of_it(path):
         assert layer(imported) <= layer(module), f"{module} imports {imported}"
 
 
-@pytest.mark.parametrize("path", list((SOURCE / "inference" / "kernels").glob("*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", list((SOURCE / "sampler" / "kernels").glob("*.py")), ids=lambda p: p.stem)
 def test_the_kernels_import_nothing_but_each_other_and_how_they_are_compiled(path):
-    assert all(name in ("_bundle", "_compiled") or name.startswith("inference.kernels.") for name in imports(path))
+    assert all(name in ("_bundle", "_compiled") or name.startswith("sampler.kernels.") for name in imports(path))
 
 
 def cpu_seconds(command):

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from spinseg._errors import MissingExtra as MissingExtra
     from spinseg.clustering.estimator import SpatialClustering as SpatialClustering
     from spinseg.clustering.omics import cluster_anndata as cluster_anndata
-    from spinseg.image.adjacency import RegionAdjacency as RegionAdjacency
-    from spinseg.image.adjacency import region_adjacency as region_adjacency
+    from spinseg.graph.adjacency import RegionAdjacency as RegionAdjacency
+    from spinseg.graph.adjacency import region_adjacency as region_adjacency
+    from spinseg.graph.site_graph import SiteGraph as SiteGraph
     from spinseg.image.boundary.strength import boundary_strength as boundary_strength
     from spinseg.image.features import Codebook as Codebook
     from spinseg.image.io import read_picture as read_picture
@@ -26,27 +27,8 @@ if TYPE_CHECKING:
     from spinseg.image.render import mean_colors as mean_colors
     from spinseg.image.render import overlay as overlay
     from spinseg.image.superpixels import superpixels as superpixels
-    from spinseg.inference.bonds import DataDriven as DataDriven
-    from spinseg.inference.chains import Chains as Chains
-    from spinseg.inference.chains import SamplingInterrupted as SamplingInterrupted
-    from spinseg.inference.diagnostics import Diagnostics as Diagnostics
-    from spinseg.inference.diagnostics import diagnose as diagnose
-    from spinseg.inference.estimates.losses import CredibleBall as CredibleBall
-    from spinseg.inference.estimates.losses import credible_ball as credible_ball
-    from spinseg.inference.estimates.losses import expected_binder as expected_binder
-    from spinseg.inference.estimates.losses import expected_vi as expected_vi
-    from spinseg.inference.estimates.minimize import Estimate as Estimate
-    from spinseg.inference.estimates.minimize import minimize_binder as minimize_binder
-    from spinseg.inference.estimates.minimize import minimize_vi as minimize_vi
-    from spinseg.inference.estimates.pairs import co_clustering as co_clustering
-    from spinseg.inference.estimates.pairs import separation_probability as separation_probability
-    from spinseg.inference.map_search import Mode as Mode
-    from spinseg.inference.map_search import find_map as find_map
-    from spinseg.inference.regions import regions_of as regions_of
-    from spinseg.inference.sampler import sample as sample
     from spinseg.model.gaussians import DiagonalGaussian as DiagonalGaussian
     from spinseg.model.gaussians import Gaussian as Gaussian
-    from spinseg.model.graph import SiteGraph as SiteGraph
     from spinseg.model.likelihoods import DirichletMultinomial as DirichletMultinomial
     from spinseg.model.likelihoods import Flat as Flat
     from spinseg.model.likelihoods import Likelihood as Likelihood
@@ -64,6 +46,24 @@ if TYPE_CHECKING:
     from spinseg.model.priors import Potts as Potts
     from spinseg.model.priors import TabulatedPrior as TabulatedPrior
     from spinseg.model.priors import TemperedProcess as TemperedProcess
+    from spinseg.sampler.bonds import DataDriven as DataDriven
+    from spinseg.sampler.chains import Chains as Chains
+    from spinseg.sampler.chains import SamplingInterrupted as SamplingInterrupted
+    from spinseg.sampler.diagnostics import Diagnostics as Diagnostics
+    from spinseg.sampler.diagnostics import diagnose as diagnose
+    from spinseg.sampler.estimates.losses import CredibleBall as CredibleBall
+    from spinseg.sampler.estimates.losses import credible_ball as credible_ball
+    from spinseg.sampler.estimates.losses import expected_binder as expected_binder
+    from spinseg.sampler.estimates.losses import expected_vi as expected_vi
+    from spinseg.sampler.estimates.minimize import Estimate as Estimate
+    from spinseg.sampler.estimates.minimize import minimize_binder as minimize_binder
+    from spinseg.sampler.estimates.minimize import minimize_vi as minimize_vi
+    from spinseg.sampler.estimates.pairs import co_clustering as co_clustering
+    from spinseg.sampler.estimates.pairs import separation_probability as separation_probability
+    from spinseg.sampler.map_search import Mode as Mode
+    from spinseg.sampler.map_search import find_map as find_map
+    from spinseg.sampler.regions import regions_of as regions_of
+    from spinseg.sampler.sample import sample as sample
     from spinseg.segmentation.hierarchy import Hierarchy as Hierarchy
     from spinseg.segmentation.large.result import LargeSegmentation as LargeSegmentation
     from spinseg.segmentation.large.segment_large import segment_large as segment_large
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from spinseg.segmentation.settings import Settings as Settings
 
 _HOMES = {
-    "model.graph": ("SiteGraph",),
+    "graph.site_graph": ("SiteGraph",),
     "model.likelihoods": (
         "DirichletMultinomial",
         "PoissonGamma",
@@ -96,16 +96,16 @@ _HOMES = {
     ),
     "model.mixture": ("Mixture",),
     "model.posterior": ("Model",),
-    "inference.bonds": ("DataDriven",),
-    "inference.chains": ("Chains", "SamplingInterrupted"),
-    "inference.diagnostics": ("Diagnostics", "diagnose"),
-    "inference.estimates.pairs": ("co_clustering", "separation_probability"),
-    "inference.estimates.losses": ("credible_ball", "CredibleBall", "expected_vi", "expected_binder"),
-    "inference.estimates.minimize": ("minimize_vi", "minimize_binder", "Estimate"),
-    "inference.map_search": ("Mode", "find_map"),
-    "inference.regions": ("regions_of",),
-    "inference.sampler": ("sample",),
-    "image.adjacency": ("region_adjacency", "RegionAdjacency"),
+    "sampler.bonds": ("DataDriven",),
+    "sampler.chains": ("Chains", "SamplingInterrupted"),
+    "sampler.diagnostics": ("Diagnostics", "diagnose"),
+    "sampler.estimates.pairs": ("co_clustering", "separation_probability"),
+    "sampler.estimates.losses": ("credible_ball", "CredibleBall", "expected_vi", "expected_binder"),
+    "sampler.estimates.minimize": ("minimize_vi", "minimize_binder", "Estimate"),
+    "sampler.map_search": ("Mode", "find_map"),
+    "sampler.regions": ("regions_of",),
+    "sampler.sample": ("sample",),
+    "graph.adjacency": ("region_adjacency", "RegionAdjacency"),
     "image.boundary.strength": ("boundary_strength",),
     "clustering.estimator": ("SpatialClustering",),
     "clustering.omics": ("cluster_anndata",),

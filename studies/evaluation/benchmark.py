@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from skimage.measure import label as connected_pieces
 
 from spinseg._errors import LOG, TaskFailure, error_line, is_expected
+from spinseg._run.atomic import print_warning, printable
+from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
+from spinseg._run.provenance import Provenance
 from spinseg._validation import check_writable, invalid
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png
 from spinseg.image.render import label_colors
-from spinseg.parallel.atomic import print_warning, printable
-from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
-from spinseg.parallel.provenance import Provenance
 from studies.evaluation.answers import AnswerScores, score_answer
 from studies.evaluation.datasets import Example
 from studies.evaluation.methods import Method

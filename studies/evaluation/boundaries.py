@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from scipy.spatial import cKDTree
 from skimage.morphology import thin
 
-from spinseg.image.adjacency import edge_index
+from spinseg.graph.adjacency import edge_index
 from spinseg.partition.metrics import TOLERANCE, boundary_pixels
 
 THRESHOLDS = np.arange(1, 25) / 25  # of probabilities

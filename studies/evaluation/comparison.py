@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinseg._errors import BUG
+from spinseg._run.atomic import print_warning
+from spinseg._run.executor import check_jobs
+from spinseg._run.progress import counting
 from spinseg._validation import check_int
-from spinseg.parallel.atomic import print_warning
-from spinseg.parallel.executor import check_jobs
-from spinseg.parallel.progress import counting
 from studies.evaluation.benchmark import evaluate
 from studies.evaluation.datasets import Example, get_dataset
 from studies.evaluation.methods import METHODS, get_methods

@@ -6,9 +6,9 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from spinseg._run.atomic import atomic_write
 from spinseg._validation import InvalidInput
 from spinseg.image.render import overlay
-from spinseg.parallel.atomic import atomic_write
 from spinseg.partition.metrics import Scores
 from spinseg.segmentation.report.pictures import data_url
 from studies.evaluation.benchmark import labels_path

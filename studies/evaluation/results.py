@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spinseg._run.atomic import append, atomic_write, complete_lines, print_warning, printable
+from spinseg._run.provenance import Provenance
 from spinseg._validation import invalid
-from spinseg.parallel.atomic import append, atomic_write, complete_lines, print_warning, printable
-from spinseg.parallel.provenance import Provenance
 from spinseg.partition.metrics import Scores
 from studies.evaluation.boundaries import THRESHOLDS, BoundaryCounts
 from studies.evaluation.calibration import N_BINS, Reliability

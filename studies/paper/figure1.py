@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
-from spinseg.inference.sampler import sample
-from spinseg.model.graph import SiteGraph
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
+from spinseg.sampler.sample import sample
 from studies.paper import plots
 
 N_SITES = 1000

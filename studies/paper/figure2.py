@@ -6,15 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.io import read_picture
 from spinseg.image.superpixels import superpixels
-from spinseg.inference.sampler import sample
-from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.pictures import PICTURES
+from spinseg.sampler.sample import sample
 from studies.paper import plots
 from studies.paper.figure1 import exact_mean
 

@@ -19,19 +19,19 @@ from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 
 from spinseg._errors import TaskFailure
+from spinseg._run.atomic import append, atomic_write, complete_lines, print_warning, printable
+from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
+from spinseg._run.provenance import Provenance
 from spinseg._validation import invalid
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.io import read_picture
 from spinseg.image.superpixels import superpixels
-from spinseg.inference.chains import Chains
-from spinseg.inference.sampler import sample
-from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
-from spinseg.parallel.atomic import append, atomic_write, complete_lines, print_warning, printable
-from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
-from spinseg.parallel.provenance import Provenance
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.sample import sample
 from spinseg.segmentation.image_model import picture_model
 from spinseg.segmentation.presets import PAPER
 from studies.evaluation.comparison import spread

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinseg._errors import MissingExtra
-from spinseg.parallel.atomic import atomic_write
+from spinseg._run.atomic import atomic_write
 from studies.evaluation.benchmark import Report
 from studies.evaluation.results import Row, table_bytes
 

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import spinseg
-from spinseg.image.adjacency import RegionAdjacency, region_adjacency
+from spinseg._run.atomic import atomic_write
+from spinseg.graph.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.boundary import maps as maps_module
 from spinseg.image.boundary.cues import Cues, SiteStatistics, edge_cues
 from spinseg.image.boundary.grouping import grouping_cues
@@ -34,7 +35,6 @@ from spinseg.image.boundary.maps import NETWORK_RELIEF, boundary_maps
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
-from spinseg.parallel.atomic import atomic_write
 from spinseg.segmentation.presets import PHOTO
 from studies.data import data_root
 from studies.evaluation.datasets import Example, bsds

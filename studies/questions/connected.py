@@ -19,10 +19,10 @@ import numpy as np
 from skimage.segmentation import quickshift
 
 import spinseg as ss
-from spinseg.image.adjacency import region_adjacency
-from spinseg.inference.chains import Chains
-from spinseg.inference.diagnostics import QUANTITIES, diagnose
-from spinseg.inference.sampling import Sampling
+from spinseg.graph.adjacency import region_adjacency
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.diagnostics import QUANTITIES, diagnose
+from spinseg.sampler.sampling import Sampling
 from spinseg.segmentation.presets import COUPLING, settings_of
 from spinseg.segmentation.problem import prepare
 from studies.data import data_root

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinseg as ss
-from spinseg.inference.kernels.iterations import run_iterations
-from spinseg.inference.kernels.state import Plan, Record
-from spinseg.inference.pack import new_records
+from spinseg.sampler.kernels.iterations import run_iterations
+from spinseg.sampler.kernels.state import Plan, Record
+from spinseg.sampler.pack import new_records
 from studies.evaluation.baselines import ddcrp_kernels as kernels
 from studies.evaluation.baselines.ddcrp import new_state, pack_problem, sample_ddcrp
 from studies.speed.problems import chain_at, superpixels

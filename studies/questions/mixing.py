@@ -12,10 +12,10 @@ import numpy as np
 from PIL import Image
 
 import spinseg as ss
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
-from spinseg.inference.diagnostics import diagnose
+from spinseg.sampler.diagnostics import diagnose
 from spinseg.segmentation.image_model import picture_model
 from spinseg.segmentation.presets import settings_of
 from studies.data import data_root

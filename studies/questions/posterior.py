@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 import spinseg as ss
-from spinseg.inference.convergence import R_HAT_LIMIT
+from spinseg.sampler.convergence import R_HAT_LIMIT
 from studies.data import data_root
 from studies.evaluation.datasets import Example, bsds
 

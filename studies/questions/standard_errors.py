@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import spinseg as ss
 from spinseg.image.io import read_picture
-from spinseg.inference.convergence import in_doubt, separation_of_chains, standard_errors
 from spinseg.pictures import PICTURES
+from spinseg.sampler.convergence import in_doubt, separation_of_chains, standard_errors
 from studies.data import data_root
 from studies.evaluation.datasets import bsds
 

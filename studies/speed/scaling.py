@@ -12,9 +12,9 @@ import time
 from typing import Any
 
 import spinseg as ss
-from spinseg.inference.chain import Chain
-from spinseg.inference.regions import regions_of
-from spinseg.inference.sampling import Sampling
+from spinseg.sampler.chain import Chain
+from spinseg.sampler.regions import regions_of
+from spinseg.sampler.sampling import Sampling
 from studies.speed.problems import chain_at, grid
 
 SIDES = (32, 100, 316, 1000, 3162)

@@ -15,7 +15,7 @@ from PIL import Image
 from skimage.segmentation import slic
 
 import spinseg as ss
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels

@@ -30,9 +30,9 @@ from spinseg.app.user_settings import UserSettings
 from spinseg.cli.program import app as command_line
 from spinseg.image.io import read_picture
 from spinseg.image.picture import as_picture
-from spinseg.inference.estimates.pairs import co_clustering, separation_probability
-from spinseg.inference.starts import STARTS
 from spinseg.pictures import PICTURES
+from spinseg.sampler.estimates.pairs import co_clustering, separation_probability
+from spinseg.sampler.starts import STARTS
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.presets import PRESETS
 from spinseg.segmentation.verdict import verdict_sentences

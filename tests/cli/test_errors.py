@@ -14,8 +14,8 @@ import spinseg as ss
 from effort import exhaustive
 from spinseg import cli
 from spinseg._errors import BUG, LOG, TaskBug, TaskError, error_line, is_expected
+from spinseg._run.atomic import atomic_write
 from spinseg.image.io import read_picture
-from spinseg.parallel.atomic import atomic_write
 from spinseg.segmentation import batch
 from spinseg.segmentation.batch import Outcome, segment_files
 from spinseg.segmentation.result import Segmentation

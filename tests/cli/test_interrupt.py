@@ -25,7 +25,7 @@ FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", 
 # The command, whose processes say on standard error that they sample pictures.
 TELLING = """
 import os, sys
-from spinseg.inference import workers
+from spinseg.sampler import workers
 Progress, told = workers.Progress, []
 
 def progress(done, total, *others):

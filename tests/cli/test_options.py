@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 import spinseg as ss
 from spinseg.cli.program import EXAMPLES, app
 from spinseg.image.superpixels import KINDS
-from spinseg.inference import sampling
 from spinseg.model.priors import PartitionPrior
+from spinseg.sampler import sampling
 from spinseg.segmentation import settings
 from spinseg.segmentation.presets import PRESETS
 from spinseg.segmentation.prior_names import PRIORS, prior_named

@@ -16,9 +16,9 @@ import tifffile
 from image_files import DEEP, GRAY, RGB, jpeg, npy, png, refusal, saved, tiff, webp
 from PIL import Image
 
+from spinseg._run.atomic import atomic_write
 from spinseg.image.formats.stored import check_size
 from spinseg.image.io import MAX_PIXELS, read_image, read_mask, write_png
-from spinseg.parallel.atomic import atomic_write
 
 
 @pytest.mark.parametrize(

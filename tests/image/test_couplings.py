@@ -6,7 +6,7 @@ from PIL import Image
 from scipy import ndimage
 
 import spinseg as ss
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.boundary.log_odds import boundary_log_odds, plain_log_odds, signed_couplings
 from spinseg.image.boundary.maps import boundary_maps
 from spinseg.image.features import Codebook, site_histograms

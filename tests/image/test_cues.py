@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from two_halves import N_WORDS, TwoHalves
 
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.boundary.cues import SiteStatistics, chi_square, edge_cues, symmetric_matrix
 from spinseg.image.boundary.maps import N_TEXTONS, boundary_maps
 from spinseg.image.features import site_histograms

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import linalg, sparse
 
-from spinseg.image.adjacency import RegionAdjacency
+from spinseg.graph.adjacency import RegionAdjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import SiteStatistics
 from spinseg.image.boundary.grouping import affinities, grouping_cues, merge_heights, spectral_distance
-from spinseg.model.graph import SiteGraph
 
 NO_EDGES = np.empty((0, 2), np.int32)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import ndimage
 from two_halves import TwoHalves
 
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.boundary.cues import NEIGHBOR_COLOR_SCALE
 from spinseg.image.boundary.log_odds import (
     KINDS,

@@ -8,7 +8,7 @@ from skimage import data
 from skimage.measure import label
 
 import spinseg.image.superpixels as module
-from spinseg.image.adjacency import edge_means, grid_graph, region_adjacency
+from spinseg.graph.adjacency import edge_means, grid_graph, region_adjacency
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.boundary.cues import SiteStatistics, edge_cues
 from spinseg.image.boundary.maps import boundary_maps
 from spinseg.image.features import site_histograms

@@ -12,9 +12,9 @@ from scipy.stats import gamma, invwishart, multivariate_t, nbinom, norm, t
 import model_cases
 import spinseg as ss
 from effort import exhaustive
-from spinseg.inference.kernels.likelihood import log_gamma
-from spinseg.inference.kernels.state import FAMILIES
-from spinseg.inference.pack import new_state, pack
+from spinseg.sampler.kernels.likelihood import log_gamma
+from spinseg.sampler.kernels.state import FAMILIES
+from spinseg.sampler.pack import new_state, pack
 
 N = 6
 RNG = np.random.default_rng(11)

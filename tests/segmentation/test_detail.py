@@ -14,14 +14,14 @@ from PIL import Image
 import spinseg as ss
 from effort import effort, exhaustive
 from spinseg import InvalidInput
-from spinseg.image.adjacency import RegionAdjacency, region_adjacency
+from spinseg.graph.adjacency import RegionAdjacency, region_adjacency
 from spinseg.image.render import boundaries
-from spinseg.inference.convergence import ERROR_LIMIT, error_in_doubt, separation_of_chains, standard_errors
-from spinseg.inference.diagnostics import may_stop
-from spinseg.inference.estimates.pairs import separation_probability
-from spinseg.inference.hierarchy import merge_heights
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
 from spinseg.pictures import PICTURES
+from spinseg.sampler.convergence import ERROR_LIMIT, error_in_doubt, separation_of_chains, standard_errors
+from spinseg.sampler.diagnostics import may_stop
+from spinseg.sampler.estimates.pairs import separation_probability
+from spinseg.sampler.hierarchy import merge_heights
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.estimate import details_near
 from spinseg.segmentation.presets import PHOTO, details_of

@@ -14,7 +14,7 @@ from test_exports import drawing
 
 import spinseg as ss
 from spinseg._errors import MissingExtra
-from spinseg.inference.convergence import Judgement
+from spinseg.sampler.convergence import Judgement
 
 
 @pytest.fixture(scope="module")

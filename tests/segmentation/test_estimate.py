@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import spinseg as ss
-from spinseg.inference.estimates.minimize import improved
 from spinseg.model.seeds import keeps_seeds
+from spinseg.sampler.estimates.minimize import improved
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.presets import PHOTO
 

@@ -21,14 +21,14 @@ from effort import exhaustive
 from processes import PATIENCE, wait_until
 from spinseg import cli
 from spinseg._errors import InvalidInput, TaskBug, TaskError
-from spinseg.image.adjacency import region_adjacency
+from spinseg._run.shared_arrays import shared
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.picture import as_picture
 from spinseg.image.render import boundaries, paint_edges
-from spinseg.inference.estimates.pairs import separation_probability
-from spinseg.inference.regions import cohesion
-from spinseg.parallel.shared_arrays import shared
 from spinseg.pictures import PICTURES
+from spinseg.sampler.estimates.pairs import separation_probability
+from spinseg.sampler.regions import cohesion
 from spinseg.segmentation.large.files import create_ome_zarr, intensity_range_of, open_large
 from spinseg.segmentation.large.result import open_labels
 from spinseg.segmentation.large.segment_large import segment_large
@@ -78,7 +78,7 @@ def in_this_process(work, tasks, jobs):
 @pytest.fixture
 def here(monkeypatch):
     """Tiles are done by this process."""
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
 
 
 def ome(path, array, axes, version):
@@ -308,7 +308,7 @@ def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatc
 def test_neither_tiles_nor_jobs_change_the_labels(found, image, place):
     """One tile in place of twelve, of a Dask array; and twelve tiles by two processes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+        patch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
         one = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256})
     assert check_written(one)["tiles"] == 1
     two = segment_large(place / "picture.zarr", place / "two", **FAST | {"jobs": 2})
@@ -382,7 +382,7 @@ def test_another_sampling_keeps_the_tiles(found, place):
 
 @exhaustive
 def test_sites_that_are_gone_are_made_again_and_a_picture_that_was_replaced_is_told(image, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image)
     found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     shutil.rmtree(tmp_path / "out" / "sites.zarr")
@@ -398,7 +398,7 @@ def test_sites_that_are_gone_are_made_again_and_a_picture_that_was_replaced_is_t
 
 def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, monkeypatch):
     """Hot pixels, and a bright corner that only some tiles show, change nothing of the range of the others."""
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
     seen = []
     monkeypatch.setattr(
         "spinseg.segmentation.large.segment_large.tile_sites",
@@ -418,7 +418,7 @@ def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, mo
 
 
 def test_a_run_that_goes_on_keeps_its_range(image, place, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 16)
     found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     (tmp_path / "out" / "tiles" / "000001.npz").unlink()

@@ -90,7 +90,7 @@ def test_the_pixels_are_those_that_segment_reads(name, tmp_path):
 
 
 def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
     tifffile.imwrite(tmp_path / "three.tif", FIVE[:3], photometric="minisblack")
     given = {"channel_axis": 0, "intensity_range": (0, 4095)}
     found = segment_large(tmp_path / "three.tif", tmp_path / "out", **given, **FAST)
@@ -126,7 +126,7 @@ def in_this_process(work, tasks, jobs):
 
 
 def test_a_file_that_is_read_whole_is_segmented_like_the_same_pixels_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
     Image.fromarray(RGBA).save(tmp_path / "a.png")
     FILES["opacity.tif"](tmp_path / "a.tif")
     whole, parts = (segment_large(tmp_path / f"a.{suffix}", tmp_path / suffix, **FAST) for suffix in ("png", "tif"))
@@ -135,7 +135,7 @@ def test_a_file_that_is_read_whole_is_segmented_like_the_same_pixels_in_parts(tm
 
 
 def test_one_region_for_a_picture_of_contrast_gets_a_warning(tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
     monkeypatch.setattr(
         "spinseg.segmentation.large.segment_large.regions_of", lambda labels, graph: np.zeros_like(labels)
     )

@@ -33,7 +33,7 @@ def in_this_process(work, tasks, jobs):
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     """Tiles are done by this process."""
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
 
 
 def noise(seed=0):
@@ -47,7 +47,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     zarr.create_array(str(folder / "picture.zarr"), data=noise(), chunks=(50, 60, 3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spinseg.parallel.executor.run_in_processes", in_this_process)
+        patch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
         segment_large(folder / "picture.zarr", folder / "whole", **FAST)
     return folder
 
@@ -308,7 +308,7 @@ def test_a_picture_that_changes_while_tiles_are_made_is_told(tmp_path, monkeypat
             yield place, work(task, None)
             tifffile.imwrite(tmp_path / "picture.tif", noise(seed))
 
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", tiles)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", tiles)
     tifffile.imwrite(tmp_path / "picture.tif", noise(0))
     seed = 0  # written again, but as it was
     segment_large(tmp_path / "picture.tif", tmp_path / "same", **FAST)
@@ -348,7 +348,7 @@ def test_a_dask_array_of_other_numbers_is_told(tmp_path):
 
 def test_a_run_of_another_version_is_told(place, out, monkeypatch):
     before, ours = contents(out), json.loads((out / "plan.json").read_text())["spinseg"]
-    monkeypatch.setattr("spinseg.parallel.provenance.VERSION", "99.0")
+    monkeypatch.setattr("spinseg._run.provenance.VERSION", "99.0")
     with pytest.raises(
         ValueError, match=rf"\(name another folder, or remove this one\); .* another run \(spinseg {ours}, not 99.0\)'$"
     ):

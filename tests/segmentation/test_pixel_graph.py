@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from effort import effort
-from spinseg.image.adjacency import RegionAdjacency, grid_graph
+from spinseg.graph.adjacency import RegionAdjacency, grid_graph
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.segmentation.image_model import contrast_couplings

@@ -14,10 +14,10 @@ import spinseg as ss
 import spinseg.segmentation.segment as module
 from effort import effort, exhaustive
 from spinseg.cli.program import app
-from spinseg.image.adjacency import grid_graph
-from spinseg.inference import sampler
+from spinseg.graph.adjacency import grid_graph
 from spinseg.partition.metrics import rand_index
 from spinseg.pictures import PICTURES
+from spinseg.sampler import sample as sampler
 from spinseg.segmentation.files import FILES
 from spinseg.segmentation.presets import PHOTO, PHOTO_OF_PIXELS, PHOTO_UNCONNECTED, PRESETS, changed_settings
 from spinseg.segmentation.segment import MAX_SWEEPS

@@ -12,7 +12,7 @@ from skimage.io import imread
 
 import spinseg as ss
 from effort import exhaustive
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.picture import as_picture
 from spinseg.model.likelihoods import Flat
 from spinseg.segmentation.presets import (

@@ -12,7 +12,7 @@ from skimage.io import imread
 
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.features import Codebook
 from spinseg.partition.metrics import rand_index
 from spinseg.segmentation.presets import (

@@ -6,7 +6,7 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from effort import effort, exhaustive
-from spinseg.image.adjacency import edge_means, region_adjacency
+from spinseg.graph.adjacency import edge_means, region_adjacency
 from spinseg.image.boundary.log_odds import GRADIENT_SCALE
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_means, site_sizes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import binary_dilation
 
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.partition.metrics import TOLERANCE, boundary_pixels
 from studies.evaluation.boundaries import (
     THRESHOLDS,

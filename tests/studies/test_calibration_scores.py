@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.partition.metrics import rand_index
 from studies.evaluation.calibration import (
     N_BINS,

@@ -20,10 +20,10 @@ import spinseg as ss
 from effort import effort, exhaustive
 from spinseg._bundle import Bundle
 from spinseg._compiled import jit
-from spinseg.image.adjacency import grid_graph
-from spinseg.inference.kernels.clusters import clear_slot, rebuild
-from spinseg.inference.kernels.iterations import renumber
-from spinseg.inference.kernels.state import N_CLUSTERS
+from spinseg.graph.adjacency import grid_graph
+from spinseg.sampler.kernels.clusters import clear_slot, rebuild
+from spinseg.sampler.kernels.iterations import renumber
+from spinseg.sampler.kernels.state import N_CLUSTERS
 from studies.evaluation.baselines import ddcrp
 from studies.evaluation.baselines import ddcrp_kernels as kernels
 from studies.evaluation.baselines.ddcrp import log_joint, regions_of_links, sample_ddcrp
@@ -147,7 +147,7 @@ def test_one_sweep_of_many_draws(gamma):
 
 # The compiled code: what is shared with the sampler of spinseg, as one text, and the rest.
 FILES = ("state", "likelihood", "clusters", "size_prior", "sweep", "split_merge", "regroup", "iterations")
-FOLDER = Path(import_module("spinseg.inference.kernels").__path__[0])
+FOLDER = Path(import_module("spinseg.sampler.kernels").__path__[0])
 IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
 SHARED = IMPORTS.sub("", "\n".join((FOLDER / f"{name}.py").read_text() for name in FILES))
 SOURCE = IMPORTS.sub("", Path(kernels.__file__).read_text())

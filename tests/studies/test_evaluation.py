@@ -18,7 +18,7 @@ from command import study
 from effort import exhaustive
 from processes import PATIENCE, find_in_children, wait_until
 from spinseg._errors import BUG, LOG, InvalidInput
-from spinseg.parallel import executor
+from spinseg._run import executor
 from spinseg.partition.metrics import Scores, scores
 from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.problem import prepare
@@ -253,7 +253,7 @@ def test_another_seed_gives_other_rows(album, tmp_path):
 def test_what_is_there_is_not_computed_again_and_what_failed_is(album, tmp_path, monkeypatch):
     out, asked = tmp_path / "r.csv", []
     monkeypatch.setattr(
-        "spinseg.parallel.executor.run_in_processes", lambda work, tasks, jobs: serially(work, tasks, asked)
+        "spinseg._run.executor.run_in_processes", lambda work, tasks, jobs: serially(work, tasks, asked)
     )
     first = evaluate(examples_of(album)[:2], [CUT], out, dataset="album")
     picture = album / "images" / "p3.png"
@@ -331,9 +331,7 @@ def test_results_that_cannot_be_written_are_refused_before_any_work(album, tmp_p
 
 
 def test_more_labels_than_a_png_holds_cost_the_label_image_alone(album, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(
-        "spinseg.parallel.executor.run_in_processes", lambda work, tasks, jobs: serially(work, tasks, [])
-    )
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", lambda work, tasks, jobs: serially(work, tasks, []))
     monkeypatch.setattr(benchmark, "MAX_PNG_LABELS", 2)
     rows = evaluate(examples_of(album)[:1], [CUT, STRIPES], tmp_path / "r.csv", dataset="album")
     assert not any(one.error for one in rows)

@@ -14,8 +14,8 @@ import exact
 import spinseg as ss
 from effort import effort, exhaustive
 from spinseg._errors import TaskError
+from spinseg._run.executor import run_tasks
 from spinseg.image.io import write_png
-from spinseg.parallel.executor import run_tasks
 from studies.evaluation.datasets import Example, labelme
 from studies.paper import figure1, figure2, figure3, figure4, plots, reproduce
 
@@ -329,7 +329,7 @@ def test_figure4_compares_samplers_in_processes(drawing, photographs, monkeypatc
 
 
 def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", here)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", here)
     tasks = [figure4.Task(example, 10) for example in labelme(photographs)]
     whole = figure4.all_runs(tasks, tmp_path / "whole.csv", 1, None)
     content = (tmp_path / "whole.csv").read_bytes()
@@ -347,7 +347,7 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, monkeypatc
 
 
 def test_results_of_other_settings_are_refused_in_one_line(photographs, monkeypatch, tmp_path):
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", here)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", here)
     path, examples = tmp_path / "figure4.csv", labelme(photographs)
     figure4.all_runs([figure4.Task(example, 3) for example in examples], path, 1, None)
     before = path.read_bytes()
@@ -364,7 +364,7 @@ def test_results_of_other_settings_are_refused_in_one_line(photographs, monkeypa
 
 
 def test_a_picture_that_cannot_be_read_is_named_and_the_others_are_kept(photographs, monkeypatch, tmp_path):
-    monkeypatch.setattr("spinseg.parallel.executor.run_in_processes", here)
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", here)
     damaged = tmp_path / "street_x.jpg"
     damaged.write_bytes(b"\xff\xd8\xff no picture")
     tasks = [figure4.Task(labelme(photographs)[0], 3), figure4.Task(Example("street_x", damaged, ()), 3)]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.inference.chains import Chains
-from spinseg.inference.sampling import Sampling
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.sampling import Sampling
 from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.python_code import LAST_LABELS, python_call
 from spinseg.segmentation.settings import Settings

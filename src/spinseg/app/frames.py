@@ -12,9 +12,9 @@ from spinseg.app.chain_run import ChainRun
 from spinseg.app.rendering import match_labels, packed
 from spinseg.app.run_loop import NotYet, RunLoop
 from spinseg.image.features import site_sizes
-from spinseg.inference.chains import Chains
-from spinseg.inference.diagnostics import Diagnostics, diagnose
-from spinseg.inference.sampling import Sampling
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.diagnostics import Diagnostics, diagnose
+from spinseg.sampler.sampling import Sampling
 from spinseg.segmentation.verdict import (
     calibration_clause,
     headline,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spinseg.app.chain_run import ChainRun
 from spinseg.app.frames import Frames
 from spinseg.app.run_loop import NotYet, RunLoop
-from spinseg.inference.chains import Chains
+from spinseg.sampler.chains import Chains
 
 IDLE_RATIO = 19  # while the chains run, they have the processor for so many times as long as refining takes
 POLL_SECONDS = 0.05

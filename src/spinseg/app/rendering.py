@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.image.picture import Picture, working_copy
-from spinseg.inference.chains import Chains
 from spinseg.partition.contingency import contingency_table
+from spinseg.sampler.chains import Chains
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.report.pictures import (

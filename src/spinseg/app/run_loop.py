@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from spinseg.app.chain_run import ChainRun
-from spinseg.inference.chains import Chains
+from spinseg.sampler.chains import Chains
 
 ROUND_SECONDS = 0.07
 

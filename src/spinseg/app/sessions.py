@@ -18,7 +18,7 @@ from spinseg.app.guard import Refused
 from spinseg.app.session import Session, Threads
 from spinseg.app.user_settings import UserSettings
 from spinseg.image.picture import as_picture
-from spinseg.inference.diagnostics import diagnose
+from spinseg.sampler.diagnostics import diagnose
 from spinseg.segmentation.presets import PRESETS
 from spinseg.segmentation.problem import prepare
 

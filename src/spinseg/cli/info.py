@@ -20,8 +20,8 @@ def info(
     That is: pixels, channels, number type and intensities.
     """
     from spinseg._errors import error_line, is_expected
+    from spinseg._run.atomic import printable
     from spinseg.image.io import read_picture
-    from spinseg.parallel.atomic import printable
 
     axis, failed = channel_axis_of(channel_axis), False
     rows: list[dict[str, Any]] = []

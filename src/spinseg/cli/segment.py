@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinseg._errors import LOG
+from spinseg._run.atomic import printable
 from spinseg.cli.errors import BUG, INTERRUPTED, WRONG_INPUT, print_error
 from spinseg.cli.options import ChannelAxis, IntensityRange, Json, Quiet, Rng, channel_axis_of, setting
 from spinseg.cli.tables import print_outcomes
-from spinseg.parallel.atomic import printable
 from spinseg.segmentation.settings import OPTIONAL_FILES, given_settings
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spinseg.parallel.atomic import printable
+from spinseg._run.atomic import printable
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -11,22 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from spinseg import _validation
+from spinseg._run.progress import Report
 from spinseg._validation import check_choice, check_int, check_real, invalid
 from spinseg._words import counted
 from spinseg.clustering.price import with_price
 from spinseg.clustering.starts import starting_partitions
-from spinseg.inference.chains import Chains
-from spinseg.inference.diagnostics import ADVICE, Diagnostics, diagnose
-from spinseg.inference.estimates.allowed import allowed_estimate
-from spinseg.inference.estimates.pairs import flatten_draws
-from spinseg.inference.sampler import sample, thin_to_fit
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.gaussians import DiagonalGaussian
-from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, PoissonGamma
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess, PartitionPrior
-from spinseg.parallel.progress import Report
 from spinseg.partition.contingency import contingency_table
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.diagnostics import ADVICE, Diagnostics, diagnose
+from spinseg.sampler.estimates.allowed import allowed_estimate
+from spinseg.sampler.estimates.pairs import flatten_draws
+from spinseg.sampler.sample import sample, thin_to_fit
 
 LikelihoodOf = str | Callable[[Any], Likelihood]
 LIKELIHOODS: dict[str, Callable[[Any], Likelihood]] = {

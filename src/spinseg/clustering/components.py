@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.model.graph import SiteGraph
+from spinseg.graph.site_graph import SiteGraph
 
 MIN_STANDARD_ERRORS = 4.0  # of Moran's I above 0: by chance that happens to one component of 30,000
 

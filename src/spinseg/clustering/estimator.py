@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 from spinseg._errors import InvalidInput, MissingExtra
+from spinseg._run.progress import Report
 from spinseg._validation import invalid
 from spinseg._words import counted
 from spinseg.clustering.clusters import (
@@ -12,9 +13,8 @@ from spinseg.clustering.clusters import (
     find_clusters,
     warn_of_disagreement,
 )
-from spinseg.model.graph import SiteGraph
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.priors import PartitionPrior
-from spinseg.parallel.progress import Report
 
 try:
     from sklearn.base import BaseEstimator, ClusterMixin

@@ -7,6 +7,8 @@ import numpy as np
 import scipy.sparse as sparse
 
 from spinseg._errors import MissingExtra
+from spinseg._run.progress import Report
+from spinseg._run.provenance import Provenance
 from spinseg._validation import check_int, invalid
 from spinseg._words import counted
 from spinseg.clustering.clusters import (
@@ -19,11 +21,9 @@ from spinseg.clustering.clusters import (
     warn_of_disagreement,
 )
 from spinseg.clustering.components import varies_in_space
-from spinseg.inference.sampler import seed_of
-from spinseg.model.graph import SiteGraph
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.priors import PartitionPrior
-from spinseg.parallel.progress import Report
-from spinseg.parallel.provenance import Provenance
+from spinseg.sampler.sample import seed_of
 
 CONNECTIVITIES = "spatial_connectivities"  # squidpy's name for the matrix of neighbors
 COUNTED = ("histogram", "poisson")  # likelihoods of counts, which principal components are not

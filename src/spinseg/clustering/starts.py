@@ -10,12 +10,12 @@ from scipy.sparse.linalg import ArpackError, svds
 
 from spinseg import _validation
 from spinseg.image.features import k_means, nearest_center
-from spinseg.inference.bonds import bond_strengths
-from spinseg.inference.kernels.state import Target
-from spinseg.inference.pack import pack, terms_of
-from spinseg.inference.starts import greedy_labels, starting_labels
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm
 from spinseg.model.posterior import Model
+from spinseg.sampler.bonds import bond_strengths
+from spinseg.sampler.kernels.state import Target
+from spinseg.sampler.pack import pack, terms_of
+from spinseg.sampler.starts import greedy_labels, starting_labels
 
 N_PARTS = 30  # that k-means divides the sites into
 N_SMOOTHINGS = 2  # times that features are averaged over neighbors

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import PurePath
 
 from spinseg._errors import InvalidInput
+from spinseg._run.atomic import FilePath, printable
 from spinseg.image.decoders import is_zarr
 from spinseg.image.formats.stored import decoding
-from spinseg.parallel.atomic import FilePath, printable
 
 
 def content_hash(path: FilePath) -> str | None:

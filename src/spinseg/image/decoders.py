@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import numpy as np
 
+from spinseg._run.atomic import FilePath, printable
 from spinseg._validation import invalid
 from spinseg.image.formats.stored import StoredArray, check_numbers, check_size, decoding
-from spinseg.parallel.atomic import FilePath, printable
 
 _FORMATS = {  # by the first bytes of the content, since the name of a file may be wrong
     b"\x89PNG\r\n\x1a\n": "PNG",

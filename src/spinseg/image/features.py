@@ -14,11 +14,11 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_gradient_magnitude
 
+from spinseg._run.atomic import atomic_write
 from spinseg._validation import check_int, finite_array, invalid
-from spinseg.image.adjacency import checked_sites, pixel_table
+from spinseg.graph.adjacency import checked_sites, pixel_table
 from spinseg.image.layout import ChannelAxis
 from spinseg.image.picture import Picture, as_picture, cielab
-from spinseg.parallel.atomic import atomic_write
 
 RNG = int | np.random.Generator | None
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spinseg._run.atomic import FilePath, atomic_write, printable
 from spinseg._validation import integer_array, invalid
 from spinseg.image.decoders import decode
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture, picture_of
-from spinseg.parallel.atomic import FilePath, atomic_write, printable
 
 MAX_PIXELS = 2**27  # 512 x 512 x 512: 0.8 GB in standard form (uint16, three channels), before anything is computed
 MAX_PNG_LABELS = 65_535  # that 16 bits hold beside one number for the outside

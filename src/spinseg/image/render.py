@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_int, finite_array, integer_array, invalid
-from spinseg.image.adjacency import boundary_pairs, checked_sites, edge_index
+from spinseg.graph.adjacency import boundary_pairs, checked_sites, edge_index
 from spinseg.image.features import site_means
 from spinseg.image.layout import ChannelAxis
 from spinseg.image.picture import MAX_CODE, Picture, as_picture, cielab

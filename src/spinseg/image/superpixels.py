@@ -12,7 +12,7 @@ from skimage.measure import label
 from skimage.segmentation import felzenszwalb, slic, watershed
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.features import gradient_magnitude, site_means, site_sizes
 from spinseg.image.layout import ChannelAxis
 from spinseg.image.picture import Picture, as_picture

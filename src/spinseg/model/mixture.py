@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
-from spinseg.model.graph import SiteGraph
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import Likelihood
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import invalid
-from spinseg.model.graph import SiteGraph
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import Likelihood
 from spinseg.model.priors import ExchangeablePrior, PartitionPrior, Table
 from spinseg.model.seeds import checked_seeds, keeps_seeds

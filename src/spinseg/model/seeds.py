@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from spinseg._validation import check_array, integer_array, invalid
-from spinseg.model.graph import SiteGraph
+from spinseg.graph.site_graph import SiteGraph
 
 N_ORDERS = 20  # in which seeds are connected one after the other until all are; the first connected may be in the way
 UNREACHED = -9999  # by SciPy's search

@@ -20,6 +20,7 @@ from qtpy.QtWidgets import (
 )
 
 from spinseg._errors import error_line, is_expected
+from spinseg._run.progress import Progress
 from spinseg._validation import InvalidInput
 from spinseg._words import counted
 from spinseg.image.layout import ChannelAxis
@@ -27,7 +28,6 @@ from spinseg.napari_plugin.images import image_of
 from spinseg.napari_plugin.layers import LayerData
 from spinseg.napari_plugin.results import DETAILS, LayerResult, segment_image
 from spinseg.napari_plugin.worker import SegmentationWorker
-from spinseg.parallel.progress import Progress
 from spinseg.segmentation.presets import PHOTO, PRESETS
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from napari.qt.threading import WorkerBase, WorkerBaseSignals
 from qtpy.QtCore import Signal
 
+from spinseg._run.progress import Progress, Report
 from spinseg.napari_plugin.results import LayerResult
-from spinseg.parallel.progress import Progress, Report
 
 
 class _Signals(WorkerBaseSignals):

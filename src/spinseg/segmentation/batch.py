@@ -14,24 +14,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spinseg._errors import TaskFailure
+from spinseg._run.atomic import printable
+from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
+from spinseg._run.processes import deferred_sigint
+from spinseg._run.progress import Report, compiling_notice, reporting
+from spinseg._run.provenance import Provenance
 from spinseg._validation import InvalidInput, check_writable, invalid
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.content import content_hash
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask
 from spinseg.image.layout import check_channel_axis
 from spinseg.image.picture import checked_mask
 from spinseg.image.seeds import read_seeds
-from spinseg.inference.sampler import sample
-from spinseg.inference.sampling import generator
-from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
-from spinseg.parallel.atomic import printable
-from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
-from spinseg.parallel.processes import deferred_sigint
-from spinseg.parallel.progress import Report, compiling_notice, reporting
-from spinseg.parallel.provenance import Provenance
+from spinseg.sampler.sample import sample
+from spinseg.sampler.sampling import generator
 from spinseg.segmentation.files import FILES, check_inputs_kept
 from spinseg.segmentation.presets import settings_of
 from spinseg.segmentation.problem import check_seeds_fit

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinseg._run.atomic import printable
 from spinseg._words import counted
 from spinseg.image.picture import Picture
 from spinseg.image.render import graded_boundaries, outlined
-from spinseg.inference.plots import new_axes
-from spinseg.parallel.atomic import printable
+from spinseg.sampler.plots import new_axes
 from spinseg.segmentation.report.pictures import COLORED_LINES, PLAIN, ReducedPicture, data_url, downsample
 
 if TYPE_CHECKING:

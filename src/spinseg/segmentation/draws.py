@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.inference.chains import Chains
+from spinseg.sampler.chains import Chains
 from spinseg.segmentation.presets import details_of
 
 N_SHOWN = 10

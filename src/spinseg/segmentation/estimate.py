@@ -3,14 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.image.adjacency import RegionAdjacency
-from spinseg.inference.chains import Chains
-from spinseg.inference.estimates.allowed import allowed_estimate
-from spinseg.inference.estimates.minimize import improved
-from spinseg.inference.estimates.pairs import separation_probability
-from spinseg.inference.regions import absorb_small_regions, regions_of
+from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.estimates.allowed import allowed_estimate
+from spinseg.sampler.estimates.minimize import improved
+from spinseg.sampler.estimates.pairs import separation_probability
+from spinseg.sampler.regions import absorb_small_regions, regions_of
 from spinseg.segmentation.presets import details_of
 from spinseg.segmentation.settings import Settings
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg._validation import InvalidInput, check_choice, invalid
 from spinseg._version import VERSION
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
 from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors, overlay
 from spinseg.model.mixture import Mixture
-from spinseg.parallel.atomic import atomic_write, print_warning, printable
 from spinseg.segmentation.python_code import plain_settings
 from spinseg.segmentation.region_table import as_csv
 from spinseg.segmentation.report import DetailView, report

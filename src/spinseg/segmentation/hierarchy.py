@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from spinseg import _validation
 from spinseg._validation import check_real, invalid
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import site_sizes
 from spinseg.image.render import paint_edges
-from spinseg.model.graph import SiteGraph
 from spinseg.segmentation.numbering import label_image, largest_first
 
 

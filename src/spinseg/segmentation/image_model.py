@@ -8,14 +8,14 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg.image.adjacency import RegionAdjacency
+from spinseg.graph.adjacency import RegionAdjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import boundary_log_odds, is_gray, plain_log_odds, signed_couplings
 from spinseg.image.boundary.maps import BoundaryMaps, boundary_maps
 from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means, site_sizes
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import PIXELS_PER_SITE
 from spinseg.model.gaussians import DiagonalGaussian
-from spinseg.model.graph import SiteGraph
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
-from spinseg.image.adjacency import RegionAdjacency, grid_graph, region_adjacency
+from spinseg.graph.adjacency import RegionAdjacency, grid_graph, region_adjacency
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.class_outlines import refine_classes, with_connected_regions
 from spinseg.image.content import content_hash
@@ -23,10 +23,10 @@ from spinseg.image.picture import Picture, WorkingCopy, as_picture, checked_mask
 from spinseg.image.render import paint_edges
 from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
 from spinseg.image.superpixels import superpixels
-from spinseg.inference.chains import Chains
-from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.estimates.pairs import separation_probability
 from spinseg.segmentation.estimate import estimated_partition, estimated_regions
 from spinseg.segmentation.image_model import maps_for, picture_posterior, picture_words
 from spinseg.segmentation.numbering import label_image, largest_first

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from spinseg.image.layout import ChannelAxis, IntensityRange
-from spinseg.inference.bonds import DataDriven
 from spinseg.model.priors import PartitionPrior
+from spinseg.sampler.bonds import DataDriven
 from spinseg.segmentation.presets import changed_settings
 from spinseg.segmentation.settings import Settings
 

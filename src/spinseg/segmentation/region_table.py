@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.inference.chains import Chains
-from spinseg.inference.convergence import standard_errors
-from spinseg.inference.regions import cohesion
-from spinseg.model.graph import SiteGraph
+from spinseg.graph.site_graph import SiteGraph
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.convergence import standard_errors
+from spinseg.sampler.regions import cohesion
 
 if TYPE_CHECKING:
     from pandas import DataFrame

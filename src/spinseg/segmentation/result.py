@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from scipy.ndimage import center_of_mass, find_objects
 
 from spinseg._validation import check_int, check_real, invalid
-from spinseg.image.adjacency import RegionAdjacency
+from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
-from spinseg.inference.chains import Chains
-from spinseg.inference.convergence import separation_of_chains
-from spinseg.inference.diagnostics import Diagnostics, diagnose
-from spinseg.inference.estimates.pairs import co_clustering
-from spinseg.inference.hierarchy import merge_heights
-from spinseg.inference.regions import regions_of
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.convergence import separation_of_chains
+from spinseg.sampler.diagnostics import Diagnostics, diagnose
+from spinseg.sampler.estimates.pairs import co_clustering
+from spinseg.sampler.hierarchy import merge_heights
+from spinseg.sampler.regions import regions_of
 from spinseg.segmentation.display import as_html, in_words, plot_segmentation
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.exports import region_geojson, region_svg, to_dataset

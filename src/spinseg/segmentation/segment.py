@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spinseg._run.progress import Report
 from spinseg._validation import check_int
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.image.seeds import Seeds
-from spinseg.inference.bonds import Lam
-from spinseg.inference.chains import Chains, SamplingInterrupted
-from spinseg.inference.diagnostics import may_stop
-from spinseg.inference.sampler import MAX_LABELS, sample, seed_of, thin_to_fit
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
-from spinseg.parallel.progress import Report
+from spinseg.sampler.bonds import Lam
+from spinseg.sampler.chains import Chains, SamplingInterrupted
+from spinseg.sampler.diagnostics import may_stop
+from spinseg.sampler.sample import MAX_LABELS, sample, seed_of, thin_to_fit
 from spinseg.segmentation.presets import changed_settings, settings_of
 from spinseg.segmentation.problem import Problem, prepare
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted

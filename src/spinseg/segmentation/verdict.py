@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from spinseg.image.contrast import Contrast
 from spinseg.image.layout import Reading
 from spinseg.image.picture import Picture
-from spinseg.inference.chains import Chains
-from spinseg.inference.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, IN_DOUBT, R_HAT_LIMIT
-from spinseg.inference.diagnostics import Diagnostics
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, IN_DOUBT, R_HAT_LIMIT
+from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.settings import Settings

@@ -1,7 +1,7 @@
 """The compiled Gibbs sampler of dd-CRP and rdd-CRP: links between sites, and the clusters of the regions they form.
 
 The partition and the statistics of its clusters are kept, and updated, as by the sampler of spinseg: see
-`inference.kernels.state`. Here are the links, and the prior on them.
+`sampler.kernels.state`. Here are the links, and the prior on them.
 
 The sites that are connected to site i once its link is removed are exactly those whose links lead to i: n sites with
 n - 1 links among them form a tree, and i, which has no link, is its root. This *subtree* is found by following links
@@ -15,10 +15,10 @@ import numpy as np
 
 from spinseg._bundle import Bundle
 from spinseg._compiled import internal, jit
-from spinseg.inference.kernels.clusters import pool
-from spinseg.inference.kernels.iterations import record_iteration
-from spinseg.inference.kernels.state import DONE, FULL, LOG_POSTERIOR, N_CLUSTERS, NEXT_INDEX, NONE, Target
-from spinseg.inference.kernels.sweep import choose, likelihood_at, move, weigh_likelihood
+from spinseg.sampler.kernels.clusters import pool
+from spinseg.sampler.kernels.iterations import record_iteration
+from spinseg.sampler.kernels.state import DONE, FULL, LOG_POSTERIOR, N_CLUSTERS, NEXT_INDEX, NONE, Target
+from spinseg.sampler.kernels.sweep import choose, likelihood_at, move, weigh_likelihood
 
 # Entries of Links.counters.
 N_REGIONS, MARK = range(2)

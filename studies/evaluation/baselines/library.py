@@ -14,7 +14,7 @@ from skimage import graph, segmentation
 
 from spinseg import _validation
 from spinseg._errors import MissingExtra
-from spinseg.image.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.features import pixel_positions, site_means, site_sizes
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.superpixels import superpixels

@@ -10,7 +10,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
-from spinseg.image.adjacency import grid_graph, region_adjacency
+from spinseg.graph.adjacency import grid_graph, region_adjacency
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.picture import Picture
 from studies.evaluation.baselines.library import as_rgb, import_extra, renumber

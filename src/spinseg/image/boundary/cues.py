@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg.image.adjacency import RegionAdjacency, boundary_pairs, edge_index, edge_means
+from spinseg.graph.adjacency import RegionAdjacency, boundary_pairs, edge_index, edge_means
 from spinseg.image.boundary import kernels
 from spinseg.image.boundary.filters import Gradient
 from spinseg.image.boundary.maps import N_TEXTONS, BoundaryMaps

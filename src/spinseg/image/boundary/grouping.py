@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg.image.adjacency import RegionAdjacency
+from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, edge_distance, symmetric_matrix
 
 AFFINITY_DECAY = 12.0  # affinity is exp(-AFFINITY_DECAY * probability of a boundary)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg.image.adjacency import RegionAdjacency, edge_means
+from spinseg.graph.adjacency import RegionAdjacency, edge_means
 from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, color_similarity, edge_cues, edge_distance
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.maps import BoundaryMaps

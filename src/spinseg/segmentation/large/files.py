@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from spinseg._errors import InvalidInput, MissingExtra
+from spinseg._run.atomic import printable, sync, sync_tree
+from spinseg._run.shared_arrays import SharedArray
 from spinseg._validation import invalid
 from spinseg.image.content import content_hash, file_state
 from spinseg.image.decoders import decode, file_format
@@ -28,8 +30,6 @@ from spinseg.image.layout import (
     Reading,
     find_layout,
 )
-from spinseg.parallel.atomic import printable, sync, sync_tree
-from spinseg.parallel.shared_arrays import SharedArray
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
 

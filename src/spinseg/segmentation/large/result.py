@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.ndimage import find_objects
 
-from spinseg.image.adjacency import region_adjacency
+from spinseg._run.atomic import print_warning, printable
+from spinseg._run.progress import counting
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.io import write_png
 from spinseg.image.layout import Reading
 from spinseg.image.render import label_colors, paint_edges
-from spinseg.inference.chains import Chains
-from spinseg.inference.diagnostics import Diagnostics, diagnose
-from spinseg.inference.estimates.pairs import separation_probability
 from spinseg.model.posterior import Model
-from spinseg.parallel.atomic import print_warning, printable
-from spinseg.parallel.progress import counting
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.diagnostics import Diagnostics, diagnose
+from spinseg.sampler.estimates.pairs import separation_probability
 from spinseg.segmentation.large.files import create_ome_zarr, write_chunk
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, relative_to
 from spinseg.segmentation.region_table import as_table, region_table

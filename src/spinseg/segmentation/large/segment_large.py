@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 
 from spinseg._errors import TaskFailure, is_expected
+from spinseg._run.atomic import print_warning, printable
+from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
+from spinseg._run.progress import Report, counting
+from spinseg._run.shared_arrays import shared
 from spinseg._validation import check_int, check_real
 from spinseg.image.contrast import Contrast, contrast_of_parts
 from spinseg.image.features import Codebook
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
-from spinseg.inference.chains import Chains
-from spinseg.inference.checkpoint import OtherChains, read_checkpoint
-from spinseg.inference.estimates.pairs import separation_probability
-from spinseg.inference.regions import absorb_small_regions, regions_of
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
-from spinseg.parallel.atomic import print_warning, printable
-from spinseg.parallel.executor import CheckInterrupt, check_jobs, run_tasks
-from spinseg.parallel.progress import Report, counting
-from spinseg.parallel.shared_arrays import shared
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.checkpoint import OtherChains, read_checkpoint
+from spinseg.sampler.estimates.pairs import separation_probability
+from spinseg.sampler.regions import absorb_small_regions, regions_of
 from spinseg.segmentation.large.files import create_ome_zarr, open_large, open_picture, write_chunk
 from spinseg.segmentation.large.model import codebook_for, large_model, read_picture_part
 from spinseg.segmentation.large.result import (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.image.picture import Picture
-from spinseg.inference.chains import Chains
+from spinseg.sampler.chains import Chains
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.report.charts import bar_chart, line_chart
 from spinseg.segmentation.report.pictures import (

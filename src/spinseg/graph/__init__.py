@@ -1,0 +1,1 @@
+"""Graphs of sites, and what lies along their edges."""

@@ -1,0 +1,209 @@
+"""Distances between partitions: expected losses and credible balls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg import _validation
+from spinseg._validation import check_choice, check_real, invalid
+from spinseg.partition.contingency import ContingencyTable, Counts, contingency_table
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.estimates.pairs import count_clusters, flatten_draws
+
+METRICS = ("vi", "binder")
+ROUNDING_ERROR = 1e-9  # distances that differ by less are taken as equal
+
+
+class Partition(Protocol):
+    """What has the labels of one partition: `Estimate` and `Mode`."""
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """(n_sites,)."""
+
+
+def _labels_of(partition: Any) -> ArrayLike:
+    """Return the labels of a partition; labels themselves as they are."""
+    return getattr(partition, "labels", partition)
+
+
+def expected_vi(labels: ArrayLike | Chains, candidate: ArrayLike | Partition) -> float:
+    """Return the mean variation of information between a partition and the draws, in bits.
+
+    VI = (sum of f(n_k) + sum of f(m_j) - 2 sum of f(n_kj)) / n, f(x) = x log2 x, with n_k sites in cluster k of the
+    candidate, m_j in cluster j of the draw and n_kj in both.
+
+    Parameters
+    ----------
+    labels : Chains or (.., n_sites) array of int
+        Draws.
+    candidate : Estimate, Mode or (n_sites,) array of int
+
+    References
+    ----------
+    Meila (2007), https://doi.org/10.1016/j.jmva.2006.11.013
+
+    Examples
+    --------
+    >>> expected_vi([[0, 0, 1, 1], [0, 0, 0, 0]], [0, 0, 1, 1])
+    0.5
+    """
+    return float(_vi(flatten_draws(labels), candidate).mean())
+
+
+def expected_binder(
+    labels: ArrayLike | Chains,
+    candidate: ArrayLike | Partition,
+    *,
+    cost_apart: float = 1.0,
+    cost_together: float = 1.0,
+) -> float:
+    """Return the mean of Binder's loss between a partition and the draws, per pair of sites.
+
+    cost_apart (pairs together in the draw and apart in the candidate) + cost_together (pairs apart in the draw and
+    together in the candidate), over n (n - 1) / 2. With both costs 1 it is one minus the Rand index.
+
+    Parameters
+    ----------
+    labels : Chains or (.., n_sites) array of int
+        Draws.
+    candidate : Estimate, Mode or (n_sites,) array of int
+    cost_apart, cost_together : float
+        The cost of separating two sites that belong together, and of joining two that do not.
+
+    References
+    ----------
+    Binder (1978), https://doi.org/10.1093/biomet/65.1.31
+
+    Examples
+    --------
+    >>> expected_binder([[0, 0, 1, 1], [0, 0, 0, 0]], [0, 0, 1, 1])
+    0.3333333333333333
+    """
+    apart, together = check_real("cost_apart", cost_apart, above=0), check_real("cost_together", cost_together, above=0)
+    return float(_binder(flatten_draws(labels), candidate, apart, together).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class CredibleBall:
+    """The partitions within `radius` of `center`, and the draws at the bounds of this ball.
+
+    Attributes
+    ----------
+    center : (n_sites,) int32
+    radius : float
+        The smallest radius such that the fraction `level` of the draws is in the ball.
+    horizontal : (any, n_sites) int32
+        The draws in the ball that are farthest from its center.
+    upper : (any, n_sites) int32
+        Of the draws in the ball with the fewest clusters, those farthest from its center.
+    lower : (any, n_sites) int32
+        Of the draws in the ball with the most clusters, those farthest from its center.
+    level : float
+    metric : str
+
+    Examples
+    --------
+    >>> ball = credible_ball([[0, 0, 1], [0, 0, 1], [0, 1, 1]], center=[0, 0, 1], level=0.5)
+    >>> ball.radius
+    0.0
+    """
+
+    center: NDArray[np.int32] = field(repr=False)
+    radius: float
+    horizontal: NDArray[np.int32] = field(repr=False)
+    upper: NDArray[np.int32] = field(repr=False)
+    lower: NDArray[np.int32] = field(repr=False)
+    level: float
+    metric: str
+
+
+def credible_ball(
+    labels: ArrayLike | Chains, center: ArrayLike | Partition, *, level: float = 0.95, metric: str = "vi"
+) -> CredibleBall:
+    """Return the smallest ball around a partition that contains the fraction `level` of the draws.
+
+    Parameters
+    ----------
+    labels : Chains or (.., n_sites) array of int
+        Draws.
+    center : Estimate, Mode or (n_sites,) array of int
+        A point estimate, such as that of `minimize_vi`.
+    level : float
+        Above 0, at most 1.
+    metric : {"vi", "binder"}
+        Variation of information in bits, or the fraction of pairs of sites that are together in one partition only.
+
+    References
+    ----------
+    Wade & Ghahramani (2018), https://doi.org/10.1214/17-BA1073
+
+    Examples
+    --------
+    >>> ball = credible_ball([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 0, 0]], [0, 0, 1, 1])
+    >>> ball.radius, ball.upper.tolist(), ball.lower.tolist()
+    (1.0, [[0, 0, 0, 0]], [[0, 0, 1, 2]])
+    """
+    check_choice("metric", metric, METRICS)
+    if check_real("level", level, above=0) > 1:
+        invalid("level", "be at most 1", level)
+    draws = flatten_draws(labels)
+    center = _validation.labels("center", _labels_of(center), draws.shape[1])
+    distance = _vi(draws, center) if metric == "vi" else _binder(draws, center, 1.0, 1.0)
+    # In floating point 0.95 * 20 is slightly above 19.
+    radius = np.sort(distance)[int(np.ceil(level * len(draws) - ROUNDING_ERROR)) - 1]
+    inside = np.flatnonzero(distance <= radius + ROUNDING_ERROR)
+    n_clusters = count_clusters(draws[inside])
+
+    def farthest(candidates: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Return the distinct partitions at the largest distance among these draws."""
+        far = candidates[distance[candidates] >= distance[candidates].max() - ROUNDING_ERROR]
+        return np.unique([_validation.labels("labels", draws[d], draws.shape[1]) for d in far], axis=0)
+
+    return CredibleBall(
+        center=center,
+        radius=float(radius),
+        horizontal=farthest(inside),
+        upper=farthest(inside[n_clusters == n_clusters.min()]),
+        lower=farthest(inside[n_clusters == n_clusters.max()]),
+        level=level,
+        metric=metric,
+    )
+
+
+def _vi(draws: NDArray[np.int32], candidate: ArrayLike | Partition) -> NDArray[np.float64]:
+    """Return the variation of information between a partition and each draw."""
+
+    def f(counts: Counts) -> float:
+        return float(counts @ np.log2(counts))
+
+    tables = _tables(draws, candidate)
+    return np.array([max(f(t.row_sizes) + f(t.column_sizes) - 2 * f(t.shared), 0.0) for t in tables]) / draws.shape[1]
+
+
+def _binder(
+    draws: NDArray[np.int32], candidate: ArrayLike | Partition, cost_apart: float, cost_together: float
+) -> NDArray[np.float64]:
+    """Return Binder's loss between a partition and each draw."""
+
+    def pairs(counts: Counts) -> int:
+        return int(counts @ (counts - 1)) // 2
+
+    losses = []
+    for table in _tables(draws, candidate):
+        both = pairs(table.shared)
+        losses.append(cost_apart * (pairs(table.column_sizes) - both) + cost_together * (pairs(table.row_sizes) - both))
+    n_sites = draws.shape[1]
+    return np.array(losses) / max(n_sites * (n_sites - 1) / 2, 1)  # a single site has no pairs
+
+
+def _tables(draws: NDArray[np.int32], candidate: ArrayLike | Partition) -> Iterator[ContingencyTable]:
+    """Yield the table of each draw: rows are clusters of the candidate, columns those of the draw."""
+    z = _validation.labels("candidate", _labels_of(candidate), draws.shape[1])
+    for draw in draws:
+        yield contingency_table(z, np.unique(draw, return_inverse=True)[1])

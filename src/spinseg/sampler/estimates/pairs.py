@@ -1,0 +1,88 @@
+"""Summaries of draws that do not depend on how clusters are numbered."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg._validation import check_int, integer_array, invalid
+from spinseg.sampler.chains import Chains
+
+
+def labels_of(draws: ArrayLike | Chains) -> ArrayLike:
+    """Return the labels of chains; labels themselves as they are."""
+    return draws.labels if isinstance(draws, Chains) else draws
+
+
+def flatten_draws(labels: ArrayLike | Chains) -> NDArray[np.int32]:
+    """Return draws of shape (.., n_sites) as the rows of a matrix; there must be at least one."""
+    array = integer_array("labels", labels_of(labels))
+    if array.ndim == 0 or array.size == 0:
+        invalid("labels", "hold at least one draw, shape (.., n_sites)", array.shape)
+    return array.reshape(-1, array.shape[-1])
+
+
+def separation_probability(labels: NDArray[np.int32] | Chains, edges: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return, for each edge, the fraction of draws in which its two sites are in different clusters; NaN without draws.
+
+    Parameters
+    ----------
+    labels : Chains or (.., n_sites) array of int
+        Draws.
+    edges : (n_edges, 2) array of int
+
+    Examples
+    --------
+    >>> separation_probability(np.array([[0, 0, 1], [0, 1, 1]]), np.array([[0, 1], [0, 2]])).tolist()
+    [0.5, 1.0]
+    """
+    drawn = np.asarray(labels_of(labels))
+    draws, edges = drawn.reshape(-1, drawn.shape[-1]), np.asarray(edges)
+    n_separated = np.zeros(len(edges), np.int64)
+    for draw in draws:  # one at a time: a table of draws x edges may exceed memory
+        n_separated += draw[edges[:, 0]] != draw[edges[:, 1]]
+    return n_separated / len(draws) if len(draws) else np.full(len(edges), np.nan)
+
+
+def co_clustering(labels: ArrayLike | Chains, site: int | None = None) -> NDArray[np.float64]:
+    """Return, for each site, the fraction of draws in which it is in the cluster of the given site.
+
+    Parameters
+    ----------
+    labels : Chains or (.., n_sites) array of int
+        Draws.
+    site : int, optional
+        Without it, the result is the matrix of all pairs, (n_sites, n_sites).
+
+    Examples
+    --------
+    >>> co_clustering([[0, 0, 1], [0, 1, 1]], site=0).tolist()
+    [1.0, 0.5, 0.0]
+    >>> co_clustering([[0, 0, 1], [0, 1, 1]]).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    """
+    draws = flatten_draws(labels)
+    if site is None:
+        together = np.zeros((draws.shape[1], draws.shape[1]))
+        for draw in draws:  # one at a time: a table of draws x pairs may exceed memory
+            together += draw[:, None] == draw
+        return together / len(draws)
+    site = check_int("site", site, at_least=0, below=draws.shape[1])
+    return (draws == draws[:, [site]]).mean(axis=0)
+
+
+def count_clusters(labels: ArrayLike | Chains) -> NDArray[np.int64]:
+    """Return the number of clusters of each draw.
+
+    Parameters
+    ----------
+    labels : Chains or (.., n_sites) array of int
+        Draws.
+
+    Examples
+    --------
+    >>> count_clusters([[0, 0, 1], [0, 1, 1], [0, 1, 2]]).tolist()
+    [2, 2, 3]
+    """
+    counts = [np.unique(draw).size for draw in flatten_draws(labels)]
+    return np.array(counts).reshape(np.shape(labels_of(labels))[:-1])

@@ -1,0 +1,160 @@
+"""Greedy agglomeration: a start near a mode."""
+
+import numpy as np
+
+from spinseg._bundle import Bundle
+from spinseg._compiled import internal, jit
+from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
+from spinseg.sampler.kernels.markers import n_marked
+
+
+class Merging(Bundle):
+    """The clusters of an agglomeration, n at first, and the posterior that decides which of them merge."""
+
+    table: np.ndarray  # this field, the next five and `marker_size` are those of Target
+    table_start: np.ndarray
+    bin_prior: np.ndarray
+    block: np.ndarray
+    parameter: np.ndarray
+    log_v: np.ndarray
+    log_w: np.ndarray  # Target.proposal_log_w: size limits are checked after merging
+    marker_size: np.ndarray
+    work: np.ndarray  # float64; scratch for a Cholesky factor
+    counts: np.ndarray  # (n, D) int32; summed counts of each cluster
+    total: np.ndarray  # (n, S) float64; its summed statistics
+    joined: np.ndarray  # (S,) float64; scratch
+    log_marginal: np.ndarray  # (n,) float64; its log marginal
+    size: np.ndarray  # (n,) int64; its sites
+
+
+@internal
+def merged_log_marginal(merging, a, b):
+    """log p(y) of clusters a and b together; of one alone where b = a."""
+    counts, total, joined = merging.counts, merging.total, merging.joined
+    table, table_start, bin_prior = merging.table, merging.table_start, merging.bin_prior
+    log_p = 0.0
+    for d in range(counts.shape[1]):
+        c = counts[a, d] + (counts[b, d] if b != a else 0)
+        if c > 0:
+            log_p += bin_value(table, table_start, bin_prior, d, c)
+    if merging.block.shape[0] > 0:
+        for s in range(joined.size):
+            joined[s] = total[a, s] + (total[b, s] if b != a else 0.0)
+        log_p += dense_log_marginal(merging.block, merging.parameter, joined, merging.work)
+    return log_p
+
+
+@internal
+def merge_gain(merging, a, b, coupling):
+    """Gain of log posterior if clusters a and b merge, without log_v; -inf if both hold a marker."""
+    total = merging.total
+    if merging.marker_size.size > 0 and n_marked(total[a]) > 0.0 and n_marked(total[b]) > 0.0:
+        return -np.inf
+    log_w, size, log_marginal = merging.log_w, merging.size, merging.log_marginal
+    gain = merged_log_marginal(merging, a, b) - log_marginal[a] - log_marginal[b] + coupling
+    return gain + (log_w[size[a] + size[b]] - log_w[size[a]] - log_w[size[b]])
+
+
+@internal
+def merge(merging, a, b):
+    """Add the sites of cluster b to cluster a."""
+    counts, total = merging.counts, merging.total
+    for d in range(counts.shape[1]):
+        counts[a, d] += counts[b, d]
+    for s in range(total.shape[1]):
+        total[a, s] += total[b, s]
+    merging.size[a] += merging.size[b]
+
+
+@internal
+def join_pairs(ends, coupling, gain, mark, n_pairs, a, b):
+    """Replace cluster b by a in the first `n_pairs` pairs, and merge pairs that became one; returns how many are left.
+
+    mark (n,) is -1 everywhere, before and after.
+    """
+    e = 0
+    while e < n_pairs:
+        x, y = ends[e, 0], ends[e, 1]
+        x, y = a if x == b else x, a if y == b else y
+        other = x + y - a
+        gone = x == y
+        if not gone and (x == a or y == a):
+            if mark[other] >= 0:
+                coupling[mark[other]] += coupling[e]
+                gone = True
+            else:
+                mark[other] = e
+        if gone:  # the last pair takes its place
+            n_pairs -= 1
+            ends[e, 0], ends[e, 1] = ends[n_pairs, 0], ends[n_pairs, 1]
+            coupling[e], gain[e] = coupling[n_pairs], gain[n_pairs]
+        else:
+            ends[e, 0], ends[e, 1] = x, y
+            e += 1
+    for e in range(n_pairs):
+        mark[ends[e, 0]] = mark[ends[e, 1]] = -1
+    return n_pairs
+
+
+@jit
+def agglomerate(merging, label, ends, coupling, gain, mark):
+    """Merge touching clusters, always the pair with the largest gain of log posterior, while there is a gain.
+
+    label (n,) is the cluster that each one belongs to, at first itself; ends (E, 2) and coupling (E,) are the pairs of
+    touching clusters; gain (E,) and mark (n,), all -1, are scratch.
+    """
+    log_v, size, log_marginal = merging.log_v, merging.size, merging.log_marginal
+    n_pairs, k = ends.shape[0], size.size
+    for c in range(k):
+        log_marginal[c] = merged_log_marginal(merging, c, c)
+    a = -1  # the cluster that has just grown
+    while True:
+        best = -1
+        for e in range(n_pairs):
+            x, y = ends[e, 0], ends[e, 1]
+            if a < 0 or x == a or y == a:
+                gain[e] = merge_gain(merging, x, y, coupling[e])
+            if best < 0 or gain[e] > gain[best]:
+                best = e
+        if best < 0 or gain[best] == -np.inf or (log_v[k] > -np.inf and gain[best] + log_v[k - 1] - log_v[k] <= 0.0):
+            return
+        a, b = ends[best, 0], ends[best, 1]
+        merge(merging, a, b)
+        log_marginal[a] = merged_log_marginal(merging, a, a)
+        k -= 1
+        for i in range(label.size):
+            label[i] = a if label[i] == b else label[i]
+        n_pairs = join_pairs(ends, coupling, gain, mark, n_pairs, a, b)
+
+
+@jit
+def pair_gains(merging, ends, coupling, changed, gain):
+    """Update `log_marginal` of the changed clusters, and gain (E,) of the pairs that one of them belongs to."""
+    for c in range(changed.size):
+        if changed[c]:
+            merging.log_marginal[c] = merged_log_marginal(merging, c, c)
+    for e in range(ends.shape[0]):
+        if changed[ends[e, 0]] or changed[ends[e, 1]]:
+            gain[e] = merge_gain(merging, ends[e, 0], ends[e, 1], coupling[e])
+
+
+@jit
+def merge_mutual(merging, ends, gain, least, best, into, changed):
+    """Merge every pair that gains most for both of its clusters, and more than `least`; returns how many were merged.
+
+    best (n,) is scratch; into (n,) becomes the cluster that each belongs to, changed (n,) whether it grew or vanished.
+    """
+    for c in range(best.size):
+        best[c], into[c], changed[c] = -1, c, False
+    for e in range(ends.shape[0]):
+        for x in (ends[e, 0], ends[e, 1]):
+            if best[x] < 0 or gain[e] > gain[best[x]]:
+                best[x] = e
+    n_merged = 0
+    for e in range(ends.shape[0]):
+        a, b = ends[e, 0], ends[e, 1]
+        if best[a] == e and best[b] == e and gain[e] > least:
+            merge(merging, a, b)
+            into[b], changed[a], changed[b] = a, True, True
+            n_merged += 1
+    return n_merged

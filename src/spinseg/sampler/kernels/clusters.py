@@ -1,0 +1,119 @@
+"""The statistics of clusters, as groups of sites come and go."""
+
+from spinseg._compiled import internal, jit
+from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
+from spinseg.sampler.kernels.state import N_CLUSTERS
+
+
+@internal
+def pool(target, state, group):
+    """Sum the statistics of the sites `group` into the pool; returns how many bins they occupy."""
+    row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
+    pool_bin, pool_count, pooled, pool_total = state.pool_bin, state.pool_count, state.pooled, state.pool_total
+    n_bins = 0
+    if group.size == 1:
+        for e in range(row[group[0]], row[group[0] + 1]):
+            pool_bin[n_bins] = bins[e]
+            pool_count[n_bins] = bin_count[e]
+            n_bins += 1
+    else:
+        for q in range(group.size):
+            for e in range(row[group[q]], row[group[q] + 1]):
+                d = bins[e]
+                pool_bin[n_bins] = d  # stays only if the bin is new: no branch to mispredict
+                n_bins += pooled[d] == 0
+                pooled[d] += bin_count[e]
+        for t in range(n_bins):
+            pool_count[t] = pooled[pool_bin[t]]
+            pooled[pool_bin[t]] = 0
+    for s in range(pool_total.size):
+        pool_total[s] = 0.0
+        for q in range(group.size):
+            pool_total[s] += statistic[group[q], s]
+    return n_bins
+
+
+@internal
+def add_pooled(target, state, slot, n_members, n_bins, sign):
+    """As `update_slot`, but for the log marginal of the blocks."""
+    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
+    size, counts, value, total, pool_total = state.size, state.counts, state.value, state.total, state.pool_total
+    pool_bin, pool_count = state.pool_bin, state.pool_count
+    size[slot] += sign * n_members
+    for t in range(n_bins):
+        d = pool_bin[t]
+        counts[d, slot] += sign * pool_count[t]
+        value[d, slot] = bin_value(table, table_start, bin_prior, d, counts[d, slot])
+    for s in range(pool_total.size):  # an emptied cluster keeps no rounding error
+        total[slot, s] = total[slot, s] + sign * pool_total[s] if size[slot] > 0 else 0.0
+
+
+@internal
+def refresh(target, state, slot):
+    """Bring the log marginal of the blocks of a slot up to date."""
+    if target.block.shape[0] > 0:
+        state.dense_value[slot] = dense_log_marginal(target.block, target.parameter, state.total[slot], state.work)
+
+
+@internal
+def update_slot(target, state, slot, n_members, n_bins, sign):
+    """Add the pooled sites to the statistics of `slot` (sign 1), or remove them (sign -1)."""
+    add_pooled(target, state, slot, n_members, n_bins, sign)
+    refresh(target, state, slot)
+
+
+@internal
+def clear_slot(state, slot):
+    """Empty a slot."""
+    counts, value, total = state.counts, state.value, state.total
+    state.size[slot] = 0
+    state.dense_value[slot] = 0.0
+    for d in range(counts.shape[0]):
+        counts[d, slot] = 0
+        value[d, slot] = 0.0
+    for s in range(total.shape[1]):
+        total[slot, s] = 0.0
+
+
+@internal
+def drop_slot(state, slot):
+    """Remove the empty `slot` by moving the last occupied one into its place."""
+    counters, id_of, slot_of = state.counters, state.id_of, state.slot_of
+    size, counts, value, total, dense_value = state.size, state.counts, state.value, state.total, state.dense_value
+    last = counters[N_CLUSTERS] - 1
+    counters[N_CLUSTERS] = last
+    if slot == last:
+        return
+    gone, moved = id_of[slot], id_of[last]
+    id_of[slot], id_of[last] = moved, gone
+    slot_of[moved], slot_of[gone] = slot, last
+    size[slot] = size[last]
+    dense_value[slot] = dense_value[last]
+    for d in range(counts.shape[0]):
+        counts[d, slot] = counts[d, last]
+        value[d, slot] = value[d, last]
+    for s in range(total.shape[1]):
+        total[slot, s] = total[last, s]
+    clear_slot(state, last)
+
+
+@jit
+def rebuild(target, state):
+    """Fill zeroed tables from `label`, which must use the ids 0..k-1 with k in `counters`."""
+    row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
+    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
+    label, size, counts, value, total = state.label, state.size, state.counts, state.value, state.total
+    for slot in range(size.size):
+        state.slot_of[slot] = slot
+        state.id_of[slot] = slot
+    for i in range(label.size):
+        slot = label[i]
+        size[slot] += 1
+        for e in range(row[i], row[i + 1]):
+            counts[bins[e], slot] += bin_count[e]
+        for s in range(total.shape[1]):
+            total[slot, s] += statistic[i, s]
+    for slot in range(state.counters[N_CLUSTERS]):
+        for d in range(counts.shape[0]):
+            value[d, slot] = bin_value(table, table_start, bin_prior, d, counts[d, slot])
+        refresh(target, state, slot)

@@ -1,0 +1,143 @@
+"""Exchange two sites between their clusters, whose sizes stay as they are.
+
+Where the prior leaves clusters no room to grow or to shrink, this is the only move that changes them. The two sites are
+drawn whatever the partition is, and the reverse move exchanges the same two, so that the proposal cancels.
+"""
+
+import math
+
+import numpy as np
+
+from spinseg._compiled import internal
+from spinseg.sampler.kernels.clusters import pool, update_slot
+from spinseg.sampler.kernels.connectivity import leaves_connected
+from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
+from spinseg.sampler.kernels.markers import n_marked
+from spinseg.sampler.kernels.regrowth import draw_seeds
+from spinseg.sampler.kernels.state import (
+    ACCEPTED,
+    DONE,
+    EXCHANGE,
+    EXCHANGES_LEFT,
+    LOG_POSTERIOR,
+    NO_SPIN,
+    PROPOSED,
+    STOP,
+    STOPPED,
+)
+
+
+@internal
+def draw_pair(target, n_sites, connected, rng):
+    """Two sites: any two or, where clusters must be connected, every other time two that are near each other."""
+    if connected and rng.random() < 0.5:
+        i, _, j = draw_seeds(target, rng)
+        return i, j
+    return int(rng.random() * n_sites), int(rng.random() * n_sites)
+
+
+@internal
+def change_of_marginal(target, state, slot, leaving, entering):
+    """Change of the log marginal of a slot if one of its sites leaves and another one enters."""
+    row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
+    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
+    counts, value, pooled, total, joined = state.counts, state.value, state.pooled, state.total, state.joined
+    change = 0.0
+    for e in range(row[leaving], row[leaving + 1]):
+        pooled[bins[e]] -= bin_count[e]
+    for e in range(row[entering], row[entering + 1]):
+        pooled[bins[e]] += bin_count[e]
+    for site in (leaving, entering):
+        for e in range(row[site], row[site + 1]):
+            d = bins[e]
+            if pooled[d] != 0:  # a bin of both sites is met twice
+                change += bin_value(table, table_start, bin_prior, d, counts[d, slot] + pooled[d]) - value[d, slot]
+                pooled[d] = 0
+    if target.block.shape[0] > 0:
+        for s in range(joined.size):
+            joined[s] = total[slot, s] - statistic[leaving, s] + statistic[entering, s]
+        change += dense_log_marginal(target.block, target.parameter, joined, state.work) - state.dense_value[slot]
+    return change
+
+
+@internal
+def change_of_couplings(target, label, i, j):
+    """Change of the couplings of site i if it takes the place of site j, which leaves."""
+    start, neighbor, beta = target.start, target.neighbor, target.beta
+    change = 0.0
+    for h in range(start[i], start[i + 1]):
+        if neighbor[h] != j:
+            change += beta[h] * (1.0 * (label[neighbor[h]] == label[j]) - 1.0 * (label[neighbor[h]] == label[i]))
+    return change
+
+
+@internal
+def may_replace(target, state, i, j, slot):
+    """Whether site i leaves no other site of its marker behind, and meets no other marker in the slot of site j."""
+    if target.marker_size.size == 0 or n_marked(target.statistic[i]) == 0.0:
+        return True
+    marker = np.int64(target.statistic[i, target.statistic.shape[1] - 1])
+    return target.marker_size[marker] == 1.0 and n_marked(state.total[slot]) == n_marked(target.statistic[j])
+
+
+@internal
+def is_held(target, label, pair, queue, place, pending, spin):
+    """Whether the cluster that the second site of a pair has entered, and the first has left, is connected."""
+    start, neighbor = target.start, target.neighbor
+    own, has_neighbor = label[pair[1]], False
+    for h in range(start[pair[1]], start[pair[1] + 1]):
+        has_neighbor |= label[neighbor[h]] == own
+    return has_neighbor and leaves_connected(start, neighbor, label, own, spin, NO_SPIN, pair, queue, place, pending)
+
+
+@internal
+def stay_connected(target, state, i, j):
+    """Whether both clusters are connected, now that sites i and j have exchanged their labels."""
+    member, label = state.member, state.label
+    queue, place, pending, spin = state.queue, state.place, state.pending, state.spin
+    for first, second in ((i, j), (j, i)):
+        member[0], member[1] = first, second
+        alone = state.size[np.int64(state.slot_of[label[second]])] == 1
+        if not alone and not is_held(target, label, member[:2], queue, place, pending, spin):
+            return False
+    return True
+
+
+@internal
+def finish_exchange(target, state, i, j, slot_i, slot_j, change):
+    """Bring the statistics of the two slots, whose sites have their new labels already, up to date."""
+    for site, old, new in ((i, slot_i, slot_j), (j, slot_j, slot_i)):
+        state.member[0] = site
+        n_bins = pool(target, state, state.member[:1])
+        update_slot(target, state, old, 1, n_bins, -1)
+        update_slot(target, state, new, 1, n_bins, 1)
+    state.scalars[LOG_POSTERIOR] += change
+
+
+@internal
+def exchange(target, state, move_counts, plan, rng):
+    """Make the remaining attempts of this iteration to exchange two sites; DONE or STOPPED."""
+    counters, label, slot_of = state.counters, state.label, state.slot_of
+    while counters[EXCHANGES_LEFT] > 0:
+        if counters[STOP] != 0:
+            return STOPPED
+        counters[EXCHANGES_LEFT] -= 1
+        log_u = math.log(1.0 - rng.random())
+        i, j = draw_pair(target, label.size, plan.connected, rng)
+        if label[i] == label[j]:
+            continue
+        move_counts[EXCHANGE, PROPOSED] += 1
+        a, b = np.int64(slot_of[label[i]]), np.int64(slot_of[label[j]])
+        if not (may_replace(target, state, i, j, b) and may_replace(target, state, j, i, a)):
+            continue
+        change = change_of_marginal(target, state, a, i, j) + change_of_marginal(target, state, b, j, i)
+        change += change_of_couplings(target, label, i, j) + change_of_couplings(target, label, j, i)
+        if log_u >= plan.inv_temperature * change:
+            continue
+        label[i], label[j] = label[j], label[i]
+        if plan.connected and not stay_connected(target, state, i, j):
+            label[i], label[j] = label[j], label[i]
+            continue
+        finish_exchange(target, state, i, j, a, b, change)
+        move_counts[EXCHANGE, ACCEPTED] += 1
+    return DONE

@@ -1,0 +1,312 @@
+"""The compiled search for the partition of least expected loss.
+
+The loss is a sum over cluster sizes minus a sum over the cells of the contingency tables with the draws. It is given by
+two tables: `size_cost[m]`, the cost of the (m+1)-th site of a cluster, and `cell_gain[c]`, the gain of the (c+1)-th
+site of a cell. Both are 0 at 0, so that an empty slot, which stands for a new cluster, needs no case of its own.
+
+Where clusters must be connected in a graph, a site joins only clusters that it touches, or founds one, and leaves only
+where the rest stays connected. Where there are seeds, sites with a seed stay in their cluster, and clusters with
+different seeds do not merge.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spinseg._compiled import internal, jit
+from spinseg.sampler.kernels.connectivity import leaves_connected
+
+
+class Search(NamedTuple):
+    """The draws and the current partition: n sites, D draws, R clusters in all draws together."""
+
+    row: np.ndarray  # (n, D) uint32; cluster of each site in each draw, numbered consecutively over all draws
+    size_cost: np.ndarray  # (n,) float64; per draw
+    cell_gain: np.ndarray  # (n + 1,) float64; the last entry is never used
+    label: np.ndarray  # (n,) int32; slot of each site, -1 if not allocated
+    size: np.ndarray  # (capacity,) int32; sites in each slot
+    cell: np.ndarray  # (R, capacity) uint32; sites that a cluster of a draw shares with a slot
+    value: np.ndarray  # (R, capacity) float64; cell_gain at `cell`: contiguous reads are twice as fast as lookups
+    score: np.ndarray  # (capacity,) float64; scratch
+    member: np.ndarray  # (n,) int32; scratch
+    # The graph, and scratch for searches in it; all empty where clusters need not be connected.
+    start: np.ndarray  # (n + 1,) int64; the neighbors of site i are neighbor[start[i]..start[i+1]]
+    neighbor: np.ndarray  # int32
+    queue: np.ndarray  # (n,) int32
+    place: np.ndarray  # (n,) int32; 0 between calls
+    pending: np.ndarray  # (n,) int32
+    seed: np.ndarray  # (n,) int64; 0 for none; empty where no site has one
+
+
+@jit
+def add_site(search: Search, i: int, k: int) -> float:
+    """Add site i to slot k; return the change of loss, summed over draws."""
+    row, cell, value = search.row, search.cell, search.value
+    change = row.shape[1] * search.size_cost[search.size[k]]
+    for d in range(row.shape[1]):
+        r = row[i, d]
+        change -= value[r, k]
+        cell[r, k] += 1
+        value[r, k] = search.cell_gain[cell[r, k]]
+    search.size[k] += 1
+    search.label[i] = k
+    return change
+
+
+@jit
+def remove_site(search: Search, i: int) -> float:
+    """Remove site i from its slot; return the change of loss."""
+    row, cell, value = search.row, search.cell, search.value
+    k = search.label[i]
+    search.label[i] = -1
+    search.size[k] -= 1
+    change = -row.shape[1] * search.size_cost[search.size[k]]
+    for d in range(row.shape[1]):
+        r = row[i, d]
+        cell[r, k] -= 1
+        value[r, k] = search.cell_gain[cell[r, k]]
+        change += value[r, k]
+    return change
+
+
+@jit
+def best_slot(search: Search, i: int, min_gain: float) -> int:
+    """Return the slot of least loss for site i; its own slot, if any, unless another gains more than `min_gain`."""
+    row, cell, value, size, score = search.row, search.cell, search.value, search.size, search.score
+    own, n_draws = search.label[i], row.shape[1]
+    top = size.size
+    while top > 0 and size[top - 1] == 0:
+        top -= 1
+    top = min(top + 1, size.size)  # includes an empty slot, if there is one
+    for k in range(top):
+        score[k] = n_draws * search.size_cost[size[k] - (k == own)]
+    for d in range(n_draws):
+        r = row[i, d]
+        for k in range(top):
+            score[k] -= value[r, k]
+        if own >= 0:  # the loss in its own slot is that without the site
+            score[own] += value[r, own] - search.cell_gain[cell[r, own] - 1]
+    best = max(own, 0)
+    for k in range(top):
+        if score[k] < score[best] - (min_gain if best == own else 0.0):
+            best = k
+    return best
+
+
+@jit
+def add_sites(search: Search, labels: np.ndarray) -> float:
+    """Add every site to the slot in `labels`, from empty tables; return the loss, up to a constant."""
+    loss = 0.0
+    for i in range(labels.size):
+        loss += add_site(search, i, labels[i])
+    return loss
+
+
+@jit
+def improve_sites(search: Search, order: np.ndarray, min_gain: float) -> float:
+    """Move each site to the slot of least loss, if that gains more than `min_gain`; return the change of loss."""
+    change = 0.0
+    for q in range(order.size):
+        i = order[q]
+        best = best_slot(search, i, min_gain)
+        if best != search.label[i]:
+            if search.label[i] >= 0:
+                change += remove_site(search, i)
+            change += add_site(search, i, best)
+    return change
+
+
+@internal
+def members_of(search, order, k):
+    """List the sites of slot k in `member`, in this order; returns how many there are."""
+    n_members = 0
+    for q in range(order.size):
+        if search.label[order[q]] == k:
+            search.member[n_members] = order[q]
+            n_members += 1
+    return n_members
+
+
+@internal
+def put_all(search, n_members, k):
+    """Move the listed sites, allocated or not, to slot k; returns the change of loss."""
+    change = 0.0
+    for q in range(n_members):
+        if search.label[search.member[q]] >= 0:
+            change += remove_site(search, search.member[q])
+    for q in range(n_members):
+        change += add_site(search, search.member[q], k)
+    return change
+
+
+@jit
+def reallocate(search: Search, order: np.ndarray, min_gain: float) -> float:
+    """Dissolve each cluster and reallocate its sites, if that gains more than `min_gain`; return the change of loss."""
+    member, total = search.member, 0.0
+    for k in range(search.size.size):
+        n_members, change = members_of(search, order, k), 0.0
+        for q in range(n_members):
+            change += remove_site(search, member[q])
+        for q in range(n_members):
+            change += add_site(search, member[q], best_slot(search, member[q], min_gain))
+        if change > -min_gain:
+            put_all(search, n_members, k)
+        else:
+            total += change
+    return total
+
+
+@internal
+def seed_of(search, i):
+    """The seed of a site; 0 if it has none."""
+    return search.seed[i] if search.seed.size > 0 else 0
+
+
+@internal
+def seed_in(search, k):
+    """The seed that the sites of a slot have; 0 if none has one."""
+    for i in range(search.seed.size):
+        if search.seed[i] > 0 and search.label[i] == k:
+            return search.seed[i]
+    return 0
+
+
+@internal
+def is_connected(search, k):
+    """Whether the sites of an occupied slot are connected."""
+    queue, place, label, n_found, at = search.queue, search.place, search.label, 1, 0
+    queue[0] = 0
+    while label[queue[0]] != k:
+        queue[0] += 1
+    place[queue[0]] = 1
+    while at < n_found:
+        for h in range(search.start[queue[at]], search.start[queue[at] + 1]):
+            j = search.neighbor[h]
+            if label[j] == k and place[j] == 0:
+                queue[n_found], place[j] = j, 1
+                n_found += 1
+        at += 1
+    for q in range(n_found):
+        place[queue[q]] = 0
+    return n_found == search.size[k]
+
+
+@internal
+def loss_in(search, i, k):
+    """The change of loss if site i, which is not allocated, joins slot k."""
+    change = search.row.shape[1] * search.size_cost[search.size[k]]
+    for d in range(search.row.shape[1]):
+        change -= search.value[search.row[i, d], k]
+    return change
+
+
+@internal
+def empty_slot(search):
+    """An empty slot; -1 if there is none."""
+    for k in range(search.size.size):
+        if search.size[k] == 0:
+            return k
+    return -1
+
+
+@internal
+def best_touching(search, i):
+    """The slot of least loss for a site that has none, among those it touches and an empty one; -1 if there is none."""
+    best, least = empty_slot(search), np.inf
+    if best >= 0:
+        least = loss_in(search, i, best)
+    for h in range(search.start[i], search.start[i + 1]):
+        k = search.label[search.neighbor[h]]
+        if k >= 0 and k != best:
+            loss = loss_in(search, i, k)
+            if loss < least:
+                best, least = k, loss
+    return best
+
+
+@jit
+def improve_connected(search: Search, order: np.ndarray, min_gain: float) -> float:
+    """As `improve_sites`, with clusters that stay connected."""
+    label, total, start, neighbor = search.label, 0.0, search.start, search.neighbor
+    queue, place, pending = search.queue, search.place, search.pending
+    for q in range(order.size):
+        i, own, best, group = order[q], label[order[q]], label[order[q]], order[q : q + 1]
+        if seed_of(search, i) > 0:
+            continue
+        change = remove_site(search, i)
+        if leaves_connected(start, neighbor, label, own, label, -1, group, queue, place, pending):
+            best = best_touching(search, i)
+            if loss_in(search, i, best) > loss_in(search, i, own) - min_gain:
+                best = own
+        total += change + add_site(search, i, best)
+    return total
+
+
+@internal
+def touches_allocated(search, i):
+    """Whether a neighbor of site i is allocated."""
+    found = False
+    for h in range(search.start[i], search.start[i + 1]):
+        found |= search.label[search.neighbor[h]] >= 0
+    return found
+
+
+@jit
+def allocate_connected(search: Search, order: np.ndarray) -> float:
+    """Allocate each site that is not, once it touches one that is; return the change of loss.
+
+    Where none does, one founds a cluster. The result is infinite if there is no slot for it.
+    """
+    total = 0.0
+    while True:
+        n_allocated, waiting = 0, -1
+        for q in range(order.size):
+            i = order[q]
+            if search.label[i] < 0 and touches_allocated(search, i):
+                total += add_site(search, i, best_touching(search, i))
+                n_allocated += 1
+            elif search.label[i] < 0:
+                waiting = i
+        if waiting < 0:
+            return total
+        if n_allocated == 0:
+            k = empty_slot(search)
+            if k < 0:
+                return np.inf
+            total += add_site(search, waiting, k)
+
+
+@jit
+def reallocate_connected(search: Search, order: np.ndarray, min_gain: float) -> float:
+    """Merge each cluster with each one that it touches, or dissolve it and reallocate its sites, where that gains.
+
+    Sites with a seed are not reallocated, and keep their cluster; it must be connected in the end.
+    """
+    total = 0.0
+    for k in range(search.size.size):
+        n_members = members_of(search, order, k)
+        seed = seed_in(search, k)
+        search.score[:] = 0.0  # of the slots that were tried
+        for q in range(n_members):
+            for h in range(search.start[search.member[q]], search.start[search.member[q] + 1]):
+                other = search.label[search.neighbor[h]]
+                if search.label[search.member[0]] == k and other != k and search.score[other] == 0.0:
+                    search.score[other] = 1.0
+                    if seed > 0 and seed_in(search, other) > 0:
+                        continue
+                    change = put_all(search, n_members, other)
+                    if change > -min_gain:
+                        put_all(search, n_members, k)
+                    else:
+                        total += change
+        if n_members > 0 and search.label[search.member[0]] == k:
+            change = 0.0
+            for q in range(n_members):
+                if seed_of(search, search.member[q]) == 0:
+                    change += remove_site(search, search.member[q])
+            change += allocate_connected(search, order)
+            if change > -min_gain or (seed > 0 and not is_connected(search, k)):
+                put_all(search, n_members, k)
+            else:
+                total += change
+    return total

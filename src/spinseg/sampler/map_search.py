@@ -1,0 +1,223 @@
+"""Search for the most probable partition."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg import _validation
+from spinseg._run.progress import Report
+from spinseg._validation import check_int, invalid
+from spinseg.model.posterior import Model
+from spinseg.sampler.bonds import bond_strengths
+from spinseg.sampler.chain import Chain
+from spinseg.sampler.kernels.state import Plan, Record, Target
+from spinseg.sampler.pack import new_records, pack
+from spinseg.sampler.reach import n_exchanges, warn_of_unreachable
+from spinseg.sampler.sampling import generator
+from spinseg.sampler.similarity import similar_sites
+from spinseg.sampler.starts import greedy_labels, starting_labels
+from spinseg.sampler.workers import advance_all
+
+# Start and first temperature of the two annealings of a run. Neither is robust alone.
+SCHEDULES = (("one", 1.5), ("greedy", 1.0))
+LAST_TEMPERATURE, STEPS, SWEEPS_PER_STEP = 0.1, 60, 10
+ZERO_TEMPERATURE = 1e-7  # so low that only gains are accepted
+# Attempts to split or merge and to regroup, and sweeps of a hill climb.
+POLISH = ((20, 20), 10)
+SINGLE_SITES = np.zeros(1)  # lambda of sweeps without bonds
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """The best partition that a search found.
+
+    Attributes
+    ----------
+    labels : (site,) int32
+        Numbered 0..k-1 by first appearance.
+    log_posterior : float
+    runs : (run,) float64
+        Log posterior that each independent run ended at.
+    n_found : int
+        How many of the runs ended at this very partition.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> values = ss.DiagonalGaussian([0, 0, 9, 9])
+    >>> model = ss.Model(ss.SiteGraph.grid((1, 4)), values, ss.DirichletProcess(1.0), beta=0.5)
+    >>> mode = ss.find_map(model, rng=0)
+    >>> mode.labels.tolist()
+    [0, 0, 1, 1]
+    """
+
+    labels: NDArray[np.int32] = field(repr=False)
+    log_posterior: float
+    runs: NDArray[np.float64]
+    n_found: int
+
+
+def find_map(
+    model: Model,
+    runs: int = 2,
+    *,
+    sweeps: int = STEPS * SWEEPS_PER_STEP,
+    rng: int | np.random.Generator | None = None,
+    workers: int | None = None,
+    progress: bool | Report | None = None,
+) -> Mode:
+    """The most probable partition that several independent runs find, and how many of them found it.
+
+    Each run anneals twice, from one cluster at temperature 1.5 and from greedy merging at 1, down to 0.1, and then
+    climbs: moves of single sites and of bonded groups, merges, splits and regroupings are accepted while they gain. At
+    temperature T the target is the posterior to the power 1 / T, and the moves are those of `sample`; where clusters
+    must be connected, they stay so.
+
+    Parameters
+    ----------
+    model : Model
+    runs : int
+        Independent runs.
+    sweeps : int
+        Sweeps of each annealing.
+    rng, workers, progress
+        As in `sample`.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
+    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 40, 50]), ss.DirichletProcess(1.0), beta=0.5)
+    >>> found = find_map(model, rng=0)
+    >>> found.labels.tolist(), found.n_found
+    ([0, 0, 1, 1], 2)
+    """
+    if not isinstance(model, Model):
+        invalid("model", "be a Model", model)
+    runs, sweeps = check_int("runs", runs, at_least=1), check_int("sweeps", sweeps, at_least=1)
+    workers = check_int("workers", min(2 * runs, os.cpu_count() or 1) if workers is None else workers, at_least=1)
+    warn_of_unreachable(model, "auto", splits_only=False, stacklevel=3)
+    strength, _ = bond_strengths(model, None, "auto")
+    target = pack(model, strength, similar_sites(model))
+    streams = generator(rng).spawn(2 * runs)
+    starts = {init: starting_labels(model, target, init) for init, _ in SCHEDULES}
+    searches = [
+        Annealing(model, target, starts[init], hottest, sweeps, stream)
+        for stream, (init, hottest) in zip(streams, SCHEDULES * runs, strict=True)
+    ]
+    advance_all(searches, sweeps + 1, workers, progress)
+    found = [search.result for search in searches if search.result is not None]
+    values = np.array([value for _, value in found])
+    labels, best = found[int(values.argmax())]
+    return Mode(
+        labels=labels,
+        log_posterior=best,
+        runs=values.reshape(runs, 2).max(axis=1),
+        n_found=sum(any(np.array_equal(labels, found[r + half][0]) for half in (0, 1)) for r in range(0, 2 * runs, 2)),
+    )
+
+
+class Annealing:
+    """Simulated annealing, and a hill climb after the last sweep, which counts as one more sweep."""
+
+    def __init__(
+        self,
+        model: Model,
+        target: Target,
+        start: NDArray[np.int32],
+        hottest: float,
+        sweeps: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.model, self.target, self.sweeps, self.rng = model, target, sweeps, rng
+        self.temperatures = np.geomspace(hottest, LAST_TEMPERATURE, min(STEPS, sweeps))
+        _, self.lams = bond_strengths(model, None, "auto")
+        self.chain = self._chain(start, self.lams, hottest, 10, 3, sweeps)
+        self.polishing = self.chain  # the chain of the current hill climb
+        self.result: tuple[NDArray[np.int32], float] | None = None
+
+    def _chain(
+        self,
+        labels: NDArray[np.int32],
+        lams: NDArray[np.float64],
+        temperature: float,
+        splits: int,
+        regroups: int,
+        sweeps: int,
+    ) -> Chain:
+        """A chain that records only its best partition."""
+        record = Record(*(array[0] for array in new_records(1, sweeps, 0, labels.size)))
+        plan = Plan(lams, splits, regroups, 1 / temperature, sweeps, 1, exchanges=n_exchanges(self.model))
+        if self.model.connected:
+            growths = splits + regroups
+            plan = plan._replace(splits=0, regroups=0, connected=True, growths=growths)
+        value = self.model.log_posterior(labels)
+        return Chain(self.model, self.target, plan, labels, value, record, self.rng)
+
+    def advance(self, sweeps: int, seconds: float = math.inf) -> None:
+        """Continue for about `seconds`, to the end, or until stopped."""
+        chain, began = self.chain, time.perf_counter()
+        while chain.done < self.sweeps and not chain.stopped and time.perf_counter() - began < seconds:
+            step = chain.done * len(self.temperatures) // self.sweeps
+            chain.plan = chain.plan._replace(inv_temperature=1 / self.temperatures[step])
+            until = -(-(step + 1) * self.sweeps // len(self.temperatures))
+            chain.advance(until)
+        if chain.done == self.sweeps and not chain.stopped and self.result is None:
+            self._polish()
+
+    def _polish(self) -> None:
+        """Climb from the best partition and from the last one."""
+        last = _validation.labels("labels", self.chain.state.label, self.chain.state.label.size)
+        ends = [self._polished(labels) for labels in (self.chain.record.best.copy(), last)]
+        if not self.stopped:
+            self.result = max(ends, key=lambda end: end[1])
+
+    def _polished(self, labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
+        """A partition that no move improves on, and its log posterior; the best so far when stopped."""
+        value = self.model.log_posterior(labels)
+        while not self.stopped:
+            before = value
+            for lams, attempts, sweeps in ((SINGLE_SITES, (0, 0), 2), (self.lams, *POLISH), (SINGLE_SITES, (0, 0), 2)):
+                self.polishing = self._chain(labels, lams, ZERO_TEMPERATURE, *attempts, sweeps)
+                if self.stopped:  # after the line before: `stop` finds this chain, or it does not begin
+                    return labels, value
+                self.polishing.advance(sweeps)
+                labels = self.polishing.record.best.copy()
+            merged = greedy_labels(self.target, labels, self.model.connected)
+            value = self.model.log_posterior(labels)
+            if self.model.log_posterior(merged) > value:
+                labels, value = merged, self.model.log_posterior(merged)
+            if value <= before + 1e-9 * abs(before):
+                break
+        return labels, value
+
+    @property
+    def done(self) -> int:
+        """Sweeps finished, and one more for the hill climb."""
+        return self.chain.done + (self.result is not None)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self.chain.stopped
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters now."""
+        return self.chain.n_clusters
+
+    @property
+    def log_posterior(self) -> float:
+        """Log posterior now."""
+        return self.chain.log_posterior
+
+    def stop(self) -> None:
+        """Make `advance` return soon."""
+        self.chain.stop()
+        self.polishing.stop()

@@ -1,0 +1,337 @@
+"""From a model to the arrays of the compiled sampler: the one place that fixes their types and layout."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from spinseg import _validation
+from spinseg._validation import check_choice, check_int, check_real, finite_array, invalid
+from spinseg.graph.site_graph import SiteGraph
+from spinseg.model.likelihoods import DenseTerm, HistogramTerm, Likelihood, Product, count_table
+from spinseg.model.posterior import Model
+from spinseg.model.special import log_rising
+from spinseg.sampler.kernels.clusters import rebuild
+from spinseg.sampler.kernels.regrowth import seed_weight
+from spinseg.sampler.kernels.state import (
+    COUNTED_MOVES,
+    FAMILIES,
+    LOG_POSTERIOR,
+    N_CLUSTERS,
+    N_COUNTERS,
+    Record,
+    State,
+    Target,
+)
+
+MAX_LOG_DELAY = 300.0  # beyond which couplings no longer matter to the order in which sites are reached
+SEED_STRENGTH = 1e12  # of bonds between neighbors of one seed, which are never apart: bonded in every sweep that bonds
+TERMS_ERROR = 1e-6  # by which terms may differ from log marginals, in nats and as a share of these
+TERMS_RULE = "be a list of HistogramTerm and DenseTerm"
+# Of a dense term of d channels: how many statistics a site has, and how many parameters there are.
+FAMILY_SIZES: dict[str, Callable[[int], tuple[int, int]]] = {
+    "diagonal_gaussian": lambda d: (1 + 2 * d, 3 + d),
+    "gaussian": lambda d: (1 + d + d * (d + 1) // 2, 4),
+    "poisson_gamma": lambda d: (1 + d, 1 + 2 * d),
+}
+MAX_TABLE = 2**25  # entries of all tables of lgamma together, 256 MB; bins beyond that are evaluated directly
+
+
+class Histograms(NamedTuple):
+    """The histogram part of a Target."""
+
+    row: NDArray[np.uint64]
+    bin: NDArray[np.uint32]
+    bin_count: NDArray[np.int32]
+    table: NDArray[np.float64]
+    table_start: NDArray[np.int64]
+    bin_prior: NDArray[np.float64]
+
+
+class Blocks(NamedTuple):
+    """The part of a Target with dense statistics."""
+
+    block: NDArray[np.int64]
+    parameter: NDArray[np.float64]
+    statistic: NDArray[np.float64]
+
+
+def pack(
+    model: Model,
+    strength: NDArray[np.float64],
+    similar: NDArray[np.uint32] | None = None,
+    max_table: int = MAX_TABLE,
+) -> Target:
+    """The model as a Target.
+
+    `strength` is the bond strength of each edge per unit of lambda, `similar` the table of `similar_sites`.
+    """
+    graph, n_sites = model.graph, model.graph.n_sites
+    before = np.bincount(graph.edges.max(axis=1), minlength=n_sites)
+    terms = terms_of(model.likelihood, n_sites)
+    histograms = _pack_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, model.power, max_table)
+    blocks = _pack_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites, model.power)
+    marker_size = np.empty(0)
+    if model.seeds is not None:
+        marker_size, marks = _markers(model.seeds)
+        blocks = blocks._replace(statistic=np.ascontiguousarray(np.hstack([blocks.statistic, marks])))
+    nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
+    log_v, log_w = model.tables or (nothing, nothing)
+    target = Target(
+        start=graph.start.astype(np.uint64),
+        upper=(graph.start[:-1] + before).astype(np.uint64),
+        neighbor=graph.neighbors.astype(np.uint32),
+        **_couplings(model, strength),
+        **histograms._asdict(),
+        **blocks._asdict(),
+        log_v=np.ascontiguousarray(log_v, dtype=np.float64),
+        log_w=np.ascontiguousarray(log_w, dtype=np.float64),
+        proposal_log_w=_interpolated(np.ascontiguousarray(log_w, dtype=np.float64)),
+        similar=np.empty((n_sites, 0), np.uint32) if similar is None else similar,
+        marker_size=marker_size,
+    )
+    if not _is_ours(model.likelihood):
+        _check_terms(model, target)
+    return target
+
+
+def _is_ours(likelihood: Likelihood) -> bool:
+    """Whether a likelihood, and every part of a product, is one of this package, whose terms are tested."""
+    if isinstance(likelihood, Product) and not all(map(_is_ours, likelihood.parts)):
+        return False
+    return type(likelihood).__module__.startswith("spinseg.")
+
+
+def terms_of(likelihood: Likelihood, n_sites: int) -> list[HistogramTerm | DenseTerm]:
+    """The terms of a likelihood. Those of a caller's own are checked: the compiled code reads what it is told to."""
+    if type(likelihood) is Product:
+        return [term for part in likelihood.parts for term in terms_of(part, n_sites)]
+    terms = likelihood.terms()
+    if _is_ours(likelihood):
+        return terms
+    if not isinstance(terms, (list, tuple)) or isinstance(terms, (HistogramTerm, DenseTerm)):
+        invalid("likelihood.terms()", TERMS_RULE, type(terms).__name__)
+    return [_checked_term(f"likelihood.terms()[{i}]", term, n_sites) for i, term in enumerate(terms)]
+
+
+def _checked_term(name: str, term: object, n_sites: int) -> HistogramTerm | DenseTerm:
+    """A term with arrays of the right types, refused where their shapes do not fit or they hold no numbers."""
+    if isinstance(term, HistogramTerm):
+        counts = count_table(f"{name}.counts", term.counts)
+        if counts.shape[0] != n_sites:
+            invalid(f"{name}.counts", f"have a row for each of {n_sites} sites", counts.shape)
+        prior, sign = (finite_array(f"{name}.{key}", getattr(term, key), counts.shape[1:]) for key in ("prior", "sign"))
+        if (prior <= 0).any():
+            invalid(f"{name}.prior", "be positive", prior[prior <= 0][0])
+        return HistogramTerm(counts, prior, sign, check_real(f"{name}.weight", term.weight, above=0))
+    if not isinstance(term, DenseTerm):
+        invalid("likelihood.terms()", TERMS_RULE, f"a list with {type(term).__name__}")
+    check_choice(f"{name}.family", term.family, FAMILIES)
+    channels = check_int(f"{name}.channels", term.channels, at_least=1)
+    n_statistics, n_parameters = FAMILY_SIZES[term.family](channels)
+    statistics = finite_array(f"{name}.statistics", term.statistics, (n_sites, n_statistics))
+    parameters = finite_array(f"{name}.parameters", term.parameters, (n_parameters,))
+    return DenseTerm(term.family, channels, statistics, parameters)
+
+
+def _check_terms(model: Model, target: Target) -> None:
+    """Refuse terms that differ from `log_marginal` by more than a constant: in halves, fifths, and single sites."""
+    n_sites, rng = model.graph.n_sites, np.random.default_rng(0)
+    alone = np.zeros(n_sites, np.int64)
+    some = rng.permutation(n_sites)[:8]
+    alone[some] = 1 + np.arange(some.size)
+    partitions = [np.zeros(n_sites, np.int64), rng.integers(0, 2, n_sites), rng.integers(0, 5, n_sites), alone]
+    ours, theirs = [], []
+    for labels in (_validation.labels("labels", labels, n_sites) for labels in partitions):
+        state = new_state(target, labels, 0.0)
+        ours.append(float(state.value.sum() + state.dense_value.sum()) / model.power)
+        theirs.append(sum(model.likelihood.log_marginal(np.flatnonzero(labels == c)) for c in range(labels.max() + 1)))
+        wanted, found = theirs[-1] - theirs[0], ours[-1] - ours[0]
+        if not abs(found - wanted) <= TERMS_ERROR * (1 + abs(theirs[0]) + abs(theirs[-1])):
+            rule = f"add up to log_marginal, which changes by {wanted:.6g} from one cluster to {labels.max() + 1}"
+            invalid("likelihood.terms()", rule, round(found, 6))
+
+
+def recoupled(target: Target, model: Model, strength: NDArray[np.float64]) -> Target:
+    """The target of a model that differs from that of `target` in its couplings only; they share the other arrays."""
+    return target._replace(**_couplings(model, strength))
+
+
+def _couplings(model: Model, strength: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """The fields of Target that depend on couplings and bonds."""
+    graph, coupling = model.graph, model.power * model.beta
+    beta = coupling[graph.edge_of]
+    same = np.array_equal(strength, coupling)  # of large graphs these arrays are the most
+    if model.seeds is not None:
+        same, strength = False, np.where(_joined_by_seed(graph, model.seeds), SEED_STRENGTH, strength)
+    delay, seed_weights = _growth(model, beta) if model.connected else (np.empty(0), np.empty(0))
+    return {
+        "beta": beta,
+        "strength": beta if same else np.ascontiguousarray(strength[graph.edge_of], dtype=np.float64),
+        "delay": delay,
+        "seed_weight": seed_weights,
+    }
+
+
+def _joined_by_seed(graph: SiteGraph, seeds: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which edges join two sites of one seed."""
+    ends = seeds[graph.edges]
+    return (ends[:, 0] == ends[:, 1]) & (ends[:, 0] > 0)
+
+
+def _markers(seeds: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How many sites each seed has, from 1 on, and the two statistics of each site that `kernels.markers` needs."""
+    number = np.unique(np.append(0, seeds), return_inverse=True)[1].ravel()[1:]
+    return np.bincount(number).astype(np.float64), np.stack([number > 0, number], axis=1).astype(np.float64)
+
+
+def _growth(model: Model, beta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The fields of Target that growth orders need: mean keys of half-edges, and sums of the weights of seeds.
+
+    Neighbors of one seed of the model are reached one right after the other, so that no side can come between them.
+    """
+    graph = model.graph
+    delay = np.exp(-np.clip(beta, -MAX_LOG_DELAY, MAX_LOG_DELAY))
+    if model.seeds is not None:
+        delay[_joined_by_seed(graph, model.seeds)[graph.edge_of]] = 0.0
+    sums = np.concatenate([[0.0], np.cumsum(getattr(seed_weight, "py_func", seed_weight)(delay))])
+    return delay, sums[graph.start]
+
+
+def _interpolated(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log_w with -inf replaced by what lies between its finite neighbours."""
+    finite = np.isfinite(log_w)
+    if finite.all():
+        return log_w
+    sizes = np.arange(log_w.size, dtype=np.float64)
+    return np.interp(sizes, sizes[finite], log_w[finite])
+
+
+def _pack_histograms(terms: list[HistogramTerm], n_sites: int, power: float, max_table: int) -> Histograms:
+    """All histogram terms side by side, with the tables of as many bins as fit, small ones first."""
+    counts = sparse.csr_array((n_sites, 0), dtype=np.int32)
+    bin_prior = np.empty((0, 4))
+    if terms:
+        counts = sparse.hstack([term.counts for term in terms], format="csr")
+        parts = [[t.prior, np.full(t.prior.size, t.weight), power * t.sign, gammaln(t.prior)] for t in terms]
+        bin_prior = np.hstack(parts).T.copy()
+    counts.sum_duplicates()
+    counts.eliminate_zeros()  # an entry of the sampler is a count of at least 1
+    highest = np.asarray(counts.sum(axis=0, dtype=np.int64)).reshape(-1)
+    order = np.argsort(highest, kind="stable")
+    order = order[np.cumsum(highest[order] + 1) <= max_table][::-1]  # largest first: little padding
+    ends = np.cumsum(highest[order] + 1)
+    start = np.full(highest.size, -1, np.int64)
+    start[order] = ends - highest[order] - 1
+    # The sampler reads, and discards, entries up to one bin's highest count beyond the end of its table.
+    length = int((start[order] + 2 * highest[order] + 1).max(initial=0))
+    table = np.zeros(length)
+    for d in order:
+        pi, weight, sign, _ = bin_prior[d]
+        table[start[d] : start[d] + highest[d] + 1] = sign * log_rising(pi, weight * np.arange(highest[d] + 1))
+    return Histograms(
+        row=counts.indptr.astype(np.uint64),
+        bin=counts.indices.astype(np.uint32),
+        bin_count=counts.data.astype(np.int32),
+        table=table,
+        table_start=start,
+        bin_prior=bin_prior,
+    )
+
+
+def _pack_blocks(terms: list[DenseTerm], n_sites: int, power: float) -> Blocks:
+    """All dense terms side by side."""
+    rows, statistic, parameter = [], 0, 1
+    for term in terms:
+        rows.append((FAMILIES.index(term.family), term.channels, statistic, parameter))
+        statistic += term.statistics.shape[1]
+        parameter += term.parameters.size
+    return Blocks(
+        block=np.array(rows, dtype=np.int64).reshape(-1, 4),
+        parameter=np.concatenate([[power], *(term.parameters for term in terms)]),
+        statistic=np.ascontiguousarray(np.hstack([np.empty((n_sites, 0)), *(term.statistics for term in terms)])),
+    )
+
+
+def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -> State:
+    """A chain at a partition numbered 0..k-1, before its first sweep."""
+    n_sites, n_bins, n_statistics = labels.size, target.bin_prior.shape[0], target.statistic.shape[1]
+    k = int(labels.max()) + 1
+    widest = int(target.block[:, 1].max(initial=0))
+    n_grown = n_sites if target.seed_weight.size else 0
+    state = State(
+        label=labels.astype(np.uint32),
+        **_cluster_tables(n_bins, n_statistics, _capacity(k)),
+        spin=np.zeros(n_sites, np.uint32),
+        member=np.zeros(n_sites, np.uint32),
+        first=np.zeros(n_sites + 1, np.uint32),
+        pool_bin=np.zeros(n_bins + 1, np.uint32),
+        pool_count=np.zeros(n_bins, np.int32),
+        pooled=np.zeros(n_bins, np.int32),
+        pool_total=np.zeros(n_statistics),
+        joined=np.zeros(n_statistics),
+        work=np.zeros(widest * (widest + 1) // 2),
+        sides=np.zeros((3, 4)),
+        key=np.zeros(n_grown),
+        queue=np.zeros(n_grown, np.uint32),
+        place=np.zeros(n_grown, np.uint32),
+        pending=np.zeros(n_grown, np.uint32),
+        counters=np.zeros(N_COUNTERS, np.int64),
+        scalars=np.zeros(2),
+    )
+    state.counters[N_CLUSTERS] = k
+    state.scalars[LOG_POSTERIOR] = log_posterior
+    rebuild(target, state)
+    return state
+
+
+def _capacity(n_clusters: int) -> int:
+    """A capacity for n_clusters, with room to grow: a multiple of 4, but no power of two, which caches do not like."""
+    return 4 * (n_clusters // 2 + 3)
+
+
+def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> dict[str, NDArray]:
+    """The fields of State that have an entry for each slot, all zero."""
+    return {
+        "slot_of": np.zeros(capacity, np.uint32),
+        "id_of": np.zeros(capacity, np.uint32),
+        "size": np.zeros(capacity, np.int32),
+        "counts": np.zeros((n_bins, capacity), np.int32),
+        "value": np.zeros((n_bins, capacity)),
+        "total": np.zeros((capacity, n_statistics)),
+        "dense_value": np.zeros(capacity),
+        "log_weight": np.zeros(capacity),
+        "bond_weight": np.zeros(capacity),
+        "touched": np.zeros(capacity, np.uint32),
+        "rank": np.zeros(capacity, np.int32),
+    }
+
+
+def resized(state: State) -> State:
+    """The same chain with tables that fit its number of clusters: larger if they are full, smaller if mostly unused."""
+    k = int(state.counters[N_CLUSTERS])
+    fields = _cluster_tables(state.counts.shape[0], state.total.shape[1], _capacity(k))
+    capacity = fields["size"].size
+    for name in ("size", "dense_value", "counts", "value"):
+        fields[name][..., :k] = getattr(state, name)[..., :k]
+    fields["total"][:k] = state.total[:k]
+    # Ids are numbered anew by slot, since those in use may lie beyond a smaller capacity.
+    fields["slot_of"][:] = fields["id_of"][:] = np.arange(capacity, dtype=np.uint32)
+    label = state.slot_of[state.label]
+    return state._replace(label=label, **fields)
+
+
+def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int) -> Record:
+    """Room for all that is kept, with a leading axis for the chains."""
+    return Record(
+        log_posterior=np.empty((chains, sweeps)),
+        n_clusters=np.empty((chains, sweeps), np.int32),
+        draw=np.empty((chains, n_draws, n_sites), np.int32),
+        best=np.empty((chains, n_sites), np.int32),
+        best_log_posterior=np.empty((chains, 1)),
+        spin=np.zeros((chains, n_sites), np.uint32),
+        move_counts=np.zeros((chains, len(COUNTED_MOVES), 2), np.int64),
+    )

@@ -1,0 +1,304 @@
+"""Starting partitions of chains."""
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg import _validation
+from spinseg._validation import invalid
+from spinseg.graph.adjacency import RegionAdjacency
+from spinseg.graph.site_graph import SiteGraph
+from spinseg.model.posterior import Model
+from spinseg.model.seeds import keeps_seeds, partition_with_seeds
+from spinseg.sampler.kernels.agglomerate import Merging, agglomerate, merge_mutual, pair_gains
+from spinseg.sampler.kernels.state import Target
+from spinseg.sampler.regions import absorb_small_regions
+
+STARTS = ("one", "singletons", "greedy")
+N_RANDOM_STARTS = 50  # tried where seeds and size limits leave little room
+MAX_LOG_COST = 50.0  # of an edge on a path between the sites of a seed
+OPPOSITE_STARTS = ("one", "singletons")
+ALTERNATING_STARTS = ("opposite", "dispersed")  # of chains in turn
+MAX_PAIRWISE_CLUSTERS = 10_000  # merged one pair at a time, which takes time that grows with their square
+MAX_BLOCK_SIZES, N_TREES = 40, 3  # that are tried for a start of connected blocks, and where their trees begin
+MAX_MERGED_COUNTS = 2**27  # counts of all clusters together while merging: 512 MB
+
+
+def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.int32]:
+    """The partition at which chains start, which the posterior allows.
+
+    "one" is one cluster, or one for each component of the graph if clusters must be connected, and "singletons" a
+    cluster for each site, where the prior allows them; else the fewest and the most blocks of about equal size that are
+    allowed. "greedy" merges touching clusters, from singletons, as long as the posterior gains; where that ends at
+    sizes that the prior forbids, or would take too much memory, it is "one".
+
+    Where there are seeds, these are changed as little as it takes to keep them, and so are labels.
+    """
+    n_sites = model.graph.n_sites
+    if not isinstance(init, str):
+        labels = _validation.labels("init", init, n_sites)
+        if model.seeds is not None and not keeps_seeds(labels, model.seeds):
+            labels = _with_seeds(model, labels)
+        if model.log_prior_of_sizes(np.bincount(labels)) == -np.inf:
+            invalid("init", "be a partition that the prior allows", np.sort(np.bincount(labels)))
+        if model.connected and not model.graph.is_connected(labels):
+            pieces = int(model.graph.pieces(labels).max()) + 1
+            invalid("init", "have connected clusters", f"{int(labels.max()) + 1} clusters in {pieces} pieces")
+        return labels
+    _validation.check_choice("init", init, (*STARTS, *ALTERNATING_STARTS, "labels of the sites"))
+    if model.seeds is not None:
+        return _start_with_seeds(model, target, init)
+    if init == "greedy" and n_sites * target.bin_prior.shape[0] <= MAX_MERGED_COUNTS:
+        labels = greedy_labels(target)
+        if model.connected and np.bincount(labels).min() < model.prior.min_size:
+            labels = _without_small(model, labels, model.beta)
+        if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
+            return labels
+    return _connected_start(model, init) if model.connected else _equal_start(model, init)
+
+
+def _start_with_seeds(model: Model, target: Target, init: str) -> NDArray[np.int32]:
+    """A named start that keeps the seeds; where the prior forbids it, another one that it allows."""
+    n_sites, rng = model.graph.n_sites, np.random.default_rng(0)
+    singletons = _with_seeds(model, np.arange(n_sites, dtype=np.int32))
+    starts = {"singletons": lambda: singletons, "one": lambda: _with_seeds(model, np.zeros(n_sites, np.int32))}
+    if n_sites * target.bin_prior.shape[0] <= MAX_MERGED_COUNTS:
+        starts["greedy"] = lambda: greedy_labels(target, singletons, True)
+    for name in sorted(starts, key=lambda name: (name != init, name != "one")):
+        labels = starts[name]()
+        if np.bincount(labels).min() < model.prior.min_size:
+            labels = _without_small(model, labels, model.beta)
+        if model.allows(labels):
+            return labels
+    for _ in range(N_RANDOM_STARTS if model.prior.min_size > 1 else 0):  # a seed may have left another too little room
+        labels = _without_small(model, singletons, rng.normal(size=model.graph.n_edges))
+        if model.allows(labels):
+            return labels
+    invalid("init", "be labels: no partition that keeps the seeds and that the prior allows was found", init)
+
+
+def _with_seeds(model: Model, labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    """A partition like `labels` that keeps the seeds; the stronger two sites are coupled, the nearer they are."""
+    assert model.seeds is not None
+    cost = np.exp(-np.clip(model.power * model.beta, -MAX_LOG_COST, MAX_LOG_COST))
+    kept = partition_with_seeds(labels, model.graph, model.seeds, cost)
+    return _validation.labels("init", kept, model.graph.n_sites)
+
+
+def _equal_start(model: Model, init: str) -> NDArray[np.int32]:
+    """The most blocks of about equal size that the prior allows for "singletons", else the fewest."""
+    n_sites = model.graph.n_sites
+    fewest = 1 if model.prior.max_size is None else -(-n_sites // model.prior.max_size)
+    most = n_sites // model.prior.min_size
+    allowed = np.arange(fewest, most + 1)
+    if model.tables is not None:
+        allowed = allowed[model.tables[0][allowed] > -np.inf]
+    for k in allowed[::-1] if init == "singletons" else allowed:
+        sizes = np.full(k, n_sites // k)
+        sizes[: n_sites % k] += 1
+        if model.log_prior_of_sizes(sizes) > -np.inf:
+            return _blocks(model, sizes)
+    invalid("init", "be labels: no division into equal blocks is allowed by the prior", init)
+
+
+def _connected_start(model: Model, init: str) -> NDArray[np.int32]:
+    """A partition into connected blocks: of the fewest sites that can be found for "singletons", else of the most."""
+    n_sites, prior = model.graph.n_sites, model.prior
+    largest = n_sites if prior.max_size is None else min(prior.max_size, n_sites)
+    sizes = np.unique(np.geomspace(prior.min_size, largest, MAX_BLOCK_SIZES).round().astype(int))
+    for size in sizes if init == "singletons" else sizes[::-1]:
+        for first in np.linspace(0, n_sites - 1, N_TREES).round().astype(int):
+            labels = _connected_blocks(model.graph, int(size), int(first), prior.min_size, largest)
+            if labels is not None and model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
+                return labels
+    invalid("init", "be labels: no division into connected blocks that the prior allows was found", init)
+
+
+def _connected_blocks(
+    graph: SiteGraph, size: int, first: int, min_size: int, max_size: int
+) -> NDArray[np.int32] | None:
+    """Connected blocks of about `size` sites, cut from spanning trees; None where one is too small or too large.
+
+    The tree of each component is that of a search in depth, from the site `first` in its own. Its branches are cut off
+    from the ends as soon as they have enough sites; what is left at the root, if too small, joins a block it touches.
+    """
+    n_sites = graph.n_sites
+    if size == 1:
+        return np.arange(n_sites, dtype=np.int32)
+    if size == n_sites and graph.component_sizes.max() <= max_size:
+        return _validation.labels("init", graph.pieces(np.zeros(n_sites, np.int32)), n_sites)
+    order, parent = _depth_first(graph, first)
+    n_left, block = np.ones(n_sites, np.int64), np.arange(n_sites)
+    is_cut = np.zeros(n_sites, bool)
+    for site in order[::-1]:
+        is_cut[site] = n_left[site] >= size or parent[site] < 0
+        if not is_cut[site]:
+            n_left[parent[site]] += n_left[site]
+    for site in order:
+        if not is_cut[site]:
+            block[site] = block[parent[site]]
+    for root in np.flatnonzero(is_cut & (n_left < min_size)).tolist():  # these are roots of trees
+        inside = np.flatnonzero(block == root)
+        near = np.concatenate([graph.neighbors[graph.start[i] : graph.start[i + 1]] for i in inside])
+        others = block[near][block[near] != root]
+        block[inside] = others[0] if others.size else root
+    labels = _validation.labels("init", block, n_sites)
+    sizes = np.bincount(labels)
+    return labels if min_size <= sizes.min() and sizes.max() <= max_size else None
+
+
+def _depth_first(graph: SiteGraph, first: int) -> tuple[list[int], list[int]]:
+    """All sites in the order of searches in depth, the first from `first`, and the parent of each, -1 for a root."""
+    start, neighbors = graph.start.tolist(), graph.neighbors.tolist()
+    parent, order, at = [-2] * graph.n_sites, [], start[:-1]
+    for root in (first, *range(graph.n_sites)):
+        if parent[root] > -2:
+            continue
+        parent[root], path = -1, [root]
+        order.append(root)
+        while path:
+            site = path[-1]
+            while at[site] < start[site + 1] and parent[neighbors[at[site]]] > -2:
+                at[site] += 1
+            if at[site] == start[site + 1]:
+                path.pop()
+                continue
+            child = neighbors[at[site]]
+            parent[child] = site
+            order.append(child)
+            path.append(child)
+    return order, parent
+
+
+def _without_small(model: Model, labels: NDArray[np.int32], beta: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Connected clusters of at least the prior's `min_size`: the smaller ones have joined one that they touch.
+
+    It is the one with the largest couplings `beta`.
+    """
+    graph = model.graph
+    adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
+    area = np.ones(graph.n_sites, np.int64)
+    return absorb_small_regions(labels, adjacency, area, beta, model.prior.min_size, model.seeds)
+
+
+def greedy_labels(
+    target: Target, labels: NDArray[np.int32] | None = None, connected: bool = False
+) -> NDArray[np.int32]:
+    """The partition at which greedy merging, always of the pair of clusters that gains most, ends.
+
+    From singletons only clusters that touch are merged; from `labels` any two, unless `connected`. With more clusters
+    than MAX_PAIRWISE_CLUSTERS, all touching pairs that are the best for both of their clusters merge at once, round by
+    round, until that many clusters are left. Forbidden sizes weigh as the allowed ones around them while merging.
+    """
+    n_sites = target.upper.size
+    unit = np.arange(n_sites) if labels is None else labels.astype(np.int64)
+    if int(unit.max()) >= MAX_PAIRWISE_CLUSTERS and (labels is None or connected):
+        unit = _merged_in_rounds(target, unit)
+    pairs, coupling = _touching_pairs(target, unit)
+    if labels is not None and not connected:
+        n_units = int(unit.max()) + 1
+        between = sparse.coo_array((coupling, (pairs[:, 0], pairs[:, 1])), shape=(n_units, n_units)).toarray()
+        pairs = np.stack(np.triu_indices(n_units, 1), axis=1)
+        coupling = between[pairs[:, 0], pairs[:, 1]]
+    merging = _merging(target, unit)
+    n_units = merging.size.size
+    merged = np.arange(n_units)
+    pairs = np.ascontiguousarray(pairs, dtype=np.int64)
+    agglomerate(merging, merged, pairs, coupling, np.zeros(len(pairs)), np.full(n_units, -1))
+    return _validation.labels("init", merged[unit], n_sites)
+
+
+def _merged_in_rounds(target: Target, unit: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The clusters left after merging best pairs round by round: at most MAX_PAIRWISE_CLUSTERS, or no merge gains.
+
+    `unit` is the cluster of each site before.
+    """
+    n_clusters = int(unit.max()) + 1
+    pairs, coupling = _touching_pairs(target, unit)
+    merging, gain = _merging(target, unit), np.zeros(len(pairs))
+    best, into, changed = np.empty(n_clusters, np.int64), np.empty(n_clusters, np.int64), np.ones(n_clusters, bool)
+    while n_clusters > MAX_PAIRWISE_CLUSTERS:
+        pair_gains(merging, pairs, coupling, changed, gain)
+        loss = target.log_v[n_clusters] - target.log_v[n_clusters - 1]  # of the prior, when a cluster vanishes
+        least = -np.inf if target.log_v[n_clusters] == -np.inf else loss
+        n_merged = merge_mutual(merging, pairs, gain, least, best, into, changed)
+        if n_merged == 0:
+            break
+        n_clusters -= n_merged
+        unit = into[unit]
+        pairs, coupling, gain = _pairs_after_round(pairs, coupling, gain, into, changed)
+    return np.unique(unit, return_inverse=True)[1].ravel()
+
+
+def _pairs_after_round(
+    pairs: NDArray[np.int64],
+    coupling: NDArray[np.float64],
+    gain: NDArray[np.float64],
+    into: NDArray[np.int64],
+    changed: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """The pairs after a round of merges, in which each pair of clusters occurs once."""
+    touched = changed[pairs].any(axis=1)
+    ends = np.sort(into[pairs[touched]], axis=1)
+    apart = ends[:, 0] != ends[:, 1]
+    ends, between = _sum_duplicates(ends[apart], coupling[touched][apart], into.size)
+    return (
+        np.concatenate([pairs[~touched], ends]),
+        np.concatenate([coupling[~touched], between]),
+        np.concatenate([gain[~touched], np.zeros(len(ends))]),
+    )
+
+
+def _sum_duplicates(
+    ends: NDArray[np.int64], coupling: NDArray[np.float64], n_units: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Each pair (lower, upper) once, its couplings added up."""
+    keys, place = np.unique(ends[:, 0] * n_units + ends[:, 1], return_inverse=True)
+    sums = np.bincount(place.ravel(), coupling, keys.size)
+    return np.stack(np.divmod(keys, n_units), axis=1), sums.astype(np.float64, copy=False)
+
+
+def _touching_pairs(target: Target, unit: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Pairs of units that touch, (lower, upper), each once, and their coupling."""
+    starts = target.start.astype(np.int64)
+    owner = np.repeat(np.arange(unit.size), starts[1:] - starts[:-1])
+    once = owner < target.neighbor
+    ends = np.sort(unit[np.stack([owner[once], target.neighbor[once].astype(np.int64)], axis=1)], axis=1)
+    apart = ends[:, 0] != ends[:, 1]
+    return _sum_duplicates(ends[apart], target.beta[once][apart], int(unit.max()) + 1)
+
+
+def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
+    """The sums of each unit, which is a group of sites, for the compiled agglomeration."""
+    n_units, n_statistics = int(unit.max()) + 1, target.statistic.shape[1]
+    rows = target.row.astype(np.int64)
+    counts = np.zeros((n_units, target.bin_prior.shape[0]), np.int32)
+    np.add.at(counts, (np.repeat(unit, rows[1:] - rows[:-1]), target.bin), target.bin_count)
+    total = np.zeros((n_units, n_statistics))
+    np.add.at(total, unit, target.statistic)
+    widest = int(target.block[:, 1].max(initial=0))
+    return Merging(
+        **{name: getattr(target, name) for name in ("table", "table_start", "bin_prior", "block", "parameter")},
+        log_v=target.log_v,
+        log_w=target.proposal_log_w,
+        marker_size=target.marker_size,
+        work=np.zeros(widest * (widest + 1) // 2),
+        counts=counts,
+        total=total,
+        joined=np.zeros(n_statistics),
+        log_marginal=np.zeros(n_units),
+        size=np.bincount(unit),
+    )
+
+
+def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Blocks of these sizes along a walk through the graph, most of which are connected."""
+    n_sites, edges = model.graph.n_sites, model.graph.edges
+    order = np.arange(n_sites)
+    if 1 < sizes.size < n_sites:
+        ends = (edges[:, 0], edges[:, 1])
+        links = sparse.csr_array((np.ones(len(edges), np.int8), ends), shape=(n_sites, n_sites))
+        order = sparse.csgraph.reverse_cuthill_mckee(sparse.csr_array(links + links.T), symmetric_mode=True)
+    labels = np.empty(n_sites, np.int64)
+    labels[order] = np.repeat(np.arange(sizes.size), sizes)
+    return _validation.labels("init", labels, n_sites)

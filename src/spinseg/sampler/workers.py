@@ -1,0 +1,105 @@
+"""Advance several chains in threads, with progress, interruption and checkpoints."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+from spinseg._run.progress import Progress, Report, reporting
+from spinseg.sampler.kernels.iterations import run_iterations
+
+TURN_SECONDS = 0.1  # for which a chain is advanced before it is the turn of the next
+LOADING_SECONDS = 1.5  # within which a sampler that was compiled before is loaded
+
+
+class Runner(Protocol):
+    """A chain, or replicas that count as one."""
+
+    @property
+    def done(self) -> int:
+        """Sweeps finished."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters now."""
+
+    @property
+    def log_posterior(self) -> float:
+        """Log posterior now."""
+
+    def advance(self, sweeps: int, seconds: float) -> None:
+        """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
+
+    def stop(self) -> None:
+        """Make `advance` return soon."""
+
+
+def advance_all(
+    runners: Sequence[Runner],
+    sweeps: int,
+    workers: int,
+    progress: bool | Report | None,
+    after_turn: Callable[[int], None] = lambda c: None,
+    checkpoint: Callable[[], None] = lambda: None,
+    every: float = 60.0,
+    *,
+    most_sweeps: int = 0,
+) -> None:
+    """Advance all runners, in turns, to a number of sweeps; Ctrl-C, as any exception, stops them before it is raised.
+
+    `after_turn` is called with the number of each runner after its turn, and `checkpoint` about `every` seconds, less
+    often where it is slow: it takes at most a tenth of the time. Progress is told as a part of `most_sweeps`, where
+    more calls may follow.
+    """
+    turns: SimpleQueue[int] = SimpleQueue()  # so that all runners advance, however few the workers are
+    for c in range(len(runners)):
+        turns.put(c)
+
+    def work() -> None:
+        while (c := _next(turns)) is not None:
+            # The first turn is one sweep, so that an interruption soon finds that all have begun.
+            runners[c].advance(sweeps if runners[c].done else 1, min(TURN_SECONDS, every))
+            after_turn(c)
+            if runners[c].done < sweeps and not runners[c].stopped:
+                turns.put(c)
+
+    with reporting(progress) as report, ThreadPoolExecutor(workers) as pool:
+        waiting: set[Future[None]] = set()
+        due = began = time.perf_counter()
+        try:
+            waiting |= {pool.submit(work) for _ in range(workers)}
+            while waiting:
+                finished, waiting = wait(waiting, min(0.1, every), return_when=FIRST_EXCEPTION)
+                report(_progress(runners, max(sweeps, most_sweeps), time.perf_counter() - began))
+                for future in finished:
+                    future.result()
+                if (clock := time.perf_counter()) >= due:
+                    checkpoint()
+                    due = time.perf_counter() + max(every, 10 * (time.perf_counter() - clock))
+        except BaseException:
+            for runner in runners:
+                runner.stop()
+            wait(waiting)
+            raise
+
+
+def _progress(runners: Sequence[Runner], sweeps: int, seconds: float) -> Progress:
+    """Sweeps of all runners together after some seconds, and the state of the slowest."""
+    slowest = min(runners, key=lambda runner: runner.done)
+    total = sum(runner.done for runner in runners)
+    compiled = total > 0 or bool(getattr(run_iterations, "signatures", True))
+    compiling = not compiled and seconds > LOADING_SECONDS
+    return Progress(total, sweeps * len(runners), slowest.n_clusters, slowest.log_posterior, compiling)
+
+
+def _next(turns: "SimpleQueue[int]") -> int | None:
+    """The number of the runner whose turn it is; None if all are finished or being advanced."""
+    try:
+        return turns.get_nowait()
+    except Empty:
+        return None

@@ -1,0 +1,251 @@
+"""Collections: who does the work changes nothing, a worker that is lost costs nothing, and what is done stays done."""
+
+import errno
+import json
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from effort import exhaustive
+from processes import PATIENCE, SMALL_CLUSTER
+from spinseg._errors import BUG, TaskFailure
+from spinseg._run.dask import TASKS_PER_THREAD, run_on_dask
+from spinseg.cli.program import app
+from spinseg.pictures import PICTURES
+from spinseg.segmentation.batch import segment_file, segment_files
+from spinseg.segmentation.result import Segmentation
+
+FAST = {"sweeps": 10, "chains": 1, "rng": 0, "mask": "mask.png", "preset": "photo"}
+OPTIONS = ["--sweeps", "10", "--chains", "1", "--mask", "mask.png"]
+SOURCES = [f"p{i}.png" for i in range(5)]
+LATCH = threading.Barrier(TASKS_PER_THREAD + 1)
+
+pytestmark = pytest.mark.xdist_group("dask")  # one cluster, one collection done serially
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory):
+    """A folder with five pictures and a mask, and in `serial` what one process made of them."""
+    folder = tmp_path_factory.mktemp("collection")
+    with Image.open(PICTURES["coffee"].path) as image:
+        for i, name in enumerate(SOURCES):
+            image.crop((150 + 20 * i, 100, 210 + 20 * i, 140)).save(folder / name)
+    mask = np.full((40, 60), 255, np.uint8)
+    mask[:9] = 0
+    Image.fromarray(mask).save(folder / "mask.png")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert all(outcome.summary for _, outcome in segment_files(SOURCES, "serial", FAST))
+    return folder
+
+
+@pytest.fixture
+def here(collection, monkeypatch):
+    monkeypatch.chdir(collection)
+    return collection
+
+
+def spinseg(*arguments):
+    """What `spinseg segment` exits with, its one JSON object, and its lines on standard error."""
+    run = CliRunner().invoke(app, ["segment", *map(str, arguments), "--json", "--quiet"])
+    assert run.exception is None or isinstance(run.exception, SystemExit), run.exception
+    return run.exit_code, json.loads(run.stdout)["images"], run.stderr.splitlines()
+
+
+def contents(out):
+    """The bytes of all files of results."""
+    return {path.relative_to(out): path.read_bytes() for path in out.rglob("*.*")}
+
+
+def times(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+@exhaustive
+def test_a_cluster_gives_the_files_that_one_process_gives(here, cluster):
+    code, told, _ = spinseg(*SOURCES, "missing.png", *OPTIONS, "--out", "dask", "--dask", cluster.scheduler.address)
+    assert code == 2 and [image["source"] for image in told] == [*SOURCES, "missing.png"]
+    assert [image["error"] is None for image in told] == [True] * 5 + [False]
+    assert told[-1]["error"].startswith("missing.png must be")  # though the workers have another working directory
+    assert contents(here / "dask") == contents(here / "serial")
+
+
+@exhaustive
+def test_a_worker_lost_after_writing_its_files_costs_nothing(here, cluster):
+    def die_after_saving():
+        def save_and_die(self, folder, save=Segmentation.save, **options):
+            save(self, folder, **options)
+            os._exit(3)
+
+        Segmentation.save = save_and_die
+
+    first = next(iter(cluster.scheduler_info()["workers"]))
+    cluster.run(die_after_saving, workers=[first])
+    found = dict(segment_files(SOURCES, "killed", FAST, dask=cluster.scheduler.address))
+    assert first not in cluster.scheduler_info()["workers"]
+    assert not any(outcome.error for outcome in found.values()) and sorted(found) == list(range(5))
+    assert contents(here / "killed") == contents(here / "serial")
+
+
+def wait_for_the_others(task, check_interrupt):
+    if task:
+        LATCH.wait(timeout=PATIENCE)
+    return task
+
+
+def test_workers_that_come_later_get_work():
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL_CLUSTER) as cluster:
+        coming = run_on_dask(wait_for_the_others, [0, 0, 0, *[1] * LATCH.parties], cluster.scheduler_address)
+        first = [next(coming)]
+        cluster.scale(LATCH.parties)
+        cluster.wait_for_workers(LATCH.parties, timeout=PATIENCE)
+        assert sorted(index for index, found in first + list(coming) if found in (0, 1)) == list(range(7))
+
+
+def test_a_lost_scheduler_loses_no_task_from_sight(monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    monkeypatch.setattr("spinseg._run.dask.CONNECT_SECONDS", 1)
+    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL_CLUSTER) as cluster:
+        coming = run_on_dask(wait_for_the_others, [0] * 9, cluster.scheduler_address)
+        found = [next(coming)]
+        cluster.close()
+        found += coming
+    assert sorted(index for index, _ in found) == list(range(9))
+    assert found[0][1] == 0 and isinstance(found[-1][1], TaskFailure)
+
+
+def fail(task, check_interrupt):
+    """A mistake of this program, a full disk, a worker that lacks a package, or nothing."""
+    if task == "bug":
+        np.zeros(2) + np.zeros(3)
+    if task == "full":
+        raise OSError(errno.ENOSPC, "No space left on device")
+    if task == "lacking":
+        raise ModuleNotFoundError("No module named 'spinseg'")
+    return task
+
+
+def test_an_exception_is_told_with_its_traceback_and_costs_its_task_alone():
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL_CLUSTER) as cluster:
+        found = dict(run_on_dask(fail, ["bug", "full", "lacking", "one"], cluster.scheduler_address))
+    assert found[3] == "one"
+    assert found[0].why.startswith(f"{BUG}: ValueError: operands") and "np.zeros(2) + np.zeros(3)" in found[0].traceback
+    assert found[1].why == "[Errno 28] No space left on device" and not found[1].traceback
+    assert found[2].why == "the cluster gave it up: No module named 'spinseg'" and not found[2].traceback
+
+
+def test_a_scheduler_without_workers_is_told_and_given_up(monkeypatch, capsys):
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    monkeypatch.setattr("spinseg._run.dask.WORKER_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr("spinseg._run.dask.MAX_SECONDS_WITHOUT_WORKERS", 0.3)
+    with distributed.LocalCluster(n_workers=0, processes=False, **SMALL_CLUSTER) as cluster:
+        address = cluster.scheduler_address
+        found = dict(run_on_dask(fail, ["one", "two"], address))
+    why = f"the Dask scheduler at {address} had no workers for 0.3 seconds"
+    assert found == {0: TaskFailure(0.0, why), 1: TaskFailure(0.0, why)}
+    line = f"spinseg: the Dask scheduler at {address} has no workers; waiting up to 0.3 seconds\n"
+    assert capsys.readouterr().err == line
+
+
+def test_workers_that_come_late_are_waited_for(monkeypatch, capsys):
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    monkeypatch.setattr("spinseg._run.dask.WORKER_CHECK_SECONDS", 0.05)
+    with distributed.LocalCluster(n_workers=0, processes=False, **SMALL_CLUSTER) as cluster:
+
+        def told(line, **others):
+            cluster.scale(1)
+
+        monkeypatch.setattr("builtins.print", told)
+        assert dict(run_on_dask(fail, ["one"], cluster.scheduler_address)) == {0: "one"}
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://host", "post://host:8786"])
+def test_what_is_no_address_is_refused_at_once(address, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    monkeypatch.setattr(distributed, "Client", None)  # it would leave a thread behind that waits
+    with pytest.raises(ValueError, match=r"dask must be the address of a scheduler.*(missing port|unknown address)"):
+        next(run_on_dask(wait_for_the_others, [0], address))
+
+
+@exhaustive
+def test_going_on_after_an_interruption_ends_as_without_one(here, cluster):
+    """Two pictures are done, one was cut short by Ctrl-C, one was killed midway, one was never begun."""
+
+    def ctrl_c(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        for index, _ in segment_files(SOURCES, "out", FAST):
+            if index == 1:
+                signal.raise_signal(signal.SIGINT)
+    assert segment_file(SOURCES[2], "out/p2", FAST | {"sweeps": 10_000}, progress=ctrl_c).summary["interrupted"]
+    (here / "out" / "p3").mkdir()
+    (here / "out" / "p3" / "labels.tif").write_bytes(b"of a try that was killed")
+    before = [times(here / "out" / name) for name in ("p0", "p1")]
+    going_on = [*OPTIONS, "--out", "out", "--resume"]
+    code, told, lines = spinseg(*SOURCES[:4], *going_on)
+    assert code == 0 and not lines
+    assert [image["done_before"] for image in told] == [True, True, False, False]
+    code, told, lines = spinseg(*SOURCES, *going_on, "--dask", cluster.scheduler.address)
+    assert code == 0 and not lines
+    assert [image["done_before"] for image in told] == [True, True, True, True, False]
+    assert [image["source"] for image in told] == SOURCES and told[0]["n_clusters"] >= 1
+    assert [times(here / "out" / name) for name in ("p0", "p1")] == before
+    assert contents(here / "out") == contents(here / "serial")
+    run = CliRunner().invoke(app, ["segment", *SOURCES, *going_on, "--dask", "nowhere:1"])
+    assert (run.exit_code, run.stdout) == (0, "5 were done before\n")  # and nobody asked for the cluster
+
+
+def test_a_result_that_is_there_is_kept_on_a_cluster_too(here, cluster):
+    before = contents(here / "serial")
+    code, told, lines = spinseg(SOURCES[0], *OPTIONS, "--out", "serial", "--dask", cluster.scheduler.address)
+    assert code == 2 and told[0]["error"].endswith("which is kept; --overwrite replaces it")
+    assert contents(here / "serial") == before and lines == [f"spinseg: {told[0]['error']}"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"rng": 1}, "(seed 0, not 1)"),
+        ({"sweeps": 20, "chains": 2}, "(sweeps 10, not 20, chains 1, not 2)"),
+        ({"mask": None}, "(mask {here}/mask.png, not None)"),
+        ({"preset": "paper"}, "(preset photo, not paper, sites watershed, not slic, pixels_per_site 190, not 60 and "),
+        ({"source": "elsewhere/p0.png"}, "(picture {here}/p0.png, not {here}/elsewhere/p0.png)"),
+        ({"version": "9.9"}, ", not 9.9)"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_a_result_of_another_run_does_not_pass_for_done(here, monkeypatch, changes, line):
+    before = contents(here / "serial")
+    keywords = {name: value for name, value in (FAST | changes).items() if value is not None}
+    source = keywords.pop("source", "p0.png")
+    if "version" in keywords:
+        monkeypatch.setattr("spinseg._run.provenance.VERSION", keywords.pop("version"))
+    [(_, outcome)] = segment_files([source], "serial", keywords, resume=True)
+    assert not outcome.done_before and "serial/p0 holds the result of another run" in outcome.error
+    assert line.format(here=here) in outcome.error
+    assert outcome.error.endswith("which is kept; --overwrite replaces it")
+    assert contents(here / "serial") == before
+
+
+def test_a_changed_picture_is_told_and_overwrite_does_it_again(here):
+    (here / "edited.png").write_bytes((here / "p0.png").read_bytes())
+    for source in (*SOURCES[:1], "edited.png"):
+        assert segment_file(source, f"twice/{source[:-4]}", FAST).summary
+    (here / "edited.png").write_bytes((here / "p1.png").read_bytes())
+    os.utime(here / "edited.png", (1, 1))
+    before = [times(here / "twice" / name) for name in ("p0", "edited")]
+    arguments = [SOURCES[0], here / "edited.png", *OPTIONS, "--out", "twice", "--resume"]  # the same by its whole path
+    code, told, lines = spinseg(*arguments)
+    assert code == 2 and told[0]["done_before"] and "(picture has changed since)" in lines[0]
+    assert [times(here / "twice" / name) for name in ("p0", "edited")] == before
+    code, told, _ = spinseg(*arguments, "--overwrite")
+    assert code == 0 and [image["done_before"] for image in told] == [True, False]
+    assert times(here / "twice" / "p0") == before[0] and times(here / "twice" / "edited") != before[1]

@@ -1,0 +1,88 @@
+"""Draws with their traces, however chains are cut, thinned or interrupted."""
+
+import numpy as np
+import pytest
+
+import model_cases
+import spinseg as ss
+from spinseg.sampler import sampling
+
+
+@pytest.fixture(scope="module")
+def model():
+    return model_cases.lattice(side=5)
+
+
+@pytest.fixture(scope="module", params=[1, 3], ids=["one posterior", "mixture"])
+def posterior(request, model):
+    """A model, or a mixture of three."""
+    if request.param == 1:
+        return model
+    models = [ss.Model(model.graph, model.likelihood, model.prior, model.beta - shift) for shift in (0.0, 0.3, 0.6)]
+    return ss.Mixture(models)
+
+
+def assert_paired(chains, posterior):
+    """The entries of the traces that belong to draws are those of their partitions."""
+    components = getattr(posterior, "components", (posterior,))
+    log_posterior, n_clusters = chains.of_draws(chains.log_posterior), chains.of_draws(chains.n_clusters)
+    assert log_posterior.shape == n_clusters.shape == chains.labels.shape[:2]
+    for c, d in np.ndindex(n_clusters.shape):
+        labels = chains.labels[c, d]
+        assert n_clusters[c, d] == labels.max() + 1
+        expected = components[chains.component[d]].log_posterior(labels)
+        assert log_posterior[c, d] == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize(("burn_in", "thin"), [(0, 1), (0, 3), (10, 3), (7, 4), (20, 5)])
+def test_draws_stay_paired_with_their_traces(posterior, burn_in, thin):
+    chains = ss.sample(posterior, 45, 2, burn_in=burn_in, thin=thin, rng=1)
+    assert_paired(chains, posterior)
+    n = chains.n_components
+    for later in (burn_in, 20, 21, 22, 23, 44, 45):
+        cut = chains.after(later)
+        assert_paired(cut, posterior)
+        expected = [t for t in range(burn_in + thin, 46, thin) if t > later]
+        assert cut.burn_in == later and cut.sweep[::n].tolist() == expected
+        assert cut.kept(cut.log_posterior).shape == (2, (45 - later) * n)
+    for most in (1, 4, 5, 100):
+        assert_paired(chains.thinned(most * n), posterior)
+        assert_paired(chains.after(23).thinned(most * n), posterior)
+
+
+def test_arviz_has_the_traces_of_the_draws(model):
+    pytest.importorskip("arviz_base", reason="the extra [diagnostics] is not installed")
+    chains = ss.sample(model, 45, 2, burn_in=10, thin=3, rng=1).after(21).thinned(3)
+    tree = chains.to_arviz(model.graph)
+    np.testing.assert_array_equal(tree["sample_stats"]["lp"], chains.of_draws(chains.log_posterior))
+    np.testing.assert_array_equal(tree["posterior"]["n_clusters"], chains.labels.max(axis=2) + 1)
+
+
+def test_a_shorter_burn_in_is_refused(model):
+    chains = ss.sample(model, 30, 1, burn_in=20, rng=1)
+    with pytest.raises(ss.InvalidInput, match="burn_in must be a whole number of at least 20; received 5"):
+        chains.after(5)
+
+
+@pytest.mark.parametrize("temperatures", [None, [1.0, 1.5]])
+def test_the_last_labels_are_those_of_the_last_sweep(posterior, temperatures):
+    every = ss.sample(posterior, 22, 2, rng=1, temperatures=temperatures)
+    for burn_in, thin in ((0, 4), (22, 1), (20, 5)):
+        chains = ss.sample(posterior, 22, 2, rng=1, burn_in=burn_in, thin=thin, temperatures=temperatures)
+        np.testing.assert_array_equal(chains.last_labels, every.last_labels)
+    if temperatures is None:  # else replicas have exchanged their partitions after the last draw
+        middle = every.component == every.n_components // 2
+        np.testing.assert_array_equal(every.last_labels, every.labels[:, middle][:, -1])
+
+
+def test_chains_without_draws_are_shown(posterior):
+    for chains in (ss.sample(posterior, 5, 2, burn_in=5, rng=1), ss.sample(posterior, 5, 2, thin=9, rng=1)):
+        assert "0 draws of each kept" in repr(chains) and "best log posterior" in repr(chains)
+
+
+def test_the_limit_on_draws_counts_the_components_of_a_mixture(model, monkeypatch):
+    monkeypatch.setattr(sampling, "MAX_DRAW_BYTES", 4 * 2 * 30 * 25)  # 30 draws of two chains on 25 sites
+    ss.sample(model, 30, 2, rng=1)
+    with pytest.raises(ss.InvalidInput, match="of 3 components"):
+        ss.sample(ss.Mixture([model] * 3), 30, 2, rng=1)
+    ss.sample(ss.Mixture([model] * 3), 30, 2, thin=3, rng=1)

@@ -1,0 +1,407 @@
+"""Estimates from draws, each against its slow definition or against all partitions of six sites."""
+
+import itertools
+import os
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+from skimage.measure import label as connected_pieces
+from skimage.metrics import variation_of_information
+
+import spinseg as ss
+from effort import effort, exhaustive
+from exact import partitions
+from spinseg.graph.adjacency import grid_graph
+from spinseg.sampler.estimates import minimize
+from spinseg.sampler.estimates.losses import credible_ball, expected_binder, expected_vi
+from spinseg.sampler.estimates.minimize import minimize_binder, minimize_vi
+from spinseg.sampler.estimates.pairs import (
+    co_clustering,
+    count_clusters,
+    separation_probability,
+)
+from spinseg.sampler.kernels import least_loss as kernels
+from spinseg.sampler.regions import regions_of
+
+ALL_PARTITIONS = partitions(effort(5, 6))
+COSTS = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.4), (5.0, 0.2), (1.0, 30.0)]
+
+
+def slow_vi(a, b):
+    """The definition: H(a | b) + H(b | a), in bits."""
+    total = 0.0
+    for i, j in itertools.product(np.unique(a), np.unique(b)):
+        both = np.mean((a == i) & (b == j))
+        if both > 0:
+            total -= both * (np.log2(both / np.mean(a == i)) + np.log2(both / np.mean(b == j)))
+    return total
+
+
+def slow_binder(draw, candidate, apart=1.0, together=1.0):
+    """The definition: a cost for each pair of sites."""
+    pairs = list(itertools.combinations(range(len(draw)), 2))
+    loss = sum(apart * (draw[i] == draw[j] and candidate[i] != candidate[j]) for i, j in pairs)
+    return (loss + sum(together * (draw[i] != draw[j] and candidate[i] == candidate[j]) for i, j in pairs)) / len(pairs)
+
+
+def random_draws(seed, n_draws=None):
+    """Draws of six sites, either anything or concentrated on a few partitions."""
+    rng = np.random.default_rng(seed)
+    n_draws = n_draws or rng.integers(1, 12)
+    weights = rng.dirichlet(np.full(len(ALL_PARTITIONS), 0.05 if seed % 2 else 1.0))
+    return ALL_PARTITIONS[rng.choice(len(ALL_PARTITIONS), n_draws, p=weights)]
+
+
+def blurred(seed, n_sites=60, n_draws=40, noise=0.25):
+    """Draws around one partition of more sites."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 5, n_sites)
+    draws = np.where(rng.random((n_draws, n_sites)) < noise, rng.integers(0, 7, (n_draws, n_sites)), truth)
+    return draws.astype(np.int32)
+
+
+def scrambled(draws, seed):
+    """The same partitions under other numbers."""
+    rng = np.random.default_rng(seed)
+    return np.array([rng.permutation(1000)[:50][draw] for draw in draws])
+
+
+# --- Losses ---
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_expected_losses_equal_their_definitions(seed):
+    draws, candidate = random_draws(seed), random_draws(seed + 100)[0]
+    vi = np.mean([slow_vi(draw, candidate) for draw in draws])
+    assert expected_vi(draws, candidate) == pytest.approx(vi)
+    assert expected_vi(draws, candidate) == pytest.approx(
+        np.mean([sum(variation_of_information(draw + 1, candidate + 1)) for draw in draws])
+    )
+    for apart, together in COSTS:
+        binder = np.mean([slow_binder(draw, candidate, apart, together) for draw in draws])
+        assert expected_binder(draws, candidate, cost_apart=apart, cost_together=together) == pytest.approx(binder)
+
+
+def test_the_costs_of_binders_loss_are_not_exchanged():
+    together, apart = np.zeros(3, int), np.arange(3)
+    assert expected_binder([together], apart, cost_apart=7.0) == 7.0
+    assert expected_binder([apart], together, cost_together=3.0) == 3.0
+
+
+def test_one_site_alone_has_no_loss():
+    assert expected_vi([[0]], [5]) == expected_binder([[0]], [5]) == 0.0
+    assert minimize_vi([[4]], rng=0).labels.tolist() == minimize_binder([[4]], rng=0).labels.tolist() == [0]
+
+
+# --- The partition of least expected loss ---
+
+
+@cache
+def all_losses(loss, *costs):
+    """Loss of each partition against each: candidate x draw."""
+    return np.array([[loss(draw, candidate, *costs) for draw in ALL_PARTITIONS] for candidate in ALL_PARTITIONS])
+
+
+def least_loss(table, draws):
+    """The least expected loss of any partition."""
+    at = [int(np.flatnonzero((draw == ALL_PARTITIONS).all(axis=1))[0]) for draw in draws]
+    return table[:, at].mean(axis=1).min()
+
+
+def test_the_vi_estimate_is_the_best_of_all_partitions():
+    for seed in range(effort(25, 300)):
+        draws = random_draws(seed)
+        best = least_loss(all_losses(slow_vi), draws)
+        assert minimize_vi(draws, rng=seed).expected_loss == pytest.approx(best, abs=1e-12), seed
+
+
+@pytest.mark.parametrize(("apart", "together"), COSTS)
+def test_the_binder_estimate_is_the_best_of_all_partitions(apart, together):
+    table = apart * all_losses(slow_binder, 1.0, 0.0) + together * all_losses(slow_binder, 0.0, 1.0)
+    for seed in range(effort(10, 100)):
+        draws = random_draws(seed)
+        found = minimize_binder(draws, cost_apart=apart, cost_together=together, rng=seed)
+        assert found.expected_loss == pytest.approx(least_loss(table, draws), abs=1e-12), seed
+
+
+@pytest.mark.parametrize("max_clusters", [1, 2, 3])
+def test_at_most_so_many_clusters(max_clusters):
+    few = ALL_PARTITIONS[ALL_PARTITIONS.max(axis=1) < max_clusters]
+    for seed in range(effort(3, 20)):
+        draws = random_draws(seed)
+        vi = minimize_vi(draws, max_clusters=max_clusters, rng=seed).expected_loss
+        assert vi == pytest.approx(min(expected_vi(draws, one) for one in few), abs=1e-12)
+        binder = minimize_binder(draws, max_clusters=max_clusters, rng=seed).expected_loss
+        assert binder == pytest.approx(min(expected_binder(draws, one) for one in few), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_draw_and_no_move_of_one_site_is_better(seed):
+    draws = blurred(seed)
+    for minimize_it, expected in ((minimize_vi, expected_vi), (minimize_binder, expected_binder)):
+        found = minimize_it(draws, rng=seed)
+        assert found.expected_loss == pytest.approx(expected(draws, found.labels))
+        assert found.expected_loss <= min(expected(draws, draw) for draw in draws)
+        for site, k in itertools.product(range(0, 60, 7), range(found.labels.max() + 2)):
+            moved = found.labels.copy()
+            moved[site] = k
+            assert expected(draws, moved) >= found.expected_loss - 1e-9
+
+
+def test_estimates_repeat_and_do_not_depend_on_numbers():
+    draws = blurred(9)
+    for minimize_it in (minimize_vi, minimize_binder):
+        found = minimize_it(draws, rng=3)
+        again = minimize_it(scrambled(draws, 0).reshape(4, 10, -1), rng=3)
+        np.testing.assert_array_equal(found.labels, again.labels)
+        assert found.labels.dtype == np.int32
+        _, first = np.unique(found.labels, return_index=True)
+        assert (np.diff(first) > 0).all() and found.labels.max() == first.size - 1
+
+
+def test_the_search_grows_beyond_the_clusters_of_the_draws():
+    draws = np.array([np.arange(90) >> bit & 1 for bit in range(7)])  # every two sites are apart in some draw
+    assert minimize_binder(draws, cost_together=100.0, rng=0).labels.tolist() == list(range(90))
+    assert minimize_binder(draws, cost_together=100.0, max_clusters=30, rng=0).labels.max() == 29
+
+
+def test_few_draws_are_used_where_asked_or_where_memory_is_short(monkeypatch):
+    draws = [[0, 0, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
+    assert minimize_vi(draws, rng=0).labels.tolist() == [0, 0, 0, 0]
+    assert minimize_vi(draws, max_draws=1, rng=0).labels.tolist() == [0, 0, 1, 1]
+    assert minimize_vi(draws, max_draws=1, rng=0).expected_loss == pytest.approx(2 / 3)  # over all draws
+    monkeypatch.setattr(minimize, "MAX_TABLE_BYTES", 1)
+    assert minimize_vi(draws, rng=0).labels.tolist() == [0, 0, 1, 1]
+
+
+def tables(loss, draws):
+    """Tables of a search over 60 sites, and what turns its loss into the expected one."""
+    sites = np.arange(1.0, 61)
+    step = np.diff(sites * np.log2(sites), prepend=0.0) if loss == "vi" else sites - 1
+    search, used, limit = minimize._tables(draws, step, 2 * step, 60)
+    return search, limit, len(used) * (60 if loss == "vi" else 60 * 59 / 2)
+
+
+EXPECTED = {"vi": expected_vi, "binder": expected_binder}
+
+
+@pytest.mark.parametrize("loss", EXPECTED)
+def test_the_tables_and_the_running_loss_equal_those_recomputed(loss):
+    draws = blurred(5)
+    search, limit, scale = tables(loss, draws)
+    one = minimize._start(search, np.zeros(60, np.int32))
+    for start in (None, draws[0], np.arange(10, dtype=np.int32).repeat(6)):
+        found, search = minimize._descend(search, start, limit, np.random.default_rng(0))
+        change = EXPECTED[loss](draws, search.label) - EXPECTED[loss](draws, np.zeros(60, int))
+        assert (found - one) / scale == pytest.approx(change, abs=1e-9)
+        np.testing.assert_array_equal(search.size, np.bincount(search.label, minlength=search.size.size))
+        cell = np.zeros(search.cell.shape, int)
+        np.add.at(cell, (search.row, search.label[:, None]), 1)
+        np.testing.assert_array_equal(search.cell, cell)
+        np.testing.assert_array_equal(search.value, search.cell_gain[cell])
+
+
+@pytest.mark.parametrize("loss", EXPECTED)
+def test_a_site_goes_where_the_expected_loss_is_least(loss):
+    draws, stays = blurred(6, n_draws=10), 0
+    search, _, scale = tables(loss, draws)
+    minimize._start(search, draws[0])
+    for site in range(60):
+        before, to = search.label[site], np.tile(search.label, (search.size.size, 1))
+        to[:, site] = range(search.size.size)
+        losses = [EXPECTED[loss](draws, moved) for moved in to]
+        best = kernels.best_slot(search, site, 1e-9)
+        assert losses[best] == pytest.approx(min(losses), abs=1e-12)
+        change = kernels.remove_site(search, site) + kernels.add_site(search, site, best)
+        assert change / scale == pytest.approx(losses[best] - losses[before], abs=1e-12)
+        stays += best == before
+    assert 5 < stays < 55
+
+
+def test_a_reallocation_without_gain_is_undone():
+    draws = blurred(7)
+    search, _, _ = tables("vi", draws)
+    minimize._start(search, draws[0])
+    assert kernels.reallocate(search, np.arange(60), np.inf) == 0.0
+    np.testing.assert_array_equal(search.label, draws[0])
+    np.testing.assert_array_equal(search.size[:7], np.bincount(draws[0], minlength=7))
+
+
+SMALL_RUN = """
+import numpy as np
+from test_estimates import blurred
+from spinseg.sampler.estimates.minimize import minimize_binder, minimize_vi
+draws = blurred(2, n_sites=25, n_draws=12)
+print(minimize_vi(draws, rng=1).labels.tolist(), minimize_binder(draws, cost_together=2.0, rng=1).labels.tolist())
+"""
+
+
+def small_run(**environment):
+    """What SMALL_RUN prints in a process of its own."""
+    process = subprocess.run(
+        [sys.executable, "-c", SMALL_RUN],
+        cwd=os.path.dirname(__file__),
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return process.stdout
+
+
+@exhaustive
+def test_compiled_interpreted_and_checked_searches_agree(tmp_path):
+    compiled = small_run()
+    assert compiled.startswith("[0")
+    assert small_run(NUMBA_DISABLE_JIT="1") == compiled
+    assert small_run(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path)) == compiled
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_one_compiled_signature_serves_both_losses():
+    draws = blurred(0)
+    minimize_vi(draws, rng=0)
+    minimize_binder(draws[:, ::2].tolist(), cost_apart=2, rng=0)
+    for name in ("add_sites", "improve_sites", "reallocate"):
+        assert len(getattr(kernels, name).signatures) == 1
+
+
+# --- The credible ball ---
+
+
+@pytest.mark.parametrize("metric", ["vi", "binder"])
+@pytest.mark.parametrize("level", [0.5, 0.63, 0.95, 1.0])
+def test_the_credible_ball_equals_one_found_by_trying_every_radius(metric, level):
+    distance = slow_vi if metric == "vi" else slow_binder
+    for seed in range(25):
+        draws, center = random_draws(seed, n_draws=20), random_draws(seed + 50)[0]
+        far = np.array([round(distance(draw, center), 9) for draw in draws])
+        radius = min(r for r in far if np.mean(far <= r) >= level - 1e-12)
+        ball = credible_ball(draws, center, level=level, metric=metric)
+        assert ball.radius == pytest.approx(radius, abs=1e-8)
+        np.testing.assert_array_equal(ball.center, center)
+
+        inside = [(d, len(set(draw)), tuple(draw)) for d, draw in zip(far, draws.tolist(), strict=True) if d <= radius]
+        for bound, wanted in (
+            (ball.horizontal, {k for _, k, _ in inside}),
+            (ball.upper, {min(k for _, k, _ in inside)}),
+            (ball.lower, {max(k for _, k, _ in inside)}),
+        ):
+            these = [(d, draw) for d, k, draw in inside if k in wanted]
+            assert sorted(map(tuple, bound.tolist())) == sorted({z for d, z in these if d == max(these)[0]})
+
+
+def test_the_ball_does_not_depend_on_numbers():
+    draws = random_draws(4, n_draws=30)
+    a, b = credible_ball(draws, draws[0]), credible_ball(scrambled(draws, 1), scrambled(draws, 2)[0])
+    assert a.radius == pytest.approx(b.radius)
+    np.testing.assert_array_equal(a.center, b.center)
+    np.testing.assert_array_equal(a.horizontal, b.horizontal)
+    np.testing.assert_array_equal(a.upper, b.upper)
+    np.testing.assert_array_equal(a.lower, b.lower)
+
+
+# --- Pairs, counts, numbers ---
+
+
+def test_probabilities_of_pairs_equal_their_definitions():
+    draws = random_draws(8, n_draws=24).reshape(2, 12, -1)
+    edges = np.array([[0, 1], [2, 4], [4, 3]])
+    flat = draws.reshape(24, -1)
+    for site in range(5):
+        together = [np.mean([z[site] == z[j] for z in flat]) for j in range(flat.shape[1])]
+        np.testing.assert_allclose(co_clustering(draws, site), together)
+    apart = [np.mean([z[i] != z[j] for z in flat]) for i, j in edges]
+    np.testing.assert_allclose(separation_probability(draws, edges), apart)
+
+
+def test_chains_and_estimates_serve_as_their_labels():
+    model = ss.Model(ss.SiteGraph(4, [[0, 1], [1, 2]]), ss.PoissonGamma([1, 2, 4, 9]), ss.DirichletProcess(1.0), 0.2)
+    chains = ss.sample(model, 20, 2, rng=0)
+    draws, edges = chains.labels, model.graph.edges
+    found, mode = minimize_vi(chains, rng=0), ss.find_map(model, 1, sweeps=20, rng=0)
+    np.testing.assert_array_equal(found.labels, minimize_vi(draws, rng=0).labels)
+    np.testing.assert_array_equal(minimize_binder(chains, rng=0).labels, minimize_binder(draws, rng=0).labels)
+    np.testing.assert_array_equal(count_clusters(chains), chains.n_clusters)
+    np.testing.assert_array_equal(separation_probability(chains, edges), separation_probability(draws, edges))
+    np.testing.assert_array_equal(co_clustering(chains), [co_clustering(draws, site) for site in range(4)])
+    for partition in (found, mode):
+        assert expected_vi(chains, partition) == expected_vi(draws, partition.labels)
+        assert expected_binder(chains, partition) == expected_binder(draws, partition.labels)
+        assert credible_ball(chains, partition).radius == credible_ball(draws, partition.labels).radius
+
+
+def test_regions_are_the_connected_pieces_of_a_label_image():
+    rng = np.random.default_rng(0)
+    site = np.arange(12 * 9).reshape(12, 9)
+    edges = np.concatenate(
+        [np.c_[site[:, :-1].ravel(), site[:, 1:].ravel()], np.c_[site[:-1].ravel(), site[1:].ravel()]]
+    )
+    pictures = rng.integers(0, 3, (2, 5, 12, 9))
+    pieces = [[connected_pieces(p + 1, connectivity=1).max() for p in row] for row in pictures]
+    graph = ss.SiteGraph(site.size, edges)
+    found = [[regions_of(p.ravel(), graph).max() + 1 for p in row] for row in pictures]
+    assert found == pieces
+    assert regions_of([0, 0, 0], ss.SiteGraph(3, [])).tolist() == [0, 1, 2]
+
+
+def test_the_number_of_clusters_of_each_draw():
+    draws = np.array([[[0, 0, 0], [0, 5, -5]], [[0, 0, 2], [7, 1, 1]]])
+    assert count_clusters(draws).tolist() == [[1, 3], [2, 2]]
+
+
+# --- Refusals ---
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: minimize_vi(np.empty((0, 3), int)), "labels must hold at least one draw"),
+        (lambda: minimize_vi([[0.5, 1.0]]), "labels must be whole numbers"),
+        (lambda: minimize_vi([[0, 1]], max_clusters=0), "max_clusters must be a whole number of at least 1"),
+        (lambda: minimize_vi([[0, 1]], max_draws=0), "max_draws must be a whole number of at least 1"),
+        (lambda: minimize_binder([[0, 1]], cost_apart=0), "cost_apart must be a finite number above 0"),
+        (lambda: expected_vi([[0, 1]], [0, 1, 2]), "candidate must have one entry per site"),
+        (lambda: credible_ball([[0, 1]], [0, 1], level=1.5), "level must be at most 1"),
+        (lambda: credible_ball([[0, 1]], [0, 1], metric="rand"), "metric must be one of"),
+        (lambda: co_clustering([[0, 1]], 2), "site must be below 2"),
+    ],
+)
+def test_wrong_input_is_refused_in_one_line(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("loss", ["vi", "binder"])
+@pytest.mark.parametrize("graph", [[[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]], [[0, 1], [0, 2], [0, 3], [4, 5]]])
+def test_a_connected_estimate_is_the_best_of_all_connected_partitions(loss, graph):
+    graph, rng = ss.SiteGraph(6, graph), np.random.default_rng(2)
+    rows = partitions(6)
+    rows = rows[[graph.is_connected(row) for row in rows]]
+    minimized, expected = {"vi": (minimize_vi, expected_vi), "binder": (minimize_binder, expected_binder)}[loss]
+    for _ in range(effort(3, 40)):
+        draws = np.array([rng.integers(0, 3, 6) for _ in range(7)])  # these need not be connected
+        found = minimized(draws, graph=graph, rng=0)
+        assert graph.is_connected(found.labels)
+        assert found.expected_loss == pytest.approx(min(expected(draws, row) for row in rows), abs=1e-9)
+        few = minimized(draws, graph=graph, max_clusters=3, rng=0)
+        fewest = [expected(draws, row) for row in rows if row.max() < 3]
+        assert few.labels.max() < 3 and few.expected_loss == pytest.approx(min(fewest), abs=1e-9)
+
+
+def test_a_connected_estimate_of_connected_draws_on_a_lattice():
+    graph = grid_graph(effort((5, 5), (9, 9)))
+    beta = np.random.default_rng(1).normal(0.4, 0.5, graph.n_edges)
+    model = ss.Model(graph, ss.Flat(), ss.TemperedProcess(1.0, power=0.0), beta, connected=True)
+    draws = ss.sample(model, effort(20, 60), 2, rng=0).labels
+    for minimized, expected in ((minimize_vi, expected_vi), (minimize_binder, expected_binder)):
+        found = minimized(draws, graph=graph, rng=0)
+        assert graph.is_connected(found.labels)
+        assert found.expected_loss <= min(expected(draws, draw) for draw in draws.reshape(-1, graph.n_sites)) + 1e-9
+        assert found.expected_loss == pytest.approx(expected(draws, found.labels))
+        assert np.array_equal(found.labels, minimized(draws, graph=graph, rng=0).labels)
+    with pytest.raises(ValueError, match=r"graph must have the \d+ sites of the draws; received 4"):
+        minimize_vi(draws, graph=grid_graph((2, 2)))

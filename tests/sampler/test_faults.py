@@ -1,0 +1,252 @@
+"""Faults put into the sampler on purpose: a test of exactness that cannot fail is no test."""
+
+import math
+import re
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import exact
+import model_cases
+import spinseg as ss
+from effort import effort
+from spinseg._bundle import Bundle
+from spinseg.sampler import kernels
+
+# The compiled code as one text, in which each file imports from those before it.
+FILES = (
+    *("state", "likelihood", "clusters", "size_prior", "connectivity", "spin_clusters", "markers", "sweep"),
+    *("split_merge", "regroup", "growth", "regrowth", "exchange", "iterations"),
+)
+IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
+FOLDER = Path(kernels.__path__[0])
+SOURCE = IMPORTS.sub("", "\n".join((FOLDER / f"{name}.py").read_text() for name in FILES))
+
+# Fault: (the code as it is, the code with the fault).
+SWEEP_FAULTS = {
+    "the bonds are not taken off the couplings": ("log_weight[j] - lam * weight[j]", "log_weight[j]"),
+    "a new cluster may have a forbidden size": ("log_v[k_rest + 1] + log_w[group.size]", "log_v[k_rest + 1]"),
+}
+LOCAL_FAULTS = {
+    "a local sweep makes a move that cannot be reversed": ("        return 0\n    new = ", "        n = n\n    new = "),
+    "a local sweep forgets the size that it leaves": ("m = rest if slot == old else size[slot]", "m = size[slot]"),
+}
+SPLIT_FAULTS = {
+    "the proposal of a split is not corrected": (
+        "return slot, change, log_q + log_selection(k, m_a, m_b)",
+        "return slot, change, log_selection(k, m_a, m_b)",
+    ),
+    "the proposal of a merge is not corrected": (
+        "floor < log_q_reverse_split(target, state, a, b, floor, inv_temperature, rng)",
+        "True",
+    ),
+    "a split forgets the number of clusters": (" + log_v[k + 1] - log_v[k]\n    for q", "\n    for q"),
+    "a merge forgets couplings": ("change += beta[h] * (label[neighbor[h]] == label_b)", "pass"),
+    "the choice of clusters is not corrected": ("math.log(k_merged + 1.0) + ", ""),
+}
+REGROUP_FAULTS = {
+    "the reverse proposal of a regrouping is left out": (
+        "accepted = floor < 0.0 and floor < log_q_reverse_regroup(",
+        "accepted = floor < 0.0 or floor < log_q_reverse_regroup(",
+    ),
+    "a regrouping forgets couplings": (
+        "change += beta[h] * (1.0 * (spin[u] == spin[j]) - 1.0 * (label[u] == label[j]))",
+        "pass",
+    ),
+    "a regrouping forgets sizes": (
+        "change += slot_log_marginal(state, k + s) + log_w[size[k + s]]\n    for q",
+        "change += slot_log_marginal(state, k + s)\n    for q",
+    ),
+}
+CONNECTED_SWEEP_FAULTS = {
+    "a cluster may be cut in two": ("or may_leave(target, state, c))", "or True)"),
+    "the search ends too early": ("while n_sets > 1 and not is_cut:", "while n_sets > 1 and at < 1 and not is_cut:"),
+    "sets that meet are not joined": (
+        "                n_sets -= 1\n        mine",
+        "                n_sets -= 0\n        mine",
+    ),
+    "a site inside a cluster never founds one": (
+        "if reach != ANYWHERE and target.log_w[group.size] == -np.inf and not",
+        "if reach != ANYWHERE and not",
+    ),
+}
+GROWTH_FAULTS = {
+    "the proposal of a split is not corrected": ("change - cut, log_q_old - log_q", "change - cut, log_q_old"),
+    "the reverse proposal of a border is left out": ("change - cut, log_q_old - log_q", "change - cut, -log_q"),
+    "the proposal of a merge is not corrected": ("return log_q > floor", "return True"),
+    "a merge forgets couplings": (" + couplings_between(target, state, i, j)", ""),
+    "a split forgets couplings": ("return n_sites, change - cut,", "return n_sites, change,"),
+    "a border forgets its old couplings": ("        change += cut\n", ""),
+    "a split forgets the number of clusters": ("NONE, log_v[k - n_old + n_new] - log_v[k], 0.0", "NONE, 0.0, 0.0"),
+    "sizes are forgotten": (
+        "change += slot_log_marginal(state, k + s) + log_w[size[k + s]]\n    return n_sites, change",
+        "change += slot_log_marginal(state, k + s)\n    return n_sites, change",
+    ),
+    "seeds are taken the wrong way round": (
+        "wanted = 0 if label[u] == label[seeds[0]] else 1 if label[u] == label[seeds[second]] else 2",
+        "wanted = 1 if label[u] == label[seeds[0]] else 0 if label[u] == label[seeds[second]] else 2",
+    ),
+    "the order depends on who belongs where": (
+        "value = rng.standard_exponential() * delay[h]",
+        "value = rng.standard_exponential() * delay[h] * (1.0 if label[u] == label[v] else 9.0)",
+    ),
+    "a side need not be reached": (
+        "if sides[side, LOG_WEIGHT] < 0.0:\n                return",
+        "if False:\n                return",
+    ),
+    "three clusters are never regrouped": (
+        "if third in (i, j) or c in (a, b):",
+        "if third in (i, j) or c in (a, b) or a != b:",
+    ),
+    "seeds are drawn by the partition": (
+        "if i == j or (a == b and until_merge <= point < until_redraw):",
+        "if i == j or (a == b and 0.25 <= point < until_redraw):",
+    ),
+}
+# Seeds of the model are markers of the compiled code.
+MARKER_FAULTS = {
+    "clusters of two markers merge": ("        return a, b, -np.inf\n", "        pass\n"),
+    "a part of a marker leaves": ("return n > 0.0 and n < target.marker_size[marker_in(total)]", "return False"),
+    "a marker moves to another": ("if slot != old and n_marked(state.total[slot]) > 0.0:", "if False:"),
+    "a side takes two markers": ("if held != marker and (held > 0 or is_held):", "if held != marker and is_held:"),
+    "a marker goes to two sides": ("if held != marker and (held > 0 or is_held):", "if held != marker and held > 0:"),
+    "a marker founds a second side": (
+        "if is_held if is_founder else n_possible == 0:",
+        "if n_possible == 0 and q > 2:",
+    ),
+    "the reverse proposal forgets markers": (
+        "if has_markers and n_marked(state.pool_total) > 0.0:",
+        "if has_markers and forced == FREE and n_marked(state.pool_total) > 0.0:",
+    ),
+}
+EXCHANGE_FAULTS = {
+    "an exchange forgets one marginal": (" + change_of_marginal(target, state, b, j, i)\n", "\n"),
+    "an exchange forgets one site's couplings": (" + change_of_couplings(target, label, j, i)\n", "\n"),
+    "an exchange counts the coupling between its sites": ("        if neighbor[h] != j:\n", "        if True:\n"),
+    "an exchange ignores what enters": (
+        "        pooled[bins[e]] += bin_count[e]\n    for site",
+        "        pass\n    for site",
+    ),
+    "an exchange cuts clusters": ("if plan.connected and not stay_connected(target, state, i, j):", "if False:"),
+    "an exchange looks at one cluster": ("for first, second in ((i, j), (j, i)):", "for first, second in ((i, j),):"),
+    "an exchanged site may touch nothing": ("return has_neighbor and leaves_connected(", "return leaves_connected("),
+    "a site leaves its marker": ("return target.marker_size[marker] == 1.0 and n_marked", "return n_marked"),
+    "two markers meet": (
+        "target.marker_size[marker] == 1.0 and n_marked(state.total[slot]) == n_marked(target.statistic[j])",
+        "target.marker_size[marker] == 1.0",
+    ),
+}
+
+
+def replaced(source: str, right: str, wrong: str) -> str:
+    """The source with one line changed, which must be there once."""
+    assert source.count(right) == 1, right
+    return source.replace(right, wrong)
+
+
+def interpreted(source: str):
+    """`exact.iterate_each` over kernels of this source, uncompiled: compiling them anew would take longer."""
+    module = types.ModuleType("interpreted_kernels")
+    module.__dict__.update(dict.fromkeys(("inlined", "internal", "jit"), lambda function: function), Bundle=Bundle)
+    exec(compile(source, "interpreted_kernels.py", "exec"), module.__dict__)
+    return types.FunctionType(exact.iterate_each.__code__, module.__dict__)
+
+
+def model_for(faults, fault):
+    """A model in which this fault shows, since no other move makes up for it."""
+    limits = {"min_size": 2} if "forbidden" in fault else {"min_size": 2, "max_size": 3} if "three" in fault else {}
+    if faults is EXCHANGE_FAULTS:
+        return model_for_exchange(fault)
+    connected = faults in (CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS, MARKER_FAULTS)
+    if not connected:
+        graph, kept = exact.graph(5)
+        prior = ss.PitmanYor(0.8, 0.4, **limits)
+        return ss.Model(graph, model_cases.likelihoods(5)["histogram"], prior, exact.MIXED[kept])
+    graph, kept = exact.graph(6)
+    beta = exact.MIXED[kept]
+    if faults is CONNECTED_SWEEP_FAULTS:  # a cycle, in which ways around are long
+        graph, beta = ss.SiteGraph(6, exact.EDGES[:6]), exact.POSITIVE[:6]
+    prior, likelihood = ss.DirichletProcess(0.8, **limits), model_cases.likelihoods(6)["histogram"]
+    if "border" in fault:
+        prior, beta = ss.TabulatedPrior(lambda k: 0.0 if k == 2 else -math.inf, lambda m: 0.3 * m), 3 * beta
+    if "three" in fault:
+        prior, likelihood = ss.TabulatedPrior(lambda k: 0.0, lambda m: 0.0, **limits), ss.Flat()
+    if "reverse" in fault:  # where there is evidence, proposals follow it closely
+        likelihood, beta = ss.Flat(), 0.0
+    if faults is MARKER_FAULTS and "reverse" in fault:
+        prior = ss.TabulatedPrior(lambda k: 0.0, lambda m: 0.0)
+    seeds = [1, 0, 2, 0, 1, 0] if faults is MARKER_FAULTS else None
+    return ss.Model(graph, likelihood, prior, beta, connected=True, seeds=seeds)
+
+
+def model_for_exchange(fault):
+    """A model whose clusters have no room, in which this fault of an exchange shows."""
+    connected, marked = any(word in fault for word in ("clus", "touch")), "marker" in fault
+    graph, kept = exact.graph(6)
+    prior, seeds = ss.DirichletProcess(0.8, min_size=3, max_size=3), None
+    if marked:
+        seeds = [1, 0, 0, 0, 0, 1] if "leaves" in fault else [1, 2, 0, 0, 0, 0]
+        prior = ss.DirichletProcess(0.8, min_size=2, max_size=2) if "meet" in fault else prior
+    likelihood = model_cases.likelihoods(6)["histogram"]
+    return ss.Model(graph, likelihood, prior, 2 * exact.MIXED[kept], connected=connected or marked, seeds=seeds)
+
+
+def p_value(iterate, faults, fault):
+    """Of one iteration that uses what the faults are in."""
+    sweeping = faults in (SWEEP_FAULTS, LOCAL_FAULTS, CONNECTED_SWEEP_FAULTS)
+    attempts = {"splits": 12 * (faults is SPLIT_FAULTS), "regroups": 6 * (faults is REGROUP_FAULTS)}
+    subtle = any(word in fault for word in ("border", "three", "order", "forget"))
+    growths = 0 if faults not in (GROWTH_FAULTS, MARKER_FAULTS) else 24 if subtle else 6
+    attempts |= {"growths": growths, "local": float(faults is LOCAL_FAULTS)}
+    attempts["exchanges"] = 12 * (faults is EXCHANGE_FAULTS)
+    lam, n_draws = (
+        (1.0, 2_000) if faults is CONNECTED_SWEEP_FAULTS else (3.0, 600) if sweeping else ("none", effort(2_500, 4_000))
+    )
+    if faults is MARKER_FAULTS:  # most of these lead to what is impossible
+        lam, n_draws = ("none", 2_000) if "reverse" in fault else (0.0, 400)
+    try:
+        return exact.iterated(model_for(faults, fault), lam, n_draws, 6, **attempts, iterate=iterate)[0]
+    except (IndexError, ValueError):  # a fault may read outside the tables, or take the logarithm of 0
+        return 0.0
+
+
+ALL = [SWEEP_FAULTS, LOCAL_FAULTS, SPLIT_FAULTS, REGROUP_FAULTS, CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS, MARKER_FAULTS]
+ALL.append(EXCHANGE_FAULTS)
+
+
+def tried(number):
+    """A fault of a sweep, connected or not; in the exhaustive tests all faults of all moves."""
+    kinds = ALL[:: effort(4, 1)]
+    return [(faults, fault) for faults in kinds for fault in list(faults)[:number]]
+
+
+@pytest.mark.parametrize(("faults", "fault"), tried(effort(1, None)))
+def test_the_fault_is_caught(faults, fault):
+    assert p_value(interpreted(replaced(SOURCE, *faults[fault])), faults, fault) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"splits": 3, "regroups": 3, "exchanges": 2},
+        {"splits": 3, "regroups": 3, "local": 0.8},
+        {"growths": 6, "exchanges": 2},
+        {"growths": 5, "exchanges": 2},
+    ],
+    ids=["anywhere", "touching", "connected", "with seeds"],
+)
+def test_compiled_equals_interpreted(how, request):
+    """So that a fault is one of the compiled code, too. Every draw is the same, with all moves at once."""
+    graph, kept = exact.graph(5)
+    connected = "growths" in how
+    likelihood, prior = model_cases.likelihoods(5)["product"], ss.PitmanYor(0.8, 0.4)
+    seeds = [1, 0, 0, 2, 1] if "seeds" in request.node.name else None
+    power = 0.7 if connected else 1.0
+    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, power=power, seeds=seeds)
+    plain, compiled = (
+        exact.iterated(model, 3.0, effort(100, 400), 8, **how, iterate=iterate)[1]
+        for iterate in (interpreted(SOURCE), exact.compiled_iterate_each)
+    )
+    np.testing.assert_array_equal(plain, compiled)

@@ -1,0 +1,141 @@
+"""Mixtures of posteriors: as many draws of each component as of any other, each exact, each with its component."""
+
+import re
+
+import numpy as np
+import pytest
+
+import exact
+import model_cases
+import spinseg as ss
+from effort import effort
+from spinseg.sampler.diagnostics import traces
+from spinseg.sampler.sampling import Sampling
+
+BETAS = (-0.8, 0.0, 1.5)
+
+
+def mixture_of(betas=BETAS, **options):
+    graph, kept = exact.graph(5)
+    likelihood, prior = model_cases.likelihoods(5)["product"], ss.DirichletProcess(1.3)
+    return ss.Mixture([ss.Model(graph, likelihood, prior, b + exact.MIXED[kept], **options) for b in betas])
+
+
+@pytest.mark.parametrize("connected", effort([True], [False, True]))
+def test_every_component_is_sampled_exactly(connected):
+    mixture = mixture_of(connected=connected, power=0.7)
+    n = effort(600, 6000)
+    chains = ss.sample(mixture, sweeps=20 * n, chains=2, thin=20, rng=1)
+    assert chains.labels.shape == (2, 3 * n, 5) and chains.n_components == 3
+    p_values = np.empty((3, 3))
+    for d in range(3):
+        drawn = chains.labels[:, chains.component == d].reshape(-1, 5)
+        for e, model in enumerate(mixture.components):
+            p_values[d, e] = exact.p_value(exact.frequencies(drawn), np.exp(exact.log_probabilities(model)))
+    assert np.diag(p_values).min() > 1e-5
+    assert p_values[~np.eye(3, dtype=bool)].max() < 1e-6  # so that exchanged components would be seen
+
+
+def test_a_component_has_the_draws_and_traces_that_its_number_says():
+    mixture = mixture_of()
+    chains = ss.sample(mixture, sweeps=7, chains=2, burn_in=2, rng=0)
+    assert chains.component.tolist() == [0, 1, 2] * 5 and chains.burn_in == 2 and chains.n_sweeps == 7
+    found = traces(chains)["log_posterior"]
+    for c, d in np.ndindex(2, 15):
+        model = mixture.components[chains.component[d]]
+        assert found[c, d] == pytest.approx(model.log_posterior(chains.labels[c, d]))
+    np.testing.assert_array_equal(chains.kept(chains.n_clusters), chains.labels.max(axis=2) + 1)
+    np.testing.assert_array_equal(chains.last_labels, chains.labels[:, -2])
+    thinned = chains.thinned(6)
+    np.testing.assert_array_equal(thinned.labels, chains.labels.reshape(2, 5, 3, 5)[:, ::3].reshape(2, 6, 5))
+    assert thinned.component.tolist() == [0, 1, 2] * 2
+    middle = mixture.components[1]
+    assert chains.best_log_posterior == pytest.approx(middle.log_posterior(chains.best_labels))
+    assert chains.best_log_posterior >= chains.log_posterior[:, 1::3].max() - 1e-9
+
+
+def test_workers_do_not_matter_and_thinning_picks_sweeps():
+    mixture = mixture_of()
+    one = ss.sample(mixture, sweeps=12, chains=2, rng=3, workers=1)
+    three = ss.sample(mixture, sweeps=12, chains=2, rng=3, workers=3)
+    thinned = ss.sample(mixture, sweeps=12, chains=2, thin=4, rng=3)
+    np.testing.assert_array_equal(one.labels, three.labels)
+    by_sweep = one.labels.reshape(2, 12, 3, 5)[:, 3::4]
+    np.testing.assert_array_equal(thinned.labels, by_sweep.reshape(2, 9, 5))
+
+
+@pytest.mark.parametrize("thin", [1, 3])
+def test_a_longer_burn_in_leaves_the_draws_that_sampling_with_it_gives(thin):
+    whole = ss.sample(mixture_of(), sweeps=12, chains=2, thin=thin, rng=4)
+    later = ss.sample(mixture_of(), sweeps=12, chains=2, thin=thin, burn_in=6, rng=4)
+    found = whole.after(6)
+    assert found.burn_in == 6 and found.component.tolist() == later.component.tolist()
+    np.testing.assert_array_equal(found.labels, later.labels)
+    np.testing.assert_array_equal(found.kept(found.log_posterior), later.kept(later.log_posterior))
+
+
+def test_a_mixture_is_saved_loaded_and_resumed_bit_by_bit(tmp_path):
+    mixture = mixture_of()
+    whole = ss.sample(mixture, sweeps=10, chains=2, rng=5)
+    half = ss.sample(mixture, sweeps=4, chains=2, rng=5)
+    half.save(tmp_path / "half.npz")
+    resumed = ss.sample(mixture, sweeps=10, chains=2, resume_from=tmp_path / "half.npz")
+    for name in ("labels", "log_posterior", "component"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(resumed, name))
+    loaded = ss.Chains.load(tmp_path / "half.npz")
+    np.testing.assert_array_equal(loaded.labels, half.labels)
+    other = mixture_of(betas=(-0.8, 0.1, 1.5))  # only the second component differs
+    with pytest.raises(ss.InvalidInput, match="resume_from"):
+        ss.sample(other, sweeps=10, chains=2, resume_from=tmp_path / "half.npz")
+
+
+def test_a_mixture_of_one_is_its_model():
+    model = mixture_of().components[0]
+    alone, mixed = (ss.sample(each, sweeps=20, chains=2, rng=7) for each in (model, ss.Mixture([model])))
+    np.testing.assert_array_equal(alone.labels, mixed.labels)
+    assert mixed.n_components == 1 and not mixed.component.any()
+
+
+def test_components_share_all_but_their_couplings():
+    graph, _ = exact.graph(5)
+    likelihoods = model_cases.likelihoods(5)
+    prior = ss.DirichletProcess(1.0)
+    first = ss.Model(graph, likelihoods["product"], prior)
+    for name, other in {
+        "likelihood": ss.Model(graph, likelihoods["poisson"], prior),
+        "prior": ss.Model(graph, likelihoods["product"], ss.DirichletProcess(1.0)),
+        "power": ss.Model(graph, likelihoods["product"], prior, power=0.5),
+        "connected": ss.Model(graph, likelihoods["product"], prior, connected=True),
+    }.items():
+        with pytest.raises(ss.InvalidInput, match=re.escape(f"components must have the same {name}")):
+            ss.Mixture([first, other])
+    for wrong in ([], ["model"], first, ss.Mixture([first]), None):
+        with pytest.raises(
+            ss.InvalidInput, match=r"^components must be a list of one or more Models; received [^\n]*$"
+        ):
+            ss.Mixture(wrong)
+
+
+def test_effective_draws_of_a_mixture_are_those_that_its_mean_is_worth():
+    """Independent draws within components: the mean of all is better than that of as many from the mixture."""
+    mixture = mixture_of(betas=(-9.0, 9.0))
+    found = ss.diagnose(ss.sample(mixture, sweeps=400, chains=2, rng=0), mixture.graph).table["n_clusters"]
+    assert found.ess_bulk == 1600 and found.r_hat < 1.05 and found.r_hat_of_components < 1.1
+
+
+def test_opposite_and_dispersed_starts():
+    mixture = mixture_of(betas=(3.0, 1.0, -1.0))
+
+    def first(init, model=mixture):
+        found = Sampling(model, 2, 3, init=init, rng=0).records.best
+        return found.reshape(-1, 3, 5)
+
+    one, singletons = np.zeros(5), np.arange(5)
+    greedy = first("greedy")[:, 0]
+    for found in (first("opposite"), first("dispersed", mixture.components[0])):
+        for chains in found:
+            np.testing.assert_array_equal(chains, [one, singletons, one])
+    np.testing.assert_array_equal(
+        first("dispersed"),
+        [[one, greedy[1], one], [greedy[0], greedy[2], greedy[0]], [greedy[1], singletons, greedy[1]]],
+    )

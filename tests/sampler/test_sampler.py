@@ -1,0 +1,410 @@
+"""The sampler beyond exactness: bookkeeping, reproducibility, starts, interruption, what is kept."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import model_cases
+import spinseg as ss
+from effort import effort, exhaustive
+from model_cases import lattice as lattice_model
+from spinseg.graph.adjacency import grid_graph
+from spinseg.sampler import chain as chain_module
+from spinseg.sampler import exchangeable
+from spinseg.sampler import pack as pack_module
+from spinseg.sampler.bonds import bond_strengths
+from spinseg.sampler.chain import Chain
+from spinseg.sampler.kernels.clusters import rebuild
+from spinseg.sampler.kernels.iterations import run_iterations
+from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED, Plan, Record
+from spinseg.sampler.pack import new_records, new_state, pack
+from spinseg.sampler.regions import regions_of
+from spinseg.sampler.sampling import Sampling
+from spinseg.sampler.starts import starting_labels
+
+ROOT = Path(__file__).parents[2]
+
+
+def new_chain(model, init, sweeps, seed=3) -> Chain:
+    """A chain before its first sweep."""
+    strength, lams = bond_strengths(model, None, "auto")
+    record = Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
+    start = starting_labels(model, pack(model, model.beta), init)
+    plan = Plan(lams, 10, 3, 1.0, sweeps, 1)
+    return Chain(
+        model, pack(model, strength), plan, start, model.log_posterior(start), record, np.random.default_rng(seed)
+    )
+
+
+@pytest.mark.parametrize("init", effort(["singletons"], ["one", "singletons"]))
+@pytest.mark.parametrize("name", model_cases.likelihoods(4))
+def test_bookkeeping_after_1000_sweeps_equals_recomputation(name, init):
+    model = lattice_model(name)
+    chain = new_chain(model, init, 1000)
+    chain.advance(1000)
+    state, k = chain.state, chain.n_clusters
+    fresh = new_state(chain.target, state.slot_of[state.label].astype(np.int32), 0.0)
+    np.testing.assert_array_equal(state.size[:k], fresh.size[:k])
+    assert not state.size[k:].any() and not state.counts[:, k:].any() and not state.value[:, k:].any()
+    np.testing.assert_array_equal(state.counts[:, :k], fresh.counts[:, :k])
+    np.testing.assert_array_equal(state.value[:, :k], fresh.value[:, :k])
+    np.testing.assert_allclose(state.total[:k], fresh.total[:k], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(state.dense_value[:k], fresh.dense_value[:k], rtol=1e-9, atol=1e-8)
+    assert sorted(state.id_of) == list(range(state.size.size))
+    np.testing.assert_array_equal(state.slot_of[state.id_of], np.arange(state.size.size))
+    assert chain.log_posterior == pytest.approx(model.log_posterior(state.label), abs=1e-7)
+    assert chain.record.best_log_posterior[0] == pytest.approx(model.log_posterior(chain.record.best), abs=1e-7)
+
+
+def test_traces_draws_and_best_agree_with_the_model():
+    model = lattice_model("histogram")
+    chains = ss.sample(model, sweeps=60, chains=3, burn_in=11, thin=7, rng=4)
+    assert chains.labels.shape == (3, 7, 144) and chains.labels.dtype == np.int32
+    assert chains.log_posterior.shape == chains.n_clusters.shape == (3, 60)
+    assert (chains.n_chains, chains.n_sweeps, chains.burn_in, chains.thin) == (3, 60, 11, 7)
+    for c in range(3):
+        for draw, labels in enumerate(chains.labels[c]):
+            t = 11 + 7 * (draw + 1) - 1
+            assert chains.log_posterior[c, t] == pytest.approx(model.log_posterior(labels), abs=1e-8)
+            assert chains.n_clusters[c, t] == labels.max() + 1
+            first = [labels.tolist().index(k) for k in range(labels.max() + 1)]
+            assert first == sorted(first)
+    assert chains.best_log_posterior == max(chains.log_posterior.max(), model.log_posterior(np.zeros(144, int)))
+    assert chains.best_log_posterior == pytest.approx(model.log_posterior(chains.best_labels), abs=1e-8)
+
+
+@pytest.mark.parametrize("moves", ["gsw", "auto"])
+def test_same_seed_same_labels_whatever_the_workers_and_the_chunks(moves, monkeypatch):
+    model = lattice_model("two histograms", signs=False)
+    one = ss.sample(model, sweeps=80, chains=4, moves=moves, init="singletons", rng=5, workers=1)
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 1e-9)
+    four = ss.sample(model, sweeps=80, chains=4, moves=moves, init="singletons", rng=5, workers=4)
+    np.testing.assert_array_equal(one.labels, four.labels)
+    np.testing.assert_array_equal(one.log_posterior, four.log_posterior)
+    assert not np.array_equal(one.labels[0], one.labels[1])
+    other = ss.sample(model, sweeps=80, chains=4, moves=moves, init="singletons", rng=6)
+    assert not np.array_equal(one.labels, other.labels)
+
+
+def test_tables_that_are_full_all_the_time_change_nothing(monkeypatch):
+    model = lattice_model("product", ss.DirichletProcess(100.0))
+    roomy = ss.sample(model, sweeps=40, chains=1, rng=5)
+    monkeypatch.setattr(pack_module, "_capacity", lambda k: 4 * ((k + 7) // 4 + 1))  # what a regrouping asks for
+    tight = ss.sample(model, sweeps=40, chains=1, rng=5)
+    np.testing.assert_array_equal(roomy.labels, tight.labels)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"temperatures": [1.0, 1.5]}], ids=["plain", "tempered"])
+def test_the_clock_starts_after_compilation(keywords, monkeypatch):
+    compiling = 0.5
+    calls = []
+
+    def slow_at_first(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            time.sleep(compiling)
+        return run_iterations(*arguments)
+
+    monkeypatch.setattr(chain_module, "run_iterations", slow_at_first)
+    model = lattice_model(side=4)
+    began = time.perf_counter()
+    part = ss.sample(model, 5, 2, rng=0, workers=1, **keywords)
+    assert 0 < part.seconds < time.perf_counter() - began - compiling
+    whole = ss.sample(model, 10, 2, resume_from=part, **keywords)
+    assert whole.seconds > part.seconds
+
+
+def test_global_random_state_is_left_alone():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    ss.sample(lattice_model("poisson"), sweeps=5, chains=2)
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+SMALL_RUN = textwrap.dedent(
+    """
+    import json, numpy as np, model_cases, spinseg as ss
+    from spinseg.sampler import sampling
+    from spinseg.sampler.pack import pack
+    from model_cases import lattice as lattice_model
+    out = {}
+    for name in model_cases.likelihoods(4):
+        for prior in (ss.DirichletProcess(2.0), ss.Potts(5, min_size=2)):
+            chains = ss.sample(lattice_model(name, prior, side=4), sweeps=12, chains=2, lam=3.0, init="singletons", rng=9)
+            out[name + type(prior).__name__] = [chains.labels.tolist(), chains.log_posterior.tolist()]
+    pack.__defaults__ = (20,)  # most bins without a table
+    chains = ss.sample(lattice_model("two histograms", side=4), sweeps=12, chains=1, rng=9)
+    out["without tables"] = [chains.labels.tolist(), chains.log_posterior.tolist()]
+    sampling.MANY_SITES = 4
+    for name in model_cases.likelihoods(4):
+        chains = ss.sample(lattice_model(name, side=4), sweeps=12, chains=1, init="singletons", rng=9)
+        out[name + ", local sweeps"] = [chains.labels.tolist(), chains.log_posterior.tolist()]
+    print(json.dumps(out))
+    """
+)
+
+
+def small_run(environment: dict[str, str]) -> dict:
+    """SMALL_RUN in a fresh interpreter."""
+    run = subprocess.run(
+        [sys.executable, "-c", SMALL_RUN],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@exhaustive
+@pytest.mark.xdist_group("cold")
+def test_compiled_equals_interpreted_and_no_index_is_out_of_bounds(cold_run):
+    compiled = small_run(dict(os.environ))
+    interpreted = small_run({**os.environ, "NUMBA_DISABLE_JIT": "1"})
+    checked = small_run(cold_run.environment)
+    assert compiled.keys() == interpreted.keys() == checked.keys()
+    for name in compiled:
+        assert compiled[name][0] == interpreted[name][0] == checked[name][0], name
+        np.testing.assert_allclose(compiled[name][1], interpreted[name][1], rtol=1e-12)
+
+
+def test_one_compiled_signature_serves_every_model():
+    for name in model_cases.likelihoods(4):
+        for prior in [*model_cases.priors().values(), *model_cases.priors(min_size=2).values()]:
+            ss.sample(lattice_model(name, prior, side=3), sweeps=2, chains=1, rng=0)
+    assert len(run_iterations.signatures) == 1
+    assert len(rebuild.signatures) == 1
+
+
+# With min_size the tables let a spin-cluster stay before a random number is drawn, and the walks part.
+@exhaustive
+@pytest.mark.parametrize("limits", [{}, {"max_size": 3}], ids=str)
+def test_an_exchangeable_prior_walks_with_its_tabulated_form(limits):
+    def log_g(sizes):
+        return len(sizes) * math.log(2.0) + sum(map(math.lgamma, sizes))
+
+    tabulated = lattice_model("product", ss.DirichletProcess(2.0, **limits), side=5)
+    general = lattice_model("product", ss.ExchangeablePrior(log_g, **limits), side=5)
+    a, b = (ss.sample(m, sweeps=25, chains=2, moves="gsw", lam=3.0, rng=10) for m in (tabulated, general))
+    np.testing.assert_array_equal(a.labels, b.labels)
+    np.testing.assert_allclose(a.log_posterior, b.log_posterior, atol=1e-8)
+
+
+@exhaustive  # it compiles single steps
+def test_an_exchangeable_prior_is_evaluated_once_for_the_same_sizes(monkeypatch):
+    monkeypatch.setattr(exchangeable, "MAX_KNOWN", 50)
+    asked, since_full = [], set()
+
+    def log_g(sizes):
+        asked.append(tuple(sizes))
+        return -float(len(sizes))
+
+    chain = Sampling(lattice_model("poisson", ss.ExchangeablePrior(log_g), side=4), 12, 1, rng=0).runners[0]
+    asked.clear()
+    chain.advance(12)
+    for sizes in asked:
+        assert sizes not in since_full
+        since_full = {sizes} if len(since_full) == 50 else since_full | {sizes}
+    assert len(asked) > 50
+
+
+@exhaustive
+@pytest.mark.parametrize("moves", ["gsw", "auto"])
+def test_an_exchangeable_prior_that_no_table_can_express(moves):
+    """P proportional to exp(-(largest - smallest)), compared with enumeration."""
+    import exact
+
+    graph, kept = exact.graph(4)
+    prior = ss.ExchangeablePrior(lambda sizes: -float(sizes[0] - sizes[-1]))
+    model = ss.Model(graph, model_cases.likelihoods(4)["histogram"], prior, exact.MIXED[kept])
+    chains = ss.sample(model, sweeps=12, chains=effort(200, 600), moves=moves, lam=2.0, burn_in=11, rng=11)
+    assert exact.p_value(exact.frequencies(chains.labels[:, 0]), np.exp(exact.log_probabilities(model))) > 1e-6
+
+
+def test_chains_grow_and_shrink_their_tables():
+    model = ss.Model(grid_graph((20, 20)), ss.PoissonGamma(np.arange(400)), ss.DirichletProcess(1e4), beta=0.0)
+    many = ss.sample(model, sweeps=5, chains=1, moves="gsw", rng=1)
+    assert many.n_clusters[0, -1] > 100  # from one cluster: the tables were full on the way
+    assert many.log_posterior[0, -1] == pytest.approx(model.log_posterior(many.labels[0, -1]), abs=1e-7)
+    chain = new_chain(lattice_model("histogram", ss.DirichletProcess(1e-3), side=20), "singletons", 100)
+    before = chain.state.size.size
+    chain.advance(100)
+    assert chain.n_clusters < 20 and chain.state.size.size < before / 4
+
+
+@pytest.mark.parametrize("limits", [{}, {"min_size": 3}, {"max_size": 20}, {"min_size": 5, "max_size": 30}], ids=str)
+@pytest.mark.parametrize("init", ["one", "singletons"])
+def test_starts_are_legal_and_as_coarse_or_fine_as_can_be(init, limits):
+    model = lattice_model(prior=ss.DirichletProcess(1.0, **limits))
+    sizes = np.bincount(starting_labels(model, pack(model, model.beta), init))
+    lowest, highest = limits.get("min_size", 1), limits.get("max_size", 144)
+    assert sizes.min() >= lowest and sizes.max() <= highest
+    assert sizes.size == (-(-144 // highest) if init == "one" else 144 // lowest)
+
+
+def test_chains_may_have_starts_of_their_own():
+    model = lattice_model("poisson")
+    starts = ["one", "singletons", np.arange(144) // 12]
+    chains = ss.sample(model, sweeps=1, chains=3, init=starts, lam=0.0, rng=0)
+    assert chains.n_clusters[0, 0] < chains.n_clusters[1, 0]
+    labels = ss.sample(model, sweeps=3, chains=2, init=[i % 2 for i in range(144)], rng=0)
+    assert labels.n_chains == 2
+
+
+@pytest.mark.parametrize("workers", effort([4], [1, 4]))
+def test_ctrl_c_keeps_what_is_finished(workers):
+    model = lattice_model("gaussian", side=30)
+    start = model.log_posterior(np.zeros(900, int))
+
+    def interrupt(progress):
+        if progress.log_posterior != pytest.approx(start):  # of the slowest chain: all have begun
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(ss.SamplingInterrupted) as caught:
+        ss.sample(model, 10_000_000, 4, burn_in=9_999_999, init="one", rng=0, workers=workers, progress=interrupt)
+    chains = caught.value.chains
+    assert 0 < chains.n_sweeps < 10_000_000 and chains.labels.shape[1] == 0
+    assert chains.best_log_posterior == pytest.approx(model.log_posterior(chains.best_labels), abs=1e-6)
+
+
+@exhaustive
+def test_an_error_in_the_prior_stops_all_chains_and_comes_through():
+    def log_g(sizes):
+        if len(sizes) > 1:
+            raise RuntimeError("my prior is broken")
+        return 0.0
+
+    with pytest.raises(RuntimeError, match="my prior is broken"):
+        ss.sample(lattice_model("poisson", ss.ExchangeablePrior(log_g), side=4), sweeps=100, chains=3, rng=0)
+
+
+def test_progress_is_reported_and_the_bar_goes_to_standard_error(capfd):
+    seen = []
+    model = lattice_model("poisson")
+    ss.sample(model, sweeps=50, chains=2, rng=0, progress=seen.append)
+    assert seen[-1].done == seen[-1].total == 100
+    assert seen[-1].n_clusters > 0 and math.isfinite(seen[-1].log_posterior)
+    ss.sample(model, sweeps=50, chains=1, rng=0, progress=True)
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sweeps": 0}, r"sweeps must be a whole number of at least 1; received 0"),
+        ({"chains": 1.5}, r"chains must be a whole number of at least 1; received 1.5"),
+        ({"workers": 0}, r"workers must be a whole number of at least 1; received 0"),
+        ({"thin": 0}, r"thin must be a whole number of at least 1; received 0"),
+        ({"burn_in": 20}, r"burn_in must be at most sweeps, 10; received 20"),
+        ({"moves": "gibbs"}, r"moves must be one of 'auto', 'gsw'; received 'gibbs'"),
+        ({"lam": -1.0}, r"lam must be a finite number of at least 0; received -1.0"),
+        ({"lam": math.nan}, r"lam must be a finite number of at least 0; received nan"),
+        ({"lam": [1.0, 2.0]}, r"lam must have shape \(24\); received \(2,\)"),
+        ({"lam": np.full(24, -0.5)}, r"lam must not be negative; received .*-0.5"),
+        ({"lam": ss.DataDriven(1.0, 1.0, "hellinger")}, r"distance must be one of 'euclidean'; received 'hellinger'"),
+        (
+            {"init": "two"},
+            r"init must be one of 'one', 'singletons', 'greedy', 'opposite', 'dispersed', 'labels of the sites'; received 'two'",
+        ),
+        ({"init": np.zeros(3, int)}, r"init must have one entry per site, shape \(16,\); received \(3,\)"),
+        ({"init": np.zeros(16)}, r"init must be whole numbers; received 'float64'"),
+        ({"init": ["one", "one", "one"]}, r"init must be one start, or one for each of 2 chains; received '3 starts'"),
+        ({"rng": -1}, r"rng must be a whole number of at least 0, a Generator or None; received -1"),
+        ({"rng": "seed"}, r"rng must be a whole number of at least 0, a Generator or None; received 'seed'"),
+        ({"sweeps": 10**9}, r"thin must keep the draws below 8 GB"),
+    ],
+)
+def test_bad_settings_are_refused_with_the_rule(settings, message):
+    with pytest.raises(ValueError, match=message):
+        ss.sample(lattice_model("poisson", side=4), **{"sweeps": 10, "chains": 2, **settings})
+
+
+def test_bad_bond_rules_are_refused():
+    with pytest.raises(ValueError, match=r"tau must be a finite number of at least 0; received -1"):
+        ss.DataDriven(1.0, -1)
+    with pytest.raises(
+        ValueError, match=r"distance must be one of 'hellinger', 'chi-square', 'euclidean'; received 'l1'"
+    ):
+        ss.DataDriven(1.0, 1.0, "l1")
+
+
+@pytest.mark.parametrize("lam", [None, 0.0])
+def test_auto_founds_clusters_of_several_sites_where_bonds_do_not(lam):
+    """With one edge, sweeps alone reach 2 of the 4 partitions into clusters of 2 or more; splits reach all."""
+    model = ss.Model(ss.SiteGraph(4, [[0, 1]]), ss.Flat(), ss.DirichletProcess(1.0, min_size=2), beta=1.0)
+    chains = ss.sample(model, sweeps=2000, chains=1, lam=lam, rng=0)
+    assert len(np.unique(chains.labels[0], axis=0)) == 4
+
+
+def test_a_start_that_the_prior_forbids_is_refused():
+    model = lattice_model("poisson", ss.DirichletProcess(1.0, min_size=3), side=4)
+    with pytest.raises(ValueError, match=r"init must be a partition that the prior allows"):
+        ss.sample(model, init=np.arange(16) // 2)
+
+
+@pytest.mark.parametrize(
+    "lam", [0.0, np.zeros(24), ss.DataDriven(0.0, 1.0, "euclidean")], ids=["number", "edges", "rule"]
+)
+def test_single_site_gibbs_cannot_found_clusters_above_one_site(lam):
+    model = lattice_model("poisson", ss.DirichletProcess(1.0, min_size=2), side=4)
+    with pytest.raises(ValueError, match=r"lam must bond some sites where min_size > 1"):
+        ss.sample(model, moves="gsw", lam=lam)
+
+
+@pytest.mark.parametrize("moves", ["auto", "gsw"])
+def test_chains_advanced_bit_by_bit_are_those_of_sample(moves):
+    model = lattice_model(side=6)
+    sampling = Sampling(model, 40, 2, moves, init=("one", "singletons"), rng=5)
+    for sweeps in (1, 2, 17, 30):
+        for runner in sampling.runners:
+            runner.advance(sweeps)
+        seen = sampling.chains_so_far()
+        whole = ss.sample(model, sweeps, 2, moves, init=("one", "singletons"), rng=5)
+        for name in ("labels", "log_posterior", "n_clusters", "best_labels"):
+            np.testing.assert_array_equal(getattr(seen, name), getattr(whole, name))
+        assert seen.best_log_posterior == whole.best_log_posterior
+
+
+@pytest.mark.parametrize("moves", ["auto", "gsw"])
+def test_the_last_spin_clusters_are_connected_pieces_of_clusters_that_moved_as_one(moves):
+    model = lattice_model(side=8, signs=False)
+    sampling = Sampling(model, 60, 1, moves, lam=5.0, rng=6)
+    runner, spins, bonded = sampling.runners[0], sampling.records.spin[0], 0
+    before = sampling.records.best[0].copy()
+    for sweep in range(60):
+        runner.advance(sweep + 1)
+        after = sampling.records.draw[0, sweep]
+        bond_weight = (
+            before if moves == "auto" else np.unique(np.stack([before, after]), axis=1, return_inverse=True)[1].ravel()
+        )
+        pieces = regions_of(spins.astype(np.int32), model.graph)
+        assert pieces.max() == spins.max()  # every spin-cluster is one piece
+        for spin in range(int(spins.max()) + 1):
+            assert np.unique(bond_weight[spins == spin]).size == 1
+        bonded += int(spins.max()) + 1 < spins.size
+        before = after.copy()
+    assert bonded > 30
+
+
+def test_acceptance_rates_are_those_of_the_proposals():
+    sampling = Sampling(lattice_model("poisson", side=5), 200, 2, rng=4)
+    for runner in sampling.runners:
+        runner.advance(200)
+    found = sampling.chains_so_far().acceptance
+    for c, (split, merge, regroup, *others) in enumerate(sampling.records.move_counts):
+        assert split[PROPOSED] + merge[PROPOSED] == 10 * 200 and regroup[PROPOSED] == 3 * 200
+        assert not np.any(others)
+        assert found["split"][c] == split[ACCEPTED] / split[PROPOSED] > 0
+        assert found["merge"][c] == merge[ACCEPTED] / merge[PROPOSED] > 0
+        assert found["regroup"][c] == regroup[ACCEPTED] / regroup[PROPOSED]
+    plain = ss.sample(lattice_model("poisson", side=5), 5, 2, "gsw", rng=4)
+    assert all(np.isnan(rate).all() for rate in plain.acceptance.values())

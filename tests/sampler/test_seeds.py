@@ -1,0 +1,361 @@
+"""Seeds: the posterior over connected partitions that keep them, against enumeration, and all that runs on top."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+import exact
+import model_cases
+import spinseg as ss
+from covering import pairwise
+from effort import effort, exhaustive
+from spinseg.graph.adjacency import RegionAdjacency, grid_graph
+from spinseg.model.seeds import connect_seeds, keeps_seeds, partition_with_seeds
+from spinseg.sampler import starts
+from spinseg.sampler.estimates.losses import expected_binder, expected_vi
+from spinseg.sampler.estimates.minimize import minimize_binder, minimize_vi
+from spinseg.sampler.hierarchy import merge_heights
+from spinseg.sampler.pack import pack
+from spinseg.sampler.regions import absorb_small_regions
+
+# By the name of a layout: the edges of a graph and the seed of each site.
+PATH = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]
+CYCLE = [*PATH, [5, 0]]
+GRID = [[0, 1], [1, 2], [3, 4], [4, 5], [0, 3], [1, 4], [2, 5]]
+WHEEL = [[0, 1], [0, 2], [0, 3], [0, 4], [0, 5], [1, 2], [2, 3], [3, 4], [4, 5], [5, 1]]
+LAYOUTS = {
+    "two apart": (GRID, [1, 0, 0, 0, 0, 2]),
+    "three apart": (GRID, [1, 0, 2, 0, 3, 0]),
+    "neighbors together": (GRID, [1, 1, 0, 0, 0, 0]),
+    "corners together": (GRID, [1, 0, 0, 0, 0, 1]),
+    "together around another": (WHEEL, [2, 1, 0, 1, 0, 0]),
+    "two ways around": (CYCLE, [1, 0, 0, 1, 0, 0]),
+    "one way barred": (CYCLE, [1, 0, 0, 1, 0, 2]),
+    "two of each": (WHEEL, [0, 1, 1, 0, 2, 2]),
+    "three pieces": (WHEEL, [0, 5, 0, 5, 0, 5]),
+    "ends of a path": (PATH, [3, 0, 0, 0, 0, 7]),
+}
+
+
+class Iteration(NamedTuple):
+    lam: float | str | None
+    growths: int = 0
+    growth_limit: float = math.inf
+    moves: str = "gsw"
+    exchanges: int = 0
+
+
+ITERATIONS = {
+    "single sites": Iteration(0.0),
+    "Swendsen-Wang": Iteration(1.0),
+    "one growth": Iteration("none", 1),
+    "several growths": Iteration("none", 4),
+    "growths of few sites": Iteration("none", 4, 3.0),
+    "all of auto": Iteration(None, 3, moves="auto", exchanges=2),
+    "exchanges": Iteration("none", exchanges=3),
+}
+FACTORS = {
+    "iteration": list(ITERATIONS),
+    "layout": list(LAYOUTS),
+    "likelihood": ["histogram", "gaussian", "product", "flat"],
+    "prior": ["potts", "dirichlet process", "pitman-yor", "tempered process"],
+    "limits": [{}, {"min_size": 2}, {"max_size": 4}, {"min_size": 2, "max_size": 4}],
+    "sign": ["positive", "mixed"],
+}
+
+
+class Case(NamedTuple):
+    iteration: str
+    layout: str
+    likelihood: str = "product"
+    prior: str = "dirichlet process"
+    limits: Mapping[str, int] = MappingProxyType({})
+    sign: str = "mixed"
+
+
+def model_of(case: Case) -> ss.Model | None:
+    """The model of a case; None where sizes and seeds leave no partition."""
+    edges, seeds = LAYOUTS[case.layout]
+    beta = np.random.default_rng(3).uniform(0.2, 1.2, len(edges))
+    beta *= np.resize([1, -1, 1, 1, -1.5], beta.size) if case.sign == "mixed" else 1
+    likelihood, prior = model_cases.likelihoods(6)[case.likelihood], model_cases.priors(**case.limits)[case.prior]
+    model = ss.Model(ss.SiteGraph(6, edges), likelihood, prior, beta, connected=True, power=0.6, seeds=seeds)
+    with np.errstate(invalid="ignore"):
+        return None if np.isnan(exact.log_probabilities(model)).any() else model
+
+
+@cache
+def covering() -> list[Case]:
+    return [Case(**row) for row in pairwise(FACTORS)]
+
+
+def check(cases: list[Case], n_draws: int) -> None:
+    """Every p-value plausible, and all uniform together; a false alarm has probability 1e-6 a case and 1e-5 a call."""
+    p_values = {}
+    for seed, case in enumerate(cases):
+        if (model := model_of(case)) is not None:
+            p_values[str(case)], _ = exact.iterated(
+                model, n_draws=n_draws, seed=seed, **ITERATIONS[case.iteration]._asdict()
+            )
+    worst = min(p_values, key=p_values.get)
+    assert p_values[worst] > 1e-6, (worst, p_values[worst])
+    varied = [p for p in p_values.values() if p < 1]  # it is 1 where only one partition is possible
+    assert len(varied) > len(cases) / 3
+    assert kstest(varied, "uniform").pvalue > 1e-5
+
+
+@pytest.mark.parametrize("iteration", list(ITERATIONS)[:: effort(2, 1)])
+def test_one_iteration_leaves_the_posterior_invariant(iteration):
+    check([case for case in covering() if case.iteration == iteration], effort(4_000, 100_000))
+
+
+@exhaustive
+@pytest.mark.parametrize("iteration", ITERATIONS)
+def test_one_iteration_leaves_many_posteriors_invariant(iteration):
+    rng = np.random.default_rng(7)
+    others = {name: values for name, values in FACTORS.items() if name != "iteration"}
+    rows = [{name: values[rng.integers(len(values))] for name, values in others.items()} for _ in range(300)]
+    check([Case(iteration=iteration, **row) for row in rows], 4_000)
+
+
+def test_the_posterior_is_that_without_seeds_given_that_they_are_kept():
+    """The definition, from the labels of single pairs of sites."""
+    for edges, seeds in effort([LAYOUTS["two of each"], LAYOUTS["together around another"]], [*LAYOUTS.values()]):
+        graph, likelihood, prior = ss.SiteGraph(6, edges), ss.PoissonGamma([1, 0, 4, 2, 2, 7]), ss.PitmanYor(0.8, 0.4)
+        free = ss.Model(graph, likelihood, prior, 0.3, connected=True)
+        model = ss.Model(graph, likelihood, prior, 0.3, connected=True, seeds=seeds)
+        seeded = [i for i in range(6) if seeds[i]]
+        for row in exact.partitions(6):
+            pairs = itertools.combinations(seeded, 2)
+            kept = all((row[i] == row[j]) == (seeds[i] == seeds[j]) for i, j in pairs)
+            assert model.log_posterior(row) == (free.log_posterior(row) if kept else -math.inf)
+            assert model.allows(row) == (model.log_posterior(row) > -math.inf)
+
+
+@pytest.mark.parametrize("limits", [{}, {"min_size": 2}], ids=str)
+@pytest.mark.parametrize("layout", list(LAYOUTS)[:: effort(2, 1)])
+def test_every_possible_partition_is_reached_and_no_other(layout, limits):
+    """A partition of probability 0.02 stays away by chance with a probability far below 1e-6.
+
+    Where three seeds share six sites by two, no move leads from one partition to the next: each has to exchange sites.
+    """
+    model = model_of(Case("all of auto", layout, "flat", limits=limits))
+    if model is None or (limits and layout == "three apart"):
+        pytest.skip("no partition of these sizes keeps the seeds, or none can be left")
+    chains = ss.sample(model, sweeps=effort(1_000, 20_000), chains=2, init="opposite", rng=5)
+    visited = exact.frequencies(chains.labels.reshape(-1, 6)) > 0
+    probabilities = np.exp(exact.log_probabilities(model))
+    assert not visited[probabilities == 0].any()
+    assert visited[probabilities > 0.02].all()
+
+
+def test_chains_of_a_mixture_keep_the_seeds_of_all_components():
+    edges, seeds = LAYOUTS["one way barred"]
+    graph, likelihood = ss.SiteGraph(6, edges), model_cases.likelihoods(6)["histogram"]
+    prior = ss.DirichletProcess(1.0)
+    models = [ss.Model(graph, likelihood, prior, beta, connected=True, seeds=seeds) for beta in (-0.3, 0.6)]
+    chains = ss.sample(ss.Mixture(models), effort(2_000, 20_000), 2, burn_in=50, thin=4, init="dispersed", rng=2)
+    for d, model in enumerate(models):
+        draws = chains.labels[:, chains.component == d].reshape(-1, 6)
+        assert exact.p_value(exact.frequencies(draws), np.exp(exact.log_probabilities(model))) > 1e-6
+    with pytest.raises(ValueError, match="components must have the same seeds"):
+        ss.Mixture([models[0], ss.Model(graph, likelihood, prior, connected=True)])
+
+
+@exhaustive
+@pytest.mark.xdist_group("exchangeable")  # one process compiles its steps
+def test_a_prior_without_tables():
+    edges, seeds = LAYOUTS["two of each"]
+    prior = ss.ExchangeablePrior(lambda sizes: -0.2 * float(np.square(sizes).sum()) / 6)
+    model = ss.Model(
+        ss.SiteGraph(6, edges), model_cases.likelihoods(6)["product"], prior, 0.2, connected=True, seeds=seeds
+    )
+    chains = ss.sample(model, effort(300, 8_000), 2, burn_in=20, thin=3, rng=1)
+    assert exact.p_value(exact.frequencies(chains.labels.reshape(-1, 6)), np.exp(exact.log_probabilities(model))) > 1e-6
+
+
+def test_the_mode_is_the_best_partition_that_keeps_the_seeds():
+    for layout in effort(["three apart", "two ways around"], list(LAYOUTS)):
+        model = model_of(Case("all of auto", layout))
+        best = max(model.log_posterior(row) for row in exact.partitions(6))
+        assert ss.find_map(model, 2, sweeps=200, rng=0).log_posterior == pytest.approx(best, abs=1e-9)
+
+
+def scattered(side: int = 12, min_size: int = 1, **limits: int) -> ss.Model:
+    """A model on a square lattice, with seeds in several pieces."""
+    graph = grid_graph((side, side))
+    beta = np.random.default_rng(1).normal(0.3, 0.6, graph.n_edges)
+    seeds = np.zeros((side, side), int)
+    seeds[1, 1:4] = seeds[9, 2] = 4
+    seeds[2, 8] = seeds[10, 8] = seeds[11, 11] = 9
+    seeds[6, 5] = 2
+    prior = ss.DirichletProcess(2.0, min_size=min_size, **limits)
+    likelihood = model_cases.likelihoods(side * side, 1)["product"]
+    return ss.Model(graph, likelihood, prior, beta, connected=True, power=0.5, seeds=seeds.ravel())
+
+
+@pytest.mark.parametrize("init", ["one", "singletons", "greedy"])
+@pytest.mark.parametrize("limits", [{}, {"min_size": 3}, {"max_size": 60}], ids=str)
+def test_starts_and_draws_are_allowed_and_the_books_kept(init, limits):
+    model = scattered(**limits)
+    labels = starts.starting_labels(model, pack(model, np.maximum(model.beta, 0)), init)
+    assert model.allows(labels)
+    if init == "one" and "max_size" not in limits:
+        assert labels.max() == 2  # one cluster for each seed
+    chains = ss.sample(model, 30, 1, init=init, rng=2)
+    assert len(np.unique(chains.labels[0], axis=0)) > 10
+    for draw, value in zip(chains.labels[0], chains.log_posterior[0], strict=True):
+        assert value == pytest.approx(model.log_posterior(draw), abs=1e-7)
+
+
+def test_labels_that_do_not_keep_the_seeds_are_changed_to_start_from():
+    model, rng = scattered(), np.random.default_rng(0)
+    for k in (1, 3, 20):
+        labels = model.graph.pieces(rng.integers(0, k, model.graph.n_sites).astype(np.int32))
+        labels = starts.starting_labels(model, pack(model, np.maximum(model.beta, 0)), labels)
+        assert model.allows(labels)
+    before = ss.sample(model, 20, 2, rng=1).last_labels
+    after = ss.sample(model, 1, 2, lam=0.0, init=before, rng=1)
+    assert all(model.allows(draw) for draw in after.labels[:, 0])
+
+
+def test_a_partition_with_seeds_keeps_what_it_can():
+    """Two clusters become one, a third one is cut, and the fourth one stays as it is."""
+    graph, labels = grid_graph((4, 8)), np.repeat(np.arange(4), 2)[None].repeat(4, 0).ravel().astype(np.int32)
+    seeds = np.zeros((4, 8), np.int64)
+    seeds[0, 0] = seeds[3, 3] = 1
+    seeds[0, 4], seeds[3, 5] = 2, 3
+    found = partition_with_seeds(labels, graph, seeds.ravel(), np.ones(graph.n_edges)).reshape(4, 8)
+    assert keeps_seeds(found.ravel(), seeds.ravel()) and graph.is_connected(found.ravel())
+    assert np.unique(found).size == 4
+    assert np.unique(found[:, :4]).size == 1 and np.unique(found[:, 6:]).size == 1
+    assert np.unique(found[:, 4:6]).size == 2
+
+
+def test_paths_between_the_pieces_of_a_seed_are_cheap_and_meet_no_other():
+    graph = grid_graph((5, 5))
+    seeds = np.zeros((5, 5), np.int64)
+    seeds[0, 0] = seeds[0, 4] = 1
+    seeds[0, 2] = seeds[4, 2] = 2
+    with pytest.raises(ValueError, match="seeds must have sites that can be connected, each seed for itself: no such"):
+        connect_seeds(graph, seeds.ravel(), np.ones(graph.n_edges))  # one has to cross the other
+    seeds[4, 2] = 0
+    rows, columns = graph.edges // 5, graph.edges % 5
+    cheap = (rows == 4).all(axis=1) | (columns == 0).all(axis=1) | (columns == 4).all(axis=1)
+    cost = np.where(cheap, 0.01, 1.0)  # around, along three sides
+    held = connect_seeds(graph, seeds.ravel(), cost).reshape(5, 5)
+    assert (held[4] == 1).all() and (held[:, 0] == 1).all() and (held[:, 4] == 1).all()
+    assert held[0, 2] == 2 and np.count_nonzero(held == 2) == 1
+
+
+def test_estimates_keep_the_seeds_and_lose_little():
+    """Against the best of all partitions of six sites that are connected and keep the seeds."""
+    for layout in effort(["two of each"], list(LAYOUTS)):
+        model = model_of(Case("all of auto", layout))
+        draws = ss.sample(model, 30, 2, rng=3).labels.reshape(-1, 6)
+        rows = [row for row in exact.partitions(6) if model.allows(row)]
+        for minimize, loss in ((minimize_vi, expected_vi), (minimize_binder, expected_binder)):
+            found = minimize(draws, graph=model.graph, seeds=model.seeds, rng=0)
+            assert model.allows(found.labels)
+            assert found.expected_loss == pytest.approx(loss(draws, found.labels))
+            assert found.expected_loss <= min(loss(draws, row) for row in rows) + 0.05
+    model = scattered()
+    draws = ss.sample(model, 60, 2, rng=3).labels
+    for minimize in (minimize_vi, minimize_binder):
+        assert model.allows(minimize(draws, graph=model.graph, seeds=model.seeds, rng=0).labels)
+
+
+def test_estimates_keep_seeds_that_the_draws_connect_in_different_ways():
+    """Sites 0 and 1 have five ways of one site between them: each is rare, so that no estimate would take one."""
+    between = range(2, 7)
+    edges = [[end, site] for site in between for end in (0, 1)] + [[site, 7] for site in between]
+    graph, seeds = ss.SiteGraph(8, edges), [1, 1, 0, 0, 0, 0, 0, 2]
+    draws = [[0 if site in (0, 1, way) else 1 for site in range(8)] for way in between]
+    for minimize in (minimize_vi, minimize_binder):
+        assert not keeps_seeds(minimize(draws, graph=graph, rng=0).labels, np.array(seeds))
+        found = minimize(draws, graph=graph, seeds=seeds, rng=0).labels
+        assert keeps_seeds(found, np.array(seeds)) and graph.is_connected(found)
+
+
+def test_small_regions_join_none_of_another_seed():
+    line = RegionAdjacency(grid_graph((1, 5)), np.ones(4, np.int32), None)
+    area, beta = np.array([1, 9, 1, 9, 1]), np.array([0.0, 2.0, 1.0, 1.0])
+    assert absorb_small_regions(np.arange(5), line, area, beta, 5).tolist() == [0, 0, 0, 1, 1]
+    seeds = np.array([0, 1, 2, 0, 0])
+    assert absorb_small_regions(np.arange(5), line, area, beta, 5, seeds).tolist() == [0, 0, 1, 1, 1]
+    each = np.arange(1, 6)  # all have a seed
+    assert absorb_small_regions(np.arange(5), line, area, beta, 20, each).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_hierarchy_keeps_the_seeds_at_every_level():
+    model, rng = scattered(), np.random.default_rng(5)
+    graph = model.graph
+    separation = rng.random(graph.n_edges)
+    cores = connect_seeds(graph, model.seeds, separation + 0.01)
+    heights = merge_heights(RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None), separation, cores)
+    counts = []
+    for level in (0.0, 0.2, 0.5, 0.8, 1.0):
+        labels = graph.components(heights <= level)
+        assert keeps_seeds(labels, model.seeds)
+        counts.append(labels.max() + 1)
+    assert counts == sorted(counts, reverse=True) and counts[0] > counts[2] > counts[-1] == 3
+
+
+def test_chains_with_other_seeds_are_not_resumed():
+    model = scattered(6 + 6)
+    chains = ss.sample(model, 4, 1, rng=0)
+    other = np.where(model.seeds == 9, 0, model.seeds)
+    other = ss.Model(model.graph, model.likelihood, model.prior, model.beta, connected=True, power=0.5, seeds=other)
+    with pytest.raises(ValueError, match="resume_from must hold chains of this model"):
+        ss.sample(other, 8, 1, resume_from=chains)
+    longer = ss.sample(model, 8, 1, resume_from=chains)
+    np.testing.assert_array_equal(longer.labels, ss.sample(model, 8, 1, rng=0).labels)
+
+
+def test_seeds_that_say_nothing_change_nothing():
+    edges, _ = LAYOUTS["two apart"]
+    graph, likelihood, prior = ss.SiteGraph(6, edges), model_cases.likelihoods(6)["product"], ss.DirichletProcess(1.3)
+    plain = ss.Model(graph, likelihood, prior, 0.3, connected=True)
+    for seeds in ([0, 0, 0, -1, 0, -7], None):
+        model = ss.Model(graph, likelihood, prior, 0.3, connected=True, seeds=seeds)
+        assert model.seeds is None
+        np.testing.assert_array_equal(ss.sample(model, 20, 1, rng=1).labels, ss.sample(plain, 20, 1, rng=1).labels)
+
+
+def test_what_is_refused():
+    graph, prior = ss.SiteGraph(6, PATH), ss.DirichletProcess(1.0)
+
+    def model(seeds, connected=True, **more):
+        return ss.Model(graph, ss.Flat(), more.get("prior", prior), connected=connected, seeds=seeds)
+
+    def one_line(match):
+        return pytest.raises(ss.InvalidInput, match=match)
+
+    with one_line("seeds must be left out where clusters need not be connected"):
+        model([1, 0, 0, 0, 0, 2], connected=False)
+    with one_line(r"seeds must have one entry per site, shape \(6,\); received \(5,\)"):
+        model([1, 0, 0, 0, 2])
+    with one_line("seeds must be whole numbers; received 'float64'"):
+        model([1.5, 0, 0, 0, 0, 2])
+    with one_line("seeds must be an array of numbers"):
+        model(["a"] * 6)
+    with one_line("seeds must have sites that can be connected without passing another seed; received 'seed 1'"):
+        model([1, 0, 2, 0, 1, 0])
+    apart = ss.SiteGraph(4, [[0, 1], [2, 3]])
+    with one_line("seeds must have sites that can be connected without passing another seed; received 'seed 5'"):
+        ss.Model(apart, ss.Flat(), prior, connected=True, seeds=[5, 0, 0, 5])
+    with one_line("init must be labels: no partition that keeps the seeds and that the prior allows was found"):
+        ss.sample(model([1, 0, 2, 0, 3, 0], prior=ss.DirichletProcess(1.0, min_size=3)), 2, 1)
+    with one_line("seeds must be left out without a graph"):
+        minimize_vi([[0, 0, 1]], seeds=[1, 1, 0])
+    with one_line("labels must be draws that keep the seeds"):
+        minimize_vi([[0, 0, 1, 1, 1, 1]], graph=graph, seeds=[1, 0, 1, 0, 0, 0])
+    with one_line("max_clusters must be at least as many as some draw has where there are seeds"):
+        minimize_vi([[0, 0, 1, 1, 1, 1]], graph=graph, seeds=[1, 0, 2, 0, 0, 0], max_clusters=1)

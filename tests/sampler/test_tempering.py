@@ -1,0 +1,93 @@
+"""Parallel tempering: exact for the product of its targets, and so for the first."""
+
+import numpy as np
+import pytest
+
+import exact
+import model_cases
+import spinseg as ss
+from effort import effort, exhaustive
+from spinseg.sampler.bonds import bond_strengths
+from spinseg.sampler.chain import Chain
+from spinseg.sampler.kernels.state import MERGE, PROPOSED, SPLIT, Plan, Record
+from spinseg.sampler.pack import new_records, pack
+from spinseg.sampler.tempering import ParallelTempering
+
+TEMPERATURES = (1.0, 1.7, 3.0)
+
+
+def after_one_round(model, n_draws, seed, temperatures=TEMPERATURES, ladder=ParallelTempering):
+    """Partitions of the rungs after one sweep and exchange from exact draws of every rung's target."""
+    rng = np.random.default_rng(seed)
+    rows = exact.partitions(model.graph.n_sites)
+    log_p = exact.log_probabilities(model)
+    strength, lams = bond_strengths(model, 1.0, "gsw")
+    target = pack(model, strength)
+    values = [model.log_posterior(row) for row in rows]
+    tempered = [np.exp(log_p / t - np.logaddexp.reduce(log_p / t)) for t in temperatures]
+    starts = [rng.choice(len(rows), n_draws, p=p) for p in tempered]
+    out = np.empty((len(temperatures), n_draws, model.graph.n_sites), np.int32)
+    for d in range(n_draws):
+        replicas = []
+        for r, t in enumerate(temperatures):
+            record = Record(*(array[0] for array in new_records(1, 1, 0, model.graph.n_sites)))
+            row = starts[r][d]
+            plan = Plan(lams, 0, 0, 1 / t, 1, 1)
+            replicas.append(Chain(model, target, plan, rows[row].astype(np.int32), values[row], record, rng))
+        whole = ladder(replicas, rng)
+        whole.advance(1)
+        for r, replica in enumerate(whole.replicas):
+            labels = replica.state.label
+            out[r, d] = [labels.tolist().index(label) for label in labels]
+    numbered = np.array([[np.unique(z, return_inverse=True)[1] for z in draws] for draws in out])
+    return [exact.p_value(exact.frequencies(z), p) for z, p in zip(numbered, tempered, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def model():
+    graph, kept = exact.graph(5)
+    return ss.Model(graph, model_cases.likelihoods(5)["product"], ss.DirichletProcess(1.3), exact.MIXED[kept])
+
+
+def test_exchanges_leave_every_rung_at_its_target(model):
+    assert min(after_one_round(model, effort(500, 6000), 1)) > 1e-5
+
+
+@exhaustive
+def test_a_wrong_exchange_is_caught(model):
+    class Careless(ParallelTempering):
+        def _exchange(self):
+            for r in range(len(self.replicas) - 1):
+                cold, hot = self.replicas[r], self.replicas[r + 1]
+                if hot.log_posterior > cold.log_posterior:  # a search, not a sampler
+                    cold.state, hot.state = hot.state, cold.state
+
+    assert min(after_one_round(model, effort(1200, 6000), 1, ladder=Careless)) < 1e-6
+
+
+def test_counts_of_attempts_stay_with_their_temperature(model):
+    target = pack(model, bond_strengths(model, 1.0, "gsw")[0])
+    start, rng = np.zeros(5, np.int32), np.random.default_rng(0)
+    replicas = []
+    for temperature, splits in ((1.0, 10), (2.0, 0)):  # only the first tries any
+        record = Record(*(array[0] for array in new_records(1, 50, 0, 5)))
+        plan = Plan(np.ones(1), splits, 0, 1 / temperature, 50, 1)
+        replicas.append(Chain(model, target, plan, start, model.log_posterior(start), record, rng))
+    whole = ParallelTempering(replicas, rng)
+    whole.advance(50)
+    assert whole.swaps_accepted[0] > 0
+    tried = [replica.record.move_counts[[SPLIT, MERGE], PROPOSED].sum() for replica in whole.replicas]
+    assert tried == [500, 0] and not whole.replicas[1].record.move_counts.any()
+
+
+def test_frequencies_of_a_tempered_run(model):
+    chains = ss.sample(model, effort(800, 6000), 4, temperatures=[1, 1.6], burn_in=100, thin=5, rng=3)
+    probabilities = np.exp(exact.log_probabilities(model))
+    assert exact.p_value(exact.frequencies(chains.labels.reshape(-1, 5)), probabilities) > 1e-5
+    assert chains.swap_rate.shape == (4, 1) and (chains.swap_rate > 0.2).all() and (chains.swap_rate < 1).all()
+
+
+@pytest.mark.parametrize("wrong", [[2.0, 3.0], [1.0, 1.0], [1.0, 0.5], [], [1.0, np.nan]])
+def test_temperatures_must_rise_from_one(model, wrong):
+    with pytest.raises(ValueError, match="temperatures must"):
+        ss.sample(model, 2, 1, temperatures=wrong)
