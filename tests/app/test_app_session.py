@@ -139,6 +139,17 @@ def test_one_region_for_a_picture_of_contrast_comes_with_a_warning(opened, path)
     assert asyncio.run(warning(read_picture(path))) is None
 
 
+def test_limits_that_the_sampler_cannot_cope_with_come_with_a_warning(opened, path):
+    async def warning(**limits):
+        session = opened(read_picture(path), str(path))
+        await session.apply(UserSettings.from_json({"preset": "paper", "chains": 1, **limits}))
+        await run_sweeps(session, 2)
+        return (await session.result())["warning"]
+
+    assert asyncio.run(warning(min_size=2)).startswith("The chains cannot reach every partition")
+    assert asyncio.run(warning()) is None
+
+
 EXPORTED = [
     {},
     {"start": "one", "chains": 1, "seed": 3},

@@ -215,6 +215,12 @@ def test_the_advice_is_not_to_sample_longer_where_the_program_chose_how_long(err
     assert ("If each is level, run more chains." in asked) is (r_hat > 1.05)
 
 
+def test_chains_from_one_place_are_named():
+    text = verdict_sentences(judged(0.01, 1.0, 0.99), replace(PHOTO, init="greedy"), 400)
+    assert "All chains started from the same place" in text
+    assert "started from" not in verdict_sentences(judged(0.01, 1.0, 0.99), PHOTO, 400)
+
+
 def test_single_details_that_have_not_converged_are_named():
     for alone, words in (
         (None, ""),

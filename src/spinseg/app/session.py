@@ -209,7 +209,9 @@ class Session:
             "cut": settings.regions,
             "sweeps": draws.n_sweeps,
         }
-        facts["warning"] = None if partition.any() else await self.threads.do(self._warning, settings)
+        facts["warning"] = run.sampling.unreachable
+        if not partition.any():
+            facts["warning"] = await self.threads.do(self._warning, settings) or facts["warning"]
         facts |= {"detail": settings.detail if settings.connected else None, "estimate": settings.estimate}
         return facts | {"labels": packed(match_labels(partition, *reference))}
 

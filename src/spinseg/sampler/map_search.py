@@ -18,7 +18,7 @@ from spinseg.sampler.bonds import bond_strengths
 from spinseg.sampler.chain import Chain
 from spinseg.sampler.kernels.state import Plan, Record, Target
 from spinseg.sampler.pack import new_records, pack
-from spinseg.sampler.reach import n_exchanges, warn_of_unreachable
+from spinseg.sampler.reach import n_exchanges, unreachable, warn_of_unreachable
 from spinseg.sampler.sampling import generator
 from spinseg.sampler.similarity import similar_sites
 from spinseg.sampler.starts import greedy_labels, starting_labels
@@ -102,7 +102,7 @@ def find_map(
         invalid("model", "be a Model", model)
     runs, sweeps = check_int("runs", runs, at_least=1), check_int("sweeps", sweeps, at_least=1)
     workers = check_int("workers", min(2 * runs, os.cpu_count() or 1) if workers is None else workers, at_least=1)
-    warn_of_unreachable(model, "auto", splits_only=False, stacklevel=3)
+    warn_of_unreachable(unreachable(model, "auto"), stacklevel=3)
     strength, _ = bond_strengths(model, None, "auto")
     target = pack(model, strength, similar_sites(model))
     streams = generator(rng).spawn(2 * runs)

@@ -1,9 +1,9 @@
 """What chains can reach where the prior limits the sizes or the number of clusters."""
 
 import warnings
-from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spinseg.model.posterior import Model
 
@@ -27,19 +27,24 @@ def n_exchanges(model: Model) -> int:
     return max(MIN_EXCHANGES, n_sites // SITES_PER_EXCHANGE) if is_limited else 0
 
 
-def warn_of_unreachable(model: Model, moves: str, splits_only: bool, stacklevel: int) -> None:
-    """Warn where chains cannot reach every partition that the prior allows."""
-    if reason := unreachable(model, moves, splits_only):
-        line = f"the chains cannot reach every partition that the prior allows: {reason}"
+def warn_of_unreachable(line: str | None, stacklevel: int) -> None:
+    """Warn where `unreachable` returned a line."""
+    if line is not None:
         warnings.warn(line, UnreachableWarning, stacklevel=stacklevel)
 
 
 def unreachable(model: Model, moves: str, splits_only: bool = False) -> str | None:
-    """Why chains cannot reach every partition that the prior allows, and what to do; None where they can.
+    """That chains cannot reach every partition that the prior allows, why, and what to do; None where they can.
 
     `splits_only` says that two clusters are never regrouped into three. One case is not recognized: connected clusters
     that leave no room in a graph with few ways around, such as a ring of three clusters of the same size.
     """
+    reason = _limit_of_reach(model, moves, splits_only)
+    return f"The chains cannot reach every partition that the prior allows: {reason}" if reason else None
+
+
+def _limit_of_reach(model: Model, moves: str, splits_only: bool) -> str | None:
+    """What keeps chains from reaching every partition that the prior allows, and what to do."""
     n_sites, prior = model.graph.n_sites, model.prior
     numbers = allowed_numbers(model)
     if moves == "gsw":
@@ -48,7 +53,7 @@ def unreachable(model: Model, moves: str, splits_only: bool = False) -> str | No
             return f"with moves='gsw', hardly any cluster can be split or left where {limit}. Use moves='auto'."
         if prior.max_size is not None and numbers[-1] * prior.max_size == n_sites:
             return "with moves='gsw', no site can move where all clusters are full. Use moves='auto'."
-    if any(b > a + 1 for a, b in pairwise(numbers)):
+    if (np.diff(numbers) > 1).any():
         return f"it allows {numbers[0]} to {numbers[-1]} clusters, but not every number between. Allow these as well."
     if model.tables is not None:
         allowed = np.flatnonzero(model.tables[1][1:] > -np.inf) + 1
@@ -64,12 +69,12 @@ def unreachable(model: Model, moves: str, splits_only: bool = False) -> str | No
     return None
 
 
-def allowed_numbers(model: Model) -> list[int]:
+def allowed_numbers(model: Model) -> NDArray[np.intp]:
     """The numbers of clusters that the prior and its size limits allow."""
     prior, n_sites = model.prior, model.graph.n_sites
     parts = model.graph.component_sizes if model.connected else np.array([n_sites])
     fewest = parts.size if prior.max_size is None else int((-(-parts // prior.max_size)).sum())
     most = int((parts // prior.min_size).sum())
     if model.tables is None:
-        return list(range(fewest, most + 1))
-    return [k for k in range(fewest, most + 1) if model.tables[0][k] > -np.inf]
+        return np.arange(fewest, most + 1)
+    return fewest + np.flatnonzero(model.tables[0][fewest : most + 1] > -np.inf)

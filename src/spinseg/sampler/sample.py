@@ -16,6 +16,7 @@ from spinseg.model.posterior import Model
 from spinseg.sampler.bonds import Lam
 from spinseg.sampler.chains import Chains, SamplingInterrupted
 from spinseg.sampler.checkpoint import write_checkpoint
+from spinseg.sampler.reach import warn_of_unreachable
 from spinseg.sampler.sampling import Sampling, generator
 from spinseg.sampler.workers import advance_all
 
@@ -124,6 +125,7 @@ def sample(
         concentration_prior=concentration_prior,
         resume_from=resume_from,
     )
+    warn_of_unreachable(sampling.unreachable, stacklevel=3)
     runners = sampling.runners
     if checkpoint is not None:
         for c in range(len(runners)):

@@ -20,7 +20,7 @@ from spinseg.sampler.checkpoint import Checkpoint, OtherChains, fingerprint, rea
 from spinseg.sampler.concentration import ConcentrationUpdate
 from spinseg.sampler.kernels.state import Plan, Record, Target
 from spinseg.sampler.pack import new_records, pack, recoupled
-from spinseg.sampler.reach import n_exchanges, warn_of_unreachable
+from spinseg.sampler.reach import n_exchanges, unreachable
 from spinseg.sampler.similarity import similar_sites
 from spinseg.sampler.starts import ALTERNATING_STARTS, OPPOSITE_STARTS, starting_labels
 from spinseg.sampler.tempering import ParallelTempering
@@ -50,6 +50,8 @@ class Sampling:
         other.
     records : Record
         Traces, draws, best partitions and the latest spin-clusters, with a leading axis for the runners.
+    unreachable : str or None
+        Why chains cannot reach every partition that the prior allows, and what to do.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class Sampling:
         if gamma is not None and len(replicas) > 1:
             invalid("concentration_prior", "be left out with temperatures", concentration_prior)
         plan = _plan(components[0], moves, lams, burn_in, thin)
-        warn_of_unreachable(components[0], moves, splits_only=plan.regroups + plan.growths == 0, stacklevel=4)
+        self.unreachable = unreachable(components[0], moves, splits_only=plan.regroups + plan.growths == 0)
         targets = [pack(components[0], strength, similar_sites(components[0]) if plan.regroups else None)]
         for component, (strength, _) in zip(components[1:], other_bonds, strict=True):
             targets.append(recoupled(targets[0], component, strength))

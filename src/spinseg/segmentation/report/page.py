@@ -204,7 +204,7 @@ def _boundaries(boundaries: list[dict[str, Any]]) -> str:
     rows = [
         f'<td class="number">{row["region"]}, {row["neighbor"]}</td><td class="number">{row["length"]:,}</td>'
         f'<td class="number">{_decimal(row["probability"])}</td>'
-        f'<td class="number">{_decimal(row["standard_error"])}</td>'
+        f'<td class="number">{_decimal(row["standard_error"], 3)}</td>'
         for row in longest
     ]
     if len(boundaries) > len(longest):
@@ -217,9 +217,9 @@ def _boundaries(boundaries: list[dict[str, Any]]) -> str:
     )
 
 
-def _decimal(number: float | None) -> str:
+def _decimal(number: float | None, digits: int = 2) -> str:
     """A probability or its standard error, or a dash where there is none."""
-    return "-" if number is None else f"{number:.2f}"
+    return "-" if number is None else f"{number:.{digits}f}"
 
 
 def _color(region: dict[str, Any]) -> str:
