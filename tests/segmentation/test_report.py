@@ -112,7 +112,7 @@ def test_each_number_stands_beside_its_meaning(segmented):
 def test_every_boundary_stands_with_its_standard_error(segmented):
     boundary = {"region": 1, "neighbor": 2, "length": 1234, "probability": 0.456, "standard_error": 0.078}
     text = seen(page(segmented, boundaries=[boundary] * 60))
-    assert "1, 2 1,234 0.46 0.08" in text and "and 20 shorter, in result.json" in text
+    assert "1, 2 1,234 0.46 0.078" in text and "and 20 shorter, in result.json" in text
     assert "1, 2 1,234 0.46 - " in seen(page(segmented, boundaries=[{**boundary, "standard_error": None}]))
     assert "Table of boundaries" not in page(segmented, boundaries=[])
 
