@@ -8,7 +8,7 @@ import pytest
 import exact
 import model_cases
 import spinseg as ss
-from effort import effort
+from effort import effort, exhaustive
 from spinseg.sampler.reach import n_exchanges, unreachable
 
 RING = ss.SiteGraph(6, [[i, (i + 1) % 6] for i in range(6)])
@@ -89,6 +89,7 @@ def test_the_books_are_kept(prior, connected):
             assert chains.log_posterior[c, t] == pytest.approx(model.log_posterior(labels), abs=1e-7)
 
 
+@exhaustive
 @pytest.mark.xdist_group("exchangeable")  # one process compiles its steps
 def test_an_exchangeable_prior_has_exchanges():
     prior = ss.ExchangeablePrior(lambda sizes: 0.0, min_size=3, max_size=3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import spinseg as ss
-from effort import effort
+from effort import effort, exhaustive
 from spinseg.segmentation.large import segment_large as segment_large_module
 from spinseg.segmentation.large.result import open_labels
 from spinseg.segmentation.large.segment_large import segment_large
@@ -175,7 +175,10 @@ PRIORS = {
 }
 
 
-@pytest.mark.parametrize("make", PRIORS.values(), ids=PRIORS)
+@pytest.mark.parametrize(  # the second one compiles much
+    "make",
+    [pytest.param(make, id=name, marks=exhaustive if name == "exchangeable" else ()) for name, make in PRIORS.items()],
+)
 def test_a_prior_that_holds_functions_or_arrays_is_known_again(make, place, out, monkeypatch):
     resumed, real = [], segment_large_module.sample_posterior
 
