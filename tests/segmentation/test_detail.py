@@ -79,7 +79,8 @@ def test_the_separation_of_an_edge_is_its_mean_over_the_details(found):
     edges, chains = found.model.graph.edges, found.chains
     each = [separation_probability(chains.labels[:, chains.component == d], edges) for d in range(PHOTO.n_details)]
     np.testing.assert_allclose(found.separation, np.mean(each, axis=0))
-    assert (np.diff([p.mean() for p in each]) > 0).all()  # the finer, the more boundaries
+    means = [p.mean() for p in each]  # the finer, the more boundaries, but for chance
+    assert (np.diff(means) > -0.03).all() and means[-1] > means[0] + 0.2
 
 
 def test_boundaries_of_a_photograph_are_graded(found):
