@@ -5,7 +5,8 @@ import sys
 from itertools import zip_longest
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[1])]  # extensions, and `studies`
+sys.path.insert(0, str(Path(__file__).parents[1]))  # `studies`
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 import spinseg
 
