@@ -13,7 +13,7 @@ FOLDER = Path("spinseg-demo")
 
 
 def demo(out: Annotated[Path, typer.Option(help="Folder for the results.")] = FOLDER, rng: Rng = 0) -> None:
-    """Segment a picture that comes along, and say where to look."""
+    """Segment a bundled picture, and say where to look."""
     from spinseg.pictures import PICTURES
 
     picture = PICTURES["coffee"]

@@ -87,6 +87,18 @@ def absorb_small_regions(
     return _validation.labels("regions", into[regions], regions.size)
 
 
+def absorb_small_clusters(
+    labels: NDArray[np.int32],
+    graph: SiteGraph,
+    beta: NDArray[np.float64],
+    min_size: int,
+    seeds: NDArray[np.int64] | None = None,
+) -> NDArray[np.int32]:
+    """As `absorb_small_regions`, for connected clusters of at least `min_size` sites, where all edges are as long."""
+    adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
+    return absorb_small_regions(labels, adjacency, np.ones(graph.n_sites, np.int64), beta, min_size, seeds)
+
+
 def _between(
     regions: NDArray[np.int32], adjacency: RegionAdjacency, beta: NDArray[np.float64]
 ) -> dict[int, dict[int, tuple[float, float]]]:

@@ -50,7 +50,7 @@ def sample(
     ----------
     model : Model or Mixture
     sweeps, chains : int
-        Sweeps of each chain, and the number of chains. A `Mixture` has so many chains for each of its components.
+        Sweeps of each chain, and the number of chains. A `Mixture` runs `chains` chains for each of its components.
     moves : {"auto", "gsw"}
         "gsw" is the paper's generalized Swendsen-Wang sampler and nothing else. "auto" draws its lambda afresh from
         {0, 1, 3, 10, 20} before each sweep, and tries ten splits or merges by sequential allocation after it, then

@@ -6,13 +6,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import invalid
-from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
 from spinseg.sampler.kernels.agglomerate import Merging, agglomerate, merge_mutual, pair_gains
 from spinseg.sampler.kernels.state import Target
-from spinseg.sampler.regions import absorb_small_regions
+from spinseg.sampler.regions import absorb_small_clusters
 
 STARTS = ("one", "singletons", "greedy")
 N_RANDOM_STARTS = 50  # tried where seeds and size limits leave little room
@@ -175,10 +174,7 @@ def _without_small(model: Model, labels: NDArray[np.int32], beta: NDArray[np.flo
 
     It is the one with the largest couplings `beta`.
     """
-    graph = model.graph
-    adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
-    area = np.ones(graph.n_sites, np.int64)
-    return absorb_small_regions(labels, adjacency, area, beta, model.prior.min_size, model.seeds)
+    return absorb_small_clusters(labels, model.graph, beta, model.prior.min_size, model.seeds)
 
 
 def greedy_labels(

@@ -17,7 +17,7 @@ from spinseg.segmentation.settings import Settings
 WIDEST = 1 / 4  # details at most so far from the one asked for have a part in an estimate
 MAX_DRAWS = 120  # that an estimate is made from
 MAX_PIECE_DRAWS = 60  # of those, where pieces are made regions: of which there may be many
-MAX_PIECES = 5000  # of a draw: tables of an estimate of so many regions fill 1 GB
+MAX_PIECES = 5000  # of a draw: with this many regions the tables of an estimate fill 1 GB
 
 
 def estimated_partition(

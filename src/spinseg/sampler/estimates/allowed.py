@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.sampler.estimates.minimize import best_draw, minimize_binder, minimize_vi
 from spinseg.sampler.estimates.pairs import flatten_draws, separation_probability
-from spinseg.sampler.regions import absorb_small_regions
+from spinseg.sampler.regions import absorb_small_clusters
 
 
 def allowed_estimate(
@@ -57,19 +56,10 @@ def allowed_estimate(
     for limit in (max_clusters, most):
         found = minimize(rows, **among, max_clusters=limit, max_draws=max_draws, rng=rng).labels
         if model.connected and model.prior.min_size > 1:
-            found = _without_small_ones(found, rows, model)
+            apart = separation_probability(rows, model.graph.edges)
+            found = absorb_small_clusters(found, model.graph, -apart, model.prior.min_size, model.seeds)
         if model.allows(found):
             return found
         if limit is not None and limit <= most:
             break
     return best_draw(rows, loss, max_draws=max_draws)
-
-
-def _without_small_ones(
-    labels: NDArray[np.int32], draws: NDArray[np.int32], model: Model | Mixture
-) -> NDArray[np.int32]:
-    """Connected clusters of at least the smallest size."""
-    graph = model.graph
-    each, area = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None), np.ones(graph.n_sites, np.int64)
-    apart = separation_probability(draws, graph.edges)
-    return absorb_small_regions(labels, each, area, -apart, model.prior.min_size, model.seeds)
