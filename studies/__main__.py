@@ -13,7 +13,7 @@ from spinseg.cli.program import run
 from studies.evaluate import evaluate
 from studies.reproduce import reproduce
 
-SPEED = ("engine", "compilation", "segment", "scaling", "large", "pixels", "seams", "app", "kills")
+SPEED = ("engine", "compilation", "segment", "scaling", "large", "seams", "app", "kills")
 QUESTIONS = {
     "evidence": "How good the evidence of boundaries is alone.",
     "boundaries": "Fit the weights of the cues of boundaries, and compare cues.",
@@ -23,7 +23,6 @@ QUESTIONS = {
     "posterior": "How calibrated the posterior of photographs is.",
     "standard_errors": "Claimed standard errors of boundaries beside actual ones.",
     "agreement": "Agreement between chains beside that of repeated runs.",
-    "connected": "How fast chains of connected partitions mix.",
     "mixing": "How fast chains of the paper's model mix.",
     "outlines": "How close refined outlines are to the edges of an image.",
     "volumes": "Tissues of a brain, found and compared with probability maps.",

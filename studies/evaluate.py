@@ -8,8 +8,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from spinseg.cli.errors import BUG, WRONG_INPUT, print_error
-from spinseg.cli.options import Dask, Jobs, Json, Quiet, Rng
+from spinseg.cli.options import BUG, WRONG_INPUT, Dask, Jobs, Json, Quiet, Seed, print_error
 from spinseg.cli.tables import print_table
 from studies.evaluation.comparison import compare_methods, known_methods
 from studies.evaluation.summary import DISPLAYED_COLUMNS, PROBABILITY_COLUMNS, Columns, Summary, format_cells
@@ -39,7 +38,7 @@ def evaluate(
     out: Annotated[Path, typer.Option(help="Results, a row each; resumed where it is there already.")] = Path(
         "results.csv"
     ),
-    rng: Rng = 0,
+    seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -60,7 +59,7 @@ def evaluate(
         limit=limit,
         jobs=jobs,
         dask=dask,
-        seed=rng,
+        seed=seed,
         progress=not quiet,
     )
     if as_json:

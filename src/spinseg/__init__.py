@@ -67,10 +67,14 @@ if TYPE_CHECKING:
     from spinseg.segmentation.hierarchy import Hierarchy as Hierarchy
     from spinseg.segmentation.large.result import LargeSegmentation as LargeSegmentation
     from spinseg.segmentation.large.segment_large import segment_large as segment_large
+    from spinseg.segmentation.presets.classes import Classes as Classes
+    from spinseg.segmentation.presets.paper import Paper as Paper
+    from spinseg.segmentation.presets.photo import Photo as Photo
+    from spinseg.segmentation.presets.preset import Preset as Preset
+    from spinseg.segmentation.presets.preset import option as option
     from spinseg.segmentation.result import Segmentation as Segmentation
     from spinseg.segmentation.result import SegmentationInterrupted as SegmentationInterrupted
     from spinseg.segmentation.segment import segment as segment
-    from spinseg.segmentation.settings import Settings as Settings
 
 _HOMES = {
     "graph.site_graph": ("SiteGraph",),
@@ -115,7 +119,10 @@ _HOMES = {
     "image.picture": ("Picture", "as_picture"),
     "image.render": ("overlay", "mean_colors"),
     "image.superpixels": ("superpixels",),
-    "segmentation.settings": ("Settings",),
+    "segmentation.presets.classes": ("Classes",),
+    "segmentation.presets.paper": ("Paper",),
+    "segmentation.presets.photo": ("Photo",),
+    "segmentation.presets.preset": ("Preset", "option"),
     "segmentation.hierarchy": ("Hierarchy",),
     "segmentation.segment": ("segment",),
     "segmentation.result": ("Segmentation", "SegmentationInterrupted"),

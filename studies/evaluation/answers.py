@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from spinseg.image.features import site_sizes
 from spinseg.partition.metrics import Scores, consecutive, scores
+from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
-from spinseg.segmentation.segment import sample_posterior
-from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.schedule import Schedule, sample_posterior
 from studies.evaluation.boundaries import BoundaryCounts, boundary_map, outlines
 from studies.evaluation.calibration import LEAST, Reliability, annotated_separation, energy_distance
 
@@ -48,20 +48,20 @@ class Answer(NamedTuple):
     draws: NDArray[np.int32] | None = None
 
 
-def answer_and_segmentation(image: NDArray[Any], settings: Settings, seed: int) -> tuple[Answer, Segmentation]:
-    """The answer of `segment` with these settings on one thread, and the segmentation itself.
+def answer_and_segmentation(image: NDArray[Any], preset: Preset, seed: int) -> tuple[Answer, Segmentation]:
+    """The answer of `segment` with this preset on one thread, and the segmentation itself.
 
     The answer has N_DRAWS of the draws, or all where there are fewer. Its probabilities are those of the sites before
     outlines are refined, so that they can be compared with other probabilities of the same edges.
     """
-    problem = prepare(image, settings)
-    drawn = sample_posterior(problem.model, settings, settings.init, seed, area=site_sizes(problem.sites), workers=1)
-    found, graph = problem.segmentation(drawn, seed), problem.model.graph
+    problem, schedule = prepare(image, preset), Schedule.of(preset)
+    drawn = sample_posterior(problem.model, preset, schedule, seed, area=site_sizes(problem.sites), workers=1)
+    found, graph = problem.segmentation(drawn, seed, schedule), problem.model.graph
     sites = problem.working_image.to_original(problem.sites, outside=-1)
     probabilities = EdgeProbabilities(sites, graph.edges, problem.adjacency.boundary_length, found.separation)
     draws = drawn.labels.reshape(-1, graph.n_sites)
     chosen = np.random.default_rng(0).permutation(len(draws))[:N_DRAWS]
-    labels = found.labels - np.int32(settings.start_label)  # here they count from 0, with -1 outside
+    labels = found.labels - np.int32(found.start_label)  # here they count from 0, with -1 outside
     return Answer(labels, probabilities, draws[chosen]), found
 
 

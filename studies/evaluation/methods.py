@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from spinseg._validation import check_choice, invalid
-from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.picture import as_picture, working_copy
-from spinseg.image.superpixels import superpixels
 from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
 from spinseg.sampler.hierarchy import merge_heights
 from spinseg.sampler.reach import UnreachableWarning
 from spinseg.segmentation.hierarchy import Hierarchy
-from spinseg.segmentation.image_model import evidence_log_odds, picture_model
-from spinseg.segmentation.presets import PAPER, PHOTO, PHOTO_UNCONNECTED, settings_of
-from spinseg.segmentation.problem import sites_of
-from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.presets.paper import Paper
+from spinseg.segmentation.presets.photo import Photo
+from spinseg.segmentation.presets.preset import Preset
+from spinseg.segmentation.problem import prepare
 from studies.evaluation.answers import Answer, EdgeProbabilities, answer_and_segmentation
 from studies.evaluation.baselines import library
 from studies.evaluation.baselines.ddcrp import sample_ddcrp
@@ -62,20 +60,20 @@ def get_methods(names: Iterable[str]) -> list[Method]:
     return [METHODS[name] for name in found]
 
 
-def _spinseg(image: NDArray[Any], seed: int, *, settings: Settings) -> Answer:
-    """Return the answer of `segment` with these settings."""
+def _spinseg(image: NDArray[Any], seed: int, *, preset: Preset) -> Answer:
+    """Return the answer of `segment` with this preset."""
     with warnings.catch_warnings():  # the paper's sampler with size limits is what is compared
         warnings.simplefilter("ignore", UnreachableWarning)
-        return answer_and_segmentation(image, settings, seed)[0]
+        return answer_and_segmentation(image, preset, seed)[0]
 
 
-def evidence_of(image: NDArray[Any]) -> tuple[EdgeProbabilities, Hierarchy]:
+def evidence_of(image: NDArray[Any], preset: Photo = Photo()) -> tuple[EdgeProbabilities, Hierarchy]:  # noqa: B008
     """Return the probabilities of boundaries that the evidence of each edge gives alone, and their nested regions."""
     picture = as_picture(image)
-    working_image = working_copy(picture, picture.inside, PHOTO.max_pixels)
-    sites, adjacency, maps = sites_of(working_image, PHOTO)
+    working_image = working_copy(picture, picture.inside, preset.max_pixels)
+    sites, adjacency, maps = preset.sites_and_maps(working_image)
     graph, length = adjacency.graph, adjacency.boundary_length
-    separation = expit(evidence_log_odds(working_image.picture, sites, adjacency, PHOTO, maps)[0])
+    separation = expit(preset.log_odds(working_image.picture, sites, adjacency, maps))
     sites = working_image.completed(working_image.to_original(sites, outside=-1))
     nested = Hierarchy(sites, graph, merge_heights(adjacency, separation), start_label=0)
     return EdgeProbabilities(sites, graph.edges, length, separation), nested
@@ -87,21 +85,18 @@ def _evidence(image: NDArray[Any], seed: int, *, level: float = EVIDENCE_LEVEL) 
     return Answer(nested.labels(level), probabilities)
 
 
-def _spinseg_method(name: str, about: str, settings: Settings | None = None, **changes: Any) -> Method:
-    settings = settings or settings_of("paper", changes)
-    return Method(name, about, partial(_spinseg, settings=settings), repr(settings))
+def _spinseg_method(name: str, about: str, preset: Preset) -> Method:
+    return Method(name, about, partial(_spinseg, preset=preset), repr(preset))
 
 
 def _ddcrp(
-    image: NDArray[Any], seed: int, *, count_weight: float = PAPER.count_weight, sweeps: int = 100, **keywords: Any
+    image: NDArray[Any], seed: int, *, count_weight: float = Paper().count_weight, sweeps: int = 100, **keywords: Any
 ) -> NDArray[np.int32]:
     """Return labels of the distance-dependent Chinese restaurant process, on the sites and words of the paper."""
-    picture = as_picture(image)
-    sites = superpixels(picture)
-    settings = settings_of("paper", {"count_weight": count_weight})
-    model = picture_model(picture, sites, region_adjacency(sites), settings)
+    problem = prepare(image, Paper(count_weight=count_weight))
+    model = problem.model
     found = sample_ddcrp(model.graph, model.likelihood, sweeps, rng=seed, **keywords).best_labels
-    return np.append(found, np.int32(-1))[sites]  # -1 where there is no site
+    return np.append(found, np.int32(-1))[problem.sites]  # -1 where there is no site
 
 
 def _call(
@@ -120,24 +115,24 @@ def _other_method(name: str, about: str, run: Callable[..., NDArray[np.int32] | 
 
 def _all_methods() -> Iterable[Method]:
     """Yield all methods, those of spinseg first."""
-    yield _spinseg_method("spinseg", "the preset for photographs", PHOTO)
-    about = "clusters that need not be connected, at one detail, on the same evidence"
-    yield _spinseg_method("spinseg-clusters", about, PHOTO_UNCONNECTED)
+    yield _spinseg_method("spinseg", "the preset for photographs", Photo())
     yield _other_method("evidence", "the evidence of each boundary alone, without a posterior", _evidence)
     for moves, suffix, remark in (("gsw", "", ""), ("auto", "-auto", ", with splits and merges")):
-        yield _spinseg_method(f"potts-dp{suffix}", f"the paper's model{remark}", moves=moves)
+        yield _spinseg_method(f"potts-dp{suffix}", f"the paper's model{remark}", Paper(moves=moves))
         for size in (3, 6, 9):
             about, prior = f"the paper's model with T_min = {size}{remark}", DirichletProcess(3.0, min_size=size)
-            yield _spinseg_method(f"potts-dp{suffix}-min{size}", about, moves=moves, prior=prior)
-    yield _spinseg_method("gibbs", "the paper's model by single-site Gibbs sampling, Orbanz & Buhmann 2008", lam=0.0)
-    yield _spinseg_method("swendsen-wang", "the paper's model by the classical Swendsen-Wang algorithm", lam=1.0)
+            yield _spinseg_method(f"potts-dp{suffix}-min{size}", about, Paper(moves=moves, prior=prior))
+    yield _spinseg_method(
+        "gibbs", "the paper's model by single-site Gibbs sampling, Orbanz & Buhmann 2008", Paper(lam=0.0)
+    )
+    yield _spinseg_method("swendsen-wang", "the paper's model by the classical Swendsen-Wang algorithm", Paper(lam=1.0))
     priors: dict[str, tuple[str, PartitionPrior]] = {
         "potts": ("Potts model of 10 labels", Potts(10)),
         "finite-dirichlet": ("Potts-Dirichlet model of 10 labels", FiniteDirichlet(10, 1.0)),
         "pitman-yor": ("Potts-Pitman-Yor model, discount 1/4", PitmanYor(3.0, 0.25)),
     }
     for name, (about, other_prior) in priors.items():
-        yield _spinseg_method(name, about, prior=other_prior)
+        yield _spinseg_method(name, about, Paper(prior=other_prior))
     yield _other_method("mean-shift", "mean shift as the paper ran it", mean_shift)
     tuned = {"spatial_bandwidth": 10.0, "range_bandwidth": 8.0, "colors": "luv"}
     yield _other_method("mean-shift-tuned", "mean shift tuned on training photographs of BSDS300", mean_shift, **tuned)

@@ -23,17 +23,13 @@ from spinseg._run.atomic import append, atomic_write, complete_lines, print_warn
 from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg._run.provenance import Provenance
 from spinseg._validation import invalid
-from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.io import read_picture
-from spinseg.image.superpixels import superpixels
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sample import sample
-from spinseg.segmentation.image_model import picture_model
-from spinseg.segmentation.presets import PAPER
+from spinseg.segmentation.problem import prepare
 from studies.evaluation.comparison import spread
 from studies.evaluation.datasets import Example, labelme
 from studies.evaluation.results import table_bytes
@@ -42,6 +38,7 @@ from studies.paper import plots
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+PAPER = Paper()
 N_PER_CATEGORY = 6  # of eight categories: 48 photographs, as in the paper, which does not name them
 SWEEPS, N_QUICK, QUICK_SWEEPS = 1000, 4, 200
 BASE, TYPICAL = "lambda=0", "lambda=10"
@@ -145,9 +142,7 @@ def choose_examples(examples: Sequence[Example], n_per_category: int) -> list[Ex
 
 def model_of(example: Example) -> Model:
     """Return the posterior of a photograph under the paper's settings, as in `segment(image, "paper")`."""
-    picture = read_picture(example.image_path)
-    sites = superpixels(picture, kind=PAPER.sites, n_sites=PAPER.n_sites, pixels_per_site=PAPER.pixels_per_site)
-    return picture_model(picture, sites, region_adjacency(sites), PAPER)
+    return prepare(example.image_path, PAPER).model
 
 
 def one_run(

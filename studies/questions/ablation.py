@@ -1,39 +1,55 @@
-"""Accuracy of `photo` without each of its parts, on the test photographs of BSDS300.
+"""Accuracy of `Photo` without each of its parts, on the test photographs of BSDS300.
 
 Test photographs should be used rarely: record each use in docs/evidence/notebook.md. Where cues are left out, the
 boundary weights are fitted to the training photographs without them. The sites are always found with texture.
 """
 
-from spinseg.image.boundary.log_odds import BoundaryWeights
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.graph.adjacency import RegionAdjacency
+from spinseg.image.boundary.log_odds import BoundaryEvidence, BoundaryWeights
+from spinseg.segmentation.presets.photo import Photo
+from spinseg.segmentation.presets.site_features import FEATURE_WEIGHTS, FeatureConstants
 from studies.data import data_root
 from studies.evaluation.datasets import bsds
 from studies.questions.boundaries import fit, training_edges
-from studies.questions.held_out import Evidence
-from studies.questions.variants import SPECTRAL, TEXTURE, UNCONNECTED, WHOLE_PICTURE, Variant, summary
+from studies.questions.variants import SPECTRAL, TEXTURE, WHOLE_PICTURE, summary
+
+
+class Attraction(Photo, listed=False):
+    """`Photo` with negative couplings set to zero."""
+
+    def couplings(
+        self, log_odds: NDArray[np.float64], adjacency: RegionAdjacency, detail: float
+    ) -> NDArray[np.float64]:
+        """The couplings of touching sites at a level of detail."""
+        return np.maximum(super().couplings(log_odds, adjacency, detail), 0)
+
 
 VARIANTS = {
-    "photo": Variant(),
-    "couplings not below zero": Variant(nonnegative=True),
-    "no likelihood": Variant(feature_weights=dict.fromkeys(("lightness", "colour", "texture", "position"), 0.0)),
-    "clusters that need not be connected": Variant(settings=UNCONNECTED),
-    "one detail": Variant(settings={"n_details": 1}),
-    "mode in place of the estimate": Variant(arguments={"estimate": "best"}),
-    "power 1": Variant(settings={"power": 1.0}),
+    "photo": Photo(),
+    "couplings not below zero": Attraction(),
+    "no likelihood": Photo(feature_weights=FeatureConstants(0.0, 0.0, 0.0, 0.0)),
+    "one detail": Photo(n_details=1),
+    "mode in place of the estimate": Photo(estimate="best"),
+    "power 1": Photo(power=1.0),
 }
 WITHOUT = {
-    "no spectral cue": (SPECTRAL, Variant()),
-    "no cue of the whole picture": (WHOLE_PICTURE, Variant()),
-    "no texture, in cues or likelihood": (TEXTURE, Variant(feature_weights={"texture": 0.0})),
+    "no spectral cue": (SPECTRAL, Photo()),
+    "no cue of the whole picture": (WHOLE_PICTURE, Photo()),
+    "no texture, in cues or likelihood": (TEXTURE, Photo(feature_weights=FEATURE_WEIGHTS._replace(texture=0.0))),
 }
 
 
 def study() -> dict[str, object]:
     """Return the scores of each variant."""
     examples, photographs = bsds(data_root(), "test"), training_edges()
-    packaged = [Evidence()] * len(examples)
-    figures: dict[str, object] = {name: summary(variant, examples, packaged) for name, variant in VARIANTS.items()}
-    for name, (cues, variant) in WITHOUT.items():
+    figures: dict[str, object] = {name: summary(preset, examples) for name, preset in VARIANTS.items()}
+    for name, (cues, preset) in WITHOUT.items():
         weights = fit(photographs, without=cues, held_out=False).weights
-        fitted = Evidence(weights={"colour": weights, "grey": BoundaryWeights.fitted("grey")})
-        figures[name] = summary(variant, examples, [fitted] * len(examples))
+        evidence = BoundaryEvidence(weights={"colour": weights, "grey": BoundaryWeights.fitted("grey")})
+        figures[name] = summary(replace(preset, evidence=evidence), examples)
     return figures

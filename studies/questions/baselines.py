@@ -26,6 +26,7 @@ from spinseg.partition.metrics import (
     segmentation_covering,
     variation_of_information,
 )
+from spinseg.segmentation.presets.photo import Photo
 from studies.data import data_root
 from studies.evaluation.baselines import library, mean_shift
 from studies.evaluation.datasets import Example, bsds
@@ -146,8 +147,7 @@ def mean_row(rows: list[Row]) -> Row:
 
 def score_levels(i: int, example: Example) -> list[Row]:
     """Return the scores of the evidence of boundaries alone, cut at each of LEVELS, on the i-th training photograph."""
-    with held_out_evidence(i).used():
-        _, nested = evidence_of(example.image())
+    _, nested = evidence_of(example.image(), Photo(evidence=held_out_evidence(i)))
     return [score(lambda _, level=level: nested.labels(level), example) for level in LEVELS]
 
 

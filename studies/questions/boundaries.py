@@ -18,7 +18,6 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +25,17 @@ from scipy.optimize import minimize
 
 import spinseg
 from spinseg._run.atomic import atomic_write
-from spinseg.graph.adjacency import RegionAdjacency, region_adjacency
-from spinseg.image.boundary import maps as maps_module
+from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.image.boundary.cues import Cues, SiteStatistics, edge_cues
 from spinseg.image.boundary.grouping import grouping_cues
-from spinseg.image.boundary.log_odds import KINDS, BoundaryWeights
-from spinseg.image.boundary.maps import NETWORK_RELIEF, boundary_maps
+from spinseg.image.boundary.log_odds import KINDS, BoundaryEvidence, BoundaryWeights
+from spinseg.image.boundary.maps import NETWORK_RELIEF
 from spinseg.image.features import Codebook, site_histograms
-from spinseg.image.picture import as_picture
-from spinseg.image.superpixels import superpixels
-from spinseg.segmentation.presets import PHOTO
+from spinseg.image.picture import as_picture, working_copy
+from spinseg.segmentation.presets.photo import N_WORDS, Photo
 from studies.data import data_root
 from studies.evaluation.datasets import Example, bsds
-from studies.questions.held_out import FOLDER, N_FOLDS, Evidence, weights_path
+from studies.questions.held_out import FOLDER, N_FOLDS, network_of, weights_path
 from studies.questions.versions import Picture, compressed, gray, halved, noisy, painted
 
 N_HIDDEN = 8
@@ -96,13 +93,11 @@ def edges_of(
     if len(image) != len(annotations[0]):
         annotations = [drawn[::2, ::2][: image.shape[0], : image.shape[1]] for drawn in annotations]
     picture = as_picture(image)
-    with Evidence(fold).used(), patch.object(maps_module, "NETWORK_RELIEF", network_relief):
-        maps = boundary_maps(picture)
-    each = PHOTO.pixels_per_site_of(int(np.prod(picture.shape)))
-    sites = superpixels(picture, kind=PHOTO.sites, pixels_per_site=each, relief=maps.relief)
-    adjacency = region_adjacency(sites)
-    words = Codebook.general(PHOTO.n_words).words(picture)
-    statistics = SiteStatistics.of(picture, sites, site_histograms(words, sites, PHOTO.n_words), maps)
+    preset = Photo(evidence=BoundaryEvidence(network_of(fold), network_relief=network_relief))
+    sites, adjacency, maps = preset.sites_and_maps(working_copy(picture, None, None))
+    assert maps is not None
+    words = Codebook.general(N_WORDS).words(picture)
+    statistics = SiteStatistics.of(picture, sites, site_histograms(words, sites, N_WORDS), maps)
     edges, apart = adjacency.graph.edges, []
     for annotation in annotations:
         votes = np.zeros((adjacency.graph.n_sites, int(annotation.max()) + 1))

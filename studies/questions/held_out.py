@@ -7,44 +7,21 @@ training_data/weights or SPINSEG_NETWORKS.
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 
-from spinseg.image.boundary.log_odds import KINDS, BoundaryWeights
+from spinseg.image.boundary.log_odds import KINDS, BoundaryEvidence, BoundaryWeights
 from spinseg.image.boundary.network import BoundaryNetwork
 
 FOLDER = Path(os.environ.get("SPINSEG_NETWORKS", "training_data/weights"))
 N_FOLDS = 5
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """The network of a fold, and weights of the cues by kind of photograph; None for those of the package."""
-
-    fold: int | None = None
-    weights: Mapping[str, BoundaryWeights] | None = None
-
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """Let `segment` use this evidence."""
-        with ExitStack() as changed:
-            if self.fold is not None:
-                network = _network(self.fold)
-                changed.enter_context(patch.object(BoundaryNetwork, "fitted", lambda: network))
-            if self.weights is not None:
-                changed.enter_context(patch.object(BoundaryWeights, "fitted", self.weights.__getitem__))
-            yield
-
-
-def held_out_evidence(i: int) -> Evidence:
-    """Return the evidence of the fold without the i-th training photograph."""
-    return Evidence(i % N_FOLDS, _weights(i % N_FOLDS))
+def held_out_evidence(i: int) -> BoundaryEvidence:
+    """Return the evidence of the fold without the i-th training photograph, for `Photo(evidence=...)`."""
+    return BoundaryEvidence(network_of(i % N_FOLDS), _weights(i % N_FOLDS))
 
 
 def weights_path(fold: int) -> Path:
@@ -53,7 +30,10 @@ def weights_path(fold: int) -> Path:
 
 
 @cache
-def _network(fold: int) -> BoundaryNetwork:
+def network_of(fold: int | None) -> BoundaryNetwork | None:
+    """Return the network of a fold; None for that of the package."""
+    if fold is None:
+        return None
     with np.load(_present(FOLDER / f"fold{fold}.npz", "training/train_boundary_net.py")) as stored:
         return BoundaryNetwork(dict(stored))
 

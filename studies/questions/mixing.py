@@ -12,12 +12,9 @@ import numpy as np
 from PIL import Image
 
 import spinseg as ss
-from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.picture import as_picture
-from spinseg.image.superpixels import superpixels
 from spinseg.sampler.diagnostics import diagnose
-from spinseg.segmentation.image_model import picture_model
-from spinseg.segmentation.presets import settings_of
+from spinseg.segmentation.presets.paper import Paper
+from spinseg.segmentation.problem import prepare
 from studies.data import data_root
 from studies.evaluation.datasets import Example, bsds
 
@@ -32,10 +29,7 @@ def paper_model(example: Example, weight: float) -> ss.Model:
     image = Image.fromarray(example.image())
     factor = (PIXELS / (image.width * image.height)) ** 0.5
     small = image.resize((round(image.width * factor), round(image.height * factor)), Image.Resampling.LANCZOS)
-    picture = as_picture(np.asarray(small))
-    sites = superpixels(picture)
-    settings = settings_of("paper", {"count_weight": weight, "smoothing": 0})
-    return picture_model(picture, sites, region_adjacency(sites), settings)
+    return prepare(np.asarray(small), Paper(count_weight=weight, smoothing=0)).model
 
 
 def seconds_per_sweep(model: ss.Model, moves: str, sweeps: int) -> float:

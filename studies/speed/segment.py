@@ -18,11 +18,11 @@ import spinseg as ss
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.picture import as_picture
-from spinseg.image.superpixels import superpixels
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.image_model import maps_for, picture_posterior
-from spinseg.segmentation.presets import PRESETS
-from spinseg.segmentation.segment import sample_posterior
+from spinseg.segmentation.presets.photo import Photo
+from spinseg.segmentation.presets.preset import Preset
+from spinseg.segmentation.problem import prepare
+from spinseg.segmentation.schedule import Schedule, sample_posterior
 from studies.evaluation.baselines import library
 
 REPEATS = 5
@@ -62,21 +62,14 @@ def processor_time(call: Callable[[], object]) -> float:
 
 def stages(image: NDArray[np.uint8], preset: str) -> dict[str, Callable[[], object]]:
     """Return a call for each stage of `segment`, with one thread."""
-    settings = PRESETS[preset]
-    picture = as_picture(image)
-    maps = maps_for(picture, settings)
-    relief = None if maps is None else maps.relief
-    each = settings.pixels_per_site_of(image[..., 0].size)
-    sites = superpixels(picture, kind=settings.sites, pixels_per_site=each, relief=relief)
-    adjacency = region_adjacency(sites)
-    model = picture_posterior(picture, sites, adjacency, settings, maps)
-    return {
-        "maps": lambda: maps_for(as_picture(image), settings),
-        "sites": lambda: superpixels(as_picture(image), kind=settings.sites, pixels_per_site=each, relief=relief),
-        "graph": lambda: region_adjacency(sites),
-        "features": lambda: picture_posterior(picture, sites, adjacency, settings, maps),
-        "sampling": lambda: sample_posterior(model, settings, settings.init, 0, workers=1),
+    chosen = Preset.known[preset]()
+    problem, schedule = prepare(image, chosen), Schedule.of(chosen)
+    found = {
+        "sites and posterior": lambda: prepare(image, chosen),
+        "graph": lambda: region_adjacency(problem.sites),
+        "sampling": lambda: sample_posterior(problem.model, chosen, schedule, 0, workers=1),
     }
+    return found | ({"maps": lambda: chosen.maps(as_picture(image))} if isinstance(chosen, Photo) else {})
 
 
 def study() -> dict[str, object]:
@@ -84,7 +77,7 @@ def study() -> dict[str, object]:
     image = photograph()
     network, values = BoundaryNetwork.fitted(), as_picture(image).values
     unit = partial(slic, image, n_segments=image[..., 0].size // 60)
-    for preset in PRESETS:  # load the compiled code
+    for preset in Preset.known:  # load the compiled code
         ss.segment(image, preset, chains=1, sweeps=2, workers=1, rng=0)
     calls: dict[str, Callable[[], object]] = {
         "spinseg photo": lambda: ss.segment(image, "photo", workers=1, rng=0),
@@ -96,6 +89,6 @@ def study() -> dict[str, object]:
     }
     if mean_shift(image) is not None:
         calls["OpenCV mean shift"] = lambda: mean_shift(image)
-    for preset in PRESETS:
+    for preset in Preset.known:
         calls |= {f"{preset}: {name}": call for name, call in stages(image, preset).items()}
     return {f"{name} / skimage slic": ratio(call, unit) for name, call in calls.items()}

@@ -18,6 +18,8 @@ from effort import effort, exhaustive
 
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 
+from spinseg.app.user_settings import UserSettings
+
 import spinseg as ss
 from processes import PATIENCE
 from spinseg.app import handlers
@@ -26,7 +28,6 @@ from spinseg.app.guard import Refused
 from spinseg.app.rendering import match_labels
 from spinseg.app.run_loop import NotYet
 from spinseg.app.session import CUT, FORBIDDEN, Session, Threads
-from spinseg.app.user_settings import UserSettings
 from spinseg.cli.program import app as command_line
 from spinseg.image.io import read_picture
 from spinseg.image.picture import as_picture

@@ -4,6 +4,8 @@ import inspect
 
 import pytest
 import typer
+from spinseg.segmentation.prior_names import PRIORS, prior_named
+from spinseg.segmentation.settings import KEYWORDS
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -14,8 +16,6 @@ from spinseg.model.priors import PartitionPrior
 from spinseg.sampler import sampling
 from spinseg.segmentation import settings
 from spinseg.segmentation.presets import PRESETS
-from spinseg.segmentation.prior_names import PRIORS, prior_named
-from spinseg.segmentation.settings import KEYWORDS
 
 # Fields that only presets choose, keywords that are no settings, and options that are not of one segmentation.
 ONLY_IN_PRESETS = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from scipy import ndimage
+from spinseg.segmentation.image_model import maps_for, picture_posterior
 
 import spinseg as ss
 from spinseg.graph.adjacency import region_adjacency
@@ -13,7 +14,6 @@ from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.image_model import maps_for, picture_posterior
 from spinseg.segmentation.presets import (
     COUPLING,
     EVIDENCE,

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from PIL import Image
+from spinseg.segmentation.estimate import details_near
 
 import spinseg as ss
 from effort import effort, exhaustive
@@ -23,7 +24,6 @@ from spinseg.sampler.diagnostics import may_stop
 from spinseg.sampler.estimates.pairs import separation_probability
 from spinseg.sampler.hierarchy import merge_heights
 from spinseg.segmentation.batch import segment_files
-from spinseg.segmentation.estimate import details_near
 from spinseg.segmentation.presets import PHOTO, details_of
 from spinseg.segmentation.segment import MAX_SWEEPS, ROUND_SWEEPS
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from spinseg.segmentation.estimate import estimated_partition
 
 import spinseg as ss
 from spinseg.model.seeds import keeps_seeds
 from spinseg.sampler.estimates.minimize import improved
-from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.presets import PHOTO
 
 

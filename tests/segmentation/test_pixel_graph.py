@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from spinseg.segmentation.image_model import contrast_couplings
 
 from effort import effort
 from spinseg.graph.adjacency import RegionAdjacency, grid_graph
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
-from spinseg.segmentation.image_model import contrast_couplings
 from spinseg.segmentation.presets import (
     CONTRAST_COUPLING_MIN,
     CONTRAST_COUPLING_RANGE,

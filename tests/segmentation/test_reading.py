@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from spinseg.segmentation.python_code import python_call
 
 import spinseg as ss
 from spinseg.image.contrast import Contrast
@@ -13,7 +14,6 @@ from spinseg.image.layout import Reading
 from spinseg.segmentation.batch import segment_file, segment_files
 from spinseg.segmentation.files import report_of
 from spinseg.segmentation.presets import PAPER, PHOTO
-from spinseg.segmentation.python_code import python_call
 from spinseg.segmentation.verdict import one_region_warning
 
 FAST = {"preset": "paper", "count_weight": 1.0, "sweeps": 6, "chains": 1, "rng": 0}

@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from spinseg.segmentation.prior_names import prior_named
 
 import spinseg as ss
 from spinseg.segmentation.presets import (
     PHOTO,
     settings_of,
 )
-from spinseg.segmentation.prior_names import prior_named
 from spinseg.segmentation.segment import segment
 
 

@@ -6,11 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.model.mixture import Mixture
+from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sampling import Sampling
 from spinseg.segmentation.problem import Problem
-from spinseg.segmentation.python_code import LAST_LABELS, python_call
-from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.result import LAST_LABELS
+from spinseg.segmentation.schedule import Schedule
 
 MAX_SWEEPS = 5000  # of one run
 MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
@@ -22,20 +24,21 @@ class ChainRun(NamedTuple):
 
     problem: Problem
     sampling: Sampling
+    chains: int
     seed: int
     continued: bool = False
 
     @classmethod
-    def create(cls, problem: Problem, seed: int, labels: NDArray[np.int32] | None = None) -> "ChainRun":
-        """Make a run that starts as the problem's settings say, or from `labels` of shape (n_chains, n_sites)."""
+    def create(cls, problem: Problem, chains: int, seed: int, labels: NDArray[np.int32] | None = None) -> "ChainRun":
+        """Make a run that starts as the preset says, or from `labels` of shape (n_chains, n_sites)."""
         if labels is not None:
-            problem = replace(problem, settings=replace(problem.settings, init=labels))
-        settings, n_sites = problem.settings, problem.model.graph.n_sites
-        n_runners = settings.chains * settings.n_details
+            problem = replace(problem, preset=replace(problem.preset, init=labels))
+        preset, n_sites = problem.preset, problem.model.graph.n_sites
+        n_runners = chains * n_components(problem.model)
         max_sweeps = max(1, min(MAX_SWEEPS, MAX_STORED_LABELS // (n_runners * n_sites)))
-        sampler = (settings.moves, settings.lam, settings.init)
-        sampling = Sampling(problem.model, max_sweeps, settings.chains, *sampler, rng=seed)
-        return cls(problem, sampling, seed, labels is not None)
+        sampler = (preset.moves, preset.lam, preset.init)
+        sampling = Sampling(problem.model, max_sweeps, chains, *sampler, rng=seed)
+        return cls(problem, sampling, chains, seed, labels is not None)
 
     @property
     def max_sweeps(self) -> int:
@@ -50,17 +53,18 @@ class ChainRun(NamedTuple):
     @property
     def shown(self) -> slice:
         """Which runners the page shows: the chains at the middle detail."""
-        n_chains, n_details = self.problem.settings.chains, self.problem.settings.n_details
-        return slice(n_details // 2 * n_chains, (n_details // 2 + 1) * n_chains)
+        first = n_components(self.problem.model) // 2 * self.chains
+        return slice(first, first + self.chains)
 
     def labels(self) -> NDArray[np.int32]:
         """The present labels of the chains that are shown, of shape (n_chains, n_sites)."""
         records = self.sampling.records
         return (records.draw[:, self.n_sweeps - 1] if self.n_sweeps else records.best)[self.shown]
 
-    def settings(self) -> Settings:
-        """The settings with which `segment` gives the same result."""
-        return replace(self.problem.settings, sweeps=self.n_sweeps)
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule with which `segment` gives the same result."""
+        return Schedule(self.chains, self.n_sweeps)
 
     def draws(self) -> Chains:
         """The chains without their first half, which `segment` discards as burn-in, too."""
@@ -69,13 +73,19 @@ class ChainRun(NamedTuple):
 
     def is_quick_to_estimate(self, draws: Chains) -> bool:
         """Whether an estimate from these draws takes little time; those after a start from single sites do not."""
-        settings = self.problem.settings
-        if settings.connected or settings.estimate == "best":
+        if self.problem.preset.connected or self.problem.preset.estimate == "best":
             return True
         return bool(draws.kept(draws.n_clusters).max() <= MAX_ESTIMATED_CLUSTERS)
 
     def python_line(self, source: str) -> str:
         """The Python line that repeats this run; a continued run needs the line of the run before it."""
-        expressions = {"init": LAST_LABELS} if self.continued else {}
-        known = {name: self.problem.provenance[name] for name in ("channel_axis", "intensity_range", "seeds")}
-        return f"found = {python_call(self.settings(), self.seed, source, expressions=expressions, **known)}"
+        provenance, preset = self.problem.provenance, self.problem.preset
+        usual = {"channel_axis": "auto", "intensity_range": None, "seeds": None}
+        given = {name: provenance[name] for name in usual if provenance[name] != usual[name]}
+        arguments = self.schedule.arguments(preset, self.n_sweeps) | given | {"rng": self.seed}
+        return f"found = {preset.call(source, arguments, **({'init': LAST_LABELS} if self.continued else {}))}"
+
+
+def n_components(model: Model | Mixture) -> int:
+    """The number of components of a posterior."""
+    return len(model.components) if isinstance(model, Mixture) else 1

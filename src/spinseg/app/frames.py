@@ -2,26 +2,21 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.app.chain_run import ChainRun
+from spinseg.app.chain_run import ChainRun, n_components
 from spinseg.app.rendering import match_labels, packed
 from spinseg.app.run_loop import NotYet, RunLoop
 from spinseg.image.features import site_sizes
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.sampler.sampling import Sampling
-from spinseg.segmentation.verdict import (
-    calibration_clause,
-    headline,
-    partitions_of_chains,
-    unchecked_kind,
-    verdict_sentences,
-)
+from spinseg.segmentation.schedule import partitions_of_chains
+from spinseg.segmentation.verdict import calibration_clause, headline, verdict_sentences
 
 DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
 MIN_DIAGNOSED_SWEEPS = 40
@@ -45,7 +40,7 @@ class Frames:
         self._latest: tuple[ChainRun, dict[str, Any]] | None = None
         self._changed = asyncio.Condition()
 
-    def record(self, run: ChainRun, header: dict[str, Any], starts: str | tuple[str, ...]) -> None:
+    def record(self, run: ChainRun, header: dict[str, Any], starts: str | Sequence[str]) -> None:
         """Record where the chains of a run are; they must rest meanwhile."""
         matched: list[NDArray[np.int32]] = []
         for c, labels in enumerate(run.labels()):  # first to the first chain, so that chains can be compared
@@ -62,7 +57,7 @@ class Frames:
             for c, runner in enumerate(run.sampling.runners[run.shown])
         ]
         counts = {"sweeps": run.n_sweeps, "most_sweeps": run.max_sweeps, "n_sites": run.problem.model.graph.n_sites}
-        counts["n_details"] = run.problem.settings.n_details
+        counts["n_details"] = n_components(run.problem.model)
         self._latest = run, header | counts | {"chains": chains}
 
     def frame(self, run_number: int, n_sent: int) -> dict[str, Any]:
@@ -97,7 +92,7 @@ async def diagnose_until_current(loop: RunLoop, frames: Frames, in_thread: Calla
     diagnosed: tuple[ChainRun, int] | None = None
     while not frames.closed:
         run = loop.chain_run
-        if run is None or run.problem.settings.chains < 2 or run.n_sweeps < MIN_DIAGNOSED_SWEEPS:
+        if run is None or run.chains < 2 or run.n_sweeps < MIN_DIAGNOSED_SWEEPS:
             return
         if diagnosed == (run, run.n_sweeps):
             return
@@ -115,7 +110,7 @@ async def diagnose_until_current(loop: RunLoop, frames: Frames, in_thread: Calla
 def diagnosed_chains(run: ChainRun, draws: Chains) -> Diagnostics:
     """What the segmentation that these draws give would say of the chains."""
     problem, few = run.problem, draws.thinned(MAX_ESTIMATED_DRAWS * draws.n_components)
-    alone = partitions_of_chains(few, problem.model, problem.settings, run.seed)
+    alone = partitions_of_chains(few, problem.model, problem.preset, run.seed)
     return diagnose(draws, problem.model.graph, alone, site_sizes(problem.sites))
 
 
@@ -125,13 +120,13 @@ def agreement_shown(found: Diagnostics, run: ChainRun, sweeps: int) -> dict[str,
     numbers: dict[str, Any] = {"ess": _json_number(found.ess), "largest_r_hat": _json_number(found.r_hat)}
     numbers |= {"agreement": _json_number(found.agreement), "standard_error": _json_number(found.standard_error)}
     numbers |= {"r_hat": {name: _json_number(row.r_hat) for name, row in found.table.items()}}
-    clause = calibration_clause(unchecked_kind(problem.picture, problem.settings, problem.model.seeds is not None))
-    summary: dict[str, Any] = {"settings": {"connected": problem.settings.connected}}
+    clause = calibration_clause(problem.preset.not_validated(problem.picture, problem.model.seeds is not None))
+    summary: dict[str, Any] = {"settings": {"connected": problem.preset.connected}}
     summary |= {
         "regions_converged": judged.partition_converged,
         "probabilities_converged": judged.probabilities_converged,
     }
-    verdict = verdict_sentences(found, problem.settings, sweeps, interrupted=True)  # the user decides when to stop
+    verdict = verdict_sentences(found, problem.preset, sweeps)  # the user decides when to stop
     return numbers | {"converged": found.converged, "headline": headline(summary)[1], "verdict": verdict + clause}
 
 

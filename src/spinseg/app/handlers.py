@@ -14,13 +14,12 @@ from starlette.responses import FileResponse, JSONResponse, Response
 
 from spinseg._errors import MissingExtra
 from spinseg._validation import InvalidInput, check_real
-from spinseg.app.controls import page_description
+from spinseg.app.controls import UserSettings, page_description
 from spinseg.app.events import Events
 from spinseg.app.guard import UPLOAD_BYTES, Refused, read_body, read_json
 from spinseg.app.run_loop import NotYet
 from spinseg.app.session import Session
 from spinseg.app.sessions import MAX_RUNNING_CHAINS, Sessions
-from spinseg.app.user_settings import UserSettings
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture

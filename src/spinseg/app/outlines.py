@@ -37,7 +37,7 @@ class Outlines:
         """Refine the outlines until they are those of all that was drawn: now and then while the chains run."""
         while not self._frames.closed:
             run, began = self._loop.chain_run, time.monotonic()
-            if run is None or not run.n_sweeps or not run.problem.refines_outlines:
+            if run is None or not run.n_sweeps or not run.problem.preset.refines(run.problem):
                 return
             if self._frames.outlined == (run.sampling, run.n_sweeps):
                 return
@@ -56,4 +56,4 @@ class Outlines:
 def _refined_sites(run: ChainRun, draws: Chains) -> NDArray[np.int32]:
     """The sites of the working image as an export would outline them, if the working image were the image."""
     problem = run.problem.at_working_size()
-    return problem.outlined_sites(draws, problem.partition(draws, run.seed))
+    return problem.outlined_sites(draws, problem.preset.partition(draws, problem, run.seed))

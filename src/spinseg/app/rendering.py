@@ -79,7 +79,7 @@ def displayed_answers(problem: Problem, sites: NDArray[np.int32], draws: Chains,
 
     `sites` are those of the working image, with refined outlines or without.
     """
-    unit = "region" if problem.settings.connected else "cluster"
+    unit = "region" if problem.preset.connected else "cluster"
     shown = ReducedPicture.of(problem.working_image.picture, sites, THUMBNAIL_SIDE)
     found = []
     for answer in spread_draws(draws, n):

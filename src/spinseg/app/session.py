@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from spinseg._validation import InvalidInput, invalid
 from spinseg.app.chain_run import ChainRun
+from spinseg.app.controls import UserSettings
 from spinseg.app.frames import MAX_THINNED_DRAWS, Frames, diagnose_until_current
 from spinseg.app.outlines import Outlines
 from spinseg.app.rendering import (
@@ -25,13 +26,12 @@ from spinseg.app.rendering import (
     packed,
 )
 from spinseg.app.run_loop import BackgroundTask, NotYet, RunLoop
-from spinseg.app.user_settings import UserSettings
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
 from spinseg.sampler.estimates.pairs import co_clustering
+from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
-from spinseg.segmentation.settings import Settings
 from spinseg.segmentation.verdict import one_region_warning
 
 FORBIDDEN = "This prior forbids the partitions that the chains had reached, so the chains were restarted."
@@ -106,8 +106,8 @@ class Session:
 
     async def _apply(self, settings: UserSettings) -> dict[str, Any]:
         before, run = self.settings, self.loop.chain_run
-        if before is not None and run is not None and replace(before, detail=settings.detail) == settings:
-            problem = replace(run.problem, settings=settings.settings(self.n_pixels))  # draws are of every detail
+        if before is not None and run is not None and before.without_detail() == settings.without_detail():
+            problem = replace(run.problem, preset=settings.chosen(self.n_pixels))  # draws are of every detail
             self.settings, self.loop.chain_run = settings, run._replace(problem=problem)
             await self._announce()
             return {"restarted": False, "note": None}
@@ -127,33 +127,34 @@ class Session:
 
     def _new_run(self, settings: UserSettings, labels: NDArray[np.int32] | None, seed: int) -> ChainRun:
         """A run under new settings: from `labels`, which keep new seeds then, if the prior allows it; else anew."""
-        new, before = settings.settings(self.n_pixels), self.loop.chain_run
+        preset, before = settings.chosen(self.n_pixels), self.loop.chain_run
         problem, seeds = None, dict(settings.seeds) or None
-        if before and self.settings and settings.likelihood_key() == self.settings.likelihood_key():
+        if before and self.settings and settings.posterior_key() == self.settings.posterior_key():
             problem = before.problem
             if settings.seeds != self.settings.seeds:
                 problem = problem.with_seeds(seeds)
         if problem is not None:
-            problem = replace(problem, settings=new, model=problem.model.with_prior(new.prior))
+            problem = replace(problem, preset=preset, model=problem.model.with_prior(preset.prior))
         else:
-            problem = prepare(self.picture, new, seeds=seeds)
+            problem = prepare(self.picture, preset, seeds=seeds)
             if problem.model.graph.n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
                 invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", problem.model.graph.n_sites)
             provenance = problem.provenance | {"source": self.source, **self.reading_options}
             problem = replace(problem, provenance=provenance)
         if labels is not None and labels.shape[1] == problem.model.graph.n_sites:
             with contextlib.suppress(InvalidInput):  # which says that no such start is allowed
-                return ChainRun.create(problem, seed, labels)
-        return ChainRun.create(problem, settings.seed)
+                return ChainRun.create(problem, settings.chains, seed, labels)
+        return ChainRun.create(problem, settings.chains, settings.seed)
 
     async def restart(self) -> None:
         """Start the chains again, with the same settings and seed."""
         async with self.loop.lock:
             run, settings = self.loop.prepared(), self.settings
             assert settings is not None
-            problem = replace(run.problem, settings=settings.settings(self.n_pixels))
+            problem = replace(run.problem, preset=settings.chosen(self.n_pixels))
             self._earlier = []
-            await self._begin(await self.threads.do(ChainRun.create, problem, settings.seed), None)
+            new = await self.threads.do(ChainRun.create, problem, settings.chains, settings.seed)
+            await self._begin(new, None)
 
     async def _begin(self, run: ChainRun, note: str | None) -> None:
         """Replace the present run by a new one."""
@@ -167,7 +168,9 @@ class Session:
 
     def _record(self, run: ChainRun) -> None:
         assert self.settings is not None
-        self.frames.record(run, self._header, self.settings.starts(self.n_pixels))
+        starts = self.settings.chosen(self.n_pixels).init
+        assert not isinstance(starts, np.ndarray)
+        self.frames.record(run, self._header, starts)
 
     async def _announce(self) -> None:
         self._diagnosis.start()
@@ -196,28 +199,28 @@ class Session:
         if detail is not None:
             if draws.n_components == 1:
                 invalid("detail", "be left out where draws have none", detail)
-            problem = replace(problem, settings=replace(problem.settings, detail=detail))
+            problem = replace(problem, preset=chosen_preset(problem.preset, {"detail": detail}))
         reference = self.frames.labels[:1]  # taken before the await: the sites may be replaced meanwhile
-        settings = problem.settings
-        is_new = detail is None and settings.detail != self._shown_detail
+        preset, shown = problem.preset, getattr(problem.preset, "detail", None)
+        is_new = detail is None and shown != self._shown_detail
         async with self.loop.lock if is_new else contextlib.nullcontext():  # the chains rest, so that it is quick
-            partition = await self.threads.do(problem.partition, draws, run.seed)
+            partition = await self.threads.do(preset.partition, draws, problem, run.seed)
         if detail is None:
-            self._shown_detail = settings.detail
+            self._shown_detail = shown
         facts: dict[str, Any] = {
             "n_regions": int(partition.max()) + 1,
-            "cut": settings.regions,
+            "cut": getattr(preset, "regions", preset.connected),
             "sweeps": draws.n_sweeps,
         }
         facts["warning"] = run.sampling.unreachable
         if not partition.any():
-            facts["warning"] = await self.threads.do(self._warning, settings) or facts["warning"]
-        facts |= {"detail": settings.detail if settings.connected else None, "estimate": settings.estimate}
+            facts["warning"] = await self.threads.do(self._warning, preset) or facts["warning"]
+        facts |= {"detail": shown, "estimate": preset.estimate}
         return facts | {"labels": packed(match_labels(partition, *reference))}
 
-    def _warning(self, settings: Settings) -> str | None:
+    def _warning(self, preset: Preset) -> str | None:
         """What to try where the image came back as one region."""
-        return one_region_warning(self._contrast, self.picture.reading, settings)
+        return one_region_warning(self._contrast, self.picture.reading, preset)
 
     @cached_property
     def _contrast(self) -> Contrast:
@@ -249,9 +252,8 @@ class Session:
     async def segmentation(self) -> Segmentation:
         """The segmentation that the Python code of `repeat` gives."""
         run, draws = await self.loop.draws()
-        problem = replace(run.problem, settings=run.settings())
-        earlier = tuple(line for _, line in self._earlier)
-        return await self.threads.do(problem.segmentation, draws, run.seed, False, earlier)
+        found = partial(run.problem.segmentation, preceding_code=tuple(line for _, line in self._earlier))
+        return await self.threads.do(found, draws, run.seed, run.schedule)
 
     async def repeat(self) -> dict[str, str | None]:
         """The Python code, and the command line if one is enough, that give the same result."""

@@ -9,17 +9,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 
 from spinseg.app.chain_run import ChainRun
 from spinseg.app.guard import Refused
 from spinseg.app.session import Session, Threads
-from spinseg.app.user_settings import UserSettings
 from spinseg.image.picture import as_picture
 from spinseg.sampler.diagnostics import diagnose
-from spinseg.segmentation.presets import PRESETS
+from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.problem import prepare
 
 MAX_SESSIONS, MAX_TOTAL_PIXELS = 40, 150_000_000
@@ -98,14 +96,14 @@ class Sessions:
         try:
             rows, columns = np.mgrid[:96, :128]
             picture = as_picture(((rows // 24 + columns // 32) % 4 * 60).astype(np.uint8))
-            for preset in PRESETS:
-                problem = prepare(picture, UserSettings(preset=preset).settings(picture.codes[..., 0].size))
-                run = ChainRun.create(problem, 0)
+            for kind in Preset.known.values():
+                problem = prepare(picture, kind())
+                run = ChainRun.create(problem, kind.usual_chains, 0)
                 for runner in run.sampling.runners:
                     runner.advance(16)
                 draws = run.draws()
                 diagnose(draws, problem.model.graph)
-                replace(problem, settings=run.settings()).segmentation(draws, 0)
+                problem.segmentation(draws, 0, run.schedule)
         finally:
             self.compiled.set()
 

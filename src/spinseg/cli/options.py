@@ -1,18 +1,43 @@
-"""Options that several commands have."""
+"""Options that several commands have, those of presets, exit codes, and how errors are printed."""
 
-from typing import Annotated, Any, Literal
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Annotated, Literal
 
 import typer
 
 from spinseg._validation import invalid
-from spinseg.segmentation.settings import Settings
+
+WRONG_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
 
 
-def setting(name: str) -> Any:
-    """The option of a field of `Settings`, with its names, help and choices."""
-    about = Settings.__dataclass_fields__[name].metadata
-    names = about["options"] or [f"--{name.replace('_', '-')}"]
-    return typer.Option(*names, help=about["help"], metavar="|".join(about["choices"]) or None)
+def print_error(line: str, *, bug: bool = False) -> None:
+    """Print a line to standard error; for a bug it says how to see the traceback."""
+    hint = " (spinseg --debug ... shows its traceback)" if bug else ""
+    print(f"spinseg: {line}{hint}", file=sys.stderr, flush=True)
+
+
+def with_preset_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each option of a preset in place of its last parameter, ``**options``."""
+    import spinseg.segmentation.presets  # noqa: F401 (makes them known)
+    from spinseg.segmentation.presets.preset import Preset
+
+    *own, _ = inspect.signature(command).parameters.values()
+    kinds = {name: kind.options() for name, kind in Preset.known.items()}
+    for name in dict.fromkeys(name for options in kinds.values() for name in options):
+        having = [preset for preset, options in kinds.items() if name in options]
+        abouts = [kinds[preset][name] for preset in having]
+        choices = dict.fromkeys(choice for about in abouts for choice in about.choices)
+        help = abouts[0].help + ("" if len(having) == len(kinds) else f" ({', '.join(having)})")
+        flag = f"--{name.replace('_', '-')}"
+        names = [f"{flag}/--no-{flag[2:]}"] if abouts[0].kind is bool else [flag]
+        option = typer.Option(*names, help=help, metavar="|".join(choices) or None)
+        kind = Annotated[abouts[0].kind | None, option]  # type: ignore[valid-type]
+        own.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
+        command.__annotations__[name] = kind
+    command.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    return command
 
 
 def channel_axis_of(text: str) -> int | Literal["auto"] | None:
@@ -31,14 +56,14 @@ ChannelAxis = Annotated[
     str,
     typer.Option(
         metavar="auto|none|AXIS",
-        help="Axis of the channels, in the order of the file, counted from 0; none for gray pictures and volumes.",
+        help="Axis of the channels, in the order of the file, counted from 0; none for gray images and volumes.",
     ),
 ]
 IntensityRange = Annotated[
     tuple[float, float] | None,
     typer.Option(metavar="LOW HIGH", help="Numbers of no and of full intensity, instead of those inferred."),
 ]
-Rng = Annotated[int, typer.Option("--rng", "--seed", help="Seed: the same seed gives the same result.")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
 Jobs = Annotated[int | None, typer.Option(help="Tasks at a time, one processor each; by default all processors.")]
 Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, to work on its cluster.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

@@ -4,38 +4,78 @@ import logging
 import signal
 import sys
 import warnings
-from collections.abc import Callable
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from spinseg._errors import LOG, error_line, is_expected
 from spinseg._version import VERSION
-from spinseg.cli.app import open_page
-from spinseg.cli.demo import demo
-from spinseg.cli.errors import BUG, INTERRUPTED, WRONG_INPUT, print_error
-from spinseg.cli.info import info
-from spinseg.cli.large import large
-from spinseg.cli.segment import segment
+from spinseg.cli.options import BUG, INTERRUPTED, WRONG_INPUT, print_error
 
 EXIT_CODES = (
     f"Exit codes: 0 done, {WRONG_INPUT} wrong input, {BUG} a bug, {INTERRUPTED} interrupted; what is finished is kept."
 )
-EXAMPLES = {
-    "segment": (
-        "spinseg segment photo.jpg",
-        "spinseg segment *.jpg --out results --jobs 4 --resume",
-        "spinseg segment cells.ome.tif --detail 0.9 --geojson",
-        "spinseg segment brain.nii.gz --preset classes --mask brain_mask.nii.gz",
+
+
+class Command(NamedTuple):
+    """Where a command is defined, what it does, and examples of it."""
+
+    module: str
+    summary: str
+    examples: tuple[str, ...]
+
+
+COMMANDS = {
+    "segment": Command(
+        "spinseg.cli.segment",
+        "Segment images, and write label images, overlays and reports.",
+        (
+            "spinseg segment photo.jpg",
+            "spinseg segment *.jpg --out results --jobs 4 --resume",
+            "spinseg segment cells.ome.tif --detail 0.9 --geojson",
+            "spinseg segment brain.nii.gz --preset classes --mask brain_mask.nii.gz",
+        ),
     ),
-    "info": ("spinseg info scan.tif stack.ome.tif",),
-    "large": ("spinseg large slide.ome.tif --out slide --jobs 4",),
-    "demo": ("spinseg demo",),
-    "app": ("spinseg app", "spinseg app --port 8800 --no-browser"),
+    "info": Command("spinseg.cli.commands", "Say how files are read.", ("spinseg info scan.tif stack.ome.tif",)),
+    "large": Command(
+        "spinseg.cli.commands",
+        "Segment one image that may be larger than memory.",
+        ("spinseg large slide.ome.tif --out slide --jobs 4",),
+    ),
+    "demo": Command("spinseg.cli.commands", "Segment a bundled image, and say where to look.", ("spinseg demo",)),
+    "app": Command(
+        "spinseg.cli.commands", "Open the web app.", ("spinseg app", "spinseg app --port 8800 --no-browser")
+    ),
 }
 
+
+class Commands(TyperGroup):
+    """The commands, each loaded when it is called: the options of `segment` are those of the presets."""
+
+    def list_commands(self, context: Any) -> list[str]:
+        """Return the names."""
+        return list(COMMANDS)
+
+    def get_command(self, context: Any, name: str) -> Any:
+        """Return a command, or None for an unknown name."""
+        if name not in COMMANDS:
+            return None
+        command = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
+        lines = [f"  {line}" for line in COMMANDS[name].examples]
+        function = getattr(import_module(COMMANDS[name].module), name)
+        command.command(name, epilog="\n".join(["\b", "Examples:", *lines]))(function)
+        return typer.main.get_command(command)
+
+    def format_commands(self, context: Any, formatter: Any) -> None:
+        """Write a line for each command, without loading it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
+
+
 # Help is plain text: in boxes the columns of so many options are a few letters wide.
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 def _print_version(wanted: bool) -> None:
@@ -52,21 +92,10 @@ def spinseg(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a bug, for a report of it.")] = False,
 ) -> None:
-    """Bayesian nonparametric image segmentation: no number of clusters is asked for, and the answer is a posterior."""
+    """Bayesian nonparametric image segmentation: the number of regions is inferred, and you see how sure it is."""
     if debug:
         LOG.setLevel(logging.DEBUG)
         LOG.addHandler(logging.StreamHandler())
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "segment": segment,
-    "info": info,
-    "large": large,
-    "demo": demo,
-    "app": open_page,
-}
-for name, command in COMMANDS.items():
-    app.command(name, epilog="\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[name])]))(command)
 
 
 def main() -> None:

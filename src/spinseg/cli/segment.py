@@ -1,4 +1,4 @@
-"""`spinseg segment`: pictures into folders with label images, overlays and reports."""
+"""`spinseg segment`: images into folders with label images, overlays and reports."""
 
 import json
 import signal
@@ -10,66 +10,54 @@ import typer
 
 from spinseg._errors import LOG
 from spinseg._run.atomic import printable
-from spinseg.cli.errors import BUG, INTERRUPTED, WRONG_INPUT, print_error
-from spinseg.cli.options import ChannelAxis, IntensityRange, Json, Quiet, Rng, channel_axis_of, setting
+from spinseg.cli.options import (
+    BUG,
+    INTERRUPTED,
+    WRONG_INPUT,
+    ChannelAxis,
+    IntensityRange,
+    Json,
+    Quiet,
+    Seed,
+    channel_axis_of,
+    print_error,
+    with_preset_options,
+)
 from spinseg.cli.tables import print_outcomes
-from spinseg.segmentation.settings import OPTIONAL_FILES, given_settings
+from spinseg.segmentation.files import OPTIONAL_FILES
+from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset, prior_from_text
 
 if TYPE_CHECKING:
     from spinseg.segmentation.batch import Outcome
 
 
+@with_preset_options
 def segment(
     images: Annotated[
         list[str],
-        typer.Argument(help="Pictures: PNG, JPEG, GIF, WebP, BMP, TIFF, NPY, Zarr; with an extra NIfTI."),
+        typer.Argument(help="Images: PNG, JPEG, GIF, WebP, BMP, TIFF, NPY, Zarr; with an extra NIfTI."),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the results, one folder in it for each picture.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the results, one folder in it for each image.")] = Path(
         "spinseg-out"
     ),
-    preset: Annotated[str, setting("preset")] = "photo",
-    prior: Annotated[str | None, setting("prior")] = None,
-    concentration: Annotated[
-        float | None, typer.Option("--concentration", "--alpha", help="Concentration of the prior (also --alpha).")
+    preset: Annotated[
+        str, typer.Option(metavar="|".join(Preset.known), help="What to look for; options below may name their preset.")
+    ] = DEFAULT,
+    sweeps: Annotated[
+        int | None, typer.Option(help="Sweeps of each chain; by default until the chains have converged (photo).")
     ] = None,
-    discount: Annotated[float | None, typer.Option(help="Discount of Pitman-Yor.")] = None,
-    n_labels: Annotated[
-        int | None,
-        typer.Option(
-            "--n-labels",
-            "--labels",
-            help="Most clusters (potts, finite), or their mean (mfm); also --labels. The photo preset cuts clusters "
-            "into regions, so that there may be more labels.",
-        ),
-    ] = None,
-    min_size: Annotated[int | None, typer.Option(help="Fewest sites in a cluster.")] = None,
-    max_size: Annotated[int | None, typer.Option(help="Most sites in a cluster.")] = None,
-    beta: Annotated[float | None, setting("beta")] = None,
-    n_sites: Annotated[int | None, setting("n_sites")] = None,
-    sites: Annotated[str | None, setting("sites")] = None,
-    connectivity: Annotated[int | None, setting("connectivity")] = None,
-    codebook: Annotated[str | None, setting("codebook")] = None,
-    n_words: Annotated[int | None, setting("n_words")] = None,
-    count_weight: Annotated[float | None, setting("count_weight")] = None,
-    phi: Annotated[float | None, setting("phi")] = None,
-    kappa: Annotated[float | None, setting("kappa")] = None,
-    regions: Annotated[bool | None, setting("regions")] = None,
-    detail: Annotated[float | None, setting("detail")] = None,
-    estimate: Annotated[str | None, setting("estimate")] = None,
-    moves: Annotated[str | None, setting("moves")] = None,
-    lam: Annotated[float | None, setting("lam")] = None,
-    init: Annotated[str | None, setting("init")] = None,
-    sweeps: Annotated[int | None, setting("sweeps")] = None,
-    seconds: Annotated[float | None, setting("seconds")] = None,
-    chains: Annotated[int | None, setting("chains")] = None,
-    start_label: Annotated[int | None, setting("start_label")] = None,
-    rng: Rng = 0,
-    mask: Annotated[str | None, typer.Option(help="Picture that is not black where to segment.")] = None,
-    channel_axis: ChannelAxis = "auto",
-    intensity_range: IntensityRange = None,
+    seconds: Annotated[float | None, typer.Option(help="About how long to sample, instead of --sweeps.")] = None,
+    chains: Annotated[int | None, typer.Option(help="Number of chains.")] = None,
+    seed: Seed = 0,
+    mask: Annotated[str | None, typer.Option(help="Image that is not black where to segment.")] = None,
     seeds: Annotated[
         str | None, typer.Option(help="Label image: equal numbers above 0 are kept together, others apart (photo).")
     ] = None,
+    channel_axis: ChannelAxis = "auto",
+    intensity_range: IntensityRange = None,
+    start_label: Annotated[int, typer.Option(help="The first label, 0 or 1; outside is one less.")] = 1,
+    min_size: Annotated[int | None, typer.Option(help="Fewest sites in a cluster.")] = None,
+    max_size: Annotated[int | None, typer.Option(help="Most sites in a cluster.")] = None,
     geojson: Annotated[bool, typer.Option("--geojson", help="Write the regions as polygons, regions.geojson.")] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Write the outlines as a drawing, outlines.svg.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Write the table of regions, regions.csv.")] = False,
@@ -77,7 +65,7 @@ def segment(
         bool,
         typer.Option("--probabilities", help="Write the boundary probability as numbers, boundary_probability.tif."),
     ] = False,
-    jobs: Annotated[int | None, typer.Option(help="Pictures at a time, one processor each; 1 by default.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Images at a time, one processor each; 1 by default.")] = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -89,30 +77,35 @@ def segment(
         bool,
         typer.Option(
             "--resume",
-            help="Skip pictures that are done already, and do again those that were cut short. Results of another "
-            "picture, seed, settings or version are kept, with an error; --overwrite replaces them.",
+            help="Skip images that are done already, and do again those that were cut short. Results of another "
+            "image, seed, options or version are kept, with an error; --overwrite replaces them.",
         ),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
+    **options: Any,
 ) -> None:
-    """Segment pictures, and write label images, overlays and reports.
+    """Segment images, and write label images, overlays and reports.
 
-    What is not given is the preset's. Pictures that cannot be read get a line, and the others are done.
+    Images that cannot be read get a line, and the others are done.
     """
-    given = dict(locals())
-    from spinseg.segmentation.prior_names import prior_named
-
-    of_prior = ("concentration", "discount", "n_labels", "min_size", "max_size")
-    others = {name: given[name] for name in ("sites", "beta", "regions") if given[name] is not None}
-    given["prior"] = prior_named(prior, preset, others=others, **{name: given[name] for name in of_prior})
-    given["init"] = tuple(init.split(",")) if init and "," in init else init
-    keywords = given_settings(given) | {"rng": rng, "channel_axis": channel_axis_of(channel_axis)}
-    keywords |= {name: given[name] for name in ("mask", "seeds", "intensity_range") if given[name] is not None}
+    options = {name: value for name, value in options.items() if value is not None}
+    if "prior" in options:
+        options["prior"] = prior_from_text(options["prior"])
+    if "," in options.get("init", ""):
+        options["init"] = tuple(options["init"].split(","))
+    limits = {"min_size": min_size, "max_size": max_size}
+    if limits != dict.fromkeys(limits):
+        options["prior"] = chosen_preset(preset, options).prior.with_limits(**limits)
+    keywords = {"preset": preset, "rng": seed, "start_label": start_label, **options}
+    keywords["channel_axis"] = channel_axis_of(channel_axis)
+    given: dict[str, Any] = {"sweeps": sweeps, "seconds": seconds, "chains": chains, "mask": mask, "seeds": seeds}
+    given["intensity_range"] = intensity_range
+    keywords |= {name: value for name, value in given.items() if value is not None}
     how: dict[str, Any] = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite}
     wanted = zip(OPTIONAL_FILES, (geojson, svg, csv, probabilities), strict=True)
-    how |= {"also": [name for name, is_wanted in wanted if is_wanted]}
+    how["also"] = [name for name, is_wanted in wanted if is_wanted]
     segment_and_print(images, out, keywords, how, as_json, quiet)
 
 

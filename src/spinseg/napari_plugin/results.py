@@ -15,14 +15,15 @@ from spinseg.segmentation.draws import N_SHOWN, spread_draws
 from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted
 from spinseg.segmentation.segment import segment
+from spinseg.segmentation.verdict import units
 
 DETAILS = tuple(step / 20 for step in range(21))  # that the panel offers
 MAX_STACKED = 2**28  # pixels of all draws together
 
 
-def segment_image(image: LayerImage, preset: str, detail: float | None, seed: int, report: Report) -> "LayerResult":
+def segment_image(image: LayerImage, preset: str, options: dict[str, Any], seed: int, report: Report) -> "LayerResult":
     """Segment an image; where `report` raises KeyboardInterrupt, with the sweeps that are finished by then."""
-    how: dict[str, Any] = {"detail": detail, "channel_axis": image.channel_axis, "rng": seed, "progress": report}
+    how: dict[str, Any] = {"channel_axis": image.channel_axis, "rng": seed, "progress": report} | options
     try:
         return LayerResult(image, segment(image.array, preset, **how))
     except SegmentationInterrupted as stop:
@@ -58,7 +59,7 @@ class LayerResult:
 
     def __init__(self, image: LayerImage, segmentation: Segmentation) -> None:
         self.image, self.segmentation = image, segmentation
-        self.detail = segmentation.settings.detail
+        self.detail: float = getattr(segmentation.preset, "detail", 0.5)  # of no effect where there is only one
         self.views = {self.detail: DetailView.of(segmentation)}
         self.verdict = segmentation.verdict
 
@@ -81,7 +82,7 @@ class LayerResult:
 
     def layers(self) -> dict[str, LayerData]:
         """All layers by what they show: labels, and boundaries and draws where there are draws."""
-        labels = {"labels": self.labels(self.segmentation.settings.detail)}
+        labels = {"labels": self.labels(next(iter(self.views)))}
         return labels | ({"boundaries": self._boundaries(), "draws": self._draws()} if self.has_draws else {})
 
     def labels(self, detail: float) -> LayerData:
@@ -117,9 +118,9 @@ class LayerResult:
 
     def in_words(self, detail: float) -> str:
         """How many regions there are at a detail, and how far to trust those of the segmentation."""
-        found, noun = self.segmentation, "region" if self.segmentation.settings.connected else "cluster"
+        found, noun = self.segmentation, units(self.segmentation.preset.connected)[:-1]
         number = counted(int(self.views[detail].partition.max()) + 1, noun)
-        if detail != found.settings.detail:
+        if detail != next(iter(self.views)):
             return f"{number} at detail {detail:g}, from the same draws."
         stopped = f"Cancelled after {counted(found.chains.n_sweeps, 'sweep')}. " if found.interrupted else ""
         return f"{number}. {stopped}{self.verdict}"

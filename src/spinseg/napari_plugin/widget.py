@@ -12,6 +12,7 @@ from qtpy.QtWidgets import (
     QComboBox,
     QFormLayout,
     QLabel,
+    QLineEdit,
     QProgressBar,
     QPushButton,
     QSlider,
@@ -21,14 +22,15 @@ from qtpy.QtWidgets import (
 
 from spinseg._errors import error_line, is_expected
 from spinseg._run.progress import Progress
-from spinseg._validation import InvalidInput
+from spinseg._validation import InvalidInput, invalid
 from spinseg._words import counted
 from spinseg.image.layout import ChannelAxis
 from spinseg.napari_plugin.images import image_of
 from spinseg.napari_plugin.layers import LayerData
 from spinseg.napari_plugin.results import DETAILS, LayerResult, segment_image
 from spinseg.napari_plugin.worker import SegmentationWorker
-from spinseg.segmentation.presets import PHOTO, PRESETS
+from spinseg.segmentation.presets.photo import Photo
+from spinseg.segmentation.presets.preset import Preset
 
 if TYPE_CHECKING:
     import napari
@@ -39,6 +41,39 @@ CLICK_PIXELS = 4  # that the pointer may move between press and release
 USERS_OWN = ("name", "opacity", "visible", "blending", "colormap", "contrast_limits")  # kept where a layer is updated
 TOGETHER = "How probably each place is in one region with the clicked one: from 0, black, to 1, nearly white."
 NO_DRAWS = "There are no draws yet: it was cancelled too early. Segment again."
+
+
+class PresetOptions(QWidget):
+    """The numbers and switches of a preset, each with its help; the detail has a slider of its own."""
+
+    def __init__(self, preset: str) -> None:
+        super().__init__()
+        form, kind = QFormLayout(self), Preset.known[preset]
+        self.usual, self.controls = kind(), dict[str, QCheckBox | QLineEdit]()
+        for name, option in kind.options().items():
+            if name == "detail" or not (option.slider or option.kind is bool):
+                continue
+            value, control = getattr(self.usual, name), QCheckBox() if option.kind is bool else QLineEdit()
+            if isinstance(control, QLineEdit):
+                control.setPlaceholderText("automatic" if value is None else f"{value:g}")
+            else:
+                control.setChecked(value)
+            control.setToolTip(option.help)
+            self.controls[name] = control
+            form.addRow(name.replace("_", " ").capitalize(), control)
+
+    def changed(self) -> dict[str, Any]:
+        """The options that were given."""
+        found: dict[str, Any] = {}
+        for name, control in self.controls.items():
+            if isinstance(control, QCheckBox):
+                found[name] = control.isChecked()
+            elif text := control.text().strip():
+                try:
+                    found[name] = self.usual.options()[name].kind(text)
+                except ValueError:
+                    invalid(name, "be a number", text)
+        return {name: value for name, value in found.items() if value != getattr(self.usual, name)}
 
 
 class SegmentationPanel(QWidget):
@@ -57,8 +92,12 @@ class SegmentationPanel(QWidget):
 
     def _make_controls(self) -> None:
         self.preset, self.channels, self.seed = QComboBox(), QComboBox(), QSpinBox()
-        self.preset.addItems(list(PRESETS))
-        self.preset.currentTextChanged.connect(self._allow_detail)
+        for i, (name, kind) in enumerate(Preset.known.items()):
+            self.preset.addItem(name)
+            self.preset.setItemData(i, kind.about, Qt.ItemDataRole.ToolTipRole)
+        self.preset.setCurrentText(Photo.name)
+        self.preset.currentTextChanged.connect(self._choose_preset)
+        self.options = PresetOptions(Photo.name)
         self.channels.addItems(list(CHANNELS))
         self.channels.setToolTip("Which axis of the layer holds channels. Several selected layers are channels.")
         self.seed.setRange(0, LARGEST_SEED)
@@ -69,16 +108,17 @@ class SegmentationPanel(QWidget):
         self.status.setText("Select an image layer, and press Segment.")
         self.detail, self.detail_name = QSlider(Qt.Orientation.Horizontal), QLabel()
         self.detail.setRange(0, len(DETAILS) - 1)
-        self.detail.setToolTip("From coarse to fine")
+        self.detail.setToolTip(Photo.options()["detail"].help)
         self.detail.valueChanged.connect(self._choose_detail)
-        self.detail.setValue(DETAILS.index(PHOTO.detail))
+        self.detail.setValue(DETAILS.index(Photo().detail))
         self.click = QCheckBox("A click shows what belongs together")
         self.click.setChecked(True)
 
     def _lay_out(self) -> None:
-        form = QFormLayout(self)
+        self.form = form = QFormLayout(self)
         for name, control in (("Preset", self.preset), ("Channels", self.channels), ("Seed", self.seed)):
             form.addRow(name, control)
+        form.addRow(self.options)
         form.addRow(self.button)
         form.addRow(self.bar)
         form.addRow(self.detail_name, self.detail)
@@ -96,14 +136,16 @@ class SegmentationPanel(QWidget):
         selected = [layer for layer in self.viewer.layers if layer in self.viewer.layers.selection]
         try:
             image = image_of([layer.as_layer_data_tuple() for layer in selected], CHANNELS[self.channels.currentText()])
+            options = self.options.changed()
         except InvalidInput as error:
             self.status.setText(error_line(error))
             return
         if selected != self.sources:
             self.sources, self.result, self.shown = selected, None, {}
         preset = self.preset.currentText()
-        detail = DETAILS[self.detail.value()] if preset == PHOTO.preset else None
-        self.worker = SegmentationWorker(partial(segment_image, image, preset, detail, self.seed.value()))
+        if self.detail.isEnabled():
+            options["detail"] = DETAILS[self.detail.value()]
+        self.worker = SegmentationWorker(partial(segment_image, image, preset, options, self.seed.value()))
         self.worker.progressed.connect(self._tell_progress)
         self.worker.returned.connect(self._show)
         self.worker.errored.connect(self._tell_error)
@@ -177,8 +219,13 @@ class SegmentationPanel(QWidget):
         elif result is not None:
             self.status.setText(f"Estimating the regions at detail {result.detail:g} ...")
 
-    def _allow_detail(self, preset: str) -> None:
-        self.detail.setEnabled(preset == PHOTO.preset)
+    def _choose_preset(self, preset: str) -> None:
+        """Offer the options of another preset."""
+        self.detail.setEnabled("detail" in Preset.known[preset].options())
+        options = PresetOptions(preset)
+        self.form.replaceWidget(self.options, options)
+        self.options.deleteLater()
+        self.options = options
 
     def show_together(self, position: Sequence[float]) -> None:
         """Show how probably each place belongs with the one at a position in the world."""

@@ -1,5 +1,6 @@
 """Segment many pictures in one call; one that fails gets a line, and the others are segmented all the same."""
 
+import inspect
 import json
 import os
 import signal
@@ -32,13 +33,12 @@ from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.sampler.sample import sample
 from spinseg.sampler.sampling import generator
-from spinseg.segmentation.files import FILES, check_inputs_kept
-from spinseg.segmentation.presets import settings_of
+from spinseg.segmentation.files import FILES, POLYGON_FILES, check_inputs_kept
+from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
 from spinseg.segmentation.problem import check_seeds_fit
-from spinseg.segmentation.python_code import plain_settings
 from spinseg.segmentation.result import SegmentationInterrupted
+from spinseg.segmentation.schedule import Schedule
 from spinseg.segmentation.segment import segment
-from spinseg.segmentation.settings import POLYGON_FILES, Settings, given_settings
 
 RESULT_START = b'{\n  "source": '  # the first bytes of every result.json
 MAX_DIFFERENCES = 3  # named in a message about a result of another run
@@ -288,7 +288,7 @@ def _outcome_before(
 
 def _check_keywords(keywords: dict[str, Any]) -> None:
     """Raise once what `segment` would raise for every picture."""
-    _settings(keywords)
+    preset, _ = _settings(keywords)
     generator(keywords.get("rng"))
     check_channel_axis(keywords.get("channel_axis", "auto"))
     if keywords.get("intensity_range") is not None:
@@ -296,20 +296,24 @@ def _check_keywords(keywords: dict[str, Any]) -> None:
     if keywords.get("mask") is not None:
         checked_mask(read_mask(keywords["mask"]))
     if keywords.get("seeds") is not None:
-        check_seeds_fit(_settings(keywords))
+        check_seeds_fit(preset)
         read_seeds(keywords["seeds"])
 
 
-def _settings(keywords: dict[str, Any]) -> Settings:
-    """The settings that `segment` makes of its keywords."""
-    return settings_of(keywords.get("preset", "photo"), given_settings(keywords))
+def _settings(keywords: dict[str, Any]) -> tuple[Preset, dict[str, Any]]:
+    """The preset that `segment` makes of its keywords, and the settings that result.json has for them."""
+    shared = inspect.signature(segment).parameters
+    options = {name: value for name, value in keywords.items() if name not in shared}
+    preset = chosen_preset(keywords.get("preset", DEFAULT), options)
+    schedule = Schedule.of(preset, *(keywords.get(name) for name in Schedule._fields))
+    return preset, preset.as_json() | schedule._asdict() | {"start_label": keywords.get("start_label", 1)}
 
 
 def _wanted_provenance(keywords: dict[str, Any]) -> Callable[[str], Provenance]:
     """A function from a picture to the provenance of the result that `segment` would give with these keywords."""
     files = {name: keywords[name] for name in ("mask", "seeds") if keywords.get(name) is not None}
     hashes = {name: content_hash(file) for name, file in files.items()}
-    settings = plain_settings(_settings(keywords)) | _reading(keywords)
+    settings = _settings(keywords)[1] | _reading(keywords)
 
     def wanted_of(source: str) -> Provenance:
         inputs = _inputs(files | {"source": source}, hashes | {"source": content_hash(source)})

@@ -16,6 +16,7 @@ from spinseg.image.picture import Picture
 from spinseg.image.render import graded_boundaries, outlined
 from spinseg.sampler.plots import new_axes
 from spinseg.segmentation.report.pictures import COLORED_LINES, PLAIN, ReducedPicture, data_url, downsample
+from spinseg.segmentation.verdict import units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,10 +35,10 @@ def _contents(found: Any) -> str:
     """What a segmentation is, in one line, whatever the name of its file."""
     name = f" of {printable(Path(found.source).name)}" if found.source else ""
     size = " x ".join(map(str, found.labels.shape))
-    kind = "region" if found.settings.connected else "cluster"
-    settings = [found.settings.preset, f"seed {found.seed}"]
+    kind = units(found.preset.connected)[:-1]
+    settings = [found.preset.name, f"seed {found.seed}"]
     if found.chains.n_components > 1:
-        settings.insert(1, f"detail {found.settings.detail:g}")
+        settings.insert(1, f"detail {found.preset.detail:g}")
     return f"Segmentation{name}: {counted(found.n_clusters, kind)}, {size} pixels ({', '.join(settings)})"
 
 
@@ -50,17 +51,17 @@ def _trust(found: Any) -> str:
         return "too few chains or draws to assess convergence"
     converged = "converged" if found.converged else "not converged"
     if not found.converged and found.diagnostics.judgement.partition_converged:
-        converged = f"{'regions' if found.settings.connected else 'clusters'} converged, probabilities not"
+        converged = f"{units(found.preset.connected)} converged, probabilities not"
     return f"{converged} (agreement {agreement:.2f}, standard error {error:.3f})"
 
 
 def _pictures(found: Any, max_side: int) -> list[tuple[str, Any, dict[str, int]]]:
     """The outlines over the picture and the graded boundaries, each with its title and how it is encoded."""
     plane = found._plane
-    labels = found.labels[plane] - np.int32(found.settings.start_label)
+    labels = found.labels[plane] - np.int32(found.start_label)
     shown = ReducedPicture.of(Picture(found.picture.codes[plane]), labels, max_side)
     apart = downsample(found.boundary_probability[plane], shown.step, np.max)
-    kind = "regions" if found.settings.connected else "clusters"
+    kind = units(found.preset.connected)
     title = "How probable each boundary is" if found.chains.labels.size else "No draws, and so no probabilities"
     return [
         (f"Outlines of the {kind}", outlined(shown.rgb, shown.labels_of(labels)), PLAIN),

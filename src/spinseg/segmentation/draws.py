@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.sampler.chains import Chains
-from spinseg.segmentation.presets import details_of
+from spinseg.segmentation.presets.photo import details_of
 
 N_SHOWN = 10
 

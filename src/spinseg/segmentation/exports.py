@@ -76,5 +76,5 @@ def to_dataset(found: Any) -> Any:
     if chains.n_components > 1:
         coordinates["component"] = ("draw", chains.component)
     attributes = {"source": found.source or "", "python": found.python_code, "seed": found.seed}
-    attributes |= {"verdict": found.verdict, "preset": found.settings.preset}
+    attributes |= {"verdict": found.verdict, "preset": found.preset.name}
     return xr.Dataset(variables, coordinates, attributes)

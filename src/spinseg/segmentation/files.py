@@ -20,13 +20,12 @@ from spinseg._version import VERSION
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
 from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors, overlay
-from spinseg.model.mixture import Mixture
-from spinseg.segmentation.python_code import plain_settings
 from spinseg.segmentation.region_table import as_csv
 from spinseg.segmentation.report import DetailView, report
-from spinseg.segmentation.settings import OPTIONAL_FILES, POLYGON_FILES
 
 FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
+POLYGON_FILES = ("regions.geojson", "outlines.svg")  # of images of one plane
+OPTIONAL_FILES = (*POLYGON_FILES, "regions.csv", "boundary_probability.tif")  # that are written if asked
 REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-image")
 
@@ -41,7 +40,7 @@ def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str]
     chosen = [name for name in (*OPTIONAL_FILES, *FILES) if name in wanted]
     check_inputs_kept(folder, chosen, (found.source, found.mask, found.seeds))
     _make_folder(folder, chosen, overwrite)
-    plane, first = found._plane, found.settings.start_label
+    plane, first = found._plane, found.start_label
     picture, labels, apart = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane]
     writers: dict[str, Callable[[Path], None]] = {
         "labels.tif": lambda path: write_labels_tif(path, found.labels),
@@ -84,7 +83,7 @@ def check_inputs_kept(folder: str | os.PathLike[str], names: Sequence[str], inpu
 def unwritable_files(found: Any) -> dict[str, str]:
     """The files of `FILES` that cannot be written, and why."""
     skipped = {}
-    if int(found.labels[found._plane].max()) - found.settings.start_label >= MAX_PNG_LABELS:
+    if int(found.labels[found._plane].max()) - found.start_label >= MAX_PNG_LABELS:
         why = f"a PNG holds {MAX_PNG_LABELS:,} labels at most, and there are {found.n_clusters:,}"
         skipped["labels.png"] = f"{why}; labels.tif has them all"
     if not found.chains.labels.size:
@@ -124,7 +123,7 @@ def summary_of(found: Any) -> dict[str, Any]:
         "verdict": found.verdict,
         "python": found.python_code,
         "seed": found.seed,
-        "settings": plain_settings(found.settings),
+        "settings": found.preset.as_json() | found.schedule._asdict() | {"start_label": found.start_label},
         "left_out": found.skipped_files,
         "versions": {
             "python": platform.python_version(),
@@ -145,17 +144,17 @@ def report_of(found: Any) -> str:
 
 def _detail_views(found: Any) -> list[DetailView]:
     """The labels at the details that the report shows; none where another detail would give the same ones."""
-    if not isinstance(found.model, Mixture) or found.settings.estimate == "best" or not found.chains.labels.size:
+    if found.chains.n_components == 1 or found.preset.estimate == "best" or not found.chains.labels.size:
         return []
-    chosen = found.settings.detail
+    chosen = found.preset.detail
     details = sorted([chosen, *(detail for detail in REPORT_DETAILS if abs(detail - chosen) > 0.09)])
     views = [found if detail == chosen else found.at(detail) for detail in details]
-    return [DetailView(view.settings.detail, view.labels[found._plane], view.n_clusters) for view in views]
+    return [DetailView(view.preset.detail, view.labels[found._plane], view.n_clusters) for view in views]
 
 
 def _palette(found: Any) -> NDArray[np.uint8]:
     """The colors of labels.png, from number 0 on, which is white where it is outside."""
-    outside = np.full((found.settings.start_label, 3), 255, np.uint8)
+    outside = np.full((found.start_label, 3), 255, np.uint8)
     return np.concatenate([outside, label_colors(found.n_clusters)])
 
 

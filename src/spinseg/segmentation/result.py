@@ -26,25 +26,24 @@ from spinseg.sampler.estimates.pairs import co_clustering
 from spinseg.sampler.hierarchy import merge_heights
 from spinseg.sampler.regions import regions_of
 from spinseg.segmentation.display import as_html, in_words, plot_segmentation
-from spinseg.segmentation.estimate import estimated_partition
 from spinseg.segmentation.exports import region_geojson, region_svg, to_dataset
 from spinseg.segmentation.files import FILES, summary_of, unwritable_files, write_files
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.numbering import label_image, largest_first
-from spinseg.segmentation.python_code import LAST_LABELS, python_call
+from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.region_table import as_table, boundary_table, region_table
-from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.schedule import Schedule, partitions_of_chains
 from spinseg.segmentation.verdict import (
     calibration_clause,
     one_region_warning,
-    partitions_of_chains,
-    unchecked_kind,
     verdict_sentences,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
+
+LAST_LABELS = "found.chains.last_labels"  # the expression for where the chains of `found` ended
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,19 +56,18 @@ class Segmentation:
     Attributes
     ----------
     labels : int32, the image's shape
-        The cluster of every pixel, from `settings.start_label` on, which is 1, the largest first; one less, 0, outside
-        the mask.
+        The cluster of every pixel, from `start_label` on, which is 1, the largest first; one less, 0, outside the mask.
     sites : int32, the image's shape
         The site of every pixel, with outlines refined by the draws; -1 outside the mask.
     boundary_probability : float32, the image's shape
         How often, over the draws, a pixel was separated from a neighbor.
     partition : (n_sites,) int32
-        The cluster of every site, from 0 on, the largest first: the partition that `estimate` asks for, cut into
-        regions where `regions` is true.
+        The cluster of every site, from 0 on, the largest first.
     model, chains
         The posterior, and the chains that sampled it.
-    settings, seed
-        The arguments of `segment`; `python_code` is the call that repeats it.
+    preset, schedule, seed, start_label
+        The preset with its options, the number of chains and of sweeps or seconds, and other arguments of `segment`;
+        `python_code` is the call that repeats it.
     separation : (n_edges,) float64
         How often, over the draws, the two sites of each edge of the graph lay in different clusters.
     boundary_length : (n_edges,) int32
@@ -106,13 +104,15 @@ class Segmentation:
     site_area: NDArray[np.int64]
     model: Model | Mixture
     chains: Chains
-    settings: Settings
+    preset: Preset
+    schedule: Schedule
     seed: int
     picture: Picture
     channel_axis: ChannelAxis
     source: str | None
     mask: str | None
     seeds: str | dict[int, list[tuple[int, ...]]] | None = None
+    start_label: int = 1
     interrupted: bool = False
     preceding_code: tuple[str, ...] = ()
     intensity_range: IntensityRange | None = None
@@ -173,7 +173,7 @@ class Segmentation:
             centroids=np.array(center_of_mass(image > 0, image, np.arange(1, len(boxes) + 1))),
             boxes=np.array(boxes),
             colors=site_means(self.picture.rgb, image - 1),
-            start_label=self.settings.start_label,
+            start_label=self.start_label,
         )
 
     @cached_property
@@ -192,7 +192,7 @@ class Segmentation:
         """
         of_chains = separation_of_chains(self.chains, self.model.graph.edges)
         numbers = (self._region_of_site, self.model.graph, of_chains, self.boundary_length)
-        return boundary_table(*numbers, start_label=self.settings.start_label)
+        return boundary_table(*numbers, start_label=self.start_label)
 
     @cached_property
     def _region_of_site(self) -> NDArray[np.int32]:
@@ -237,16 +237,16 @@ class Segmentation:
         Raises
         ------
         InvalidInput
-            Where the draws are all of one detail, as where every pixel is a site.
+            If the preset has no levels of detail.
         """
         detail = check_real("detail", detail, at_least=0, at_most=1)
-        if not isinstance(self.model, Mixture):
-            invalid("detail", "be chosen before sampling where draws have no detail: segment(.., detail=..)", detail)
-        settings = replace(self.settings, detail=detail)
-        partition = estimated_partition(self.chains, self.model, settings, self.seed)
+        if "detail" not in self.preset.options():
+            invalid("detail", "be an option of the preset", self.preset.name)
+        preset = chosen_preset(self.preset, {"detail": detail})
+        partition = preset.estimated(self.chains, self.model, self.seed)
         partition = largest_first(partition, site_sizes(self.sites))
-        labels = label_image(partition, self.sites, settings.start_label)
-        return replace(self, settings=settings, partition=partition, labels=labels)
+        labels = label_image(partition, self.sites, self.start_label)
+        return replace(self, preset=preset, partition=partition, labels=labels)
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -256,25 +256,26 @@ class Segmentation:
         """
         graph, cores = self.model.graph, None
         if not self.chains.labels.size:
-            return Hierarchy(self.sites, graph, self.separation, self.settings.start_label)
+            return Hierarchy(self.sites, graph, self.separation, self.start_label)
         if self.model.seeds is not None:
             within = self.partition[graph.edges[:, 0]] == self.partition[graph.edges[:, 1]]
             cores = connect_seeds(graph, self.model.seeds, np.where(within, self.separation + 1e-6, graph.n_edges))
         heights = merge_heights(RegionAdjacency(graph, self.boundary_length, None), self.separation, cores)
-        return Hierarchy(self.sites, graph, heights, self.settings.start_label)
+        return Hierarchy(self.sites, graph, heights, self.start_label)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """Whether the chains have converged, in numbers."""
-        alone = partitions_of_chains(self.chains, self.model, self.settings, self.seed)
+        alone = partitions_of_chains(self.chains, self.model, self.preset, self.seed)
         return diagnose(self.chains, self.model.graph, alone, self.site_area)
 
     @property
     def verdict(self) -> str:
         """Whether the regions and the probabilities have converged, in plain language."""
         warning = f"{self.warning} " if self.warning else ""
-        clause = calibration_clause(unchecked_kind(self.picture, self.settings, self.model.seeds is not None))
-        sentences = verdict_sentences(self.diagnostics, self.settings, self.chains.n_sweeps, self.interrupted)
+        clause = calibration_clause(self.preset.not_validated(self.picture, self.model.seeds is not None))
+        schedule = None if self.interrupted else self.schedule
+        sentences = verdict_sentences(self.diagnostics, self.preset, self.chains.n_sweeps, schedule)
         return warning + sentences + clause
 
     @cached_property
@@ -282,12 +283,12 @@ class Segmentation:
         """What to try where a picture of visible contrast came back as one region; None for all others."""
         if self.n_clusters > 1:
             return None
-        return one_region_warning(contrast_of(self.picture), self.picture.reading, self.settings)
+        return one_region_warning(contrast_of(self.picture), self.picture.reading, self.preset)
 
     @property
     def calibrated(self) -> bool:
-        """Whether probabilities of such a picture, with such settings, have been compared with what people draw."""
-        return unchecked_kind(self.picture, self.settings, self.model.seeds is not None) is None
+        """Whether probabilities of such an image, with such options, have been compared with what people draw."""
+        return self.preset.not_validated(self.picture, self.model.seeds is not None) is None
 
     @property
     def agreement(self) -> float | None:
@@ -320,12 +321,13 @@ class Segmentation:
     @property
     def python_code(self) -> str:
         """The Python that gives the same segmentation, unless it was interrupted: a call after `preceding_code`."""
-        expressions, settings = {"init": LAST_LABELS} if self.preceding_code else {}, self.settings
-        if settings.seconds is not None:
-            settings = replace(settings, sweeps=self.chains.n_sweeps, seconds=None)
-        reading = (self.channel_axis, self.mask, expressions, self.intensity_range, self.seeds)
-        call = python_call(settings, self.seed, self.source, *reading)
-        return "\n".join([*self.preceding_code, f"found = {call}"]) if self.preceding_code else call
+        usual = {"start_label": 1, "channel_axis": "auto", "intensity_range": None, "mask": None, "seeds": None}
+        given = {name: getattr(self, name) for name in usual if getattr(self, name) != usual[name]}
+        arguments = self.schedule.arguments(self.preset, self.chains.n_sweeps) | given | {"rng": self.seed}
+        if not self.preceding_code:
+            return self.preset.call(self.source, arguments)
+        call = self.preset.call(self.source, arguments, init=LAST_LABELS)
+        return "\n".join([*self.preceding_code, f"found = {call}"])
 
     def to_geojson(self) -> dict[str, Any]:
         """The regions as polygons in GeoJSON, whose properties are `region_rows`; x and y are columns and rows.
@@ -360,7 +362,7 @@ class Segmentation:
         """The index of what images show: all of a picture, or the middle one of the fullest planes of a volume."""
         if self.labels.ndim == 2:
             return ...
-        full = np.count_nonzero(self.labels >= self.settings.start_label, axis=(1, 2))
+        full = np.count_nonzero(self.labels >= self.start_label, axis=(1, 2))
         fullest = np.flatnonzero(full == full.max())
         return int(fullest[fullest.size // 2])
 

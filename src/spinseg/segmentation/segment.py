@@ -1,78 +1,50 @@
-"""`segment`: from a picture to its segmentation."""
+"""`segment`: from an image to its segmentation."""
 
 from __future__ import annotations
 
 import os
-import time
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from spinseg._run.progress import Report
-from spinseg._validation import check_int
-from spinseg.image.features import Codebook, site_sizes
+from spinseg._validation import check_int, invalid
+from spinseg.image.features import site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.image.seeds import Seeds
-from spinseg.model.mixture import Mixture
-from spinseg.model.posterior import Model
-from spinseg.model.priors import PartitionPrior
-from spinseg.sampler.bonds import Lam
-from spinseg.sampler.chains import Chains, SamplingInterrupted
-from spinseg.sampler.diagnostics import may_stop
-from spinseg.sampler.sample import MAX_LABELS, sample, seed_of, thin_to_fit
-from spinseg.segmentation.presets import changed_settings, settings_of
-from spinseg.segmentation.problem import Problem, prepare
+from spinseg.sampler.chains import SamplingInterrupted
+from spinseg.sampler.sample import seed_of
+from spinseg.segmentation.presets.photo import Photo
+from spinseg.segmentation.presets.preset import Preset, chosen_preset
+from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted
-from spinseg.segmentation.settings import Settings, Start, given_settings
-from spinseg.segmentation.verdict import partitions_of_chains
-
-# Where the number of sweeps is left to the program: those discarded, those between two looks, and the most.
-BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 40, 40, 400
-TIMED_SWEEPS = 10  # between two looks at the clock, and the fewest
-SINGLE_SITE_SWEEPS = 3  # from the coarse segmentation to the start of the chains
+from spinseg.segmentation.schedule import Schedule, sample_posterior
 
 
 def segment(
     image: Picture | ArrayLike | str | os.PathLike[str],
-    preset: str = "photo",
+    preset: Preset | str = Photo(),
     *,
-    sites: str | ArrayLike | None = None,
-    n_sites: int | None = None,
-    connectivity: int | None = None,
-    codebook: str | Codebook | None = None,
-    n_words: int | None = None,
-    count_weight: float | None = None,
-    phi: float | None = None,
-    kappa: float | None = None,
-    prior: PartitionPrior | None = None,
-    beta: float | None = None,
-    regions: bool | None = None,
-    detail: float | None = None,
-    estimate: str | None = None,
-    moves: str | None = None,
-    lam: Lam = None,
-    init: Start | None = None,
-    sweeps: int | None = None,
-    seconds: float | None = None,
-    chains: int | None = None,
-    start_label: int | None = None,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     seeds: Seeds | None = None,
     channel_axis: ChannelAxis = "auto",
     intensity_range: IntensityRange | None = None,
+    start_label: int = 1,
+    chains: int | None = None,
+    sweeps: int | None = None,
+    seconds: float | None = None,
     rng: int | np.random.Generator | None = None,
     workers: int | None = None,
     progress: bool | Report | None = None,
+    **options: Any,
 ) -> Segmentation:
-    """Divide a picture into clusters, and say how sure that is.
+    """Divide an image into regions or classes, with the probability of every boundary.
 
-    Which pixels of a picture belong together? The answer is a label for every pixel, with the probability of a boundary
-    at every pixel and the posterior that both come from. The number of clusters is inferred. Every parameter but
-    `image` may be left out: the preset then decides.
+    You get a label for every pixel, the probability of a boundary at every pixel, and the posterior that both come
+    from. The number of regions is inferred. You can leave out everything but `image`.
 
     Parameters
     ----------
@@ -81,73 +53,17 @@ def segment(
         WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with an extra NIfTI. It is never changed.
         Pixels that are masked in a NumPy masked array, and pixels of opacity 0, are outside. `found.read_as` says how
         it was read.
-    preset : {"photo", "classes", "paper"}
-        "photo" is the best that is known for photographs: sites that follow edges, couplings that carry the evidence of
-        a boundary, and a tempered likelihood of color and position. "classes" finds kinds of tissue or material, in
-        pictures and volumes of any channels: a kind may lie in many places, and outlines follow the pixels. "paper" has
-        the settings of Xu, Caron & Doucet: superpixels of 60 pixels, histograms of 120 color words, a Dirichlet process
-        of concentration 3, equal couplings of 0.02, and their sampler.
-    sites : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image, optional
-        How sites are made, or the sites themselves (-1 outside). Where every pixel is a site, "photo" starts from a
-        segmentation with larger sites, describes pixels by their color word, and couples them by contrast.
-    n_sites : int, optional
-        About how many sites there are, to 10 percent. By default "classes" and "paper" have one for 30 and 60
-        pixels. "photo" starts from one for 190 pixels, from 800 in an image of fewer than 152,000 pixels, and from one
-        for 40 pixels in one of fewer than 32,000; small ones then join a neighbor, so that about three quarters are
-        left. "photo" decides what belongs together in a picture reduced to 300,000 pixels, if it has more, and then
-        draws the outlines at full size; those of a volume stay as coarse.
-    connectivity : int, optional
-        Along how many axes two neighboring pixels may differ, where sites are pixels. It is 1 by default, for 4
-        neighbors or 6 in a volume, and up to 2 or 3, for 8 or 26.
-    codebook : {"general", "image"} or Codebook, optional
-        The color words of "paper" and "classes": those that come with the package, words fitted to this image, or your
-        own.
-    n_words : int, optional
-        How many words the first two have.
-    count_weight : float, optional
-        How many observations a pixel counts for. Neighboring pixels are far from independent.
-    phi : float, optional
-        The mass of the Dirichlet prior on the color words of a cluster, in observations ("paper", "classes").
-    kappa : float, optional
-        How many observations the prior mean of a cluster's Gaussians counts for ("photo").
-    prior : PartitionPrior, optional
-        The prior on the partition of the sites.
-    beta : float, optional
-        One coupling for all pairs of touching sites, instead of the preset's couplings.
-    regions : bool, optional
-        Whether every cluster is one connected region. In "photo" the posterior sees to that. In "classes", where every
-        pixel is a site, or where `beta` is given, regions are estimated from the connected pieces of every draw, or
-        are those of the best partition (`estimate="best"`), and small ones join a neighbor.
-    detail : float, optional
-        How finely a picture is divided, from 0 to 1. In "photo" the draws are of every detail, and the labels are an
-        estimate from those near this one, by default 0.65; `Segmentation.at` gives another from the same draws. Where
-        pieces are made regions afterwards, it sets how small they may be, by default 0.5: 0.45 % of the image in
-        "photo", and one site in other presets; 4 times as much at 0, and a quarter at 1. It is refused where it has no
-        effect, as in "paper" without regions.
-    estimate : {"vi", "binder", "best"}, optional
-        Which partition the labels come from: the one of least expected variation of information over the draws
-        (`minimize_vi`), the one of least expected loss of Binder (`minimize_binder`), or the best that was visited, in
-        "photo" at the nearest of its details. Where the prior forbids the one of least loss, as `Potts(3)` does four
-        clusters, it is the one of least loss with at most as many clusters as a draw, or else the best draw.
-    moves, lam, sweeps, chains, workers, progress
-        As in `sample`. The first half of the sweeps is burn-in. "photo" by default discards 40, and goes on until the
-        chains have converged, to 400 at most; it runs `chains` chains for each of twelve levels of detail.
-    seconds : float, optional
-        How long to sample, in place of `sweeps`: about so long, or until 256 MB are filled with draws. The number of
-        sweeps then depends on the machine; `found.python_code` has it, and gives the same segmentation again.
-    init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each, optional
-        Where chains start, as in `sample`. `found.chains.last_labels` is where the chains of a segmentation `found`
-        with the same sites ended.
-    start_label : {0, 1}, optional
-        The label of the largest cluster, 1 by default; pixels outside have one less. `found.partition` and
-        `found.sites` always count from 0.
+    preset : Photo, Classes, Paper, another Preset, or "photo", "classes", "paper"
+        `Photo` is the best that is known for photographs: connected regions. `Classes` finds kinds of tissue or
+        material, in images and volumes of any channels: a class may lie in many places. `Paper` has the settings of
+        Xu, Caron & Doucet.
     mask : array of bool or path, optional
         Where to segment, in the image's shape. Pixels that are masked or transparent in the image stay outside.
     seeds : array of int, mapping or path, optional
         Pixels with the same positive number lie in one region, and pixels with different ones in different regions:
         in every draw, and in `labels` at every detail. Other pixels, with 0 or less, are free. It is a label image in
-        the image's shape, a file that holds one, or the pixels of each seed, {1: [(row, column), ..], 2: ..}. Only
-        where the posterior has connected clusters.
+        the image's shape, a file that holds one, or the pixels of each seed, {1: [(row, column), ..], 2: ..}. Only for
+        presets with connected clusters, as `Photo`.
     channel_axis : int, None or "auto"
         The axis of the channels, in the order of the array or of the file; None for an image without. "auto" believes
         a file that names its axes, and otherwise judges by their lengths, as `as_picture` explains.
@@ -155,15 +71,30 @@ def segment(
         The numbers of no and of full intensity. By default they are 0 and 255 for uint8, and for any other type 0 and
         1, 255 or 65535 where the numbers show it, or else the smallest and the largest number; `as_picture` has the
         whole rule.
+    start_label : {0, 1}
+        The label of the largest cluster; pixels outside have one less. `found.partition` and `found.sites` always
+        count from 0.
+    chains, sweeps : int, optional
+        Number of chains and of sweeps of each. The first half of the sweeps is burn-in. By default `Photo` discards 40
+        sweeps and goes on until the chains have converged, to 400 at most; it runs `chains` chains for each of twelve
+        levels of detail. `Classes` makes 120 sweeps and `Paper` 1000.
+    seconds : float, optional
+        How long to sample, in place of `sweeps`: about this long, or until draws fill 256 MB. The number of sweeps then
+        depends on the machine; `found.python_code` has it, and gives the same segmentation again.
     rng : int, Generator or None
         The seed. The same seed gives the same segmentation on one machine with the same versions. If it is None, a seed
         is drawn and kept in `seed`.
+    workers, progress
+        As in `sample`.
+    **options
+        Options of the preset: `segment(image, detail=0.9)` is `segment(image, Photo(detail=0.9))`.
 
     Raises
     ------
+    InvalidInput
+        For an option that the preset does not have; it lists those that it has.
     SegmentationInterrupted
-        On Ctrl-C while sampling. Its `segmentation` is what the finished sweeps give; where pixels are sites, that may
-        be the segmentation with larger sites that the chains would have started from.
+        On Ctrl-C while sampling. Its `segmentation` is what the finished sweeps give.
 
     Examples
     --------
@@ -172,90 +103,17 @@ def segment(
     >>> ss.segment(image, rng=0).n_clusters
     2
     """
-    settings = settings_of(preset, given_settings(locals()))
+    preset = chosen_preset(preset, options)
+    schedule = Schedule.of(preset, chains, sweeps, seconds)
+    if isinstance(start_label, float) or check_int("start_label", start_label, at_least=0) > 1:
+        invalid("start_label", "be 0 or 1", start_label)
     if workers is not None:
         check_int("workers", workers, at_least=1)
     seed = seed_of(rng)
-    problem = prepare(image, settings, mask, channel_axis, intensity_range, seeds)
-    start = settings.init
-    if isinstance(start, str) and start == "coarse":
-        try:
-            start = _coarse_start(problem, seed, workers, progress)
-        except SegmentationInterrupted as stop:
-            raise SegmentationInterrupted(replace(stop.segmentation, **problem.provenance)) from None
+    problem = prepare(image, preset, mask, channel_axis, intensity_range, seeds)
+    found = partial(problem.segmentation, seed=seed, schedule=schedule, start_label=int(start_label))
     try:
         how: dict[str, Any] = {"area": site_sizes(problem.sites), "workers": workers, "progress": progress}
-        sampled = sample_posterior(problem.model, settings, start, seed, **how)
+        return found(sample_posterior(problem.model, preset, schedule, seed, **how))
     except SamplingInterrupted as stop:
-        raise SegmentationInterrupted(problem.segmentation(stop.chains, seed, interrupted=True)) from None
-    return problem.segmentation(sampled, seed)
-
-
-def _coarse_start(
-    problem: Problem, seed: int, workers: int | None, progress: bool | Report | None
-) -> str | NDArray[np.int32]:
-    """Labels of the sites from a segmentation with larger sites, or "one" if the prior forbids such clusters.
-
-    A few sweeps of single sites first move its outlines to the edges of the picture: with bonds, the strip between
-    outline and edge would move as one block.
-    """
-    model, settings = problem.model, problem.settings
-    found = segment(
-        problem.picture,
-        settings.preset,
-        mask=problem.working_image.original_inside,
-        detail=changed_settings(settings).get("detail"),
-        chains=settings.chains,
-        start_label=settings.start_label,
-        rng=seed,
-        workers=workers,
-        progress=progress,
-    )
-    labels = found.partition[found.sites[found.sites >= 0]]
-    if not model.allows(labels):
-        return "one"
-    try:
-        return sample(model, SINGLE_SITE_SWEEPS, 1, lam=0.0, init=labels, rng=seed).best_labels
-    except SamplingInterrupted:
-        raise SegmentationInterrupted(replace(found, interrupted=True)) from None
-
-
-def sample_posterior(
-    model: Model | Mixture,
-    settings: Settings,
-    start: Start,
-    seed: int,
-    *,
-    area: NDArray[np.int64] | None = None,
-    **options: Any,
-) -> Chains:
-    """Chains of a posterior as the settings ask for, with `options` of `sample`.
-
-    The first half of the sweeps is burn-in. Where their number is left to the program, chains run until more sweeps are
-    of no use, or for MAX_SWEEPS, after a burn-in of BURN_IN. `area` is the number of pixels of each site. For a large
-    graph fewer draws are kept.
-    """
-    sampler = (settings.chains, settings.moves, settings.lam, start)
-    n_runners = settings.chains * (len(model.components) if isinstance(model, Mixture) else 1)
-    n_labels = n_runners * model.graph.n_sites  # of one draw of all
-    if settings.seconds is not None:
-        stop = time.monotonic() + settings.seconds
-        options |= {"until": lambda _: time.monotonic() >= stop, "check_every": TIMED_SWEEPS}
-        try:
-            sampled = sample(model, max(TIMED_SWEEPS, MAX_LABELS // n_labels), *sampler, rng=seed, **options)
-        except SamplingInterrupted as interrupt:
-            raise SamplingInterrupted(_last_half(interrupt.chains)) from None
-        return _last_half(sampled)
-    sweeps, burn_in = settings.sweeps, settings.sweeps // 2 if settings.sweeps else BURN_IN
-    if sweeps is None:
-        sweeps = MAX_SWEEPS
-        alone = partial(partitions_of_chains, model=model, settings=settings, seed=seed)
-        until = partial(may_stop, graph=model.graph, partitions=alone, area=area)
-        options |= {"until": until, "check_every": ROUND_SWEEPS}
-    thin = thin_to_fit(sweeps - burn_in, n_labels)
-    return sample(model, sweeps, *sampler, burn_in=burn_in, thin=thin, rng=seed, **options)
-
-
-def _last_half(chains: Chains) -> Chains:
-    """Chains whose burn-in is the first half of their sweeps."""
-    return chains.after(chains.n_sweeps // 2)
+        raise SegmentationInterrupted(found(stop.chains, interrupted=True)) from None

@@ -3,22 +3,14 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinseg.image.contrast import Contrast
 from spinseg.image.layout import Reading
-from spinseg.image.picture import Picture
-from spinseg.model.mixture import Mixture
-from spinseg.model.posterior import Model
-from spinseg.sampler.chains import Chains
 from spinseg.sampler.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, IN_DOUBT, R_HAT_LIMIT
 from spinseg.sampler.diagnostics import Diagnostics
-from spinseg.segmentation.estimate import estimated_partition
-from spinseg.segmentation.presets import PHOTO
-from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.presets.preset import Preset
+from spinseg.segmentation.schedule import Schedule
 
-# These settings leave the posterior as it is.
-CALIBRATION_IGNORES = {"detail", "estimate", "moves", "lam", "init", "sweeps", "seconds", "chains", "start_label"}
 UNSEEN = "Diagnostics cannot detect segmentations that no chain reached."
 ONE_START = "All chains started from the same place, so they may have missed other modes."
 
@@ -35,31 +27,18 @@ HEADLINES = {
 UNKNOWN = "There are too few chains or draws to assess convergence."
 
 
-def partitions_of_chains(
-    drawn: Chains, model: Model | Mixture, settings: Settings, seed: int
-) -> list[list[NDArray[np.int32]]] | None:
-    """The partitions that the first and the second half of the draws of each chain give; None for one chain.
+def verdict_sentences(diagnostics: Diagnostics, preset: Preset, sweeps: int, schedule: Schedule | None = None) -> str:
+    """Whether the regions have converged, and whether their probabilities have, after this many sweeps.
 
-    Where two partitions are about as good, an estimate from all draws of a chain is one or the other by chance; halves
-    show it more often. The best partition visited is one for each chain.
+    Without a schedule the sweeps were cut short.
     """
-    n_cycles = drawn.labels.shape[1] // drawn.n_components
-    if drawn.n_chains < 2 or n_cycles == 0:
-        return None
-    middle = n_cycles // 2 * drawn.n_components
-    halves = [slice(0, middle), slice(middle, None)] if middle and settings.estimate != "best" else [slice(None)]
-    parts = [drawn.with_draws(half) for half in halves]
-    chains = range(drawn.n_chains)
-    return [[estimated_partition(part, model, settings, seed, chain) for part in parts] for chain in chains]
-
-
-def verdict_sentences(diagnostics: Diagnostics, settings: Settings, sweeps: int, interrupted: bool = False) -> str:
-    """Whether the regions have converged, and whether their probabilities have, after this many sweeps."""
     judged = diagnostics.judgement
     if judged.converged is None:
         return diagnostics.verdict
-    regions = _regions_sentence(diagnostics, units(settings.connected))
-    return f"{regions} {_probabilities_sentence(diagnostics, settings, sweeps, interrupted)}"
+    regions = _regions_sentence(diagnostics, units(preset.connected))
+    automatic = schedule is not None and schedule.is_automatic
+    same_start = isinstance(preset.init, str) and preset.init == "greedy"
+    return f"{regions} {_probabilities_sentence(diagnostics, sweeps, automatic, same_start)}"
 
 
 def units(connected: bool) -> str:
@@ -80,7 +59,7 @@ def _regions_sentence(diagnostics: Diagnostics, noun: str) -> str:
     )
 
 
-def _probabilities_sentence(diagnostics: Diagnostics, settings: Settings, sweeps: int, interrupted: bool) -> str:
+def _probabilities_sentence(diagnostics: Diagnostics, sweeps: int, automatic: bool, same_start: bool) -> str:
     """Whether the boundary probabilities have converged, and what to do if not."""
     error, r_hat = diagnostics.standard_error, diagnostics.r_hat
     if error is None or r_hat is None:
@@ -91,13 +70,12 @@ def _probabilities_sentence(diagnostics: Diagnostics, settings: Settings, sweeps
     if diagnostics.judgement.probabilities_converged:
         if error == 0:
             numbers = f"R-hat is {largest}"
-        same_start = isinstance(settings.init, str) and settings.init in ("greedy", "coarse")
         return (
             f"The boundary probabilities have converged: {numbers}.{_single_details(diagnostics)} "
             f"{ONE_START if same_start else UNSEEN}"
         )
     needed = f"at most {ERROR_LIMIT} and {R_HAT_LIMIT} are needed"
-    advice = _advice(diagnostics, settings.chooses_sweeps and not interrupted)
+    advice = _advice(diagnostics, automatic)
     return f"The boundary probabilities have not converged after {sweeps:,} sweeps: {numbers}; {needed}. {advice}"
 
 
@@ -126,37 +104,16 @@ def _advice(diagnostics: Diagnostics, automatic: bool) -> str:
     return "Four times as many sweeps halve the error."
 
 
-def unchecked_kind(picture: Picture, settings: Settings, has_seeds: bool = False) -> str | None:
-    """What kind of picture or settings the probabilities have not been compared with people for; None for the others.
-
-    Those of "photo" have been, on photographs in color and in gray (docs/evidence/accuracy.md).
-    """
-    if settings.preset != "photo":
-        return f"the preset {settings.preset}"
-    if len(picture.shape) == 3:
-        return "volumes"
-    if picture.n_channels != 3:
-        return f"pictures with {picture.n_channels} channels"
-    if settings.sites_are_pixels:
-        return "sites that are pixels"
-    if has_seeds:
-        return "pictures with seeds"
-    names = set(vars(settings)) - CALIBRATION_IGNORES
-    return (
-        None if all(repr(getattr(settings, name)) == repr(getattr(PHOTO, name)) for name in names) else "these settings"
-    )
-
-
 def calibration_clause(kind: str | None) -> str:
-    """The clause of a verdict for what `unchecked_kind` returns; empty where probabilities were compared."""
+    """The clause of a verdict for what `Preset.not_validated` returns; empty where probabilities were compared."""
     return f" These probabilities have not been validated against human annotations for {kind}." if kind else ""
 
 
-def one_region_warning(contrast: Contrast, reading: Reading | None, settings: Settings) -> str | None:
+def one_region_warning(contrast: Contrast, reading: Reading | None, preset: Preset) -> str | None:
     """A warning that a picture came back as one region though its parts differ, with what to try; None if not so."""
     share = f"{contrast.difference:.0%}" if contrast.difference >= 0.01 else f"{contrast.difference:.1%}"
     if contrast.is_visible:
-        advice = [_finer(settings)]
+        advice = [preset.finer]
         if reading is not None and reading.otherwise:  # more is wrong than the detail
             advice = [f"another reading: {reading.otherwise}", f"or {advice[0]}"]
         return (
@@ -171,15 +128,6 @@ def one_region_warning(contrast: Contrast, reading: Reading | None, settings: Se
             f"{low:.6g} to {high:.6g}. Try intensity_range=({ends[0]:.4g}, {ends[1]:.4g}), which its numbers fill."
         )
     return None
-
-
-def _finer(settings: Settings) -> str:
-    """What to try for a finer division."""
-    if settings.uses_detail and settings.detail < 1:
-        return f"a larger detail, such as detail=1 instead of {settings.detail:g}"
-    if settings.preset != "photo":
-        return "preset='photo', or a smaller beta and a larger count_weight"
-    return "more sites, as with n_sites=2000"
 
 
 def headline(found: dict[str, Any]) -> tuple[bool | None, str]:

@@ -26,7 +26,7 @@ export class SettingsSchema {
   hasAutomatic = (control) => !(control.name in ALWAYS_NUMBERS);
 
   applies(control, settings) {
-    if (control.only && control.only !== settings.preset) return false;
+    if (control.presets && !control.presets.includes(settings.preset)) return false;
     return control.group !== "prior" || this.chosen("prior", settings).parameters.includes(control.name);
   }
 

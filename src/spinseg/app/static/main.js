@@ -227,8 +227,8 @@ class App {
   // Seeds apply where clusters are connected.
   applicableSettings = () => {
     const settings = this.schema.applicable(this.settings);
-    const { preset, beta, seeds } = settings;
-    return { ...settings, seeds: (preset === "photo" && beta === null && seeds) || null };
+    const { connected } = this.schema.chosen("preset", settings);
+    return { ...settings, seeds: (connected && settings.seeds) || null };
   };
 
   seedsChanged() {

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from spinseg.graph.adjacency import RegionAdjacency, edge_means
 from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, color_similarity, edge_cues, edge_distance
 from spinseg.image.boundary.grouping import grouping_cues
-from spinseg.image.boundary.maps import BoundaryMaps
+from spinseg.image.boundary.maps import NETWORK_RELIEF, BoundaryMaps, boundary_maps
+from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.features import gradient_magnitude, site_means
 from spinseg.image.picture import Picture
 
@@ -77,21 +78,48 @@ class BoundaryWeights:
         return (table - self.mean[:count]) / self.deviation[:count]
 
 
-def boundary_log_odds(
-    picture: Picture,
-    sites: NDArray[np.int32],
-    adjacency: RegionAdjacency,
-    counts: sparse.csr_array,
-    maps: BoundaryMaps,
-) -> NDArray[np.float64]:
-    """Return the log-odds that people draw a boundary between the two sites of each edge, (n_edges,).
+@dataclass(frozen=True)
+class BoundaryEvidence:
+    """Where the evidence of a boundary comes from: a network, and weights of the cues by kind of photograph.
 
-    The picture is a photograph; `counts`, (n_sites, n_words), are histograms of color words.
+    What is None is that of the package. `network_relief` is the height that a boundary has in the relief for sites
+    where the network is sure of it.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> from spinseg.image.boundary.log_odds import BoundaryEvidence
+    >>> ss.Photo(evidence=BoundaryEvidence(network_relief=4.0))
+    Photo(evidence=BoundaryEvidence(network=None, weights=None, network_relief=4.0))
     """
-    weights = BoundaryWeights.fitted("grey" if is_gray(picture) else "colour")
-    statistics = SiteStatistics.of(picture, sites, counts, maps)
-    local = edge_cues(statistics, sites, adjacency, maps)
-    return weights.log_odds(local | grouping_cues(weights.first_log_odds(local), statistics, adjacency))
+
+    network: BoundaryNetwork | None = None
+    weights: Mapping[str, BoundaryWeights] | None = None
+    network_relief: float = NETWORK_RELIEF
+
+    def maps(self, picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps:
+        """Return the boundary maps of a photograph."""
+        return boundary_maps(picture, inside, self.network, self.network_relief)
+
+    def log_odds(
+        self,
+        picture: Picture,
+        sites: NDArray[np.int32],
+        adjacency: RegionAdjacency,
+        counts: sparse.csr_array,
+        maps: BoundaryMaps | None,
+    ) -> NDArray[np.float64]:
+        """Return the log-odds that people draw a boundary between the two sites of each edge, (n_edges,).
+
+        `counts`, (n_sites, n_words), are histograms of color words. Without `maps` there are only three plain cues.
+        """
+        if maps is None:
+            return plain_log_odds(picture, sites, adjacency, counts)
+        kind = "grey" if is_gray(picture) else "colour"
+        weights = BoundaryWeights.fitted(kind) if self.weights is None else self.weights[kind]
+        statistics = SiteStatistics.of(picture, sites, counts, maps)
+        local = edge_cues(statistics, sites, adjacency, maps)
+        return weights.log_odds(local | grouping_cues(weights.first_log_odds(local), statistics, adjacency))
 
 
 def is_gray(picture: Picture) -> bool:

@@ -66,8 +66,16 @@ class BoundaryMaps(NamedTuple):
         return np.sqrt(np.square(self.responses).reshape(height, width, 3, 5).mean(axis=-1))
 
 
-def boundary_maps(picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps:
-    """Return the maps of a photograph (two axes, three channels); textons are fitted to pixels inside only."""
+def boundary_maps(
+    picture: Picture,
+    inside: NDArray[np.bool_] | None = None,
+    network: BoundaryNetwork | None = None,
+    network_relief: float = NETWORK_RELIEF,
+) -> BoundaryMaps:
+    """Return the maps of a photograph (two axes, three channels); textons are fitted to pixels inside only.
+
+    The network is that of the package unless another is given; `network_relief` is its weight in the relief.
+    """
     lab = np.ascontiguousarray(np.moveaxis(picture.colors, -1, 0))
     lab2 = halve(lab)
     color = {"g1": gaussian_gradient(lab, 1.0), "g2": gaussian_gradient(lab, 2.0)}
@@ -89,9 +97,9 @@ def boundary_maps(picture: Picture, inside: NDArray[np.bool_] | None = None) -> 
     fine = (structure_tensor_norm(color["g1"]) + structure_tensor_norm(color["g2"])) / 20
     # Without the blur the watershed would follow the sides of blocks of four equal pixels.
     relief = fine + filter_separable(double(coarse, shape)[None], gaussian(0.7), gaussian(0.7))[0]
-    network = BoundaryNetwork.fitted().log_odds(picture.values)
-    relief += NETWORK_RELIEF / (1 + np.exp(-network[0]))
-    return BoundaryMaps(color, histogram, relief, network, double(textons, shape), double(np.abs(responses), shape))
+    log_odds = (network or BoundaryNetwork.fitted()).log_odds(picture.values)
+    relief += network_relief / (1 + np.exp(-log_odds[0]))
+    return BoundaryMaps(color, histogram, relief, log_odds, double(textons, shape), double(np.abs(responses), shape))
 
 
 def filter_responses(lightness: Maps, half_lightness: Maps) -> NDArray[np.float32]:

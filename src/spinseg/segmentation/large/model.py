@@ -1,6 +1,7 @@
-"""The posterior over partitions of the sites of a large picture."""
+"""The posterior over partitions of the sites of a large image."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -9,14 +10,58 @@ from spinseg.image.features import Codebook
 from spinseg.image.layout import IntensityRange
 from spinseg.image.picture import Picture, as_picture
 from spinseg.model.posterior import Model
-from spinseg.segmentation.image_model import SiteFeatures, gaussian_likelihood, lightness_and_chroma
+from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.segmentation.large.files import read_region
 from spinseg.segmentation.large.tiles import Box, SiteStatistics
-from spinseg.segmentation.presets import coupling_at
-from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.presets.photo import N_WORDS, REFERENCE_PIXELS, Coupling, Photo
+from spinseg.segmentation.presets.preset import Preset, Start, option
+from spinseg.segmentation.presets.site_features import (
+    Moments,
+    SiteFeatures,
+    gaussian_likelihood,
+    lightness_and_chroma,
+)
 
 PHOTO_SIDE_PIXELS = 481  # longer side of the photographs that the constants are for; positions run from 0 to 100 there
 CROP_PIXELS, N_CROPS = 64, 8  # sides of the squares, and their number along each axis, that a codebook is fitted to
+
+# From detail 0 to detail 1 the threshold falls by THRESHOLD_RANGE, and the smallest region, as a share of a
+# photograph's pixels, shrinks by MIN_REGION_RATIO.
+COUPLING = Coupling(strength=0.5, threshold=-0.75)
+THRESHOLD_RANGE = 3.0
+MIN_REGION_SHARE, MIN_REGION_RATIO = 0.0045, 16.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Large(Preset, listed=False):
+    """The preset of `segment_large`: clusters need not be connected; the pieces of the best partition are the regions.
+
+    It has the features and the couplings of `Photo` with fewer cues, at one level of detail.
+    """
+
+    name: ClassVar[str] = "large"
+    about: ClassVar[str] = "For images larger than memory."
+    usual_chains: ClassVar[int] = 1
+    usual_sweeps: ClassVar[int | None] = 200
+    pixels_per_site: ClassVar[float] = Photo.pixels_per_site
+
+    detail: float = option(0.5, "How finely the image is divided, from 0, coarse, to 1, fine.", least=0, most=1)
+    prior: PartitionPrior = TemperedProcess()
+    estimate: str = "best"
+    init: Start = "greedy"
+
+    @property
+    def coupling(self) -> Coupling:
+        """The finer the detail, the less evidence makes a boundary."""
+        return COUPLING._replace(threshold=COUPLING.threshold - THRESHOLD_RANGE * (self.detail - 0.5))
+
+    @property
+    def min_region_sites(self) -> float:
+        """The smallest region, in sites."""
+        share = MIN_REGION_SHARE * MIN_REGION_RATIO ** (0.5 - self.detail)
+        return share * REFERENCE_PIXELS / self.pixels_per_site
+
+    finer = Photo.finer
 
 
 def read_picture_part(array: Any, box: Box, intensity_range: IntensityRange, source: Any = None) -> Picture:
@@ -24,39 +69,41 @@ def read_picture_part(array: Any, box: Box, intensity_range: IntensityRange, sou
     return as_picture(read_region(array, box, source), channel_axis=-1, intensity_range=intensity_range)
 
 
-def codebook_for(array: Any, settings: Settings, intensity_range: IntensityRange) -> Codebook:
+def codebook_for(array: Any, intensity_range: IntensityRange) -> Codebook:
     """The general color words, or for a picture of other channels words that are fitted to squares all over it."""
     if array.shape[-1] in (1, 3):
-        return Codebook.general(settings.n_words)
+        return Codebook.general(N_WORDS)
     rows, columns = (np.linspace(0, max(n - CROP_PIXELS, 0), N_CROPS).astype(int) for n in array.shape[:2])
     boxes = [(slice(r, r + CROP_PIXELS), slice(c, c + CROP_PIXELS)) for r in rows for c in columns]
-    return Codebook.fit([read_picture_part(array, box, intensity_range) for box in boxes], settings.n_words, rng=0)
+    return Codebook.fit([read_picture_part(array, box, intensity_range) for box in boxes], N_WORDS, rng=0)
 
 
-def large_model(statistics: SiteStatistics, settings: Settings, pixels_per_site: float, is_color: bool) -> Model:
-    """The model of the preset "photo" with fewer cues and no texture, where `is_color` says that colors are CIELAB.
+def large_model(statistics: SiteStatistics, preset: Large, pixels_per_site: float, is_color: bool) -> Model:
+    """The model of `Large`, without texture; `is_color` says that colors are CIELAB.
 
     A larger picture shows more things, not the same things larger. So a site counts for as much as one of a photograph,
     and lengths are measured in sites.
     """
-    pixel_weight = settings.pixels_per_site / pixels_per_site
+    pixel_weight = preset.pixels_per_site / pixels_per_site
     scale = 100 / PHOTO_SIDE_PIXELS * pixel_weight**0.5
     color, position = np.split(statistics.means, [-2], axis=1)
     color_squares, position_squares = np.split(statistics.squares, [-2], axis=1)
     if is_color:
         means, squares = lightness_and_chroma(color), lightness_and_chroma(color_squares)
-        overall = statistics.pixels @ means["colour"] / statistics.pixels.sum()
-        variance = statistics.pixels @ squares["colour"] / statistics.pixels.sum() - overall**2
+        overall = statistics.pixels @ means["color"] / statistics.pixels.sum()
+        variance = statistics.pixels @ squares["color"] / statistics.pixels.sum() - overall**2
         if is_gray_chroma(np.sqrt(np.maximum(variance, 0))):
-            del means["colour"], squares["colour"]
+            del means["color"], squares["color"]
     else:
-        means, squares = {"colour": color}, {"colour": color_squares}
+        means, squares = {"color": color}, {"color": color_squares}
     means["position"], squares["position"] = scale * position, scale**2 * position_squares
-    features = SiteFeatures(statistics.pixels, {name: (means[name], squares[name]) for name in means})
+    features = SiteFeatures(statistics.pixels, {name: Moments(means[name], squares[name]) for name in means})
     adjacency = statistics.adjacency
     cues = plain_cues_from(color, statistics.gradient, statistics.words, adjacency.graph.edges)
     if statistics.network is not None:
         cues = np.hstack([cues, statistics.network])
-    beta = signed_couplings(weigh_plain_cues(cues), adjacency.boundary_length, *coupling_at(settings.detail))
+    beta = signed_couplings(weigh_plain_cues(cues), adjacency.boundary_length, *preset.coupling)
     beta *= pixel_weight**0.5
-    return Model(adjacency.graph, gaussian_likelihood(features, settings, pixel_weight), settings.prior, beta)
+    usual = Photo()
+    likelihood = gaussian_likelihood(features, usual.count_weight, pixel_weight, usual.kappa)
+    return Model(adjacency.graph, likelihood, preset.prior, beta)

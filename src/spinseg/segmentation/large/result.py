@@ -23,8 +23,8 @@ from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.sampler.estimates.pairs import separation_probability
 from spinseg.segmentation.large.files import create_ome_zarr, write_chunk
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, relative_to
+from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.region_table import as_table, region_table
-from spinseg.segmentation.settings import Settings
 from spinseg.segmentation.verdict import calibration_clause, verdict_sentences
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class LargeSegmentation:
         How long the boundary between them is, in pixels.
     model, chains
         The posterior, and the chains that sampled it.
-    settings, seed
+    preset, seed
         Those of the run.
     areas, centroids, boxes, colors
         A row for each region: its area in pixels, its centroid, its box, as in `regions`, and its color in sRGB from 0
@@ -77,7 +77,7 @@ class LargeSegmentation:
     boundary_length: NDArray[np.int32] = field(repr=False)
     model: Model = field(repr=False)
     chains: Chains = field(repr=False)
-    settings: Settings = field(repr=False)
+    preset: Preset = field(repr=False)
     seed: int
     areas: NDArray[np.int64] = field(repr=False)
     centroids: NDArray[np.float64] = field(repr=False)
@@ -140,7 +140,7 @@ class LargeSegmentation:
     def verdict(self) -> str:
         """Whether the chains have converged, in plain language."""
         warning = f"{self.warning} " if self.warning else ""
-        sentences = verdict_sentences(self.diagnostics, self.settings, self.chains.n_sweeps)
+        sentences = verdict_sentences(self.diagnostics, self.preset, self.chains.n_sweeps)
         return warning + sentences + calibration_clause("pictures larger than memory")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from spinseg._run.atomic import print_warning, printable
 from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg._run.progress import Report, counting
 from spinseg._run.shared_arrays import shared
-from spinseg._validation import check_int, check_real
+from spinseg._validation import check_int
 from spinseg.image.contrast import Contrast, contrast_of_parts
 from spinseg.image.features import Codebook
 from spinseg.image.intensity import check_intensity_range
@@ -28,7 +27,7 @@ from spinseg.sampler.checkpoint import OtherChains, read_checkpoint
 from spinseg.sampler.estimates.pairs import separation_probability
 from spinseg.sampler.regions import absorb_small_regions, regions_of
 from spinseg.segmentation.large.files import create_ome_zarr, open_large, open_picture, write_chunk
-from spinseg.segmentation.large.model import codebook_for, large_model, read_picture_part
+from spinseg.segmentation.large.model import Large, codebook_for, large_model, read_picture_part
 from spinseg.segmentation.large.result import (
     LargeSegmentation,
     open_image,
@@ -47,9 +46,7 @@ from spinseg.segmentation.large.run import (
 )
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, merge_tiles, tile_sites
 from spinseg.segmentation.numbering import largest_first
-from spinseg.segmentation.presets import PHOTO_UNCONNECTED, REFERENCE_PIXELS, min_region_share
-from spinseg.segmentation.segment import sample_posterior
-from spinseg.segmentation.settings import Settings
+from spinseg.segmentation.schedule import Schedule, sample_posterior
 from spinseg.segmentation.verdict import one_region_warning
 
 MAX_SITES = 200_000  # by default; a picture with more pixels has larger sites
@@ -109,40 +106,32 @@ def segment_large(
     >>> found = segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
     >>> found.labels  # doctest: +SKIP
     """
-    settings, jobs = _settings(detail, prior, sweeps, chains), check_jobs(jobs, dask)
+    preset = Large(detail=detail) if prior is None else Large(detail=detail, prior=prior)
+    schedule, jobs = Schedule.of(preset, chains, sweeps), check_jobs(jobs, dask)
     if intensity_range is not None:
         intensity_range = check_intensity_range(intensity_range)
     opened = open_picture(image, channel_axis)
     array = opened.array
-    tiling = _tiling(array.shape, n_sites, tile, settings)
+    tiling = _tiling(array.shape, n_sites, tile)
     run = open_run(Path(out), image, array, tiling, rng, channel_axis, intensity_range)
-    codebook = codebook_for(array, settings, run.intensity_range)
+    codebook = codebook_for(array, run.intensity_range)
     in_parts = isinstance(image, (str, os.PathLike)) and not opened.is_whole
     source = (os.path.abspath(image), channel_axis) if in_parts else (array, -1)
     _make_tiles(*source, run, tiling, codebook, jobs, dask, progress is True)
     check_unchanged(run, image)
     statistics = merge_tiles(read_tiles(run, tiling), tiling.n_cells, len(codebook))
     is_color = array.shape[-1] in (1, 3)
-    model = large_model(statistics, settings, tiling.pixels_per_cell, is_color)
-    sampled = _sample(model, settings, run, progress)
+    model = large_model(statistics, preset, tiling.pixels_per_cell, is_color)
+    sampled = _sample(model, preset, schedule, run, progress)
     reading = opened.reading(run.intensity_range)
-    return _segmentation(run, tiling, statistics, settings, model, sampled, reading, progress is True)
+    return _segmentation(run, tiling, statistics, preset, model, sampled, reading, progress is True)
 
 
-def _settings(detail: float, prior: PartitionPrior | None, sweeps: int, chains: int) -> Settings:
-    """The settings of "photo" with these changes."""
-    detail, sweeps = check_real("detail", detail, at_least=0, at_most=1), check_int("sweeps", sweeps, at_least=1)
-    chains = check_int("chains", chains, at_least=1)
-    return replace(
-        PHOTO_UNCONNECTED, detail=detail, sweeps=sweeps, chains=chains, prior=prior or PHOTO_UNCONNECTED.prior
-    )
-
-
-def _tiling(shape: tuple[int, ...], n_sites: int | None, tile: int, settings: Settings) -> Tiling:
+def _tiling(shape: tuple[int, ...], n_sites: int | None, tile: int) -> Tiling:
     """Cells for about `n_sites` sites, and tiles."""
     rows, columns = shape[:2]
     if n_sites is None:
-        n_sites = max(1, min(round(rows * columns / settings.pixels_per_site), MAX_SITES))
+        n_sites = max(1, min(round(rows * columns / Large.pixels_per_site), MAX_SITES))
     n_sites, side = check_int("n_sites", n_sites, at_least=1), check_int("tile", tile, at_least=64)
     return Tiling.of((rows, columns), n_sites, side)
 
@@ -198,13 +187,13 @@ def _make_tile(
     return None
 
 
-def _sample(model: Model, settings: Settings, run: LargeRun, progress: bool | Report | None) -> Chains:
+def _sample(model: Model, preset: Large, schedule: Schedule, run: LargeRun, progress: bool | Report | None) -> Chains:
     """Sample the posterior, from the checkpoint if it is of this posterior and these sweeps.
 
     The checkpoint itself tells: it has a fingerprint of the posterior, with what functions of a prior return.
     """
     path = run.folder / "chains.npz"
-    arguments = (model, settings, settings.init, run.seed)
+    arguments = (model, preset, schedule, run.seed)
     how: dict[str, Any] = {"checkpoint": path, "progress": progress}
     if path.exists() and not _is_readable(path):
         print_warning(f"{printable(path)} is damaged; sampling begins anew")
@@ -233,7 +222,7 @@ def _segmentation(
     run: LargeRun,
     tiling: Tiling,
     statistics: SiteStatistics,
-    settings: Settings,
+    preset: Large,
     model: Model,
     sampled: Chains,
     reading: Reading,
@@ -241,9 +230,8 @@ def _segmentation(
 ) -> LargeSegmentation:
     """Cut the best partition into regions, and write all that the folder holds of it; result.json comes last."""
     is_color = reading.n_channels - reading.has_opacity in (1, 3)
-    min_sites = min_region_share(settings.detail) * REFERENCE_PIXELS / settings.pixels_per_site
     pieces = regions_of(sampled.best_labels, model.graph)
-    min_pixels = min_sites * tiling.pixels_per_cell
+    min_pixels = preset.min_region_sites * tiling.pixels_per_cell
     partition = absorb_small_regions(pieces, statistics.adjacency, statistics.pixels, model.beta, min_pixels)
     partition = largest_first(partition, statistics.pixels)
     (run.folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
@@ -256,18 +244,18 @@ def _segmentation(
         statistics.adjacency.boundary_length,
         model,
         sampled,
-        settings,
+        preset,
         run.seed,
         np.bincount(partition, statistics.pixels).astype(np.int64),
         region_centroids(statistics, partition),
         boxes,
         region_colors(statistics, partition) if is_color else None,
         reading,
-        None if partition.any() else one_region_warning(_contrast(statistics), reading, settings),
+        None if partition.any() else one_region_warning(_contrast(statistics), reading, preset),
     )
     result: dict[str, Any] = {"regions": found.n_regions, "sites": model.graph.n_sites, "edges": model.graph.n_edges}
     result |= {"shape": list(tiling.shape), "tiles": len(list(tiling.tiles())), "seed": run.seed}
-    result |= {"sweeps": settings.sweeps, "detail": settings.detail}
+    result |= {"sweeps": sampled.n_sweeps, "detail": preset.detail}
     result["warning"] = found.warning
     result |= {"read_as": str(reading), "read_otherwise": reading.otherwise}
     result |= {"intensity_range": list(run.intensity_range)}

@@ -63,7 +63,7 @@ def report(
     return template.substitute(
         title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
         facts=escape(_facts(found)),
-        result=outline_figure(found["regions"], shown, labels, start_label, details, found["settings"]["detail"]),
+        result=outline_figure(found["regions"], shown, labels, start_label, details, found["settings"].get("detail")),
         notices=_notices(found),
         numbers=_numbers(found),
         pictures="\n".join(figures),
@@ -90,7 +90,7 @@ def _facts(found: dict[str, Any]) -> str:
     parts = [f"{clusters} in {regions}"]
     if found["settings"]["connected"]:
         parts = [regions]
-    elif found["settings"]["regions"]:
+    elif found["settings"].get("regions"):
         parts = [f"{clusters} after cutting into regions"]
     parts += [_count(found["n_sites"], "site")]
     read_as = found.get("read_as") or f"{' x '.join(map(str, found['shape']))} pixels"
@@ -128,7 +128,7 @@ def _numbers(found: dict[str, Any]) -> str:
         numbers.append(("Standard error", f"{error:.3f}", ERROR_MEANING))
     if (r_hat := found.get("r_hat")) is not None:
         meaning = R_HAT_MEANING.format(
-            ", over all levels of detail together" if found["settings"]["n_details"] > 1 else ""
+            ", over all levels of detail together" if found["settings"].get("n_details", 1) > 1 else ""
         )
         numbers.append(("R-hat", r_hat if isinstance(r_hat, str) else f"{r_hat:.2f}", meaning))
     if (ess := found.get("ess")) is not None:
@@ -176,7 +176,7 @@ def _notice(color: str, headline: str, fine: str = "") -> str:
 
 def _before_regions(found: dict[str, Any]) -> str:
     """Why the number of clusters at the top differs from that in the charts."""
-    if not found["settings"]["regions"] or found["settings"]["connected"]:
+    if not found["settings"].get("regions") or found["settings"]["connected"]:
         return ""
     return f"; counted before clusters are cut into regions, of which the segmentation has {found['n_regions']:,}"
 

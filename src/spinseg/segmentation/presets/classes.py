@@ -1,0 +1,91 @@
+"""`Classes`: kinds of tissue or material, each of which may lie in many places."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.image.class_outlines import refine_classes, with_connected_regions
+from spinseg.image.features import Codebook, site_sizes
+from spinseg.model.priors import ParsimoniousProcess, PartitionPrior
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.estimates.minimize import improved
+from spinseg.sampler.estimates.pairs import separation_probability
+from spinseg.sampler.regions import absorb_small_regions, regions_of
+from spinseg.segmentation.presets.color_words import ColorWords
+from spinseg.segmentation.presets.preset import Start, option
+
+if TYPE_CHECKING:
+    from spinseg.segmentation.problem import Problem
+
+MAX_DRAWS = 120  # that regions are estimated from
+MAX_PIECE_DRAWS = 60  # of those, in the search: a draw may have many pieces
+MAX_PIECES = 5000  # of a draw: with this many regions the tables of an estimate fill 1 GB
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Classes(ColorWords):
+    """Classes of pixels, in images and volumes of any channels; outlines follow the pixels.
+
+    A site counts for fewer than two observations: with much fewer all classes are one cluster, and with more a class
+    whose intensities vary is divided. The constants were chosen on a brain and on phantoms (docs/howto/volumes.md).
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> ss.segment([[0] * 20 + [255] * 20] * 20, ss.Classes(), rng=0).n_clusters
+    2
+    """
+
+    name: ClassVar[str] = "classes"
+    about: ClassVar[str] = (
+        "For kinds of tissue or material: a cluster may lie in many places, and its outlines follow the pixels."
+    )
+    usual_sweeps: ClassVar[int | None] = 120
+    pixels_per_site: ClassVar[float] = 30
+
+    codebook: str | Codebook = "image"
+    n_words: int = 30
+    count_weight: float = 0.06
+    phi: float = 3.0
+    prior: PartitionPrior = ParsimoniousProcess(1.0, 0.02)
+    init: Start = "opposite"
+    regions: bool = option(False, "Whether to divide classes into connected regions.")
+    min_region: float = option(1.0, "Smallest region, in sites of mean size; smaller ones join a neighbor.", above=0)
+
+    def partition(self, drawn: Chains, problem: "Problem", seed: int) -> NDArray[np.int32]:
+        """The partition that a segmentation shows: the classes, or connected regions of at least `min_region` sites.
+
+        Regions are the estimate from the connected pieces of the clusters of every draw, searched for among connected
+        partitions from the pieces of `estimated` on. Regions that are too small have joined the neighbor from which the
+        draws separate them least. Where the best partition visited is asked for, its pieces are the regions, and small
+        ones have joined the neighbor of largest coupling. Where a draw has MAX_PIECES or more, the search is left out.
+        """
+        found = self.estimated(drawn, problem.model, seed)
+        if not self.regions:
+            return found
+        model, adjacency, area = problem.model, problem.adjacency, site_sizes(problem.sites)
+        graph, smallest = model.graph, self.min_region * area.mean()
+        regions = regions_of(found, graph)
+        if self.estimate == "best" or not drawn.labels.size:
+            return absorb_small_regions(regions, adjacency, area, model.beta, smallest)
+        draws = drawn.labels.reshape(-1, graph.n_sites)
+        draws = draws[np.random.default_rng(seed).permutation(len(draws))[:MAX_DRAWS]]
+        pieces = np.array([regions_of(draw, graph) for draw in draws])
+        if pieces.max() < MAX_PIECES:
+            regions = improved(regions, pieces, self.estimate, graph=graph, max_draws=MAX_PIECE_DRAWS, rng=seed)
+        apart = separation_probability(draws, graph.edges) * adjacency.boundary_length
+        return absorb_small_regions(regions, adjacency, area, -apart, smallest)
+
+    def refines(self, problem: "Problem") -> bool:
+        """Whether outlines follow the pixels: unless sites are given."""
+        return isinstance(self.sites, str)
+
+    def refined_sites(self, problem: "Problem", drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The sites of the whole image, with each pixel in a site of the class that its neighborhood suggests."""
+        words, n_words = self.words(problem.working_image.picture)
+        refined = refine_classes(problem.sites, partition, words, n_words)
+        if self.regions:
+            refined = with_connected_regions(refined, partition)
+        return problem.working_image.to_original(refined, outside=-1)

@@ -1,0 +1,247 @@
+"""`Photo`: connected regions at every level of detail, from the evidence of a boundary between touching sites."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.graph.adjacency import RegionAdjacency, region_adjacency
+from spinseg.image.boundary.log_odds import BoundaryEvidence, signed_couplings
+from spinseg.image.boundary.maps import BoundaryMaps
+from spinseg.image.features import Codebook, site_histograms
+from spinseg.image.outlines import nearby_pairs, outlined_sites
+from spinseg.image.picture import Picture, WorkingCopy
+from spinseg.image.seeds import cut_sites, reduced_seeds, seeds_of_sites
+from spinseg.image.superpixels import KINDS, superpixels
+from spinseg.model.mixture import Mixture
+from spinseg.model.posterior import Model
+from spinseg.model.priors import PartitionPrior, TemperedProcess
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.estimates.allowed import allowed_estimate
+from spinseg.sampler.estimates.pairs import separation_probability
+from spinseg.segmentation.presets.preset import Preset, SitePosterior, Slider, Start, option
+from spinseg.segmentation.presets.site_features import (
+    FEATURE_WEIGHTS,
+    VARIANCE_RATES,
+    FeatureConstants,
+    SiteFeatures,
+    gaussian_likelihood,
+)
+
+if TYPE_CHECKING:
+    from spinseg.segmentation.problem import Problem
+
+REGION_COST = 2.0  # nats that the prior takes for each region
+
+# The photographs have 481 x 321 pixels. A larger image shows the same things with more pixels, so that each of them
+# counts for less; in a smaller image each counts for more.
+REFERENCE_PIXELS = 481 * 321
+MAX_PIXEL_WEIGHT = 4.0  # of a pixel in a small image, relative to one of the reference size
+MAX_MAP_PIXELS = 2_000_000  # pixels of an image that boundary maps are computed for
+MIN_PIXELS_FOR_CUES = 20  # pixels per site: the colors of smaller sites are so noisy that any two look different
+N_WORDS = 120  # color words that the weights of the cues were fitted with
+
+FEWEST_SITES, MIN_PIXELS_PER_SITE = 800, 40  # in a small image
+WIDEST = 1 / 4  # levels of detail at most this far from the one asked for have a part in an estimate
+MAX_DRAWS = 120  # that an estimate is made from
+
+
+class Coupling(NamedTuple):
+    """beta_ij = strength * boundary length in pixels * c tanh((threshold - log-odds of a boundary) / c).
+
+    c is the `saturation`: far from the threshold more evidence changes nothing. Without it tanh is left out.
+    """
+
+    strength: float
+    threshold: float
+    saturation: float = math.inf
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Photo(Preset):
+    """The preset for photographs: connected regions, whose probabilities match what people draw.
+
+    Sites follow edges, couplings carry the evidence of a boundary, and a tempered likelihood describes color, texture
+    and position. The posterior is a mixture of `n_details` levels of detail that differ in how much evidence makes a
+    boundary. The constants were chosen on training photographs of BSDS300 (docs/evidence/accuracy.md).
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> image = np.zeros((60, 90)); image[10:50, 20:60] = 1
+    >>> ss.segment(image, ss.Photo(detail=0.9), rng=0).n_clusters
+    2
+    """
+
+    name: ClassVar[str] = "photo"
+    about: ClassVar[str] = "For photographs: connected regions, with couplings that carry the evidence of a boundary."
+    connected: ClassVar[bool] = True
+    max_pixels: ClassVar[int | None] = 300_000
+    pixels_per_site: ClassVar[float] = 190
+
+    detail: float = option(
+        0.65,
+        "How finely the image is divided, from 0, coarse, to 1, fine. Chains draw every level of detail, so that you "
+        "can change it afterwards.",
+        least=0,
+        most=1,
+        slider=Slider(0, 1, step=0.05),
+    )
+    sites: str | NDArray[np.integer] = option(
+        "watershed", "How superpixels are made.", choices=tuple(kind for kind in KINDS if kind != "pixels")
+    )
+    count_weight: float = option(
+        0.0024,
+        "Number of observations that a pixel counts for: less than 1, because neighboring pixels are not independent.",
+        above=0,
+        slider=Slider(1e-5, 1, "log"),
+    )
+    kappa: float = option(0.2, "Number of observations that the prior mean of a region counts for.", above=0)
+    prior: PartitionPrior = TemperedProcess(math.exp(-REGION_COST), power=0.0)
+    init: Start = "dispersed"
+    power: float = 0.1  # of couplings and likelihood in the posterior
+    n_details: int = 12
+    coupling: Coupling = Coupling(strength=0.8, threshold=0.0, saturation=2.0)
+    evidence: BoundaryEvidence = BoundaryEvidence()
+    feature_weights: FeatureConstants = FEATURE_WEIGHTS
+    variance_rates: FeatureConstants = VARIANCE_RATES
+
+    # --- the posterior ---
+
+    def posterior(self, image: WorkingCopy, seeds: NDArray[np.int64] | None = None) -> SitePosterior:
+        """The sites of an image, cut between seeds, and the posterior at every level of detail."""
+        reduced = None if seeds is None else reduced_seeds(seeds, image.step)  # before what takes long
+        sites, adjacency, maps = self.sites_and_maps(image)
+        relief = None if maps is None else maps.relief
+        of_sites, is_cut = None, False
+        if reduced is not None:
+            cut = cut_sites(sites, reduced, relief)
+            is_cut = not np.array_equal(cut, sites)
+            if is_cut:
+                sites = superpixels(image.picture, kind=cut, mask=image.inside)
+                adjacency = region_adjacency(sites)
+            of_sites = seeds_of_sites(sites, reduced)
+        features = SiteFeatures.of(image.picture, sites, maps)
+        weight = pixel_weight(int(features.n_pixels.sum()))
+        constants = (self.feature_weights, self.variance_rates)
+        likelihood = gaussian_likelihood(features, self.count_weight, weight, self.kappa, *constants)
+        log_odds = self.log_odds(image.picture, sites, adjacency, maps)
+        weight = weight**0.5  # boundaries have a length, where pixels have an area
+        betas = [weight * self.couplings(log_odds, adjacency, detail) for detail in details_of(self.n_details)]
+        how: dict[str, Any] = {"connected": True, "power": self.power, "seeds": of_sites}
+        model = Mixture([Model(adjacency.graph, likelihood, self.prior, beta, **how) for beta in betas])
+        return SitePosterior(sites, adjacency, model, relief, is_cut)
+
+    def sites_and_maps(self, image: WorkingCopy) -> tuple[NDArray[np.int32], RegionAdjacency, BoundaryMaps | None]:
+        """The sites of an image, which of them touch, and its boundary maps."""
+        maps = self.maps(image.picture, image.inside)
+        relief = None if maps is None else maps.relief
+        n_pixels = int(np.prod(image.picture.shape) if image.inside is None else np.count_nonzero(image.inside))
+        each = min(self.pixels_per_site, max(n_pixels / FEWEST_SITES, MIN_PIXELS_PER_SITE))
+        return *self.make_sites(image, relief=relief, pixels_per_site=each), maps
+
+    def maps(self, picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps | None:
+        """The boundary maps of a photograph, for sites, texture and couplings.
+
+        None for volumes, for channels other than color, and for images so large that the maps would take more than
+        about a gigabyte.
+        """
+        is_photograph = len(picture.shape) == 2 and picture.n_channels == 3
+        fits = np.prod(picture.shape) <= MAX_MAP_PIXELS
+        return self.evidence.maps(picture, inside) if is_photograph and fits else None
+
+    def log_odds(
+        self, picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, maps: BoundaryMaps | None
+    ) -> NDArray[np.float64]:
+        """The log-odds of a boundary between touching sites; without maps, or with small sites, from fewer cues."""
+        if np.count_nonzero(sites >= 0) < MIN_PIXELS_FOR_CUES * adjacency.graph.n_sites:
+            maps = None
+        book = Codebook.general(N_WORDS) if picture.n_channels == 3 else Codebook.fit(picture, N_WORDS, rng=0)
+        counts = site_histograms(book.words(picture), sites, len(book))
+        return self.evidence.log_odds(picture, sites, adjacency, counts, maps)
+
+    def couplings(
+        self, log_odds: NDArray[np.float64], adjacency: RegionAdjacency, detail: float
+    ) -> NDArray[np.float64]:
+        """The couplings of touching sites at a level of detail.
+
+        How much evidence makes a boundary differs from person to person. The log-odds that it takes, at which two sites
+        neither attract nor repel, have a standard logistic distribution: a boundary on its own is then drawn by as many
+        people as its log-odds say. A share `detail` of them asks for more evidence than this.
+        """
+        threshold = self.coupling.threshold + math.log((1 - detail) / detail)
+        return signed_couplings(log_odds, adjacency.boundary_length, *self.coupling._replace(threshold=threshold))
+
+    # --- the answer ---
+
+    def estimated(
+        self, drawn: Chains, model: Model | Mixture, seed: int, chain: int | None = None
+    ) -> NDArray[np.int32]:
+        """The partition that `estimate` asks for, from draws near `detail`, or the best one at the nearest level."""
+        if self.estimate == "best" or not drawn.labels.size:
+            distance = np.abs(np.array(details_of(drawn.n_components)) - self.detail)
+            return drawn.best_of(int(distance.argmin()), chain)
+        draws = drawn.labels if chain is None else drawn.labels[chain : chain + 1]
+        near = np.isin(drawn.component, details_near(self.detail, drawn.n_components))
+        labels = draws[:, near].reshape(-1, model.graph.n_sites)
+        labels = labels[np.random.default_rng(seed).permutation(len(labels))[:MAX_DRAWS]]
+        return allowed_estimate(model, labels, self.estimate, rng=seed)
+
+    def refines(self, problem: "Problem") -> bool:
+        """Whether outlines follow the pixels: in photographs, unless sites are given."""
+        return problem.relief is not None and problem.relief.ndim == 2 and isinstance(self.sites, str)
+
+    def refined_sites(self, problem: "Problem", drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The sites of the whole image, with outlines that follow its boundaries; seeds are held."""
+        assert problem.relief is not None
+        graph = problem.model.graph
+        pairs = nearby_pairs(graph)
+        apart = np.nan_to_num(separation_probability(drawn.labels, pairs))  # without draws, outlines stay
+        held = None if problem.seed_image is None else problem.seed_image > 0
+        how = (problem.relief, problem.working_image, problem.picture.codes, graph, pairs, apart)
+        return outlined_sites(problem.sites, *how, held=held)
+
+    def not_validated(self, picture: Picture, has_seeds: bool) -> str | None:
+        """What the probabilities have not been compared with human annotations for; None for photographs.
+
+        Photographs in color and in gray have been compared (docs/evidence/accuracy.md).
+        """
+        if len(picture.shape) == 3:
+            return "volumes"
+        if picture.n_channels != 3:
+            return f"images with {picture.n_channels} channels"
+        if has_seeds:
+            return "images with seeds"
+        neutral = {"detail", "estimate", "moves", "lam", "init"}  # these leave the posterior as it is
+        return "these options" if set(self.changes()) - neutral else None
+
+    @property
+    def finer(self) -> str:
+        """What to try for a finer division."""
+        if self.detail < 1:
+            return f"a larger detail, such as detail=1 instead of {self.detail:g}"
+        return "more sites, as with n_sites=2000"
+
+
+def pixel_weight(n_pixels: int) -> float:
+    """The weight of a pixel in an image of `n_pixels`, relative to one of a photograph of the reference size."""
+    return min(MAX_PIXEL_WEIGHT, REFERENCE_PIXELS / n_pixels)
+
+
+def details_of(n_details: int) -> list[float]:
+    """The levels of detail that draws have, each in the middle of its share of those from 0 to 1."""
+    return [(d + 0.5) / n_details for d in range(n_details)]
+
+
+def details_near(detail: float, n_details: int) -> NDArray[np.intp]:
+    """Which levels have a part in the estimate at one: those as near as an end is, and always the nearest.
+
+    Examples
+    --------
+    >>> details_near(0.5, 6), details_near(1.0, 6)
+    (array([1, 2, 3, 4]), array([5]))
+    """
+    distance = np.abs(np.array(details_of(n_details)) - detail)
+    return np.flatnonzero(distance <= max(min(detail, 1 - detail, WIDEST), distance.min()) + 1e-9)

@@ -1,0 +1,116 @@
+"""How long to sample: a number of sweeps or of seconds, or until the chains have converged."""
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg._validation import check_real, invalid
+from spinseg.model.mixture import Mixture
+from spinseg.model.posterior import Model
+from spinseg.sampler.chains import Chains, SamplingInterrupted
+from spinseg.sampler.diagnostics import may_stop
+from spinseg.sampler.sample import MAX_LABELS, sample, thin_to_fit
+from spinseg.sampler.sampling import check_length, listed_starts
+
+if TYPE_CHECKING:
+    from spinseg.segmentation.presets.preset import Preset
+
+# Where the number of sweeps is left to the program: those discarded, those between two looks, and the most.
+BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 40, 40, 400
+TIMED_SWEEPS = 10  # between two looks at the clock, and the fewest
+
+
+class Schedule(NamedTuple):
+    """The number of chains, and of sweeps or of seconds; with neither, chains run until they have converged."""
+
+    chains: int
+    sweeps: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def of(
+        cls, preset: "Preset", chains: int | None = None, sweeps: int | None = None, seconds: float | None = None
+    ) -> "Schedule":
+        """The schedule that is asked for; None leaves a number to the preset."""
+        if seconds is not None:
+            if sweeps is not None:
+                invalid("seconds", "be left out with sweeps", seconds)
+            check_real("seconds", seconds, above=0)
+        elif sweeps is None:
+            sweeps = preset.usual_sweeps
+        chains = preset.usual_chains if chains is None else chains
+        check_length(1 if sweeps is None else sweeps, chains)
+        starts = None if isinstance(preset.init, str) else listed_starts(preset.init)
+        if starts is not None and len(starts) != chains:
+            invalid("init", f"be one start, or one for each of {chains} chains", f"{len(starts)} starts")
+        return cls(int(chains), None if sweeps is None else int(sweeps), seconds)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether chains run until they have converged."""
+        return self.sweeps is None and self.seconds is None
+
+    def arguments(self, preset: "Preset", n_sweeps: int) -> dict[str, int]:
+        """The arguments of `segment` that repeat `n_sweeps` sweeps, as far as they are not those of the preset."""
+        sweeps = n_sweeps if self.seconds is not None else self.sweeps
+        found = {} if self.chains == preset.usual_chains else {"chains": self.chains}
+        return found if sweeps is None or sweeps == preset.usual_sweeps else found | {"sweeps": sweeps}
+
+
+def sample_posterior(
+    model: Model | Mixture,
+    preset: "Preset",
+    schedule: Schedule,
+    seed: int,
+    area: NDArray[np.int64] | None = None,
+    **options: Any,
+) -> Chains:
+    """Chains of a posterior, with `options` of `sample`.
+
+    The first half of the sweeps is burn-in. Automatic chains run until more sweeps are of no use, or for MAX_SWEEPS,
+    after a burn-in of BURN_IN. `area` is the number of pixels of each site. For a large graph fewer draws are kept.
+    """
+    sampler = (schedule.chains, preset.moves, preset.lam, preset.init)
+    n_runners = schedule.chains * (len(model.components) if isinstance(model, Mixture) else 1)
+    n_labels = n_runners * model.graph.n_sites  # of one draw of all
+    if schedule.seconds is not None:
+        stop = time.monotonic() + schedule.seconds
+        options |= {"until": lambda _: time.monotonic() >= stop, "check_every": TIMED_SWEEPS}
+        try:
+            sampled = sample(model, max(TIMED_SWEEPS, MAX_LABELS // n_labels), *sampler, rng=seed, **options)
+        except SamplingInterrupted as interrupt:
+            raise SamplingInterrupted(_last_half(interrupt.chains)) from None
+        return _last_half(sampled)
+    sweeps, burn_in = schedule.sweeps, schedule.sweeps // 2 if schedule.sweeps else BURN_IN
+    if sweeps is None:
+        sweeps = MAX_SWEEPS
+        alone = partial(partitions_of_chains, model=model, preset=preset, seed=seed)
+        until = partial(may_stop, graph=model.graph, partitions=alone, area=area)
+        options |= {"until": until, "check_every": ROUND_SWEEPS}
+    thin = thin_to_fit(sweeps - burn_in, n_labels)
+    return sample(model, sweeps, *sampler, burn_in=burn_in, thin=thin, rng=seed, **options)
+
+
+def _last_half(chains: Chains) -> Chains:
+    """Chains whose burn-in is the first half of their sweeps."""
+    return chains.after(chains.n_sweeps // 2)
+
+
+def partitions_of_chains(
+    drawn: Chains, model: Model | Mixture, preset: "Preset", seed: int
+) -> list[list[NDArray[np.int32]]] | None:
+    """The partitions that the first and the second half of the draws of each chain give; None for one chain.
+
+    Where two partitions are about as good, an estimate from all draws of a chain is one or the other by chance; halves
+    show it more often. The best partition visited is one for each chain.
+    """
+    n_cycles = drawn.labels.shape[1] // drawn.n_components
+    if drawn.n_chains < 2 or n_cycles == 0:
+        return None
+    middle = n_cycles // 2 * drawn.n_components
+    halves = [slice(0, middle), slice(middle, None)] if middle and preset.estimate != "best" else [slice(None)]
+    parts = [drawn.with_draws(half) for half in halves]
+    return [[preset.estimated(part, model, seed, chain) for part in parts] for chain in range(drawn.n_chains)]
