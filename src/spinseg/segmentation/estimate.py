@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.graph.adjacency import RegionAdjacency
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.allowed import allowed_estimate
@@ -21,7 +20,7 @@ MAX_PIECES = 5000  # of a draw: with this many regions the tables of an estimate
 
 
 def estimated_partition(
-    drawn: Chains, model: Model | Mixture, settings: Settings, seed: int, chain: int | None = None
+    drawn: Chains, model: Model, settings: Settings, seed: int, chain: int | None = None
 ) -> NDArray[np.int32]:
     """The partition that `settings.estimate` asks for; the best one visited where an interruption left no draws.
 

@@ -20,7 +20,6 @@ from spinseg._version import VERSION
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
 from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors, overlay
-from spinseg.model.mixture import Mixture
 from spinseg.segmentation.python_code import plain_settings
 from spinseg.segmentation.region_table import as_csv
 from spinseg.segmentation.report import DetailView, report
@@ -145,7 +144,7 @@ def report_of(found: Any) -> str:
 
 def _detail_views(found: Any) -> list[DetailView]:
     """The labels at the details that the report shows; none where another detail would give the same ones."""
-    if not isinstance(found.model, Mixture) or found.settings.estimate == "best" or not found.chains.labels.size:
+    if found.model.n_components == 1 or found.settings.estimate == "best" or not found.chains.labels.size:
         return []
     chosen = found.settings.detail
     details = sorted([chosen, *(detail for detail in REPORT_DETAILS if abs(detail - chosen) > 0.09)])

@@ -17,7 +17,6 @@ from spinseg.image.picture import Picture
 from spinseg.image.superpixels import PIXELS_PER_SITE
 from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, Product
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.segmentation.presets import (
     CONTRAST_COUPLING_MIN,
@@ -57,7 +56,7 @@ def picture_posterior(
     settings: Settings,
     maps: BoundaryMaps | None = None,
     seeds: NDArray[np.int64] | None = None,
-) -> Model | Mixture:
+) -> Model:
     """The posterior of a picture. Without the `maps` of `maps_for` it uses fewer features and cues.
 
     Where clusters are connected it is a mixture of posteriors that differ in how much evidence makes a boundary, and
@@ -71,7 +70,7 @@ def picture_posterior(
     weight, couplings = _length_weight(sites), map(region_coupling_at, details_of(settings.n_details))
     betas = [weight * signed_couplings(log_odds, length, *coupling) for coupling in couplings]
     how: dict[str, Any] = {"connected": True, "power": settings.power, "seeds": seeds}
-    return Mixture([Model(graph, likelihood, settings.prior, beta, **how) for beta in betas])
+    return Model(graph, likelihood, settings.prior, betas, **how)
 
 
 def picture_model(

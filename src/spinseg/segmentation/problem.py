@@ -23,7 +23,6 @@ from spinseg.image.picture import Picture, WorkingCopy, as_picture, checked_mask
 from spinseg.image.render import paint_edges
 from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
 from spinseg.image.superpixels import superpixels
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.pairs import separation_probability
@@ -50,7 +49,7 @@ class Problem:
     working_image: WorkingCopy
     sites: NDArray[np.int32]
     adjacency: RegionAdjacency
-    model: Model | Mixture
+    model: Model
     relief: NDArray[np.floating[Any]] | None
     provenance: dict[str, Any]
     seed_image: NDArray[np.int64] | None = None
@@ -84,7 +83,7 @@ class Problem:
     def partition(self, drawn: Chains, seed: int) -> NDArray[np.int32]:
         """The partition that `settings.estimate` asks for, cut into regions where the settings ask for it."""
         settings, area = self.settings, site_sizes(self.sites)
-        if isinstance(self.model, Mixture) or self.model.connected or not settings.regions:
+        if self.model.connected or not settings.regions:
             return estimated_partition(drawn, self.model, settings, seed)
         of_share = settings.preset == "photo"
         share = min_region_share(settings.detail) if of_share else min_region_sites(settings.detail) / area.size
@@ -277,7 +276,7 @@ def sites_of(
 
 def _posterior(
     working_image: WorkingCopy, settings: Settings, seeds: NDArray[np.int64] | None
-) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture, NDArray[np.floating[Any]] | None, bool]:
+) -> tuple[NDArray[np.int32], RegionAdjacency, Model, NDArray[np.floating[Any]] | None, bool]:
     """The sites of a picture, which of them touch, the posterior, the boundary map, and whether seeds cut sites."""
     picture, of_sites, is_cut = working_image.picture, None, False
     reduced = None if seeds is None else reduced_seeds(seeds, working_image.step)  # before what takes long

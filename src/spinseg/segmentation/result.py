@@ -16,7 +16,6 @@ from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
 from spinseg.sampler.chains import Chains
@@ -104,7 +103,7 @@ class Segmentation:
     separation: NDArray[np.float64]
     boundary_length: NDArray[np.int32]
     site_area: NDArray[np.int64]
-    model: Model | Mixture
+    model: Model
     chains: Chains
     settings: Settings
     seed: int
@@ -240,7 +239,7 @@ class Segmentation:
             Where the draws are all of one detail, as where every pixel is a site.
         """
         detail = check_real("detail", detail, at_least=0, at_most=1)
-        if not isinstance(self.model, Mixture):
+        if self.model.n_components == 1:
             invalid("detail", "be chosen before sampling where draws have no detail: segment(.., detail=..)", detail)
         settings = replace(self.settings, detail=detail)
         partition = estimated_partition(self.chains, self.model, settings, self.seed)

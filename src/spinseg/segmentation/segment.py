@@ -17,7 +17,6 @@ from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.image.seeds import Seeds
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
 from spinseg.sampler.bonds import Lam
@@ -221,7 +220,7 @@ def _coarse_start(
 
 
 def sample_posterior(
-    model: Model | Mixture,
+    model: Model,
     settings: Settings,
     start: Start,
     seed: int,
@@ -236,7 +235,7 @@ def sample_posterior(
     graph fewer draws are kept.
     """
     sampler = (settings.chains, settings.moves, settings.lam, start)
-    n_runners = settings.chains * (len(model.components) if isinstance(model, Mixture) else 1)
+    n_runners = settings.chains * model.n_components
     n_labels = n_runners * model.graph.n_sites  # of one draw of all
     if settings.seconds is not None:
         stop = time.monotonic() + settings.seconds

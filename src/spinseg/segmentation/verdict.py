@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from spinseg.image.contrast import Contrast
 from spinseg.image.layout import Reading
 from spinseg.image.picture import Picture
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, IN_DOUBT, R_HAT_LIMIT
@@ -36,7 +35,7 @@ UNKNOWN = "There are too few chains or draws to assess convergence."
 
 
 def partitions_of_chains(
-    drawn: Chains, model: Model | Mixture, settings: Settings, seed: int
+    drawn: Chains, model: Model, settings: Settings, seed: int
 ) -> list[list[NDArray[np.int32]]] | None:
     """The partitions that the first and the second half of the draws of each chain give; None for one chain.
 
