@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from spinseg.model.likelihoods import Likelihood as Likelihood
     from spinseg.model.likelihoods import PoissonGamma as PoissonGamma
     from spinseg.model.likelihoods import Product as Product
-    from spinseg.model.mixture import Mixture as Mixture
     from spinseg.model.posterior import Model as Model
     from spinseg.model.priors import DirichletProcess as DirichletProcess
     from spinseg.model.priors import ExchangeablePrior as ExchangeablePrior
@@ -98,7 +97,6 @@ _HOMES = {
         "ExchangeablePrior",
         "PartitionPrior",
     ),
-    "model.mixture": ("Mixture",),
     "model.posterior": ("Model",),
     "sampler.bonds": ("DataDriven",),
     "sampler.chains": ("Chains", "SamplingInterrupted"),

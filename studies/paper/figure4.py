@@ -29,6 +29,7 @@ from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sample import sample
+from spinseg.segmentation.presets.paper import Paper
 from spinseg.segmentation.problem import prepare
 from studies.evaluation.comparison import spread
 from studies.evaluation.datasets import Example, labelme

@@ -50,6 +50,11 @@ def test_bad_graphs_are_refused(n_sites, edges, message):
         (lambda g: ss.Model(g, ss.Flat(), ss.Potts(2), beta=math.inf), r"beta must be finite; received .*inf"),
         (lambda g: ss.Model(g, ss.Flat(), ss.Potts(2), beta=[0.1, math.nan]), r"beta must be finite; received .*nan"),
         (lambda g: ss.Model(g, ss.Flat(), ss.Potts(2), beta=[0.1]), r"beta must have shape \(2\); received \(1,\)"),
+        (
+            lambda g: ss.Model(g, ss.Flat(), ss.Potts(2), beta=[[1.0]]),
+            r"beta must have shape \(any, 2\); received \(1, 1\)",
+        ),
+        (lambda g: ss.Model(g, ss.Flat(), ss.Potts(2), beta=np.empty((0, 2))), r"beta must have one or more rows"),
         (lambda g: ss.Model(g, ss.Flat(), ss.Potts(2), beta="x"), r"beta must be an array of numbers"),
         (lambda g: ss.Model(g, ss.Flat(), ss.Potts(2, min_size=4)), r"min_size must be at most n_sites, 3; received 4"),
         (

@@ -18,19 +18,18 @@ def posterior(request, model):
     """A model, or a mixture of three."""
     if request.param == 1:
         return model
-    models = [ss.Model(model.graph, model.likelihood, model.prior, model.beta - shift) for shift in (0.0, 0.3, 0.6)]
-    return ss.Mixture(models)
+    betas = [model.beta - shift for shift in (0.0, 0.3, 0.6)]
+    return ss.Model(model.graph, model.likelihood, model.prior, betas)
 
 
 def assert_paired(chains, posterior):
     """The entries of the traces that belong to draws are those of their partitions."""
-    components = getattr(posterior, "components", (posterior,))
     log_posterior, n_clusters = chains.of_draws(chains.log_posterior), chains.of_draws(chains.n_clusters)
     assert log_posterior.shape == n_clusters.shape == chains.labels.shape[:2]
     for c, d in np.ndindex(n_clusters.shape):
         labels = chains.labels[c, d]
         assert n_clusters[c, d] == labels.max() + 1
-        expected = components[chains.component[d]].log_posterior(labels)
+        expected = posterior.component(chains.component[d]).log_posterior(labels)
         assert log_posterior[c, d] == pytest.approx(expected, abs=1e-7)
 
 
@@ -83,6 +82,7 @@ def test_chains_without_draws_are_shown(posterior):
 def test_the_limit_on_draws_counts_the_components_of_a_mixture(model, monkeypatch):
     monkeypatch.setattr(sampling, "MAX_DRAW_BYTES", 4 * 2 * 30 * 25)  # 30 draws of two chains on 25 sites
     ss.sample(model, 30, 2, rng=1)
+    mixture = ss.Model(model.graph, model.likelihood, model.prior, [model.beta] * 3)
     with pytest.raises(ss.InvalidInput, match="of 3 components"):
-        ss.sample(ss.Mixture([model] * 3), 30, 2, rng=1)
-    ss.sample(ss.Mixture([model] * 3), 30, 2, thin=3, rng=1)
+        ss.sample(mixture, 30, 2, rng=1)
+    ss.sample(mixture, 30, 2, thin=3, rng=1)

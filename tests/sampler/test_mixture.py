@@ -1,7 +1,5 @@
 """Mixtures of posteriors: as many draws of each component as of any other, each exact, each with its component."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,7 @@ BETAS = (-0.8, 0.0, 1.5)
 def mixture_of(betas=BETAS, **options):
     graph, kept = exact.graph(5)
     likelihood, prior = model_cases.likelihoods(5)["product"], ss.DirichletProcess(1.3)
-    return ss.Mixture([ss.Model(graph, likelihood, prior, b + exact.MIXED[kept], **options) for b in betas])
+    return ss.Model(graph, likelihood, prior, [b + exact.MIXED[kept] for b in betas], **options)
 
 
 @pytest.mark.parametrize("connected", effort([True], [False, True]))
@@ -30,8 +28,9 @@ def test_every_component_is_sampled_exactly(connected):
     p_values = np.empty((3, 3))
     for d in range(3):
         drawn = chains.labels[:, chains.component == d].reshape(-1, 5)
-        for e, model in enumerate(mixture.components):
-            p_values[d, e] = exact.p_value(exact.frequencies(drawn), np.exp(exact.log_probabilities(model)))
+        for e in range(3):
+            exactly = np.exp(exact.log_probabilities(mixture.component(e)))
+            p_values[d, e] = exact.p_value(exact.frequencies(drawn), exactly)
     assert np.diag(p_values).min() > 1e-5
     assert p_values[~np.eye(3, dtype=bool)].max() < 1e-6  # so that exchanged components would be seen
 
@@ -42,14 +41,14 @@ def test_a_component_has_the_draws_and_traces_that_its_number_says():
     assert chains.component.tolist() == [0, 1, 2] * 5 and chains.burn_in == 2 and chains.n_sweeps == 7
     found = traces(chains)["log_posterior"]
     for c, d in np.ndindex(2, 15):
-        model = mixture.components[chains.component[d]]
+        model = mixture.component(chains.component[d])
         assert found[c, d] == pytest.approx(model.log_posterior(chains.labels[c, d]))
     np.testing.assert_array_equal(chains.kept(chains.n_clusters), chains.labels.max(axis=2) + 1)
     np.testing.assert_array_equal(chains.last_labels, chains.labels[:, -2])
     thinned = chains.thinned(6)
     np.testing.assert_array_equal(thinned.labels, chains.labels.reshape(2, 5, 3, 5)[:, ::3].reshape(2, 6, 5))
     assert thinned.component.tolist() == [0, 1, 2] * 2
-    middle = mixture.components[1]
+    middle = mixture.component(1)
     assert chains.best_log_posterior == pytest.approx(middle.log_posterior(chains.best_labels))
     assert chains.best_log_posterior >= chains.log_posterior[:, 1::3].max() - 1e-9
 
@@ -90,30 +89,31 @@ def test_a_mixture_is_saved_loaded_and_resumed_bit_by_bit(tmp_path):
 
 
 def test_a_mixture_of_one_is_its_model():
-    model = mixture_of().components[0]
-    alone, mixed = (ss.sample(each, sweeps=20, chains=2, rng=7) for each in (model, ss.Mixture([model])))
+    alone = mixture_of().component(0)
+    row = ss.Model(alone.graph, alone.likelihood, alone.prior, [alone.beta])
+    alone, mixed = (ss.sample(each, sweeps=20, chains=2, rng=7) for each in (alone, row))
     np.testing.assert_array_equal(alone.labels, mixed.labels)
     assert mixed.n_components == 1 and not mixed.component.any()
 
 
 def test_components_share_all_but_their_couplings():
-    graph, _ = exact.graph(5)
-    likelihoods = model_cases.likelihoods(5)
-    prior = ss.DirichletProcess(1.0)
-    first = ss.Model(graph, likelihoods["product"], prior)
-    for name, other in {
-        "likelihood": ss.Model(graph, likelihoods["poisson"], prior),
-        "prior": ss.Model(graph, likelihoods["product"], ss.DirichletProcess(1.0)),
-        "power": ss.Model(graph, likelihoods["product"], prior, power=0.5),
-        "connected": ss.Model(graph, likelihoods["product"], prior, connected=True),
-    }.items():
-        with pytest.raises(ss.InvalidInput, match=re.escape(f"components must have the same {name}")):
-            ss.Mixture([first, other])
-    for wrong in ([], ["model"], first, ss.Mixture([first]), None):
+    seeds = [1, 0, 0, 0, 2]
+    mixture = mixture_of(connected=True, power=0.5, seeds=seeds).with_prior(ss.PitmanYor(1.0, 0.2))
+    assert mixture.n_components == 3 and mixture.beta.shape == (3, mixture.graph.n_edges)
+    for c in range(3):
+        alone = mixture.component(c)
+        assert alone.n_components == 1 and np.array_equal(alone.beta, mixture.beta[c])
+        for name in ("graph", "likelihood", "prior", "power", "connected", "seeds", "tables"):
+            assert getattr(alone, name) is getattr(mixture, name)
+        assert alone.allows([0, 0, 0, 0, 0]) == mixture.allows([0, 0, 0, 0, 0]) is False
+
+
+def test_a_mixture_has_no_log_posterior_and_no_mode():
+    for wrong in (lambda: mixture_of().log_posterior([0] * 5), lambda: ss.find_map(mixture_of())):
         with pytest.raises(
-            ss.InvalidInput, match=r"^components must be a list of one or more Models; received [^\n]*$"
+            ss.InvalidInput, match=r"model must have one component, such as .*; received '3 components'"
         ):
-            ss.Mixture(wrong)
+            wrong()
 
 
 def test_effective_draws_of_a_mixture_are_those_that_its_mean_is_worth():
@@ -132,7 +132,7 @@ def test_opposite_and_dispersed_starts():
 
     one, singletons = np.zeros(5), np.arange(5)
     greedy = first("greedy")[:, 0]
-    for found in (first("opposite"), first("dispersed", mixture.components[0])):
+    for found in (first("opposite"), first("dispersed", mixture.component(0))):
         for chains in found:
             np.testing.assert_array_equal(chains, [one, singletons, one])
     np.testing.assert_array_equal(

@@ -48,7 +48,7 @@ def test_a_segmentation_at_another_detail_has_the_same_draws(found):
         assert at.chains is found.chains and at.settings.detail == detail
         np.testing.assert_array_equal(at.labels, at.partition[at.sites] + 1)
         np.testing.assert_array_equal(at.boundary_probability, found.boundary_probability)
-        assert found.model.components[0].allows(at.partition)
+        assert found.model.component(0).allows(at.partition)
         assert at.n_clusters == len(at.regions) == at.summary()["n_clusters"]
         counts.append(at.n_clusters)
     assert counts[0] < counts[-1]
@@ -211,7 +211,7 @@ def test_the_best_partition_is_that_of_the_detail_and_agreement_that_of_each_cha
     best = ss.segment(blocks, estimate="best", sweeps=6, n_sites=60, rng=0)
     chains, n_details = best.chains, best.chains.n_components
     for detail, component in ((0.0, 0), (1.0, n_details - 1)):
-        model = best.model.components[component]
+        model = best.model.component(component)
         shown = model.log_posterior(best.at(detail).partition)
         assert shown == pytest.approx(max(model.log_posterior(chains.best_of(component, c)) for c in range(2)))
     assert best.at(0.0).n_clusters < best.at(1.0).n_clusters

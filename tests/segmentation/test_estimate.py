@@ -61,7 +61,7 @@ def test_the_estimate_is_a_partition_that_the_posterior_allows_and_no_worse_than
     how = {"connected": kind != "free", "seeds": seeds if kind == "seeds" else None}
     model = ss.Model(graph, ss.Flat(), prior, 0.3, **how)
     if kind == "mixture":
-        model = ss.Mixture([model, ss.Model(graph, model.likelihood, prior, 0.6, connected=True)])
+        model = ss.Model(graph, model.likelihood, prior, [model.beta, 2 * model.beta], connected=True)
     chains = ss.sample(model, 120, 2, init="greedy", burn_in=60, rng=1)
     found = estimated_partition(chains, model, replace(PHOTO, prior=prior, estimate=loss, connected=model.connected), 0)
     assert model.allows(found)

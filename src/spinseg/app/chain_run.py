@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.model.mixture import Mixture
-from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sampling import Sampling
 from spinseg.segmentation.problem import Problem
@@ -34,7 +32,7 @@ class ChainRun(NamedTuple):
         if labels is not None:
             problem = replace(problem, preset=replace(problem.preset, init=labels))
         preset, n_sites = problem.preset, problem.model.graph.n_sites
-        n_runners = chains * n_components(problem.model)
+        n_runners = chains * problem.model.n_components
         max_sweeps = max(1, min(MAX_SWEEPS, MAX_STORED_LABELS // (n_runners * n_sites)))
         sampler = (preset.moves, preset.lam, preset.init)
         sampling = Sampling(problem.model, max_sweeps, chains, *sampler, rng=seed)
@@ -53,7 +51,7 @@ class ChainRun(NamedTuple):
     @property
     def shown(self) -> slice:
         """Which runners the page shows: the chains at the middle detail."""
-        first = n_components(self.problem.model) // 2 * self.chains
+        first = self.problem.model.n_components // 2 * self.chains
         return slice(first, first + self.chains)
 
     def labels(self) -> NDArray[np.int32]:
@@ -84,8 +82,3 @@ class ChainRun(NamedTuple):
         given = {name: provenance[name] for name in usual if provenance[name] != usual[name]}
         arguments = self.schedule.arguments(preset, self.n_sweeps) | given | {"rng": self.seed}
         return f"found = {preset.call(source, arguments, **({'init': LAST_LABELS} if self.continued else {}))}"
-
-
-def n_components(model: Model | Mixture) -> int:
-    """The number of components of a posterior."""
-    return len(model.components) if isinstance(model, Mixture) else 1

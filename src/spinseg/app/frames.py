@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.app.chain_run import ChainRun, n_components
+from spinseg.app.chain_run import ChainRun
 from spinseg.app.rendering import match_labels, packed
 from spinseg.app.run_loop import NotYet, RunLoop
 from spinseg.image.features import site_sizes
@@ -57,7 +57,7 @@ class Frames:
             for c, runner in enumerate(run.sampling.runners[run.shown])
         ]
         counts = {"sweeps": run.n_sweeps, "most_sweeps": run.max_sweeps, "n_sites": run.problem.model.graph.n_sites}
-        counts["n_details"] = n_components(run.problem.model)
+        counts["n_details"] = run.problem.model.n_components
         self._latest = run, header | counts | {"chains": chains}
 
     def frame(self, run_number: int, n_sent: int) -> dict[str, Any]:

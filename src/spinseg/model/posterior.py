@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,10 @@ class Model:
     graph : SiteGraph
     likelihood : Likelihood
     prior : PartitionPrior
-    beta : float or (n_edges,) array
-        Couplings. A negative one is evidence that its two sites belong apart.
+    beta : float, (n_edges,) or (n_components, n_edges) array
+        Couplings. A negative one is evidence that its two sites belong apart. Several rows make an equal mixture of
+        posteriors p_c that differ in their couplings, p(z | y) = mean over c of p_c(z | y): one of them is right, and
+        it is unknown which. Each p_c is normalized, and sampling draws equally often from each.
     connected : bool
         Whether only partitions count all of whose clusters are connected in the graph. A cluster is then a region.
     power : float
@@ -41,6 +44,7 @@ class Model:
     ----------
     tables : (log_v, log_w) or None
         The prior's tables at n_sites; None for an ExchangeablePrior.
+    beta : (n_edges,) or, with several components, (n_components, n_edges) float64
     seeds : (n_sites,) int64 or None
         0 for sites without a seed; None where no site has one.
 
@@ -51,6 +55,9 @@ class Model:
     >>> model = ss.Model(graph, ss.DirichletMultinomial([[4, 0], [3, 1], [0, 5]]), ss.DirichletProcess(1.0), beta=0.5)
     >>> round(model.log_posterior([0, 0, 1]) - model.log_posterior([0, 0, 0]), 3)
     -0.673
+    >>> mixture = ss.Model(graph, model.likelihood, model.prior, beta=[[0.0, 0.0], [1.0, 1.0]])
+    >>> mixture.n_components, mixture.component(1).beta
+    (2, array([1., 1.]))
     """
 
     def __init__(
@@ -74,7 +81,7 @@ class Model:
         if likelihood.n_sites not in (None, graph.n_sites):
             invalid("likelihood", f"have the graph's {graph.n_sites} sites", likelihood.n_sites)
         self.graph, self.likelihood, self.prior = graph, likelihood, prior
-        self.beta: NDArray[np.float64] = _validation.per_item("beta", beta, graph.n_edges)
+        self.beta = _couplings(beta, graph.n_edges)
         if not isinstance(connected, (bool, np.bool_)):
             invalid("connected", "be True or False", connected)
         self.connected = bool(connected)
@@ -91,7 +98,20 @@ class Model:
 
     def __repr__(self) -> str:
         kind = " in connected clusters" if self.connected else ""
-        return f"Model of {self.graph.size}{kind}\n  {self.likelihood}\n  {self.prior!r}, {_coupling_words(self.beta)}"
+        mixed = f", {self.n_components} components" if self.n_components > 1 else ""
+        head = f"Model of {self.graph.size}{kind}{mixed}"
+        return f"{head}\n  {self.likelihood}\n  {self.prior!r}, {_coupling_words(self.beta)}"
+
+    @property
+    def n_components(self) -> int:
+        """Number of rows of couplings."""
+        return 1 if self.beta.ndim == 1 else len(self.beta)
+
+    def component(self, c: int) -> Model:
+        """The model with row `c` of the couplings alone."""
+        alone = copy.copy(self)
+        alone.beta = np.atleast_2d(self.beta)[c]
+        return alone
 
     def with_prior(self, prior: PartitionPrior) -> Model:
         """The same model with another prior."""
@@ -115,7 +135,12 @@ class Model:
         return not self.connected or (keeps_seeds(z, self.seeds) and self.graph.is_connected(z))
 
     def log_posterior(self, labels: ArrayLike) -> float:
-        """Unnormalised log posterior of the partition with equal labels together; -inf where it is not allowed."""
+        """Unnormalized log posterior of the partition with equal labels together; -inf if it is not allowed.
+
+        Only a model with one component has one: the normalizing constants of a mixture are unknown.
+        """
+        if self.n_components > 1:
+            invalid("model", "have one component, such as model.component(0)", f"{self.n_components} components")
         z = _validation.labels("labels", labels, self.graph.n_sites)
         sizes = np.bincount(z)
         log_g = self.log_prior_of_sizes(sizes)
@@ -134,12 +159,22 @@ class Model:
         return float(log_v[sizes.size] + log_w[sizes].sum())
 
 
+def _couplings(beta: ArrayLike, n_edges: int) -> NDArray[np.float64]:
+    """One coupling for each edge, or several rows of these."""
+    if _validation.check_array("beta", beta).ndim != 2:
+        return _validation.per_item("beta", beta, n_edges)
+    rows = _validation.finite_array("beta", beta, (None, n_edges))
+    if not len(rows):
+        invalid("beta", "have one or more rows", rows.shape)
+    return rows[0] if len(rows) == 1 else rows
+
+
 def _coupling_words(beta: NDArray[np.float64]) -> str:
     """The couplings in a few words."""
     if not beta.size or not beta.any():
         return "no couplings"
-    if (beta == beta[0]).all():
-        return f"couplings of {beta[0]:.4g}"
+    if np.ptp(beta) == 0:
+        return f"couplings of {beta.flat[0]:.4g}"
     return f"couplings from {beta.min():.3g} to {beta.max():.3g}"
 
 

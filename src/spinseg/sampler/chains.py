@@ -25,17 +25,17 @@ class Chains:
     Attributes
     ----------
     labels : (chain, draw, site) int32
-        Draws after the burn-in, each numbered 0..k-1 by first appearance. Those of a `Mixture` come from its components
+        Draws after the burn-in, each numbered 0..k-1 by first appearance. Those of a mixture come from its components
         in turn.
     component : (draw,) int
-        The component of a `Mixture` that each draw is of; 0 where there is but one posterior.
+        The component of a mixture that each draw is of; 0 where there is but one posterior.
     sweep : (draw,) int
         After how many sweeps each draw was taken, burn-in included.
     log_posterior, n_clusters : (chain, sweep)
-        Traces over every sweep, burn-in included. Those of a `Mixture` are of its components in turn, each under its
+        Traces over every sweep, burn-in included. Those of a mixture are of its components in turn, each under its
         own posterior.
     best_labels : (site,) int32
-        The best partition that any chain visited, and `best_log_posterior` its value, of a `Mixture` that of its middle
+        The best partition that any chain visited, and `best_log_posterior` its value, of a mixture that of its middle
         component. It may lie well below the mode, since the chain stays in the typical set.
     seconds : float
         Wall time of the sampling, without the compilation before the first sweep.
@@ -98,12 +98,12 @@ class Chains:
 
     @property
     def n_sweeps(self) -> int:
-        """Number of sweeps of each chain, of a `Mixture` for each of its components."""
+        """Number of sweeps of each chain, of a mixture for each of its components."""
         return self.log_posterior.shape[1] // self.n_components
 
     @property
     def last_labels(self) -> NDArray[np.int32]:
-        """Where the chains ended, (chain, site), of a `Mixture` those of its middle component.
+        """Where the chains ended, (chain, site), of a mixture those of its middle component.
 
         Chains that were interrupted may have gone on after the last sweep that all of them finished.
         """
@@ -115,17 +115,17 @@ class Chains:
         return np.stack([_validation.labels("labels", state["state.label"], state["best"].size) for state in states])
 
     def best_of(self, component: int, chain: int | None = None) -> NDArray[np.int32]:
-        """The best partition of a component of a `Mixture` that any chain visited, or that this one did."""
+        """The best partition of a component of a mixture that any chain visited, or that this one did."""
         visited = self._checkpoint.states[component * self.n_chains :][: self.n_chains]
         return _best(visited if chain is None else visited[chain : chain + 1])["best"]
 
     @property
     def n_components(self) -> int:
-        """Number of components of the posterior; 1 where it is no `Mixture`."""
+        """Number of components of the posterior; 1 where it is no mixture."""
         return int(self._checkpoint.run["n_components"])
 
     def by_sweep(self, trace: NDArray[Any]) -> NDArray[Any]:
-        """A trace as one value for each sweep, (chain, sweep): of a `Mixture`, the mean over its components."""
+        """A trace as one value for each sweep, (chain, sweep): of a mixture, the mean over its components."""
         if self.n_components == 1:
             return trace
         return trace.reshape(self.n_chains, self.n_sweeps, self.n_components).mean(axis=2)

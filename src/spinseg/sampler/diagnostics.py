@@ -68,7 +68,7 @@ class Quantity:
     ess_per_second : float or None
         `ess_bulk` over the wall time of the sampling, burn-in included.
     r_hat_of_components : float or None
-        Of a `Mixture`: the largest R-hat of a single component, whose draws vary less than those of all together.
+        Of a mixture: the largest R-hat of a single component, whose draws vary less than those of all together.
     """
 
     name: str

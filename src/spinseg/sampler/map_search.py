@@ -100,6 +100,8 @@ def find_map(
     """
     if not isinstance(model, Model):
         invalid("model", "be a Model", model)
+    if model.n_components > 1:
+        invalid("model", "have one component, such as model.component(0)", f"{model.n_components} components")
     runs, sweeps = check_int("runs", runs, at_least=1), check_int("sweeps", sweeps, at_least=1)
     workers = check_int("workers", min(2 * runs, os.cpu_count() or 1) if workers is None else workers, at_least=1)
     warn_of_unreachable(unreachable(model, "auto"), stacklevel=3)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_int, check_real, invalid
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.sampler.bonds import Lam
 from spinseg.sampler.chains import Chains, SamplingInterrupted
@@ -24,7 +23,7 @@ MAX_LABELS, MIN_DRAWS = 2**26, 4  # kept of all chains together: 256 MB, but at 
 
 
 def sample(
-    model: Model | Mixture,
+    model: Model,
     sweeps: int = 1000,
     chains: int = 4,
     moves: str = "auto",
@@ -48,9 +47,9 @@ def sample(
 
     Parameters
     ----------
-    model : Model or Mixture
+    model : Model
     sweeps, chains : int
-        Sweeps of each chain, and the number of chains. A `Mixture` runs `chains` chains for each of its components.
+        Sweeps of each chain, and the number of chains. A mixture runs `chains` chains for each of its components.
     moves : {"auto", "gsw"}
         "gsw" is the paper's generalized Swendsen-Wang sampler and nothing else. "auto" draws its lambda afresh from
         {0, 1, 3, 10, 20} before each sweep, and tries ten splits or merges by sequential allocation after it, then
@@ -64,7 +63,7 @@ def sample(
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
     init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each
         Where chains start. "opposite" is "one" and "singletons" in turn. So is "dispersed", but each component of a
-        `Mixture` starts from the greedy partitions of the components before and after it. Where clusters must be
+        mixture starts from the greedy partitions of the components before and after it. Where clusters must be
         connected, labels must be, "one" is one cluster for each component of the graph, and "singletons" the smallest
         connected blocks that the prior allows.
     burn_in, thin : int

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, invalid
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.priors import ExchangeablePrior
 from spinseg.sampler.bonds import Lam, bond_strengths
@@ -56,7 +55,7 @@ class Sampling:
 
     def __init__(
         self,
-        model: Model | Mixture,
+        model: Model,
         sweeps: int = 1000,
         chains: int = 4,
         moves: str = "auto",
@@ -70,9 +69,9 @@ class Sampling:
         concentration_prior: tuple[float, float] | None = None,
         resume_from: str | os.PathLike[str] | Chains | None = None,
     ) -> None:
-        if not isinstance(model, (Model, Mixture)):
-            invalid("model", "be a Model or a Mixture", model)
-        components = model.components if isinstance(model, Mixture) else (model,)
+        if not isinstance(model, Model):
+            invalid("model", "be a Model", model)
+        components = [model.component(c) for c in range(model.n_components)]
         n_sites = model.graph.n_sites
         check_choice("moves", moves, MOVES)
         sweeps, chains, burn_in, thin = _checked_lengths(sweeps, chains, burn_in, thin, n_sites, len(components))

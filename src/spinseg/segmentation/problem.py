@@ -19,7 +19,6 @@ from spinseg.image.noise import in_units_of_noise
 from spinseg.image.picture import Picture, WorkingCopy, as_picture, checked_mask, working_copy
 from spinseg.image.render import paint_edges
 from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.pairs import separation_probability
@@ -44,7 +43,7 @@ class Problem:
     working_image: WorkingCopy
     sites: NDArray[np.int32]
     adjacency: RegionAdjacency
-    model: Model | Mixture
+    model: Model
     relief: NDArray[np.floating[Any]] | None
     provenance: dict[str, Any]
     seed_image: NDArray[np.int64] | None = None

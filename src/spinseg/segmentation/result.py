@@ -16,7 +16,6 @@ from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
 from spinseg.sampler.chains import Chains
@@ -102,7 +101,7 @@ class Segmentation:
     separation: NDArray[np.float64]
     boundary_length: NDArray[np.int32]
     site_area: NDArray[np.int64]
-    model: Model | Mixture
+    model: Model
     chains: Chains
     preset: Preset
     schedule: Schedule

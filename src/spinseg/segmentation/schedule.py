@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import check_real, invalid
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains, SamplingInterrupted
 from spinseg.sampler.diagnostics import may_stop
@@ -61,7 +60,7 @@ class Schedule(NamedTuple):
 
 
 def sample_posterior(
-    model: Model | Mixture,
+    model: Model,
     preset: "Preset",
     schedule: Schedule,
     seed: int,
@@ -74,7 +73,7 @@ def sample_posterior(
     after a burn-in of BURN_IN. `area` is the number of pixels of each site. For a large graph fewer draws are kept.
     """
     sampler = (schedule.chains, preset.moves, preset.lam, preset.init)
-    n_runners = schedule.chains * (len(model.components) if isinstance(model, Mixture) else 1)
+    n_runners = schedule.chains * model.n_components
     n_labels = n_runners * model.graph.n_sites  # of one draw of all
     if schedule.seconds is not None:
         stop = time.monotonic() + schedule.seconds
@@ -100,7 +99,7 @@ def _last_half(chains: Chains) -> Chains:
 
 
 def partitions_of_chains(
-    drawn: Chains, model: Model | Mixture, preset: "Preset", seed: int
+    drawn: Chains, model: Model, preset: "Preset", seed: int
 ) -> list[list[NDArray[np.int32]]] | None:
     """The partitions that the first and the second half of the draws of each chain give; None for one chain.
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.sampler.estimates.minimize import best_draw, minimize_binder, minimize_vi
 from spinseg.sampler.estimates.pairs import flatten_draws, separation_probability
@@ -13,7 +12,7 @@ from spinseg.sampler.regions import absorb_small_clusters
 
 
 def allowed_estimate(
-    model: Model | Mixture,
+    model: Model,
     draws: NDArray[np.int32],
     loss: str,
     *,
@@ -36,7 +35,7 @@ def allowed_estimate(
 
     Parameters
     ----------
-    model : Model or Mixture
+    model : Model
         The posterior that the draws, (.., n_sites), come from.
     max_clusters, max_draws, rng
         As in `minimize_vi`.

@@ -15,7 +15,6 @@ from spinseg.image.outlines import nearby_pairs, outlined_sites
 from spinseg.image.picture import Picture, WorkingCopy
 from spinseg.image.seeds import cut_sites, reduced_seeds, seeds_of_sites
 from spinseg.image.superpixels import KINDS, superpixels
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.sampler.chains import Chains
@@ -131,7 +130,7 @@ class Photo(Preset):
         weight = weight**0.5  # boundaries have a length, where pixels have an area
         betas = [weight * self.couplings(log_odds, adjacency, detail) for detail in details_of(self.n_details)]
         how: dict[str, Any] = {"connected": True, "power": self.power, "seeds": of_sites}
-        model = Mixture([Model(adjacency.graph, likelihood, self.prior, beta, **how) for beta in betas])
+        model = Model(adjacency.graph, likelihood, self.prior, betas, **how)
         return SitePosterior(sites, adjacency, model, relief, is_cut)
 
     def sites_and_maps(self, image: WorkingCopy) -> tuple[NDArray[np.int32], RegionAdjacency, BoundaryMaps | None]:
@@ -176,9 +175,7 @@ class Photo(Preset):
 
     # --- the answer ---
 
-    def estimated(
-        self, drawn: Chains, model: Model | Mixture, seed: int, chain: int | None = None
-    ) -> NDArray[np.int32]:
+    def estimated(self, drawn: Chains, model: Model, seed: int, chain: int | None = None) -> NDArray[np.int32]:
         """The partition that `estimate` asks for, from draws near `detail`, or the best one at the nearest level."""
         if self.estimate == "best" or not drawn.labels.size:
             distance = np.abs(np.array(details_of(drawn.n_components)) - self.detail)

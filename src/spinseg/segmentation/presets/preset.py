@@ -14,7 +14,6 @@ from spinseg._validation import check_choice, check_int, check_real, integer_arr
 from spinseg.graph.adjacency import RegionAdjacency, grid_graph, region_adjacency
 from spinseg.image.picture import Picture, WorkingCopy
 from spinseg.image.superpixels import KINDS, superpixels
-from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.model.priors import (
     DirichletProcess,
@@ -90,7 +89,7 @@ class SitePosterior(NamedTuple):
 
     sites: NDArray[np.int32]
     adjacency: RegionAdjacency
-    model: Model | Mixture
+    model: Model
     relief: NDArray[np.floating[Any]] | None = None
     is_cut: bool = False
 
@@ -249,9 +248,7 @@ class Preset:
 
     # --- the answer ---
 
-    def estimated(
-        self, drawn: Chains, model: Model | Mixture, seed: int, chain: int | None = None
-    ) -> NDArray[np.int32]:
+    def estimated(self, drawn: Chains, model: Model, seed: int, chain: int | None = None) -> NDArray[np.int32]:
         """The partition that `estimate` asks for, from the draws of all chains or of one.
 
         It is one that the posterior allows; the best one visited where an interruption left no draws.
