@@ -74,7 +74,7 @@ def evidence_of(image: NDArray[Any]) -> tuple[EdgeProbabilities, Hierarchy]:
     picture = as_picture(image)
     working_image = working_copy(picture, picture.inside, PHOTO.max_pixels)
     sites, adjacency, maps = sites_of(working_image, PHOTO)
-    graph, length = adjacency.graph, adjacency.boundary_length
+    graph, length = adjacency, adjacency.length
     separation = expit(evidence_log_odds(working_image.picture, sites, adjacency, PHOTO, maps)[0])
     sites = working_image.completed(working_image.to_original(sites, outside=-1))
     nested = Hierarchy(sites, graph, merge_heights(adjacency, separation), start_label=0)

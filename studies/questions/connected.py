@@ -50,7 +50,7 @@ def models(i: int, example: Example) -> tuple[ss.Model, ss.Model]:
     """Return the posterior over connected partitions of the i-th training photograph, and that of the preset."""
     with held_out_evidence(i).used():
         problem = prepare(example.image(), settings_of("photo", {"regions": False}))
-    plain, length = problem.model, region_adjacency(problem.sites).boundary_length
+    plain, length = problem.model, region_adjacency(problem.sites).length
     assert isinstance(plain, ss.Model)
     beta = plain.beta + COUPLING.strength * length * (THRESHOLD - COUPLING.threshold)
     prior = ss.TemperedProcess(math.exp(-COST_OF_REGION), power=0.0, min_size=MIN_SIZE)

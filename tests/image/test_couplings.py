@@ -77,7 +77,7 @@ def assert_coupled(posterior, adjacency, log_odds):
     for model, detail in zip(posterior.components, details_of(PHOTO.n_details), strict=True):
         coupling = region_coupling_at(detail)
         evidence = coupling.saturation * np.tanh((coupling.threshold - log_odds) / coupling.saturation)
-        strength = model.beta / (adjacency.boundary_length * evidence)
+        strength = model.beta / (adjacency.length * evidence)
         np.testing.assert_allclose(strength, strength[0])
         assert strength[0] >= EVIDENCE.strength and model.connected and model.power == PHOTO.power
 

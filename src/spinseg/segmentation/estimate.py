@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains
@@ -46,7 +46,7 @@ def estimated_regions(
     model: Model,
     settings: Settings,
     seed: int,
-    adjacency: RegionAdjacency,
+    adjacency: SiteGraph,
     area: NDArray[np.int64],
     smallest: float,
 ) -> NDArray[np.int32]:
@@ -67,7 +67,7 @@ def estimated_regions(
     pieces = np.array([regions_of(draw, graph) for draw in draws])
     if pieces.max() < MAX_PIECES:
         regions = improved(regions, pieces, settings.estimate, graph=graph, max_draws=MAX_PIECE_DRAWS, rng=seed)
-    apart = separation_probability(draws, graph.edges) * adjacency.boundary_length
+    apart = separation_probability(draws, graph.edges) * adjacency.length
     return absorb_small_regions(regions, adjacency, area, -apart, smallest)
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import boundary_log_odds, is_gray, plain_log_odds, signed_couplings
 from spinseg.image.boundary.maps import BoundaryMaps, boundary_maps
@@ -53,7 +52,7 @@ def maps_for(picture: Picture, settings: Settings, inside: NDArray[np.bool_] | N
 def picture_posterior(
     picture: Picture,
     sites: NDArray[np.int32],
-    adjacency: RegionAdjacency,
+    adjacency: SiteGraph,
     settings: Settings,
     maps: BoundaryMaps | None = None,
     seeds: NDArray[np.int64] | None = None,
@@ -65,7 +64,7 @@ def picture_posterior(
     """
     if not settings.connected:
         return picture_model(picture, sites, adjacency, settings, maps)
-    graph, length = adjacency.graph, adjacency.boundary_length
+    graph, length = adjacency, adjacency.length
     likelihood = _likelihood(picture, sites, graph, settings, maps)
     log_odds, _ = evidence_log_odds(picture, sites, adjacency, settings, maps)
     weight, couplings = _length_weight(sites), map(region_coupling_at, details_of(settings.n_details))
@@ -77,7 +76,7 @@ def picture_posterior(
 def picture_model(
     picture: Picture,
     sites: NDArray[np.int32],
-    adjacency: RegionAdjacency,
+    adjacency: SiteGraph,
     settings: Settings,
     maps: BoundaryMaps | None = None,
 ) -> Model:
@@ -87,8 +86,8 @@ def picture_model(
         beta = _evidence_couplings(picture, sites, adjacency, settings, maps)
     elif settings.beta == "contrast":
         beta = contrast_couplings(picture, sites, adjacency, settings.connectivity)
-    likelihood = _likelihood(picture, sites, adjacency.graph, settings, maps)
-    return Model(adjacency.graph, likelihood, settings.prior, beta)
+    likelihood = _likelihood(picture, sites, adjacency, settings, maps)
+    return Model(adjacency, likelihood, settings.prior, beta)
 
 
 def _likelihood(
@@ -205,7 +204,7 @@ def _length_weight(sites: NDArray[np.int32]) -> float:
 
 
 def contrast_couplings(
-    picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, connectivity: int
+    picture: Picture, sites: NDArray[np.int32], adjacency: SiteGraph, connectivity: int
 ) -> NDArray[np.float64]:
     """(a + b exp(-d^2 / (2 mean d^2))) / (c distance), where d is the difference in color of two neighboring pixels.
 
@@ -214,7 +213,7 @@ def contrast_couplings(
     (Boykov and Jolly 2001, doi:10.1109/ICCV.2001.937505).
     """
     inside = sites >= 0
-    ends = adjacency.graph.edges.T
+    ends = adjacency.edges.T
     color_gap = np.zeros(ends.shape[1], np.float32)  # squared, as is the distance
     for channel in np.moveaxis(picture.colors, -1, 0):
         values = channel[inside]
@@ -232,7 +231,7 @@ def contrast_couplings(
 def _evidence_couplings(
     picture: Picture,
     sites: NDArray[np.int32],
-    adjacency: RegionAdjacency,
+    adjacency: SiteGraph,
     settings: Settings,
     maps: BoundaryMaps | None,
 ) -> NDArray[np.float64]:
@@ -241,13 +240,13 @@ def _evidence_couplings(
     Sites that are too small for cues all attract each other, until a site that leaves its neighbors loses log n_sites:
     with less, the n_sites places where a stray site could be would make such sites the rule.
     """
-    n_sites = adjacency.graph.n_sites
+    n_sites = adjacency.n_sites
     log_odds, large_enough = evidence_log_odds(picture, sites, adjacency, settings, maps)
-    beta = signed_couplings(log_odds, adjacency.boundary_length, *coupling_at(settings.detail))
+    beta = signed_couplings(log_odds, adjacency.length, *coupling_at(settings.detail))
     beta *= _length_weight(sites)
     if large_enough or not len(beta):
         return beta
-    ends, length = adjacency.graph.edges, adjacency.boundary_length
+    ends, length = adjacency.edges, adjacency.length
     perimeter = np.bincount(ends.ravel(), length.repeat(2), n_sites)
     return np.maximum(beta, np.log(n_sites) * length / perimeter[ends].min(axis=1))
 
@@ -255,12 +254,12 @@ def _evidence_couplings(
 def evidence_log_odds(
     picture: Picture,
     sites: NDArray[np.int32],
-    adjacency: RegionAdjacency,
+    adjacency: SiteGraph,
     settings: Settings,
     maps: BoundaryMaps | None,
 ) -> tuple[NDArray[np.float64], bool]:
     """The log-odds of a boundary between touching sites, and whether sites are large enough for cues."""
-    large_enough = bool(np.count_nonzero(sites >= 0) >= MIN_PIXELS_FOR_CUES * adjacency.graph.n_sites)
+    large_enough = bool(np.count_nonzero(sites >= 0) >= MIN_PIXELS_FOR_CUES * adjacency.n_sites)
     if maps is not None and large_enough:
         counts = _word_counts(picture, sites, PHOTO)  # the words that the weights of the cues were fitted with
         return boundary_log_odds(picture, sites, adjacency, counts, maps), large_enough

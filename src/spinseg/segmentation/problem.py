@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
-from spinseg.graph.adjacency import RegionAdjacency, grid_graph, region_adjacency
+from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.class_outlines import refine_classes, with_connected_regions
 from spinseg.image.content import content_hash
@@ -49,7 +50,7 @@ class Problem:
     settings: Settings
     working_image: WorkingCopy
     sites: NDArray[np.int32]
-    adjacency: RegionAdjacency
+    adjacency: SiteGraph
     model: Model | Mixture
     relief: NDArray[np.floating[Any]] | None
     provenance: dict[str, Any]
@@ -125,7 +126,7 @@ class Problem:
         """How often each pixel of an image of the sites is separated from a neighbor; NaN without draws."""
         if not drawn.labels.size:
             return np.full(sites.shape, np.nan, np.float32)
-        touching = region_adjacency(sites).graph.edges
+        touching = region_adjacency(sites).edges
         return paint_edges(sites, touching, separation_probability(drawn.labels, touching))
 
     def _painted(self, sites: NDArray[np.int32], drawn: Chains, separation: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -158,7 +159,7 @@ class Problem:
             boundary_probability=self._painted(site_image, drawn, separation),
             partition=partition,
             separation=separation,
-            boundary_length=self.adjacency.boundary_length,
+            boundary_length=self.adjacency.length.astype(np.int32),
             site_area=site_sizes(self.sites),
             model=self.model,
             chains=drawn,
@@ -256,7 +257,7 @@ def _check_fit(settings: Settings, picture: Picture) -> None:
 
 def sites_of(
     working_image: WorkingCopy, settings: Settings
-) -> tuple[NDArray[np.int32], RegionAdjacency, BoundaryMaps | None]:
+) -> tuple[NDArray[np.int32], SiteGraph, BoundaryMaps | None]:
     """The sites of a picture, which of them touch, and the boundary maps of `maps_for`."""
     picture, inside = working_image.picture, working_image.inside
     n_pixels = int(np.prod(picture.shape)) if inside is None else int(np.count_nonzero(inside))
@@ -271,13 +272,12 @@ def sites_of(
     )
     if not settings.sites_are_pixels:
         return sites, region_adjacency(sites), maps
-    graph = grid_graph(sites.shape, connectivity=settings.connectivity, inside=inside)
-    return sites, RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None), maps
+    return sites, SiteGraph.grid(sites.shape, connectivity=settings.connectivity, inside=inside), maps
 
 
 def _posterior(
     working_image: WorkingCopy, settings: Settings, seeds: NDArray[np.int64] | None
-) -> tuple[NDArray[np.int32], RegionAdjacency, Model | Mixture, NDArray[np.floating[Any]] | None, bool]:
+) -> tuple[NDArray[np.int32], SiteGraph, Model | Mixture, NDArray[np.floating[Any]] | None, bool]:
     """The sites of a picture, which of them touch, the posterior, the boundary map, and whether seeds cut sites."""
     picture, of_sites, is_cut = working_image.picture, None, False
     reduced = None if seeds is None else reduced_seeds(seeds, working_image.step)  # before what takes long

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import center_of_mass, find_objects
 
 from spinseg._validation import check_int, check_real, invalid
-from spinseg.graph.adjacency import RegionAdjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
@@ -260,7 +260,7 @@ class Segmentation:
         if self.model.seeds is not None:
             within = self.partition[graph.edges[:, 0]] == self.partition[graph.edges[:, 1]]
             cores = connect_seeds(graph, self.model.seeds, np.where(within, self.separation + 1e-6, graph.n_edges))
-        heights = merge_heights(RegionAdjacency(graph, self.boundary_length, None), self.separation, cores)
+        heights = merge_heights(SiteGraph(graph.n_sites, graph.edges, self.boundary_length), self.separation, cores)
         return Hierarchy(self.sites, graph, heights, self.settings.start_label)
 
     @cached_property

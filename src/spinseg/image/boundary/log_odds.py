@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency, edge_means
+from spinseg.graph.adjacency import edge_means
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, color_similarity, edge_cues, edge_distance
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.maps import BoundaryMaps
@@ -80,7 +81,7 @@ class BoundaryWeights:
 def boundary_log_odds(
     picture: Picture,
     sites: NDArray[np.int32],
-    adjacency: RegionAdjacency,
+    adjacency: SiteGraph,
     counts: sparse.csr_array,
     maps: BoundaryMaps,
 ) -> NDArray[np.float64]:
@@ -115,7 +116,7 @@ GRADIENT_SCALE = 2.0  # pixels
 
 
 def plain_log_odds(
-    picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
+    picture: Picture, sites: NDArray[np.int32], adjacency: SiteGraph, counts: sparse.csr_array
 ) -> NDArray[np.float64]:
     """Return the log-odds of a boundary along each edge of a picture of any kind, (n_edges,)."""
     return weigh_plain_cues(plain_cues(picture, sites, adjacency, counts))
@@ -128,10 +129,10 @@ def weigh_plain_cues(cues: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def plain_cues(
-    picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
+    picture: Picture, sites: NDArray[np.int32], adjacency: SiteGraph, counts: sparse.csr_array
 ) -> NDArray[np.float64]:
     """Return the three plain cues of each edge, (n_edges, 3), from a picture."""
-    edges = adjacency.graph.edges
+    edges = adjacency.edges
     gradient = edge_means(sites, edges, gradient_magnitude(picture.colors, GRADIENT_SCALE))
     return plain_cues_from(site_means(picture.colors, sites), gradient, counts, edges)
 
@@ -153,7 +154,7 @@ def plain_cues_from(
 
 def signed_couplings(
     log_odds: NDArray[np.float64],
-    boundary_length: NDArray[np.int32],
+    boundary_length: NDArray[np.float64],
     strength: float,
     threshold: float,
     saturation: float = np.inf,

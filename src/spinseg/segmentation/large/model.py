@@ -54,9 +54,9 @@ def large_model(statistics: SiteStatistics, settings: Settings, pixels_per_site:
     means["position"], squares["position"] = scale * position, scale**2 * position_squares
     features = SiteFeatures(statistics.pixels, {name: (means[name], squares[name]) for name in means})
     adjacency = statistics.adjacency
-    cues = plain_cues_from(color, statistics.gradient, statistics.words, adjacency.graph.edges)
+    cues = plain_cues_from(color, statistics.gradient, statistics.words, adjacency.edges)
     if statistics.network is not None:
         cues = np.hstack([cues, statistics.network])
-    beta = signed_couplings(weigh_plain_cues(cues), adjacency.boundary_length, *coupling_at(settings.detail))
+    beta = signed_couplings(weigh_plain_cues(cues), adjacency.length, *coupling_at(settings.detail))
     beta *= pixel_weight**0.5
-    return Model(adjacency.graph, gaussian_likelihood(features, settings, pixel_weight), settings.prior, beta)
+    return Model(adjacency, gaussian_likelihood(features, settings, pixel_weight), settings.prior, beta)

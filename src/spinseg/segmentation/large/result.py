@@ -200,7 +200,7 @@ def write_images(
             own = relative_to(tile.own, (rows, columns))
             labels = partition[sites[own]]
             write_chunk(labels_path, label_image, tile.own, labels + np.int32(START_LABEL))
-            edges = region_adjacency(sites).graph.edges  # the graph may lack some across the border of a tile
+            edges = region_adjacency(sites).edges  # the graph may lack some across the border of a tile
             separation = paint_edges(sites, edges, separation_probability(draws, edges))[own]
             write_chunk(separation_path, separation_image, tile.own, np.rint(255 * separation).astype(np.uint8))
             _extend_boxes(boxes, labels, tile)

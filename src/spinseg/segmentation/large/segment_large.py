@@ -253,7 +253,7 @@ def _segmentation(
         int(partition.max()) + 1,
         partition,
         separation_probability(sampled.labels, model.graph.edges),
-        statistics.adjacency.boundary_length,
+        statistics.adjacency.length.astype(np.int32),
         model,
         sampled,
         settings,
