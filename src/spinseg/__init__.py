@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from spinseg._errors import MissingExtra as MissingExtra
     from spinseg.clustering.estimator import SpatialClustering as SpatialClustering
     from spinseg.clustering.omics import cluster_anndata as cluster_anndata
-    from spinseg.graph.adjacency import RegionAdjacency as RegionAdjacency
     from spinseg.graph.adjacency import region_adjacency as region_adjacency
     from spinseg.graph.site_graph import SiteGraph as SiteGraph
     from spinseg.image.boundary.strength import boundary_strength as boundary_strength
@@ -107,7 +106,7 @@ _HOMES = {
     "sampler.map_search": ("Mode", "find_map"),
     "sampler.regions": ("regions_of",),
     "sampler.sample": ("sample",),
-    "graph.adjacency": ("region_adjacency", "RegionAdjacency"),
+    "graph.adjacency": ("region_adjacency",),
     "image.boundary.strength": ("boundary_strength",),
     "clustering.estimator": ("SpatialClustering",),
     "clustering.omics": ("cluster_anndata",),

@@ -36,7 +36,7 @@ class EdgeProbabilities(NamedTuple):
 
     sites: NDArray[np.int32]
     edges: NDArray[np.int32]
-    length: NDArray[np.int32]
+    length: NDArray[np.float64]
     separation: NDArray[np.float64]
 
 
@@ -58,7 +58,7 @@ def answer_and_segmentation(image: NDArray[Any], preset: Preset, seed: int) -> t
     drawn = sample_posterior(problem.model, preset, schedule, seed, area=site_sizes(problem.sites), workers=1)
     found, graph = problem.segmentation(drawn, seed, schedule), problem.model.graph
     sites = problem.working_image.to_original(problem.sites, outside=-1)
-    probabilities = EdgeProbabilities(sites, graph.edges, problem.adjacency.boundary_length, found.separation)
+    probabilities = EdgeProbabilities(sites, graph.edges, graph.length, found.separation)
     draws = drawn.labels.reshape(-1, graph.n_sites)
     chosen = np.random.default_rng(0).permutation(len(draws))[:N_DRAWS]
     labels = found.labels - np.int32(found.start_label)  # here they count from 0, with -1 outside

@@ -71,12 +71,11 @@ def evidence_of(image: NDArray[Any], preset: Photo = Photo()) -> tuple[EdgeProba
     """Return the probabilities of boundaries that the evidence of each edge gives alone, and their nested regions."""
     picture = as_picture(image)
     working_image = working_copy(picture, picture.inside, preset.max_pixels)
-    sites, adjacency, maps = preset.sites_and_maps(working_image)
-    graph, length = adjacency.graph, adjacency.boundary_length
-    separation = expit(preset.log_odds(working_image.picture, sites, adjacency, maps))
+    sites, graph, maps = preset.sites_and_maps(working_image)
+    separation = expit(preset.log_odds(working_image.picture, sites, graph, maps))
     sites = working_image.completed(working_image.to_original(sites, outside=-1))
-    nested = Hierarchy(sites, graph, merge_heights(adjacency, separation), start_label=0)
-    return EdgeProbabilities(sites, graph.edges, length, separation), nested
+    nested = Hierarchy(sites, graph, merge_heights(graph, separation), start_label=0)
+    return EdgeProbabilities(sites, graph.edges, graph.length, separation), nested
 
 
 def _evidence(image: NDArray[Any], seed: int, *, level: float = EVIDENCE_LEVEL) -> Answer:

@@ -87,16 +87,16 @@ def site_graph(n_sites: int = N_SITES) -> SiteGraph:
         sites = superpixels(picture, n_sites=asked)
     while sites.max() + 1 > n_sites:
         sites = _without_smallest(sites)
-    return region_adjacency(sites).graph
+    return region_adjacency(sites)
 
 
 def _without_smallest(sites: NDArray[np.int32]) -> NDArray[np.int32]:
     """Merge the smallest site with the neighbor of the longest common boundary."""
     touching = region_adjacency(sites)
     smallest = int(np.bincount(sites.ravel()).argmin())
-    mine = np.flatnonzero((touching.graph.edges == smallest).any(axis=1))
-    longest = mine[touching.boundary_length[mine].argmax()]
-    other = int(touching.graph.edges[longest].sum()) - smallest
+    mine = np.flatnonzero((touching.edges == smallest).any(axis=1))
+    longest = mine[touching.length[mine].argmax()]
+    other = int(touching.edges[longest].sum()) - smallest
     joined = np.where(sites == smallest, other, sites)
     return joined - (joined > smallest).astype(np.int32)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import BoundaryEvidence, BoundaryWeights
 from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.presets.site_features import FEATURE_WEIGHTS, FeatureConstants
@@ -22,11 +22,9 @@ from studies.questions.variants import SPECTRAL, TEXTURE, WHOLE_PICTURE, summary
 class Attraction(Photo, listed=False):
     """`Photo` with negative couplings set to zero."""
 
-    def couplings(
-        self, log_odds: NDArray[np.float64], adjacency: RegionAdjacency, detail: float
-    ) -> NDArray[np.float64]:
+    def couplings(self, log_odds: NDArray[np.float64], graph: SiteGraph, detail: float) -> NDArray[np.float64]:
         """The couplings of touching sites at a level of detail."""
-        return np.maximum(super().couplings(log_odds, adjacency, detail), 0)
+        return np.maximum(super().couplings(log_odds, graph, detail), 0)
 
 
 VARIANTS = {

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 
 import spinseg
 from spinseg._run.atomic import atomic_write
-from spinseg.graph.adjacency import RegionAdjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import Cues, SiteStatistics, edge_cues
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.log_odds import KINDS, BoundaryEvidence, BoundaryWeights
@@ -65,14 +65,14 @@ class Edges:
     version: str
     fold: int | None
     statistics: SiteStatistics
-    adjacency: RegionAdjacency
+    adjacency: SiteGraph
     local: Cues
     outcome: Array
 
     @property
     def weight(self) -> Array:
         """Return the weight of each edge."""
-        lengths = self.adjacency.boundary_length.astype(np.float64)
+        lengths = self.adjacency.length
         return (1.0 if self.version == ORIGINAL else 0.5) * lengths / lengths.mean()
 
 
@@ -98,9 +98,9 @@ def edges_of(
     assert maps is not None
     words = Codebook.general(N_WORDS).words(picture)
     statistics = SiteStatistics.of(picture, sites, site_histograms(words, sites, N_WORDS), maps)
-    edges, apart = adjacency.graph.edges, []
+    edges, apart = adjacency.edges, []
     for annotation in annotations:
-        votes = np.zeros((adjacency.graph.n_sites, int(annotation.max()) + 1))
+        votes = np.zeros((adjacency.n_sites, int(annotation.max()) + 1))
         np.add.at(votes, (sites.ravel(), annotation.ravel()), 1)
         segment = votes.argmax(axis=1)
         apart.append(segment[edges[:, 0]] != segment[edges[:, 1]])

@@ -51,7 +51,7 @@ def repeated(image: Any) -> tuple[list[int], NDArray[np.float64], NDArray[np.flo
     across = np.flatnonzero(ends[:, 0] != ends[:, 1])
     pair = np.unique(ends[across], axis=0, return_inverse=True)[1]
     weights = np.zeros((pair.max() + 1, len(edges)))
-    weights[pair, across] = first.boundary_length[across]
+    weights[pair, across] = first.model.graph.length[across]
     return [seg.chains.n_sweeps for seg in found], each, separation_of_chains(long, edges), weights
 
 

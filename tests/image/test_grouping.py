@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import linalg, sparse
 
-from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import SiteStatistics
 from spinseg.image.boundary.grouping import affinities, grouping_cues, merge_heights, spectral_distance
@@ -41,10 +40,6 @@ def random_statistics(n_sites, rng):
         textons=textons.astype(float),
         texture=rng.random((n_sites, 15)),
     )
-
-
-def adjacency_of(edges, length, n_sites):
-    return RegionAdjacency(SiteGraph(n_sites, edges), np.asarray(length, np.int32), None)
 
 
 def slow_affinities(probability, edges, n_sites):
@@ -192,7 +187,7 @@ def graph():
 
 def cues_of(graph):
     log_odds, length, edges, statistics = graph
-    return grouping_cues(log_odds, statistics, adjacency_of(edges, length, len(statistics.sizes)))
+    return grouping_cues(log_odds, statistics, SiteGraph(len(statistics.sizes), edges, length))
 
 
 def test_the_cues_come_in_the_order_that_the_weights_expect(graph):
@@ -224,7 +219,7 @@ def test_calm_and_busy_are_means_around_the_two_sites(graph):
 def test_a_site_at_the_end_of_a_row_has_its_one_edge_around_it():
     edges = np.array([[0, 1], [1, 2]], np.int32)
     statistics = random_statistics(3, np.random.default_rng(0))
-    found = grouping_cues(np.array([-2.0, 1.0]), statistics, adjacency_of(edges, [4, 7], 3))
+    found = grouping_cues(np.array([-2.0, 1.0]), statistics, SiteGraph(3, edges, [4, 7]))
     assert found["calm"].tolist() == [-2.0, -2.0] and found["busy"].tolist() == [1.0, 1.0]
 
 
@@ -264,7 +259,7 @@ def test_the_one_edge_between_two_cliques_parts_them(size):
     log_odds = rng.normal(-3, 0.2, len(edges))
     log_odds[bridge] = 3
     found = grouping_cues(
-        log_odds, random_statistics(2 * size, rng), adjacency_of(edges, np.full(len(edges), 3), 2 * size)
+        log_odds, random_statistics(2 * size, rng), SiteGraph(2 * size, edges, np.full(len(edges), 3))
     )
     assert found["apart"].argmax() == found["merged"].argmax() == bridge
     assert found["merged"][bridge] == pytest.approx(3) and np.delete(found["merged"], bridge).max() < 0
@@ -273,5 +268,5 @@ def test_the_one_edge_between_two_cliques_parts_them(size):
 @pytest.mark.parametrize("n_sites", [1, 3])
 def test_sites_without_edges_have_empty_cues(n_sites):
     statistics = random_statistics(n_sites, np.random.default_rng(0))
-    found = grouping_cues(np.empty(0), statistics, adjacency_of(NO_EDGES, [], n_sites))
+    found = grouping_cues(np.empty(0), statistics, SiteGraph(n_sites, NO_EDGES, []))
     assert len(found) == 12 and all(cue.shape == (0,) for cue in found.values())

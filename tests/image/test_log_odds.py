@@ -144,7 +144,7 @@ def plain_example():
 def test_plain_cues_are_what_they_say():
     picture, sites, adjacency, counts = plain_example()
     found = plain_cues(picture, sites, adjacency, counts)
-    lab, edges = picture.colors, adjacency.graph.edges
+    lab, edges = picture.colors, adjacency.edges
     means = site_means(lab, sites)
     slope = np.sqrt(sum(ndimage.gaussian_gradient_magnitude(lab[..., c], 2.0) ** 2 for c in range(3)))
     table = counts.toarray()

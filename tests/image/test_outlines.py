@@ -31,7 +31,7 @@ def expected_length(sites, weight, draws):
 
 def shortened(sites, weight, draws, is_free=None):
     is_free = np.ones(sites.shape, bool) if is_free is None else is_free
-    graph = region_adjacency(sites).graph
+    graph = region_adjacency(sites)
     pairs = nearby_pairs(graph)
     return shorten_outlines(sites, weight, graph, pairs, separation_probability(draws, pairs), is_free=is_free)
 
@@ -51,7 +51,7 @@ def test_outlines_get_shorter_and_sites_touch_as_before(seed):
     assert np.count_nonzero(moved != sites) > 20
     assert expected_length(moved, weight, draws) < expected_length(sites, weight, draws)
     np.testing.assert_array_equal(moved < 0, sites < 0)
-    np.testing.assert_array_equal(region_adjacency(moved).graph.edges, region_adjacency(sites).graph.edges)
+    np.testing.assert_array_equal(region_adjacency(moved).edges, region_adjacency(sites).edges)
     pieces = label(moved, background=-1, connectivity=1)
     assert pieces.max() == sites.max() + 1
 
@@ -60,7 +60,7 @@ def moves(sites):
     """Sites in which one pixel has gone over to a neighbor: those around it of its own hold together without it, and the
     same sites touch.
     """
-    edges = region_adjacency(sites).graph.edges
+    edges = region_adjacency(sites).edges
     for y, x in np.argwhere(boundaries(sites)):
         for there in ((y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)):
             if min(there) >= 0 and there[0] < sites.shape[0] and there[1] < sites.shape[1]:
@@ -70,7 +70,7 @@ def moves(sites):
                 own[1, 1] = False
                 pieces = label(own, connectivity=1)[[0, 1, 1, 2], [1, 0, 2, 1]]
                 whole = np.unique(pieces[pieces > 0]).size == 1
-                if other[y, x] != sites[y, x] and whole and np.array_equal(region_adjacency(other).graph.edges, edges):
+                if other[y, x] != sites[y, x] and whole and np.array_equal(region_adjacency(other).edges, edges):
                     yield other
 
 

@@ -26,7 +26,7 @@ class TwoHalves:
         self.picture = as_picture(image.clip(0, 1))
         self.sites = superpixels(self.picture, n_sites=18, mask=mask)
         self.adjacency = region_adjacency(self.sites)
-        self.edges = self.adjacency.graph.edges
+        self.edges = self.adjacency.edges
         self.words = rng.integers(0, N_WORDS // 2, self.sites.shape) + N_WORDS // 2 * (np.arange(50) >= 25)
         self.counts = site_histograms(self.words, self.sites, N_WORDS)
         self.maps = boundary_maps(self.picture)

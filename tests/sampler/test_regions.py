@@ -14,13 +14,13 @@ def pieces():
     rng = np.random.default_rng(1)
     sites = superpixels(rng.random((60, 70, 3)), kind="grid", n_sites=200)
     adjacency = region_adjacency(sites)
-    labels = rng.integers(0, 4, adjacency.graph.n_sites)
-    return sites, adjacency, labels, rng.normal(size=adjacency.graph.n_edges)
+    labels = rng.integers(0, 4, adjacency.n_sites)
+    return sites, adjacency, labels, rng.normal(size=adjacency.n_edges)
 
 
 def test_regions_are_the_connected_pieces_of_the_picture(pieces):
     sites, adjacency, labels, _ = pieces
-    regions = regions_of(labels, adjacency.graph)
+    regions = regions_of(labels, adjacency)
     expected = label(labels[sites] + 1, connectivity=1)
     pairs = set(zip(regions[sites].ravel().tolist(), expected.ravel().tolist(), strict=True))
     assert len(pairs) == regions.max() + 1 == expected.max()
@@ -30,7 +30,7 @@ def test_regions_are_the_connected_pieces_of_the_picture(pieces):
 def test_small_regions_join_the_neighbour_that_couples_most(pieces, smallest):
     sites, adjacency, labels, beta = pieces
     area = np.bincount(sites.ravel())
-    regions = regions_of(labels, adjacency.graph)
+    regions = regions_of(labels, adjacency)
     found = absorb_small_regions(regions, adjacency, area, beta, smallest)
     assert np.bincount(found, area).min() >= min(smallest, area.sum())
 
@@ -41,13 +41,13 @@ def test_small_regions_join_the_neighbour_that_couples_most(pieces, smallest):
         small = int(np.lexsort((np.arange(sizes.size), sizes))[0])
         if sizes[small] >= smallest or np.isfinite(sizes).sum() == 1:
             break
-        ends = slow[adjacency.graph.edges]
+        ends = slow[adjacency.edges]
         score = {}
         for other in np.unique(ends[(ends == small).any(axis=1)]):
             between = np.sort(ends, axis=1) == sorted((small, int(other)))
             shared = between.all(axis=1)
             if other != small:
-                score[int(other)] = beta[shared].sum() / adjacency.boundary_length[shared].sum()
+                score[int(other)] = beta[shared].sum() / adjacency.length[shared].sum()
         slow[slow == small] = max(score, key=lambda r: (score[r], -r))
     same = set(zip(found.tolist(), slow.tolist(), strict=True))
     assert len(same) == found.max() + 1 == np.unique(slow).size
@@ -58,7 +58,7 @@ def test_cohesion_counts_pairs_of_sites(pieces, step):
     _, adjacency, labels, _ = pieces
     rng = np.random.default_rng(2)
     draws = step * rng.integers(0, 3, (2, 5, labels.size))
-    regions = regions_of(labels, adjacency.graph)
+    regions = regions_of(labels, adjacency)
     found = cohesion(draws, regions)
     for r in range(regions.max() + 1):
         sites = np.flatnonzero(regions == r)

@@ -16,7 +16,7 @@ import model_cases
 import spinseg as ss
 from covering import pairwise
 from effort import effort, exhaustive
-from spinseg.graph.adjacency import RegionAdjacency, grid_graph
+from spinseg.graph.adjacency import grid_graph
 from spinseg.model.seeds import connect_seeds, keeps_seeds, partition_with_seeds
 from spinseg.sampler import starts
 from spinseg.sampler.estimates.losses import expected_binder, expected_vi
@@ -284,7 +284,7 @@ def test_estimates_keep_seeds_that_the_draws_connect_in_different_ways():
 
 
 def test_small_regions_join_none_of_another_seed():
-    line = RegionAdjacency(grid_graph((1, 5)), np.ones(4, np.int32), None)
+    line = grid_graph((1, 5))
     area, beta = np.array([1, 9, 1, 9, 1]), np.array([0.0, 2.0, 1.0, 1.0])
     assert absorb_small_regions(np.arange(5), line, area, beta, 5).tolist() == [0, 0, 0, 1, 1]
     seeds = np.array([0, 1, 2, 0, 0])
@@ -298,7 +298,7 @@ def test_a_hierarchy_keeps_the_seeds_at_every_level():
     graph = model.graph
     separation = rng.random(graph.n_edges)
     cores = connect_seeds(graph, model.seeds, separation + 0.01)
-    heights = merge_heights(RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None), separation, cores)
+    heights = merge_heights(graph, separation, cores)
     counts = []
     for level in (0.0, 0.2, 0.5, 0.8, 1.0):
         labels = graph.components(heights <= level)

@@ -237,7 +237,7 @@ def check_written(found):
     assert sites.max() + 1 == found.model.graph.n_sites == found.partition.size
     assert labels.dtype == np.int32 and np.array_equal(labels, found.partition[sites] + 1)
     assert np.array_equal(found.labels.compute(), labels)
-    edges = region_adjacency(sites).graph.edges
+    edges = region_adjacency(sites).edges
     painted = paint_edges(sites, edges, separation_probability(found.chains.labels, edges))
     assert apart.dtype == np.uint8 and np.array_equal(apart, np.rint(255 * painted))
     assert np.array_equal(found.boundary_probability.compute(), apart)
@@ -328,7 +328,7 @@ def test_sites_whose_border_two_tiles_see_differently(here, tmp_path, monkeypatc
         photograph = np.array(astronaut.convert("RGB"))[:200, :300]
     found = segment_large(da.from_array(photograph), tmp_path, **FAST | {"n_sites": 400, "detail": 1})
     check_written(found)
-    edges = set(map(tuple, region_adjacency(numbered(pieces(tmp_path)[0])).graph.edges.tolist()))
+    edges = set(map(tuple, region_adjacency(numbered(pieces(tmp_path)[0])).edges.tolist()))
     assert edges - set(map(tuple, found.model.graph.edges.tolist()))
 
 

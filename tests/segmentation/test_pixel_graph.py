@@ -8,7 +8,7 @@ import pytest
 from spinseg.segmentation.image_model import contrast_couplings
 
 from effort import effort
-from spinseg.graph.adjacency import RegionAdjacency, grid_graph
+from spinseg.graph.adjacency import grid_graph
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.segmentation.presets import (
@@ -80,7 +80,7 @@ def contrast(image, connectivity, inside=None):
     return (
         seen,
         graph.edges,
-        contrast_couplings(seen, sites, RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None), connectivity),
+        contrast_couplings(seen, sites, graph, connectivity),
     )
 
 

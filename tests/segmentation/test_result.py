@@ -131,7 +131,7 @@ def one_each(found, shape):
     """A segmentation in which every pixel is a cluster."""
     sites = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     adjacency = region_adjacency(sites)
-    partition, graph = sites.ravel(), adjacency.graph
+    partition, graph = sites.ravel(), adjacency
     drawn = ss.sample(ss.Model(ss.SiteGraph(1, np.empty((0, 2), int)), Flat(), ss.DirichletProcess(1.0)), 1, 1, rng=0)
     return replace(
         found,
@@ -140,7 +140,7 @@ def one_each(found, shape):
         partition=partition,
         boundary_probability=np.ones(shape, np.float32),
         separation=np.ones(graph.n_edges),
-        boundary_length=adjacency.boundary_length,
+        boundary_length=adjacency.length,
         model=ss.Model(graph, Flat(), ss.DirichletProcess(1.0)),
         chains=replace(drawn, labels=partition[None, None], best_labels=partition),
         picture=as_picture(np.random.default_rng(0).random((*shape, 3)), channel_axis=-1),

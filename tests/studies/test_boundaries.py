@@ -65,7 +65,7 @@ def test_probabilities_are_drawn_where_labels_are():
     rng = np.random.default_rng(3)
     sites = rng.integers(0, 6, (9, 11)).repeat(3, axis=0).repeat(2, axis=1).astype(np.int32)
     sites[4:7, 5:9] = -1
-    edges = region_adjacency(sites).graph.edges
+    edges = region_adjacency(sites).edges
     np.testing.assert_array_equal(boundary_map(sites, edges, np.ones(len(edges))), boundary_pixels(sites))
     values = rng.random(len(edges))
     drawn, expected = boundary_map(sites, edges, values), np.zeros(sites.shape)

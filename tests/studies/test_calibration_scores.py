@@ -46,7 +46,7 @@ def test_told_as_seen_is_calibrated_and_sure_of_the_wrong_is_not():
 def test_a_site_belongs_where_an_annotator_has_most_of_it():
     rng = np.random.default_rng(2)
     sites = np.arange(20).reshape(4, 5).repeat(3, axis=0).repeat(3, axis=1).astype(np.int32)
-    edges = region_adjacency(sites).graph.edges
+    edges = region_adjacency(sites).edges
     people = [rng.integers(0, 3, sites.shape) for _ in range(4)]
     expected = np.zeros(len(edges))
     for labels in people:
@@ -61,7 +61,7 @@ def test_a_site_belongs_where_an_annotator_has_most_of_it():
 
 def test_annotations_may_have_colors_for_labels():
     sites = np.arange(400, dtype=np.int32).reshape(20, 20).repeat(2, axis=0).repeat(2, axis=1)
-    edges = region_adjacency(sites).graph.edges
+    edges = region_adjacency(sites).edges
     labels = (sites % 7).astype(np.int64)
     colors = labels * 0x20304F + 0x10
     assert site_votes(sites, colors).shape == (400, 7)

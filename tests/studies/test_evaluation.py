@@ -508,7 +508,7 @@ def test_the_methods_of_the_same_evidence_have_the_same_edges():
     for told in (clusters.probabilities, evidence.probabilities):
         np.testing.assert_array_equal(told.sites, problem.sites)
         np.testing.assert_array_equal(told.edges, problem.model.graph.edges)
-        np.testing.assert_array_equal(told.length, problem.adjacency.boundary_length)
+        np.testing.assert_array_equal(told.length, problem.adjacency.length)
         assert told.separation.shape == told.length.shape and 0 <= told.separation.min() <= told.separation.max() <= 1
     assert clusters.draws.shape == (16, problem.model.graph.n_sites) and evidence.draws is None
 

@@ -13,7 +13,7 @@ from spinseg.pictures import PICTURES
 from studies.paper.figure1 import exact_mean
 
 picture = ss.read_picture(PICTURES["coffee"].path)
-graph = ss.region_adjacency(ss.superpixels(picture, n_sites=500)).graph
+graph = ss.region_adjacency(ss.superpixels(picture, n_sites=500))
 betas = [0, 0.02, 0.05, 0.1, 0.15, 0.2]
 
 fig, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")

@@ -1,67 +1,37 @@
-"""Graphs of adjacent sites: region adjacency, with boundary length and contrast, and pixel grids."""
+"""The graph of the regions of a label image, and the means of maps along its edges."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
 from spinseg.graph.edges import boundary_pairs, checked_sites, counted_pairs
 from spinseg.graph.site_graph import SiteGraph
 
-
-class RegionAdjacency(NamedTuple):
-    """The graph of adjacent sites, with two numbers for each edge.
-
-    `boundary_length` counts the pairs of adjacent pixels with one in each site. `contrast` is the mean absolute
-    difference over those pairs and over channels; it is None if no image was given.
-
-    Examples
-    --------
-    >>> import spinseg as ss
-    >>> found = ss.region_adjacency([[0, 0, 1], [2, 2, 1]])
-    >>> found.graph.edges.tolist(), found.boundary_length.tolist()
-    ([[0, 1], [0, 2], [1, 2]], [1, 2, 1])
-    """
-
-    graph: SiteGraph
-    boundary_length: NDArray[np.int32]
-    contrast: NDArray[np.float32] | None
-
-
 grid_graph = SiteGraph.grid
 
 
-def region_adjacency(sites: ArrayLike, contrast_of: ArrayLike | None = None) -> RegionAdjacency:
+def region_adjacency(sites: ArrayLike) -> SiteGraph:
     """Return the graph of sites that have pixels beside each other along an axis; edges are sorted.
+
+    The weight of an edge is the length of the common boundary, the number of such pairs of pixels. As opposed to
+    `SiteGraph.from_regions`, the numbers of the sites stay, and a number without a pixel is a site without edges.
 
     Parameters
     ----------
     sites : array of int, any number of axes
         The site of every pixel; -1 outside.
-    contrast_of : (*sites.shape) or (*sites.shape, n_channels) array, optional
-        The values whose contrast is measured, for example `Picture.colors`.
 
     Examples
     --------
-    >>> adjacency = region_adjacency([[0, 0, 1], [2, 2, 1]], contrast_of=[[5, 5, 7], [9, 6, 6]])
-    >>> adjacency.graph.edges.tolist(), adjacency.boundary_length.tolist(), adjacency.contrast.tolist()
-    ([[0, 1], [0, 2], [1, 2]], [1, 2, 1], [2.0, 2.5, 0.0])
+    >>> graph = region_adjacency([[0, 0, 1], [2, 2, 1]])
+    >>> graph.edges.tolist(), graph.length.tolist()
+    ([[0, 1], [0, 2], [1, 2]], [1.0, 2.0, 1.0])
     """
     array, n_sites = checked_sites(sites)
-    lower, upper, pixels = boundary_pairs(array)
-    edges, lengths = counted_pairs(lower, upper, n_sites)
-    graph = SiteGraph(n_sites, edges)
-    if contrast_of is None:
-        return RegionAdjacency(graph, lengths, None)
-    values = pixel_table("contrast_of", contrast_of, array.shape)
-    differences = np.abs(values[pixels[0]] - values[pixels[1]]).mean(axis=1)
-    sums = sparse.coo_array((differences, (lower, upper)), shape=(n_sites, n_sites)).tocsr()
-    sums.sort_indices()  # zeros are kept: the same entries
-    return RegionAdjacency(graph, lengths, (sums.data / lengths).astype(np.float32))
+    lower, upper, _ = boundary_pairs(array)
+    return SiteGraph(n_sites, *counted_pairs(lower, upper, n_sites))
 
 
 def edge_means(sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArray) -> NDArray[np.float64]:

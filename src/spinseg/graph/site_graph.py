@@ -235,14 +235,18 @@ class SiteGraph:
         >>> SiteGraph(2, [[0, 1]]).to_sparse().toarray().tolist()
         [[0.0, 1.0], [1.0, 0.0]]
         """
-        values = np.ones(self.n_edges) if self.weights is None else self.weights
         shape = (self.n_sites, self.n_sites)
-        return sparse.csr_array((values[self.edge_of], self.neighbors.copy(), self.start.copy()), shape=shape)
+        return sparse.csr_array((self.length[self.edge_of], self.neighbors.copy(), self.start.copy()), shape=shape)
 
     @property
     def n_edges(self) -> int:
         """Number of edges."""
         return len(self.edges)
+
+    @property
+    def length(self) -> NDArray[np.float64]:
+        """The weight of each edge, such as the length of a boundary: 1 for each if the graph was given none."""
+        return np.ones(self.n_edges) if self.weights is None else self.weights
 
     @property
     def component_sizes(self) -> NDArray[np.int64]:

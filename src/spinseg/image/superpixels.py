@@ -206,7 +206,7 @@ def _merge_fragments(pieces: NDArray, colors: NDArray[np.float32], min_size: flo
     sizes, means = site_sizes(pieces), site_means(colors, pieces)
     if sizes.min() >= min_size:
         return pieces
-    edges = region_adjacency(pieces).graph.edges
+    edges = region_adjacency(pieces).edges
     group = np.arange(sizes.size)
     while True:
         pairs = np.concatenate([edges, edges[:, ::-1]])

@@ -5,12 +5,11 @@ import heapq
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.graph.site_graph import SiteGraph
 
 
 def merge_heights(
-    adjacency: RegionAdjacency, separation: NDArray[np.float64], cores: NDArray[np.int64] | None = None
+    graph: SiteGraph, separation: NDArray[np.float64], cores: NDArray[np.int64] | None = None
 ) -> NDArray[np.float64]:
     """The height of each edge: the level at which its two sites come to lie in one region, (n_edges,).
 
@@ -21,8 +20,8 @@ def merge_heights(
 
     Parameters
     ----------
-    adjacency : RegionAdjacency
-        Of the sites.
+    graph : SiteGraph
+        Of the sites, weighted by length.
     separation : (n_edges,) array
         How often, over the draws, the two sites of each edge lay apart.
     cores : (n_sites,) array, optional
@@ -30,13 +29,11 @@ def merge_heights(
 
     Examples
     --------
-    >>> from spinseg.graph.site_graph import SiteGraph
-    >>> triangle = RegionAdjacency(SiteGraph(3, [[0, 1], [0, 2], [1, 2]]), np.array([1, 1, 3]), None)
+    >>> triangle = SiteGraph(3, [[0, 1], [0, 2], [1, 2]], weights=[1, 1, 3])
     >>> merge_heights(triangle, np.array([0.1, 0.9, 0.5])).tolist()
     [0.1, 0.6, 0.6]
     """
-    merging = _Merging(adjacency, separation, cores)
-    graph = adjacency.graph
+    merging = _Merging(graph, separation, cores)
     for i, j in graph.edges[[]] if cores is None else graph.edges[_inside(graph, cores)]:
         merging.join(int(i), int(j), 0.0)
     queue = merging.borders_of_all()
@@ -60,10 +57,8 @@ def _inside(graph: SiteGraph, cores: NDArray[np.int64]) -> NDArray[np.bool_]:
 class _Merging:
     """Regions while they are joined: their sites, seeds and common borders, and the heights of edges so far."""
 
-    def __init__(
-        self, adjacency: RegionAdjacency, separation: NDArray[np.float64], cores: NDArray[np.int64] | None
-    ) -> None:
-        graph, length = adjacency.graph, adjacency.boundary_length.astype(np.float64)
+    def __init__(self, graph: SiteGraph, separation: NDArray[np.float64], cores: NDArray[np.int64] | None) -> None:
+        length = graph.length
         self.graph = graph
         self.heights = np.full(graph.n_edges, np.inf)
         self.region = np.arange(graph.n_sites)

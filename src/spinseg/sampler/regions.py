@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
-from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.contingency import contingency_table
 
@@ -27,7 +26,7 @@ def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:
 
 def absorb_small_regions(
     regions: NDArray[np.int32],
-    adjacency: RegionAdjacency,
+    graph: SiteGraph,
     area: NDArray[np.integer],
     beta: NDArray[np.float64],
     smallest: float,
@@ -42,21 +41,21 @@ def absorb_small_regions(
     ----------
     regions : (n_sites,) array
         Connected, as `regions_of` gives them.
-    adjacency : RegionAdjacency
-        Of the sites; `beta` are its couplings.
+    graph : SiteGraph
+        Of the sites, weighted by length; `beta` are its couplings.
     area : (n_sites,) array
     seeds : (n_sites,) array, optional
         The seed of each site, 0 for none. Each region has one at most.
 
     Examples
     --------
-    >>> line = RegionAdjacency(SiteGraph(3, [[0, 1], [1, 2]]), np.array([1, 1]), None)
+    >>> line = SiteGraph(3, [[0, 1], [1, 2]])
     >>> absorb_small_regions(np.arange(3), line, area=np.array([9, 1, 9]), beta=np.array([0.1, 0.2]), smallest=5)
     array([0, 1, 1], dtype=int32)
     """
     n_regions = int(regions.max()) + 1
     size = np.bincount(regions, area, n_regions)
-    touching = _between(regions, adjacency, beta)
+    touching = _between(regions, graph, beta)
     seeded = np.zeros(n_regions, bool)
     if seeds is not None:
         seeded[regions[seeds > 0]] = True
@@ -95,19 +94,19 @@ def absorb_small_clusters(
     seeds: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int32]:
     """As `absorb_small_regions`, for connected clusters of at least `min_size` sites, where all edges are as long."""
-    adjacency = RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
-    return absorb_small_regions(labels, adjacency, np.ones(graph.n_sites, np.int64), beta, min_size, seeds)
+    unweighted = SiteGraph(graph.n_sites, graph.edges)
+    return absorb_small_regions(labels, unweighted, np.ones(graph.n_sites, np.int64), beta, min_size, seeds)
 
 
 def _between(
-    regions: NDArray[np.int32], adjacency: RegionAdjacency, beta: NDArray[np.float64]
+    regions: NDArray[np.int32], graph: SiteGraph, beta: NDArray[np.float64]
 ) -> dict[int, dict[int, tuple[float, float]]]:
     """For each region those that touch it, with the sums of coupling and length over the common boundary."""
-    ends = regions[adjacency.graph.edges]
+    ends = regions[graph.edges]
     across = ends[:, 0] != ends[:, 1]
     pairs, which = np.unique(np.sort(ends[across], axis=1), axis=0, return_inverse=True)
     couplings = np.bincount(which.ravel(), beta[across], len(pairs))
-    borders = np.bincount(which.ravel(), adjacency.boundary_length[across], len(pairs))
+    borders = np.bincount(which.ravel(), graph.length[across], len(pairs))
     touching: dict[int, dict[int, tuple[float, float]]] = {r: {} for r in range(int(regions.max()) + 1)}
     for (r, s), coupling, border in zip(pairs.tolist(), couplings.tolist(), borders.tolist(), strict=True):
         touching[r][s] = touching[s][r] = (coupling, border)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
-from spinseg.graph.adjacency import RegionAdjacency, region_adjacency
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.content import content_hash
 from spinseg.image.features import site_sizes
 from spinseg.image.intensity import check_intensity_range
@@ -30,7 +30,7 @@ from spinseg.segmentation.schedule import Schedule
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The sites of a picture, which of them touch, and the posterior over their partitions.
+    """The sites of an image, and the posterior over their partitions.
 
     `working_image` is the picture that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
     if that was made; `provenance` has the attributes of a `Segmentation` that say where the picture came from:
@@ -42,7 +42,6 @@ class Problem:
     preset: Preset
     working_image: WorkingCopy
     sites: NDArray[np.int32]
-    adjacency: RegionAdjacency
     model: Model
     relief: NDArray[np.floating[Any]] | None
     provenance: dict[str, Any]
@@ -92,7 +91,7 @@ class Problem:
         """How often each pixel of an image of the sites is separated from a neighbor; NaN without draws."""
         if not drawn.labels.size:
             return np.full(sites.shape, np.nan, np.float32)
-        touching = region_adjacency(sites).graph.edges
+        touching = region_adjacency(sites).edges
         return paint_edges(sites, touching, separation_probability(drawn.labels, touching))
 
     def segmentation(self, drawn: Chains, seed: int, schedule: Schedule, **about: Any) -> Segmentation:
@@ -112,7 +111,6 @@ class Problem:
             boundary_probability=painted,
             partition=partition,
             separation=separation,
-            boundary_length=self.adjacency.boundary_length,
             site_area=site_sizes(self.sites),
             model=self.model,
             chains=drawn,
@@ -156,8 +154,8 @@ def prepare(
     if picture.n_channels != 3:
         scaled = in_units_of_noise(working_image.picture.codes, working_image.inside)
         working_image = working_image._replace(picture=Picture(scaled))
-    sites, adjacency, model, relief, is_cut = preset.posterior(working_image, on_pixels)
-    return Problem(picture, preset, working_image, sites, adjacency, model, relief, provenance, on_pixels, is_cut)
+    sites, model, relief, is_cut = preset.posterior(working_image, on_pixels)
+    return Problem(picture, preset, working_image, sites, model, relief, provenance, on_pixels, is_cut)
 
 
 def check_seeds_fit(preset: Preset) -> None:

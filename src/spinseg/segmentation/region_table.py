@@ -24,7 +24,6 @@ def region_table(
     graph: SiteGraph,
     chains: Chains,
     separation: NDArray[np.float64],
-    boundary_length: NDArray[np.int32],
     *,
     areas: NDArray[np.int64],
     centroids: NDArray[np.float64],
@@ -40,8 +39,6 @@ def region_table(
         The region and the cluster of each site.
     separation : (n_edges,) array
         How often, over the draws, the two sites of each edge lay in different clusters.
-    boundary_length : (n_edges,) array
-        In pixels.
     areas : (n_regions,) array
         In pixels.
     centroids : (n_regions, n_axes) array
@@ -55,7 +52,7 @@ def region_table(
     """
     n_draws, n_pixels = chains.labels.shape[1], areas.sum()
     cohesions = cohesion(chains.thinned(MAX_DRAWS).labels, regions)
-    outlines = _outline_means(regions, graph, separation, boundary_length)
+    outlines = _outline_means(regions, graph, separation)
     clusters = partition[np.unique(regions, return_index=True)[1]]
     rgb = None if colors is None else np.rint(colors).astype(int)
     return [
@@ -78,7 +75,6 @@ def boundary_table(
     regions: NDArray[np.int32],
     graph: SiteGraph,
     of_chains: NDArray[np.float64],
-    boundary_length: NDArray[np.int32],
     start_label: int,
 ) -> list[dict[str, Any]]:
     """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them.
@@ -87,16 +83,16 @@ def boundary_table(
 
     Examples
     --------
-    >>> graph = SiteGraph(3, [[0, 1], [1, 2], [0, 2]])
-    >>> of_chains, length = np.array([[[0.1, 0.9, 0.5]], [[0.1, 0.7, 0.3]]]), np.array([7, 3, 1])
-    >>> boundary_table(np.array([0, 0, 1]), graph, of_chains, length, start_label=1)
+    >>> graph = SiteGraph(3, [[0, 1], [1, 2], [0, 2]], weights=[7, 3, 1])
+    >>> of_chains = np.array([[[0.1, 0.9, 0.5]], [[0.1, 0.7, 0.3]]])
+    >>> boundary_table(np.array([0, 0, 1]), graph, of_chains, start_label=1)
     [{'region': 1, 'neighbor': 2, 'length': 4, 'probability': 0.7, 'standard_error': 0.1}]
     """
     ends = np.sort(regions[graph.edges], axis=1)
     across = ends[:, 0] != ends[:, 1]
     pairs, pair = np.unique(ends[across], axis=0, return_inverse=True)
-    lengths = np.bincount(pair, boundary_length[across], len(pairs))
-    weighted = (boundary_length * of_chains)[..., across]
+    lengths = np.bincount(pair, graph.length[across], len(pairs))
+    weighted = (graph.length * of_chains)[..., across]
     sums = np.apply_along_axis(lambda each: np.bincount(pair, each, len(pairs)), -1, weighted)
     along = sums / lengths
     return [
@@ -149,12 +145,12 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _outline_means(
-    regions: NDArray[np.int32], graph: SiteGraph, separation: NDArray[np.float64], length: NDArray[np.int32]
+    regions: NDArray[np.int32], graph: SiteGraph, separation: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Mean boundary probability along the outline of each region, by length; NaN for one that touches no other."""
     ends = regions[graph.edges]
     across = ends[:, 0] != ends[:, 1]
-    n_regions = int(regions.max()) + 1
+    n_regions, length = int(regions.max()) + 1, graph.length
     weighted = separation * length
     sums = sum(np.bincount(ends[across, side], weighted[across], n_regions) for side in (0, 1))
     lengths = sum(np.bincount(ends[across, side], length[across], n_regions) for side in (0, 1))

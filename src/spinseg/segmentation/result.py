@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.ndimage import center_of_mass, find_objects
 
 from spinseg._validation import check_int, check_real, invalid
-from spinseg.graph.adjacency import RegionAdjacency
 from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
@@ -69,10 +68,9 @@ class Segmentation:
         `python_code` is the call that repeats it.
     separation : (n_edges,) float64
         How often, over the draws, the two sites of each edge of the graph lay in different clusters.
-    boundary_length : (n_edges,) int32
-        How long their common boundary is, in pixels of the picture as it was analyzed, before outlines are refined.
     site_area : (n_sites,) int64
-        The pixels of each site, likewise.
+        The pixels of each site, in the image as it was analyzed, before outlines are refined; `model.graph.length` has
+        the lengths of their boundaries.
     source : str or None
         The file that the picture was read from.
     mask, seeds
@@ -99,7 +97,6 @@ class Segmentation:
     boundary_probability: NDArray[np.float32]
     partition: NDArray[np.int32]
     separation: NDArray[np.float64]
-    boundary_length: NDArray[np.int32]
     site_area: NDArray[np.int64]
     model: Model
     chains: Chains
@@ -167,7 +164,6 @@ class Segmentation:
             self.model.graph,
             self.chains,
             self.separation,
-            self.boundary_length,
             areas=np.bincount(image[image > 0])[1:],
             centroids=np.array(center_of_mass(image > 0, image, np.arange(1, len(boxes) + 1))),
             boxes=np.array(boxes),
@@ -190,7 +186,7 @@ class Segmentation:
         spread between chains; None for one chain. Treat probabilities closer than two standard errors as equal.
         """
         of_chains = separation_of_chains(self.chains, self.model.graph.edges)
-        numbers = (self._region_of_site, self.model.graph, of_chains, self.boundary_length)
+        numbers = (self._region_of_site, self.model.graph, of_chains)
         return boundary_table(*numbers, start_label=self.start_label)
 
     @cached_property
@@ -259,7 +255,7 @@ class Segmentation:
         if self.model.seeds is not None:
             within = self.partition[graph.edges[:, 0]] == self.partition[graph.edges[:, 1]]
             cores = connect_seeds(graph, self.model.seeds, np.where(within, self.separation + 1e-6, graph.n_edges))
-        heights = merge_heights(RegionAdjacency(graph, self.boundary_length, None), self.separation, cores)
+        heights = merge_heights(graph, self.separation, cores)
         return Hierarchy(self.sites, graph, heights, self.start_label)
 
     @cached_property

@@ -173,7 +173,7 @@ def _mean_color_graph(rgb: NDArray[np.uint8], sites: NDArray) -> graph.RAG:
     means, sizes = site_means(rgb, sites), site_sizes(sites)
     for site, (mean, size) in enumerate(zip(means, sizes.tolist(), strict=True)):
         rag.add_node(site, **{"labels": [site], "pixel count": size, "total color": mean * size, "mean color": mean})
-    edges = region_adjacency(sites).graph.edges
+    edges = region_adjacency(sites).edges
     distances = np.linalg.norm(means[edges[:, 0]] - means[edges[:, 1]], axis=1)
     for (one, other), distance in zip(edges.tolist(), distances.tolist(), strict=True):
         rag.add_edge(one, other, weight=distance)

@@ -157,7 +157,7 @@ def connected_pieces(values: NDArray, threshold: float) -> NDArray[np.int32]:
 def initial_regions(pieces: NDArray[np.int32], values: NDArray) -> Regions:
     """Return every piece as a region, with the mean of its values as mode."""
     sizes = site_sizes(pieces)
-    pairs = region_adjacency(pieces).graph.edges
+    pairs = region_adjacency(pieces).edges
     return Regions(np.arange(sizes.size, dtype=np.int32), pairs, sizes, site_means(values, pieces))
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency, boundary_pairs, edge_index, edge_means
+from spinseg.graph.adjacency import boundary_pairs, edge_index, edge_means
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary import kernels
 from spinseg.image.boundary.filters import Gradient
 from spinseg.image.boundary.maps import N_TEXTONS, BoundaryMaps
@@ -66,9 +67,7 @@ class SiteStatistics:
         )
 
 
-def edge_cues(
-    statistics: SiteStatistics, sites: NDArray[np.int32], adjacency: RegionAdjacency, maps: BoundaryMaps
-) -> Cues:
+def edge_cues(statistics: SiteStatistics, sites: NDArray[np.int32], adjacency: SiteGraph, maps: BoundaryMaps) -> Cues:
     """Return the local cues of a boundary along each edge.
 
     - g1, g2, g4 and L3..T12: mean gradient of `BoundaryMaps` across the common boundary, in the direction from one
@@ -82,7 +81,7 @@ def edge_cues(
     - words0.., textons0..: chi-square distances of histograms, summed with those of the neighbors 0 to 3 edges away.
     - size, reach: log of the smaller size and of the distance of the centers, relative to the average site.
     """
-    edges = adjacency.graph.edges
+    edges = adjacency.edges
     a, b = edges.T
     cues = _gradient_cues(statistics, sites, edges, maps)
     ground = site_means(maps.relief, sites)[:, 0]

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, edge_distance, symmetric_matrix
 
 AFFINITY_DECAY = 12.0  # affinity is exp(-AFFINITY_DECAY * probability of a boundary)
@@ -21,7 +21,7 @@ MAX_NEIGHBORS = 64  # more than sites of about equal size have
 DIFFUSION_STEPS = (2, 4, 8)  # after which the statistics of sites are compared
 
 
-def grouping_cues(log_odds: NDArray[np.float64], statistics: SiteStatistics, adjacency: RegionAdjacency) -> Cues:
+def grouping_cues(log_odds: NDArray[np.float64], statistics: SiteStatistics, adjacency: SiteGraph) -> Cues:
     """Return the cues of each edge that follow from the first log-odds of all edges.
 
     - apart: log of the distance of the two sites in the leading eigenvectors.
@@ -29,8 +29,8 @@ def grouping_cues(log_odds: NDArray[np.float64], statistics: SiteStatistics, adj
     - calm, busy: the lower and the higher of the two sites' mean log-odds along their other boundaries.
     - words, textons, colors, texture after t: differences of these statistics after t steps of diffusion.
     """
-    edges, length = adjacency.graph.edges, adjacency.boundary_length.astype(np.float64)
-    n_sites = adjacency.graph.n_sites
+    edges, length = adjacency.edges, adjacency.length.astype(np.float64)
+    n_sites = adjacency.n_sites
     affinity = affinities(1 / (1 + np.exp(-log_odds)), edges, n_sites)
     cues = {"apart": spectral_distance(affinity, edges), "merged": merge_heights(log_odds, length, edges, n_sites)}
     cues["calm"], cues["busy"] = _surrounding_log_odds(log_odds, length, edges, n_sites)

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency, edge_means
+from spinseg.graph.adjacency import edge_means
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, color_similarity, edge_cues, edge_distance
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.maps import NETWORK_RELIEF, BoundaryMaps, boundary_maps
@@ -105,7 +106,7 @@ class BoundaryEvidence:
         self,
         picture: Picture,
         sites: NDArray[np.int32],
-        adjacency: RegionAdjacency,
+        graph: SiteGraph,
         counts: sparse.csr_array,
         maps: BoundaryMaps | None,
     ) -> NDArray[np.float64]:
@@ -114,12 +115,12 @@ class BoundaryEvidence:
         `counts`, (n_sites, n_words), are histograms of color words. Without `maps` there are only three plain cues.
         """
         if maps is None:
-            return plain_log_odds(picture, sites, adjacency, counts)
+            return plain_log_odds(picture, sites, graph, counts)
         kind = "grey" if is_gray(picture) else "colour"
         weights = BoundaryWeights.fitted(kind) if self.weights is None else self.weights[kind]
         statistics = SiteStatistics.of(picture, sites, counts, maps)
-        local = edge_cues(statistics, sites, adjacency, maps)
-        return weights.log_odds(local | grouping_cues(weights.first_log_odds(local), statistics, adjacency))
+        local = edge_cues(statistics, sites, graph, maps)
+        return weights.log_odds(local | grouping_cues(weights.first_log_odds(local), statistics, graph))
 
 
 def is_gray(picture: Picture) -> bool:
@@ -143,10 +144,10 @@ GRADIENT_SCALE = 2.0  # pixels
 
 
 def plain_log_odds(
-    picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
+    picture: Picture, sites: NDArray[np.int32], graph: SiteGraph, counts: sparse.csr_array
 ) -> NDArray[np.float64]:
     """Return the log-odds of a boundary along each edge of a picture of any kind, (n_edges,)."""
-    return weigh_plain_cues(plain_cues(picture, sites, adjacency, counts))
+    return weigh_plain_cues(plain_cues(picture, sites, graph, counts))
 
 
 def weigh_plain_cues(cues: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -156,10 +157,10 @@ def weigh_plain_cues(cues: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def plain_cues(
-    picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, counts: sparse.csr_array
+    picture: Picture, sites: NDArray[np.int32], graph: SiteGraph, counts: sparse.csr_array
 ) -> NDArray[np.float64]:
     """Return the three plain cues of each edge, (n_edges, 3), from a picture."""
-    edges = adjacency.graph.edges
+    edges = graph.edges
     gradient = edge_means(sites, edges, gradient_magnitude(picture.colors, GRADIENT_SCALE))
     return plain_cues_from(site_means(picture.colors, sites), gradient, counts, edges)
 
@@ -181,7 +182,7 @@ def plain_cues_from(
 
 def signed_couplings(
     log_odds: NDArray[np.float64],
-    boundary_length: NDArray[np.int32],
+    boundary_length: NDArray[np.float64],
     strength: float,
     threshold: float,
     saturation: float = np.inf,

@@ -98,12 +98,12 @@ def large_model(statistics: SiteStatistics, preset: Large, pixels_per_site: floa
         means, squares = {"color": color}, {"color": color_squares}
     means["position"], squares["position"] = scale * position, scale**2 * position_squares
     features = SiteFeatures(statistics.pixels, {name: Moments(means[name], squares[name]) for name in means})
-    adjacency = statistics.adjacency
-    cues = plain_cues_from(color, statistics.gradient, statistics.words, adjacency.graph.edges)
+    graph = statistics.adjacency
+    cues = plain_cues_from(color, statistics.gradient, statistics.words, graph.edges)
     if statistics.network is not None:
         cues = np.hstack([cues, statistics.network])
-    beta = signed_couplings(weigh_plain_cues(cues), adjacency.boundary_length, *preset.coupling)
+    beta = signed_couplings(weigh_plain_cues(cues), graph.length, *preset.coupling)
     beta *= pixel_weight**0.5
     usual = Photo()
     likelihood = gaussian_likelihood(features, usual.count_weight, pixel_weight, usual.kappa)
-    return Model(adjacency.graph, likelihood, preset.prior, beta)
+    return Model(graph, likelihood, preset.prior, beta)

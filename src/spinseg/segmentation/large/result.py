@@ -49,8 +49,6 @@ class LargeSegmentation:
         The region of each site, from 0 on, the largest first.
     separation : (n_edges,) float64
         How often, over the draws, the two sites of each edge lay in different clusters.
-    boundary_length : (n_edges,) int32
-        How long the boundary between them is, in pixels.
     model, chains
         The posterior, and the chains that sampled it.
     preset, seed
@@ -74,7 +72,6 @@ class LargeSegmentation:
     n_regions: int
     partition: NDArray[np.int32] = field(repr=False)
     separation: NDArray[np.float64] = field(repr=False)
-    boundary_length: NDArray[np.int32] = field(repr=False)
     model: Model = field(repr=False)
     chains: Chains = field(repr=False)
     preset: Preset = field(repr=False)
@@ -123,7 +120,6 @@ class LargeSegmentation:
             self.model.graph,
             self.chains,
             self.separation,
-            self.boundary_length,
             areas=self.areas,
             centroids=self.centroids,
             boxes=self.boxes,
@@ -200,7 +196,7 @@ def write_images(
             own = relative_to(tile.own, (rows, columns))
             labels = partition[sites[own]]
             write_chunk(labels_path, label_image, tile.own, labels + np.int32(START_LABEL))
-            edges = region_adjacency(sites).graph.edges  # the graph may lack some across the border of a tile
+            edges = region_adjacency(sites).edges  # the graph may lack some across the border of a tile
             separation = paint_edges(sites, edges, separation_probability(draws, edges))[own]
             write_chunk(separation_path, separation_image, tile.own, np.rint(255 * separation).astype(np.uint8))
             _extend_boxes(boxes, labels, tile)

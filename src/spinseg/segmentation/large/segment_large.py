@@ -241,7 +241,6 @@ def _segmentation(
         int(partition.max()) + 1,
         partition,
         separation_probability(sampled.labels, model.graph.edges),
-        statistics.adjacency.boundary_length,
         model,
         sampled,
         preset,

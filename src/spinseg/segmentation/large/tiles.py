@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency, boundary_pairs
+from spinseg.graph.adjacency import boundary_pairs
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import GRADIENT_SCALE
 from spinseg.image.boundary.network import RADII, BoundaryNetwork, span_seen
@@ -200,7 +200,7 @@ class SiteStatistics(NamedTuple):
     means: NDArray[np.float64]  # (n, n_channels + 2): colors, row and column
     squares: NDArray[np.float64]  # means of the squares of the same
     words: sparse.csr_array
-    adjacency: RegionAdjacency
+    adjacency: SiteGraph
     gradient: NDArray[np.float64]  # mean along each edge
     network: NDArray[np.float64] | None  # (n_edges, radii): means of its log-odds along each edge, for colors
 
@@ -234,7 +234,7 @@ def merge_tiles(tiles: Iterable[Mapping[str, NDArray[Any]]], n_cells: int, n_wor
         means,
         np.maximum(squares, means**2),
         words,
-        RegionAdjacency(SiteGraph(n_sites, edges), lengths.astype(np.int32), None),
+        SiteGraph(n_sites, edges, lengths),
         along[:, 0],
         along[:, 1:] if along.shape[1] == 1 + len(RADII) else None,
     )

@@ -65,18 +65,18 @@ class Classes(ColorWords):
         found = self.estimated(drawn, problem.model, seed)
         if not self.regions:
             return found
-        model, adjacency, area = problem.model, problem.adjacency, site_sizes(problem.sites)
-        graph, smallest = model.graph, self.min_region * area.mean()
+        model, graph, area = problem.model, problem.model.graph, site_sizes(problem.sites)
+        smallest = self.min_region * area.mean()
         regions = regions_of(found, graph)
         if self.estimate == "best" or not drawn.labels.size:
-            return absorb_small_regions(regions, adjacency, area, model.beta, smallest)
+            return absorb_small_regions(regions, graph, area, model.beta, smallest)
         draws = drawn.labels.reshape(-1, graph.n_sites)
         draws = draws[np.random.default_rng(seed).permutation(len(draws))[:MAX_DRAWS]]
         pieces = np.array([regions_of(draw, graph) for draw in draws])
         if pieces.max() < MAX_PIECES:
             regions = improved(regions, pieces, self.estimate, graph=graph, max_draws=MAX_PIECE_DRAWS, rng=seed)
-        apart = separation_probability(draws, graph.edges) * adjacency.boundary_length
-        return absorb_small_regions(regions, adjacency, area, -apart, smallest)
+        apart = separation_probability(draws, graph.edges) * graph.length
+        return absorb_small_regions(regions, graph, area, -apart, smallest)
 
     def refines(self, problem: "Problem") -> bool:
         """Whether outlines follow the pixels: unless sites are given."""

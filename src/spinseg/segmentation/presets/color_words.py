@@ -67,8 +67,8 @@ class ColorWords(Preset, listed=False):
 
     def posterior(self, image: WorkingCopy, seeds: NDArray[np.int64] | None = None) -> SitePosterior:
         """The sites of an image and the posterior over their partitions."""
-        sites, adjacency = self.make_sites(image)
-        return SitePosterior(sites, adjacency, self.model(image.picture, sites, adjacency.graph))
+        sites, graph = self.make_sites(image)
+        return SitePosterior(sites, self.model(image.picture, sites, graph))
 
 
 def mean_with_neighbors(counts: sparse.csr_array, graph: SiteGraph, n_times: int = 1) -> tuple[sparse.csr_array, float]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import RegionAdjacency, region_adjacency
+from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import BoundaryEvidence, signed_couplings
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.features import Codebook, site_histograms
@@ -112,7 +113,7 @@ class Photo(Preset):
     def posterior(self, image: WorkingCopy, seeds: NDArray[np.int64] | None = None) -> SitePosterior:
         """The sites of an image, cut between seeds, and the posterior at every level of detail."""
         reduced = None if seeds is None else reduced_seeds(seeds, image.step)  # before what takes long
-        sites, adjacency, maps = self.sites_and_maps(image)
+        sites, graph, maps = self.sites_and_maps(image)
         relief = None if maps is None else maps.relief
         of_sites, is_cut = None, False
         if reduced is not None:
@@ -120,21 +121,21 @@ class Photo(Preset):
             is_cut = not np.array_equal(cut, sites)
             if is_cut:
                 sites = superpixels(image.picture, kind=cut, mask=image.inside)
-                adjacency = region_adjacency(sites)
+                graph = region_adjacency(sites)
             of_sites = seeds_of_sites(sites, reduced)
         features = SiteFeatures.of(image.picture, sites, maps)
         weight = pixel_weight(int(features.n_pixels.sum()))
         constants = (self.feature_weights, self.variance_rates)
         likelihood = gaussian_likelihood(features, self.count_weight, weight, self.kappa, *constants)
-        log_odds = self.log_odds(image.picture, sites, adjacency, maps)
+        log_odds = self.log_odds(image.picture, sites, graph, maps)
         weight = weight**0.5  # boundaries have a length, where pixels have an area
-        betas = [weight * self.couplings(log_odds, adjacency, detail) for detail in details_of(self.n_details)]
+        betas = [weight * self.couplings(log_odds, graph, detail) for detail in details_of(self.n_details)]
         how: dict[str, Any] = {"connected": True, "power": self.power, "seeds": of_sites}
-        model = Model(adjacency.graph, likelihood, self.prior, betas, **how)
-        return SitePosterior(sites, adjacency, model, relief, is_cut)
+        model = Model(graph, likelihood, self.prior, betas, **how)
+        return SitePosterior(sites, model, relief, is_cut)
 
-    def sites_and_maps(self, image: WorkingCopy) -> tuple[NDArray[np.int32], RegionAdjacency, BoundaryMaps | None]:
-        """The sites of an image, which of them touch, and its boundary maps."""
+    def sites_and_maps(self, image: WorkingCopy) -> tuple[NDArray[np.int32], SiteGraph, BoundaryMaps | None]:
+        """The sites of an image, the graph of those that touch, and its boundary maps."""
         maps = self.maps(image.picture, image.inside)
         relief = None if maps is None else maps.relief
         n_pixels = int(np.prod(image.picture.shape) if image.inside is None else np.count_nonzero(image.inside))
@@ -152,18 +153,16 @@ class Photo(Preset):
         return self.evidence.maps(picture, inside) if is_photograph and fits else None
 
     def log_odds(
-        self, picture: Picture, sites: NDArray[np.int32], adjacency: RegionAdjacency, maps: BoundaryMaps | None
+        self, picture: Picture, sites: NDArray[np.int32], graph: SiteGraph, maps: BoundaryMaps | None
     ) -> NDArray[np.float64]:
         """The log-odds of a boundary between touching sites; without maps, or with small sites, from fewer cues."""
-        if np.count_nonzero(sites >= 0) < MIN_PIXELS_FOR_CUES * adjacency.graph.n_sites:
+        if np.count_nonzero(sites >= 0) < MIN_PIXELS_FOR_CUES * graph.n_sites:
             maps = None
         book = Codebook.general(N_WORDS) if picture.n_channels == 3 else Codebook.fit(picture, N_WORDS, rng=0)
         counts = site_histograms(book.words(picture), sites, len(book))
-        return self.evidence.log_odds(picture, sites, adjacency, counts, maps)
+        return self.evidence.log_odds(picture, sites, graph, counts, maps)
 
-    def couplings(
-        self, log_odds: NDArray[np.float64], adjacency: RegionAdjacency, detail: float
-    ) -> NDArray[np.float64]:
+    def couplings(self, log_odds: NDArray[np.float64], graph: SiteGraph, detail: float) -> NDArray[np.float64]:
         """The couplings of touching sites at a level of detail.
 
         How much evidence makes a boundary differs from person to person. The log-odds that it takes, at which two sites
@@ -171,7 +170,7 @@ class Photo(Preset):
         people as its log-odds say. A share `detail` of them asks for more evidence than this.
         """
         threshold = self.coupling.threshold + math.log((1 - detail) / detail)
-        return signed_couplings(log_odds, adjacency.boundary_length, *self.coupling._replace(threshold=threshold))
+        return signed_couplings(log_odds, graph.length, *self.coupling._replace(threshold=threshold))
 
     # --- the answer ---
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from spinseg._errors import InvalidInput
 from spinseg._validation import check_choice, check_int, check_real, integer_array, invalid
-from spinseg.graph.adjacency import RegionAdjacency, grid_graph, region_adjacency
+from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.picture import Picture, WorkingCopy
 from spinseg.image.superpixels import KINDS, superpixels
 from spinseg.model.posterior import Model
@@ -82,13 +83,12 @@ def option(default: Any, help: str, *, kind: type | None = None, **about: Any) -
 
 
 class SitePosterior(NamedTuple):
-    """The sites of an image, which of them touch, and the posterior over their partitions.
+    """The sites of an image, and the posterior over their partitions.
 
     `relief` is the boundary map that outlines follow, if there is one, and `is_cut` says whether seeds cut sites.
     """
 
     sites: NDArray[np.int32]
-    adjacency: RegionAdjacency
     model: Model
     relief: NDArray[np.floating[Any]] | None = None
     is_cut: bool = False
@@ -233,14 +233,13 @@ class Preset:
         elif self.sites == "felzenszwalb" and len(picture.shape) == 3:
             invalid("sites", "be another than 'felzenszwalb' for a volume", self.sites)
 
-    def make_sites(self, image: WorkingCopy, **how: Any) -> tuple[NDArray[np.int32], RegionAdjacency]:
-        """The sites of an image, and which of them touch; other keywords are those of `superpixels`."""
+    def make_sites(self, image: WorkingCopy, **how: Any) -> tuple[NDArray[np.int32], SiteGraph]:
+        """The sites of an image, and the graph of those that touch; other keywords are those of `superpixels`."""
         how = {"pixels_per_site": self.pixels_per_site} | how
         sites = superpixels(image.picture, kind=self.sites, n_sites=self.n_sites, mask=image.inside, **how)
         if not self.sites_are_pixels:
             return sites, region_adjacency(sites)
-        graph = grid_graph(sites.shape, inside=image.inside)
-        return sites, RegionAdjacency(graph, np.ones(graph.n_edges, np.int32), None)
+        return sites, SiteGraph.grid(sites.shape, inside=image.inside)
 
     def posterior(self, image: WorkingCopy, seeds: NDArray[np.int64] | None = None) -> SitePosterior:
         """The sites of an image and the posterior over their partitions; `seeds` are those of its pixels."""
