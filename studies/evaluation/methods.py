@@ -17,7 +17,7 @@ from spinseg.image.picture import as_picture, working_copy
 from spinseg.image.superpixels import superpixels
 from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
 from spinseg.sampler.hierarchy import merge_heights
-from spinseg.sampler.reach import UnreachableWarning
+from spinseg.sampler.plan import UnreachableWarning
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.image_model import evidence_log_odds, picture_model
 from spinseg.segmentation.presets import PAPER, PHOTO, PHOTO_UNCONNECTED, settings_of

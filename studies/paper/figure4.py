@@ -31,7 +31,7 @@ from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.sample import sample
+from spinseg.sampler.sampler import sample
 from spinseg.segmentation.image_model import picture_model
 from spinseg.segmentation.presets import PAPER
 from studies.evaluation.comparison import spread

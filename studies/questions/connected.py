@@ -21,8 +21,8 @@ from skimage.segmentation import quickshift
 import spinseg as ss
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.diagnostics import QUANTITIES, diagnose
-from spinseg.sampler.sampling import Sampling
+from spinseg.sampler.diagnostics import diagnose
+from spinseg.sampler.sentences import QUANTITIES
 from spinseg.segmentation.presets import COUPLING, settings_of
 from spinseg.segmentation.problem import prepare
 from studies.data import data_root
@@ -66,20 +66,21 @@ def seconds_of_quickshift(example: Example) -> float:
 
 def sampled(model: ss.Model, seconds: float, changes: dict[str, Any]) -> Chains:
     """Return the chains that two threads sample in this time."""
-    sampling = Sampling(model, MAX_SWEEPS, len(STARTS), init=STARTS, rng=0)
-    for runner in sampling.runners:
+    sampler = ss.Sampler(model, MAX_SWEEPS, len(STARTS), init=STARTS, rng=0)
+    for runner in sampler.runners:
         runner.plan = runner.plan._replace(**changes)
         runner.advance(1)  # what is compiled is loaded, which is not to count
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda runner: runner.advance(MAX_SWEEPS, seconds / 2), sampling.runners))
-    return replace(sampling.chains_so_far(), seconds=seconds)
+        list(pool.map(lambda runner: runner.advance(MAX_SWEEPS, seconds / 2), sampler.runners))
+    return replace(sampler.chains, seconds=seconds)
 
 
 def part_of(chains: Chains, part: float) -> Chains:
     """Return the chains after a part of their sweeps, of which the first third is burn-in."""
     sweeps = int(part * chains.n_sweeps)
-    traces = {name: getattr(chains, name)[:, :sweeps] for name in ("log_posterior", "n_clusters")}
-    return replace(chains, labels=chains.labels[:, sweeps // 3 : sweeps], burn_in=sweeps // 3, **traces)
+    first = chains.with_draws(slice(sweeps))
+    traces = {name: whole[:, :sweeps] for name, whole in chains._traces.items()}
+    return replace(first.after(sweeps // 3), _traces=traces)
 
 
 def measure(model: ss.Model, seconds: float, changes: dict[str, Any]) -> dict[str, object]:

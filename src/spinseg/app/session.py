@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import InvalidInput, invalid
-from spinseg.app.chain_run import ChainRun
 from spinseg.app.frames import MAX_THINNED_DRAWS, Frames, diagnose_until_current
 from spinseg.app.outlines import Outlines
 from spinseg.app.rendering import (
@@ -24,7 +23,7 @@ from spinseg.app.rendering import (
     match_labels,
     packed,
 )
-from spinseg.app.run_loop import BackgroundTask, NotYet, RunLoop
+from spinseg.app.run_loop import BackgroundTask, ChainRun, NotYet, RunLoop
 from spinseg.app.user_settings import UserSettings
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
@@ -209,7 +208,7 @@ class Session:
             "cut": settings.regions,
             "sweeps": draws.n_sweeps,
         }
-        facts["warning"] = run.sampling.unreachable
+        facts["warning"] = run.sampler.unreachable
         if not partition.any():
             facts["warning"] = await self.threads.do(self._warning, settings) or facts["warning"]
         facts |= {"detail": settings.detail if settings.connected else None, "estimate": settings.estimate}

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from spinseg.app.chain_run import ChainRun
 from spinseg.app.guard import Refused
+from spinseg.app.run_loop import ChainRun
 from spinseg.app.session import Session, Threads
 from spinseg.app.user_settings import UserSettings
 from spinseg.image.picture import as_picture
@@ -101,8 +101,7 @@ class Sessions:
             for preset in PRESETS:
                 problem = prepare(picture, UserSettings(preset=preset).settings(picture.codes[..., 0].size))
                 run = ChainRun.create(problem, 0)
-                for runner in run.sampling.runners:
-                    runner.advance(16)
+                run.sampler.advance(min(16, run.n_left))
                 draws = run.draws()
                 diagnose(draws, problem.model.graph)
                 replace(problem, settings=run.settings()).segmentation(draws, 0)

@@ -7,7 +7,7 @@ import numpy as np
 
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.model.priors import PartitionPrior
-from spinseg.sampler.bonds import DataDriven
+from spinseg.sampler.plan import DataDriven
 from spinseg.segmentation.presets import changed_settings
 from spinseg.segmentation.settings import Settings
 

@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._run.progress import Report
-from spinseg._validation import check_int
+from spinseg._validation import check_int, seed_of
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.image.seeds import Seeds
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
-from spinseg.sampler.bonds import Lam
 from spinseg.sampler.chains import Chains, SamplingInterrupted
-from spinseg.sampler.diagnostics import may_stop
-from spinseg.sampler.sample import MAX_LABELS, sample, seed_of, thin_to_fit
+from spinseg.sampler.convergence import may_stop
+from spinseg.sampler.plan import Lam
+from spinseg.sampler.sampler import MAX_LABELS, sample, thin_to_fit
 from spinseg.segmentation.presets import changed_settings, settings_of
 from spinseg.segmentation.problem import Problem, prepare
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted

@@ -16,7 +16,7 @@ from spinseg._validation import check_choice, check_int, check_real, integer_arr
 if TYPE_CHECKING:
     from spinseg.image.features import Codebook
     from spinseg.model.priors import PartitionPrior
-    from spinseg.sampler.bonds import Lam
+    from spinseg.sampler.plan import Lam
 
 PRESET_NAMES = ("photo", "classes", "paper")
 SITE_KINDS = ("slic", "watershed", "felzenszwalb", "grid", "pixels")
@@ -115,8 +115,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse whatever can be refused without a picture."""
-        from spinseg.sampler.bonds import check_lam
-        from spinseg.sampler.sampling import check_length
+        from spinseg.sampler.plan import check_lam
+        from spinseg.sampler.sampler import check_length
 
         self._check_sites()
         self._check_model()
@@ -174,7 +174,7 @@ class Settings:
 
     def _check_init(self) -> None:
         """Refuse an unknown start, or another number of starts than of chains; `sample` checks labels against sites."""
-        from spinseg.sampler.sampling import listed_starts
+        from spinseg.sampler.sampler import listed_starts
         from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS
 
         if isinstance(self.init, str):
