@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from spinseg.model.priors import Potts as Potts
     from spinseg.model.priors import TabulatedPrior as TabulatedPrior
     from spinseg.model.priors import TemperedProcess as TemperedProcess
-    from spinseg.sampler.bonds import DataDriven as DataDriven
     from spinseg.sampler.chains import Chains as Chains
     from spinseg.sampler.chains import SamplingInterrupted as SamplingInterrupted
     from spinseg.sampler.diagnostics import Diagnostics as Diagnostics
@@ -60,8 +59,10 @@ if TYPE_CHECKING:
     from spinseg.sampler.estimates.pairs import separation_probability as separation_probability
     from spinseg.sampler.map_search import Mode as Mode
     from spinseg.sampler.map_search import find_map as find_map
+    from spinseg.sampler.plan import DataDriven as DataDriven
     from spinseg.sampler.regions import regions_of as regions_of
-    from spinseg.sampler.sample import sample as sample
+    from spinseg.sampler.sampler import Sampler as Sampler
+    from spinseg.sampler.sampler import sample as sample
     from spinseg.segmentation.hierarchy import Hierarchy as Hierarchy
     from spinseg.segmentation.large.result import LargeSegmentation as LargeSegmentation
     from spinseg.segmentation.large.segment_large import segment_large as segment_large
@@ -97,7 +98,7 @@ _HOMES = {
         "PartitionPrior",
     ),
     "model.posterior": ("Model",),
-    "sampler.bonds": ("DataDriven",),
+    "sampler.plan": ("DataDriven",),
     "sampler.chains": ("Chains", "SamplingInterrupted"),
     "sampler.diagnostics": ("Diagnostics", "diagnose"),
     "sampler.estimates.pairs": ("co_clustering", "separation_probability"),
@@ -105,7 +106,7 @@ _HOMES = {
     "sampler.estimates.minimize": ("minimize_vi", "minimize_binder", "Estimate"),
     "sampler.map_search": ("Mode", "find_map"),
     "sampler.regions": ("regions_of",),
-    "sampler.sample": ("sample",),
+    "sampler.sampler": ("Sampler", "sample"),
     "graph.adjacency": ("region_adjacency",),
     "image.boundary.strength": ("boundary_strength",),
     "clustering.estimator": ("SpatialClustering",),

@@ -2,6 +2,7 @@
 
 import math
 import os
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -93,6 +94,31 @@ def per_item(name: str, value: ArrayLike, n_items: int) -> NDArray[np.float64]:
     """One number for all items or one for each, as a vector."""
     array = check_array(name, value)
     return finite_array(name, np.full(n_items, array) if array.ndim == 0 else array, (n_items,))
+
+
+def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
+    """`rng` as a Generator."""
+    rule = "be a whole number of at least 0, a Generator or None"
+    if isinstance(rng, bool):
+        invalid("rng", rule, rng)
+    try:
+        generator = np.random.default_rng(rng)
+        generator.bit_generator.seed_seq.spawn(0)  # type: ignore[attr-defined]
+        return generator
+    except (AttributeError, TypeError, ValueError):
+        invalid("rng", rule, rng)
+
+
+def seed_of(rng: int | np.random.Generator | None) -> int:
+    """The seed itself, one drawn from a Generator, or a fresh one for None."""
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    if rng is None:
+        return secrets.randbits(63)
+    generator(rng)
+    if not isinstance(rng, (int, np.integer)):
+        invalid("rng", "be a whole number of at least 0, a Generator or None", rng)
+    return int(rng)
 
 
 def labels(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int32]:

@@ -156,7 +156,7 @@ def test_chains_start_from_the_coarse_segmentation(picture, found):
     from_one = ss.sample(found.model, 12, 2, burn_in=6, rng=3)
     assert found.chains.best_log_posterior > from_one.best_log_posterior
     one = found.model.log_posterior(np.zeros_like(coarse))
-    assert (found.chains.log_posterior[:, 0] > (value + one) / 2).all()
+    assert (found.chains.trace("log_posterior")[:, 0] > (value + one) / 2).all()
     assert rand_index(found.partition, found.chains.best_labels) == 1  # regions=False
 
 

@@ -16,14 +16,14 @@ from scipy.special import gammaln
 
 from spinseg import _validation
 from spinseg._run.progress import Progress, Report, reporting
-from spinseg._validation import check_choice, check_int, check_real, invalid
+from spinseg._validation import check_choice, check_int, check_real, generator, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import HistogramTerm, Likelihood
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.sampler import pack
 from spinseg.sampler.kernels.state import LOG_POSTERIOR, Plan, Record, State
-from spinseg.sampler.sampling import MAX_DRAW_BYTES, generator
+from spinseg.sampler.sampler import MAX_DRAW_BYTES
 from studies.evaluation.baselines import ddcrp_kernels as kernels
 from studies.evaluation.baselines.ddcrp_kernels import FULL, N_CLUSTERS, Links, Problem
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
-from spinseg._validation import check_int, check_real, invalid
+from spinseg._validation import check_int, check_real, generator, invalid
 from spinseg._words import counted
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.seeds import checked_seeds, keeps_seeds
@@ -18,7 +18,6 @@ from spinseg.sampler.estimates.losses import expected_binder, expected_vi
 from spinseg.sampler.estimates.pairs import flatten_draws
 from spinseg.sampler.kernels import least_loss as kernels
 from spinseg.sampler.kernels.least_loss import Search
-from spinseg.sampler.sampling import generator
 
 MAX_TABLE_BYTES = 2**30
 MIN_GAIN = 1e-9  # loss per draw; smaller differences are rounding errors, and the search might not end

@@ -26,10 +26,10 @@ from spinseg.model.priors import (
     Potts,
     TemperedProcess,
 )
-from spinseg.sampler.bonds import DataDriven, Lam, check_lam
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.allowed import allowed_estimate
-from spinseg.sampler.sampling import MOVES, listed_starts
+from spinseg.sampler.plan import ATTEMPTS, DataDriven, Lam, check_lam
+from spinseg.sampler.sampler import listed_starts
 from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Preset:
         "visited.",
         choices=ESTIMATES,
     )
-    moves: str = option("auto", "All moves of the sampler, or those of the paper.", choices=MOVES)
+    moves: str = option("auto", "All moves of the sampler, or those of the paper.", choices=tuple(ATTEMPTS))
     lam: Lam = option(
         None,
         "Bond strength: how likely neighbors are to move together. It changes how fast chains mix, not the posterior.",
@@ -157,7 +157,7 @@ class Preset:
             elif name != "lam":
                 about.check(name, value)
         check_choice("estimate", self.estimate, ESTIMATES)
-        check_choice("moves", self.moves, MOVES)
+        check_choice("moves", self.moves, tuple(ATTEMPTS))
         check_lam(self.lam)
         if not isinstance(self.prior, PartitionPrior):
             invalid("prior", "be a PartitionPrior", self.prior)
