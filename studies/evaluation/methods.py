@@ -13,10 +13,10 @@ from scipy.special import expit
 
 from spinseg._validation import check_choice, invalid
 from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.merging import merge_heights
 from spinseg.image.picture import as_picture, working_copy
 from spinseg.image.superpixels import superpixels
 from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
-from spinseg.sampler.hierarchy import merge_heights
 from spinseg.sampler.reach import UnreachableWarning
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.image_model import evidence_log_odds, picture_model

@@ -12,8 +12,8 @@ import time
 from typing import Any
 
 import spinseg as ss
+from spinseg.graph.adjacency import regions_of
 from spinseg.sampler.chain import Chain
-from spinseg.sampler.regions import regions_of
 from spinseg.sampler.sampling import Sampling
 from studies.speed.problems import chain_at, grid
 

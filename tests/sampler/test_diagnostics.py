@@ -10,6 +10,7 @@ from arviz_stats.base import array_stats
 from scipy.stats import entropy as scipy_entropy
 
 import spinseg as ss
+from spinseg.partition.pairs import count_clusters, separation_probability
 from spinseg.sampler.convergence import (
     Judgement,
     agreement_of_draws,
@@ -18,7 +19,6 @@ from spinseg.sampler.convergence import (
     standard_errors,
 )
 from spinseg.sampler.diagnostics import diagnose, to_arviz, traces
-from spinseg.sampler.estimates.pairs import count_clusters, separation_probability
 
 GRAPH = ss.SiteGraph(6, [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]])
 MODEL = ss.Model(GRAPH, ss.PoissonGamma([1, 2, 2, 4, 5, 9]), ss.DirichletProcess(1.0), beta=0.3)

@@ -28,7 +28,7 @@ from spinseg.app.run_loop import BackgroundTask, NotYet, RunLoop
 from spinseg.app.user_settings import UserSettings
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
-from spinseg.sampler.estimates.pairs import co_clustering
+from spinseg.partition.pairs import co_clustering
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.settings import Settings

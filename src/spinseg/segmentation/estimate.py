@@ -3,14 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.graph.adjacency import regions_of
+from spinseg.graph.merging import absorb_small
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.allowed import allowed_estimate
 from spinseg.sampler.estimates.minimize import improved
-from spinseg.sampler.estimates.pairs import separation_probability
-from spinseg.sampler.regions import absorb_small_regions, regions_of
 from spinseg.segmentation.presets import details_of
 from spinseg.segmentation.settings import Settings
 
@@ -61,14 +62,14 @@ def estimated_regions(
     graph = model.graph
     regions = regions_of(estimated_partition(drawn, model, settings, seed), graph)
     if settings.estimate == "best" or not drawn.labels.size:
-        return absorb_small_regions(regions, adjacency, area, model.beta, smallest)
+        return absorb_small(regions, adjacency, model.beta, smallest, length=adjacency.length, area=area)
     draws = drawn.labels.reshape(-1, graph.n_sites)
     draws = draws[np.random.default_rng(seed).permutation(len(draws))[:MAX_DRAWS]]
     pieces = np.array([regions_of(draw, graph) for draw in draws])
     if pieces.max() < MAX_PIECES:
         regions = improved(regions, pieces, settings.estimate, graph=graph, max_draws=MAX_PIECE_DRAWS, rng=seed)
     apart = separation_probability(draws, graph.edges) * adjacency.length
-    return absorb_small_regions(regions, adjacency, area, -apart, smallest)
+    return absorb_small(regions, adjacency, -apart, smallest, length=adjacency.length, area=area)
 
 
 def details_near(detail: float, n_details: int) -> NDArray[np.intp]:

@@ -26,11 +26,11 @@ from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, see
 from spinseg.image.superpixels import superpixels
 from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
+from spinseg.partition.numbering import label_image, largest_first
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.pairs import separation_probability
 from spinseg.segmentation.estimate import estimated_partition, estimated_regions
 from spinseg.segmentation.image_model import maps_for, picture_posterior, picture_words
-from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.presets import min_region_share, min_region_sites
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.settings import Settings
