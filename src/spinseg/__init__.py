@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spinseg.clustering.estimator import SpatialClustering as SpatialClustering
     from spinseg.clustering.omics import cluster_anndata as cluster_anndata
     from spinseg.graph.adjacency import region_adjacency as region_adjacency
+    from spinseg.graph.adjacency import regions_of as regions_of
     from spinseg.graph.site_graph import SiteGraph as SiteGraph
     from spinseg.image.boundary.strength import boundary_strength as boundary_strength
     from spinseg.image.features import Codebook as Codebook
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from spinseg.model.priors import Potts as Potts
     from spinseg.model.priors import TabulatedPrior as TabulatedPrior
     from spinseg.model.priors import TemperedProcess as TemperedProcess
+    from spinseg.partition.pairs import co_clustering as co_clustering
+    from spinseg.partition.pairs import separation_probability as separation_probability
     from spinseg.sampler.chains import Chains as Chains
     from spinseg.sampler.chains import SamplingInterrupted as SamplingInterrupted
     from spinseg.sampler.diagnostics import Diagnostics as Diagnostics
@@ -55,12 +58,9 @@ if TYPE_CHECKING:
     from spinseg.sampler.estimates.minimize import Estimate as Estimate
     from spinseg.sampler.estimates.minimize import minimize_binder as minimize_binder
     from spinseg.sampler.estimates.minimize import minimize_vi as minimize_vi
-    from spinseg.sampler.estimates.pairs import co_clustering as co_clustering
-    from spinseg.sampler.estimates.pairs import separation_probability as separation_probability
     from spinseg.sampler.map_search import Mode as Mode
     from spinseg.sampler.map_search import find_map as find_map
     from spinseg.sampler.plan import DataDriven as DataDriven
-    from spinseg.sampler.regions import regions_of as regions_of
     from spinseg.sampler.sampler import Sampler as Sampler
     from spinseg.sampler.sampler import sample as sample
     from spinseg.segmentation.hierarchy import Hierarchy as Hierarchy
@@ -101,13 +101,12 @@ _HOMES = {
     "sampler.plan": ("DataDriven",),
     "sampler.chains": ("Chains", "SamplingInterrupted"),
     "sampler.diagnostics": ("Diagnostics", "diagnose"),
-    "sampler.estimates.pairs": ("co_clustering", "separation_probability"),
+    "partition.pairs": ("co_clustering", "separation_probability"),
     "sampler.estimates.losses": ("credible_ball", "CredibleBall", "expected_vi", "expected_binder"),
     "sampler.estimates.minimize": ("minimize_vi", "minimize_binder", "Estimate"),
     "sampler.map_search": ("Mode", "find_map"),
-    "sampler.regions": ("regions_of",),
     "sampler.sampler": ("Sampler", "sample"),
-    "graph.adjacency": ("region_adjacency",),
+    "graph.adjacency": ("region_adjacency", "regions_of"),
     "image.boundary.strength": ("boundary_strength",),
     "clustering.estimator": ("SpatialClustering",),
     "clustering.omics": ("cluster_anndata",),

@@ -11,6 +11,7 @@ from scipy.stats import entropy as scipy_entropy
 
 import spinseg as ss
 from chain_cases import with_traces
+from spinseg.partition.pairs import count_clusters, separation_probability
 from spinseg.sampler.convergence import (
     Judgement,
     agreement_of_draws,
@@ -20,7 +21,6 @@ from spinseg.sampler.convergence import (
     traces,
 )
 from spinseg.sampler.diagnostics import diagnose
-from spinseg.sampler.estimates.pairs import count_clusters, separation_probability
 
 GRAPH = ss.SiteGraph(6, [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]])
 MODEL = ss.Model(GRAPH, ss.PoissonGamma([1, 2, 2, 4, 5, 9]), ss.DirichletProcess(1.0), beta=0.3)

@@ -17,7 +17,7 @@ import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
 from model_cases import lattice as lattice_model
-from spinseg.graph.adjacency import grid_graph
+from spinseg.graph.adjacency import grid_graph, regions_of
 from spinseg.sampler import chain as chain_module
 from spinseg.sampler import exchangeable
 from spinseg.sampler import pack as pack_module
@@ -27,7 +27,6 @@ from spinseg.sampler.kernels.iterations import run_iterations
 from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED, Plan, Record
 from spinseg.sampler.pack import new_records, new_state, pack
 from spinseg.sampler.plan import bond_strengths
-from spinseg.sampler.regions import regions_of
 from spinseg.sampler.starts import starting_labels
 
 ROOT = Path(__file__).parents[2]

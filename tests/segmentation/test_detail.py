@@ -16,12 +16,12 @@ import spinseg as ss
 from effort import effort, exhaustive
 from spinseg import InvalidInput
 from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.merging import merge_heights
 from spinseg.image.render import boundaries
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
+from spinseg.partition.pairs import separation_probability
 from spinseg.pictures import PICTURES
 from spinseg.sampler.convergence import ERROR_LIMIT, error_in_doubt, may_stop, separation_of_chains, standard_errors
-from spinseg.sampler.estimates.pairs import separation_probability
-from spinseg.sampler.hierarchy import merge_heights
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.presets import PHOTO, details_of
 from spinseg.segmentation.segment import MAX_SWEEPS, ROUND_SWEEPS

@@ -22,10 +22,10 @@ from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, PoissonG
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.partition.contingency import contingency_table
+from spinseg.partition.pairs import flatten_draws
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.sampler.estimates.allowed import allowed_estimate
-from spinseg.sampler.estimates.pairs import flatten_draws
 from spinseg.sampler.sampler import sample, thin_to_fit
 from spinseg.sampler.sentences import ADVICE
 

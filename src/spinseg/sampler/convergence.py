@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from spinseg._validation import invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.pairs import separation_probability
 
 AGREEMENT_LIMIT = 0.9  # adjusted Rand index; docs/evidence/convergence.md compares it with that of repeated runs
 ERROR_LIMIT = 0.04  # standard error of the probabilities in doubt

@@ -20,9 +20,9 @@ from spinseg.image.picture import Picture, WorkingCopy, as_picture, checked_mask
 from spinseg.image.render import paint_edges
 from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
 from spinseg.model.posterior import Model
+from spinseg.partition.numbering import label_image, largest_first
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.pairs import separation_probability
-from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.presets.preset import AN_ARRAY, Preset
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.schedule import Schedule
