@@ -13,8 +13,9 @@ from scipy.special import expit
 
 from spinseg._validation import check_choice, invalid
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.picture import as_picture, working_copy
+from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
+from spinseg.image.working import working_copy
 from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
 from spinseg.sampler.hierarchy import merge_heights
 from spinseg.sampler.reach import UnreachableWarning
