@@ -13,8 +13,9 @@ from spinseg._errors import InvalidInput
 from spinseg._validation import check_choice, check_int, check_real, integer_array, invalid
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.picture import Picture, WorkingCopy
+from spinseg.image.picture import Picture
 from spinseg.image.superpixels import KINDS, superpixels
+from spinseg.image.working import WorkingCopy
 from spinseg.model.posterior import Model
 from spinseg.model.priors import (
     DirichletProcess,
