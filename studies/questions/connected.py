@@ -20,6 +20,7 @@ from skimage.segmentation import quickshift
 
 import spinseg as ss
 from spinseg.graph.adjacency import region_adjacency
+from spinseg.sampler.chain import Chain
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import diagnose
 from spinseg.sampler.sentences import QUANTITIES
@@ -68,6 +69,7 @@ def sampled(model: ss.Model, seconds: float, changes: dict[str, Any]) -> Chains:
     """Return the chains that two threads sample in this time."""
     sampler = ss.Sampler(model, MAX_SWEEPS, len(STARTS), init=STARTS, rng=0)
     for runner in sampler.runners:
+        assert isinstance(runner, Chain)
         runner.plan = runner.plan._replace(**changes)
         runner.advance(1)  # what is compiled is loaded, which is not to count
     with ThreadPoolExecutor(2) as pool:

@@ -78,7 +78,9 @@ def test_traces_draws_and_best_agree_with_the_model():
             assert chains.n_clusters[c, draw] == labels.max() + 1
             first = [labels.tolist().index(k) for k in range(labels.max() + 1)]
             assert first == sorted(first)
-    assert chains.best_log_posterior == max(chains.trace("log_posterior").max(), model.log_posterior(np.zeros(144, int)))
+    assert chains.best_log_posterior == max(
+        chains.trace("log_posterior").max(), model.log_posterior(np.zeros(144, int))
+    )
     assert chains.best_log_posterior == pytest.approx(model.log_posterior(chains.best_labels), abs=1e-8)
 
 

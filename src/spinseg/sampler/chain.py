@@ -154,7 +154,6 @@ class ParallelTempering:
         self.replicas, self.rng = replicas, rng
         self.swaps_proposed = np.zeros(len(replicas) - 1, np.int64)
         self.swaps_accepted = np.zeros(len(replicas) - 1, np.int64)
-        self.plan, self.record = replicas[0].plan, replicas[0].record
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
         """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
@@ -197,11 +196,6 @@ class ParallelTempering:
     def began(self) -> float:
         """When the first sweep began, as of a `Chain`."""
         return self.replicas[0].began
-
-    @property
-    def state(self) -> State:
-        """State of the replica at temperature 1."""
-        return self.replicas[0].state
 
     @property
     def n_clusters(self) -> int:
@@ -252,7 +246,8 @@ def with_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
 
 def generator_as_array(rng: np.random.Generator) -> NDArray[np.uint8]:
     """The state of a generator as bytes."""
-    return np.frombuffer(json.dumps(rng.bit_generator.state, default=_listed).encode(), np.uint8)
+    state = rng.bit_generator.state  # of some kinds it contains arrays
+    return np.frombuffer(json.dumps(state, default=lambda value: value.tolist()).encode(), np.uint8)
 
 
 def generator_from_array(array: NDArray[np.uint8]) -> np.random.Generator:
@@ -261,17 +256,5 @@ def generator_from_array(array: NDArray[np.uint8]) -> np.random.Generator:
     if state["bit_generator"] not in BIT_GENERATORS:
         invalid("resume_from", f"hold chains with one of the bit generators {BIT_GENERATORS}", state["bit_generator"])
     bit_generator = getattr(np.random, state["bit_generator"])()
-    bit_generator.state = _with_arrays(state)
+    bit_generator.state = state
     return np.random.Generator(bit_generator)
-
-
-def _with_arrays(value: Any) -> Any:
-    """Lists of numbers as arrays, in a nested dict."""
-    if isinstance(value, dict):
-        return {key: _with_arrays(inner) for key, inner in value.items()}
-    return np.array(value, np.uint64) if isinstance(value, list) else value
-
-
-def _listed(value: object) -> object:
-    """NumPy arrays and numbers as JSON knows them, which bit generators other than the default contain."""
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

@@ -1,6 +1,6 @@
 """Convergence diagnostics of chains, from quantities that do not depend on how clusters are numbered."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnostics:
+class Diagnostics(Judgement):
     """Convergence diagnostics of several chains, printed as a table and a verdict.
 
     Attributes
     ----------
+    agreement, standard_error, r_hat : float or None
+        The numbers that decide whether the chains have `converged`, as in `Judgement`: agreement of at least 0.9, a
+        standard error of boundary probabilities in doubt of at most 0.04, and R-hat of at most 1.05.
     table : dict of name to Quantity
         log_posterior, n_clusters, concentration where it was sampled, entropy (of the cluster sizes, in bits) and
         edge_agreement (the share of edges whose two sites share a cluster).
-    judgement : Judgement
-        Whether the chains have converged, and the numbers that decide it.
     verdict : str
         A sentence or two in plain language.
 
@@ -53,28 +54,7 @@ class Diagnostics:
     """
 
     table: dict[str, Quantity]
-    judgement: Judgement
     verdict: str
-
-    @property
-    def converged(self) -> bool | None:
-        """Whether the chains have converged; None for one chain or too few draws."""
-        return self.judgement.converged
-
-    @property
-    def agreement(self) -> float | None:
-        """The adjusted Rand index between chains, at least 0.9 if they have converged."""
-        return self.judgement.agreement
-
-    @property
-    def standard_error(self) -> float | None:
-        """That of boundary probabilities between 0.2 and 0.8, root mean square: at most 0.04 if they have converged."""
-        return self.judgement.standard_error
-
-    @property
-    def r_hat(self) -> float | None:
-        """The largest R-hat of the table, without that of the log posterior: at most 1.05 if chains have converged."""
-        return self.judgement.r_hat
 
     @property
     def ess(self) -> float | None:
@@ -137,9 +117,12 @@ def diagnose(
     """
     found = traces(chains, graph)
     table = {name: quantity_of(name, trace, chains.seconds, chains.n_components) for name, trace in found.items()}
-    judgement = Judgement(None, None, largest(row.r_hat for name, row in table.items() if name not in SHOWN_ONLY))
-    if judgement.r_hat is not None:
-        alike = agreement_of_draws(chains.labels) if partitions is None else agreement_of_partitions(partitions, area)
+    agreement, error = None, None
+    r_hat = largest(row.r_hat for name, row in table.items() if name not in SHOWN_ONLY)
+    if r_hat is not None:
+        draws = chains.labels
+        agreement = agreement_of_draws(draws) if partitions is None else agreement_of_partitions(partitions, area)
         error = error_in_doubt(separation_of_chains(chains, graph.edges))
-        judgement = replace(judgement, agreement=alike, standard_error=error)
-    return Diagnostics(table, judgement, verdict_of(list(table.values()), judgement, chains.labels.shape[:2]))
+    judgement = Judgement(agreement, error, r_hat)
+    verdict = verdict_of(list(table.values()), judgement, chains.labels.shape[:2])
+    return Diagnostics(agreement, error, r_hat, table, verdict)

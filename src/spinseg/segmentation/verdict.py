@@ -54,8 +54,7 @@ def partitions_of_chains(
 
 def verdict_sentences(diagnostics: Diagnostics, settings: Settings, sweeps: int, interrupted: bool = False) -> str:
     """Whether the regions have converged, and whether their probabilities have, after this many sweeps."""
-    judged = diagnostics.judgement
-    if judged.converged is None:
+    if diagnostics.converged is None:
         return diagnostics.verdict
     regions = _regions_sentence(diagnostics, units(settings.connected))
     return f"{regions} {_probabilities_sentence(diagnostics, settings, sweeps, interrupted)}"
@@ -71,7 +70,7 @@ def _regions_sentence(diagnostics: Diagnostics, noun: str) -> str:
     if diagnostics.agreement is None:
         return f"There are too few draws to assess whether the {noun} have converged."
     agreement = f"the agreement between chains is {diagnostics.agreement:.2f} (adjusted Rand index)"
-    if diagnostics.judgement.partition_converged:
+    if diagnostics.partition_converged:
         return f"The {noun} have converged: {agreement}."
     return (
         f"The {noun} have not converged: {agreement}, and at least {AGREEMENT_LIMIT} is needed. Other segmentations "
@@ -87,7 +86,7 @@ def _probabilities_sentence(diagnostics: Diagnostics, settings: Settings, sweeps
     largest = f"{r_hat:.2f}" if np.isfinite(r_hat) else "infinite"
     doubt = f"between {IN_DOUBT[0]} and {IN_DOUBT[1]}"
     numbers = f"those {doubt} have a standard error of {error:.3f}, and R-hat is {largest}"
-    if diagnostics.judgement.probabilities_converged:
+    if diagnostics.probabilities_converged:
         if error == 0:
             numbers = f"R-hat is {largest}"
         same_start = isinstance(settings.init, str) and settings.init in ("greedy", "coarse")
