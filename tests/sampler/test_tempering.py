@@ -35,7 +35,7 @@ def after_one_round(model, n_draws, seed, temperatures=TEMPERATURES, ladder=Para
             replicas.append(Chain(model, target, plan, rows[row].astype(np.int32), values[row], record, rng))
         whole = ladder(replicas, rng)
         whole.advance(1)
-        for r, replica in enumerate(whole.replicas):
+        for r, replica in enumerate(whole.chains):
             labels = replica.state.label
             out[r, d] = [labels.tolist().index(label) for label in labels]
     numbered = np.array([[np.unique(z, return_inverse=True)[1] for z in draws] for draws in out])
@@ -56,8 +56,8 @@ def test_exchanges_leave_every_rung_at_its_target(model):
 def test_a_wrong_exchange_is_caught(model):
     class Careless(ParallelTempering):
         def _exchange(self):
-            for r in range(len(self.replicas) - 1):
-                cold, hot = self.replicas[r], self.replicas[r + 1]
+            for r in range(len(self.chains) - 1):
+                cold, hot = self.chains[r], self.chains[r + 1]
                 if hot.log_posterior > cold.log_posterior:  # a search, not a sampler
                     cold.state, hot.state = hot.state, cold.state
 
@@ -75,8 +75,8 @@ def test_counts_of_attempts_stay_with_their_temperature(model):
     whole = ParallelTempering(replicas, rng)
     whole.advance(50)
     assert whole.swaps_accepted[0] > 0
-    tried = [replica.record.move_counts[[SPLIT, MERGE], PROPOSED].sum() for replica in whole.replicas]
-    assert tried == [500, 0] and not whole.replicas[1].record.move_counts.any()
+    tried = [replica.record.move_counts[[SPLIT, MERGE], PROPOSED].sum() for replica in whole.chains]
+    assert tried == [500, 0] and not whole.chains[1].record.move_counts.any()
 
 
 def test_frequencies_of_a_tempered_run(model):

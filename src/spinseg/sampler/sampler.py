@@ -138,20 +138,13 @@ class Sampler:
         self._workers = default if workers is None else check_int("workers", workers, at_least=1)
 
         components = [model.component(c) for c in range(model.n_components)]
-        (strength, lams), *other_bonds = [bonds_that_move(component, lam, moves) for component in components]
-        plan = iteration_plan(model, moves, lams, burn_in, thin)
+        targets, plan = _packed(components, lam, moves, burn_in, thin)
         self.unreachable = unreachable(model, moves, splits_only=plan.regroups + plan.growths == 0)
-        targets = [pack(components[0], strength, similar_sites(model) if plan.regroups else None)]
-        for component, (strength, _) in zip(components[1:], other_bonds, strict=True):
-            targets.append(recoupled(targets[0], component, strength))
-
-        settings: dict[str, Any] = {"temperatures": replicas, "concentration_prior": gamma and list(gamma)}
-        settings["chains"] = chains
-        listed_plan = [np.asarray(part).tolist() for part in plan]
-        mark = fingerprint(model, targets, settings | {"plan": listed_plan})
-        about = {"n_sites": model.graph.n_sites, "n_components": len(components), "moves": moves}
-        about |= {"burn_in": burn_in, "thin": thin}
-        self._about: dict[str, Any] = about | settings | {"fingerprint": mark}
+        settings = {"chains": chains, "temperatures": replicas, "concentration_prior": gamma and list(gamma)}
+        listed = {"plan": [np.asarray(part).tolist() for part in plan]}
+        self._about: dict[str, Any] = {"n_sites": model.graph.n_sites, "n_components": model.n_components}
+        self._about |= {"moves": moves, "burn_in": burn_in, "thin": thin, **settings}
+        self._about["fingerprint"] = fingerprint(model, targets, settings | listed)
         before = None if resume_from is None else _checkpoint_of(resume_from, self._about, sweeps)
         self._seconds_before = 0.0 if before is None else before.run["seconds"]
 
@@ -334,6 +327,16 @@ def _checkpoint_of(source: str | os.PathLike[str] | Chains, about: dict[str, Any
         found = read_checkpoint(source)
     found.check("Chains" if isinstance(source, Chains) else os.fspath(source), about, sweeps)
     return found
+
+
+def _packed(components: Sequence[Model], lam: Lam, moves: str, burn_in: int, thin: int) -> tuple[list[Target], Plan]:
+    """The target of each component, which share all but their couplings, and the moves of one iteration."""
+    first, bonds = components[0], [bonds_that_move(component, lam, moves) for component in components]
+    plan = iteration_plan(first, moves, bonds[0][1], burn_in, thin)
+    targets = [pack(first, bonds[0][0], similar_sites(first) if plan.regroups else None)]
+    for component, (strength, _) in zip(components[1:], bonds[1:], strict=True):
+        targets.append(recoupled(targets[0], component, strength))
+    return targets, plan
 
 
 def _new_runner(
