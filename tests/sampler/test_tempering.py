@@ -7,9 +7,9 @@ import exact
 import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg.sampler.chain import Chain, ParallelTempering
-from spinseg.sampler.kernels.state import MERGE, PROPOSED, SPLIT, Plan, Record
-from spinseg.sampler.pack import new_records, pack
+from spinseg.sampler.chain import Chain, ParallelTempering, new_record
+from spinseg.sampler.kernels.state import MERGE, PROPOSED, SPLIT, Plan
+from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import bond_strengths
 
 TEMPERATURES = (1.0, 1.7, 3.0)
@@ -29,8 +29,7 @@ def after_one_round(model, n_draws, seed, temperatures=TEMPERATURES, ladder=Para
     for d in range(n_draws):
         replicas = []
         for r, t in enumerate(temperatures):
-            record = Record(*(array[0] for array in new_records(1, 1, 0, model.graph.n_sites)))
-            row = starts[r][d]
+            row, record = starts[r][d], new_record(1, model.graph.n_sites)
             plan = Plan(lams, 0, 0, 1 / t, 1, 1)
             replicas.append(Chain(model, target, plan, rows[row].astype(np.int32), values[row], record, rng))
         whole = ladder(replicas, rng)
@@ -69,9 +68,8 @@ def test_counts_of_attempts_stay_with_their_temperature(model):
     start, rng = np.zeros(5, np.int32), np.random.default_rng(0)
     replicas = []
     for temperature, splits in ((1.0, 10), (2.0, 0)):  # only the first tries any
-        record = Record(*(array[0] for array in new_records(1, 50, 0, 5)))
         plan = Plan(np.ones(1), splits, 0, 1 / temperature, 50, 1)
-        replicas.append(Chain(model, target, plan, start, model.log_posterior(start), record, rng))
+        replicas.append(Chain(model, target, plan, start, model.log_posterior(start), new_record(50, 5), rng))
     whole = ParallelTempering(replicas, rng)
     whole.advance(50)
     assert whole.swaps_accepted[0] > 0
