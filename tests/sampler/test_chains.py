@@ -51,14 +51,6 @@ def test_draws_stay_paired_with_their_traces(posterior, burn_in, thin):
         assert_paired(chains.after(23).thinned(most * n), posterior)
 
 
-def test_arviz_has_the_traces_of_the_draws(model):
-    pytest.importorskip("arviz_base", reason="the extra [diagnostics] is not installed")
-    chains = ss.sample(model, 45, 2, burn_in=10, thin=3, rng=1).after(21).thinned(3)
-    tree = chains.to_arviz(model.graph)
-    np.testing.assert_array_equal(tree["sample_stats"]["lp"], chains.log_posterior)
-    np.testing.assert_array_equal(tree["posterior"]["n_clusters"], chains.labels.max(axis=2) + 1)
-
-
 def test_a_shorter_burn_in_is_refused(model):
     chains = ss.sample(model, 30, 1, burn_in=20, rng=1)
     with pytest.raises(ss.InvalidInput, match="burn_in must be a whole number of at least 20; received 5"):
