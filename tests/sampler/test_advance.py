@@ -58,8 +58,11 @@ def test_a_sampler_stopped_from_another_thread_goes_on(model, tmp_path):
     thread.join()
     done = sampler.n_sweeps
     assert 0 < done < 3_000_000
+    seconds = sampler.chains.seconds
+    time.sleep(0.01)
+    assert sampler.chains.seconds == seconds > 0  # no time passes while the chains rest
     sampler.advance(10)
-    assert sampler.n_sweeps == done + 10
+    assert sampler.n_sweeps == done + 10 and sampler.chains.seconds > seconds
     sampler.save(tmp_path / "stopped.npz")
     assert ss.Chains.load(tmp_path / "stopped.npz").n_sweeps == done + 10
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -146,7 +147,8 @@ class Sampler:
         self._about |= {"moves": moves, "burn_in": burn_in, "thin": thin, **settings}
         self._about["fingerprint"] = fingerprint(model, targets, settings | listed)
         before = None if resume_from is None else _checkpoint_of(resume_from, self._about, sweeps)
-        self._seconds_before = 0.0 if before is None else before.run["seconds"]
+        self._seconds: float = 0.0 if before is None else before.run["seconds"]
+        self._started = math.inf  # when the `advance` in progress was called
 
         self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, model.graph.n_sites)
         streams = generator(rng).spawn(n_runners)
@@ -189,6 +191,7 @@ class Sampler:
         if n_sweeps > left:
             invalid("n_sweeps", f"be at most the {left} sweeps that are left of {self.max_sweeps}", n_sweeps)
         self.stop(False)
+        self._started = time.perf_counter()
         how: dict[str, Any] = {"total_sweeps": self.max_sweeps}
         if self._checkpoint is not None:
             self._looked_at()
@@ -197,11 +200,12 @@ class Sampler:
             with reporting(self._progress) as report:
                 advance_all(self.runners, self.n_sweeps + n_sweeps, self._workers, report, **how)
         finally:
+            self._seconds, self._started = self._elapsed(), math.inf
             if self._checkpoint is not None:
                 self.save(self._checkpoint)
 
     def stop(self, stopped: bool = True) -> None:
-        """Make an `advance` in another thread return soon, with the chains at different sweeps."""
+        """Make an `advance` in another thread return soon, with the chains at different sweeps; the next continues."""
         for runner in self.runners:
             runner.stop(stopped)
 
@@ -220,8 +224,12 @@ class Sampler:
 
     def _checkpointed(self) -> Checkpoint:
         """The state of each chain when it was last looked at."""
-        elapsed = max(time.perf_counter() - min(runner.began for runner in self.runners), 0.0)
-        return Checkpoint({**self._about, "seconds": self._seconds_before + elapsed}, list(self._states))
+        return Checkpoint({**self._about, "seconds": self._elapsed()}, list(self._states))
+
+    def _elapsed(self) -> float:
+        """Seconds spent in `advance`, without the compilation before the first sweep."""
+        began = max(self._started, min(runner.began for runner in self.runners))
+        return self._seconds + max(time.perf_counter() - began, 0.0)
 
     def _write_if_due(self) -> None:
         """Write the checkpoint, less often if that is slow: it takes at most a tenth of the time."""
