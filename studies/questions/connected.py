@@ -22,8 +22,7 @@ import spinseg as ss
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.sampler.chain import Chain
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.diagnostics import diagnose
-from spinseg.sampler.sentences import QUANTITIES
+from spinseg.sampler.diagnostics import QUANTITIES, diagnose
 from spinseg.segmentation.presets import COUPLING, settings_of
 from spinseg.segmentation.problem import prepare
 from studies.data import data_root
