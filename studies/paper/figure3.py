@@ -15,10 +15,10 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
-from spinseg.sampler.chain import Chain
+from spinseg.sampler.chain import Chain, new_record
 from spinseg.sampler.exchangeable import ENTRIES
-from spinseg.sampler.kernels.state import Plan, Record
-from spinseg.sampler.pack import new_records, pack
+from spinseg.sampler.kernels.state import Plan
+from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import ATTEMPTS, bond_strengths
 from spinseg.sampler.starts import starting_labels
 from studies.paper import plots
@@ -90,7 +90,7 @@ def one_sweep(model: Model, start: NDArray[np.integer], lam: float, seed: int) -
     step from the same state of the random generator: see `hit_edges`.
     """
     strength, lams = bond_strengths(model, lam, "gsw")
-    record = Record(*(array[0] for array in new_records(1, 1, 0, model.graph.n_sites)))
+    record = new_record(1, model.graph.n_sites)
     plan = Plan(lams, *ATTEMPTS["gsw"], 1.0, 1, 1)
     target, stream = pack(model, strength), generator(seed).spawn(1)[0]
     before = starting_labels(model, target, start)

@@ -14,7 +14,7 @@ import pytest
 import model_cases
 import spinseg as ss
 from chain_cases import KINDS, assert_same
-from effort import effort, exhaustive
+from effort import exhaustive
 from spinseg.graph.adjacency import grid_graph
 
 SHARED = {"chains": 2, "burn_in": 20, "thin": 3}
@@ -84,22 +84,6 @@ def test_chains_go_on_where_no_named_start_exists():
         ss.sample(model, 5, 1)
     whole, part = ss.sample(model, 12, rng=1, **keywords), ss.sample(model, 5, rng=1, **keywords)
     assert_same(ss.sample(model, 12, chains=1, resume_from=part), whole)
-
-
-def test_an_interrupted_run_goes_on(model, tmp_path):
-    keywords = SHARED | KINDS["tempered"]
-    n = effort(200, 600)
-    whole = ss.sample(model, n, rng=5, **keywords)
-
-    def stop(at):
-        if at.done > n // 6:
-            raise KeyboardInterrupt
-
-    with pytest.raises(ss.SamplingInterrupted) as stopped:
-        ss.sample(model, n, rng=5, progress=stop, checkpoint=tmp_path / "run.npz", **keywords)
-    assert stopped.value.chains.n_sweeps < n
-    assert_same(ss.sample(model, n, resume_from=tmp_path / "run.npz", **keywords), whole)
-    assert_same(ss.sample(model, n, resume_from=stopped.value.chains, **keywords), whole)
 
 
 @exhaustive

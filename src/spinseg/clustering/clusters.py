@@ -24,10 +24,9 @@ from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.partition.contingency import contingency_table
 from spinseg.partition.pairs import flatten_draws
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.diagnostics import Diagnostics, diagnose
+from spinseg.sampler.diagnostics import ADVICE, Diagnostics, diagnose
 from spinseg.sampler.estimates.allowed import allowed_estimate
 from spinseg.sampler.sampler import sample, thin_to_fit
-from spinseg.sampler.sentences import ADVICE
 
 LikelihoodOf = str | Callable[[Any], Likelihood]
 LIKELIHOODS: dict[str, Callable[[Any], Likelihood]] = {
