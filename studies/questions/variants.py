@@ -15,12 +15,12 @@ import spinseg as ss
 from spinseg.image.boundary import maps
 from spinseg.image.boundary.log_odds import signed_couplings
 from spinseg.image.boundary.network import RADII
-from spinseg.partition.metrics import Scores
 from spinseg.segmentation import image_model, presets
 from studies.evaluation.answers import Answer, AnswerScores, answer_and_segmentation, score_answer
 from studies.evaluation.boundaries import BoundaryBenchmark
 from studies.evaluation.calibration import Reliability
 from studies.evaluation.datasets import Example
+from studies.evaluation.metrics import Scores
 from studies.questions.held_out import Evidence
 
 # The settings of a posterior whose clusters need not be connected, as `photo` was before.

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from skimage.segmentation import quickshift
 
 import spinseg as ss
-from spinseg.partition.metrics import scores
 from studies.data import data_root
 from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.metrics import scores
 from studies.speed.segment import mean_shift, photograph, ratio
 
 N_PHOTOGRAPHS = 40

@@ -15,12 +15,12 @@ import spinseg.segmentation.segment as module
 from effort import effort, exhaustive
 from spinseg.cli.program import app
 from spinseg.graph.adjacency import grid_graph
-from spinseg.partition.metrics import rand_index
 from spinseg.pictures import PICTURES
 from spinseg.sampler import sample as sampler
 from spinseg.segmentation.files import FILES
 from spinseg.segmentation.presets import PHOTO, PHOTO_OF_PIXELS, PHOTO_UNCONNECTED, PRESETS, changed_settings
 from spinseg.segmentation.segment import MAX_SWEEPS
+from studies.evaluation.metrics import rand_index
 
 pytestmark = pytest.mark.xdist_group("pixel_sites")  # they share a segmentation
 

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from effort import effort
 from spinseg.partition.contingency import PairCounts
-from spinseg.partition.metrics import (
+from studies.evaluation.metrics import (
     adjusted_rand_index,
     boundary_scores,
     contingency,
