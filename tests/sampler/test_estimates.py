@@ -8,19 +8,18 @@ from functools import cache
 
 import numpy as np
 import pytest
-from skimage.measure import label as connected_pieces
 from skimage.metrics import variation_of_information
 
 import spinseg as ss
 from effort import effort, exhaustive
 from exact import partitions
-from spinseg.graph.adjacency import grid_graph, regions_of
+from spinseg.graph.adjacency import grid_graph
 from spinseg.partition.pairs import (
     co_clustering,
     count_clusters,
     separation_probability,
 )
-from spinseg.sampler.estimates import minimize
+from spinseg.sampler.estimates import search as searching
 from spinseg.sampler.estimates.losses import credible_ball, expected_binder, expected_vi
 from spinseg.sampler.estimates.minimize import minimize_binder, minimize_vi
 from spinseg.sampler.kernels import least_loss as kernels
@@ -172,15 +171,13 @@ def test_few_draws_are_used_where_asked_or_where_memory_is_short(monkeypatch):
     assert minimize_vi(draws, rng=0).labels.tolist() == [0, 0, 0, 0]
     assert minimize_vi(draws, max_draws=1, rng=0).labels.tolist() == [0, 0, 1, 1]
     assert minimize_vi(draws, max_draws=1, rng=0).expected_loss == pytest.approx(2 / 3)  # over all draws
-    monkeypatch.setattr(minimize, "MAX_TABLE_BYTES", 1)
+    monkeypatch.setattr(searching, "MAX_TABLE_BYTES", 1)
     assert minimize_vi(draws, rng=0).labels.tolist() == [0, 0, 1, 1]
 
 
 def tables(loss, draws):
     """Tables of a search over 60 sites, and what turns its loss into the expected one."""
-    sites = np.arange(1.0, 61)
-    step = np.diff(sites * np.log2(sites), prepend=0.0) if loss == "vi" else sites - 1
-    search, used, limit = minimize._tables(draws, step, 2 * step, 60)
+    search, used, limit = searching._make_tables(draws, searching.COSTS[loss](60), 60)
     return search, limit, len(used) * (60 if loss == "vi" else 60 * 59 / 2)
 
 
@@ -191,9 +188,9 @@ EXPECTED = {"vi": expected_vi, "binder": expected_binder}
 def test_the_tables_and_the_running_loss_equal_those_recomputed(loss):
     draws = blurred(5)
     search, limit, scale = tables(loss, draws)
-    one = minimize._start(search, np.zeros(60, np.int32))
+    one = searching._start(search, np.zeros(60, np.int32))
     for start in (None, draws[0], np.arange(10, dtype=np.int32).repeat(6)):
-        found, search = minimize._descend(search, start, limit, np.random.default_rng(0))
+        found, search = searching._descend(search, start, limit, np.random.default_rng(0))
         change = EXPECTED[loss](draws, search.label) - EXPECTED[loss](draws, np.zeros(60, int))
         assert (found - one) / scale == pytest.approx(change, abs=1e-9)
         np.testing.assert_array_equal(search.size, np.bincount(search.label, minlength=search.size.size))
@@ -207,7 +204,7 @@ def test_the_tables_and_the_running_loss_equal_those_recomputed(loss):
 def test_a_site_goes_where_the_expected_loss_is_least(loss):
     draws, stays = blurred(6, n_draws=10), 0
     search, _, scale = tables(loss, draws)
-    minimize._start(search, draws[0])
+    searching._start(search, draws[0])
     for site in range(60):
         before, to = search.label[site], np.tile(search.label, (search.size.size, 1))
         to[:, site] = range(search.size.size)
@@ -223,7 +220,7 @@ def test_a_site_goes_where_the_expected_loss_is_least(loss):
 def test_a_reallocation_without_gain_is_undone():
     draws = blurred(7)
     search, _, _ = tables("vi", draws)
-    minimize._start(search, draws[0])
+    searching._start(search, draws[0])
     assert kernels.reallocate(search, np.arange(60), np.inf) == 0.0
     np.testing.assert_array_equal(search.label, draws[0])
     np.testing.assert_array_equal(search.size[:7], np.bincount(draws[0], minlength=7))
@@ -331,20 +328,6 @@ def test_chains_and_estimates_serve_as_their_labels():
         assert expected_vi(chains, partition) == expected_vi(draws, partition.labels)
         assert expected_binder(chains, partition) == expected_binder(draws, partition.labels)
         assert credible_ball(chains, partition).radius == credible_ball(draws, partition.labels).radius
-
-
-def test_regions_are_the_connected_pieces_of_a_label_image():
-    rng = np.random.default_rng(0)
-    site = np.arange(12 * 9).reshape(12, 9)
-    edges = np.concatenate(
-        [np.c_[site[:, :-1].ravel(), site[:, 1:].ravel()], np.c_[site[:-1].ravel(), site[1:].ravel()]]
-    )
-    pictures = rng.integers(0, 3, (2, 5, 12, 9))
-    pieces = [[connected_pieces(p + 1, connectivity=1).max() for p in row] for row in pictures]
-    graph = ss.SiteGraph(site.size, edges)
-    found = [[regions_of(p.ravel(), graph).max() + 1 for p in row] for row in pictures]
-    assert found == pieces
-    assert regions_of([0, 0, 0], ss.SiteGraph(3, [])).tolist() == [0, 1, 2]
 
 
 def test_the_number_of_clusters_of_each_draw():

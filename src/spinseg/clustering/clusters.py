@@ -17,7 +17,7 @@ from spinseg.partition.contingency import contingency_table
 from spinseg.partition.pairs import flatten_draws
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import ADVICE, Diagnostics, diagnose
-from spinseg.sampler.estimates.allowed import allowed_estimate
+from spinseg.sampler.estimates.minimize import allowed_estimate
 from spinseg.sampler.sample import sample, thin_to_fit
 
 FAR_BELOW = 5.0  # standard deviations of the log posterior, with one nat more

@@ -10,8 +10,8 @@ from spinseg.model.mixture import Mixture
 from spinseg.model.posterior import Model
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.allowed import allowed_estimate
-from spinseg.sampler.estimates.minimize import improved
+from spinseg.sampler.estimates.minimize import allowed_estimate
+from spinseg.sampler.estimates.search import improved
 from spinseg.segmentation.presets import details_of
 from spinseg.segmentation.settings import Settings
 
