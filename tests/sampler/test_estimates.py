@@ -12,7 +12,6 @@ import pytest
 import spinseg as ss
 from effort import effort, exhaustive
 from exact import partitions
-from spinseg.graph.adjacency import grid_graph
 from spinseg.partition.numbering import by_first_appearance
 from spinseg.partition.pairs import co_clustering, count_clusters, separation_probability
 from spinseg.sampler.estimates import search as searching
@@ -352,7 +351,7 @@ def test_a_connected_estimate_is_the_best_of_all_connected_partitions(loss, grap
 
 
 def test_a_connected_estimate_of_connected_draws_on_a_lattice():
-    graph = grid_graph(effort((5, 5), (9, 9)))
+    graph = ss.SiteGraph.grid(effort((5, 5), (9, 9)))
     beta = np.random.default_rng(1).normal(0.4, 0.5, graph.n_edges)
     model = ss.Model(graph, ss.Flat(), ss.TemperedProcess(1.0, power=0.0), beta, connected=True)
     draws = ss.sample(model, effort(20, 60), 2, rng=0).labels
@@ -363,4 +362,4 @@ def test_a_connected_estimate_of_connected_draws_on_a_lattice():
         assert found.expected_loss == pytest.approx(expected(draws, found.labels))
         assert np.array_equal(found.labels, minimized(draws, graph=graph, rng=0).labels)
     with pytest.raises(ValueError, match=r"graph must have the \d+ sites of the draws; received 4"):
-        minimize_vi(draws, graph=grid_graph((2, 2)))
+        minimize_vi(draws, graph=ss.SiteGraph.grid((2, 2)))

@@ -10,8 +10,6 @@ from spinseg._validation import invalid
 from spinseg.graph.edges import boundary_pairs, checked_sites, site_edges
 from spinseg.graph.site_graph import SiteGraph
 
-grid_graph = SiteGraph.grid
-
 
 def region_adjacency(sites: ArrayLike) -> SiteGraph:
     """Return the graph of sites that have pixels beside each other along an axis; edges are sorted.
