@@ -12,7 +12,7 @@ from spinseg._run.progress import Report
 from spinseg._run.provenance import Provenance
 from spinseg._validation import check_int, invalid
 from spinseg._words import counted
-from spinseg.clustering.clusters import Clustering, find_clusters, warn_of_disagreement
+from spinseg.clustering.clustering import Clustering, find_clusters, warn_of_disagreement
 from spinseg.clustering.table_model import MIN_EVIDENCE, LikelihoodOf, clustering_model, coupling_strength
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.priors import PartitionPrior

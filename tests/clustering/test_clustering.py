@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spinseg as ss
-from spinseg.clustering.clusters import estimate, find_clusters, membership
+from spinseg.clustering.clustering import estimate, find_clusters, membership
 from spinseg.clustering.table_model import TOTAL_COUPLING, ClusterPrice, clustering_model, starting_partitions
 from studies.evaluation.metrics import adjusted_rand_index
 
