@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import generator
-from spinseg.graph.adjacency import grid_graph
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
@@ -63,7 +62,7 @@ def reproduce(
 
 def lattice_model() -> Model:
     """Return the Potts-Dirichlet prior on a lattice with four neighbors per site, without data."""
-    return Model(grid_graph((SIDE, SIDE)), Flat(), DirichletProcess(ALPHA), BETA)
+    return Model(SiteGraph.grid((SIDE, SIDE)), Flat(), DirichletProcess(ALPHA), BETA)
 
 
 def paper_partition() -> NDArray[np.int32]:
@@ -186,7 +185,7 @@ def draw(path: Path, found: Sweep) -> Path:
     moved = found.before != found.after
     for axes, title in zip(panels, titles, strict=True):
         last = axes is panels[3]
-        lattice = grid_graph((SIDE, SIDE)).edges
+        lattice = SiteGraph.grid((SIDE, SIDE)).edges
         _pairs(axes, lattice, plots.LIGHT_GRAY, 0.8)
         if axes in panels[1:3]:
             _pairs(axes, found.bonds, plots.BLACK, 2.0)

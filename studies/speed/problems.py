@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 from scipy.spatial import Delaunay
 
 import spinseg as ss
-from spinseg.graph.adjacency import grid_graph
 from spinseg.sampler.chain import Chain, new_record
 from spinseg.sampler.kernels.state import Plan
 from spinseg.sampler.pack import pack
@@ -49,7 +48,7 @@ def grid(side: int, n_clusters: int = 10, seed: int = 0) -> tuple[ss.Model, NDAr
     counts = sparse.csr_array((np.ones(side * side, np.int32), words, start), shape=(side * side, 120))
     # With this weight and prior there are exactly ten clusters on 1,024 sites as on a million.
     likelihood, prior = ss.DirichletMultinomial(counts, count_weight=3.0), ss.FiniteDirichlet(n_clusters)
-    return ss.Model(grid_graph((side, side)), likelihood, prior, beta=0.5), truth
+    return ss.Model(ss.SiteGraph.grid((side, side)), likelihood, prior, beta=0.5), truth
 
 
 def chain_at(model: ss.Model, labels: NDArray[np.int32], lam: float, sweeps: int) -> Chain:

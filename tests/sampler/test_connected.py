@@ -14,7 +14,6 @@ import spinseg as ss
 from chain_cases import KINDS, assert_books, assert_same
 from covering import pairwise
 from effort import effort, exhaustive
-from spinseg.graph.adjacency import grid_graph
 from spinseg.sampler import plan as plan_module
 from spinseg.sampler.pack import pack
 from spinseg.sampler.starts import starting_labels
@@ -177,7 +176,7 @@ def test_a_prior_without_tables(limits):
 
 def lattice(name="product", prior=None, side=12, *, power=0.5, min_size=1) -> ss.Model:
     """A model on a square lattice, with couplings of either sign."""
-    graph = grid_graph((side, side))
+    graph = ss.SiteGraph.grid((side, side))
     beta = np.random.default_rng(1).normal(0.3, 0.6, graph.n_edges)
     likelihood = model_cases.likelihoods(side * side, 1)[name]
     prior = prior or ss.DirichletProcess(2.0, min_size=min_size)
@@ -276,7 +275,7 @@ def test_the_mode_is_the_best_connected_partition(graph, limits):
 )
 def test_starts_are_allowed(init, limits):
     rng = np.random.default_rng(4)
-    grid = grid_graph((7, 9))
+    grid = ss.SiteGraph.grid((7, 9))
     torn = ss.SiteGraph(126, np.concatenate([grid.edges, grid.edges + 63]))  # two components
     shaken = ss.SiteGraph(63, grid.edges[rng.random(grid.n_edges) < 2])
     for graph in (shaken, torn):
@@ -297,7 +296,7 @@ def one_line(match: str):
 
 
 def test_what_is_refused():
-    graph, prior, line = ss.SiteGraph(4, [[0, 1], [1, 2]]), ss.DirichletProcess, grid_graph((1, 6))
+    graph, prior, line = ss.SiteGraph(4, [[0, 1], [1, 2]]), ss.DirichletProcess, ss.SiteGraph.grid((1, 6))
     with one_line("power must be a finite number above 0; received 0"):
         ss.Model(graph, ss.Flat(), prior(1.0), power=0)
     with one_line("power must be"):

@@ -10,7 +10,6 @@ import spinseg as ss
 from chain_cases import KINDS, assert_books, assert_same
 from effort import effort, exhaustive
 from model_cases import lattice as lattice_model
-from spinseg.graph.adjacency import grid_graph
 from spinseg.sampler import pack
 from spinseg.sampler import plan as plan_module
 from spinseg.sampler.kernels.state import Plan
@@ -65,7 +64,7 @@ def test_many_sites_go_on_as_if_never_stopped(kind, few_are_many, tmp_path):
 
 
 def test_local_sweeps_fill_and_leave_their_tables(few_are_many, monkeypatch):
-    graph = grid_graph((20, 20))
+    graph = ss.SiteGraph.grid((20, 20))
     growing = ss.Model(graph, ss.PoissonGamma(np.arange(400)), ss.DirichletProcess(300.0), beta=0.5)
     shrinking = ss.Model(graph, ss.PoissonGamma(np.arange(400) // 200 * 50), ss.DirichletProcess(1.0), beta=2.0)
     for model, init in ((growing, "one"), (growing, "singletons"), (shrinking, "singletons")):

@@ -15,14 +15,13 @@ import model_cases
 import spinseg as ss
 from chain_cases import KINDS, assert_same
 from effort import exhaustive
-from spinseg.graph.adjacency import grid_graph
 
 SHARED = {"chains": 2, "burn_in": 20, "thin": 3}
 
 
 @pytest.fixture(scope="module")
 def model():
-    graph = grid_graph((8, 8))
+    graph = ss.SiteGraph.grid((8, 8))
     beta = np.random.default_rng(1).normal(0.2, 0.4, graph.n_edges)
     return ss.Model(graph, model_cases.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), beta)
 
@@ -150,8 +149,7 @@ RUN = textwrap.dedent("""
     import os, sys
     import numpy as np
     import spinseg as ss
-    from spinseg.graph.adjacency import grid_graph
-    graph = grid_graph((12, 12))
+    graph = ss.SiteGraph.grid((12, 12))
     model = ss.Model(graph, ss.PoissonGamma(np.random.default_rng(0).poisson(4, 144)), ss.DirichletProcess(1.0), 0.4)
     path, sweeps = sys.argv[1], int(sys.argv[2])
     resume = {"resume_from": path} if os.path.exists(path) else {"rng": 3}

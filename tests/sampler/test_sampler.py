@@ -18,7 +18,7 @@ import spinseg as ss
 from chain_cases import assert_books
 from effort import effort, exhaustive
 from model_cases import lattice as lattice_model
-from spinseg.graph.adjacency import grid_graph, regions_of
+from spinseg.graph.adjacency import regions_of
 from spinseg.sampler import chain as chain_module
 from spinseg.sampler import exchangeable
 from spinseg.sampler import pack as pack_module
@@ -221,7 +221,7 @@ def test_an_exchangeable_prior_that_no_table_can_express(moves):
 
 
 def test_chains_grow_and_shrink_their_tables():
-    model = ss.Model(grid_graph((20, 20)), ss.PoissonGamma(np.arange(400)), ss.DirichletProcess(1e4), beta=0.0)
+    model = ss.Model(ss.SiteGraph.grid((20, 20)), ss.PoissonGamma(np.arange(400)), ss.DirichletProcess(1e4), beta=0.0)
     many = ss.sample(model, sweeps=5, chains=1, moves="gsw", rng=1)
     assert many.n_clusters[0, -1] > 100  # from one cluster: the tables were full on the way
     assert_books(model, many)

@@ -28,7 +28,7 @@ from spinseg.model.priors import (
     TemperedProcess,
 )
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.allowed import allowed_estimate
+from spinseg.sampler.estimates.minimize import allowed_estimate
 from spinseg.sampler.plan import ATTEMPTS, DataDriven, Lam, check_lam
 from spinseg.sampler.sampler import listed_starts
 from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS
