@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spinseg.graph.adjacency import RegionAdjacency as RegionAdjacency
     from spinseg.graph.adjacency import region_adjacency as region_adjacency
     from spinseg.graph.site_graph import SiteGraph as SiteGraph
-    from spinseg.image.boundary.strength import boundary_strength as boundary_strength
+    from spinseg.image.boundary.network import boundary_strength as boundary_strength
     from spinseg.image.features import Codebook as Codebook
     from spinseg.image.io import read_picture as read_picture
     from spinseg.image.layout import Reading as Reading
@@ -106,7 +106,7 @@ _HOMES = {
     "sampler.regions": ("regions_of",),
     "sampler.sample": ("sample",),
     "graph.adjacency": ("region_adjacency", "RegionAdjacency"),
-    "image.boundary.strength": ("boundary_strength",),
+    "image.boundary.network": ("boundary_strength",),
     "clustering.estimator": ("SpatialClustering",),
     "clustering.omics": ("cluster_anndata",),
     "image.features": ("Codebook",),

@@ -149,7 +149,7 @@ def test_foreign_files_are_refused_in_one_line(tmp_path, content):
             np.save(file, np.zeros((3, 3)))
     elif content in ("other npz", "pickle"):
         with path.open("wb") as file:
-            np.savez(file, colours=np.array([None]) if content == "pickle" else np.zeros((3, 3)))
+            np.savez(file, colors=np.array([None]) if content == "pickle" else np.zeros((3, 3)))
     elif content in ("truncated", "broken"):
         Codebook.general().save(path)
         whole = path.read_bytes()

@@ -131,7 +131,7 @@ def write_labels_png(path: FilePath, labels: ArrayLike, colors: ArrayLike) -> No
 
 
 def write_png(path: FilePath, pixels: ArrayLike) -> None:
-    """Write an image as PNG: RGB, uint8 of shape (H, W, 3), or grey, uint8 or uint16 of shape (H, W)."""
+    """Write an image as PNG: RGB, uint8 of shape (H, W, 3), or gray, uint8 or uint16 of shape (H, W)."""
     from PIL import Image
 
     array = np.asarray(pixels)

@@ -64,7 +64,7 @@ class Picture:
 
     @property
     def n_channels(self) -> int:
-        """Number of channels; three for grey and colour."""
+        """Number of channels; three for gray and color."""
         return self.codes.shape[-1]
 
     @cached_property
@@ -74,7 +74,7 @@ class Picture:
 
     @cached_property
     def colors(self) -> NDArray[np.float32]:
-        """Coordinates in which colour distances are measured, (*shape, n_channels): CIELAB for three channels.
+        """Coordinates in which color distances are measured, (*shape, n_channels): CIELAB for three channels.
 
         Any other number of channels is `values` times 100 / sqrt(n_channels), so that the distance from no to full
         intensity in all channels is 100, as it is from black to white in CIELAB.

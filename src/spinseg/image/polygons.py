@@ -66,17 +66,12 @@ def _sides(pieces: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.i
     padded = np.pad(pieces, 1)
     corner = np.arange((pieces.shape[0] + 1) * (pieces.shape[1] + 1)).reshape(pieces.shape[0] + 1, -1)
     here = padded[1:-1, 1:-1]
+    beside = (padded[:-2, 1:-1], padded[1:-1, 2:], padded[2:, 1:-1], padded[1:-1, :-2])
+    starts = (corner[:-1, :-1], corner[:-1, 1:], corner[1:, 1:], corner[1:, :-1])
     found = []
-    for direction, (other, start) in enumerate(
-        [
-            (padded[:-2, 1:-1], corner[:-1, :-1]),
-            (padded[1:-1, 2:], corner[:-1, 1:]),
-            (padded[2:, 1:-1], corner[1:, 1:]),
-            (padded[1:-1, :-2], corner[1:, :-1]),
-        ]
-    ):
-        outer = (here > 0) & (other != here)
-        found.append((4 * start[outer] + direction, here[outer].astype(np.int64)))
+    for direction in range(4):
+        outer = (here > 0) & (beside[direction] != here)
+        found.append((4 * starts[direction][outer] + direction, here[outer].astype(np.int64)))
     key, piece = (np.concatenate(parts) for parts in zip(*found, strict=True))
     order = np.argsort(key)
     return key[order] // 4, key[order] % 4, piece[order]

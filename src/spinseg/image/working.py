@@ -151,5 +151,10 @@ def sites_within_parts(sites: NDArray[np.int32], inside: NDArray[np.bool_]) -> N
     right = inside & (owner[sites] == part)
     if np.array_equal(right, inside):
         return sites
-    flooded = watershed(np.zeros(sites.shape, np.uint8), np.where(right, sites + 1, 0), connectivity=1, mask=inside)
-    return np.where(flooded > 0, flooded - 1, sites).astype(np.int32)
+    return flooded(sites, right, inside)
+
+
+def flooded(sites: NDArray[np.int32], kept: NDArray[np.bool_], inside: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Return sites in which pixels inside that are not `kept` get the site of the nearest one, along pixels inside."""
+    found = watershed(np.zeros(sites.shape, np.uint8), np.where(kept, sites + 1, 0), connectivity=1, mask=inside)
+    return np.where(found > 0, found - 1, sites).astype(np.int32)

@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._validation import invalid
 from spinseg.graph.adjacency import RegionAdjacency, grid_graph, region_adjacency
 from spinseg.image.boundary.maps import BoundaryMaps
-from spinseg.image.class_outlines import refine_classes, with_connected_regions
 from spinseg.image.contrast import in_units_of_noise
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.image.formats import content_hash
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask, read_picture
 from spinseg.image.layout import ChannelAxis, IntensityRange, check_channel_axis
-from spinseg.image.outlines import nearby_pairs, outlined_sites
+from spinseg.image.outlines import nearby_pairs, outlined_sites, refine_classes, with_connected_regions
 from spinseg.image.picture import Picture, as_picture, checked_mask
 from spinseg.image.render import paint_edges
 from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
