@@ -144,10 +144,7 @@ def test_fragments_join_the_neighbour_of_the_nearest_colour():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        (
-            {"kind": "quickshift"},
-            "kind must be one of 'slic', 'watershed', 'felzenszwalb', 'grid', 'pixels'; received 'quickshift'",
-        ),
+        ({"kind": "snic"}, f"kind must be one of {str(KINDS)[1:-1]}; received 'snic'"),
         ({"n_sites": 0}, "n_sites must be a whole number of at least 1; received 0"),
         ({"n_sites": 2.5}, "n_sites must be a whole number of at least 1; received 2.5"),
         ({"kind": "pixels", "n_sites": 4}, "n_sites must be None where every pixel is a site; received 4"),
