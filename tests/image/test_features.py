@@ -141,27 +141,22 @@ def test_an_interrupted_save_leaves_what_was_there(tmp_path, monkeypatch):
     assert len(Codebook.load(path)) == 120 and [p.name for p in tmp_path.iterdir()] == ["book.npz"]
 
 
-def npy(array):
+def stored(save, *arrays, **named):
+    """The bytes that a function of NumPy saves."""
     file = io.BytesIO()
-    np.save(file, array)
+    save(file, *arrays, **named)
     return file.getvalue()
 
 
-def npz(**arrays):
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
-
-
-BOOK = npz(format=np.array("spinseg codebook 1"), colors=Codebook.general().colors)
+BOOK = stored(np.savez_compressed, format=np.array("spinseg codebook 1"), colors=Codebook.general().colors)
 FOREIGN = {
     "text": b"hello",
     "empty": b"",
-    "npy": npy(np.zeros((3, 3))),
-    "other npz": npz(colors=np.zeros((3, 3))),
-    "pickle": npz(colors=np.array([None])),
+    "npy": stored(np.save, np.zeros((3, 3))),
+    "other npz": stored(np.savez, colors=np.zeros((3, 3))),
+    "pickle": stored(np.savez, colors=np.array([None])),
     "truncated": BOOK[:300],
-    "broken": BOOK[:40] + bytes(len(BOOK) - 80) + BOOK[-40:],
+    "broken": BOOK[:400] + bytes(400) + BOOK[800:],
 }
 
 
