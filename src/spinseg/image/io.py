@@ -60,17 +60,7 @@ def read_picture(
     >>> picture.shape, picture.n_channels
     ((400, 600), 3)
     """
-    stored = decode(path, max_pixels)
-    return picture_of(
-        stored.array,
-        stored.layout(channel_axis, printable(path)),
-        mask=mask,
-        intensity_range=intensity_range,
-        nodata=stored.nodata,
-        form=stored.form,
-        axes=stored.axes,
-        note=stored.note,
-    )
+    return picture_of(decode(path, max_pixels), channel_axis, mask, intensity_range, name=printable(path))
 
 
 def read_mask(path: FilePath) -> NDArray[np.bool_]:
