@@ -22,6 +22,7 @@ from spinseg.image.working import WorkingCopy, any_in_blocks, block_means, flood
 RADIUS = 3  # pixels, of the window in which the length of outlines is measured
 MAX_SITES_AROUND = 64  # that are distinguished in a window
 SHOWN = 0.01  # a boundary with a smaller probability stays where it is
+BLOCK_ROWS = 64  # of pixels that are filtered at a time: about what a processor keeps near
 N_PASSES = 40  # at most, over the pixels at boundaries; nearly all that move do so in the first five
 
 # Where a boundary map, or at full size the change of intensity from pixel to pixel (of 65535), is higher by this much,
@@ -71,13 +72,14 @@ def _enlarged(sites: NDArray[np.int32], step: int, new_step: int, shape: tuple[i
 
 def _steepest_change(codes: NDArray[np.uint16]) -> NDArray[np.floating[Any]]:
     """Return for each pixel the largest change of a channel from pixel to pixel, by Sobel's filter."""
-    steepest = np.zeros(codes.shape[:2], np.float32)
-    for channel in np.moveaxis(codes, -1, 0):
-        padded = np.pad(channel.astype(np.float32), 1, mode="edge")
-        down, across = padded[2:] - padded[:-2], padded[:, 2:] - padded[:, :-2]
-        down = down[:, :-2] + 2 * down[:, 1:-1] + down[:, 2:]
-        across = across[:-2] + 2 * across[1:-1] + across[2:]
-        np.maximum(steepest, np.square(down) + np.square(across), out=steepest)
+    height, steepest = len(codes), np.empty(codes.shape[:2], np.float32)
+    for first in range(0, height, BLOCK_ROWS):
+        rows = np.arange(first - 1, min(first + BLOCK_ROWS, height) + 1).clip(0, height - 1)
+        padded = np.pad(np.moveaxis(codes[rows], -1, 0), ((0, 0), (0, 0), (1, 1)), mode="edge").astype(np.float32)
+        down, across = padded[:, 2:] - padded[:, :-2], padded[..., 2:] - padded[..., :-2]
+        down = down[..., :-2] + 2 * down[..., 1:-1] + down[..., 2:]
+        across = across[:, :-2] + 2 * across[:, 1:-1] + across[:, 2:]
+        steepest[first : first + BLOCK_ROWS] = (np.square(down) + np.square(across)).max(axis=0)
     return np.sqrt(steepest) / 8
 
 
