@@ -5,8 +5,7 @@ boundary weights are fitted to the training photographs without them. The sites 
 """
 
 from spinseg.image.boundary.log_odds import BoundaryWeights
-from studies.data import data_root
-from studies.evaluation.datasets import bsds
+from studies.evaluation.datasets import bsds, data_root
 from studies.questions.boundaries import fit, training_edges
 from studies.questions.held_out import Evidence
 from studies.questions.variants import SPECTRAL, TEXTURE, UNCONNECTED, WHOLE_PICTURE, Variant, summary

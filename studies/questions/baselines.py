@@ -26,9 +26,8 @@ from spinseg.partition.metrics import (
     segmentation_covering,
     variation_of_information,
 )
-from studies.data import data_root
 from studies.evaluation.baselines import library, mean_shift
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 from studies.evaluation.methods import evidence_of
 from studies.questions.held_out import held_out_evidence
 

@@ -36,8 +36,7 @@ from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.segmentation.presets import PHOTO
-from studies.data import data_root
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 from studies.questions.held_out import FOLDER, N_FOLDS, Evidence, weights_path
 from studies.questions.versions import Picture, compressed, gray, halved, noisy, painted
 

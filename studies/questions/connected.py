@@ -25,8 +25,7 @@ from spinseg.sampler.diagnostics import QUANTITIES, diagnose
 from spinseg.sampler.sampling import Sampling
 from spinseg.segmentation.presets import COUPLING, settings_of
 from spinseg.segmentation.problem import prepare
-from studies.data import data_root
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 from studies.questions.held_out import held_out_evidence
 
 POWER, THRESHOLD, COST_OF_REGION, MIN_SIZE = 1 / 15, -0.4, 2.0, 3

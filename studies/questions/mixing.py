@@ -18,8 +18,7 @@ from spinseg.image.superpixels import superpixels
 from spinseg.sampler.diagnostics import diagnose
 from spinseg.segmentation.image_model import picture_model
 from spinseg.segmentation.presets import settings_of
-from studies.data import data_root
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 
 WEIGHTS = (0.05, 0.1)
 STARTS = ["one", "one", "singletons", "singletons"]

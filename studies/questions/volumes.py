@@ -16,7 +16,7 @@ from sklearn.mixture import GaussianMixture
 
 import spinseg as ss
 from spinseg.partition.metrics import adjusted_rand_index
-from studies.data import data_root
+from studies.evaluation.datasets import data_root
 
 N_TISSUES = 3
 EVERY = 20  # voxel that the mixture is fitted to

@@ -11,8 +11,7 @@ from skimage.segmentation import quickshift
 
 import spinseg as ss
 from spinseg.partition.metrics import scores
-from studies.data import data_root
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 from studies.speed.segment import mean_shift, photograph, ratio
 
 N_PHOTOGRAPHS = 40
