@@ -36,7 +36,7 @@ def evaluate(
     root: Annotated[Path, typer.Option(help="Folder that has the dataset.")],
     split: Annotated[str | None, typer.Option(help="train, val or test, which is the default (BSDS).")] = None,
     methods: Annotated[str, typer.Option(help="Names with commas between them; `list` lists them.")] = DEFAULT_METHODS,
-    limit: Annotated[int | None, typer.Option(help="At most so many images, evenly spaced by name.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Maximum number of images, evenly spaced by name.")] = None,
     jobs: Jobs = None,
     dask: Dask = None,
     out: Annotated[Path, typer.Option(help="Results, a row each; resumed where it is there already.")] = Path(

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from spinseg._errors import BUG, InvalidInput, TaskBug, TaskError, TaskFailure
-from spinseg._run.executor import check_jobs, run_tasks
-from spinseg._run.processes import UNGUARDED, run_in_processes
+from spinseg._run.executor import UNGUARDED, check_jobs, run_in_processes, run_tasks
 
 
 def do(task, check_interrupt):
@@ -81,7 +80,7 @@ def test_the_exception_of_a_failure_can_be_sent_on():
 
 
 def test_a_script_without_a_guard_is_told_what_it_lacks(tmp_path):
-    script = "from spinseg._run.processes import run_in_processes\nprint(dict(run_in_processes(print, [1], 1))[0].why)"
+    script = "from spinseg._run.executor import run_in_processes\nprint(dict(run_in_processes(print, [1], 1))[0].why)"
     (tmp_path / "script.py").write_text(script)
     run = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=True)
     assert run.stdout == f"its process ended with exit code 1; {UNGUARDED}\n"
@@ -107,7 +106,7 @@ def test_jobs_are_a_number_of_processes_and_exclude_a_cluster():
     assert check_jobs(3, None) == check_jobs(3.0, None, default=1) == 3
     assert check_jobs(None, None) == check_jobs(None, "tcp://host:8786") == os.cpu_count()
     assert check_jobs(None, None, default=1) == 1
-    with pytest.raises(InvalidInput, match=r"^jobs must be left out where dask is given; received 2$"):
+    with pytest.raises(InvalidInput, match=r"^jobs must not be combined with dask; received 2$"):
         check_jobs(2, "tcp://host:8786")
     for wrong in (0, 1.5, "2", True):
         with pytest.raises(InvalidInput, match=r"^jobs must be a whole number of at least 1; received "):

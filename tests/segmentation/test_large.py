@@ -481,7 +481,7 @@ def test_the_command_prints_what_is_asked(found, place, capsys, monkeypatch):
         (["--jobs", "0"], "jobs must be a whole number of at least 1; received 0"),
         (["--detail", "2"], "detail must be a finite number of at least 0 and at most 1; received 2.0"),
         (["--seed", "-1"], "rng must be"),
-        (["--jobs", "1", "--dask", "tcp://nowhere:1"], "jobs must be left out where dask is given; received 1"),
+        (["--jobs", "1", "--dask", "tcp://nowhere:1"], "jobs must not be combined with dask; received 1"),
     ],
     ids=" ".join,
 )

@@ -89,7 +89,7 @@ def test_sampling_begins_anew_where_its_file_is_damaged(how, place, out, capsys)
     spoil(out / "chains.npz", how)
     segment_large(place / "picture.zarr", out, **FAST)
     check_same(place, out)
-    assert capsys.readouterr().err == f"spinseg: {out / 'chains.npz'} is damaged; sampling begins anew\n"
+    assert capsys.readouterr().err == f"spinseg: {out / 'chains.npz'} is damaged; sampling starts over\n"
     assert times(out) == before
 
 

@@ -1,7 +1,6 @@
 """Readers of photographs with ground truth: on the real files where they are, on small ones of the same layout anywhere."""
 
 import os
-import pickle
 import re
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from scipy.io import loadmat, savemat
 
 from spinseg.partition import metrics
 from studies.evaluation.boundaries import outlines
-from studies.evaluation.datasets import BSDS_PAGE, LABELME_PAGE, Example, bsds, folder, labelme, read_labels
+from studies.evaluation.datasets import BSDS_PAGE, LABELME_PAGE, bsds, folder, labelme, read_labels
 
 DATA = Path(os.environ.get("SPINSEG_DATA", Path(__file__).parents[3] / "shared" / "data"))
 real = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here: set SPINSEG_DATA to its folder")
@@ -207,13 +206,6 @@ def test_colours_are_labels(tmp_path):
     for name in ("a.png", "b.png"):
         assert same(read_labels(tmp_path / name), [[[0xFF0000, 1], [0, 0xFF0000]]])
         assert same(read_labels(tmp_path / name, unlabeled=0xFF0000), [[[-1, 1], [0, -1]]])
-
-
-def test_an_example_is_a_frozen_record_that_travels_and_reads_nothing_early(tmp_path):
-    example = Example("a", tmp_path / "a.jpg", (tmp_path / "a.seg",), 0)  # neither file is there
-    assert pickle.loads(pickle.dumps(example)) == example and hash(example) == hash(pickle.loads(pickle.dumps(example)))
-    with pytest.raises(AttributeError):
-        example.name = "b"
 
 
 # --- what is absent ---------------------------------------------------------------------------------------------------

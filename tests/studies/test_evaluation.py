@@ -3,11 +3,6 @@
 import csv
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
-from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +11,6 @@ from scipy.stats import wilcoxon
 
 from command import study
 from effort import exhaustive
-from processes import PATIENCE, find_in_children, wait_until
 from spinseg._errors import BUG, LOG, InvalidInput
 from spinseg._run import executor
 from spinseg.partition.metrics import Scores, scores
@@ -35,14 +29,9 @@ from studies.evaluation.summary import PROBABILITY_COLUMNS, format_cells, format
 
 SIZE = (24, 30)
 
-find_in_children(os.path.dirname(__file__))  # workers of a cluster import the methods that are defined here
 
-
-def cut(image, seed, *, wait=0.0, held=""):
-    """Labels that depend on the seed: left and right of a column. The third and later images wait for a file to go."""
-    time.sleep(wait)
-    while held and image.shape[:2] == SIZE and image.mean() < 129 and os.path.exists(held):
-        time.sleep(0.01)
+def cut(image, seed):
+    """Labels that depend on the seed: left and right of a column."""
     labels = np.zeros(image.shape[:2], np.int32)
     labels[:, np.random.default_rng(seed).integers(5, 25) :] = 1
     return labels
@@ -52,20 +41,8 @@ def stripes(image, seed):
     return np.broadcast_to(np.arange(image.shape[1], dtype=np.int32) // 10, image.shape[:2]).copy()
 
 
-def bright_ones_kill(image, seed):
-    if image.mean() > 250:
-        os._exit(3)
-    return stripes(image, seed)
-
-
-def bright_ones_fail(image, seed):
-    if image.mean() > 250:
-        raise RuntimeError("too\nbright")
-    return stripes(image, seed)
-
-
 def method(run, name=None, settings=""):
-    return Method(name or getattr(run, "__name__", "cut"), "for tests", run, settings)
+    return Method(name or run.__name__, "for tests", run, settings)
 
 
 CUT, STRIPES = method(cut), method(stripes)
@@ -286,16 +263,6 @@ def test_one_bad_image_has_its_line_and_the_others_are_done(here, album, tmp_pat
     assert read_rows(tmp_path / "r.csv") == found
 
 
-@exhaustive
-def test_a_method_that_fails_or_kills_its_process_costs_one_row(album, tmp_path):
-    Image.fromarray(np.full((*SIZE, 3), 255, np.uint8)).save(album / "images" / "p2.png")
-    chosen = [method(bright_ones_kill), method(bright_ones_fail)]
-    found = {one.key: one for one in evaluate(examples_of(album), chosen, tmp_path / "r.csv", dataset="album", jobs=2)}
-    assert [key for key, one in found.items() if one.error] == [("p2", chosen[0].name), ("p2", chosen[1].name)]
-    assert "exit code 3" in found["p2", "bright_ones_kill"].error
-    assert found["p2", "bright_ones_fail"].error == f"{BUG}: RuntimeError: too bright"
-
-
 def mixes_shapes(image, seed):
     """A mistake such as NumPy finds, with a single picture."""
     return stripes(image, seed) if image.mean() <= 250 else np.zeros(2) + np.zeros(3)
@@ -332,49 +299,6 @@ def test_more_labels_than_a_png_holds_cost_the_label_image_alone(album, tmp_path
     path = labels_path(tmp_path / "r.csv", rows[1])
     told = f"spinseg: {path} is left out: a PNG holds 2 labels at most, and there are {rows[1].clusters}\n"
     assert capsys.readouterr().err == told
-
-
-@exhaustive
-def test_ctrl_c_keeps_what_is_finished_and_the_same_call_goes_on(album, tmp_path):
-    """The call is made by another process, which gets SIGINT after the first rows, while the next images are held."""
-    script = (
-        "import sys; from functools import partial; import test_evaluation as t\n"
-        "try:\n    t.evaluate(t.examples_of(sys.argv[1]), [t.method(partial(t.cut, held=sys.argv[3])), t.STRIPES], "
-        "sys.argv[2], dataset='album', jobs=2)\n"
-        "except KeyboardInterrupt:\n    sys.exit(130)"
-    )
-    out, whole, held = tmp_path / "r.csv", tmp_path / "whole.csv", tmp_path / "held"
-    held.touch()
-    command = [sys.executable, "-c", script, str(album), str(out), str(held)]
-    process = subprocess.Popen(command, cwd=os.path.dirname(__file__), start_new_session=True)
-    wait_until(lambda: process.poll() is not None or (out.exists() and len(out.read_bytes().splitlines()) >= 4))
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-    held.unlink()
-    assert process.wait(PATIENCE) == 130
-    kept = read_rows(out)
-    assert 3 <= len(kept) < 12
-    evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=1)
-    assert set(kept) <= set(read_rows(out))
-    evaluate(examples_of(album), [CUT, STRIPES], whole, dataset="album")
-    assert lines_without_seconds(out) == lines_without_seconds(whole)
-
-
-@exhaustive
-@pytest.mark.xdist_group("dask")
-def test_a_dask_worker_that_is_killed_costs_nothing(album, tmp_path, cluster):
-    slow, out, whole = method(partial(cut, wait=0.3)), tmp_path / "r.csv", tmp_path / "whole.csv"
-    killed = []
-
-    def kill_one(n_done, total, found):
-        if not killed:
-            killed.append(next(iter(cluster.run(os.getpid).values())))
-            os.kill(killed[0], signal.SIGKILL)
-
-    evaluate(examples_of(album), [slow, STRIPES], out, dataset="album", dask=cluster.scheduler.address, report=kill_one)
-    evaluate(examples_of(album), [slow, STRIPES], whole, dataset="album")
-    assert killed
-    assert not [one.error for one in read_rows(out) if one.error]
-    assert lines_without_seconds(out) == lines_without_seconds(whole)
 
 
 # ------------------------------------------------------------------------------------------------------------- summary

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spinseg._errors import TaskFailure
-from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
-from spinseg._run.processes import deferred_sigint
+from spinseg._run.executor import CheckInterrupt, check_jobs, deferred_sigint, run_tasks
 from spinseg._run.progress import Report, compiling_notice, reporting
 from spinseg._validation import InvalidInput, check_writable
 from spinseg.graph.site_graph import SiteGraph

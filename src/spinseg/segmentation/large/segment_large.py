@@ -217,7 +217,7 @@ def _sample(model: Model, settings: Settings, run: LargeRun, progress: bool | Re
             read_checkpoint(path)
             how["resume_from"] = path
         except ValueError:
-            print_warning(f"{printable(path)} is damaged; sampling begins anew")
+            print_warning(f"{printable(path)} is damaged; sampling starts over")
     try:
         return sample_posterior(model, settings, settings.init, run.seed, **how)
     except OtherChains:
