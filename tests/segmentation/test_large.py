@@ -353,7 +353,7 @@ def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, he
     deep = image // 16
     deep[3, 4] = deep[90, 100:103] = 65535
     found = segment_large(da.from_array(deep), tmp_path / "deep", **FAST)
-    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["intensity_range"]
+    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["settings"]["used_range"]
     assert 0 <= ends[0] < 500 and 3000 < ends[1] <= 4095
     assert found.n_regions > 1 and check_written(found)
     whole = as_picture(deep, channel_axis=-1)

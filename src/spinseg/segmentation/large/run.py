@@ -18,6 +18,7 @@ from spinseg._run.provenance import Provenance, is_done
 from spinseg._validation import InvalidInput, invalid
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.sampler.sample import seed_of
+from spinseg.segmentation.files import check_inputs_kept
 from spinseg.segmentation.large.files import intensity_range_of, picture_content
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 
@@ -32,14 +33,10 @@ MAX_LISTED_TILES = 10  # in a warning about damaged tiles
 
 
 class LargeRun(NamedTuple):
-    """A run in a folder. Its plan, everything but the folder, is written to plan.json and with every tile.
-
-    The value range, the numbers of no and full intensity, is found once, so that it is the same for all tiles.
-    """
+    """A run in a folder. Its provenance is written to plan.json and with every tile."""
 
     folder: Path
     provenance: Provenance
-    intensity_range: IntensityRange
 
     @property
     def seed(self) -> int:
@@ -47,9 +44,10 @@ class LargeRun(NamedTuple):
         return int(self.provenance.seed)
 
     @property
-    def plan(self) -> dict[str, Any]:
-        """The plan in types that JSON knows."""
-        return {**self.provenance.to_json(), "intensity_range": list(self.intensity_range)}
+    def intensity_range(self) -> IntensityRange:
+        """The numbers of no and full intensity, found once, so that they are the same for all tiles."""
+        low, high = self.provenance.settings["used_range"]
+        return low, high
 
 
 def open_run(
@@ -65,10 +63,11 @@ def open_run(
 
     `array` is what `open_picture` made of `image`, a path or a Dask array. A folder that is refused stays as it is.
     """
-    _check_location(folder, image)
-    run = _stored_run(folder)
-    stored = None if run is None else run.provenance
+    if os.path.lexists(folder) and not folder.is_dir():
+        invalid("out", "be a folder that can be written", str(folder))
+    stored = _stored_provenance(folder)
     if isinstance(image, (str, os.PathLike)):
+        check_inputs_kept(folder, OUTPUTS, [os.fspath(image)])
         before = {} if stored is None else stored.inputs.get("picture") or {}
         picture = picture_content(image, before) | {"source": os.path.abspath(image)}
     else:
@@ -79,16 +78,16 @@ def open_run(
     seed = seed_of(rng) if stored is None or rng is not None else stored.seed
     wanted = Provenance.of_run(settings, seed, {"picture": picture})
     is_resumed = is_done(stored, wanted, folder, ADVICE)
-    if run is None:
-        low, high = intensity_range or intensity_range_of(array)
-        run = LargeRun(folder, wanted, (float(low), float(high)))
+    if stored is None:
+        used = [float(end) for end in intensity_range or intensity_range_of(array)]
+        stored = wanted._replace(settings={**wanted.settings, "used_range": used})
     try:
         folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
     except OSError:
         invalid("out", "be a folder that can be written", str(folder))
     if not is_resumed:
-        write_json(folder / PLAN_FILE, run.plan)
-    return run
+        write_json(folder / PLAN_FILE, stored.to_json())
+    return LargeRun(folder, stored)
 
 
 def check_unchanged(run: LargeRun, image: Any) -> None:
@@ -99,22 +98,12 @@ def check_unchanged(run: LargeRun, image: Any) -> None:
         raise InvalidInput(f"the image changed while its tiles were made: {printable(image)}. {advice}")
 
 
-def _check_location(folder: Path, image: Any) -> None:
-    """Refuse a file, and a folder inside the picture, whose files would then change."""
-    if os.path.lexists(folder) and not folder.is_dir():
-        invalid("out", "be a folder that can be written", str(folder))
-    if isinstance(image, (str, os.PathLike)) and Path(folder).resolve().is_relative_to(Path(image).resolve()):
-        invalid("out", "be a folder outside the picture", str(folder))
-
-
-def _stored_run(folder: Path) -> LargeRun | None:
-    """The run that a folder holds; None for a new run. A folder with files of somebody else is refused."""
+def _stored_provenance(folder: Path) -> Provenance | None:
+    """The provenance of the run that a folder holds; None for a new run. Files of somebody else are refused."""
     path = folder / PLAN_FILE
     if os.path.lexists(path):
         try:
-            plan = json.loads(path.read_text(encoding="utf-8"))
-            low, high = map(float, plan["intensity_range"])
-            return LargeRun(folder, Provenance.from_json(plan), (low, high))
+            return Provenance.from_json(json.loads(path.read_text(encoding="utf-8")))
         except Exception:  # JSON of something else raises nearly anything
             invalid("out", RUN_FOLDER_RULE, f"{folder}, whose {PLAN_FILE} is damaged or of something else")
     for name in OUTPUTS:
@@ -141,7 +130,7 @@ def _is_intact(run: LargeRun, index: int, sites: Any, tile: Tile) -> bool:
     try:
         stored = read_tile(run.folder, index)
         same_sites = int(stored["checksum"]) == _checksum(sites[tile.own])
-        return same_sites and str(stored["plan"]) == json.dumps(run.plan)
+        return same_sites and str(stored["plan"]) == json.dumps(run.provenance.to_json())
     except Exception:  # decoders raise nearly anything for a damaged file
         return False
 
@@ -157,7 +146,8 @@ def tile_path(folder: Path, index: int) -> Path:
 
 def write_tile(run: LargeRun, index: int, sites: NDArray[np.int32], sums: Arrays) -> None:
     """Write the sums of a tile, with the plan and a checksum of its sites, which must be on the disk by then."""
-    content: dict[str, Any] = {"plan": json.dumps(run.plan), "checksum": _checksum(sites), **sums}
+    plan: Any = json.dumps(run.provenance.to_json())
+    content = {"plan": plan, "checksum": _checksum(sites), **sums}
     atomic_write(tile_path(run.folder, index), lambda file: np.savez_compressed(file, **content))
 
 
