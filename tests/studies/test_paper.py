@@ -76,6 +76,18 @@ def test_the_exact_distribution_is_that_of_all_partitions(alpha):
     np.testing.assert_allclose(figure1.exact_distribution(alpha, n_sites), listed, atol=1e-12)
 
 
+def test_simulated_frequencies_are_the_exact_ones():
+    distribution = figure1.exact_distribution(3.0, 200)
+    seen = figure1.simulate(3.0, 200, figure1.SimulationSize(chains=24, burn_in=100, sweeps=500), rng=4)
+    likely = distribution > 0.01
+    assert np.count_nonzero(likely) > 10
+    score = (seen.frequency - distribution)[likely] / seen.standard_error[likely]
+    assert np.abs(score).max() < 4.5
+    assert 0.5 < np.sqrt(np.mean(score**2)) < 1.6  # the standard errors are neither too large nor too small
+    assert seen.standard_error[likely].max() < 0.01
+    assert seen.frequency.sum() == pytest.approx(1)
+
+
 def test_figure1_writes_its_picture_and_its_numbers(drawing, monkeypatch, tmp_path):
     monkeypatch.setattr(figure1, "N_SITES", 100)
     monkeypatch.setattr(figure1, "QUICK", figure1.SimulationSize(chains=4, burn_in=20, sweeps=120))
@@ -88,12 +100,7 @@ def test_figure1_writes_its_picture_and_its_numbers(drawing, monkeypatch, tmp_pa
     for alpha in (3.0, 5.0):
         mine = [row for row in rows if float(row["alpha"]) == alpha]
         assert sum(float(row["exact"]) for row in mine) == pytest.approx(1, abs=1e-6)
-        exact_share, share, error = (
-            np.array([float(row[name]) for row in mine]) for name in ("exact", "simulated", "standard_error")
-        )
-        likely = exact_share > 0.02
-        assert share.sum() == pytest.approx(1, abs=1e-4) and likely.sum() > 5
-        assert (np.abs(share - exact_share)[likely] < 6 * error[likely] + 0.02).all()
+        assert sum(float(row["simulated"]) for row in mine) == pytest.approx(1, abs=1e-4)
 
 
 # --- Figure 2 ---
@@ -110,6 +117,21 @@ def test_the_graph_has_as_many_sites_as_the_papers_and_is_one_piece():
 def test_the_smallest_site_joins_the_one_it_touches_most():
     sites = np.array([[0, 0, 1, 1], [2, 2, 3, 3], [2, 2, 3, 3]], np.int32)
     np.testing.assert_array_equal(figure2._without_smallest(sites), [[1, 1, 0, 0], [1, 1, 2, 2], [1, 1, 2, 2]])
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.4])
+def test_simulated_means_are_those_of_all_partitions(beta):
+    graph, _ = exact.graph(6)
+    model = ss.Model(graph, ss.Flat(), ss.DirichletProcess(3.0), beta)
+    partitions = exact.partitions(6)
+    weight = np.exp([model.log_posterior(row) for row in partitions])
+    wanted = (weight * (partitions.max(axis=1) + 1)).sum() / weight.sum()
+    point = figure2.simulate(graph, 3.0, beta, figure2.SimulationSize((beta,), 4, 50, 4050), rng=5)
+    assert point[:2] == (3.0, beta) and point.r_hat < 1.02
+    assert 0.001 < point.standard_error < 0.03
+    assert abs(point.mean - wanted) < 4.5 * point.standard_error
+    if beta == 0:
+        assert wanted == pytest.approx(figure1.exact_mean(3.0, 6), abs=1e-12)
 
 
 @exhaustive
