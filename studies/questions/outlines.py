@@ -20,9 +20,8 @@ from skimage.segmentation import slic, watershed
 import spinseg as ss
 from spinseg.image import outlines as refinement
 from spinseg.pictures import PICTURES
-from studies.data import data_root
 from studies.evaluation.boundaries import outlines
-from studies.evaluation.datasets import bsds
+from studies.evaluation.datasets import bsds, data_root
 
 FACTOR = 4
 TOLERANCE = 2  # pixels of the photograph

@@ -135,16 +135,3 @@ def test_a_file_that_was_not_asked_for_before_is_written_on_resuming_also_of_a_v
     again = run(resume=True, also=["regions.csv", "regions.geojson"])
     assert not again.done_before and os.path.exists(os.path.join(folder, "regions.csv"))
     assert run(resume=True, also=["regions.csv", "regions.geojson"]).done_before  # a volume has no polygons
-
-
-def test_results_of_before_there_were_ranges_are_resumed(tmp_path):
-    np.save(tmp_path / "a.npy", SQUARE)
-    out = tmp_path / "out"
-    segment_file(str(tmp_path / "a.npy"), str(out / "a"), FAST)
-    path = out / "a" / "result.json"
-    stored = json.loads(path.read_text())
-    path.write_text(
-        json.dumps({key: value for key, value in stored.items() if key not in ("channel_axis", "intensity_range")})
-    )
-    ((_, outcome),) = segment_files([str(tmp_path / "a.npy")], out, FAST, resume=True)
-    assert outcome.done_before

@@ -13,7 +13,7 @@ from spinseg._validation import invalid
 from spinseg.image.io import read_image
 from spinseg.napari_plugin.layers import LayerData, boundary_layer, labels_layer, region_features
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.large.result import open_labels
+from spinseg.segmentation.large.files import open_labels
 
 
 def get_reader(path: str | Sequence[str]) -> Callable[[str], list[LayerData]] | None:
