@@ -28,8 +28,8 @@ from spinseg.image.layout import (
     find_layout,
 )
 from spinseg.image.picture import Picture, as_picture
-from spinseg.image.raster import has_opacity, orientation, stores_intensities
-from spinseg.image.stored import StoredArray, check_numbers, upright
+from spinseg.image.raster import check_metadata, has_opacity, orientation, stores_intensities
+from spinseg.image.stored import StoredArray, check_numbers, unprinted, upright
 from spinseg.image.volumes import open_zarr
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
