@@ -22,9 +22,9 @@ PACKAGE = Path(__file__).parent
 config: Any = numba.config  # whose values are set when it is loaded
 
 
-def jit(function: Any, **more: Any) -> Any:
+def jit(function: Any) -> Any:
     """`function` compiled to run without the interpreter lock, and kept on disk where a folder can be written."""
-    dispatcher = njit(**OPTIONS, **more)(function)
+    dispatcher = njit(**OPTIONS)(function)
     folder = cache_folder()
     if folder is not None and hasattr(dispatcher, "enable_caching"):  # with JIT off it is the plain function
         with _cached_in(folder), suppress(RuntimeError):  # which Numba raises of a folder that it cannot use
@@ -40,11 +40,6 @@ def internal(function: Any) -> Any:
 def entry(function: Any) -> Any:
     """An `internal` function with an entry for the interpreter, compiled on its first call."""
     return jit(getattr(function, "py_func", function))  # with JIT off it is the plain function
-
-
-def inlined(function: Any) -> Any:
-    """As `jit`, and copied into its caller before that is compiled: each layer of calls is optimised once more."""
-    return jit(function, inline="always")
 
 
 @lru_cache

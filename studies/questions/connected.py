@@ -22,6 +22,7 @@ import spinseg as ss
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import QUANTITIES, diagnose
+from spinseg.sampler.kernels.moves import attempts_at
 from spinseg.sampler.sampling import Sampling
 from spinseg.segmentation.presets import COUPLING, settings_of
 from spinseg.segmentation.problem import prepare
@@ -39,7 +40,7 @@ PARTS = (0.25, 0.5, 1.0)  # of the time, for the course of R-hat
 VARIANTS: dict[str, dict[str, Any]] = {
     "all moves": {},
     "without bonds": {"lams": np.zeros(1)},
-    "without growth": {"growths": 0},
+    "without growth": {"attempts": attempts_at()},
     "without splits and merges": {"growth_shares": np.array([0.0, 0.5])},
     "without redrawn borders": {"growth_shares": np.array([0.65, 0.65])},
     "without regroupings": {"growth_shares": np.array([0.65, 1.0])},

@@ -9,6 +9,7 @@ import spinseg as ss
 from spinseg.graph.adjacency import grid_graph
 from spinseg.sampler.bonds import bond_strengths
 from spinseg.sampler.chain import Chain
+from spinseg.sampler.kernels.moves import attempts_at
 from spinseg.sampler.kernels.state import Plan, Record
 from spinseg.sampler.pack import new_records, pack
 
@@ -57,5 +58,5 @@ def chain_at(model: ss.Model, labels: NDArray[np.int32], lam: float, sweeps: int
     strength, lams = bond_strengths(model, lam, "gsw")
     record = Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
     rng = np.random.default_rng(2)
-    plan = Plan(lams, 0, 0, 1.0, sweeps, 1)
+    plan = Plan(lams, attempts_at(), 1.0, sweeps, 1)
     return Chain(model, pack(model, strength), plan, labels, model.log_posterior(labels), record, rng)

@@ -24,7 +24,7 @@ from spinseg.sampler import pack as pack_module
 from spinseg.sampler.bonds import bond_strengths
 from spinseg.sampler.chain import Chain
 from spinseg.sampler.kernels.clusters import rebuild
-from spinseg.sampler.kernels.iterations import run_iterations
+from spinseg.sampler.kernels.moves import attempts_at, run_iterations
 from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED, Plan, Record
 from spinseg.sampler.pack import new_records, new_state, pack
 from spinseg.sampler.regions import regions_of
@@ -39,7 +39,7 @@ def new_chain(model, init, sweeps, seed=3) -> Chain:
     strength, lams = bond_strengths(model, None, "auto")
     record = Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
     start = starting_labels(model, pack(model, model.beta), init)
-    plan = Plan(lams, 10, 3, 1.0, sweeps, 1)
+    plan = Plan(lams, attempts_at(split_or_merge=10, regroup=3), 1.0, sweeps, 1)
     return Chain(
         model, pack(model, strength), plan, start, model.log_posterior(start), record, np.random.default_rng(seed)
     )

@@ -9,7 +9,8 @@ import spinseg as ss
 from effort import effort, exhaustive
 from spinseg.sampler.bonds import bond_strengths
 from spinseg.sampler.chain import Chain
-from spinseg.sampler.kernels.state import MERGE, PROPOSED, SPLIT, Plan, Record
+from spinseg.sampler.kernels.moves import KINDS, attempts_at
+from spinseg.sampler.kernels.state import PROPOSED, Plan, Record
 from spinseg.sampler.pack import new_records, pack
 from spinseg.sampler.tempering import ParallelTempering
 
@@ -32,7 +33,7 @@ def after_one_round(model, n_draws, seed, temperatures=TEMPERATURES, ladder=Para
         for r, t in enumerate(temperatures):
             record = Record(*(array[0] for array in new_records(1, 1, 0, model.graph.n_sites)))
             row = starts[r][d]
-            plan = Plan(lams, 0, 0, 1 / t, 1, 1)
+            plan = Plan(lams, attempts_at(), 1 / t, 1, 1)
             replicas.append(Chain(model, target, plan, rows[row].astype(np.int32), values[row], record, rng))
         whole = ladder(replicas, rng)
         whole.advance(1)
@@ -71,12 +72,13 @@ def test_counts_of_attempts_stay_with_their_temperature(model):
     replicas = []
     for temperature, splits in ((1.0, 10), (2.0, 0)):  # only the first tries any
         record = Record(*(array[0] for array in new_records(1, 50, 0, 5)))
-        plan = Plan(np.ones(1), splits, 0, 1 / temperature, 50, 1)
+        plan = Plan(np.ones(1), attempts_at(split_or_merge=splits), 1 / temperature, 50, 1)
         replicas.append(Chain(model, target, plan, start, model.log_posterior(start), record, rng))
     whole = ParallelTempering(replicas, rng)
     whole.advance(50)
     assert whole.swaps_accepted[0] > 0
-    tried = [replica.record.move_counts[[SPLIT, MERGE], PROPOSED].sum() for replica in whole.replicas]
+    rows = [KINDS.index("split"), KINDS.index("merge")]
+    tried = [replica.record.move_counts[rows, PROPOSED].sum() for replica in whole.replicas]
     assert tried == [500, 0] and not whole.replicas[1].record.move_counts.any()
 
 

@@ -12,19 +12,13 @@ class UnreachableWarning(UserWarning):
     """Chains cannot reach every partition that the prior allows."""
 
 
-MIN_EXCHANGES, SITES_PER_EXCHANGE = 10, 2  # attempts after each sweep: at least 10, and one for every two sites
-
-
-def n_exchanges(model: Model) -> int:
-    """How many exchanges of two sites are tried after each sweep: none where all clusters may merge and split again."""
-    n_sites = model.graph.n_sites
+def is_limited(model: Model) -> bool:
+    """Whether the prior keeps clusters from merging and splitting freely, so that sites must be exchanged."""
     fewest = model.graph.component_sizes.size if model.connected else 1
     if model.tables is None:
-        is_limited = model.prior.max_size is not None and model.prior.max_size < n_sites
-    else:
-        log_v, log_w = model.tables
-        is_limited = log_v[fewest] == -np.inf or bool((log_w[model.prior.min_size :] == -np.inf).any())
-    return max(MIN_EXCHANGES, n_sites // SITES_PER_EXCHANGE) if is_limited else 0
+        return model.prior.max_size is not None and model.prior.max_size < model.graph.n_sites
+    log_v, log_w = model.tables
+    return log_v[fewest] == -np.inf or bool((log_w[model.prior.min_size :] == -np.inf).any())
 
 
 def warn_of_unreachable(line: str | None, stacklevel: int) -> None:

@@ -18,25 +18,17 @@ from spinseg.sampler.chain import Arrays, Chain
 from spinseg.sampler.chains import Chains, collect
 from spinseg.sampler.checkpoint import Checkpoint, OtherChains, fingerprint, read_checkpoint
 from spinseg.sampler.concentration import ConcentrationUpdate
+from spinseg.sampler.kernels.moves import REGROUP, REGROW, attempts_at, attempts_for
 from spinseg.sampler.kernels.state import Plan, Record, Target
 from spinseg.sampler.pack import new_records, pack, recoupled
-from spinseg.sampler.reach import n_exchanges, unreachable
+from spinseg.sampler.reach import is_limited, unreachable
 from spinseg.sampler.similarity import similar_sites
 from spinseg.sampler.starts import ALTERNATING_STARTS, OPPOSITE_STARTS, starting_labels
 from spinseg.sampler.tempering import ParallelTempering
 
 MOVES = ("auto", "gsw")
-ATTEMPTS = {"auto": (10, 3), "gsw": (0, 0)}  # to split or merge, and to regroup, after each sweep
-# Where clusters must be connected: attempts to split, merge, redraw or regroup them after each sweep, at least so many
-# and one more for so many sites. One that takes m sites is made with probability min(1, GROWTH_LIMIT / m)^1.5.
-MIN_GROWTHS, SITES_PER_GROWTH, GROWTH_LIMIT = 4, 80, 500.0
-# An attempt takes time proportional to the number of sites, and one that reallocates thousands is rarely accepted.
-MANY_SITES = 20_000
-ATTEMPTS_OF_MANY = {"auto": (1, 0), "gsw": (0, 0)}
-LOCAL_OF_MANY = {
-    "auto": 0.9,
-    "gsw": 0.0,
-}  # share of sweeps in which spin-clusters move only to neighbors
+GROWTH_LIMIT = 500.0  # an attempt that takes m sites is made with probability min(1, GROWTH_LIMIT / m)^1.5
+MANY_SITES, LOCAL_OF_MANY = 20_000, 0.9  # above, the share of sweeps in which spin-clusters move only to neighbors
 MAX_DRAW_BYTES = 8 * 2**30
 
 
@@ -82,8 +74,9 @@ class Sampling:
         if gamma is not None and len(replicas) > 1:
             invalid("concentration_prior", "be left out with temperatures", concentration_prior)
         plan = _plan(components[0], moves, lams, burn_in, thin)
-        self.unreachable = unreachable(components[0], moves, splits_only=plan.regroups + plan.growths == 0)
-        targets = [pack(components[0], strength, similar_sites(components[0]) if plan.regroups else None)]
+        splits_only = plan.attempts[REGROUP] + plan.attempts[REGROW] == 0
+        self.unreachable = unreachable(components[0], moves, splits_only)
+        targets = [pack(components[0], strength, similar_sites(components[0]) if plan.attempts[REGROUP] else None)]
         for component, (strength, _) in zip(components[1:], other_bonds, strict=True):
             targets.append(recoupled(targets[0], component, strength))
         settings = {
@@ -180,18 +173,15 @@ def _bonds(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDA
 
 def _plan(model: Model, moves: str, lams: NDArray[np.float64], burn_in: int, thin: int) -> Plan:
     """The moves of one iteration, fewer for many sites."""
-    n_sites, local = model.graph.n_sites, 0.0
-    many = n_sites > MANY_SITES
-    splits, regroups, growths = *ATTEMPTS[moves], 0
-    if model.connected:
-        splits, regroups = 0, 0
-        growths = MIN_GROWTHS + n_sites // SITES_PER_GROWTH if moves == "auto" and model.graph.n_edges else 0
-    elif many:
-        splits, regroups = ATTEMPTS_OF_MANY[moves]
-        local = LOCAL_OF_MANY[moves] if model.tables is not None else 0.0  # sizes are then weighed by tables
+    n_sites, local, attempts = model.graph.n_sites, 0.0, attempts_at()
+    if moves == "auto":
+        many = n_sites > MANY_SITES
+        purpose = "many" if many else "few"
+        attempts = attempts_for(purpose, n_sites, connected=model.connected, limited=is_limited(model))
+        if many and not model.connected and model.tables is not None:  # sizes are then weighed by tables
+            local = LOCAL_OF_MANY
     global_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites rarely move far, and cost most
-    plan = Plan(lams, splits, regroups, 1.0, burn_in, thin, local, global_lams, model.connected, growths, GROWTH_LIMIT)
-    return plan if moves == "gsw" else plan._replace(exchanges=n_exchanges(model))
+    return Plan(lams, attempts, 1.0, burn_in, thin, local, global_lams, model.connected, GROWTH_LIMIT)
 
 
 def _probed(model: Model) -> list[float] | None:

@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from spinseg._run.progress import Progress, Report, reporting
-from spinseg.sampler.kernels.iterations import run_iterations
+from spinseg.sampler.kernels.moves import run_iterations
 
 TURN_SECONDS = 0.1  # for which a chain is advanced before it is the turn of the next
 LOADING_SECONDS = 1.5  # within which a sampler that was compiled before is loaded
