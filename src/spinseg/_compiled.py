@@ -3,8 +3,7 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,10 @@ def jit(function: Any) -> Any:
     dispatcher = njit(**OPTIONS)(function)
     folder = cache_folder()
     if folder is not None and hasattr(dispatcher, "enable_caching"):  # with JIT off it is the plain function
-        with _cached_in(folder), suppress(RuntimeError):  # which Numba raises of a folder that it cannot use
+        before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+        with suppress(RuntimeError):  # which Numba raises of a folder that it cannot use
             dispatcher.enable_caching()
+        config.CACHE_DIR = before
     return dispatcher
 
 
@@ -69,13 +70,3 @@ def cache_folder() -> Path | None:
             if os.access(folder, os.W_OK | os.X_OK):
                 return folder
     return None
-
-
-@contextmanager
-def _cached_in(folder: Path) -> Iterator[None]:
-    """Let Numba keep what is decorated meanwhile in a folder."""
-    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = before

@@ -11,6 +11,7 @@ import model_cases
 import spinseg as ss
 from effort import effort
 from kernel_source import names_of, replaced, source_of
+from spinseg.sampler.kernels.moves import MOVES
 
 SOURCE = source_of("from spinseg.sampler.kernels.moves import run_iterations")
 
@@ -121,6 +122,14 @@ EXCHANGE_FAULTS = {
 }
 
 
+MOVE_FAULTS = {
+    "split_or_merge": SPLIT_FAULTS,
+    "regroup": REGROUP_FAULTS,
+    "regrow": GROWTH_FAULTS,
+    "exchange": EXCHANGE_FAULTS,
+}
+
+
 def interpreted(source: str):
     """`exact.iterate_each` over kernels of this source, uncompiled: to compile them would take longer."""
     return types.FunctionType(exact.iterate_each.__code__, names_of(source))
@@ -175,12 +184,8 @@ def how_for(faults, fault):
     if faults is MARKER_FAULTS:  # most of these lead to what is impossible
         lam, n_draws = ("none", 2_000) if "reverse" in fault else (0.0, 400)
         return {"lam": lam, "n_draws": n_draws, "regrow": 24 if subtle else 6}
-    move, number = {
-        id(SPLIT_FAULTS): ("split_or_merge", 12),
-        id(REGROUP_FAULTS): ("regroup", 6),
-        id(GROWTH_FAULTS): ("regrow", 24 if subtle else 6),
-        id(EXCHANGE_FAULTS): ("exchange", 12),
-    }[id(faults)]
+    move = next(move for move in MOVE_FAULTS if MOVE_FAULTS[move] is faults)
+    number = {"regroup": 6, "regrow": 24 if subtle else 6}.get(move, 12)
     return {"lam": "none", "n_draws": effort(2_500, 4_000), move: number}
 
 
@@ -192,39 +197,29 @@ def p_value(iterate, faults, fault):
         return 0.0
 
 
-ALL = [SWEEP_FAULTS, LOCAL_FAULTS, SPLIT_FAULTS, REGROUP_FAULTS, CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS, MARKER_FAULTS]
-ALL.append(EXCHANGE_FAULTS)
+SWEEPS = [SWEEP_FAULTS, CONNECTED_SWEEP_FAULTS]
+ALL = [*SWEEPS, LOCAL_FAULTS, MARKER_FAULTS, *MOVE_FAULTS.values()]
+# A fault of a sweep, connected or not; in the exhaustive tests all faults of all moves.
+TRIED = [(faults, fault) for faults in effort(SWEEPS, ALL) for fault in list(faults)[: effort(1, None)]]
 
 
-def tried(number):
-    """A fault of a sweep, connected or not; in the exhaustive tests all faults of all moves."""
-    kinds = ALL[:: effort(4, 1)]
-    return [(faults, fault) for faults in kinds for fault in list(faults)[:number]]
+def test_every_move_has_faults():
+    assert MOVE_FAULTS.keys() == MOVES.keys()
 
 
-@pytest.mark.parametrize(("faults", "fault"), tried(effort(1, None)))
+@pytest.mark.parametrize(("faults", "fault"), TRIED)
 def test_the_fault_is_caught(faults, fault):
     assert p_value(interpreted(replaced(SOURCE, *faults[fault])), faults, fault) < 1e-6
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"split_or_merge": 3, "regroup": 3, "exchange": 2},
-        {"split_or_merge": 3, "regroup": 3, "local": 0.8},
-        {"regrow": 6, "exchange": 2},
-        {"regrow": 5, "exchange": 2},
-    ],
-    ids=["anywhere", "touching", "connected", "with seeds"],
-)
-def test_compiled_equals_interpreted(how, request):
+@pytest.mark.parametrize("where", ["anywhere", "touching", "connected", "with seeds"])
+def test_compiled_equals_interpreted(where):
     """So that a fault is one of the compiled code, too. Every draw is the same, with all moves at once."""
     graph, kept = exact.graph(5)
-    connected = "regrow" in how
     likelihood, prior = model_cases.likelihoods(5)["product"], ss.PitmanYor(0.8, 0.4)
-    seeds = [1, 0, 0, 2, 1] if "seeds" in request.node.name else None
-    power = 0.7 if connected else 1.0
-    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, power=power, seeds=seeds)
+    connected, seeds = where in ("connected", "with seeds"), [1, 0, 0, 2, 1] if where == "with seeds" else None
+    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, power=0.7, seeds=seeds)
+    how = {"local": 0.8 * (where == "touching"), **dict.fromkeys(exact.moves_of(connected=connected), 4)}
     plain, compiled = (
         exact.iterated(model, 3.0, effort(100, 400), 8, **how, iterate=iterate)[1]
         for iterate in (interpreted(SOURCE), exact.compiled_iterate_each)

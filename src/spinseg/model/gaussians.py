@@ -9,15 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import multigammaln
 
 from spinseg._validation import check_array, check_real, finite_array, invalid, site_set
-from spinseg.model.likelihoods import (
-    DenseTerm,
-    Floats,
-    HistogramTerm,
-    Likelihood,
-    per_channel,
-    rows,
-    site_weights,
-)
+from spinseg.model.likelihoods import DenseTerm, Floats, HistogramTerm, Likelihood, per_channel, rows, site_weights
 from spinseg.model.special import log_rising
 
 

@@ -154,11 +154,7 @@ class DirichletMultinomial(Likelihood):
     _column = "bin"
 
     def __init__(
-        self,
-        counts: Any,
-        concentration: float = 50.0,
-        count_weight: float = 1.0,
-        base: ArrayLike | None = None,
+        self, counts: Any, concentration: float = 50.0, count_weight: float = 1.0, base: ArrayLike | None = None
     ) -> None:
         table = count_table("counts", counts)
         self.n_sites = table.shape[0]

@@ -15,14 +15,7 @@ from spinseg.sampler.kernels.clusters import rebuild
 from spinseg.sampler.kernels.likelihood import FAMILIES
 from spinseg.sampler.kernels.moves import KINDS, MOVES
 from spinseg.sampler.kernels.regrowth import seed_weight
-from spinseg.sampler.kernels.state import (
-    LOG_POSTERIOR,
-    N_CLUSTERS,
-    N_COUNTERS,
-    Record,
-    State,
-    Target,
-)
+from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS, N_COUNTERS, Record, State, Target
 
 MAX_LOG_DELAY = 300.0  # beyond which couplings no longer matter to the order in which sites are reached
 SEED_STRENGTH = 1e12  # of bonds between neighbors of one seed, which are never apart: bonded in every sweep that bonds
@@ -35,10 +28,7 @@ Fields = dict[str, NDArray]  # of a Target or a State
 
 
 def pack(
-    model: Model,
-    strength: NDArray[np.float64],
-    similar: NDArray[np.uint32] | None = None,
-    max_table: int = MAX_TABLE,
+    model: Model, strength: NDArray[np.float64], similar: NDArray[np.uint32] | None = None, max_table: int = MAX_TABLE
 ) -> Target:
     """The model as a Target.
 

@@ -46,20 +46,14 @@ def bins_log_predictive(target, state, slot, n_bins, sign):
 
 
 @internal
-def dense_value_with(target, state, slot, sign):
-    """Log marginal of the blocks of a slot if the pooled sites join it, or leave it where sign is -1."""
-    total, joined, pool_total = state.total, state.joined, state.pool_total
-    for s in range(joined.size):
-        joined[s] = total[slot, s] + sign * pool_total[s]
-    return dense_log_marginal(target.block, target.parameter, joined, state.work)
-
-
-@internal
 def likelihood_at(target, state, slot, n_bins, sign):
     """log p(y_C | y_A): C the pooled sites, A those of the slot, without C where sign is -1."""
     log_p = bins_log_predictive(target, state, slot, n_bins, sign)
     if target.block.shape[0] > 0:
-        log_p += dense_value_with(target, state, slot, sign) - state.dense_value[slot]
+        total, joined, pool_total = state.total, state.joined, state.pool_total
+        for s in range(joined.size):
+            joined[s] = total[slot, s] + sign * pool_total[s]
+        log_p += dense_log_marginal(target.block, target.parameter, joined, state.work) - state.dense_value[slot]
     return sign * log_p
 
 

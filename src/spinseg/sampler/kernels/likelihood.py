@@ -103,6 +103,6 @@ def dense_log_marginal(block, parameter, stat, work):
             log_p += diagonal_gaussian(d, part, par)
         elif family == GAUSSIAN:
             log_p += gaussian(d, part, par, work)
-        elif family == POISSON_GAMMA:
+        else:
             log_p += poisson_gamma(d, part, par)
     return parameter[0] * log_p

@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import dense_value_with, drop_slot, likelihood_at, pool, update_slot
+from spinseg.sampler.kernels.clusters import drop_slot, likelihood_at, pool, update_slot
 from spinseg.sampler.kernels.constraints import holds_part, leaves_connected, n_marked
-from spinseg.sampler.kernels.likelihood import bin_value
+from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.sampler.kernels.state import (
     ANYWHERE,
     CONNECTED,
@@ -27,7 +27,7 @@ from spinseg.sampler.kernels.state import (
 @internal
 def weigh_likelihood(target, state, old, n_bins, n_slots):
     """log_weight[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j those of slot j without C."""
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
+    table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
     log_weight, counts, value = state.log_weight, state.counts, state.value
     pool_bin, pool_count = state.pool_bin, state.pool_count
     tabulated = True
@@ -60,10 +60,14 @@ def weigh_likelihood(target, state, old, n_bins, n_slots):
         d = pool_bin[t]
         log_weight[old] += value[d, old] - bin_value(table, table_start, bin_prior, d, counts[d, old] - pool_count[t])
 
-    if target.block.shape[0] > 0:
+    if block.shape[0] > 0:
+        total, joined, pool_total = state.total, state.joined, state.pool_total
         for j in range(n_slots):
-            sign = -1 if j == old else 1
-            log_weight[j] += sign * (dense_value_with(target, state, j, sign) - state.dense_value[j])
+            sign = -1.0 if j == old else 1.0
+            for s in range(joined.size):
+                joined[s] = total[j, s] + sign * pool_total[s]
+            log_p = dense_log_marginal(block, target.parameter, joined, state.work)
+            log_weight[j] += sign * (log_p - state.dense_value[j])
 
 
 @internal
