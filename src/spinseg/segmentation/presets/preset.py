@@ -29,7 +29,7 @@ from spinseg.model.priors import (
 )
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.minimize import allowed_estimate
-from spinseg.sampler.plan import ATTEMPTS, DataDriven, Lam, check_lam
+from spinseg.sampler.plan import MOVES, DataDriven, Lam, check_lam
 from spinseg.sampler.sampler import listed_starts
 from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS
 
@@ -132,7 +132,7 @@ class Preset:
         "visited.",
         choices=ESTIMATES,
     )
-    moves: str = option("auto", "All moves of the sampler, or those of the paper.", choices=tuple(ATTEMPTS))
+    moves: str = option("auto", "All moves of the sampler, or those of the paper.", choices=MOVES)
     lam: Lam = option(
         None,
         "Bond strength: how likely neighbors are to move together. It changes how fast chains mix, not the posterior.",
@@ -158,7 +158,7 @@ class Preset:
             elif name != "lam":
                 about.check(name, value)
         check_choice("estimate", self.estimate, ESTIMATES)
-        check_choice("moves", self.moves, tuple(ATTEMPTS))
+        check_choice("moves", self.moves, MOVES)
         check_lam(self.lam)
         if not isinstance(self.prior, PartitionPrior):
             invalid("prior", "be a PartitionPrior", self.prior)
