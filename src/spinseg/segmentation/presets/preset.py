@@ -1,5 +1,7 @@
 """`Preset`: what `segment` asks of a preset, and how the options of one are declared, checked and written down."""
 
+from __future__ import annotations
+
 import ast
 import math
 from collections.abc import Mapping, Sequence
@@ -55,7 +57,8 @@ class Slider(NamedTuple):
 class Option:
     """What is known of an option: its help, the values it takes, and its slider in the web app, if it has one.
 
-    `kind` is the type of a value that can be typed: int, float, bool or str; other values are for Python alone.
+    `kind` is the type of a value that can be typed: int, float, bool or str. An option that `is_open` also takes other
+    objects, such as arrays, which the preset checks.
     """
 
     help: str
@@ -65,21 +68,51 @@ class Option:
     least: float = -math.inf
     most: float = math.inf
     slider: Slider | None = None
+    is_open: bool = False
+    may_be_none: bool = False
 
     def check(self, name: str, value: Any) -> None:
-        """Refuse a number or a switch that is none, or out of range."""
-        if self.kind is bool and not isinstance(value, (bool, np.bool_)):
+        """Refuse a value of another kind, out of range, or not among the choices."""
+        if (value is None and self.may_be_none) or (self.is_open and not isinstance(value, (str, type(None)))):
+            return
+        if self.choices:
+            check_choice(name, value, self.choices)
+        elif self.kind is bool and not isinstance(value, bool):
             invalid(name, "be True or False", value)
-        if self.kind is int and value is not None:
+        elif self.kind is int:
             check_int(name, value, at_least=int(self.least))
-        if self.kind is float and value is not None:
+        elif self.kind is float:
             check_real(name, value, above=self.above, at_least=self.least, at_most=self.most)
 
 
 def option(default: Any, help: str, *, kind: type | None = None, **about: Any) -> Any:
-    """The field of a dataclass for an option of a preset; the other keywords are attributes of `Option`."""
+    """The field of a dataclass for an option of a preset.
+
+    Parameters
+    ----------
+    default : object
+        The default value; an option whose default is None may be None.
+    help : str
+        What it is, for the command line.
+    kind : type, optional
+        int, float, bool or str; by default that of `default`.
+    **about
+        Limits `least`, `most` and `above`, `choices`, a `slider` in the web app, and whether the option `is_open` to
+        objects other than of its kind.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+    ... class Plain(ss.Paper, listed=False):
+    ...     beta: float = 0.0
+    ...     shift: float = ss.option(0.5, "Where to begin.", least=0, most=1)
+    >>> Plain(shift=0.25)
+    Plain(shift=0.25)
+    """
     kind = kind or (type(default) if isinstance(default, (bool, int, float)) else str)
-    return field(default=default, metadata={"option": Option(help, kind, **about)})
+    return field(default=default, metadata={"option": Option(help, kind, may_be_none=default is None, **about)})
 
 
 class SitePosterior(NamedTuple):
@@ -118,12 +151,12 @@ class Preset:
     usual_sweeps: ClassVar[int | None] = None  # None: until the chains have converged
     max_pixels: ClassVar[int | None] = None  # a larger image is reduced before it is analyzed
     pixels_per_site: ClassVar[float]
-    known: ClassVar[dict[str, type["Preset"]]] = {}
+    known: ClassVar[dict[str, type[Preset]]] = {}
 
     n_sites: int | None = option(
         None, "About how many superpixels.", kind=int, least=1, slider=Slider(10, 20_000, "log")
     )
-    sites: str | NDArray[np.integer] = option("slic", "How superpixels are made.", choices=KINDS)
+    sites: str | NDArray[np.integer] = option("slic", "How superpixels are made.", choices=KINDS, is_open=True)
     prior: PartitionPrior = option(None, "The prior on partitions, such as 'PitmanYor(3.0, discount=0.25)'.")
     estimate: str = option(
         "vi",
@@ -136,7 +169,9 @@ class Preset:
         None,
         "Bond strength: how likely neighbors are to move together. It changes how fast chains mix, not the posterior.",
         kind=float,
+        least=0,
         slider=Slider(0, 50),
+        is_open=True,
     )
     init: Start = option(
         "opposite",
@@ -150,14 +185,11 @@ class Preset:
 
     def __post_init__(self) -> None:
         """Refuse whatever can be refused without an image."""
+        for each in fields(self):
+            if isinstance(value := getattr(self, each.name), np.generic):
+                object.__setattr__(self, each.name, value.item())
         for name, about in self.options().items():
-            value = getattr(self, name)
-            if about.choices and isinstance(value, (str, type(None))):
-                check_choice(name, value, about.choices)
-            elif name != "lam":
-                about.check(name, value)
-        check_choice("estimate", self.estimate, ESTIMATES)
-        check_choice("moves", self.moves, MOVES)
+            about.check(name, getattr(self, name))
         check_lam(self.lam)
         if not isinstance(self.prior, PartitionPrior):
             invalid("prior", "be a PartitionPrior", self.prior)
@@ -191,13 +223,17 @@ class Preset:
 
     def changes(self) -> dict[str, Any]:
         """The fields that differ from their defaults, by name."""
-        usual = type(self)()
-        return {name: value for name, value in vars(self).items() if not _equal(value, getattr(usual, name))}
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {name: value for name, (value, usual) in values.items() if not _equal(value, usual)}
 
     def as_json(self) -> dict[str, Any]:
-        """The name and the options as values of JSON; what is none, as Python."""
-        about = {"preset": self.name, "connected": self.connected}
-        return about | {name: _as_json(name, getattr(self, name)) for name in self.options()}
+        """The name, the options and other changes as values of JSON, or as Python where there is no such value."""
+        names = dict.fromkeys([*self.options(), *self.changes()])
+        return {"preset": self.name, "connected": self.connected} | {
+            name: value if isinstance(value, (str, int, float, type(None))) else as_python(name, value)
+            for name in names
+            for value in [getattr(self, name)]
+        }
 
     def call(self, source: str | None, arguments: Mapping[str, Any], **expressions: str) -> str:
         """The call of `segment` with this preset, as Python; `expressions` replace options."""
@@ -257,15 +293,15 @@ class Preset:
         draws = drawn.labels if chain is None else drawn.labels[chain : chain + 1]
         return allowed_estimate(model, draws, self.estimate, rng=seed)
 
-    def partition(self, drawn: Chains, problem: "Problem", seed: int) -> NDArray[np.int32]:
+    def partition(self, drawn: Chains, problem: Problem, seed: int) -> NDArray[np.int32]:
         """The partition that a segmentation shows."""
         return self.estimated(drawn, problem.model, seed)
 
-    def refines(self, problem: "Problem") -> bool:
+    def refines(self, problem: Problem) -> bool:
         """Whether outlines follow the pixels, not the sites."""
         return False
 
-    def refined_sites(self, problem: "Problem", drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
+    def refined_sites(self, problem: Problem, drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
         """The sites of the whole image with refined outlines, -1 outside; where `refines` is true."""
         raise NotImplementedError
 
@@ -275,7 +311,7 @@ class Preset:
 
     @property
     def finer(self) -> str:
-        """What to try for a finer division."""
+        """What to try for a finer segmentation."""
         return "preset='photo', or more sites, as with n_sites=2000"
 
 
@@ -291,7 +327,7 @@ def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:
     names = [each.name for each in fields(kind)]
     for name in options:
         if name not in names:
-            raise InvalidInput(f"{name} is not an option of the preset {kind.name}, which has {', '.join(names)}")
+            raise InvalidInput(f"unknown option: {name}. The preset {kind.name} has {', '.join(names)}.")
     return kind(**options) if isinstance(preset, str) else replace(preset, **options)
 
 
@@ -334,16 +370,11 @@ def as_python(name: str, value: Any) -> str:
     """An argument as Python; an array is represented by the name of the argument."""
     if isinstance(value, np.generic):
         value = value.item()
-    is_plain = type(value) in (tuple, list) and all(isinstance(item, (str, int, float)) for item in value)
-    if isinstance(value, (str, int, float, dict, type(None))) or is_plain:
-        return name if value == AN_ARRAY else repr(value)
-    return f"ss.{value!r}" if isinstance(value, (PartitionPrior, DataDriven)) else name
-
-
-def _as_json(name: str, value: Any) -> str | int | float | bool | None:
-    if isinstance(value, np.generic):
-        value = value.item()
-    return value if isinstance(value, (str, int, float, bool, type(None))) else as_python(name, value)
+    if type(value) in (tuple, list) and all(isinstance(item, (str, int, float, np.generic)) for item in value):
+        value = type(value)(item.item() if isinstance(item, np.generic) else item for item in value)
+    elif not isinstance(value, (str, int, float, dict, type(None))):
+        return f"ss.{value!r}" if isinstance(value, (PartitionPrior, DataDriven)) else name
+    return name if value == AN_ARRAY else repr(value)
 
 
 def _fields(kind: type) -> Mapping[str, Any]:
@@ -356,4 +387,6 @@ def _equal(a: Any, b: Any) -> bool:
         return all(_equal(value, getattr(b, name)) for name, value in vars(a).items())
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_equal, a, b))
     return bool(a == b)
