@@ -1,5 +1,7 @@
 """Kinds of chains, for tests that run over all of them, and what it means that two runs are the same."""
 
+from dataclasses import replace
+
 import numpy as np
 
 KINDS = {
@@ -17,3 +19,13 @@ def assert_same(a, b):
     assert a.best_log_posterior == b.best_log_posterior
     for move, rate in a.acceptance.items():
         np.testing.assert_array_equal(rate, b.acceptance[move])
+
+
+def with_traces(chains, labels=None, burn_in=0, **traces):
+    """Chains with these traces of every sweep, each of which is a draw after the burn-in."""
+    n_chains, n_sweeps = next(iter(traces.values())).shape
+    if labels is None:
+        labels = np.zeros((n_chains, n_sweeps - burn_in, chains.labels.shape[2]), np.int32)
+    sweep = np.arange(burn_in + 1, burn_in + labels.shape[1] + 1)
+    draws = {"labels": labels, "sweep": sweep, "component": np.zeros(sweep.size, int)}
+    return replace(chains, **draws, burn_in=burn_in, thin=1, _traces=traces)

@@ -9,7 +9,6 @@ from scipy.stats import chisquare
 
 import spinseg as ss
 from spinseg._compiled import jit
-from spinseg.sampler.bonds import bond_strengths
 from spinseg.sampler.kernels.clusters import clear_slot, rebuild
 from spinseg.sampler.kernels.exchange import exchange
 from spinseg.sampler.kernels.iterations import renumber
@@ -27,6 +26,7 @@ from spinseg.sampler.kernels.state import (
 )
 from spinseg.sampler.kernels.sweep import begin_sweep, sweep
 from spinseg.sampler.pack import new_state, pack
+from spinseg.sampler.plan import bond_strengths
 from spinseg.sampler.similarity import similar_sites
 
 # Six sites: a ring with two chords.

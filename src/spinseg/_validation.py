@@ -2,6 +2,7 @@
 
 import math
 import os
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._errors import InvalidInput as InvalidInput
+from spinseg.partition.numbering import by_first_appearance
 
 MAX_MAGNITUDE = 1e100  # numbers beyond it overflow in sums of squares
 
@@ -95,16 +97,37 @@ def per_item(name: str, value: ArrayLike, n_items: int) -> NDArray[np.float64]:
     return finite_array(name, np.full(n_items, array) if array.ndim == 0 else array, (n_items,))
 
 
+def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
+    """`rng` as a Generator."""
+    rule = "be a whole number of at least 0, a Generator or None"
+    if isinstance(rng, bool):
+        invalid("rng", rule, rng)
+    try:
+        generator = np.random.default_rng(rng)
+        generator.bit_generator.seed_seq.spawn(0)  # type: ignore[attr-defined]
+        return generator
+    except (AttributeError, TypeError, ValueError):
+        invalid("rng", rule, rng)
+
+
+def seed_of(rng: int | np.random.Generator | None) -> int:
+    """The seed itself, one drawn from a Generator, or a fresh one for None."""
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    if rng is None:
+        return secrets.randbits(63)
+    generator(rng)
+    if not isinstance(rng, (int, np.integer)):
+        invalid("rng", "be a whole number of at least 0, a Generator or None", rng)
+    return int(rng)
+
+
 def labels(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int32]:
     """`value` as a partition of the sites: int32 labels numbered 0..k-1 by first appearance."""
     array = check_array(name, value)
     if array.shape != (n_sites,):
         invalid(name, f"have one entry per site, shape ({n_sites},)", array.shape)
-    array = integer_array(name, array)
-    _, first, inverse = np.unique(array, return_index=True, return_inverse=True)
-    rank = np.empty(first.size, np.int32)
-    rank[np.argsort(first)] = np.arange(first.size, dtype=np.int32)
-    return rank[inverse]
+    return by_first_appearance(integer_array(name, array))
 
 
 def site_set(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int64]:

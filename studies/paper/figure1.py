@@ -12,7 +12,7 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
-from spinseg.sampler.sample import sample
+from spinseg.sampler.sampler import sample
 from studies.paper import plots
 
 N_SITES = 1000
@@ -106,7 +106,7 @@ def simulate(alpha: float, n_sites: int, size: SimulationSize, rng: int) -> Freq
     chains, burn_in, sweeps = size
     starts = [("one", "singletons")[c % 2] for c in range(chains)]
     drawn = sample(model, sweeps, chains, init=starts, burn_in=burn_in, thin=sweeps - burn_in, rng=rng)
-    kept = drawn.n_clusters[:, burn_in:]
+    kept = drawn.trace("n_clusters")[:, burn_in:]
     fractions = np.array([np.bincount(trace, minlength=n_sites + 1) for trace in kept]) / kept.shape[1]
     return Frequencies(fractions.mean(axis=0), fractions.std(axis=0, ddof=1) / math.sqrt(chains))
 

@@ -14,7 +14,7 @@ from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.pictures import PICTURES
-from spinseg.sampler.sample import sample
+from spinseg.sampler.sampler import sample
 from studies.paper import plots
 from studies.paper.figure1 import exact_mean
 
@@ -113,7 +113,7 @@ def simulate(graph: SiteGraph, alpha: float, beta: float, size: SimulationSize, 
     _, chains, burn_in, sweeps = size
     starts = [("one", "singletons")[c % 2] for c in range(chains)]
     drawn = sample(model, sweeps, chains, init=starts, burn_in=burn_in, thin=sweeps - burn_in, rng=rng)
-    trace = drawn.n_clusters[:, burn_in:].astype(np.float64)
+    trace = drawn.trace("n_clusters")[:, burn_in:].astype(np.float64)
     error = float(trace.std(ddof=1) / np.sqrt(array_stats.ess(trace, method="mean")))
     return Point(alpha, beta, float(trace.mean()), error, float(array_stats.rhat(trace)))
 

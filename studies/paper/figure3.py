@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._validation import generator
 from spinseg.graph.adjacency import grid_graph
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
-from spinseg.sampler.bonds import bond_strengths
 from spinseg.sampler.chain import Chain
 from spinseg.sampler.exchangeable import ENTRIES
 from spinseg.sampler.kernels.state import Plan, Record
 from spinseg.sampler.pack import new_records, pack
-from spinseg.sampler.sampling import ATTEMPTS, generator
+from spinseg.sampler.plan import ATTEMPTS, bond_strengths
 from spinseg.sampler.starts import starting_labels
 from studies.paper import plots
 

@@ -28,7 +28,7 @@ from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.sample import sample
+from spinseg.sampler.sampler import sample
 from spinseg.segmentation.presets.paper import Paper
 from spinseg.segmentation.problem import prepare
 from studies.evaluation.comparison import spread

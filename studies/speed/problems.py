@@ -7,10 +7,10 @@ from scipy.spatial import Delaunay
 
 import spinseg as ss
 from spinseg.graph.adjacency import grid_graph
-from spinseg.sampler.bonds import bond_strengths
 from spinseg.sampler.chain import Chain
 from spinseg.sampler.kernels.state import Plan, Record
 from spinseg.sampler.pack import new_records, pack
+from spinseg.sampler.plan import bond_strengths
 
 
 def superpixels(n_sites: int = 1000, mean_degree: float = 5.5, n_clusters: int = 10, seed: int = 0) -> ss.Model:

@@ -12,9 +12,8 @@ import time
 from typing import Any
 
 import spinseg as ss
+from spinseg.graph.adjacency import regions_of
 from spinseg.sampler.chain import Chain
-from spinseg.sampler.regions import regions_of
-from spinseg.sampler.sampling import Sampling
 from studies.speed.problems import chain_at, grid
 
 SIDES = (32, 100, 316, 1000, 3162)
@@ -45,7 +44,7 @@ def _sweeps(side: int, repeats: int, connected: bool) -> tuple[list[float], int,
         prior = ss.TemperedProcess(1e-20, power=0.0)  # a region costs 46 nats, more than noisy pixels lose
         regions = ss.Model(model.graph, model.likelihood, prior, model.beta, connected=True)
         start = regions_of(truth, model.graph)
-        runner = Sampling(regions, sweeps, 1, init=start, burn_in=sweeps, rng=2).runners[0]
+        runner = ss.Sampler(regions, sweeps, 1, init=start, burn_in=sweeps, rng=2).runners[0]
         assert isinstance(runner, Chain)
         chain = runner
     else:

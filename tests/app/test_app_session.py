@@ -31,8 +31,8 @@ from spinseg.app.session import CUT, FORBIDDEN, Session, Threads
 from spinseg.cli.program import app as command_line
 from spinseg.image.io import read_picture
 from spinseg.image.picture import as_picture
+from spinseg.partition.pairs import co_clustering, separation_probability
 from spinseg.pictures import PICTURES
-from spinseg.sampler.estimates.pairs import co_clustering, separation_probability
 from spinseg.sampler.starts import STARTS
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.presets import PRESETS
@@ -387,7 +387,7 @@ def test_the_page_has_the_outlines_of_the_exports_whenever_the_chains_rest(sessi
 
 
 def test_classes_have_a_result_while_the_chains_run_once_their_draws_have_few_clusters(session, monkeypatch):
-    monkeypatch.setattr("spinseg.app.chain_run.MAX_ESTIMATED_CLUSTERS", 0)
+    monkeypatch.setattr("spinseg.app.run_loop.MAX_ESTIMATED_CLUSTERS", 0)
 
     async def used():
         await session.apply(UserSettings(preset="classes", chains=1, start="singletons"))
@@ -496,7 +496,7 @@ def test_frames_contain_each_value_of_the_traces_once(session):
 
     frames, chains = asyncio.run(used())
     assert [frame["traces"]["from"] for frame in frames] == [0, 0, 2]
-    for name, whole in (("log_posterior", chains.log_posterior), ("n_clusters", chains.n_clusters)):
+    for name, whole in chains._traces.items():
         sent = np.concatenate([frame["traces"][name] for frame in frames], axis=1)
         shown = whole[:, chains.n_components // 2 :: chains.n_components]
         np.testing.assert_allclose(sent, shown, atol=0.005)
@@ -618,7 +618,7 @@ def test_there_are_no_results_before_the_first_sweep(session):
 
 
 def test_the_run_ends_at_the_maximum_number_of_sweeps(session, monkeypatch):
-    monkeypatch.setattr("spinseg.app.chain_run.MAX_SWEEPS", 12)
+    monkeypatch.setattr("spinseg.app.run_loop.MAX_SWEEPS", 12)
 
     async def used():
         await session.apply(UserSettings())

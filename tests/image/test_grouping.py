@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import linalg, sparse
 
+from spinseg.graph.merging import merge_heights
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import SiteStatistics
-from spinseg.image.boundary.grouping import affinities, grouping_cues, merge_heights, spectral_distance
+from spinseg.image.boundary.grouping import affinities, grouping_cues, spectral_distance
 
 NO_EDGES = np.empty((0, 2), np.int32)
 
@@ -160,19 +161,19 @@ def test_merge_heights_are_those_of_looking_at_all_pairs_each_time(share, seed):
     rng = np.random.default_rng(seed)
     edges = random_edges(13, share, rng)
     log_odds, length = rng.normal(-1, 2, len(edges)), rng.integers(1, 30, len(edges)).astype(float)
-    found = merge_heights(log_odds, length, edges, 13)
+    found = merge_heights(SiteGraph(13, edges, length), log_odds)
     np.testing.assert_allclose(found, slow_heights(log_odds, length, edges, 13), rtol=1e-10)
 
 
 def test_two_sites_merge_at_their_log_odds_whatever_these_are_times_the_length():
     rng = np.random.default_rng(0)
     for odds, border in zip(rng.normal(size=500), rng.integers(1, 40, 500), strict=True):
-        found = merge_heights(np.array([odds]), np.array([float(border)]), np.array([[0, 1]]), 2)
+        found = merge_heights(SiteGraph(2, [[0, 1]], [border]), np.array([odds]))
         assert found[0] == pytest.approx(odds, rel=1e-12)
 
 
 def test_without_edges_nothing_merges():
-    assert merge_heights(np.empty(0), np.empty(0), NO_EDGES, 3).shape == (0,)
+    assert merge_heights(SiteGraph(3, NO_EDGES), np.empty(0)).shape == (0,)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ import pytest
 
 import model_cases
 import spinseg as ss
-from spinseg.sampler import sampling
+from spinseg.sampler import sampler
+from spinseg.sampler.convergence import traces
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def posterior(request, model):
 
 def assert_paired(chains, posterior):
     """The entries of the traces that belong to draws are those of their partitions."""
-    log_posterior, n_clusters = chains.of_draws(chains.log_posterior), chains.of_draws(chains.n_clusters)
+    log_posterior, n_clusters = chains.log_posterior, chains.n_clusters
     assert log_posterior.shape == n_clusters.shape == chains.labels.shape[:2]
     for c, d in np.ndindex(n_clusters.shape):
         labels = chains.labels[c, d]
@@ -43,7 +44,8 @@ def test_draws_stay_paired_with_their_traces(posterior, burn_in, thin):
         assert_paired(cut, posterior)
         expected = [t for t in range(burn_in + thin, 46, thin) if t > later]
         assert cut.burn_in == later and cut.sweep[::n].tolist() == expected
-        assert cut.kept(cut.log_posterior).shape == (2, (45 - later) * n)
+        assert traces(cut, posterior.graph)["log_posterior"].shape == (2, (45 - later) * n)
+        assert cut.trace("log_posterior").shape == cut.trace("n_clusters").shape == (2, 45)
     for most in (1, 4, 5, 100):
         assert_paired(chains.thinned(most * n), posterior)
         assert_paired(chains.after(23).thinned(most * n), posterior)
@@ -53,7 +55,7 @@ def test_arviz_has_the_traces_of_the_draws(model):
     pytest.importorskip("arviz_base", reason="the extra [diagnostics] is not installed")
     chains = ss.sample(model, 45, 2, burn_in=10, thin=3, rng=1).after(21).thinned(3)
     tree = chains.to_arviz(model.graph)
-    np.testing.assert_array_equal(tree["sample_stats"]["lp"], chains.of_draws(chains.log_posterior))
+    np.testing.assert_array_equal(tree["sample_stats"]["lp"], chains.log_posterior)
     np.testing.assert_array_equal(tree["posterior"]["n_clusters"], chains.labels.max(axis=2) + 1)
 
 
@@ -80,7 +82,7 @@ def test_chains_without_draws_are_shown(posterior):
 
 
 def test_the_limit_on_draws_counts_the_components_of_a_mixture(model, monkeypatch):
-    monkeypatch.setattr(sampling, "MAX_DRAW_BYTES", 4 * 2 * 30 * 25)  # 30 draws of two chains on 25 sites
+    monkeypatch.setattr(sampler, "MAX_DRAW_BYTES", 4 * 2 * 30 * 25)  # 30 draws of two chains on 25 sites
     ss.sample(model, 30, 2, rng=1)
     mixture = ss.Model(model.graph, model.likelihood, model.prior, [model.beta] * 3)
     with pytest.raises(ss.InvalidInput, match="of 3 components"):

@@ -16,7 +16,7 @@ from chain_cases import KINDS, assert_same
 from covering import pairwise
 from effort import effort, exhaustive
 from spinseg.graph.adjacency import grid_graph
-from spinseg.sampler import sampling
+from spinseg.sampler import plan as plan_module
 from spinseg.sampler.pack import pack
 from spinseg.sampler.starts import starting_labels
 
@@ -200,8 +200,8 @@ def assert_books(model, chains):
 @pytest.mark.parametrize("many", [False, True])
 def test_the_books_are_kept(name, limits, many, monkeypatch):
     if many:
-        monkeypatch.setattr(sampling, "MANY_SITES", 50)
-        monkeypatch.setattr(sampling, "GROWTH_LIMIT", 40.0)
+        monkeypatch.setattr(plan_module, "MANY_SITES", 50)
+        monkeypatch.setattr(plan_module, "GROWTH_LIMIT", 40.0)
     model = lattice(name, ss.PitmanYor(5.0, 0.3, **limits))
     visited = 0
     for init in ("one", "singletons", "greedy"):
@@ -213,7 +213,7 @@ def test_the_books_are_kept(name, limits, many, monkeypatch):
 
 def test_the_scratch_space_is_clean_after_each_sweep():
     model = lattice(min_size=2)
-    chain = sampling.Sampling(model, 60, 1, rng=3).runners[0]
+    chain = ss.Sampler(model, 60, 1, rng=3).runners[0]
     for t in range(1, 61):
         chain.advance(t)
         assert not chain.state.place.any() and not chain.state.spin.any()

@@ -14,17 +14,16 @@ from skimage.metrics import variation_of_information
 import spinseg as ss
 from effort import effort, exhaustive
 from exact import partitions
-from spinseg.graph.adjacency import grid_graph
-from spinseg.sampler.estimates import minimize
-from spinseg.sampler.estimates.losses import credible_ball, expected_binder, expected_vi
-from spinseg.sampler.estimates.minimize import minimize_binder, minimize_vi
-from spinseg.sampler.estimates.pairs import (
+from spinseg.graph.adjacency import grid_graph, regions_of
+from spinseg.partition.pairs import (
     co_clustering,
     count_clusters,
     separation_probability,
 )
+from spinseg.sampler.estimates import minimize
+from spinseg.sampler.estimates.losses import credible_ball, expected_binder, expected_vi
+from spinseg.sampler.estimates.minimize import minimize_binder, minimize_vi
 from spinseg.sampler.kernels import least_loss as kernels
-from spinseg.sampler.regions import regions_of
 
 ALL_PARTITIONS = partitions(effort(5, 6))
 COSTS = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.4), (5.0, 0.2), (1.0, 30.0)]

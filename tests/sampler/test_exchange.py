@@ -9,7 +9,7 @@ import exact
 import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg.sampler.reach import n_exchanges, unreachable
+from spinseg.sampler.plan import n_exchanges, unreachable
 
 RING = ss.SiteGraph(6, [[i, (i + 1) % 6] for i in range(6)])
 # Graph, smallest and largest size, and whether clusters are connected. Before there were exchanges, chains never visited

@@ -11,14 +11,15 @@ from chain_cases import KINDS, assert_same
 from effort import effort, exhaustive
 from model_cases import lattice as lattice_model
 from spinseg.graph.adjacency import grid_graph
-from spinseg.sampler import pack, sampling
+from spinseg.sampler import pack
+from spinseg.sampler import plan as plan_module
 from spinseg.sampler.kernels.state import Plan
-from spinseg.sampler.sample import MAX_LABELS, MIN_DRAWS, thin_to_fit
+from spinseg.sampler.sampler import MAX_LABELS, MIN_DRAWS, thin_to_fit
 
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    monkeypatch.setattr(sampling, "MANY_SITES", 50)
+    monkeypatch.setattr(plan_module, "MANY_SITES", 50)
 
 
 def assert_books(model, chains):
@@ -49,9 +50,9 @@ def test_local_sweeps_keep_the_books(name, limits, few_are_many):
 def test_only_many_sites_have_local_sweeps(monkeypatch):
     model = lattice_model("histogram")
     plans = []
-    monkeypatch.setattr(sampling, "Plan", lambda *fields: plans.append(Plan(*fields)) or plans[-1])
+    monkeypatch.setattr(plan_module, "Plan", lambda *fields: plans.append(Plan(*fields)) or plans[-1])
     for many, moves in itertools.product((144, 143), ("auto", "gsw")):
-        monkeypatch.setattr(sampling, "MANY_SITES", many)
+        monkeypatch.setattr(plan_module, "MANY_SITES", many)
         ss.sample(model, sweeps=2, chains=1, moves=moves, rng=0)
     assert [p.local for p in plans] == [0.0, 0.0, 0.9, 0.0]
     assert [(p.splits, p.regroups) for p in plans] == [(10, 3), (0, 0), (1, 0), (0, 0)]

@@ -8,9 +8,9 @@ import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
 from spinseg.graph.adjacency import grid_graph
-from spinseg.sampler.bonds import bond_strengths
 from spinseg.sampler.map_search import Annealing
 from spinseg.sampler.pack import pack
+from spinseg.sampler.plan import bond_strengths
 from spinseg.sampler.similarity import similar_sites
 from spinseg.sampler.starts import greedy_labels
 

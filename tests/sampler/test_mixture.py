@@ -7,8 +7,7 @@ import exact
 import model_cases
 import spinseg as ss
 from effort import effort
-from spinseg.sampler.diagnostics import traces
-from spinseg.sampler.sampling import Sampling
+from spinseg.sampler.convergence import traces
 
 BETAS = (-0.8, 0.0, 1.5)
 
@@ -39,11 +38,12 @@ def test_a_component_has_the_draws_and_traces_that_its_number_says():
     mixture = mixture_of()
     chains = ss.sample(mixture, sweeps=7, chains=2, burn_in=2, rng=0)
     assert chains.component.tolist() == [0, 1, 2] * 5 and chains.burn_in == 2 and chains.n_sweeps == 7
-    found = traces(chains)["log_posterior"]
+    found = traces(chains, mixture.graph)["log_posterior"]
+    np.testing.assert_array_equal(found, chains.log_posterior)
     for c, d in np.ndindex(2, 15):
         model = mixture.component(chains.component[d])
         assert found[c, d] == pytest.approx(model.log_posterior(chains.labels[c, d]))
-    np.testing.assert_array_equal(chains.kept(chains.n_clusters), chains.labels.max(axis=2) + 1)
+    np.testing.assert_array_equal(chains.n_clusters, chains.labels.max(axis=2) + 1)
     np.testing.assert_array_equal(chains.last_labels, chains.labels[:, -2])
     thinned = chains.thinned(6)
     np.testing.assert_array_equal(thinned.labels, chains.labels.reshape(2, 5, 3, 5)[:, ::3].reshape(2, 6, 5))
@@ -51,6 +51,9 @@ def test_a_component_has_the_draws_and_traces_that_its_number_says():
     middle = mixture.component(1)
     assert chains.best_log_posterior == pytest.approx(middle.log_posterior(chains.best_labels))
     assert chains.best_log_posterior >= chains.log_posterior[:, 1::3].max() - 1e-9
+    trace = chains.trace("log_posterior")
+    assert trace.shape == (2, 7)
+    np.testing.assert_allclose(trace[:, 2:], chains.log_posterior.reshape(2, 5, 3).mean(axis=2))
 
 
 def test_workers_do_not_matter_and_thinning_picks_sweeps():
@@ -70,7 +73,7 @@ def test_a_longer_burn_in_leaves_the_draws_that_sampling_with_it_gives(thin):
     found = whole.after(6)
     assert found.burn_in == 6 and found.component.tolist() == later.component.tolist()
     np.testing.assert_array_equal(found.labels, later.labels)
-    np.testing.assert_array_equal(found.kept(found.log_posterior), later.kept(later.log_posterior))
+    np.testing.assert_array_equal(found.log_posterior, later.log_posterior)
 
 
 def test_a_mixture_is_saved_loaded_and_resumed_bit_by_bit(tmp_path):
@@ -127,7 +130,7 @@ def test_opposite_and_dispersed_starts():
     mixture = mixture_of(betas=(3.0, 1.0, -1.0))
 
     def first(init, model=mixture):
-        found = Sampling(model, 2, 3, init=init, rng=0).records.best
+        found = ss.Sampler(model, 2, 3, init=init, rng=0).records.best
         return found.reshape(-1, 3, 5)
 
     one, singletons = np.zeros(5), np.arange(5)

@@ -1,11 +1,10 @@
 """Pictures of traces: what decides their scale, and which line is which chain."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import spinseg as ss
+from chain_cases import with_traces
 
 MODEL = ss.Model(ss.SiteGraph(3, [[0, 1], [1, 2]]), ss.PoissonGamma([1, 2, 9]), ss.DirichletProcess(1.0), 0.3)
 
@@ -23,7 +22,7 @@ def agg():
 def traced(log_posterior, n_clusters, burn_in):
     """Chains of these traces."""
     chains = ss.sample(MODEL, 2, len(log_posterior), rng=0)
-    return replace(chains, log_posterior=log_posterior, n_clusters=n_clusters, burn_in=burn_in)
+    return with_traces(chains, burn_in=burn_in, log_posterior=log_posterior, n_clusters=n_clusters)
 
 
 @pytest.mark.parametrize("n_clusters, limits", [([300, 4, 2, 3], (1.95, 3.05)), ([300, 4, 2, 2], (1.5, 2.5))])

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from skimage.measure import label
 
-from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.adjacency import region_adjacency, regions_of
+from spinseg.graph.merging import absorb_small
 from spinseg.image.superpixels import superpixels
-from spinseg.sampler.regions import absorb_small_regions, cohesion, regions_of
+from spinseg.partition.pairs import cohesion
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_small_regions_join_the_neighbour_that_couples_most(pieces, smallest):
     sites, adjacency, labels, beta = pieces
     area = np.bincount(sites.ravel())
     regions = regions_of(labels, adjacency)
-    found = absorb_small_regions(regions, adjacency, area, beta, smallest)
+    found = absorb_small(regions, adjacency, beta, smallest, length=adjacency.length, area=area)
     assert np.bincount(found, area).min() >= min(smallest, area.sum())
 
     slow = regions.copy()  # one at a time, everything counted anew

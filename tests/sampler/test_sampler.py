@@ -17,18 +17,16 @@ import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
 from model_cases import lattice as lattice_model
-from spinseg.graph.adjacency import grid_graph
+from spinseg.graph.adjacency import grid_graph, regions_of
 from spinseg.sampler import chain as chain_module
 from spinseg.sampler import exchangeable
 from spinseg.sampler import pack as pack_module
-from spinseg.sampler.bonds import bond_strengths
 from spinseg.sampler.chain import Chain
 from spinseg.sampler.kernels.clusters import rebuild
 from spinseg.sampler.kernels.iterations import run_iterations
 from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED, Plan, Record
 from spinseg.sampler.pack import new_records, new_state, pack
-from spinseg.sampler.regions import regions_of
-from spinseg.sampler.sampling import Sampling
+from spinseg.sampler.plan import bond_strengths
 from spinseg.sampler.starts import starting_labels
 
 ROOT = Path(__file__).parents[2]
@@ -69,16 +67,19 @@ def test_traces_draws_and_best_agree_with_the_model():
     model = lattice_model("histogram")
     chains = ss.sample(model, sweeps=60, chains=3, burn_in=11, thin=7, rng=4)
     assert chains.labels.shape == (3, 7, 144) and chains.labels.dtype == np.int32
-    assert chains.log_posterior.shape == chains.n_clusters.shape == (3, 60)
+    assert chains.log_posterior.shape == chains.n_clusters.shape == (3, 7)
+    assert chains.trace("log_posterior").shape == (3, 60)
     assert (chains.n_chains, chains.n_sweeps, chains.burn_in, chains.thin) == (3, 60, 11, 7)
     for c in range(3):
         for draw, labels in enumerate(chains.labels[c]):
-            t = 11 + 7 * (draw + 1) - 1
-            assert chains.log_posterior[c, t] == pytest.approx(model.log_posterior(labels), abs=1e-8)
-            assert chains.n_clusters[c, t] == labels.max() + 1
+            assert chains.log_posterior[c, draw] == pytest.approx(model.log_posterior(labels), abs=1e-8)
+            assert chains.log_posterior[c, draw] == chains.trace("log_posterior")[c, 11 + 7 * (draw + 1) - 1]
+            assert chains.n_clusters[c, draw] == labels.max() + 1
             first = [labels.tolist().index(k) for k in range(labels.max() + 1)]
             assert first == sorted(first)
-    assert chains.best_log_posterior == max(chains.log_posterior.max(), model.log_posterior(np.zeros(144, int)))
+    assert chains.best_log_posterior == max(
+        chains.trace("log_posterior").max(), model.log_posterior(np.zeros(144, int))
+    )
     assert chains.best_log_posterior == pytest.approx(model.log_posterior(chains.best_labels), abs=1e-8)
 
 
@@ -132,7 +133,7 @@ def test_global_random_state_is_left_alone():
 SMALL_RUN = textwrap.dedent(
     """
     import json, numpy as np, model_cases, spinseg as ss
-    from spinseg.sampler import sampling
+    from spinseg.sampler import plan
     from spinseg.sampler.pack import pack
     from model_cases import lattice as lattice_model
     out = {}
@@ -143,7 +144,7 @@ SMALL_RUN = textwrap.dedent(
     pack.__defaults__ = (20,)  # most bins without a table
     chains = ss.sample(lattice_model("two histograms", side=4), sweeps=12, chains=1, rng=9)
     out["without tables"] = [chains.labels.tolist(), chains.log_posterior.tolist()]
-    sampling.MANY_SITES = 4
+    plan.MANY_SITES = 4
     for name in model_cases.likelihoods(4):
         chains = ss.sample(lattice_model(name, side=4), sweeps=12, chains=1, init="singletons", rng=9)
         out[name + ", local sweeps"] = [chains.labels.tolist(), chains.log_posterior.tolist()]
@@ -208,7 +209,7 @@ def test_an_exchangeable_prior_is_evaluated_once_for_the_same_sizes(monkeypatch)
         asked.append(tuple(sizes))
         return -float(len(sizes))
 
-    chain = Sampling(lattice_model("poisson", ss.ExchangeablePrior(log_g), side=4), 12, 1, rng=0).runners[0]
+    chain = ss.Sampler(lattice_model("poisson", ss.ExchangeablePrior(log_g), side=4), 12, 1, rng=0).runners[0]
     asked.clear()
     chain.advance(12)
     for sizes in asked:
@@ -363,11 +364,10 @@ def test_single_site_gibbs_cannot_found_clusters_above_one_site(lam):
 @pytest.mark.parametrize("moves", ["auto", "gsw"])
 def test_chains_advanced_bit_by_bit_are_those_of_sample(moves):
     model = lattice_model(side=6)
-    sampling = Sampling(model, 40, 2, moves, init=("one", "singletons"), rng=5)
+    sampler = ss.Sampler(model, 40, 2, moves, init=("one", "singletons"), rng=5)
     for sweeps in (1, 2, 17, 30):
-        for runner in sampling.runners:
-            runner.advance(sweeps)
-        seen = sampling.chains_so_far()
+        sampler.advance(sweeps - sampler.n_sweeps)
+        seen = sampler.chains
         whole = ss.sample(model, sweeps, 2, moves, init=("one", "singletons"), rng=5)
         for name in ("labels", "log_posterior", "n_clusters", "best_labels"):
             np.testing.assert_array_equal(getattr(seen, name), getattr(whole, name))
@@ -377,12 +377,12 @@ def test_chains_advanced_bit_by_bit_are_those_of_sample(moves):
 @pytest.mark.parametrize("moves", ["auto", "gsw"])
 def test_the_last_spin_clusters_are_connected_pieces_of_clusters_that_moved_as_one(moves):
     model = lattice_model(side=8, signs=False)
-    sampling = Sampling(model, 60, 1, moves, lam=5.0, rng=6)
-    runner, spins, bonded = sampling.runners[0], sampling.records.spin[0], 0
-    before = sampling.records.best[0].copy()
+    sampler = ss.Sampler(model, 60, 1, moves, lam=5.0, rng=6)
+    runner, spins, bonded = sampler.runners[0], sampler.records.spin[0], 0
+    before = sampler.records.best[0].copy()
     for sweep in range(60):
         runner.advance(sweep + 1)
-        after = sampling.records.draw[0, sweep]
+        after = sampler.records.draw[0, sweep]
         bond_weight = (
             before if moves == "auto" else np.unique(np.stack([before, after]), axis=1, return_inverse=True)[1].ravel()
         )
@@ -396,11 +396,10 @@ def test_the_last_spin_clusters_are_connected_pieces_of_clusters_that_moved_as_o
 
 
 def test_acceptance_rates_are_those_of_the_proposals():
-    sampling = Sampling(lattice_model("poisson", side=5), 200, 2, rng=4)
-    for runner in sampling.runners:
-        runner.advance(200)
-    found = sampling.chains_so_far().acceptance
-    for c, (split, merge, regroup, *others) in enumerate(sampling.records.move_counts):
+    sampler = ss.Sampler(lattice_model("poisson", side=5), 200, 2, rng=4)
+    sampler.advance()
+    found = sampler.chains.acceptance
+    for c, (split, merge, regroup, *others) in enumerate(sampler.records.move_counts):
         assert split[PROPOSED] + merge[PROPOSED] == 10 * 200 and regroup[PROPOSED] == 3 * 200
         assert not np.any(others)
         assert found["split"][c] == split[ACCEPTED] / split[PROPOSED] > 0

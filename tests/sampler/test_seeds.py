@@ -17,13 +17,12 @@ import spinseg as ss
 from covering import pairwise
 from effort import effort, exhaustive
 from spinseg.graph.adjacency import grid_graph
+from spinseg.graph.merging import absorb_small, merge_heights
 from spinseg.model.seeds import connect_seeds, keeps_seeds, partition_with_seeds
 from spinseg.sampler import starts
 from spinseg.sampler.estimates.losses import expected_binder, expected_vi
 from spinseg.sampler.estimates.minimize import minimize_binder, minimize_vi
-from spinseg.sampler.hierarchy import merge_heights
 from spinseg.sampler.pack import pack
-from spinseg.sampler.regions import absorb_small_regions
 
 # By the name of a layout: the edges of a graph and the seed of each site.
 PATH = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]
@@ -286,11 +285,11 @@ def test_estimates_keep_seeds_that_the_draws_connect_in_different_ways():
 def test_small_regions_join_none_of_another_seed():
     line = grid_graph((1, 5))
     area, beta = np.array([1, 9, 1, 9, 1]), np.array([0.0, 2.0, 1.0, 1.0])
-    assert absorb_small_regions(np.arange(5), line, area, beta, 5).tolist() == [0, 0, 0, 1, 1]
+    assert absorb_small(np.arange(5), line, beta, 5, area=area).tolist() == [0, 0, 0, 1, 1]
     seeds = np.array([0, 1, 2, 0, 0])
-    assert absorb_small_regions(np.arange(5), line, area, beta, 5, seeds).tolist() == [0, 0, 1, 1, 1]
+    assert absorb_small(np.arange(5), line, beta, 5, area=area, seeds=seeds).tolist() == [0, 0, 1, 1, 1]
     each = np.arange(1, 6)  # all have a seed
-    assert absorb_small_regions(np.arange(5), line, area, beta, 20, each).tolist() == [0, 1, 2, 3, 4]
+    assert absorb_small(np.arange(5), line, beta, 20, area=area, seeds=each).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_hierarchy_keeps_the_seeds_at_every_level():

@@ -7,11 +7,10 @@ import exact
 import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg.sampler.bonds import bond_strengths
-from spinseg.sampler.chain import Chain
+from spinseg.sampler.chain import Chain, ParallelTempering
 from spinseg.sampler.kernels.state import MERGE, PROPOSED, SPLIT, Plan, Record
 from spinseg.sampler.pack import new_records, pack
-from spinseg.sampler.tempering import ParallelTempering
+from spinseg.sampler.plan import bond_strengths
 
 TEMPERATURES = (1.0, 1.7, 3.0)
 

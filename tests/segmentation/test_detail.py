@@ -16,13 +16,12 @@ import spinseg as ss
 from effort import effort, exhaustive
 from spinseg import InvalidInput
 from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.merging import merge_heights
 from spinseg.image.render import boundaries
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
+from spinseg.partition.pairs import separation_probability
 from spinseg.pictures import PICTURES
-from spinseg.sampler.convergence import ERROR_LIMIT, error_in_doubt, separation_of_chains, standard_errors
-from spinseg.sampler.diagnostics import may_stop
-from spinseg.sampler.estimates.pairs import separation_probability
-from spinseg.sampler.hierarchy import merge_heights
+from spinseg.sampler.convergence import ERROR_LIMIT, error_in_doubt, may_stop, separation_of_chains, standard_errors
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.presets import PHOTO, details_of
 from spinseg.segmentation.segment import MAX_SWEEPS, ROUND_SWEEPS
@@ -297,13 +296,14 @@ def test_a_time_that_is_none_is_refused_in_one_line(seconds):
 def test_chains_go_on_while_probabilities_partitions_or_traces_differ(found):
     chains, graph = found.chains, found.model.graph
     equal = np.zeros(graph.n_sites, int), np.zeros(graph.n_sites, int)
-    alike = replace(chains, labels=np.stack([chains.labels[0]] * 2), n_clusters=np.ones_like(chains.n_clusters))
+    ones = {**chains._traces, "n_clusters": np.ones_like(chains._traces["n_clusters"])}
+    alike = replace(chains, labels=np.stack([chains.labels[0]] * 2), _traces=ones)
     assert may_stop(alike, graph, lambda _: [equal, equal])
     labels = alike.labels.copy()
     labels[0], labels[1] = 0, np.arange(graph.n_sites)
     assert not may_stop(replace(alike, labels=labels), graph, lambda _: [equal, equal])
-    more = alike.n_clusters + np.array([[0], [1]])
-    assert not may_stop(replace(alike, n_clusters=more), graph, lambda _: [equal, equal])
+    more = {**ones, "n_clusters": ones["n_clusters"] + np.array([[0], [1]])}
+    assert not may_stop(replace(alike, _traces=more), graph, lambda _: [equal, equal])
 
 
 @pytest.mark.parametrize(("error", "stops"), [(0.03, False), (0.01, True)])
@@ -317,7 +317,7 @@ def test_chains_that_disagree_go_on_until_more_sweeps_are_of_no_use(error, stops
     labels = np.zeros((2, 100, 2), np.int32)
     labels[..., 1] = each
     drawn = ss.sample(ss.Model(graph, ss.Flat(), ss.DirichletProcess(1.0)), 100, 2, rng=0)
-    chains = replace(drawn, labels=labels, n_clusters=np.ones_like(drawn.n_clusters))
+    chains = replace(drawn, labels=labels, _traces=drawn._traces | {"n_clusters": np.ones_like(drawn.n_clusters)})
     assert error_in_doubt(separation_of_chains(chains, graph.edges)) == pytest.approx(half / 100)
     one, two = np.array([0, 0]), np.array([0, 1])
     assert may_stop(chains, graph, lambda _: [[one], [one]])

@@ -125,7 +125,7 @@ def test_plots_draw_what_there_is(found, agg):
     assert outlines.images[0].get_array().shape == probability.images[0].get_array().shape == (60, 80, 3)
     log_posterior, n_clusters = found.chains.plot()
     assert len(log_posterior.lines) == len(n_clusters.lines) == 2
-    np.testing.assert_allclose(n_clusters.lines[1].get_ydata(), found.chains.n_clusters[1].reshape(30, 12).mean(axis=1))
+    np.testing.assert_allclose(n_clusters.lines[1].get_ydata(), found.chains.trace("n_clusters")[1])
     axes = found.diagnostics.plot()
     shown = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
     assert sorted(shown) == sorted(row.r_hat for row in found.diagnostics.table.values() if np.isfinite(row.r_hat))

@@ -26,9 +26,8 @@ from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.picture import as_picture
 from spinseg.image.render import boundaries, paint_edges
+from spinseg.partition.pairs import cohesion, separation_probability
 from spinseg.pictures import PICTURES
-from spinseg.sampler.estimates.pairs import separation_probability
-from spinseg.sampler.regions import cohesion
 from spinseg.segmentation.large.files import create_ome_zarr, intensity_range_of, open_large
 from spinseg.segmentation.large.result import open_labels
 from spinseg.segmentation.large.segment_large import segment_large
@@ -373,7 +372,7 @@ def test_what_is_no_folder_of_a_run_is_refused(place, tmp_path):
 def test_another_sampling_keeps_the_tiles(found, place):
     before, other = times(found.folder), {"detail": np.float32(1), "sweeps": np.int64(8)}
     finer = segment_large(place / "picture.zarr", found.folder, **FAST | other)
-    assert check_written(finer)["detail"] == 1 and finer.chains.log_posterior.shape == (1, 8)
+    assert check_written(finer)["detail"] == 1 and finer.chains.trace("log_posterior").shape == (1, 8)
     assert not np.allclose(finer.model.beta, found.model.beta)
     back = segment_large(place / "picture.zarr", found.folder, **FAST)
     assert np.array_equal(back.partition, found.partition) and back.n_regions == check_written(back)["regions"]

@@ -292,7 +292,7 @@ def test_priors_from_text_are_those_of_python(text):
 def test_other_text_is_no_prior(text):
     with pytest.raises(ss.InvalidInput, match=r"^prior must be a call, such as 'PitmanYor\(3.0, .*; received "):
         prior_from_text(text)
-    with pytest.raises(ss.InvalidInput, match="^n_labels must be a whole number"):
+    with pytest.raises(ss.InvalidInput, match=r"^n_labels must be a whole number"):
         prior_from_text("Potts(0)")
 
 

@@ -127,8 +127,8 @@ def test_a_summary_that_does_not_say_whether_chains_have_converged_is_shown(segm
 def cut(chains, sweeps):
     """Chains as Ctrl-C within the burn-in leaves them."""
     n = sweeps * chains.n_components
-    traces = {"log_posterior": chains.log_posterior[:, :n], "n_clusters": chains.n_clusters[:, :n]}
-    return dataclasses.replace(chains.after(chains.n_sweeps), burn_in=chains.burn_in, **traces)
+    traces = {name: trace[:, :n] for name, trace in chains._traces.items()}
+    return dataclasses.replace(chains.after(chains.n_sweeps), burn_in=chains.burn_in, _traces=traces)
 
 
 @pytest.mark.parametrize("sweeps", [0, 1, 5])

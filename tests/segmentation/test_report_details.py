@@ -13,8 +13,8 @@ from PIL import Image
 
 import spinseg as ss
 from spinseg.image.render import graded_boundaries, outlines
-from spinseg.sampler.convergence import Judgement
-from spinseg.sampler.diagnostics import Diagnostics, Quantity
+from spinseg.sampler.convergence import Judgement, Quantity
+from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.files import REPORT_DETAILS
 from spinseg.segmentation.presets import PHOTO, details_of

@@ -328,7 +328,7 @@ def test_chains_start_where_they_are_told(picture):
     first = segment(picture, "paper", init=("one", "singletons"), chains=2, sweeps=9, rng=4)
     assert "init=('one', 'singletons')" in first.python_code
     assert "started from the same place" not in first.verdict
-    whole = first.chains.n_clusters[:, 0]
+    whole = first.chains.trace("n_clusters")[:, 0]
     assert whole[1] > 5 * whole[0]
     on = segment(picture, "paper", init=first.chains.labels[:, -1], chains=2, sweeps=6, rng=5)
     chains = ss.sample(first.model, 6, 2, "gsw", 10.0, list(first.chains.labels[:, -1]), burn_in=3, rng=5)

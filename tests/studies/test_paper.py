@@ -114,7 +114,7 @@ def test_prior_simulation_starts_at_opposite_ends_and_drops_the_burn_in(figure, 
     def recorded(model, sweeps, chains, **keywords):
         asked.update(keywords)
         drawn = ss.sample(model, sweeps, chains, **keywords)
-        drawn.n_clusters[:, :10] = 20  # which cannot be
+        drawn.trace("n_clusters")[:, :10] = 20  # which cannot be
         return drawn
 
     monkeypatch.setattr(figure, "sample", recorded)

@@ -18,7 +18,7 @@ fig, axes = plt.subplots(1, 2, figsize=(7, 3.4), sharey=True, layout="constraine
 for ax, moves, title in zip(axes, ["gsw", "auto"], ["the paper's sampler", 'moves="auto"'], strict=True):
     seg = ss.segment(picture, preset="paper", moves=moves, init="opposite", chains=4, sweeps=500, rng=0)
     for start, color in [(0, "C0"), (1, "C1")]:
-        ax.plot(seg.chains.n_clusters[start::2].T, color=color, linewidth=0.8)
+        ax.plot(seg.chains.trace("n_clusters")[start::2].T, color=color, linewidth=0.8)
     ax.set(title=f"{title}: R-hat {seg.r_hat:.2f}", xlabel="sweep")
 axes[0].plot([], "C0", label="from one cluster")
 axes[0].plot([], "C1", label="from single sites")

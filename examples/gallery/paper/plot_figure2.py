@@ -21,8 +21,8 @@ for alpha, color in [(5.0, "C1"), (3.0, "C0"), (1.0, "C2")]:
     means = []
     for beta in betas:
         model = ss.Model(graph, ss.Flat(), ss.DirichletProcess(alpha), beta)
-        chains = ss.sample(model, sweeps=300, chains=2, init="opposite", burn_in=60, thin=240, rng=0)
-        means.append(chains.kept(chains.n_clusters).mean())
+        chains = ss.sample(model, sweeps=300, chains=2, init="opposite", burn_in=60, rng=0)
+        means.append(chains.n_clusters.mean())
     ax.plot(betas, means, "o-", color=color, label=f"alpha = {alpha:g}")
     ax.plot(0, exact_mean(alpha, graph.n_sites), "_", color="black", markersize=16, zorder=3)
 ax.set(xlabel="coupling of neighbors, beta", ylabel="mean number of clusters", ylim=(0, None))

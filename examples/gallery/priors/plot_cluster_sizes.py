@@ -28,7 +28,7 @@ for ax, (name, prior) in zip(axes.flat, priors.items(), strict=True):
         sizes = np.sort(np.bincount(draw))[::-1]
         left = np.cumsum(sizes) - sizes
         ax.barh(bar, sizes, left=left, color=plt.cm.tab20.colors, edgecolor="white", linewidth=0.5, height=0.9)
-    ax.set_title(f"{name}\n{chains.kept(chains.n_clusters).mean():.1f} clusters on average", size=11)
+    ax.set_title(f"{name}\n{chains.n_clusters.mean():.1f} clusters on average", size=11)
     ax.set(yticks=[], xlim=(0, 500))
     ax.spines[["top", "right", "left"]].set_visible(False)
 fig.supxlabel("sites")

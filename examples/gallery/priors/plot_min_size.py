@@ -22,7 +22,7 @@ for ax, min_size in zip(axes, [1, 10, 50], strict=True):
         sizes = np.sort(np.bincount(draw))[::-1]
         left = np.cumsum(sizes) - sizes
         ax.barh(bar, sizes, left=left, color=plt.cm.tab20.colors, edgecolor="white", linewidth=0.5, height=0.9)
-    ax.set_title(f"min_size = {min_size}: {chains.kept(chains.n_clusters).mean():.1f} clusters on average", size=11)
+    ax.set_title(f"min_size = {min_size}: {chains.n_clusters.mean():.1f} clusters on average", size=11)
     ax.set(yticks=[], xlim=(0, 500))
     ax.spines[["top", "right", "left"]].set_visible(False)
 axes[-1].set_xlabel("sites")

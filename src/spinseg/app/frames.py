@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.app.chain_run import ChainRun
 from spinseg.app.rendering import match_labels, packed
-from spinseg.app.run_loop import NotYet, RunLoop
+from spinseg.app.run_loop import ChainRun, NotYet, RunLoop
 from spinseg.image.features import site_sizes
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
-from spinseg.sampler.sampling import Sampling
+from spinseg.sampler.sampler import Sampler
 from spinseg.segmentation.schedule import partitions_of_chains
 from spinseg.segmentation.verdict import calibration_clause, headline, verdict_sentences
 
@@ -35,7 +34,7 @@ class Frames:
         self.version = 0
         self.closed = False
         self.agreement: dict[str, Any] | None = None
-        self.outlined: tuple[Sampling, int] | None = None  # whose draws, after how many sweeps, outlines are made from
+        self.outlined: tuple[Sampler, int] | None = None  # whose draws, after how many sweeps, outlines are made from
         self.labels: list[NDArray[np.int32]] = []  # of each chain, in numbers that clusters keep from frame to frame
         self._latest: tuple[ChainRun, dict[str, Any]] | None = None
         self._changed = asyncio.Condition()
@@ -52,12 +51,12 @@ class Frames:
                 "n_clusters": runner.n_clusters,
                 "log_posterior": round(runner.log_posterior, 2),
                 "labels": packed(matched[c]),
-                "spins": packed(run.sampling.records.spin[run.shown][c]),
+                "spins": packed(run.sampler.records.spin[run.shown][c]),
             }
-            for c, runner in enumerate(run.sampling.runners[run.shown])
+            for c, runner in enumerate(run.sampler.runners[run.shown])
         ]
-        counts = {"sweeps": run.n_sweeps, "most_sweeps": run.max_sweeps, "n_sites": run.problem.model.graph.n_sites}
-        counts["n_details"] = run.problem.model.n_components
+        counts = {"sweeps": run.n_sweeps, "most_sweeps": run.sampler.max_sweeps}
+        counts |= {"n_sites": run.problem.model.graph.n_sites, "n_details": run.problem.model.n_components}
         self._latest = run, header | counts | {"chains": chains}
 
     def frame(self, run_number: int, n_sent: int) -> dict[str, Any]:
@@ -68,10 +67,10 @@ class Frames:
         first = n_sent if run_number == frame["stage"] else 0
         traces: dict[str, Any] = {"from": first}
         for name in ("log_posterior", "n_clusters"):
-            shown = getattr(run.sampling.records, name)[run.shown, first : frame["sweeps"]]
+            shown = getattr(run.sampler.records, name)[run.shown, first : frame["sweeps"]]
             traces[name] = np.round(shown, 2).tolist()
-        sampling, n_outlined = self.outlined or (None, 0)
-        outlined = n_outlined if sampling is run.sampling else 0
+        sampler, n_outlined = self.outlined or (None, 0)
+        outlined = n_outlined if sampler is run.sampler else 0
         return frame | {"agreement": self.agreement, "outlined": outlined, "traces": traces}
 
     async def wait(self, version: int, seconds: float) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.app.chain_run import ChainRun
 from spinseg.app.frames import Frames
-from spinseg.app.run_loop import NotYet, RunLoop
+from spinseg.app.run_loop import ChainRun, NotYet, RunLoop
 from spinseg.sampler.chains import Chains
 
 IDLE_RATIO = 19  # while the chains run, they have the processor for so many times as long as refining takes
@@ -39,14 +38,14 @@ class Outlines:
             run, began = self._loop.chain_run, time.monotonic()
             if run is None or not run.n_sweeps or not run.problem.preset.refines(run.problem):
                 return
-            if self._frames.outlined == (run.sampling, run.n_sweeps):
+            if self._frames.outlined == (run.sampler, run.n_sweeps):
                 return
             with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
                 run, draws = await self._loop.draws()
                 if self._loop.running and not run.is_quick_to_estimate(draws):
                     return
                 self._latest = run.problem.sites, await self._in_thread(_refined_sites, run, draws)
-                self._frames.outlined = run.sampling, draws.n_sweeps
+                self._frames.outlined = run.sampler, draws.n_sweeps
                 await self._frames.notify()
             due = time.monotonic() + IDLE_RATIO * (time.monotonic() - began)
             while self._loop.state == "running" and time.monotonic() < due:

@@ -1,16 +1,93 @@
-"""The loop that advances the chains of a session, in rounds that are short enough to display and pause in between."""
+"""The chains of a session, and the loop that advances them in rounds short enough to display and pause in between."""
 
 import asyncio
 import time
 import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from spinseg.app.chain_run import ChainRun
+import numpy as np
+from numpy.typing import NDArray
+
 from spinseg.sampler.chains import Chains
+from spinseg.sampler.sampler import Sampler
+from spinseg.segmentation.problem import Problem
+from spinseg.segmentation.result import LAST_LABELS
+from spinseg.segmentation.schedule import Schedule
 
 ROUND_SECONDS = 0.07
+MAX_SWEEPS = 5000  # of one run
+MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
+MAX_ESTIMATED_CLUSTERS = 200  # of a draw, for estimates while the chains run: they would take many seconds else
+
+
+class ChainRun(NamedTuple):
+    """Chains that sample from one posterior, with their seed; `continued` if they started where another run ended."""
+
+    problem: Problem
+    sampler: Sampler
+    chains: int
+    seed: int
+    continued: bool = False
+
+    @classmethod
+    def create(cls, problem: Problem, chains: int, seed: int, labels: NDArray[np.int32] | None = None) -> "ChainRun":
+        """Make a run that starts as the preset says, or from `labels` of shape (n_chains, n_sites)."""
+        if labels is not None:
+            problem = replace(problem, preset=replace(problem.preset, init=labels))
+        model, preset = problem.model, problem.preset
+        max_sweeps = MAX_STORED_LABELS // (chains * model.n_components * model.graph.n_sites)
+        max_sweeps = max(1, min(MAX_SWEEPS, max_sweeps))
+        how = (chains, preset.moves, preset.lam, preset.init)
+        sampler = Sampler(model, max_sweeps, *how, rng=seed, progress=False)
+        return cls(problem, sampler, chains, seed, labels is not None)
+
+    @property
+    def n_sweeps(self) -> int:
+        """The number of sweeps that every chain has finished."""
+        return self.sampler.n_sweeps
+
+    @property
+    def n_left(self) -> int:
+        """The number of sweeps that memory is left for."""
+        return self.sampler.max_sweeps - self.n_sweeps
+
+    @property
+    def shown(self) -> slice:
+        """Which runners the web app shows: the chains of the middle component."""
+        middle = self.problem.model.n_components // 2
+        return slice(middle * self.chains, (middle + 1) * self.chains)
+
+    def labels(self) -> NDArray[np.int32]:
+        """The present labels of the chains that are shown, of shape (n_chains, n_sites)."""
+        records = self.sampler.records
+        return (records.draw[:, self.n_sweeps - 1] if self.n_sweeps else records.best)[self.shown]
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule with which `segment` gives the same result."""
+        return Schedule(self.chains, self.n_sweeps)
+
+    def draws(self) -> Chains:
+        """The chains without their first half, which `segment` discards as burn-in, too."""
+        chains = self.sampler.chains
+        return chains.after(chains.n_sweeps // 2)
+
+    def is_quick_to_estimate(self, draws: Chains) -> bool:
+        """Whether an estimate from these draws takes little time; those after a start from single sites do not."""
+        if self.problem.preset.connected or self.problem.preset.estimate == "best":
+            return True
+        return bool(draws.n_clusters.max() <= MAX_ESTIMATED_CLUSTERS)
+
+    def python_line(self, source: str) -> str:
+        """The Python line that repeats this run; a continued run needs the line of the run before it."""
+        provenance, preset = self.problem.provenance, self.problem.preset
+        usual = {"channel_axis": "auto", "intensity_range": None, "seeds": None}
+        given = {name: provenance[name] for name in usual if provenance[name] != usual[name]}
+        arguments = self.schedule.arguments(preset, self.n_sweeps) | given | {"rng": self.seed}
+        return f"found = {preset.call(source, arguments, **({'init': LAST_LABELS} if self.continued else {}))}"
 
 
 class NotYet(Exception):
@@ -59,7 +136,7 @@ class RunLoop:
         """One of "building", "paused", "running" and "done"."""
         if self.chain_run is None:
             return "building"
-        if self.chain_run.n_sweeps >= self.chain_run.max_sweeps:
+        if not self.chain_run.n_left:
             return "done"
         return "running" if self.running or self._in_round else "paused"
 
@@ -79,15 +156,15 @@ class RunLoop:
         self.running = False
         async with self.lock:
             run = self.prepared()
-            if run.n_sweeps < run.max_sweeps:
-                await self._advance(run, run.n_sweeps + 1)
+            if run.n_left:
+                await self._advance(run, 1)
             await self._announce()
 
     def close(self) -> None:
         """Stop in the middle of a round."""
         self.running = False
-        for runner in self.chain_run.sampling.runners if self.chain_run else []:
-            runner.stop()
+        if self.chain_run is not None:
+            self.chain_run.sampler.stop()
 
     def prepared(self) -> ChainRun:
         """The present run; raises NotYet before the first settings."""
@@ -117,15 +194,15 @@ class RunLoop:
         while self.running:
             async with self.lock:
                 began, run, speed = time.perf_counter(), self.chain_run, self._speed
-                if run is None or run.n_sweeps >= run.max_sweeps:
+                if run is None or not run.n_left:
                     self.running = False
                 if run is None or not self.running:
                     break
                 size = size if speed is None else max(1, round(speed * ROUND_SECONDS))
-                size = min(size, run.max_sweeps - run.n_sweeps)
+                size = min(size, run.n_left)
                 self._in_round = True
                 try:
-                    await self._advance(run, run.n_sweeps + size)
+                    await self._advance(run, size)
                 finally:
                     self._in_round = False
                 seconds = time.perf_counter() - began
@@ -138,8 +215,7 @@ class RunLoop:
             size = max(1, min(int(size * ROUND_SECONDS / seconds), 2 * size))
 
     async def _advance(self, run: ChainRun, n_sweeps: int) -> None:
-        """Advance all chains to `n_sweeps`, and record where they are."""
+        """Make this many more sweeps, and record where the chains are."""
         loop = asyncio.get_running_loop()
-        advances = [loop.run_in_executor(self._executor, runner.advance, n_sweeps) for runner in run.sampling.runners]
-        await asyncio.gather(*advances)
+        await loop.run_in_executor(self._executor, run.sampler.advance, n_sweeps)
         await loop.run_in_executor(self._executor, self._record, run)

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import InvalidInput, invalid
-from spinseg.app.chain_run import ChainRun
 from spinseg.app.controls import UserSettings
 from spinseg.app.frames import MAX_THINNED_DRAWS, Frames, diagnose_until_current
 from spinseg.app.outlines import Outlines
@@ -25,10 +24,10 @@ from spinseg.app.rendering import (
     match_labels,
     packed,
 )
-from spinseg.app.run_loop import BackgroundTask, NotYet, RunLoop
+from spinseg.app.run_loop import BackgroundTask, ChainRun, NotYet, RunLoop
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
-from spinseg.sampler.estimates.pairs import co_clustering
+from spinseg.partition.pairs import co_clustering
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
@@ -212,7 +211,7 @@ class Session:
             "cut": getattr(preset, "regions", preset.connected),
             "sweeps": draws.n_sweeps,
         }
-        facts["warning"] = run.sampling.unreachable
+        facts["warning"] = run.sampler.unreachable
         if not partition.any():
             facts["warning"] = await self.threads.do(self._warning, preset) or facts["warning"]
         facts |= {"detail": shown, "estimate": preset.estimate}

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from spinseg.app.chain_run import ChainRun
 from spinseg.app.guard import Refused
+from spinseg.app.run_loop import ChainRun
 from spinseg.app.session import Session, Threads
 from spinseg.image.picture import as_picture
 from spinseg.sampler.diagnostics import diagnose
@@ -99,8 +99,7 @@ class Sessions:
             for kind in Preset.known.values():
                 problem = prepare(picture, kind())
                 run = ChainRun.create(problem, kind.usual_chains, 0)
-                for runner in run.sampling.runners:
-                    runner.advance(16)
+                run.sampler.advance(min(16, run.n_left))
                 draws = run.draws()
                 diagnose(draws, problem.model.graph)
                 problem.segmentation(draws, 0, run.schedule)

@@ -22,11 +22,12 @@ from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, PoissonG
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.partition.contingency import contingency_table
+from spinseg.partition.pairs import flatten_draws
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.diagnostics import ADVICE, Diagnostics, diagnose
+from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.sampler.estimates.allowed import allowed_estimate
-from spinseg.sampler.estimates.pairs import flatten_draws
-from spinseg.sampler.sample import sample, thin_to_fit
+from spinseg.sampler.sampler import sample, thin_to_fit
+from spinseg.sampler.sentences import ADVICE
 
 LikelihoodOf = str | Callable[[Any], Likelihood]
 LIKELIHOODS: dict[str, Callable[[Any], Likelihood]] = {
@@ -156,9 +157,9 @@ def find_clusters(
 
 def _not_left_behind(drawn: Chains) -> NDArray[np.bool_]:
     """The chains whose log posterior is not far below that of the best, where they would be stuck."""
-    traces = drawn.kept(drawn.log_posterior)
-    means = traces.mean(axis=1)
-    return means >= means.max() - FAR_BELOW * (1 + traces[means.argmax()].std())
+    values = drawn.log_posterior
+    means = values.mean(axis=1)
+    return means >= means.max() - FAR_BELOW * (1 + values[means.argmax()].std())
 
 
 def warn_of_disagreement(found: Clustering, stacklevel: int) -> None:

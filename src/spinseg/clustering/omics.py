@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 from spinseg._errors import MissingExtra
 from spinseg._run.progress import Report
 from spinseg._run.provenance import Provenance
-from spinseg._validation import check_int, invalid
+from spinseg._validation import check_int, invalid, seed_of
 from spinseg._words import counted
 from spinseg.clustering.clusters import (
     MIN_EVIDENCE,
@@ -23,7 +23,6 @@ from spinseg.clustering.clusters import (
 from spinseg.clustering.components import varies_in_space
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.priors import PartitionPrior
-from spinseg.sampler.sample import seed_of
 
 CONNECTIVITIES = "spatial_connectivities"  # squidpy's name for the matrix of neighbors
 COUNTED = ("histogram", "poisson")  # likelihoods of counts, which principal components are not

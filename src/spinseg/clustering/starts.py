@@ -12,9 +12,9 @@ from spinseg import _validation
 from spinseg.image.features import k_means, nearest_center
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm
 from spinseg.model.posterior import Model
-from spinseg.sampler.bonds import bond_strengths
 from spinseg.sampler.kernels.state import Target
 from spinseg.sampler.pack import pack, terms_of
+from spinseg.sampler.plan import bond_strengths
 from spinseg.sampler.starts import greedy_labels, starting_labels
 
 N_PARTS = 30  # that k-means divides the sites into

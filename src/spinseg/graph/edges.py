@@ -159,6 +159,18 @@ def delaunay_edges(points: ArrayLike) -> Parts:
     return n_points, _different_pairs(pairs[:, 0], pairs[:, 1], n_points), None
 
 
+def connected_components(n_items: int, pairs: NDArray[np.integer]) -> NDArray[np.int32]:
+    """The component of each item, numbered by first appearance, where the items of each pair belong together.
+
+    Examples
+    --------
+    >>> connected_components(4, np.array([[3, 1]]))
+    array([0, 1, 2, 1], dtype=int32)
+    """
+    links = sparse.coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(n_items, n_items))
+    return sparse.csgraph.connected_components(links, directed=False)[1]
+
+
 def _different_pairs(first: NDArray[Any], second: NDArray[Any], n_sites: int) -> NDArray[np.int64]:
     """Pairs of sites, lower before upper, each once, sorted."""
     pair = np.minimum(first, second).astype(np.int64) * n_sites + np.maximum(first, second)

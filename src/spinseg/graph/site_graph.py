@@ -254,16 +254,12 @@ class SiteGraph:
         return np.bincount(self.pieces(np.zeros(self.n_sites, np.int32)))
 
     def pieces(self, labels: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The connected piece of a cluster that each site lies in."""
+        """The connected piece of a cluster that each site lies in, numbered by first appearance."""
         return self.components(labels[self.edges[:, 0]] == labels[self.edges[:, 1]])
 
     def components(self, kept: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """The component that each site lies in where only the edges that are kept join sites."""
-        inner = kept[self.edge_of]
-        start = np.concatenate([[0], np.cumsum(inner)])[self.start]
-        rows = np.ones(start[-1]), self.neighbors[inner], start
-        joined = sparse.csr_array(rows, shape=(self.n_sites, self.n_sites))
-        return sparse.csgraph.connected_components(joined, directed=False)[1]
+        """The component that each site lies in where only some edges are kept, numbered by first appearance."""
+        return found.connected_components(self.n_sites, self.edges[kept])
 
     def is_connected(self, labels: NDArray[np.int32]) -> bool:
         """Whether each cluster, of labels 0..k-1, is connected."""

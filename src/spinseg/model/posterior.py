@@ -94,7 +94,8 @@ class Model:
         self.tables: tuple[Table, Table] | None = None
         if not isinstance(prior, ExchangeablePrior):
             self.tables = prior.tables(graph.n_sites)
-            _check_possible(prior, self.tables[0], parts, graph.n_sites)
+        if not self.cluster_numbers.size:
+            _refuse_numbers(prior, parts, graph.n_sites)
 
     def __repr__(self) -> str:
         kind = " in connected clusters" if self.connected else ""
@@ -106,6 +107,15 @@ class Model:
     def n_components(self) -> int:
         """Number of rows of couplings."""
         return 1 if self.beta.ndim == 1 else len(self.beta)
+
+    @property
+    def cluster_numbers(self) -> NDArray[np.intp]:
+        """The numbers of clusters that the prior and its size limits allow, in rising order."""
+        parts = self.graph.component_sizes if self.connected else np.array([self.graph.n_sites])
+        fewest, most = _limits(self.prior, parts)
+        if self.tables is None:
+            return np.arange(fewest, most + 1)
+        return fewest + np.flatnonzero(self.tables[0][fewest : most + 1] > -np.inf)
 
     def component(self, c: int) -> Model:
         """The model with row `c` of the couplings alone."""
@@ -192,19 +202,17 @@ def _check_sizes(prior: PartitionPrior, parts: NDArray[np.int64], n_sites: int) 
             invalid(name, f"be a sum of cluster sizes from {limits}", impossible[0])
 
 
-def _check_possible(prior: PartitionPrior, log_v: Table, parts: NDArray[np.int64], n_sites: int) -> None:
-    """Refuse a prior whose numbers of clusters and size limits leave no partition."""
+def _limits(prior: PartitionPrior, parts: NDArray[np.int64]) -> tuple[int, int]:
+    """The fewest and the most clusters that size limits leave, where no cluster has sites of two of the parts."""
     fewest = parts.size if prior.max_size is None else int((-(-parts // prior.max_size)).sum())
-    most = int((parts // prior.min_size).sum())
-    allowed = np.flatnonzero(log_v[1:] > -np.inf) + 1
-    if not ((allowed >= fewest) & (allowed <= most)).any():
-        n_labels = getattr(prior, "n_labels", None)
-        if n_labels is not None and prior.max_size is not None and n_labels * prior.max_size < n_sites:
-            invalid(
-                "max_size",
-                f"satisfy max_size * n_labels >= n_sites, {n_labels} labels, {n_sites} sites",
-                prior.max_size,
-            )
-        invalid(
-            "prior", f"allow some partition of {n_sites} sites into {fewest}..{most} clusters", type(prior).__name__
-        )
+    return fewest, int((parts // prior.min_size).sum())
+
+
+def _refuse_numbers(prior: PartitionPrior, parts: NDArray[np.int64], n_sites: int) -> None:
+    """Refuse a prior whose numbers of clusters and size limits leave no partition."""
+    n_labels, most_sites = getattr(prior, "n_labels", None), prior.max_size
+    if n_labels is not None and most_sites is not None and n_labels * most_sites < n_sites:
+        rule = f"satisfy max_size * n_labels >= n_sites, {n_labels} labels, {n_sites} sites"
+        invalid("max_size", rule, most_sites)
+    numbers = "{}..{}".format(*_limits(prior, parts))
+    invalid("prior", f"allow some partition of {n_sites} sites into {numbers} clusters", type(prior).__name__)

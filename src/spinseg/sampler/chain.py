@@ -1,15 +1,16 @@
-"""One Markov chain: its state, its random generator, and the record of its draws."""
+"""One Markov chain, alone or with replicas at higher temperatures: state, random generator, record of the draws."""
 
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import invalid
+from spinseg._validation import finite_array, invalid
 from spinseg.model.posterior import Model
 from spinseg.model.priors import ExchangeablePrior
 from spinseg.sampler.exchangeable import run_iterations_with
@@ -26,25 +27,15 @@ from spinseg.sampler.kernels.state import (
     State,
     Target,
 )
-from spinseg.sampler.pack import new_state, resized
+from spinseg.sampler.pack import new_records, new_state, resized
+
+if TYPE_CHECKING:
+    from spinseg.sampler.concentration import ConcentrationUpdate
 
 CHUNK_SECONDS = 0.05  # of compiled code at a stretch
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")  # of NumPy, which chains can be resumed with
 
 Arrays = dict[str, NDArray[Any]]
-
-
-class AfterSweep(Protocol):
-    """An update of something other than the partition, such as the concentration, after each sweep."""
-
-    def __call__(self, chain: "Chain") -> None:
-        """Update the chain."""
-
-    def state_dict(self, done: int) -> Arrays:
-        """The state of the update after `done` sweeps."""
-
-    def restore(self, chain: "Chain", arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set the state to one that `state_dict` returned."""
 
 
 class Chain:
@@ -56,7 +47,8 @@ class Chain:
         Sweeps finished.
     began : float
         When the first sweep began, by `time.perf_counter`, after compilation; infinite before.
-    after_sweep : AfterSweep, optional
+    after_sweep : ConcentrationUpdate or None
+        What else is updated after each sweep.
     """
 
     def __init__(
@@ -68,7 +60,7 @@ class Chain:
         log_posterior: float,
         record: Record,
         rng: np.random.Generator,
-        after_sweep: AfterSweep | None = None,
+        after_sweep: "ConcentrationUpdate | None" = None,
     ) -> None:
         self.target, self.plan, self.record, self.rng, self.after_sweep = target, plan, record, rng, after_sweep
         self.state = new_state(target, labels, log_posterior)
@@ -99,9 +91,9 @@ class Chain:
             per_sweep = (time.perf_counter() - clock) / max(self.done - before, 1)
             chunk = min(max(int(CHUNK_SECONDS / max(per_sweep, 1e-9)), 1), 2 * chunk)
 
-    def stop(self) -> None:
-        """Make `advance` return soon."""
-        self.state.counters[STOP] = 1
+    def stop(self, stopped: bool = True) -> None:
+        """Make `advance` return soon, or let it work again."""
+        self.state.counters[STOP] = stopped
 
     @property
     def stopped(self) -> bool:
@@ -148,6 +140,109 @@ class Chain:
         self.state = State(**{name: np.array(arrays[f"state.{name}"]) for name in State._fields})
         if self.after_sweep is not None:
             self.after_sweep.restore(self, with_prefix(arrays, "after_sweep."))
+
+
+class ParallelTempering:
+    """Replicas at rising temperatures T, each with the posterior to the power 1 / T as its target.
+
+    After each sweep neighboring replicas, first the even pairs and then the odd ones, exchange their partitions with
+    probability min(1, exp((1 / T - 1 / T') (log posterior' - log posterior))), which leaves the product of their
+    targets invariant. Draws and traces are those of the first replica, whose temperature is 1.
+    """
+
+    def __init__(self, replicas: list[Chain], rng: np.random.Generator) -> None:
+        self.replicas, self.rng = replicas, rng
+        self.swaps_proposed = np.zeros(len(replicas) - 1, np.int64)
+        self.swaps_accepted = np.zeros(len(replicas) - 1, np.int64)
+        self.plan, self.record = replicas[0].plan, replicas[0].record
+
+    def advance(self, sweeps: int, seconds: float = math.inf) -> None:
+        """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
+        began = time.perf_counter()
+        while self.done < sweeps and not self.stopped and time.perf_counter() - began < seconds:
+            until = self.done + 1
+            for replica in self.replicas:
+                replica.advance(until)
+            if any(replica.done < until for replica in self.replicas):  # stopped: the next call continues
+                return
+            self._exchange()
+
+    def _exchange(self) -> None:
+        """Propose an exchange to each pair of neighbors."""
+        for first in (0, 1):
+            for r in range(first, len(self.replicas) - 1, 2):
+                cold, hot = self.replicas[r], self.replicas[r + 1]
+                gap = cold.plan.inv_temperature - hot.plan.inv_temperature
+                self.swaps_proposed[r] += 1
+                if math.log(1.0 - self.rng.random()) < gap * (hot.log_posterior - cold.log_posterior):
+                    self.swaps_accepted[r] += 1
+                    cold.state, hot.state = hot.state, cold.state
+
+    def stop(self, stopped: bool = True) -> None:
+        """Make `advance` return soon, or let it work again."""
+        for replica in self.replicas:
+            replica.stop(stopped)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return any(replica.stopped for replica in self.replicas)
+
+    @property
+    def done(self) -> int:
+        """Sweeps that all replicas have finished."""
+        return min(replica.done for replica in self.replicas)
+
+    @property
+    def began(self) -> float:
+        """When the first sweep began, as of a `Chain`."""
+        return self.replicas[0].began
+
+    @property
+    def state(self) -> State:
+        """State of the replica at temperature 1."""
+        return self.replicas[0].state
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters now."""
+        return self.replicas[0].n_clusters
+
+    @property
+    def log_posterior(self) -> float:
+        """Log posterior now."""
+        return self.replicas[0].log_posterior
+
+    def state_dict(self) -> Arrays:
+        """Everything that `restore` needs; arrays of the first replica have no prefix."""
+        arrays = self.replicas[0].state_dict() | {"swaps.rng": generator_as_array(self.rng)}
+        arrays |= {"swaps_proposed": self.swaps_proposed.copy(), "swaps_accepted": self.swaps_accepted.copy()}
+        for r, replica in enumerate(self.replicas[1:], 1):
+            arrays |= {f"replica{r}.{name}": array for name, array in replica.state_dict().items()}
+        return arrays
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the arrays that `state_dict` returned."""
+        self.swaps_proposed[:], self.swaps_accepted[:] = arrays["swaps_proposed"], arrays["swaps_accepted"]
+        self.rng = generator_from_array(arrays["swaps.rng"])
+        self.replicas[0].restore(arrays)
+        for r, replica in enumerate(self.replicas[1:], 1):
+            replica.restore(with_prefix(arrays, f"replica{r}."))
+
+
+def checked_temperatures(temperatures: Sequence[float] | None) -> list[float]:
+    """Temperatures of the replicas, from 1 upwards."""
+    if temperatures is None:
+        return [1.0]
+    checked = finite_array("temperatures", temperatures, (None,)).tolist()
+    if not checked or checked[0] != 1 or any(b <= a for a, b in pairwise(checked)):
+        invalid("temperatures", "rise from 1", temperatures)
+    return checked
+
+
+def new_record(sweeps: int, n_sites: int) -> Record:
+    """The record of one chain that keeps no draws."""
+    return Record(*(array[0] for array in new_records(1, sweeps, 0, n_sites)))
 
 
 def with_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:

@@ -3,16 +3,20 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinseg import _validation
+from spinseg._errors import MissingExtra
+from spinseg._validation import check_choice, invalid
 from spinseg._words import counted
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.sampler.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from spinseg.sampler.kernels.state import ACCEPTED, COUNTED_MOVES, PROPOSED
+from spinseg.sampler.plots import plot_traces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,123 +24,147 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chains:
-    """Draws and traces of several chains.
+    """Draws of several chains after the burn-in, and their traces.
 
     Attributes
     ----------
     labels : (chain, draw, site) int32
-        Draws after the burn-in, each numbered 0..k-1 by first appearance. Those of a mixture come from its components
-        in turn.
-    component : (draw,) int
-        The component of a mixture that each draw is of; 0 where there is but one posterior.
-    sweep : (draw,) int
-        After how many sweeps each draw was taken, burn-in included.
-    log_posterior, n_clusters : (chain, sweep)
-        Traces over every sweep, burn-in included. Those of a mixture are of its components in turn, each under its
-        own posterior.
+        Each draw is numbered 0..k-1 by first appearance. The draws of a mixture come from its components in turn.
+    component, sweep : (draw,) int
+        The component of the model that each draw is from, and after how many sweeps, burn-in included.
+    log_posterior, n_clusters : (chain, draw)
+        Of each draw. Those of a mixture are of the draw's own component.
+    concentration : (chain, draw) float64 or None
+        The prior's concentration at each draw, if it was sampled.
     best_labels : (site,) int32
-        The best partition that any chain visited, and `best_log_posterior` its value, of a mixture that of its middle
-        component. It may lie well below the mode, since the chain stays in the typical set.
+        The best partition that any chain visited, and `best_log_posterior` its value; for a mixture, those of its
+        middle component. It may lie well below the mode, since chains stay in the typical set.
     seconds : float
         Wall time of the sampling, without the compilation before the first sweep.
     burn_in, thin : int
-        Sweeps that gave no draws, and how many sweeps there are for each draw after them.
+        Sweeps that gave no draws, and the number of sweeps for each draw after them.
     acceptance : dict of (chain,) arrays
-        The share of proposals of each move that were accepted; NaN where none was proposed.
-    concentration : (chain, sweep) float64 or None
-        Trace of the prior's concentration, where it was sampled.
+        The share of proposals of each move that were accepted; NaN if none was proposed.
     swap_rate : (chain, replica) float64 or None
-        The share of proposed exchanges between each replica and the next hotter one that were accepted, where
-        parallel tempering was used.
+        With parallel tempering, the share of proposed exchanges between each replica and the next hotter one that were
+        accepted.
 
     Examples
     --------
     >>> import spinseg as ss
     >>> model = ss.Model(ss.SiteGraph.grid((2, 3)), ss.Flat(), ss.DirichletProcess(1.0), beta=0.5)
-    >>> chains = ss.sample(model, sweeps=20, chains=2, burn_in=10, rng=0)
-    >>> chains.labels.shape, chains.log_posterior.shape
-    ((2, 10, 6), (2, 20))
+    >>> chains = ss.sample(model, sweeps=20, chains=2, burn_in=10, thin=2, rng=0)
+    >>> chains.labels.shape, chains.log_posterior.shape, chains.trace("log_posterior").shape
+    ((2, 5, 6), (2, 5), (2, 20))
     """
 
     labels: NDArray[np.int32]
     component: NDArray[np.intp]
     sweep: NDArray[np.intp]
-    log_posterior: NDArray[np.float64]
-    n_clusters: NDArray[np.int32]
     best_labels: NDArray[np.int32]
     best_log_posterior: float
     seconds: float
     burn_in: int
     thin: int
     acceptance: dict[str, NDArray[np.float64]]
-    concentration: NDArray[np.float64] | None
     swap_rate: NDArray[np.float64] | None
+    _traces: Mapping[str, NDArray[Any]]  # of every sweep, (chain, sweep x component)
     _checkpoint: Checkpoint
 
     def __repr__(self) -> str:
         n_draws, n_sites = self.labels.shape[1:]
-        kept = self.kept(self.n_clusters)
         drawn = f"{counted(n_draws, 'draw')} of each kept, of {counted(n_sites, 'site')}"
         of = f" of {self.n_components} components" if self.n_components > 1 else ""
         sweeps = f"{counted(self.n_chains, 'chain')}{of}, {counted(self.n_sweeps, 'sweep')}, burn-in {self.burn_in:,}"
-        found = f"{kept.min()} to {kept.max()} clusters, " if kept.size else ""
+        found = f"{self.n_clusters.min()} to {self.n_clusters.max()} clusters, " if n_draws else ""
         return f"Chains: {sweeps}; {drawn}\n  {found}best log posterior {self.best_log_posterior:.1f}"
-
-    def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
-        """Draw the traces of log posterior and number of clusters on two Matplotlib axes, new ones by default.
-
-        The burn-in is shaded, and only the sweeps after it decide the scale.
-        """
-        from spinseg.sampler.plots import plot_chains
-
-        return plot_chains(self, axes)
 
     @property
     def n_chains(self) -> int:
         """Number of chains."""
-        return self.log_posterior.shape[0]
+        return self.labels.shape[0]
 
     @property
     def n_sweeps(self) -> int:
-        """Number of sweeps of each chain, of a mixture for each of its components."""
-        return self.log_posterior.shape[1] // self.n_components
+        """Number of sweeps of each chain, burn-in included; for a mixture, of each component."""
+        return self._traces["n_clusters"].shape[1] // self.n_components
+
+    @property
+    def n_components(self) -> int:
+        """Number of components of the model."""
+        return int(self._checkpoint.run["n_components"])
+
+    @property
+    def log_posterior(self) -> NDArray[np.float64]:
+        """Log posterior of each draw, (chain, draw)."""
+        return self._of_draws("log_posterior")
+
+    @property
+    def n_clusters(self) -> NDArray[np.int32]:
+        """Number of clusters of each draw, (chain, draw)."""
+        return self._of_draws("n_clusters")
+
+    @property
+    def concentration(self) -> NDArray[np.float64] | None:
+        """The prior's concentration at each draw, (chain, draw); None if it was not sampled."""
+        return self._of_draws("concentration") if "concentration" in self._traces else None
+
+    def _of_draws(self, name: str) -> NDArray[Any]:
+        return self._traces[name][:, (self.sweep - 1) * self.n_components + self.component]
+
+    def trace(self, name: str) -> NDArray[Any]:
+        """A quantity after every sweep, burn-in included, (chain, sweep); for a mixture, the mean over its components.
+
+        `name` is "log_posterior", "n_clusters" or, if it was sampled, "concentration".
+        """
+        check_choice("name", name, tuple(self._traces))
+        whole = self._traces[name]
+        if self.n_components == 1:
+            return whole
+        return whole.reshape(self.n_chains, self.n_sweeps, self.n_components).mean(axis=2)
+
+    def quantities(self, graph: SiteGraph | None = None) -> dict[str, NDArray[Any]]:
+        """Quantities of each draw that do not depend on how clusters are numbered, (chain, draw).
+
+        log_posterior, n_clusters, concentration if it was sampled, the entropy of the cluster sizes in bits and, with
+        the model's graph, edge_agreement: the share of edges whose two sites share a cluster, 1 if there is no edge.
+        """
+        found = {name: self._of_draws(name) for name in self._traces}
+        found["entropy"] = np.empty(self.labels.shape[:2])
+        for place in np.ndindex(self.labels.shape[:2]):
+            sizes = np.sort(np.bincount(self.labels[place]))  # so equal sizes give equal entropies
+            share = sizes[sizes > 0] / sizes.sum()
+            found["entropy"][place] = -share @ np.log2(share)
+        if graph is not None:
+            if self.labels.shape[-1] != graph.n_sites:
+                invalid("graph", f"have the {self.labels.shape[-1]} sites of the chains", graph.n_sites)
+            agreement = found["edge_agreement"] = np.ones(self.labels.shape[:2])
+            for place in np.ndindex(agreement.shape if graph.n_edges else (0,)):  # a table of all may not fit
+                ends = self.labels[place][graph.edges]
+                agreement[place] = (ends[:, 0] == ends[:, 1]).mean()
+        return found
 
     @property
     def last_labels(self) -> NDArray[np.int32]:
-        """Where the chains ended, (chain, site), of a mixture those of its middle component.
+        """Where the chains ended, (chain, site); for a mixture, those of its middle component.
 
         Chains that were interrupted may have gone on after the last sweep that all of them finished.
         """
         middle = self.n_components // 2
-        states = self._checkpoint.states[middle * self.n_chains :][: self.n_chains]
+        states = self._states(middle)
         is_ahead = any(int(state["done"]) > self.n_sweeps for state in states)
         if is_ahead and self.sweep.size and self.sweep[-1] == self.n_sweeps:
             return self.labels[:, self.component == middle][:, -1]
         return np.stack([_validation.labels("labels", state["state.label"], state["best"].size) for state in states])
 
     def best_of(self, component: int, chain: int | None = None) -> NDArray[np.int32]:
-        """The best partition of a component of a mixture that any chain visited, or that this one did."""
-        visited = self._checkpoint.states[component * self.n_chains :][: self.n_chains]
+        """The best partition of a component that any chain visited, or that this one did."""
+        visited = self._states(component)
         return _best(visited if chain is None else visited[chain : chain + 1])["best"]
 
-    @property
-    def n_components(self) -> int:
-        """Number of components of the posterior; 1 where it is no mixture."""
-        return int(self._checkpoint.run["n_components"])
-
-    def by_sweep(self, trace: NDArray[Any]) -> NDArray[Any]:
-        """A trace as one value for each sweep, (chain, sweep): of a mixture, the mean over its components."""
-        if self.n_components == 1:
-            return trace
-        return trace.reshape(self.n_chains, self.n_sweeps, self.n_components).mean(axis=2)
-
-    def kept(self, trace: NDArray[Any]) -> NDArray[Any]:
-        """The part of a trace after the burn-in."""
-        return trace[:, self.burn_in * self.n_components :]
-
-    def of_draws(self, trace: NDArray[Any]) -> NDArray[Any]:
-        """The entries of a trace that belong to the draws, (chain, draw)."""
-        return trace[:, (self.sweep - 1) * self.n_components + self.component]
+    def _states(self, component: int) -> list[dict[str, NDArray[Any]]]:
+        """The states of the chains of a component."""
+        return self._checkpoint.states[component * self.n_chains :][: self.n_chains]
 
     def after(self, burn_in: int) -> "Chains":
         """The same chains with a longer burn-in, whose draws are left out."""
@@ -144,7 +172,10 @@ class Chains:
         return replace(self.with_draws(self.sweep > burn_in), burn_in=burn_in)
 
     def thinned(self, max_draws: int) -> "Chains":
-        """The same chains with at most about `max_draws` draws of each, evenly spaced, of each component as many."""
+        """The same chains with at most about `max_draws` draws of each, evenly spaced, equally many of each component.
+
+        `max_draws` counts the draws of all components.
+        """
         n_draws = self.labels.shape[1]
         cycles = np.arange(n_draws).reshape(-1, self.n_components)
         kept = cycles[:: max(1, -(-n_draws // max_draws))].ravel()
@@ -154,19 +185,33 @@ class Chains:
         """The same chains with these of their draws."""
         return replace(self, labels=self.labels[:, kept], component=self.component[kept], sweep=self.sweep[kept])
 
+    def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
+        """Draw the traces of log posterior and number of clusters on two Matplotlib axes, new ones by default.
+
+        The burn-in is shaded, and only the sweeps after it decide the scale.
+        """
+        return plot_traces(self, axes)
+
+    def to_arviz(self, graph: SiteGraph | None = None) -> Any:
+        """The draws as an ArviZ DataTree, for its plots and summaries; needs the extra `spinseg[diagnostics]`.
+
+        Group `posterior` holds the `quantities` of each draw, and `sample_stats` its log posterior as `lp`. The labels
+        are a group of their own, `partition`: they are arbitrary in each draw, and must not be summarized.
+        """
+        try:
+            from_dict = import_module("arviz_base").from_dict
+        except ImportError as error:
+            missing = f"the module {error.name or 'arviz_base'}, which cannot be imported"
+            raise MissingExtra(f'to_arviz needs {missing}: pip install "spinseg[diagnostics]"') from None
+        posterior = self.quantities(graph)
+        log_posterior = {"lp": posterior.pop("log_posterior")}
+        groups = {"sample_stats": log_posterior, "posterior": posterior, "partition": {"labels": self.labels}}
+        return from_dict(groups, dims={"labels": ["site"]})
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one .npz file, for `Chains.load` and for `sample(resume_from=...)`."""
         run = {**self._checkpoint.run, "seconds": self.seconds, "left_out": self.burn_in}
         write_checkpoint(path, self._checkpoint._replace(run=run))
-
-    def to_arviz(self, graph: SiteGraph | None = None) -> Any:
-        """The traces as ArviZ knows them, for its plots and summaries (extra [diagnostics]).
-
-        With the graph of the model, `edge_agreement`, the share of edges within clusters, is among them.
-        """
-        from spinseg.sampler.diagnostics import to_arviz
-
-        return to_arviz(self, graph)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Chains":
@@ -179,41 +224,37 @@ class Chains:
 def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None) -> Chains:
     """The chains of a checkpoint, cut to the sweeps that all of them have finished.
 
-    `records` are their traces and draws with a leading axis for the runners, where these arrays exist already;
-    otherwise they are stacked from the states.
+    `records` are their traces and draws with a leading axis for the runners, if these arrays exist already; otherwise
+    they are stacked from the states.
     """
     run, states = checkpoint
     sweeps = min(int(state["done"]) for state in states)
     burn_in, thin, n_components = int(run["burn_in"]), int(run["thin"]), int(run["n_components"])
     n_draws = max(sweeps - burn_in, 0) // thin
-    lengths = {"draw": n_draws, "log_posterior": sweeps, "n_clusters": sweeps}
-
-    def stacked(name: str) -> NDArray:
-        if records is not None:
-            return _in_turn(records[name][:, : lengths[name]], n_components)
-        return _in_turn(np.stack([state[name][: lengths[name]] for state in states]), n_components)
-
     n_chains = len(states) // n_components
-    middle = states[n_components // 2 * n_chains :][:n_chains]
-    best = _best(middle)
-    concentration = None
+
+    def stacked(name: str, length: int) -> NDArray:
+        if records is not None and name in records:
+            return _in_turn(records[name][:, :length], n_components)
+        return _in_turn(np.stack([state[name][:length] for state in states]), n_components)
+
+    names = {name: name for name in ("log_posterior", "n_clusters")}
     if "after_sweep.trace" in states[0]:
-        concentration = _in_turn(np.stack([state["after_sweep.trace"][:sweeps] for state in states]), n_components)
+        names["concentration"] = "after_sweep.trace"
     move_counts = np.array([state["move_counts"] for state in states])
+    best = _best(states[n_components // 2 * n_chains :][:n_chains])
     return Chains(
-        labels=stacked("draw"),
+        labels=stacked("draw", n_draws),
         component=np.tile(np.arange(n_components), n_draws),
         sweep=np.repeat(burn_in + thin * np.arange(1, n_draws + 1), n_components),
-        log_posterior=stacked("log_posterior"),
-        n_clusters=stacked("n_clusters"),
         best_labels=best["best"],
         best_log_posterior=float(best["best_log_posterior"][0]),
         seconds=float(run["seconds"]),
         burn_in=burn_in,
         thin=thin,
         acceptance=_acceptance(_by_component(move_counts, n_components).sum(axis=0)),
-        concentration=concentration,
         swap_rate=_swap_rate(checkpoint),
+        _traces={name: stacked(stored, sweeps) for name, stored in names.items()},
         _checkpoint=checkpoint,
     )
 

@@ -1,4 +1,4 @@
-"""Checkpoints: chains in one file, from which sampling resumes bit by bit."""
+"""Checkpoints: the state of all chains, in one file or in memory, from which sampling resumes bit by bit."""
 
 import hashlib
 import json
@@ -13,10 +13,12 @@ import numpy as np
 from spinseg._errors import InvalidInput
 from spinseg._run.atomic import atomic_write
 from spinseg._validation import invalid
+from spinseg.model.posterior import Model
 from spinseg.sampler.chain import Arrays
 from spinseg.sampler.kernels.state import Target
 
 FORMAT = "spinseg chains 6"
+DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 class OtherChains(InvalidInput):
@@ -38,9 +40,25 @@ class Checkpoint(NamedTuple):
     run: Mapping[str, Any]
     states: list[Arrays]
 
+    def check(self, name: str, about: Mapping[str, Any], sweeps: int) -> None:
+        """Refuse to resume where the facts `about` the new run differ, or more than its sweeps are done.
 
-def fingerprint(targets: Sequence[Target], settings: Mapping[str, Any]) -> str:
+        `name` says where the checkpoint comes from.
+        """
+        if self.run["fingerprint"] != about["fingerprint"]:
+            was = {**about, **self.run, "fingerprint": about["fingerprint"]}
+            differ = [f"{key} was {was[key]!r}, is {now!r}" for key, now in about.items() if was[key] != now]
+            what = "; ".join(differ) or "its graph, likelihood, prior, beta or lam is another"
+            rule = f"hold chains of this model, sampled in this way ({what})"
+            raise OtherChains(f"resume_from must {rule}; received {name!r}")
+        longest = max(int(state["done"]) for state in self.states)
+        if longest > sweeps:
+            raise OtherChains(f"sweeps must be at least the {longest} sweeps of resume_from; received {sweeps}")
+
+
+def fingerprint(model: Model, targets: Sequence[Target], settings: Mapping[str, Any]) -> str:
     """A digest of the posterior, with a target for each component, and of the settings of its sampler."""
+    settings = {**settings, "prior": _probed(model)}
     digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=16)
     shared = targets[0]._asdict()
     for target in targets:
@@ -49,6 +67,17 @@ def fingerprint(targets: Sequence[Target], settings: Mapping[str, Any]) -> str:
                 digest.update(repr((array.shape, array.dtype.str)).encode())
                 digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+def _probed(model: Model) -> list[float] | None:
+    """log g of some partitions, to tell priors without tables apart; those with tables are part of the target."""
+    if model.tables is not None:
+        return None
+    n_sites, rng = model.graph.n_sites, np.random.default_rng(0)
+    shares = [rng.dirichlet(np.full(n_parts, 0.5)) for n_parts in (2, 3, 5, 8, 13) for _ in range(8)]
+    even = [np.full(n_parts, 1 / n_parts) for n_parts in (1, 2, 3, 4, n_sites)]
+    sizes = [np.diff(np.rint(np.cumsum([0.0, *share]) * n_sites)).astype(np.int64) for share in even + shares]
+    return [model.prior.log_g(m[m > 0]) for m in sizes]
 
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
@@ -63,8 +92,9 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """The checkpoint in a file; a damaged or foreign file is refused."""
     try:
-        text, arrays = _read_npz(path)
-        run = json.loads(text)
+        with open(path, "rb") as file, np.load(file) as stored:  # NumPy leaves a damaged file open
+            arrays = {name: stored[name] for name in stored.files}
+        run = json.loads(str(arrays.pop("about")))
         known = run["format"] == FORMAT
         states: list[Arrays] = [{} for _ in range(int(run["n_chains"]))]
         for name, array in arrays.items():
@@ -72,25 +102,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
             states[int(chain.removeprefix("chain"))][own] = array
     except FileNotFoundError:
         invalid("path", "be a file", os.fspath(path))
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        IndexError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ):
+    except DAMAGED:
         known = False
     if not known:
         invalid("path", "be a whole file of chains that spinseg saved", os.fspath(path))
     return Checkpoint(run, states)
-
-
-def _read_npz(path: str | os.PathLike[str]) -> tuple[str, Arrays]:
-    """The text and the arrays of a NumPy file."""
-    with open(path, "rb") as file, np.load(file) as stored:  # NumPy leaves a damaged file open
-        arrays = {name: stored[name] for name in stored.files}
-    return str(arrays.pop("about")), arrays

@@ -7,13 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import invalid
+from spinseg._validation import check_real, invalid
 from spinseg.model.priors import DirichletProcess, PartitionPrior, PitmanYor
 from spinseg.sampler.chain import Arrays, Chain
 from spinseg.sampler.kernels.state import LOG_POSTERIOR
 
 MIN_CONCENTRATION = 1e-300  # below it logarithms underflow
 SLICE_WIDTH = 1.5  # of the first interval, in units of log alpha
+
+
+def checked_gamma(prior: tuple[float, float]) -> tuple[float, float]:
+    """Shape and rate of a gamma distribution."""
+    if not isinstance(prior, (tuple, list)) or len(prior) != 2:
+        invalid("concentration_prior", "be (shape, rate)", prior)
+    return check_real("shape", prior[0], above=0), check_real("rate", prior[1], above=0)
 
 
 class ConcentrationUpdate:

@@ -1,23 +1,61 @@
-"""Whether chains have converged, in numbers: agreement of partitions, standard errors of probabilities, R-hat."""
+"""Whether chains have converged, in numbers: agreement of partitions, standard errors, R-hat, sample sizes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._validation import invalid
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.pairs import separation_probability
 
 AGREEMENT_LIMIT = 0.9  # adjusted Rand index; docs/evidence/convergence.md compares it with that of repeated runs
 ERROR_LIMIT = 0.04  # standard error of the probabilities in doubt
 R_HAT_LIMIT = 1.05  # chains of partitions mix slowly; Vehtari et al. ask for 1.01
 IN_DOUBT = (0.2, 0.8)  # a boundary with a probability between these is in doubt
 COMPARED_DRAWS = 12  # of each chain, where draws are compared
+MIN_DRAWS = 4  # each half of a chain needs a variance
+ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
+# R-hat of the log posterior is shown, and not judged: on thousands of sites it differs between chains for details that
+# change neither the partition nor the probabilities. Both are judged themselves.
+SHOWN_ONLY = ("log_posterior",)
 Partitions = Sequence[Sequence[NDArray[np.integer]]]  # some from each chain, numbered from 0
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Summary and convergence diagnostics of one quantity; None where they cannot be computed.
+
+    Attributes
+    ----------
+    chain_means : one number per chain
+    sd : float or None
+        Standard deviation over all chains; 0 where the quantity never varied. None with fewer than 4 draws.
+    r_hat : float or None
+        Rank-normalized, split R-hat. 1 where the quantity never varied in any chain, infinite where each chain keeps a
+        value of its own. None for one chain or fewer than 4 draws.
+    ess_bulk, ess_tail : float or None
+        Effective sample size of all chains together, for the bulk and for the 5% and 95% quantiles. It is
+        the number of draws where the quantity never varied. None with fewer than 4 draws.
+    ess_per_second : float or None
+        `ess_bulk` over the wall time of the sampling, burn-in included.
+    r_hat_of_components : float or None
+        Of a mixture: the largest R-hat of a single component, whose draws vary less than those of all together.
+    """
+
+    name: str
+    chain_means: tuple[float, ...]
+    sd: float | None
+    r_hat: float | None
+    ess_bulk: float | None
+    ess_tail: float | None
+    ess_per_second: float | None
+    r_hat_of_components: float | None = None
 
 
 @dataclass(frozen=True)
@@ -192,3 +230,90 @@ def stratified_ess(trace: NDArray[Any], n_components: int) -> float:
     if np.ptp(cycles) == 0:
         return float(trace.size)
     return min(trace.size, float(trace.var() / cycles.var() * array_stats.ess(cycles, method="mean")))
+
+
+def traces(chains: Chains, graph: SiteGraph) -> dict[str, NDArray[Any]]:
+    """The `quantities` of chains, with a value for every sweep after the burn-in where there is one.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> graph = ss.SiteGraph(3, [[0, 1], [1, 2]])
+    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 30]), ss.DirichletProcess(1.0))
+    >>> {name: trace.shape for name, trace in traces(ss.sample(model, 20, chains=2, thin=5, rng=0), graph).items()}
+    {'log_posterior': (2, 20), 'n_clusters': (2, 20), 'entropy': (2, 4), 'edge_agreement': (2, 4)}
+    """
+    first = chains.burn_in * chains.n_components
+    return chains.quantities(graph) | {name: trace[:, first:] for name, trace in chains._traces.items()}
+
+
+def quantity_of(name: str, trace: NDArray[Any], seconds: float, n_components: int) -> Quantity:
+    """R-hat and effective sample sizes of one trace, whose entries are of the components in turn."""
+    if not np.isfinite(trace).all():
+        invalid(name, "be finite", trace[~np.isfinite(trace)][0])
+    n_chains, n_draws = trace.shape
+    means = tuple(trace.mean(axis=1).tolist()) if n_draws > 0 else ()
+    if n_draws < MIN_DRAWS:
+        return Quantity(name, means, None, None, None, None, None)
+    trace, unit = _in_units(trace)
+    halves = np.concatenate([trace[:, : n_draws // 2], trace[:, -(n_draws // 2) :]])  # what R-hat compares
+    sd, r_hat, bulk, tail = 0.0, 1.0, float(trace.size), float(trace.size)
+    if np.ptp(halves) > 0:
+        from arviz_stats.base import array_stats  # takes long to load
+
+        sd = float(unit * trace.std())
+        with np.errstate(divide="ignore", invalid="ignore"):  # halves without variance
+            if n_components == 1:
+                bulk = float(array_stats.ess(trace, method="bulk"))
+                tail = float(array_stats.ess(trace, method="tail", prob=0.05))
+            else:
+                bulk = stratified_ess(trace, n_components)
+                tail = min(stratified_ess(trace <= np.quantile(trace, q), n_components) for q in (0.05, 0.95))
+        r_hat = rank_r_hat(trace)
+    per_second = bulk / seconds if seconds > 0 else None
+    if n_chains == 1:
+        return Quantity(name, means, sd, None, bulk, tail, per_second)
+    alone = None
+    if n_components > 1 and n_draws >= MIN_DRAWS * n_components:
+        alone = max(rank_r_hat(trace[:, d::n_components]) for d in range(n_components))
+    return Quantity(name, means, sd, r_hat, bulk, tail, per_second, alone)
+
+
+def _in_units(trace: NDArray[Any]) -> tuple[NDArray[np.float64], float]:
+    """A trace in whole numbers of a small unit, and that unit.
+
+    Equal partitions have log posteriors that differ by drift, which ranks and quantiles would take for a signal. In
+    whole numbers, ties stay ties when ArviZ folds a trace at its median, on any processor.
+    """
+    unit = ROUNDING * max(np.abs(trace).max(), 1.0)
+    return np.round(trace / unit), unit
+
+
+def may_stop(
+    chains: Chains,
+    graph: SiteGraph,
+    partitions: Callable[[Chains], Partitions | None],
+    area: NDArray[np.integer] | None = None,
+) -> bool:
+    """Whether more sweeps are of no use: `diagnose` would find that the chains have converged, or never would.
+
+    The latter is where chains do not agree though the probabilities have half the error that they may have: two
+    partitions are then about as good, and the agreement does not rise with the sweeps. `partitions` gives those of each
+    chain alone. What takes longest is computed last, if at all.
+    """
+    error = error_in_doubt(separation_of_chains(chains, graph.edges))
+    judgement = Judgement(1.0, error, 1.0)
+    if error is None or not judgement.converged:
+        return False
+    judged = (trace for name, trace in traces(chains, graph).items() if name not in SHOWN_ONLY)
+    r_hat = largest(rank_r_hat(_in_units(trace)[0]) for trace in judged if trace.shape[1] >= MIN_DRAWS)
+    judgement = replace(judgement, r_hat=r_hat)
+    if not judgement.converged or error <= ERROR_LIMIT / 2:
+        return judgement.converged is True
+    agreement = agreement_of_partitions(partitions(chains) or [], area)
+    return replace(judgement, agreement=agreement).converged is True
+
+
+def largest(numbers: Iterable[float | None]) -> float | None:
+    """The largest of these numbers; None without one."""
+    return max((number for number in numbers if number is not None), default=None)

@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg import _validation
-from spinseg._run.progress import Report
-from spinseg._validation import check_int, invalid
+from spinseg._run.progress import Report, reporting
+from spinseg._validation import check_int, generator, invalid
 from spinseg.model.posterior import Model
-from spinseg.sampler.bonds import bond_strengths
-from spinseg.sampler.chain import Chain
-from spinseg.sampler.kernels.state import Plan, Record, Target
-from spinseg.sampler.pack import new_records, pack
-from spinseg.sampler.reach import n_exchanges, unreachable, warn_of_unreachable
-from spinseg.sampler.sampling import generator
+from spinseg.sampler.chain import Chain, new_record
+from spinseg.sampler.kernels.state import Plan, Target
+from spinseg.sampler.pack import pack
+from spinseg.sampler.plan import bond_strengths, n_exchanges, unreachable, warn_of_unreachable
 from spinseg.sampler.similarity import similar_sites
 from spinseg.sampler.starts import greedy_labels, starting_labels
 from spinseg.sampler.workers import advance_all
@@ -113,7 +111,8 @@ def find_map(
         Annealing(model, target, starts[init], hottest, sweeps, stream)
         for stream, (init, hottest) in zip(streams, SCHEDULES * runs, strict=True)
     ]
-    advance_all(searches, sweeps + 1, workers, progress)
+    with reporting(progress) as report:
+        advance_all(searches, sweeps + 1, workers, report, total_sweeps=sweeps + 1)
     found = [search.result for search in searches if search.result is not None]
     values = np.array([value for _, value in found])
     labels, best = found[int(values.argmax())]
@@ -154,7 +153,7 @@ class Annealing:
         sweeps: int,
     ) -> Chain:
         """A chain that records only its best partition."""
-        record = Record(*(array[0] for array in new_records(1, sweeps, 0, labels.size)))
+        record = new_record(sweeps, labels.size)
         plan = Plan(lams, splits, regroups, 1 / temperature, sweeps, 1, exchanges=n_exchanges(self.model))
         if self.model.connected:
             growths = splits + regroups

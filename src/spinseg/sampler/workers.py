@@ -1,4 +1,4 @@
-"""Advance several chains in threads, with progress, interruption and checkpoints."""
+"""Advance several chains in threads, with progress and interruption."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from spinseg._run.progress import Progress, Report, reporting
+from spinseg._run.progress import Progress, Report
 from spinseg.sampler.kernels.iterations import run_iterations
 
 TURN_SECONDS = 0.1  # for which a chain is advanced before it is the turn of the next
@@ -14,7 +14,7 @@ LOADING_SECONDS = 1.5  # within which a sampler that was compiled before is load
 
 
 class Runner(Protocol):
-    """A chain, or replicas that count as one."""
+    """A chain, replicas that count as one, or a search."""
 
     @property
     def done(self) -> int:
@@ -43,18 +43,16 @@ def advance_all(
     runners: Sequence[Runner],
     sweeps: int,
     workers: int,
-    progress: bool | Report | None,
-    after_turn: Callable[[int], None] = lambda c: None,
-    checkpoint: Callable[[], None] = lambda: None,
-    every: float = 60.0,
+    report: Report,
     *,
-    most_sweeps: int = 0,
+    total_sweeps: int,
+    after_turn: Callable[[int], None] = lambda c: None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> None:
     """Advance all runners, in turns, to a number of sweeps; Ctrl-C, as any exception, stops them before it is raised.
 
-    `after_turn` is called with the number of each runner after its turn, and `checkpoint` about `every` seconds, less
-    often where it is slow: it takes at most a tenth of the time. Progress is told as a part of `most_sweeps`, where
-    more calls may follow.
+    Progress is reported as a part of `total_sweeps`. `after_turn` is called with the number of each runner after its
+    turn, and `meanwhile` about ten times a second.
     """
     turns: SimpleQueue[int] = SimpleQueue()  # so that all runners advance, however few the workers are
     for c in range(len(runners)):
@@ -63,24 +61,22 @@ def advance_all(
     def work() -> None:
         while (c := _next(turns)) is not None:
             # The first turn is one sweep, so that an interruption soon finds that all have begun.
-            runners[c].advance(sweeps if runners[c].done else 1, min(TURN_SECONDS, every))
+            runners[c].advance(sweeps if runners[c].done else 1, TURN_SECONDS)
             after_turn(c)
             if runners[c].done < sweeps and not runners[c].stopped:
                 turns.put(c)
 
-    with reporting(progress) as report, ThreadPoolExecutor(workers) as pool:
+    began = time.perf_counter()
+    with ThreadPoolExecutor(workers) as pool:
         waiting: set[Future[None]] = set()
-        due = began = time.perf_counter()
         try:
             waiting |= {pool.submit(work) for _ in range(workers)}
             while waiting:
-                finished, waiting = wait(waiting, min(0.1, every), return_when=FIRST_EXCEPTION)
-                report(_progress(runners, max(sweeps, most_sweeps), time.perf_counter() - began))
+                finished, waiting = wait(waiting, TURN_SECONDS, return_when=FIRST_EXCEPTION)
+                report(_progress(runners, total_sweeps, time.perf_counter() - began))
                 for future in finished:
                     future.result()
-                if (clock := time.perf_counter()) >= due:
-                    checkpoint()
-                    due = time.perf_counter() + max(every, 10 * (time.perf_counter() - clock))
+                meanwhile()
         except BaseException:
             for runner in runners:
                 runner.stop()

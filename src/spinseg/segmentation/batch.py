@@ -20,9 +20,9 @@ from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg._run.processes import deferred_sigint
 from spinseg._run.progress import Report, compiling_notice, reporting
 from spinseg._run.provenance import Provenance
-from spinseg._validation import InvalidInput, check_writable, invalid
+from spinseg._validation import InvalidInput, check_writable, generator, invalid
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.content import content_hash
+from spinseg.image.formats import content_hash
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask
 from spinseg.image.layout import check_channel_axis
@@ -31,8 +31,7 @@ from spinseg.image.seeds import read_seeds
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
-from spinseg.sampler.sample import sample
-from spinseg.sampler.sampling import generator
+from spinseg.sampler.sampler import sample
 from spinseg.segmentation.files import FILES, POLYGON_FILES, check_inputs_kept
 from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
 from spinseg.segmentation.problem import check_seeds_fit

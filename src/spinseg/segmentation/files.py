@@ -93,7 +93,7 @@ def unwritable_files(found: Any) -> dict[str, str]:
 
 def summary_of(found: Any) -> dict[str, Any]:
     """Everything but the images, as result.json has it."""
-    counts = np.bincount(found.chains.kept(found.chains.n_clusters).ravel())
+    counts = np.bincount(found.chains.n_clusters.ravel())
     return {
         "source": found.source,
         "mask": found.mask,

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from spinseg._validation import check_real, invalid
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains, SamplingInterrupted
-from spinseg.sampler.diagnostics import may_stop
-from spinseg.sampler.sample import MAX_LABELS, sample, thin_to_fit
-from spinseg.sampler.sampling import check_length, listed_starts
+from spinseg.sampler.convergence import may_stop
+from spinseg.sampler.sampler import MAX_LABELS, check_length, listed_starts, sample, thin_to_fit
 
 if TYPE_CHECKING:
     from spinseg.segmentation.presets.preset import Preset

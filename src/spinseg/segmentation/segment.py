@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spinseg._run.progress import Report
-from spinseg._validation import check_int, invalid
+from spinseg._validation import check_int, invalid, seed_of
 from spinseg.image.features import site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.image.seeds import Seeds
 from spinseg.sampler.chains import SamplingInterrupted
-from spinseg.sampler.sample import seed_of
 from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import prepare

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.graph.merging import absorb_small
 from spinseg.model.posterior import Model
+from spinseg.partition.pairs import flatten_draws, separation_probability
 from spinseg.sampler.estimates.minimize import best_draw, minimize_binder, minimize_vi
-from spinseg.sampler.estimates.pairs import flatten_draws, separation_probability
-from spinseg.sampler.regions import absorb_small_clusters
 
 
 def allowed_estimate(
@@ -56,7 +56,7 @@ def allowed_estimate(
         found = minimize(rows, **among, max_clusters=limit, max_draws=max_draws, rng=rng).labels
         if model.connected and model.prior.min_size > 1:
             apart = separation_probability(rows, model.graph.edges)
-            found = absorb_small_clusters(found, model.graph, -apart, model.prior.min_size, model.seeds)
+            found = absorb_small(found, model.graph, -apart, model.prior.min_size, seeds=model.seeds)
         if model.allows(found):
             return found
         if limit is not None and limit <= most:

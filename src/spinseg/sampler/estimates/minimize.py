@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
-from spinseg._validation import check_int, check_real, invalid
+from spinseg._validation import check_int, check_real, generator, invalid
 from spinseg._words import counted
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.seeds import checked_seeds, keeps_seeds
+from spinseg.partition.pairs import flatten_draws
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.losses import expected_binder, expected_vi
-from spinseg.sampler.estimates.pairs import flatten_draws
 from spinseg.sampler.kernels import least_loss as kernels
 from spinseg.sampler.kernels.least_loss import Search
-from spinseg.sampler.sampling import generator
 
 MAX_TABLE_BYTES = 2**30
 MIN_GAIN = 1e-9  # loss per draw; smaller differences are rounding errors, and the search might not end
@@ -179,7 +178,7 @@ Costs = tuple[NDArray[np.float64], NDArray[np.float64]]  # of a loss, as `kernel
 
 def _costs_of_vi(n_sites: int) -> Costs:
     sites = np.arange(1.0, n_sites + 1)
-    step = np.diff(sites * np.log2(sites), prepend=0.0)  # f(m + 1) - f(m) of `expected_vi`
+    step = np.diff(sites * np.log2(sites), prepend=0.0)  # f(m + 1) - f(m), f(m) = m log2 m
     return step, 2 * step
 
 
@@ -226,7 +225,7 @@ def _search(
     best_loss, best = np.inf, search.label
     for start in start_labels:
         if graph is not None and start is not None:
-            start = _validation.labels("labels", graph.pieces(start), n_sites)
+            start = graph.pieces(start)
             if start.max() >= search.size.size:
                 continue
         loss, search = _descend(search, start, limit, random)

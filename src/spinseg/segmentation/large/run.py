@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg._run.provenance import Provenance
-from spinseg._validation import InvalidInput, invalid
+from spinseg._validation import InvalidInput, invalid, seed_of
 from spinseg.image.layout import ChannelAxis, IntensityRange
-from spinseg.sampler.sample import seed_of
 from spinseg.segmentation.large.files import intensity_range_of, picture_content
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 

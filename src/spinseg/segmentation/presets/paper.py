@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spinseg.model.priors import DirichletProcess, PartitionPrior
-from spinseg.sampler.bonds import PAPER_LAM, Lam
+from spinseg.sampler.plan import PAPER_LAM, Lam
 from spinseg.segmentation.presets.color_words import ColorWords
 from spinseg.segmentation.presets.preset import Start
 

@@ -15,8 +15,9 @@ from spinseg._errors import InvalidInput
 from spinseg._validation import check_choice, check_int, check_real, integer_array, invalid
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.picture import Picture, WorkingCopy
+from spinseg.image.picture import Picture
 from spinseg.image.superpixels import KINDS, superpixels
+from spinseg.image.working import WorkingCopy
 from spinseg.model.posterior import Model
 from spinseg.model.priors import (
     DirichletProcess,
@@ -28,10 +29,10 @@ from spinseg.model.priors import (
     Potts,
     TemperedProcess,
 )
-from spinseg.sampler.bonds import DataDriven, Lam, check_lam
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.allowed import allowed_estimate
-from spinseg.sampler.sampling import MOVES, listed_starts
+from spinseg.sampler.plan import ATTEMPTS, DataDriven, Lam, check_lam
+from spinseg.sampler.sampler import listed_starts
 from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class Preset:
         "visited.",
         choices=ESTIMATES,
     )
-    moves: str = option("auto", "All moves of the sampler, or those of the paper.", choices=MOVES)
+    moves: str = option("auto", "All moves of the sampler, or those of the paper.", choices=tuple(ATTEMPTS))
     lam: Lam = option(
         None,
         "Bond strength: how likely neighbors are to move together. It changes how fast chains mix, not the posterior.",

@@ -68,8 +68,8 @@ def report(
         numbers=_numbers(found),
         pictures="\n".join(figures),
         answers="" if sites is None else _answers(chains, picture, sites, unit),
-        log_posterior=line_chart(chains.by_sweep(chains.log_posterior), "log posterior over sweeps", shaded=shaded),
-        n_clusters=line_chart(chains.by_sweep(chains.n_clusters), "number of clusters over sweeps", shaded=shaded),
+        log_posterior=line_chart(chains.trace("log_posterior"), "log posterior over sweeps", shaded=shaded),
+        n_clusters=line_chart(chains.trace("n_clusters"), "number of clusters over sweeps", shaded=shaded),
         posterior=bar_chart(shares, "posterior of the number of clusters", "clusters"),
         at_every_sweep=("at every sweep" if chains.n_components == 1 else "at every sweep, its mean over the details")
         + (", burn-in (shaded) included" if shaded else ""),

@@ -1,0 +1,167 @@
+"""What a chain does in one iteration: bond strengths, attempts of other moves, and what it can reach."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg._validation import check_choice, check_real, finite_array, invalid
+from spinseg.model.likelihoods import DISTANCES
+from spinseg.model.posterior import Model
+from spinseg.sampler.kernels.state import Plan
+
+PAPER_LAM = 10.0
+MIXED_LAMS = (0.0, 1.0, 3.0, 10.0, 20.0)
+CONNECTED_LAMS = (0.25, 0.5, 1.0, 2.0, 4.0)  # if clusters must be connected
+ATTEMPTS = {"auto": (10, 3), "gsw": (0, 0)}  # to split or merge, and to regroup, after each sweep
+# If clusters must be connected: the least number of attempts to split, merge, redraw or regroup them after each sweep,
+# and the number of sites for each further attempt. One that takes m sites is made with probability
+# min(1, GROWTH_LIMIT / m)^1.5.
+MIN_GROWTHS, SITES_PER_GROWTH, GROWTH_LIMIT = 4, 80, 500.0
+# An attempt takes time proportional to the number of sites, and one that reallocates thousands is rarely accepted.
+MANY_SITES = 20_000
+ATTEMPTS_OF_MANY = {"auto": (1, 0), "gsw": (0, 0)}
+LOCAL_OF_MANY = {"auto": 0.9, "gsw": 0.0}  # share of sweeps in which spin-clusters move only to neighbors
+MIN_EXCHANGES, SITES_PER_EXCHANGE = 10, 2  # of two sites after each sweep: at least 10, and one for every two sites
+
+
+class UnreachableWarning(UserWarning):
+    """Chains cannot reach every partition that the prior allows."""
+
+
+@dataclass(frozen=True)
+class DataDriven:
+    """delta_ij = lam * exp(-tau * d(y_i, y_j)), the paper's data-driven bonds.
+
+    `distance` is "hellinger", "chi-square" or "euclidean"; the first two need histograms.
+
+    Examples
+    --------
+    >>> import numpy as np, spinseg as ss
+    >>> counts = ss.DirichletMultinomial(np.eye(4, dtype=int) + 1)
+    >>> model = ss.Model(ss.SiteGraph.grid((2, 2)), counts, ss.DirichletProcess(1.0), beta=0.5)
+    >>> chains = ss.sample(model, sweeps=5, lam=ss.DataDriven(10.0, tau=2.0, distance="hellinger"), moves="gsw", rng=0)
+    """
+
+    lam: float
+    tau: float
+    distance: str = "hellinger"
+
+    def __post_init__(self) -> None:
+        check_real("lam", self.lam, at_least=0)
+        check_real("tau", self.tau, at_least=0)
+        check_choice("distance", self.distance, DISTANCES)
+
+
+Lam = float | ArrayLike | DataDriven | None
+
+
+def check_lam(lam: Lam, n_edges: int | None = None) -> None:
+    """Refuse invalid bond strengths; their number is checked where `n_edges` is given."""
+    if lam is None or isinstance(lam, DataDriven):
+        return
+    if not isinstance(lam, (np.ndarray, list, tuple)):
+        check_real("lam", lam, at_least=0)
+        return
+    per_edge = finite_array("lam", lam, (n_edges,))
+    if (per_edge < 0).any():
+        invalid("lam", "not be negative", per_edge[per_edge < 0][0])
+
+
+def bond_strengths(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(strength, lams): a sweep draws lambda from `lams` and bonds an edge with probability 1 - exp(-lambda strength).
+
+    strength = power * max(beta, 0) * delta / lambda: a negative coupling never bonds.
+    """
+    check_lam(lam, model.graph.n_edges)
+    attraction = np.maximum(model.power * model.beta, 0.0)
+    if lam is None:
+        mixed = CONNECTED_LAMS if model.connected else MIXED_LAMS
+        return attraction, np.array([PAPER_LAM] if moves == "gsw" else mixed)
+    if isinstance(lam, DataDriven):
+        distances = model.likelihood.distances(model.graph.edges, lam.distance)
+        return attraction * np.exp(-lam.tau * distances), np.array([float(lam.lam)])
+    if isinstance(lam, (np.ndarray, list, tuple)):
+        return attraction * np.asarray(lam, np.float64), np.ones(1)
+    return attraction, np.array([float(lam)])  # type: ignore[arg-type]
+
+
+def bonds_that_move(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The result of `bond_strengths`, refused if chains could not move."""
+    strength, lams = bond_strengths(model, lam, moves)
+    strongest = lams.max() * strength.max(initial=0.0)
+    if not np.isfinite(strongest):
+        invalid("lam", "keep lam * beta finite", lam)
+    if moves == "gsw" and model.prior.min_size > 1 and strongest == 0.0:
+        invalid("lam", "bond some sites where min_size > 1, since a single site cannot found a cluster", lam)
+    return strength, lams
+
+
+def iteration_plan(model: Model, moves: str, lams: NDArray[np.float64], burn_in: int, thin: int) -> Plan:
+    """The moves of one iteration, fewer for many sites."""
+    n_sites, local = model.graph.n_sites, 0.0
+    splits, regroups, growths = *ATTEMPTS[moves], 0
+    if model.connected:
+        splits, regroups = 0, 0
+        growths = MIN_GROWTHS + n_sites // SITES_PER_GROWTH if moves == "auto" and model.graph.n_edges else 0
+    elif n_sites > MANY_SITES:
+        splits, regroups = ATTEMPTS_OF_MANY[moves]
+        local = LOCAL_OF_MANY[moves] if model.tables is not None else 0.0  # sizes are then weighed by tables
+    global_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites rarely move far, and cost most
+    plan = Plan(lams, splits, regroups, 1.0, burn_in, thin, local, global_lams, model.connected, growths, GROWTH_LIMIT)
+    return plan if moves == "gsw" else plan._replace(exchanges=n_exchanges(model))
+
+
+def n_exchanges(model: Model) -> int:
+    """How many exchanges of two sites are tried after each sweep: none where all clusters may merge and split again."""
+    n_sites = model.graph.n_sites
+    fewest = model.graph.component_sizes.size if model.connected else 1
+    if model.tables is None:
+        is_limited = model.prior.max_size is not None and model.prior.max_size < n_sites
+    else:
+        log_v, log_w = model.tables
+        is_limited = log_v[fewest] == -np.inf or bool((log_w[model.prior.min_size :] == -np.inf).any())
+    return max(MIN_EXCHANGES, n_sites // SITES_PER_EXCHANGE) if is_limited else 0
+
+
+def warn_of_unreachable(line: str | None, stacklevel: int) -> None:
+    """Warn where `unreachable` returned a line."""
+    if line is not None:
+        warnings.warn(line, UnreachableWarning, stacklevel=stacklevel)
+
+
+def unreachable(model: Model, moves: str, splits_only: bool = False) -> str | None:
+    """That chains cannot reach every partition that the prior allows, why, and what to do; None where they can.
+
+    `splits_only` says that two clusters are never regrouped into three. One case is not recognized: connected clusters
+    that leave no room in a graph with few ways around, such as a ring of three clusters of the same size.
+    """
+    reason = _limit_of_reach(model, moves, splits_only)
+    return f"The chains cannot reach every partition that the prior allows: {reason}" if reason else None
+
+
+def _limit_of_reach(model: Model, moves: str, splits_only: bool) -> str | None:
+    """What keeps chains from reaching every partition that the prior allows, and what to do."""
+    n_sites, prior = model.graph.n_sites, model.prior
+    numbers = model.cluster_numbers
+    if moves == "gsw":
+        if prior.min_size > 1:
+            limit = f"min_size is {prior.min_size}"
+            return f"with moves='gsw', hardly any cluster can be split or left where {limit}. Use moves='auto'."
+        if prior.max_size is not None and numbers[-1] * prior.max_size == n_sites:
+            return "with moves='gsw', no site can move where all clusters are full. Use moves='auto'."
+    if (np.diff(numbers) > 1).any():
+        return f"it allows {numbers[0]} to {numbers[-1]} clusters, but not every number between. Allow these as well."
+    if model.tables is not None:
+        allowed = np.flatnonzero(model.tables[1][1:] > -np.inf) + 1
+        if allowed[-1] - allowed[0] >= allowed.size:
+            return "it forbids some sizes between the smallest and the largest one. Allow these as well."
+    room = 2 if splits_only else 1.5
+    if len(numbers) > 1 and prior.max_size is not None and prior.max_size < room * prior.min_size:
+        sizes = f"sizes from {prior.min_size} to {prior.max_size}"
+        return (
+            f"{sizes} leave no room to split or merge clusters, so that a chain keeps its number of clusters. "
+            f"Let max_size be at least {room:g} times min_size."
+        )
+    return None

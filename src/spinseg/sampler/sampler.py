@@ -1,0 +1,391 @@
+"""Draw partitions from the posterior."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg._run.progress import Report, reporting
+from spinseg._validation import check_choice, check_int, check_real, generator, invalid
+from spinseg.model.posterior import Model
+from spinseg.sampler.chain import Arrays, Chain, ParallelTempering, checked_temperatures, new_record
+from spinseg.sampler.chains import Chains, SamplingInterrupted, collect
+from spinseg.sampler.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
+from spinseg.sampler.concentration import ConcentrationUpdate, checked_gamma
+from spinseg.sampler.kernels.state import Plan, Record, Target
+from spinseg.sampler.pack import new_records, pack, recoupled
+from spinseg.sampler.plan import ATTEMPTS, Lam, bonds_that_move, iteration_plan, unreachable, warn_of_unreachable
+from spinseg.sampler.similarity import similar_sites
+from spinseg.sampler.starts import ALTERNATING_STARTS, OPPOSITE_STARTS, starting_labels
+from spinseg.sampler.workers import advance_all
+
+MAX_DRAW_BYTES = 8 * 2**30
+MAX_LABELS, MIN_DRAWS = 2**26, 4  # kept of all chains together: 256 MB, but at least a few draws
+
+
+class Sampler:
+    """Chains that leave the posterior of a model invariant, for callers that look at them between sweeps.
+
+    `sample` is the short way to advance it to its last sweep.
+
+    Parameters
+    ----------
+    model : Model
+    sweeps, chains : int
+        The most sweeps of each chain, for which memory is reserved, and the number of chains. A mixture, a model with
+        several components, runs `chains` chains for each of them.
+    moves : {"auto", "gsw"}
+        "gsw" is the paper's generalized Swendsen-Wang sampler and nothing else. "auto" draws its lambda from
+        {0, 1, 3, 10, 20} before each sweep, and tries ten splits or merges by sequential allocation after it, then
+        three regroupings of two clusters into three or back: the paper's sampler alone hardly ever changes the number
+        of large clusters. On more than 20,000 sites it tries one split or merge, and in nine of ten sweeps
+        spin-clusters go only where they touch, or found a cluster. If clusters must be connected, lambda comes from
+        {0.25, 0.5, 1, 2, 4}, and after each sweep it tries splits, merges, redrawn borders and regroupings along growth
+        orders, four and one more for each 80 sites. If the prior forbids sizes or numbers of clusters, so that not
+        all clusters may merge, it also tries to exchange two sites between clusters, once for every two sites.
+    lam : float, (n_edges,) array, DataDriven or None
+        Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
+    init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each chain
+        Where chains start. "opposite" is "one" and "singletons" in turn. So is "dispersed", but each component of a
+        mixture starts from the greedy partitions of the components before and after it. If clusters must be connected,
+        labels must be, "one" is one cluster for each component of the graph, and "singletons" the smallest connected
+        blocks that the prior allows.
+    burn_in, thin : int
+        Keep every `thin`-th sweep after the first `burn_in` as a draw.
+    rng : int, Generator or None
+        Random seed. The same seed gives the same draws on one machine, whatever the number of workers. Other
+        processors, and other versions of NumPy, round differently, and chains may then differ.
+    temperatures : sequence of float, optional
+        Parallel tempering: rising temperatures from 1, between which partitions are exchanged after each sweep. The
+        time of a chain grows with the number of temperatures; draws are those at temperature 1.
+    concentration_prior : (shape, rate), optional
+        Sample the concentration of a Dirichlet process or Pitman-Yor prior with the partition; its own prior is this
+        gamma distribution. `log_posterior` is then the joint one, with the prior of the sizes normalized.
+    resume_from : path or Chains, optional
+        Continue a checkpoint or saved chains. The draws are those of one uninterrupted run, bit by bit. The model and
+        the settings must be the same, except that `sweeps` may be larger; `init` and `rng` are then ignored.
+    checkpoint : path, optional
+        Write the state of all chains to this file while they advance, about every `checkpoint_seconds`, and at the end.
+    workers : int, optional
+        Threads; by default one for each chain, up to the number of processors.
+    progress : bool or callable, optional
+        True shows a bar on standard error; a callable is called with a `Progress`. By default only the first run on a
+        machine prints a line, that it compiles; False prints nothing.
+
+    Attributes
+    ----------
+    max_sweeps : int
+        The `sweeps` above.
+    unreachable : str or None
+        Why chains cannot reach every partition that the prior allows, and what to do. `sample` warns of it.
+    runners : list
+        The chains, one component after the other; each may be advanced in a thread of its own.
+    records : named tuple of arrays
+        Traces, draws, best partitions and the latest spin-clusters, with a leading axis for the runners.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
+    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 40, 50]), ss.DirichletProcess(1.0), beta=0.5)
+    >>> sampler = ss.Sampler(model, sweeps=200, chains=2, rng=0)
+    >>> sampler.advance(20)
+    >>> sampler.chains.labels.shape
+    (2, 20, 4)
+    >>> sampler.advance()
+    >>> sampler.n_sweeps, sampler.chains.best_labels
+    (200, array([0, 0, 1, 1], dtype=int32))
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        sweeps: int = 1000,
+        chains: int = 4,
+        moves: str = "auto",
+        lam: Lam = None,
+        init: str | ArrayLike | Sequence[str] = "one",
+        burn_in: int = 0,
+        thin: int = 1,
+        rng: int | np.random.Generator | None = None,
+        *,
+        temperatures: Sequence[float] | None = None,
+        concentration_prior: tuple[float, float] | None = None,
+        resume_from: str | os.PathLike[str] | Chains | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_seconds: float = 30.0,
+        workers: int | None = None,
+        progress: bool | Report | None = None,
+    ) -> None:
+        if not isinstance(model, Model):
+            invalid("model", "be a Model", model)
+        check_choice("moves", moves, tuple(ATTEMPTS))
+        sweeps, chains, burn_in, thin = _checked_lengths(model, sweeps, chains, burn_in, thin)
+        replicas = checked_temperatures(temperatures)
+        gamma = None if concentration_prior is None else checked_gamma(concentration_prior)
+        if gamma is not None and len(replicas) > 1:
+            invalid("concentration_prior", "be left out with temperatures", concentration_prior)
+        self.max_sweeps, self._checkpoint, self._progress = sweeps, checkpoint, progress
+        self._every = check_real("checkpoint_seconds", checkpoint_seconds, above=0)
+        n_runners = model.n_components * chains
+        default = min(n_runners, os.cpu_count() or 1)
+        self._workers = default if workers is None else check_int("workers", workers, at_least=1)
+
+        components = [model.component(c) for c in range(model.n_components)]
+        (strength, lams), *other_bonds = [bonds_that_move(component, lam, moves) for component in components]
+        plan = iteration_plan(model, moves, lams, burn_in, thin)
+        self.unreachable = unreachable(model, moves, splits_only=plan.regroups + plan.growths == 0)
+        targets = [pack(components[0], strength, similar_sites(model) if plan.regroups else None)]
+        for component, (strength, _) in zip(components[1:], other_bonds, strict=True):
+            targets.append(recoupled(targets[0], component, strength))
+
+        settings: dict[str, Any] = {"temperatures": replicas, "concentration_prior": gamma and list(gamma)}
+        settings["chains"] = chains
+        listed_plan = [np.asarray(part).tolist() for part in plan]
+        mark = fingerprint(model, targets, settings | {"plan": listed_plan})
+        about = {"n_sites": model.graph.n_sites, "n_components": len(components), "moves": moves}
+        about |= {"burn_in": burn_in, "thin": thin}
+        self._about: dict[str, Any] = about | settings | {"fingerprint": mark}
+        before = None if resume_from is None else _checkpoint_of(resume_from, self._about, sweeps)
+        self._seconds_before = 0.0 if before is None else before.run["seconds"]
+
+        self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, model.graph.n_sites)
+        streams = generator(rng).spawn(n_runners)
+        if before is None:
+            starts = _starts(components, targets, init, chains)
+        else:  # any partition that is allowed: the states of the runners are restored
+            starts = [state["best"] for state in before.states]
+        self.runners: list[Chain | ParallelTempering] = []
+        values: dict[tuple[int, int], float] = {}  # of starts, which several chains may share
+        for r, (start, stream) in enumerate(zip(starts, streams, strict=True)):
+            component, target = components[r // chains], targets[r // chains]
+            place = (r // chains, id(start))
+            value = values[place] if place in values else values.setdefault(place, component.log_posterior(start))
+            record = Record(*(array[r] for array in self.records))
+            self.runners.append(_new_runner(component, target, plan, replicas, gamma, start, value, record, stream))
+        if before is not None:
+            for runner, state in zip(self.runners, before.states, strict=True):
+                runner.restore(state)
+        self._states: list[Arrays] = [{}] * n_runners  # of the runners, when they were last looked at
+        self._due = 0.0  # when the next checkpoint is
+
+    @property
+    def n_sweeps(self) -> int:
+        """The number of sweeps that every chain has finished."""
+        return min(runner.done for runner in self.runners)
+
+    @property
+    def chains(self) -> Chains:
+        """The draws so far, up to the last sweep that every chain has finished; no chain may be advancing."""
+        return collect(self._looked_at(), self.records._asdict())
+
+    def advance(self, n_sweeps: int | None = None) -> None:
+        """Make this many more sweeps with every chain, by default all up to the last.
+
+        Ctrl-C, as any exception, stops the chains before it is raised: `chains` has the sweeps that all of them have
+        finished, and `advance` continues.
+        """
+        left = self.max_sweeps - self.n_sweeps
+        n_sweeps = left if n_sweeps is None else check_int("n_sweeps", n_sweeps, at_least=1)
+        if n_sweeps > left:
+            invalid("n_sweeps", f"be at most the {left} sweeps that are left of {self.max_sweeps}", n_sweeps)
+        self.stop(False)
+        how: dict[str, Any] = {"total_sweeps": self.max_sweeps}
+        if self._checkpoint is not None:
+            self._looked_at()
+            how |= {"after_turn": self._look_at, "meanwhile": self._write_if_due}
+        try:
+            with reporting(self._progress) as report:
+                advance_all(self.runners, self.n_sweeps + n_sweeps, self._workers, report, **how)
+        finally:
+            if self._checkpoint is not None:
+                self.save(self._checkpoint)
+
+    def stop(self, stopped: bool = True) -> None:
+        """Make an `advance` in another thread return soon, with the chains at different sweeps."""
+        for runner in self.runners:
+            runner.stop(stopped)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state of all chains to a file, for `resume_from` and `Chains.load`; no chain may be advancing."""
+        write_checkpoint(path, self._looked_at())
+
+    def _looked_at(self) -> Checkpoint:
+        """The state of all chains now; none may be advancing."""
+        for r in range(len(self.runners)):
+            self._look_at(r)
+        return self._checkpointed()
+
+    def _look_at(self, r: int) -> None:
+        self._states[r] = self.runners[r].state_dict()
+
+    def _checkpointed(self) -> Checkpoint:
+        """The state of each chain when it was last looked at."""
+        elapsed = max(time.perf_counter() - min(runner.began for runner in self.runners), 0.0)
+        return Checkpoint({**self._about, "seconds": self._seconds_before + elapsed}, list(self._states))
+
+    def _write_if_due(self) -> None:
+        """Write the checkpoint, less often if that is slow: it takes at most a tenth of the time."""
+        began = time.perf_counter()
+        if self._checkpoint is not None and began >= self._due:
+            write_checkpoint(self._checkpoint, self._checkpointed())
+            now = time.perf_counter()
+            self._due = now + max(self._every, 10 * (now - began))
+
+
+def sample(
+    *args: Any,
+    until: Callable[[Chains], bool] | None = None,
+    check_every: int = 100,
+    progress: bool | Report | None = None,
+    **options: Any,
+) -> Chains:
+    """The chains of a `Sampler` after its last sweep: `sample(model, sweeps=1000, chains=4, moves="auto", ...)`.
+
+    Parameters
+    ----------
+    *args, progress, **options
+        As in `Sampler`.
+    until : callable, optional
+        Stop before the last sweep if it returns true: it is called with the chains so far after every `check_every`
+        sweeps, as soon as there are draws.
+    check_every : int
+
+    Raises
+    ------
+    SamplingInterrupted
+        On Ctrl-C; a KeyboardInterrupt whose `chains` holds the sweeps finished so far.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
+    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 40, 50]), ss.DirichletProcess(1.0), beta=0.5)
+    >>> chains = ss.sample(model, sweeps=200, chains=2, rng=0)
+    >>> chains.best_labels
+    array([0, 0, 1, 1], dtype=int32)
+    """
+    every = check_int("check_every", check_every, at_least=1)
+    with reporting(progress) as report:
+        sampler = Sampler(*args, progress=report, **options)
+        warn_of_unreachable(sampler.unreachable, stacklevel=3)
+        try:
+            while (done := sampler.n_sweeps) < sampler.max_sweeps:
+                if until is not None and done and done % every == 0:
+                    drawn = sampler.chains
+                    if drawn.labels.size and until(drawn):
+                        break
+                left = sampler.max_sweeps - done
+                sampler.advance(left if until is None else min(every - done % every, left))
+        except KeyboardInterrupt:
+            raise SamplingInterrupted(sampler.chains) from None
+    return sampler.chains
+
+
+def _signature_of_sample() -> inspect.Signature:
+    """All parameters of `sample`, for `help`."""
+    shared, own = inspect.signature(Sampler).parameters, inspect.signature(sample).parameters
+    more = [own[name] for name in ("until", "check_every")]
+    return inspect.Signature([*shared.values(), *more], return_annotation="Chains")
+
+
+sample.__signature__ = _signature_of_sample()  # type: ignore[attr-defined]
+
+
+def _checked_lengths(model: Model, sweeps: int, chains: int, burn_in: int, thin: int) -> tuple[int, int, int, int]:
+    """The last four as whole numbers, refused if draws and traces would not fit into memory."""
+    n_sites, n_components = model.graph.n_sites, model.n_components
+    sweeps, chains = check_int("sweeps", sweeps, at_least=1), check_int("chains", chains, at_least=1)
+    burn_in, thin = check_int("burn_in", burn_in, at_least=0), check_int("thin", thin, at_least=1)
+    if burn_in > sweeps:
+        invalid("burn_in", f"be at most sweeps, {sweeps}", burn_in)
+    n_draws = (sweeps - burn_in) // thin
+    if 4 * n_components * chains * n_draws * n_sites > MAX_DRAW_BYTES:
+        drawn = f"{chains} x {n_draws} draws" + (f" of {n_components} components" if n_components > 1 else "")
+        invalid("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({drawn})", thin)
+    check_length(sweeps, chains * n_components)
+    return sweeps, chains, burn_in, thin
+
+
+def check_length(sweeps: int, chains: int) -> None:
+    """Refuse numbers of sweeps and chains that are not positive, or whose traces would not fit into memory."""
+    sweeps, chains = check_int("sweeps", sweeps, at_least=1), check_int("chains", chains, at_least=1)
+    if 12 * chains * sweeps > MAX_DRAW_BYTES:
+        invalid("sweeps", f"keep the traces below {MAX_DRAW_BYTES >> 30} GB", sweeps)
+
+
+def thin_to_fit(n_draws: int, n_labels: int) -> int:
+    """The thinning at which the kept draws, of `n_labels` labels each, take at most about 256 MB."""
+    return max(1, -(-n_draws // max(MIN_DRAWS, MAX_LABELS // n_labels)))
+
+
+def _checkpoint_of(source: str | os.PathLike[str] | Chains, about: dict[str, Any], sweeps: int) -> Checkpoint:
+    """The checkpoint to resume from."""
+    if isinstance(source, Chains):
+        found = source._checkpoint
+        found = found._replace(run={**found.run, "seconds": source.seconds})
+    else:
+        found = read_checkpoint(source)
+    found.check("Chains" if isinstance(source, Chains) else os.fspath(source), about, sweeps)
+    return found
+
+
+def _new_runner(
+    model: Model,
+    target: Target,
+    plan: Plan,
+    temperatures: list[float],
+    gamma: tuple[float, float] | None,
+    start: NDArray[np.int32],
+    value: float,
+    record: Record,
+    rng: np.random.Generator,
+) -> Chain | ParallelTempering:
+    """A chain before its first sweep, tempered or with its concentration sampled if asked."""
+    sweeps = record.log_posterior.size
+    if gamma is not None:
+        update = ConcentrationUpdate(model.prior, gamma, start.size, sweeps)
+        own = target._replace(log_v=update.table())
+        k = int(start.max()) + 1
+        return Chain(model, own, plan, start, value + own.log_v[k] - target.log_v[k], record, rng, update)
+    if len(temperatures) == 1:
+        return Chain(model, target, plan, start, value, record, rng)
+    *streams, swaps = rng.spawn(len(temperatures) + 1)
+    replicas = [Chain(model, target, plan, start, value, record, streams[0])]
+    for temperature, stream in zip(temperatures[1:], streams[1:], strict=True):
+        hot = plan._replace(inv_temperature=1 / temperature, burn_in=sweeps)
+        replicas.append(Chain(model, target, hot, start, value, new_record(sweeps, start.size), stream))
+    return ParallelTempering(replicas, swaps)
+
+
+def _starts(
+    components: Sequence[Model], targets: Sequence[Target], init: str | ArrayLike | Sequence[str], chains: int
+) -> list[NDArray[np.int32]]:
+    """Starting labels of each chain of each component."""
+    pairs = list(zip(components, targets, strict=True))
+    inits = listed_starts(init)
+    if isinstance(init, str) and init in ALTERNATING_STARTS:
+        inits = [OPPOSITE_STARTS[c % 2] for c in range(chains)]
+        if init == "dispersed" and len(components) > 1:
+            first, last = (starting_labels(*pairs[d], OPPOSITE_STARTS[d]) for d in (0, -1))
+            around = [first, *(starting_labels(*pair, "greedy") for pair in pairs), last]
+            return [around[d + 2 * (c % 2)] for d in range(len(components)) for c in range(chains)]
+    elif inits is None:
+        return [start for pair in pairs for start in [starting_labels(*pair, init)] * chains]
+    elif len(inits) != chains:
+        invalid("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
+    return [starting_labels(*pair, one) for pair in pairs for one in inits]
+
+
+def listed_starts(init: str | ArrayLike | Sequence[str]) -> list[Any] | None:
+    """The starts of several chains as a list; None if all chains share one."""
+    if isinstance(init, np.ndarray):
+        return list(init) if init.ndim == 2 else None
+    listed = isinstance(init, (list, tuple)) and any(isinstance(i, str) or np.ndim(i) > 0 for i in init)
+    return list(init) if listed else None  # type: ignore[arg-type]
