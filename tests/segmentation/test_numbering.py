@@ -57,7 +57,7 @@ def test_others_see_every_region(found):
 
 
 def test_labels_may_start_at_0(found, picture, mask, tmp_path):
-    other = ss.segment(picture, found.settings.preset, mask=mask, start_label=0, **KEYWORDS)
+    other = ss.segment(picture, found.preset, mask=mask, start_label=0, **KEYWORDS)
     np.testing.assert_array_equal(other.labels, found.labels - 1)
     np.testing.assert_array_equal(other.partition, found.partition)
     np.testing.assert_array_equal(other.hierarchy.labels(0.5), found.hierarchy.labels(0.5) - 1)

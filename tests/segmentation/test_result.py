@@ -15,9 +15,6 @@ from effort import exhaustive
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.picture import as_picture
 from spinseg.model.likelihoods import Flat
-from spinseg.segmentation.presets import (
-    PHOTO,
-)
 
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
 
@@ -26,9 +23,9 @@ pytestmark = pytest.mark.xdist_group("result")  # they share a segmentation
 
 def test_the_line_of_python_names_what_it_needs(picture, tmp_path):
     np.save(tmp_path / "x.npy", np.moveaxis(picture, -1, 0))
-    found = ss.segment(tmp_path / "x.npy", channel_axis=0, beta=np.float64(0.3), sweeps=2, rng=np.int64(4))
+    found = ss.segment(tmp_path / "x.npy", channel_axis=0, kappa=np.float64(0.3), sweeps=2, rng=np.int64(4))
     assert found.labels.shape == picture.shape[:2]
-    assert found.python_code.endswith("beta=0.3, sweeps=2, channel_axis=0, rng=4)")
+    assert found.python_code.endswith("kappa=0.3, sweeps=2, channel_axis=0, rng=4)")
     own = np.where(np.arange(picture[..., 0].size).reshape(picture.shape[:2]) < 5000, -1, 3)
     book = ss.Codebook.fit(picture, 9, rng=0)
     found = ss.segment(picture, "paper", sites=own, codebook=book, lam=ss.DataDriven(5.0, 1.0), sweeps=1000, rng=4)
@@ -130,8 +127,7 @@ def read_labels_png(path):
 def one_each(found, shape):
     """A segmentation in which every pixel is a cluster."""
     sites = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
-    adjacency = region_adjacency(sites)
-    partition, graph = sites.ravel(), adjacency
+    partition, graph = sites.ravel(), region_adjacency(sites)
     drawn = ss.sample(ss.Model(ss.SiteGraph(1, np.empty((0, 2), int)), Flat(), ss.DirichletProcess(1.0)), 1, 1, rng=0)
     return replace(
         found,
@@ -140,7 +136,6 @@ def one_each(found, shape):
         partition=partition,
         boundary_probability=np.ones(shape, np.float32),
         separation=np.ones(graph.n_edges),
-        boundary_length=adjacency.length,
         model=ss.Model(graph, Flat(), ss.DirichletProcess(1.0)),
         chains=replace(drawn, labels=partition[None, None], best_labels=partition),
         picture=as_picture(np.random.default_rng(0).random((*shape, 3)), channel_axis=-1),
@@ -184,7 +179,7 @@ def test_result_json_tells_all(found, tmp_path):
     assert told["n_clusters"] == found.n_clusters and told["seed"] == 3
     assert sum(region["area"] for region in told["regions"]) == found.labels.size
     assert {region["label"] for region in told["regions"]} == set(range(1, found.n_clusters + 1))
-    assert told["settings"]["count_weight"] == PHOTO.count_weight
+    assert told["settings"]["count_weight"] == ss.Photo().count_weight
     assert told["versions"].keys() >= {"python", "spinseg", "numpy", "numba"}
     assert sum(told["n_clusters_posterior"].values()) == pytest.approx(1, abs=1e-4)
     assert told["verdict"] and told["left_out"] == {}
@@ -213,7 +208,7 @@ def test_the_table_of_regions_is_right(found):
 
 def test_the_table_of_boundaries_is_right(found):
     sites_of = {region["region"]: set(found.sites[found.labels == region["label"]]) for region in found.region_rows}
-    edges = list(zip(found.model.graph.edges.tolist(), found.boundary_length, found.separation, strict=True))
+    edges = list(zip(found.model.graph.edges.tolist(), found.model.graph.length, found.separation, strict=True))
     touching = set()
     for row in found.boundary_rows:
         a, b = sites_of[row["region"]], sites_of[row["neighbor"]]
