@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import spinseg as ss
 from effort import effort
 from spinseg.cli.program import app
-from spinseg.sampler import sample as sampler
+from spinseg.sampler import sampler
 from spinseg.segmentation.files import FILES
 
 
