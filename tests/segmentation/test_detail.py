@@ -13,7 +13,6 @@ from PIL import Image
 
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.merging import merge_heights
 from spinseg.image.render import boundaries
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
@@ -44,6 +43,7 @@ def test_a_segmentation_at_another_detail_has_the_same_draws(found):
         at = found.at(detail)
         assert at.chains is found.chains and at.preset.detail == detail
         np.testing.assert_array_equal(at.labels, at.partition[at.sites] + 1)
+        assert (np.diff(np.bincount(at.labels.ravel())[1:]) <= 0).all()  # the largest first
         np.testing.assert_array_equal(at.boundary_probability, found.boundary_probability)
         assert found.model.component(0).allows(at.partition)
         assert at.n_clusters == len(at.regions) == at.summary()["n_clusters"]
@@ -53,12 +53,8 @@ def test_a_segmentation_at_another_detail_has_the_same_draws(found):
     for wrong in (-0.1, 1.1, "fine", None):
         with pytest.raises(ss.InvalidInput, match="detail must be a finite number of at least 0 and at most 1"):
             found.at(wrong)
-
-
-def test_without_draws_of_several_details_there_is_no_other_detail():
-    plain = ss.segment(coffee()[:60, :80], "paper", sweeps=4, rng=0)
     with pytest.raises(ss.InvalidInput, match="unknown option: detail"):
-        plain.at(0.3)
+        ss.segment(coffee()[:60, :80], "paper", sweeps=4, rng=0).at(0.3)
 
 
 def test_an_estimate_is_made_from_the_details_near_it():
@@ -78,11 +74,8 @@ def test_the_separation_of_an_edge_is_its_mean_over_the_details(found):
     np.testing.assert_allclose(found.separation, np.mean(each, axis=0))
     means = [p.mean() for p in each]  # the finer, the more boundaries, but for chance
     assert (np.diff(means) > -0.03).all() and means[-1] > means[0] + 0.2
-
-
-def test_boundaries_of_a_photograph_are_graded(found):
     shown = found.boundary_probability[found.boundary_probability > 0.02]
-    assert np.mean((shown > 0.05) & (shown < 0.95)) > 0.3
+    assert np.mean((shown > 0.05) & (shown < 0.95)) > 0.3  # boundaries are graded
 
 
 @exhaustive
@@ -119,18 +112,12 @@ def by_hand(adjacency, separation):
 def test_heights_are_those_of_merging_the_least_likely_boundary_first():
     rng = np.random.default_rng(0)
     for _ in range(20):
-        sites = rng.integers(0, 12, (9, 9)).astype(np.int32)
-        sites = np.unique(sites, return_inverse=True)[1].reshape(9, 9).astype(np.int32)
-        adjacency = region_adjacency(sites)
-        separation = rng.random(adjacency.n_edges)
-        np.testing.assert_allclose(merge_heights(adjacency, separation), by_hand(adjacency, separation))
-
-
-def test_islands_are_never_joined():
-    graph = ss.SiteGraph(4, [[0, 1], [2, 3]])
-    heights = merge_heights(graph, np.array([0.4, 0.9]))
-    assert heights.tolist() == [0.4, 0.9]
-    assert np.unique(graph.components(heights <= 1)).size == 2
+        graph = ss.SiteGraph.from_regions(rng.integers(0, 12, (9, 9)))
+        separation = rng.random(graph.n_edges)
+        np.testing.assert_allclose(merge_heights(graph, separation), by_hand(graph, separation))
+    islands = ss.SiteGraph(4, [[0, 1], [2, 3]])  # are never joined
+    heights = merge_heights(islands, np.array([0.4, 0.9]))
+    assert heights.tolist() == [0.4, 0.9] and np.unique(islands.components(heights <= 1)).size == 2
 
 
 def test_levels_are_nested_and_lose_boundaries(found):

@@ -9,7 +9,6 @@ import spinseg as ss
 from spinseg.model.seeds import keeps_seeds
 from spinseg.sampler.estimates.minimize import improved
 
-
 PRIOR = ss.Photo().prior
 
 

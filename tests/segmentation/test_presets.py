@@ -11,8 +11,9 @@ from spinseg.image.boundary.log_odds import BoundaryEvidence, BoundaryWeights
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.picture import as_picture
 from spinseg.segmentation.presets.color_words import ColorWords
+from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.photo import Coupling
-from spinseg.segmentation.presets.preset import Preset, chosen_preset, prior_from_text
+from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import prepare
 
 NAMES = {name: getattr(ss, name) for name in ss.__all__}

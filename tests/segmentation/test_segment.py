@@ -169,7 +169,9 @@ def test_what_is_masked_or_transparent_is_as_outside_a_mask(picture, preset, tmp
     inside = np.ones(picture.shape[:2], bool)
     inside[20:70, 30:90] = False
     keywords = {"preset": preset, "sweeps": 4, "chains": 1, "rng": 0}
-    expected = ss.segment(picture, mask=inside, **keywords).labels
+    plain = ss.segment(picture, mask=inside, **keywords)
+    assert not plain.boundary_probability[~inside].any() and plain.python_code.endswith("mask=mask, rng=0)")
+    expected = plain.labels
     masked = np.ma.array(picture, mask=np.repeat(~inside[..., None], 3, axis=-1))
     clear = np.dstack([picture, np.where(inside, 255, 0).astype(np.uint8)])
     clear[~inside, :3] = 7  # of no matter
@@ -199,17 +201,6 @@ def test_a_palette_with_transparency_has_an_outside(picture, tmp_path):
     Image.new("RGBA", (30, 20), (9, 9, 9, 0)).save(tmp_path / "nothing.png")
     with pytest.raises(ValueError, match=r"^image must have a pixel that is not transparent; received .*$"):
         ss.segment(tmp_path / "nothing.png")
-
-
-def test_outside_the_mask_nothing_is_labelled(picture, tmp_path):
-    mask = np.zeros(picture.shape[:2], bool)
-    mask[20:70, 30:90] = True
-    found = ss.segment(picture, sweeps=4, chains=1, mask=mask, rng=0)
-    assert ((found.labels == 0) == ~mask).all()
-    assert not found.boundary_probability[~mask].any()
-    found.save(tmp_path)
-    np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), found.labels)
-    assert found.python_code.endswith("mask=mask, rng=0)")
 
 
 @pytest.mark.parametrize("preset", effort(["photo"], PRESETS))

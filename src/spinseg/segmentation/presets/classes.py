@@ -17,7 +17,8 @@ from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.minimize import improved
 from spinseg.segmentation.presets.color_words import ColorWords
-from spinseg.segmentation.presets.preset import Start, option
+from spinseg.segmentation.presets.option import option
+from spinseg.segmentation.presets.preset import Start
 
 if TYPE_CHECKING:
     from spinseg.segmentation.problem import Problem

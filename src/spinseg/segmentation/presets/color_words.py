@@ -16,7 +16,8 @@ from spinseg.image.superpixels import PIXELS_PER_SITE
 from spinseg.image.working import WorkingCopy
 from spinseg.model.likelihoods import DirichletMultinomial
 from spinseg.model.posterior import Model
-from spinseg.segmentation.presets.preset import Preset, SitePosterior, Slider, option
+from spinseg.segmentation.presets.option import Slider, option
+from spinseg.segmentation.presets.preset import Preset, SitePosterior
 
 CODEBOOKS = ("general", "image")
 

@@ -24,7 +24,8 @@ from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.allowed import allowed_estimate
-from spinseg.segmentation.presets.preset import Preset, SitePosterior, Slider, Start, option
+from spinseg.segmentation.presets.option import Slider, option
+from spinseg.segmentation.presets.preset import Preset, SitePosterior, Start
 from spinseg.segmentation.presets.site_features import (
     FEATURE_WEIGHTS,
     VARIANCE_RATES,
