@@ -13,7 +13,7 @@ import spinseg as ss
 from spinseg.cli.program import EXAMPLES, app
 from spinseg.image.superpixels import KINDS
 from spinseg.model.priors import PartitionPrior
-from spinseg.sampler import sampling
+from spinseg.sampler import plan
 from spinseg.segmentation import settings
 from spinseg.segmentation.presets import PRESETS
 
@@ -91,7 +91,7 @@ def test_parameters_of_priors_are_named_as_in_python():
 
 def test_choices_are_those_of_the_package():
     assert list(PRESETS) == list(settings.PRESET_NAMES) and list(PRIORS) == list(settings.PRIOR_NAMES)
-    assert KINDS == settings.SITE_KINDS and sampling.MOVES == settings.MOVES
+    assert KINDS == settings.SITE_KINDS and tuple(plan.ATTEMPTS) == settings.MOVES
 
 
 def test_the_version_is_told():

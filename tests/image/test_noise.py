@@ -6,7 +6,7 @@ from scipy.ndimage import gaussian_filter, label
 
 import spinseg as ss
 from spinseg.image.contrast import REFERENCE_NOISE, in_units_of_noise, noise_deviation
-from spinseg.partition.metrics import rand_index
+from studies.evaluation.metrics import rand_index
 
 MAX = 65535
 

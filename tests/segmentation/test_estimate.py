@@ -7,7 +7,7 @@ import pytest
 
 import spinseg as ss
 from spinseg.model.seeds import keeps_seeds
-from spinseg.sampler.estimates.minimize import improved
+from spinseg.sampler.estimates.search import improved
 
 PRIOR = ss.Photo().prior
 

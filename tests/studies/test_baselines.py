@@ -8,7 +8,6 @@ import pytest
 from skimage import graph, segmentation
 from skimage.measure import label
 
-from spinseg.partition.metrics import adjusted_rand_index
 from spinseg.partition.numbering import by_first_appearance
 from studies.evaluation.baselines import mean_shift as steps
 from studies.evaluation.baselines.library import felzenszwalb, gaussian_mixture, quickshift, slic_merged
@@ -19,6 +18,7 @@ from studies.evaluation.baselines.mean_shift import (
     merge_pieces,
     pairs_of_small,
 )
+from studies.evaluation.metrics import adjusted_rand_index
 
 COLORS = np.array([(60, 60, 60), (200, 80, 60), (70, 160, 90), (220, 220, 120), (60, 80, 200)])
 

@@ -7,10 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import invalid
-from spinseg.graph.edges import boundary_pairs, checked_sites, counted_pairs
+from spinseg.graph.edges import boundary_pairs, checked_sites, site_edges
 from spinseg.graph.site_graph import SiteGraph
-
-grid_graph = SiteGraph.grid
 
 
 def region_adjacency(sites: ArrayLike) -> SiteGraph:
@@ -30,9 +28,7 @@ def region_adjacency(sites: ArrayLike) -> SiteGraph:
     >>> graph.edges.tolist(), graph.length.tolist()
     ([[0, 1], [0, 2], [1, 2]], [1.0, 2.0, 1.0])
     """
-    array, n_sites = checked_sites(sites)
-    lower, upper, _ = boundary_pairs(array)
-    return SiteGraph(n_sites, *counted_pairs(lower, upper, n_sites))
+    return SiteGraph(*site_edges(*checked_sites(sites)))
 
 
 def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:

@@ -8,6 +8,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_array, check_int, finite_array, integer_array, invalid
+from spinseg.partition.numbering import in_order
 
 # The number of sites, (E, 2) edges, and (E,) weights or None: what `SiteGraph` is made of.
 Parts = tuple[int, Any, Any]
@@ -80,22 +81,19 @@ def region_edges(labels: ArrayLike, outside: int) -> Parts:
     """The edges between regions that touch, sorted; the weight of one is the length of the common boundary."""
     array = integer_array("labels", labels)
     inside = array != outside
-    names, sites = np.unique(array[inside], return_inverse=True)
     image = np.full(array.shape, -1, np.int32)
-    image[inside] = sites
-    lower, upper, _ = boundary_pairs(image)
-    return names.size, *counted_pairs(lower, upper, names.size)
+    image[inside] = in_order(array[inside])
+    return site_edges(image, int(image.max(initial=-1)) + 1)
 
 
-def counted_pairs(
-    lower: NDArray[np.int32], upper: NDArray[np.int32], n_sites: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The different pairs of a lower and an upper site, sorted, and how often each occurs."""
+def site_edges(sites: NDArray[np.int32], n_sites: int) -> Parts:
+    """As `region_edges`, of an image whose labels number the sites, with -1 outside."""
+    lower, upper, _ = boundary_pairs(sites)
     shape = (n_sites, n_sites)
     counts = sparse.coo_array((np.ones(lower.size, np.int32), (lower, upper)), shape=shape).tocsr()
     counts.sort_indices()
     rows = np.repeat(np.arange(n_sites, dtype=np.int32), np.diff(counts.indptr))
-    return np.stack([rows, counts.indices], axis=1), counts.data
+    return n_sites, np.stack([rows, counts.indices], axis=1), counts.data
 
 
 def matrix_edges(matrix: Any, simplify: bool) -> Parts:

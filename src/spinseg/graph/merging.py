@@ -51,7 +51,7 @@ class Merging:
         return list(theirs)
 
     def root(self, r: int) -> int:
-        """The region that r is part of by now."""
+        """The region that r is part of by now; `into` stays, from which `_edge_heights` reads the order of joins."""
         while self.into[r] != r:
             r = self.into[r]
         return r
@@ -208,8 +208,10 @@ def absorb_small(
             seeded[s] |= seeded[r]
             if size[s] < smallest:
                 heapq.heappush(queue, (not seeded[s], size[s], s))
-    root = np.array([merging.root(r) for r in range(n_regions)])
-    return by_first_appearance(root[regions])
+    into = np.array(merging.into)
+    while (into[into] != into).any():  # each round halves the ways, which may be long
+        into = into[into]
+    return by_first_appearance(into[regions])
 
 
 def merge_in_rounds(

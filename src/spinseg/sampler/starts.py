@@ -279,12 +279,10 @@ def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
 
 def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
     """Blocks of these sizes along a walk through the graph, most of which are connected."""
-    n_sites, edges = model.graph.n_sites, model.graph.edges
+    n_sites = model.graph.n_sites
     order = np.arange(n_sites)
     if 1 < sizes.size < n_sites:
-        ends = (edges[:, 0], edges[:, 1])
-        links = sparse.csr_array((np.ones(len(edges), np.int8), ends), shape=(n_sites, n_sites))
-        order = sparse.csgraph.reverse_cuthill_mckee(sparse.csr_array(links + links.T), symmetric_mode=True)
+        order = sparse.csgraph.reverse_cuthill_mckee(model.graph.to_sparse(), symmetric_mode=True)
     labels = np.empty(n_sites, np.int64)
     labels[order] = np.repeat(np.arange(sizes.size), sizes)
     return _validation.labels("init", labels, n_sites)

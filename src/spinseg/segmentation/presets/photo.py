@@ -23,7 +23,7 @@ from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.allowed import allowed_estimate
+from spinseg.sampler.estimates.minimize import allowed_estimate
 from spinseg.segmentation.presets.option import Slider, option
 from spinseg.segmentation.presets.preset import Preset, SitePosterior, Start
 from spinseg.segmentation.presets.site_features import (

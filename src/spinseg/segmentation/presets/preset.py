@@ -19,7 +19,7 @@ from spinseg.image.working import WorkingCopy
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.allowed import allowed_estimate
+from spinseg.sampler.estimates.minimize import allowed_estimate
 from spinseg.sampler.plan import ATTEMPTS, Lam, check_lam
 from spinseg.sampler.sampler import listed_starts
 from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS
