@@ -78,27 +78,28 @@ def test_a_drawing_has_its_outline_though_no_photograph_has_such_steps(colors, s
 
 
 @pytest.mark.parametrize("preset", effort(["photo"], PRESETS))
-def test_neither_number_type_nor_range_nor_place_of_channels_matter(picture, preset):
-    keywords = {"preset": preset, "sweeps": 20, "chains": 1, "rng": 1}
-    labels = ss.segment(picture, **keywords).labels
-    alike = (picture / 255.0, picture.astype(np.uint16) * 257, (picture / 255).astype(np.float32))
-    for same in alike[: effort(1, 3)]:
-        np.testing.assert_array_equal(ss.segment(same, **keywords).labels, labels)
-    moved = np.moveaxis(picture, -1, 0)
-    np.testing.assert_array_equal(ss.segment(moved, channel_axis=0, **keywords).labels, labels)
-
-
-@pytest.mark.parametrize("preset", effort(["photo"], PRESETS))
-def test_12_bits_and_hot_pixels_divide_as_8_bits_do(picture, preset):
-    keywords = {"preset": preset, "sweeps": 20, "chains": 1, "rng": 1}
-    deep = picture.astype(np.uint16) * 16
-    found = ss.segment(deep, **keywords)
-    assert found.n_clusters > 1 and np.ptp(found.picture.rgb) > 200
-    np.testing.assert_array_equal(ss.segment(deep.astype(np.int32), **keywords).labels, found.labels)
-    hot = deep.copy()
-    hot[7:9, 11] = hot[60, 70:73] = 65535
-    others = (hot == deep).all(axis=-1)
-    np.testing.assert_array_equal(ss.segment(hot, **keywords).picture.codes[others], found.picture.codes[others])
+def test_it_does_not_matter_how_an_image_is_given(picture, preset, tmp_path):
+    """By number type, range, place of channels and kind of mask, in an array or in a file."""
+    inside = np.ones(picture.shape[:2], bool)
+    inside[20:70, 30:90] = False
+    keywords = {"preset": preset, "sweeps": 4, "chains": 1, "rng": 1}
+    expected = ss.segment(picture, mask=inside, **keywords)
+    assert ((expected.labels == 0) == ~inside).all() and not expected.boundary_probability[~inside].any()
+    assert expected.python_code.endswith("mask=mask, rng=1)")
+    clear = np.dstack([picture, np.where(inside, 255, 0).astype(np.uint8)])
+    clear[~inside, :3] = 7  # of no matter
+    Image.fromarray(clear).save(tmp_path / "clear.png")
+    for given in (
+        {"image": picture / 255.0, "mask": inside},
+        {"image": picture.astype(np.uint16) * 257, "mask": inside},
+        {"image": np.moveaxis(picture, -1, 0), "mask": inside, "channel_axis": 0},
+        {"image": np.ma.array(picture, mask=np.repeat(~inside[..., None], 3, axis=-1))},
+        {"image": tmp_path / "clear.png"},
+    )[:: effort(2, 1)]:
+        np.testing.assert_array_equal(ss.segment(**given, **keywords).labels, expected.labels)
+    half = inside.copy()
+    half[:, 80:] = False
+    assert ((ss.segment(clear, mask=half, **keywords).labels == 0) == ~half).all()
 
 
 def test_a_seed_gives_the_same_again_and_none_draws_one(picture):
@@ -161,45 +162,6 @@ def test_the_paper_preset_takes_mean_histograms_of_touching_sites(picture, pixel
     np.testing.assert_allclose(likelihood.counts.toarray(), expected[:, expected.any(axis=0)], atol=1)
     plain = ss.segment(picture, "classes", sweeps=1, chains=1, init="one", rng=0)
     assert plain.model.likelihood.counts.sum() == picture.shape[0] * picture.shape[1]
-
-
-@pytest.mark.parametrize("preset", effort(["photo"], PRESETS))
-def test_what_is_masked_or_transparent_is_as_outside_a_mask(picture, preset, tmp_path):
-    inside = np.ones(picture.shape[:2], bool)
-    inside[20:70, 30:90] = False
-    keywords = {"preset": preset, "sweeps": 4, "chains": 1, "rng": 0}
-    plain = ss.segment(picture, mask=inside, **keywords)
-    assert not plain.boundary_probability[~inside].any() and plain.python_code.endswith("mask=mask, rng=0)")
-    expected = plain.labels
-    masked = np.ma.array(picture, mask=np.repeat(~inside[..., None], 3, axis=-1))
-    clear = np.dstack([picture, np.where(inside, 255, 0).astype(np.uint8)])
-    clear[~inside, :3] = 7  # of no matter
-    Image.fromarray(clear).save(tmp_path / "clear.png")
-    for image in (masked, clear, tmp_path / "clear.png")[effort(1, 0) :]:
-        found = ss.segment(image, **keywords)
-        np.testing.assert_array_equal(found.labels, expected)
-        assert ((found.labels == 0) == ~inside).all()
-    found.save(tmp_path, ["labels.tif", "labels.png"])
-    np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), expected)
-    half = inside.copy()
-    half[:, 80:] = False
-    found = ss.segment(masked, mask=half, **keywords)
-    assert ((found.labels == 0) == ~half).all()
-
-
-def test_a_palette_with_transparency_has_an_outside(picture, tmp_path):
-    indexed = Image.fromarray(picture).quantize(31)
-    drawn = np.array(indexed)
-    drawn[20:70, 30:90] = 31
-    image = Image.fromarray(drawn)
-    image.putpalette([*indexed.getpalette()[:93], 0, 0, 0])
-    for name in ("picture.png", "picture.gif"):
-        image.save(tmp_path / name, transparency=31)
-        found = ss.segment(tmp_path / name, "paper", sweeps=2, rng=0)
-        assert ((found.labels == 0) == (drawn == 31)).all(), name
-    Image.new("RGBA", (30, 20), (9, 9, 9, 0)).save(tmp_path / "nothing.png")
-    with pytest.raises(ValueError, match=r"^image must have a pixel that is not transparent; received .*$"):
-        ss.segment(tmp_path / "nothing.png")
 
 
 @pytest.mark.parametrize("preset", effort(["photo"], PRESETS))

@@ -112,6 +112,11 @@ class Segmentation:
         return None if self.picture.reading is None else str(self.picture.reading)
 
     @property
+    def detail(self) -> float | None:
+        """The level of detail of `labels`; None if the preset has no such levels."""
+        return getattr(self.preset, "detail", None)
+
+    @property
     def n_clusters(self) -> int:
         """Number of clusters of `labels`."""
         return int(self.partition.max()) + 1
