@@ -56,10 +56,10 @@ from .segmentation.hierarchy import Hierarchy as Hierarchy
 from .segmentation.large.result import LargeSegmentation as LargeSegmentation
 from .segmentation.large.segment_large import segment_large as segment_large
 from .segmentation.presets.classes import Classes as Classes
+from .segmentation.presets.option import option as option
 from .segmentation.presets.paper import Paper as Paper
 from .segmentation.presets.photo import Photo as Photo
 from .segmentation.presets.preset import Preset as Preset
-from .segmentation.presets.preset import option as option
 from .segmentation.result import Segmentation as Segmentation
 from .segmentation.result import SegmentationInterrupted as SegmentationInterrupted
 from .segmentation.segment import segment as segment

@@ -2,7 +2,7 @@
 
 Test photographs should be used rarely: record each use in docs/evidence/notebook.md. Printed are the share of
 photographs where the chains have converged, and R-hat from opposite starts, of all details together and of each
-alone. `python -m studies evaluate bsds300 --methods spinseg,spinseg-clusters,evidence` says how good draws and
+alone. `python -m studies evaluate bsds300 --methods spinseg,evidence` says how good draws and
 probabilities are.
 """
 

@@ -1,7 +1,7 @@
 """Regions as polygons for other programs: GeoJSON and SVG. Labels and draws as an xarray Dataset."""
 
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from spinseg._errors import MissingExtra
 from spinseg._validation import invalid
 from spinseg.image.polygons import Polygon, region_polygons
+
+if TYPE_CHECKING:
+    from spinseg.segmentation.result import Segmentation
 
 STROKE = "#d81b60"  # of outlines in SVG, seldom a color of photographs
 
@@ -55,7 +58,7 @@ def _polygons(regions: NDArray[np.int32]) -> dict[int, list[Polygon]]:
     return region_polygons(regions)
 
 
-def to_dataset(found: Any) -> Any:
+def to_dataset(found: "Segmentation") -> Any:
     """A `Segmentation`, its edges and its draws as an xarray Dataset; see `Segmentation.to_xarray`."""
     try:
         import xarray as xr

@@ -18,8 +18,9 @@ from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.segmentation.large.files import read_part
 from spinseg.segmentation.large.tiles import unique_pairs
+from spinseg.segmentation.presets.option import option
 from spinseg.segmentation.presets.photo import N_WORDS, REFERENCE_PIXELS, Coupling, Photo
-from spinseg.segmentation.presets.preset import Preset, Start, option
+from spinseg.segmentation.presets.preset import Preset, Start
 from spinseg.segmentation.presets.site_features import (
     Moments,
     SiteFeatures,
