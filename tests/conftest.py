@@ -59,7 +59,7 @@ def cold_run(tmp_path_factory):
     place = tmp_path_factory.mktemp("cold")
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(place / "cache")}
     picture = str(PICTURES["cat"].path)
-    options = ["--out", str(place), "--overwrite", "--sweeps", "4", "--chains", "1", "--sites", "60"]
+    options = ["--out", str(place), "--overwrite", "--sweeps", "4", "--chains", "1", "--n-sites", "60"]
     command = [sys.executable, "-m", "spinseg", "segment", picture, *options]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

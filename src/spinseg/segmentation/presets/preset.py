@@ -14,7 +14,7 @@ from spinseg._validation import check_choice, check_int, check_real, integer_arr
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.picture import Picture, WorkingCopy
-from spinseg.image.superpixels import KINDS, superpixels
+from spinseg.image.superpixels import KINDS, PIXELS_PER_SITE, superpixels
 from spinseg.model.posterior import Model
 from spinseg.model.priors import (
     DirichletProcess,
@@ -117,14 +117,16 @@ class Preset:
     usual_chains: ClassVar[int] = 2
     usual_sweeps: ClassVar[int | None] = None  # None: until the chains have converged
     max_pixels: ClassVar[int | None] = None  # a larger image is reduced before it is analyzed
-    pixels_per_site: ClassVar[float]
+    pixels_per_site: ClassVar[float] = PIXELS_PER_SITE
     known: ClassVar[dict[str, type["Preset"]]] = {}
 
     n_sites: int | None = option(
         None, "About how many superpixels.", kind=int, least=1, slider=Slider(10, 20_000, "log")
     )
     sites: str | NDArray[np.integer] = option("slic", "How superpixels are made.", choices=KINDS)
-    prior: PartitionPrior = option(None, "The prior on partitions, such as 'PitmanYor(3.0, discount=0.25)'.")
+    prior: PartitionPrior = option(
+        DirichletProcess(1.0), "The prior on partitions, such as 'PitmanYor(3.0, discount=0.25)'."
+    )
     estimate: str = option(
         "vi",
         "The partition to show: least expected variation of information, least expected loss of Binder, or the best "
@@ -288,10 +290,11 @@ def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:
         kind = type(preset)
     else:
         invalid("preset", "be a preset or the name of one", preset)
-    names = [each.name for each in fields(kind)]
+    names = {each.name for each in fields(kind)}
     for name in options:
         if name not in names:
-            raise InvalidInput(f"{name} is not an option of the preset {kind.name}, which has {', '.join(names)}")
+            known = ", ".join(kind.options())
+            raise InvalidInput(f"{name} is not an option of the preset {kind.name}, which has {known}")
     return kind(**options) if isinstance(preset, str) else replace(preset, **options)
 
 
@@ -320,13 +323,14 @@ def prior_from_text(text: str) -> PartitionPrior:
     rule = f"be a call, such as 'PitmanYor(3.0, discount=0.25)', of {', '.join(PRIORS)}"
     try:
         call = ast.parse(text.strip(), mode="eval").body
-        assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+            raise SyntaxError
         numbers = [ast.literal_eval(value) for value in call.args]
         named = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
         return PRIORS[call.func.id](*numbers, **named)
     except InvalidInput:
         raise
-    except (AssertionError, KeyError, SyntaxError, TypeError, ValueError):
+    except (KeyError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
         invalid("prior", rule, text)
 
 
