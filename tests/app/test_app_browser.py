@@ -205,22 +205,22 @@ def test_a_click_shows_the_probability_map_of_a_place_and_escape_closes_it(opene
 def test_after_a_change_chains_continue_or_restart_and_the_link_restores_the_settings(opened, address):
     page = opened("#example=coffee&preset=paper&n_sites=300")
     run_until(page, 5)
-    page.select_option("#prior", "py")
+    page.select_option("#prior", "PitmanYor")
     page.wait_for_selector('body[data-stage="2"]')
-    assert page.is_visible("#control-discount") and not page.is_visible("#control-labels")
-    page.fill("#control-alpha", "7")
+    assert page.is_visible("#control-discount") and not page.is_visible("#control-n_labels")
+    page.fill("#control-concentration", "7")
     page.keyboard.press("Enter")
     page.wait_for_selector('body[data-stage="3"]')
     page.fill("#control-seed", "5")
     page.keyboard.press("Enter")
     page.wait_for_selector('body[data-stage="4"]')
     run_until(page, 2)
-    for part in ("example=coffee", "preset=paper", "prior=py", "alpha=7", "seed=5", "n_sites=300"):
+    for part in ("example=coffee", "preset=paper", "prior=PitmanYor", "concentration=7", "seed=5", "n_sites=300"):
         assert part in page.url
     again = opened(page.url.removeprefix(address))
     run_until(again, 2)
-    values = [again.input_value(f"#{name}") for name in ("preset", "prior", "control-alpha", "control-seed")]
-    assert values == ["paper", "py", "7", "5"]
+    values = [again.input_value(f"#{name}") for name in ("preset", "prior", "control-concentration", "control-seed")]
+    assert values == ["paper", "PitmanYor", "7", "5"]
 
 
 @exhaustive

@@ -38,8 +38,8 @@ pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
 
 from processes import PATIENCE, wait_until
 from spinseg.app import guard, sessions
-from spinseg.app.controls import CONTROLS, PRIORS, STARTS, prior_parameters
-from spinseg.segmentation.presets import PRESETS
+from spinseg.app.controls import PRIOR_CHOICES, STARTS, controls
+from spinseg.segmentation.presets.preset import Preset
 
 pytestmark = pytest.mark.xdist_group("app")  # one server
 
@@ -852,7 +852,7 @@ def test_a_file_name_is_only_displayed(spare, name):
     assert sum(isinstance(node, ast.Call) for node in nodes) == 1 and told["python"].count("\n") == 1
     words = shlex.split(told["command"])
     assert words[:3] == ["spinseg", "segment", called] and "\n" not in told["command"]
-    assert words[3:] == ["--sweeps", "1", "--chains", "1", "--init", "dispersed", "--seed", "0"]
+    assert words[3:] == ["--sweeps", "1", "--chains", "1", "--seed", "0"]
 
 
 PATHS = """
@@ -879,7 +879,7 @@ ODD_JSON = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" + "0" * 400, 
 ODD_JSON += ["null", "true", "[]", "{}", '""', "-1", "0", "0.5", "-0.0", '"1"', "[1]", '{"a": 1}', '"\\ud800"']
 ODD_JSON += ["[" * depth + "]" * depth for depth in (50, 900, 950, 960, 7000)] + ['{"a":' * 940 + "1" + "}" * 940]
 ODD_JSON += ['"' + "a" * 9000 + '"', "1" * 4300, "0." + "1" * 9000, '"../../etc/passwd"', '"\\u0000"']
-FIELDS = ["preset", "prior", "start", *(control.name for control in CONTROLS)]
+FIELDS = ["preset", "prior", "start", *controls()]
 
 
 def repeat_of(server, page):
@@ -892,7 +892,8 @@ def repeat_of(server, page):
 def test_odd_values_of_any_setting_are_refused_or_valid(server, page, value):
     before = repeat_of(server, page)
     for field in (*FIELDS, "nobody", "__class__"):
-        prior = '"prior": "py", ' if field in ("alpha", "discount") else '"prior": "mfm", ' if field == "labels" else ""
+        having = [name for name, choice in PRIOR_CHOICES.items() if field in choice.usual]
+        prior = f'"prior": "{having[0]}", ' if having else ""
         reply = server.ask("POST", f"{page}/settings", f'{{{prior}"chains": 1, "start": "greedy", "{field}": {value}}}')
         assert reply.status in (200, 400, 422) and is_in_order(reply), (field, reply)
         if reply.status == 200:
@@ -1030,10 +1031,8 @@ def test_settings_within_the_limits_work_and_others_change_nothing(server, page,
     sent = {name: data.draw(st.sampled_from(list(names))) for name, names in CHOICES.items()}
     fits = True
     for name in data.draw(st.lists(st.sampled_from(sorted(about)), max_size=5, unique=True)):
-        control = about[name]
-        sent[name], within = data.draw(values_of(control))
-        applies = control["group"] != "prior" or name in prior_parameters(sent["prior"])
-        fits &= within or not applies or control["only"] not in (None, sent["preset"])
+        sent[name], within = data.draw(values_of(about[name]))
+        fits &= within or not controls()[name].applies(sent["preset"], sent["prior"])
     before = repeat_of(server, page)
     reply = server.set(page, **sent)
     assert reply.status in ((200, 422) if fits else (422,)) and is_in_order(reply), reply
@@ -1046,7 +1045,7 @@ def test_settings_within_the_limits_work_and_others_change_nothing(server, page,
         assert server.ask("GET", f"{page}/{name}").status == 200
 
 
-CHOICES = {"preset": PRESETS, "prior": PRIORS, "start": STARTS}
+CHOICES = {"preset": Preset.known, "prior": PRIOR_CHOICES, "start": STARTS}
 
 
 @pytest.fixture(scope="module")
@@ -1056,12 +1055,12 @@ def about(server):
 
 
 def test_refused_settings_leave_the_previous_ones_while_the_chains_run(server, page):
-    assert server.set(page, chains=1, seed=3, prior="dp", alpha=2.5).status == 200
+    assert server.set(page, chains=1, seed=3, prior="DirichletProcess", concentration=2.5).status == 200
     assert server.ask("POST", f"{page}/run", '{"speed": 50}').status == 200
     with Listener(server, page) as listener:
         before = listener.wait_for(lambda frame: frame["sweeps"] > 2)
         for wrong in (
-            {"alpha": 2000, "prior": "dp"},
+            {"concentration": 2000, "prior": "DirichletProcess"},
             {"min_size": 500},
             {"preset": "none"},
             {"seed": -1},
@@ -1072,7 +1071,8 @@ def test_refused_settings_leave_the_previous_ones_while_the_chains_run(server, p
     assert after["stage"] == before["stage"] and after["state"] == "running"
     assert server.ask("POST", f"{page}/pause", "{}").status == 200
     told = repeat_of(server, page)
-    assert "DirichletProcess(concentration=2.5" in told["python"] and "--alpha 2.5" in told["command"]
+    assert "prior=ss.DirichletProcess(concentration=2.5)" in told["python"]
+    assert "--prior 'DirichletProcess(concentration=2.5)'" in told["command"]
 
 
 # --- limits and timeouts ---
@@ -1199,7 +1199,7 @@ def test_a_listener_gets_new_chains_once_they_are_prepared(spare):
         for _ in range(3):
             assert spare.ask("POST", f"{page}/step", "{}").status == 200
         listener.wait_for(lambda frame: frame["sweeps"] == 3)
-        assert spare.set(page, chains=1, prior="dp").status == 200  # they go on
+        assert spare.set(page, chains=1, prior="DirichletProcess").status == 200  # they go on
         assert listener.wait_for(lambda frame: frame["stage"] == 2)["began"] == 3
         assert spare.ask("POST", f"{page}/restart", "{}").status == 200
         assert listener.wait_for(lambda frame: frame["stage"] == 3)["began"] == 0

@@ -140,7 +140,7 @@ def test_options_reach_the_model(photo, tmp_path):
     told = json.loads(run.stdout)["images"][0]
     expected = {"preset": "classes", "beta": 0.1, "lam": 5, "n_sites": 60, "count_weight": 0.2, "phi": 20}
     expected |= {"n_words": 60, "estimate": "binder", "regions": True, "init": "one"}
-    expected |= {"prior": "ss.PitmanYor(concentration=2, discount=0.3, min_size=2, max_size=500)"}
+    expected |= {"prior": "ss.PitmanYor(concentration=2.0, discount=0.3, min_size=2, max_size=500)"}
     assert told["seed"] == 9 and expected.items() <= told["settings"].items()
 
 
@@ -180,11 +180,10 @@ def test_what_is_wrong_for_all_pictures_is_told_once(photo, tmp_path, options):
     assert [path.name for path in tmp_path.rglob("*.*")] == ["labels.tif"]
 
 
-@pytest.mark.parametrize("options", ["--start-label 2", "--n-sites many", "--nonsense 1", "--regions yes --quiet=1"])
+@pytest.mark.parametrize("options", ["--start-label 2", "--n-sites many", "--nonsense 1"])
 def test_what_an_option_does_not_take_is_refused(photo, tmp_path, options):
     run = spinseg("segment", photo, "--out", tmp_path / "out", *options.split(), check=2)
-    assert options.split()[0] in run.stderr or "--quiet" in run.stderr
-    assert "Usage: " in run.stderr and not (tmp_path / "out").exists()
+    assert options.split()[0] in run.stderr and "Usage: " in run.stderr and not (tmp_path / "out").exists()
 
 
 def test_a_mask_must_fit(photo, tmp_path):

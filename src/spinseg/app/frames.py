@@ -15,7 +15,6 @@ from spinseg.image.features import site_sizes
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.sampler.sampler import Sampler
-from spinseg.segmentation.presets.preset import Start
 from spinseg.segmentation.schedule import partitions_of_chains
 from spinseg.segmentation.verdict import calibration_clause, headline, verdict_sentences
 
@@ -43,7 +42,7 @@ class Frames:
         self._latest: tuple[ChainRun, dict[str, Any]] | None = None
         self._changed = asyncio.Condition()
 
-    def record(self, run: ChainRun, header: dict[str, Any], starts: Start) -> None:
+    def record(self, run: ChainRun, header: dict[str, Any], starts: list[str]) -> None:
         """Record where the chains of a run are; they must rest meanwhile."""
         matched: list[NDArray[np.int32]] = []
         for c, labels in enumerate(run.labels()):  # first to the first chain, so that chains can be compared
@@ -51,7 +50,7 @@ class Frames:
         self.labels = matched
         chains = [
             {
-                "start": starts if isinstance(starts, str) else starts[c],
+                "start": starts[c],
                 "n_clusters": runner.n_clusters,
                 "log_posterior": round(runner.log_posterior, 2),
                 "labels": packed(matched[c]),

@@ -27,7 +27,8 @@ from spinseg.app.run_loop import BackgroundTask, ChainRun, NotYet, RunLoop
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
 from spinseg.sampler.estimates.pairs import co_clustering
-from spinseg.segmentation.presets.preset import Preset, Start, chosen_preset
+from spinseg.sampler.starts import OPPOSITE_STARTS
+from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.verdict import one_region_warning
@@ -73,7 +74,7 @@ class Session:
         self._pending_chains: list[int] = []  # of settings that are being applied
         self._earlier: list[tuple[int, str]] = []  # sweeps and Python of the runs that the present run continues
         self._shown_detail: float | None = None  # of the last result
-        self._starts: Start = ()  # of the chains, by name
+        self._starts: list[str] = []  # of the chains
         self._header: dict[str, Any] = {"scene": 0, "stage": 0}
 
     @property
@@ -159,7 +160,9 @@ class Session:
     async def _begin(self, run: ChainRun, note: str | None) -> None:
         """Replace the present run by a new one."""
         assert self.settings is not None
-        self._starts = self.settings.chosen(self.n_pixels).init
+        init: Any = self.settings.chosen(self.n_pixels).init
+        starts = OPPOSITE_STARTS if init == "opposite" else [init] if isinstance(init, str) else init
+        self._starts = [starts[c % len(starts)] for c in range(run.chains)]
         first_sweep = sum(n_sweeps for n_sweeps, _ in self._earlier)
         self._header |= {"stage": self._header["stage"] + 1, "began": first_sweep, "note": note}
         if not run.continued:
