@@ -16,6 +16,7 @@ import spinseg as ss
 from effort import exhaustive
 from processes import PATIENCE, wait_until
 from spinseg.pictures import PICTURES
+from spinseg.segmentation.presets.preset import Preset
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -24,6 +25,8 @@ pytestmark = [
 ]
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+
+from spinseg.app.controls import controls  # noqa: E402
 
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
 TIMEOUT = 1000 * PATIENCE  # milliseconds
@@ -199,6 +202,20 @@ def test_a_click_shows_the_probability_map_of_a_place_and_escape_closes_it(opene
     page.check("[name=view][value=outlines]", force=True)
     page.check("#spins")
     wait_until(lambda: pixels(page) not in contents)
+
+
+def test_the_controls_are_those_of_the_preset_and_the_prior(opened):
+    page = opened("#example=cat&n_sites=60&speed=1&chains=1")
+    run_until(page, 1)
+    for preset, prior in zip(Preset.known, ("preset", "FiniteDirichlet", "PitmanYor"), strict=False):
+        page.select_option("#preset", preset)
+        page.select_option("#prior", prior)
+        shown = {name for name in controls() if page.locator(f"#control-{name}").is_visible()}
+        assert shown == {name for name, control in controls().items() if control.applies(preset, prior)}
+        for name, value in Preset.known[preset].options().items():
+            if name in shown and isinstance(usual := getattr(Preset.known[preset](), name), float):
+                assert float(page.input_value(f"#control-{name}")) == usual, value
+        wait_until(lambda: page.is_visible("#scribble-row") == Preset.known[preset].connected)  # noqa: B023
 
 
 @exhaustive

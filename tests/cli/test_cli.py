@@ -120,13 +120,10 @@ def test_a_file_that_came_meanwhile_is_kept(photo, tmp_path, monkeypatch):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("overlay.png", "kept")]
 
 
-def test_a_folder_of_the_users_stays(tmp_path):
+def test_a_folder_of_the_users_stays_and_so_does_a_file_in_its_place(photo, tmp_path):
     (tmp_path / "missing").mkdir()
     assert segment_file("missing.jpg", str(tmp_path / "missing"), {}).error
     assert (tmp_path / "missing").is_dir()
-
-
-def test_a_file_in_the_place_of_a_folder_is_kept(photo, tmp_path):
     (tmp_path / "file").write_text("kept")
     outcome = segment_file(str(photo), str(tmp_path / "file"), {}, overwrite=True)
     assert "file must be a folder" in outcome.error and (tmp_path / "file").read_text() == "kept"
@@ -186,10 +183,16 @@ def test_what_an_option_does_not_take_is_refused(photo, tmp_path, options):
     assert options.split()[0] in run.stderr and "Usage: " in run.stderr and not (tmp_path / "out").exists()
 
 
-def test_a_mask_must_fit(photo, tmp_path):
-    Image.new("L", (9, 9), 255).save(tmp_path / "mask.png")
-    run = spinseg("segment", photo, "--out", tmp_path / "out", "--mask", tmp_path / "mask.png", *FAST, check=2)
+def test_a_mask_leaves_the_rest_out_and_must_fit(photo, tmp_path):
+    mask = np.zeros((90, 120), np.uint8)
+    mask[20:60, 30:90] = 255
+    for name, pixels, code in (("mask", mask, 0), ("small", mask[:9, :9], 2)):
+        Image.fromarray(pixels).save(tmp_path / f"{name}.png")
+        given = ["--mask", tmp_path / f"{name}.png", "--overwrite"]
+        run = spinseg("segment", photo, "--out", tmp_path, *given, *FAST, check=code)
     assert f"{photo}: mask must have the image's shape (90, 120); received (9, 9)" in run.stderr
+    with Image.open(tmp_path / photo.stem / "labels.tif") as image:
+        assert ((np.asarray(image) > 0) == (mask > 0)).all()
 
 
 def test_seeds_are_read_from_a_file(photo, tmp_path):
@@ -204,26 +207,14 @@ def test_seeds_are_read_from_a_file(photo, tmp_path):
     assert "seeds must be a picture of one number per pixel" in run.stderr and len(run.stderr.splitlines()) == 1
 
 
-def test_a_mask_leaves_the_rest_out(photo, tmp_path):
-    mask = np.zeros((90, 120), np.uint8)
-    mask[20:60, 30:90] = 255
-    Image.fromarray(mask).save(tmp_path / "mask.png")
-    spinseg("segment", photo, "--out", tmp_path, "--mask", tmp_path / "mask.png", *FAST, check=0)
-    with Image.open(tmp_path / photo.stem / "labels.tif") as image:
-        assert ((np.asarray(image) > 0) == (mask > 0)).all()
+may_write_anywhere = pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written(photo, tmp_path):
-    tmp_path.chmod(0o500)
-    run = spinseg("segment", photo, "--out", tmp_path / "out", *FAST, check=2)
-    assert run.stderr == f"spinseg: out must be a folder that can be written; received '{tmp_path / 'out'}'\n"
-
-
-@pytest.mark.parametrize("out", ["file", "file/out", "link"])
-def test_out_must_be_a_folder(photo, tmp_path, out):
+@pytest.mark.parametrize("out", ["file", "file/out", "link", pytest.param("locked/out", marks=may_write_anywhere)])
+def test_out_must_be_a_folder_that_can_be_written(photo, tmp_path, out):
     (tmp_path / "file").write_text("kept")
     (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "locked").mkdir(0o500)
     run = spinseg("segment", photo, photo, "--out", tmp_path / out, *FAST, check=2)
     assert run.stderr == f"spinseg: out must be a folder that can be written; received '{tmp_path / out}'\n"
     assert (tmp_path / "file").read_text() == "kept"

@@ -192,15 +192,15 @@ class Session:
     async def result(self, detail: float | None = None) -> dict[str, Any]:
         """The segmentation as an export would have it now, or as it would be at another detail.
 
-        Raises NotYet while the chains run and it would take long.
+        Raises NotYet while the chains run and it would take long, and for a detail where draws have none.
         """
         run, draws = await self.loop.draws()
         if self.loop.running and not run.is_quick_to_estimate(draws):
             raise NotYet
         problem = run.problem
         if detail is not None:
-            if draws.n_components == 1:
-                invalid("detail", "be left out where draws have none", detail)
+            if draws.n_components == 1:  # the preset was changed since the browser asked
+                raise NotYet
             problem = replace(problem, preset=chosen_preset(problem.preset, {"detail": detail}))
         reference = self.frames.labels[:1]  # taken before the await: the sites may be replaced meanwhile
         preset, shown = problem.preset, getattr(problem.preset, "detail", None)
