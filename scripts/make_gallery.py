@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from spinseg.image.render import boundaries, overlay
-from spinseg.partition.metrics import probabilistic_rand_index
 from studies.evaluation.benchmark import labels_path
 from studies.evaluation.datasets import bsds, read_labels
+from studies.evaluation.metrics import probabilistic_rand_index
 from studies.evaluation.results import Row, read_rows
 
 N_SHOWN, N_COLUMNS = 12, 4

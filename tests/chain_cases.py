@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 KINDS = {
     "auto": {},
@@ -29,3 +30,17 @@ def with_traces(chains, labels=None, burn_in=0, **traces):
     sweep = np.arange(burn_in + 1, burn_in + labels.shape[1] + 1)
     draws = {"labels": labels, "sweep": sweep, "component": np.zeros(sweep.size, int)}
     return replace(chains, **draws, burn_in=burn_in, thin=1, _traces=traces)
+
+
+def assert_books(model, chains, every=1):
+    """Log posterior and number of clusters of each `every`-th draw, and the best partition, are those of the labels."""
+    log_posterior, n_clusters = chains.log_posterior, chains.n_clusters
+    assert log_posterior.shape == n_clusters.shape == chains.labels.shape[:2]
+    for c, d in np.ndindex(n_clusters[:, ::every].shape):
+        d = n_clusters.shape[1] - 1 - every * d
+        labels = chains.labels[c, d]
+        assert n_clusters[c, d] == labels.max() + 1
+        exact = model.component(chains.component[d]).log_posterior(labels)
+        assert np.isfinite(exact) and log_posterior[c, d] == pytest.approx(exact, abs=1e-7)
+    best = model.component(model.n_components // 2).log_posterior(chains.best_labels)
+    assert chains.best_log_posterior == pytest.approx(best, abs=1e-7)

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 import spinseg as ss
-from spinseg.graph.adjacency import grid_graph
 
 
 def likelihoods(n_sites: int, seed: int = 0) -> dict[str, ss.Likelihood]:
@@ -50,7 +49,7 @@ LIMITS: list[dict[str, int]] = [{}, {"min_size": 2}, {"max_size": 3}, {"min_size
 
 def lattice(name="product", prior=None, side=12, seed=1, signs=True) -> ss.Model:
     """A model on a square lattice, with couplings of either sign."""
-    graph = grid_graph((side, side))
+    graph = ss.SiteGraph.grid((side, side))
     beta = np.random.default_rng(seed).normal(0.2, 0.4 if signs else 0.0, graph.n_edges)
     return ss.Model(graph, likelihoods(side * side, seed)[name], prior or ss.DirichletProcess(2.0), beta)
 

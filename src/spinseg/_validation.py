@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._errors import InvalidInput as InvalidInput
+from spinseg.partition.numbering import by_first_appearance
 
 MAX_MAGNITUDE = 1e100  # numbers beyond it overflow in sums of squares
 
@@ -126,11 +127,7 @@ def labels(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int32]:
     array = check_array(name, value)
     if array.shape != (n_sites,):
         invalid(name, f"have one entry per site, shape ({n_sites},)", array.shape)
-    array = integer_array(name, array)
-    _, first, inverse = np.unique(array, return_index=True, return_inverse=True)
-    rank = np.empty(first.size, np.int32)
-    rank[np.argsort(first)] = np.arange(first.size, dtype=np.int32)
-    return rank[inverse]
+    return by_first_appearance(integer_array(name, array))
 
 
 def site_set(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int64]:

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.image.features import site_sizes
-from spinseg.partition.metrics import Scores, consecutive, scores
 from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.schedule import Schedule, sample_posterior
 from studies.evaluation.boundaries import BoundaryCounts, boundary_map, outlines
 from studies.evaluation.calibration import LEAST, Reliability, annotated_separation, energy_distance
+from studies.evaluation.metrics import Scores, consecutive, scores
 
 N_DRAWS = 16  # of a picture, for the energy distance
 GRADED = (0.05, 0.95)  # a probability between these tells less than sure

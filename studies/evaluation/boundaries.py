@@ -25,7 +25,7 @@ from scipy.spatial import cKDTree
 from skimage.morphology import thin
 
 from spinseg.graph.adjacency import edge_index
-from spinseg.partition.metrics import TOLERANCE, boundary_pixels
+from studies.evaluation.metrics import TOLERANCE, boundary_pixels
 
 THRESHOLDS = np.arange(1, 25) / 25  # of probabilities
 UNMATCHED = 100.0  # what a pixel without a partner costs, in largest distances: outlierCost of the Berkeley code

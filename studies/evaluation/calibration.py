@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spinseg.image.features import site_sizes
 from spinseg.partition.contingency import ContingencyTable, contingency_table, rand_index_of
-from spinseg.partition.metrics import consecutive
+from studies.evaluation.metrics import consecutive
 
 N_BINS = 10  # of reliability diagrams
 LEAST = 0.005  # a probability nearer to 0 or 1 counts as this far away from it in the log loss

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import check_choice, check_int, invalid
-from spinseg.image.content import content_hash
+from spinseg.image.formats import content_hash
 from spinseg.image.io import MAX_PIXELS, read_image
 
 FolderPath = str | os.PathLike[str]

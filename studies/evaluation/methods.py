@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from spinseg._validation import check_choice, invalid
-from spinseg.image.picture import as_picture, working_copy
+from spinseg.graph.merging import merge_heights
+from spinseg.image.picture import as_picture
+from spinseg.image.working import working_copy
 from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
-from spinseg.sampler.hierarchy import merge_heights
 from spinseg.sampler.plan import UnreachableWarning
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets.paper import Paper

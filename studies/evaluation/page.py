@@ -9,12 +9,12 @@ from string import Template
 from spinseg._run.atomic import atomic_write
 from spinseg._validation import InvalidInput
 from spinseg.image.render import overlay
-from spinseg.partition.metrics import Scores
 from spinseg.segmentation.report.pictures import data_url
 from studies.evaluation.benchmark import labels_path
 from studies.evaluation.charts import legend, precision_recall_chart, reliability_diagram
 from studies.evaluation.datasets import Example, read_labels
 from studies.evaluation.methods import Method
+from studies.evaluation.metrics import Scores
 from studies.evaluation.results import Row, table_bytes
 from studies.evaluation.summary import (
     DISPLAYED_COLUMNS,

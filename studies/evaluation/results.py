@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from spinseg._run.atomic import append, atomic_write, complete_lines, print_warning, printable
 from spinseg._run.provenance import Provenance
 from spinseg._validation import invalid
-from spinseg.partition.metrics import Scores
 from studies.evaluation.boundaries import THRESHOLDS, BoundaryCounts
 from studies.evaluation.calibration import N_BINS, Reliability
+from studies.evaluation.metrics import Scores
 
 Key = tuple[str, str]  # image and method
 

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import generator
-from spinseg.graph.adjacency import grid_graph
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
-from spinseg.sampler.chain import Chain
+from spinseg.sampler.chain import Chain, new_record
 from spinseg.sampler.exchangeable import ENTRIES
-from spinseg.sampler.kernels.state import Plan, Record
-from spinseg.sampler.pack import new_records, pack
+from spinseg.sampler.kernels.state import Plan
+from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import ATTEMPTS, bond_strengths
 from spinseg.sampler.starts import starting_labels
 from studies.paper import plots
@@ -63,7 +62,7 @@ def reproduce(
 
 def lattice_model() -> Model:
     """Return the Potts-Dirichlet prior on a lattice with four neighbors per site, without data."""
-    return Model(grid_graph((SIDE, SIDE)), Flat(), DirichletProcess(ALPHA), BETA)
+    return Model(SiteGraph.grid((SIDE, SIDE)), Flat(), DirichletProcess(ALPHA), BETA)
 
 
 def paper_partition() -> NDArray[np.int32]:
@@ -90,7 +89,7 @@ def one_sweep(model: Model, start: NDArray[np.integer], lam: float, seed: int) -
     step from the same state of the random generator: see `hit_edges`.
     """
     strength, lams = bond_strengths(model, lam, "gsw")
-    record = Record(*(array[0] for array in new_records(1, 1, 0, model.graph.n_sites)))
+    record = new_record(1, model.graph.n_sites)
     plan = Plan(lams, *ATTEMPTS["gsw"], 1.0, 1, 1)
     target, stream = pack(model, strength), generator(seed).spawn(1)[0]
     before = starting_labels(model, target, start)
@@ -186,7 +185,7 @@ def draw(path: Path, found: Sweep) -> Path:
     moved = found.before != found.after
     for axes, title in zip(panels, titles, strict=True):
         last = axes is panels[3]
-        lattice = grid_graph((SIDE, SIDE)).edges
+        lattice = SiteGraph.grid((SIDE, SIDE)).edges
         _pairs(axes, lattice, plots.LIGHT_GRAY, 0.8)
         if axes in panels[1:3]:
             _pairs(axes, found.bonds, plots.BLACK, 2.0)

@@ -14,7 +14,7 @@ import numpy as np
 from skimage import data
 
 import spinseg as ss
-from spinseg.partition.metrics import adjusted_rand_index
+from studies.evaluation.metrics import adjusted_rand_index
 from studies.questions.standard_errors import photographs
 
 N_SEEDS = 2

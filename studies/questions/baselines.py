@@ -20,17 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 from skimage.segmentation import slic
 
-from spinseg.partition.metrics import (
-    mean_over_annotators,
-    probabilistic_rand_index,
-    segmentation_covering,
-    variation_of_information,
-)
 from spinseg.segmentation.presets.photo import Photo
 from studies.data import data_root
 from studies.evaluation.baselines import library, mean_shift
 from studies.evaluation.datasets import Example, bsds
 from studies.evaluation.methods import evidence_of
+from studies.evaluation.metrics import (
+    mean_over_annotators,
+    probabilistic_rand_index,
+    segmentation_covering,
+    variation_of_information,
+)
 from studies.questions.held_out import held_out_evidence
 
 Method = Callable[..., NDArray]

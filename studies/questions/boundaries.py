@@ -31,7 +31,8 @@ from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.log_odds import KINDS, BoundaryEvidence, BoundaryWeights
 from spinseg.image.boundary.maps import NETWORK_RELIEF
 from spinseg.image.features import Codebook, site_histograms
-from spinseg.image.picture import as_picture, working_copy
+from spinseg.image.picture import as_picture
+from spinseg.image.working import working_copy
 from spinseg.segmentation.presets.photo import N_WORDS, Photo
 from studies.data import data_root
 from studies.evaluation.datasets import Example, bsds

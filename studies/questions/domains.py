@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinseg as ss
-from spinseg.partition.metrics import adjusted_rand_index
+from studies.evaluation.metrics import adjusted_rand_index
 
 SIDE, N_GENES = 32, 200
 SEEDS = (1, 2, 3)

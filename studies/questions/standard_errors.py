@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinseg as ss
+from spinseg.graph.merging import touching_regions
 from spinseg.image.io import read_picture
 from spinseg.pictures import PICTURES
 from spinseg.sampler.convergence import in_doubt, separation_of_chains, standard_errors
@@ -47,11 +48,9 @@ def repeated(image: Any) -> tuple[list[int], NDArray[np.float64], NDArray[np.flo
     first, edges = found[0], found[0].model.graph.edges
     each = np.array([separation_of_chains(seg.chains, edges) for seg in found])
     long = ss.sample(first.model, chains=2, init="opposite", rng=99, workers=1, **REFERENCE)
-    ends = np.sort(first._region_of_site[edges], axis=1)
-    across = np.flatnonzero(ends[:, 0] != ends[:, 1])
-    pair = np.unique(ends[across], axis=0, return_inverse=True)[1]
-    weights = np.zeros((pair.max() + 1, len(edges)))
-    weights[pair, across] = first.model.graph.length[across]
+    pairs, across, pair = touching_regions(first._region_of_site, edges)
+    weights = np.zeros((len(pairs), len(edges)))
+    weights[pair, np.flatnonzero(across)] = first.model.graph.length[across]
     return [seg.chains.n_sweeps for seg in found], each, separation_of_chains(long, edges), weights
 
 

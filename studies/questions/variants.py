@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from spinseg.image.boundary.network import RADII
-from spinseg.partition.metrics import Scores
 from spinseg.segmentation.presets.photo import Photo
 from studies.evaluation.answers import AnswerScores, answer_and_segmentation, score_answer
 from studies.evaluation.boundaries import BoundaryBenchmark
 from studies.evaluation.calibration import Reliability
 from studies.evaluation.datasets import Example
+from studies.evaluation.metrics import Scores
 
 # Groups of cues.
 NETWORK = frozenset(f"{name}{radius}" for name in ("network", "within") for radius in RADII)

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from spinseg.partition.numbering import in_order
+
 Picture = NDArray[np.uint8]
 
 
@@ -60,7 +62,7 @@ def painted(image: Picture, annotations: list[NDArray], seed: int) -> tuple[Pict
         image[within] = _color(rng, image.shape[2:])
         for drawn in annotations:
             drawn[within] = 1_000 + shape
-    return image, [np.unique(drawn, return_inverse=True)[1].reshape(drawn.shape) for drawn in annotations]
+    return image, [in_order(drawn) for drawn in annotations]
 
 
 def _color(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.uint8]:

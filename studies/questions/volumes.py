@@ -15,8 +15,8 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
 import spinseg as ss
-from spinseg.partition.metrics import adjusted_rand_index
 from studies.data import data_root
+from studies.evaluation.metrics import adjusted_rand_index
 
 N_TISSUES = 3
 EVERY = 20  # voxel that the mixture is fitted to

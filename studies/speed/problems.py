@@ -6,10 +6,9 @@ from numpy.typing import NDArray
 from scipy.spatial import Delaunay
 
 import spinseg as ss
-from spinseg.graph.adjacency import grid_graph
-from spinseg.sampler.chain import Chain
-from spinseg.sampler.kernels.state import Plan, Record
-from spinseg.sampler.pack import new_records, pack
+from spinseg.sampler.chain import Chain, new_record
+from spinseg.sampler.kernels.state import Plan
+from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import bond_strengths
 
 
@@ -49,13 +48,13 @@ def grid(side: int, n_clusters: int = 10, seed: int = 0) -> tuple[ss.Model, NDAr
     counts = sparse.csr_array((np.ones(side * side, np.int32), words, start), shape=(side * side, 120))
     # With this weight and prior there are exactly ten clusters on 1,024 sites as on a million.
     likelihood, prior = ss.DirichletMultinomial(counts, count_weight=3.0), ss.FiniteDirichlet(n_clusters)
-    return ss.Model(grid_graph((side, side)), likelihood, prior, beta=0.5), truth
+    return ss.Model(ss.SiteGraph.grid((side, side)), likelihood, prior, beta=0.5), truth
 
 
 def chain_at(model: ss.Model, labels: NDArray[np.int32], lam: float, sweeps: int) -> Chain:
     """Return a chain at a partition, with a record for some sweeps and no draws; set `done` to 0 to repeat them."""
     strength, lams = bond_strengths(model, lam, "gsw")
-    record = Record(*(array[0] for array in new_records(1, sweeps, 0, model.graph.n_sites)))
+    record = new_record(sweeps, model.graph.n_sites)
     rng = np.random.default_rng(2)
     plan = Plan(lams, 0, 0, 1.0, sweeps, 1)
     return Chain(model, pack(model, strength), plan, labels, model.log_posterior(labels), record, rng)

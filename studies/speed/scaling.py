@@ -12,8 +12,8 @@ import time
 from typing import Any
 
 import spinseg as ss
+from spinseg.graph.adjacency import regions_of
 from spinseg.sampler.chain import Chain
-from spinseg.sampler.regions import regions_of
 from studies.speed.problems import chain_at, grid
 
 SIDES = (32, 100, 316, 1000, 3162)

@@ -28,8 +28,8 @@ from spinseg.app.run_loop import NotYet
 from spinseg.app.session import CUT, FORBIDDEN, Session, Threads
 from spinseg.image.io import read_picture
 from spinseg.image.picture import as_picture
+from spinseg.partition.pairs import co_clustering, separation_probability
 from spinseg.pictures import PICTURES
-from spinseg.sampler.estimates.pairs import co_clustering, separation_probability
 from spinseg.sampler.starts import STARTS
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.presets.preset import Preset

@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sparse
 
 import spinseg as ss
-from spinseg.clustering.starts import starting_partitions
-from spinseg.partition.metrics import adjusted_rand_index
+from spinseg.clustering.table_model import starting_partitions
+from studies.evaluation.metrics import adjusted_rand_index
 
 anndata = pytest.importorskip("anndata", reason="the extra [anndata] is not installed")
 

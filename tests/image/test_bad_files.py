@@ -17,8 +17,8 @@ from image_files import DEEP, GRAY, RGB, jpeg, npy, png, refusal, saved, tiff, w
 from PIL import Image
 
 from spinseg._run.atomic import atomic_write
-from spinseg.image.formats.stored import check_size
 from spinseg.image.io import MAX_PIXELS, read_image, read_mask, write_png
+from spinseg.image.stored import check_size
 
 
 @pytest.mark.parametrize(

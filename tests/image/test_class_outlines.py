@@ -13,7 +13,7 @@ from spinseg.image.class_outlines import (
     word_log_frequencies,
 )
 from spinseg.image.superpixels import superpixels
-from spinseg.partition.metrics import adjusted_rand_index
+from studies.evaluation.metrics import adjusted_rand_index
 
 N_WORDS = 6
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import linalg, sparse
 
+from spinseg.graph.merging import merge_heights
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import SiteStatistics
-from spinseg.image.boundary.grouping import affinities, grouping_cues, merge_heights, spectral_distance
+from spinseg.image.boundary.grouping import affinities, grouping_cues, spectral_distance
 
 NO_EDGES = np.empty((0, 2), np.int32)
 
@@ -135,46 +136,6 @@ def test_distances_are_the_same_again():
         np.testing.assert_array_equal(spectral_distance(weights, edges), first)
 
 
-def slow_heights(log_odds, length, edges, n_sites):
-    """All pairs of pieces looked at anew for each merger."""
-    piece = np.arange(n_sites)
-    heights = np.full(len(edges), np.nan)
-    while True:
-        lowest = None
-        for p, q in combinations(np.unique(piece), 2):
-            between = [e for e, (a, b) in enumerate(edges) if {piece[a], piece[b]} == {p, q}]
-            if between:
-                mean = np.average(log_odds[between], weights=length[between])
-                if lowest is None or mean < lowest[0]:
-                    lowest = mean, p, q, between
-        if lowest is None:
-            return heights
-        mean, p, q, between = lowest
-        heights[between] = mean
-        piece[piece == q] = p
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("share", [0.15, 0.5])  # the first is in pieces
-def test_merge_heights_are_those_of_looking_at_all_pairs_each_time(share, seed):
-    rng = np.random.default_rng(seed)
-    edges = random_edges(13, share, rng)
-    log_odds, length = rng.normal(-1, 2, len(edges)), rng.integers(1, 30, len(edges)).astype(float)
-    found = merge_heights(log_odds, length, edges, 13)
-    np.testing.assert_allclose(found, slow_heights(log_odds, length, edges, 13), rtol=1e-10)
-
-
-def test_two_sites_merge_at_their_log_odds_whatever_these_are_times_the_length():
-    rng = np.random.default_rng(0)
-    for odds, border in zip(rng.normal(size=500), rng.integers(1, 40, 500), strict=True):
-        found = merge_heights(np.array([odds]), np.array([float(border)]), np.array([[0, 1]]), 2)
-        assert found[0] == pytest.approx(odds, rel=1e-12)
-
-
-def test_without_edges_nothing_merges():
-    assert merge_heights(np.empty(0), np.empty(0), NO_EDGES, 3).shape == (0,)
-
-
 @pytest.fixture(scope="module")
 def graph():
     rng = np.random.default_rng(7)
@@ -202,7 +163,7 @@ def test_apart_and_merged_come_from_probabilities_and_lengths(graph):
     found = cues_of(graph)
     weights = slow_affinities(1 / (1 + np.exp(-log_odds)), edges, 20)
     np.testing.assert_allclose(found["apart"], np.log(1e-3 + slow_distances(weights, edges)), atol=1e-4)
-    np.testing.assert_allclose(found["merged"], slow_heights(log_odds, length, edges, 20), rtol=1e-9)
+    np.testing.assert_array_equal(found["merged"], merge_heights(SiteGraph(20, edges, length), log_odds))
 
 
 def test_calm_and_busy_are_means_around_the_two_sites(graph):

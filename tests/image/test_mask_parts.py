@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from skimage.measure import label
 
-from spinseg.image.mask_parts import reduce_mask, sites_within_parts
-from spinseg.image.picture import as_picture, working_copy
+from spinseg.image.picture import as_picture
+from spinseg.image.working import reduce_mask, sites_within_parts, working_copy
 from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.segment import sample_posterior

@@ -5,8 +5,8 @@ import pytest
 from scipy.ndimage import gaussian_filter, label
 
 import spinseg as ss
-from spinseg.image.noise import REFERENCE_NOISE, in_units_of_noise, noise_deviation
-from spinseg.partition.metrics import rand_index
+from spinseg.image.contrast import REFERENCE_NOISE, in_units_of_noise, noise_deviation
+from studies.evaluation.metrics import rand_index
 
 MAX = 65535
 

@@ -11,7 +11,7 @@ from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.outlines import RADIUS, Window, nearby_pairs, shorten_outlines
 from spinseg.image.render import boundaries
 from spinseg.image.superpixels import superpixels
-from spinseg.sampler.estimates.pairs import separation_probability
+from spinseg.partition.pairs import separation_probability
 
 
 def expected_length(sites, weight, draws):

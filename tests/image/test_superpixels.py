@@ -9,7 +9,8 @@ from skimage import data
 from skimage.measure import label
 
 import spinseg.image.superpixels as module
-from spinseg.graph.adjacency import edge_means, grid_graph, region_adjacency
+from spinseg.graph.adjacency import edge_means, region_adjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
@@ -195,7 +196,7 @@ def test_region_adjacency_against_a_loop_over_pixels(shape, lowest):
 def test_pixels_as_sites_give_the_grid_graph():
     for shape in [(4, 6), (3, 4, 5), (1, 1)]:
         found = region_adjacency(superpixels(np.zeros(shape), kind="pixels", channel_axis=None))
-        expected = grid_graph(shape)
+        expected = SiteGraph.grid(shape)
         assert sorted(map(tuple, expected.edges.tolist())) == list(map(tuple, found.edges.tolist()))
         assert np.all(found.length == 1)
 

@@ -7,7 +7,6 @@ from scipy.stats import chisquare
 import exact
 import spinseg as ss
 from effort import effort
-from spinseg.graph.adjacency import grid_graph
 
 N_SITES, N_DATA, N_DRAWS = 6, effort(60, 300), 19
 PRIORS = {
@@ -41,7 +40,7 @@ def test_ranks_are_uniform(prior, draw_data, connected):
     graph, kept = exact.graph(N_SITES)
     beta = exact.MIXED[kept]
     if connected:  # on a small grid
-        graph = grid_graph((2, 3))
+        graph = ss.SiteGraph.grid((2, 3))
         beta = beta[: graph.n_edges]
     rows = exact.partitions(N_SITES)
     nothing = ss.Model(graph, ss.Flat(), PRIORS[prior], beta, connected=connected)

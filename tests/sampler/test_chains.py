@@ -5,6 +5,7 @@ import pytest
 
 import model_cases
 import spinseg as ss
+from chain_cases import assert_books
 from spinseg.sampler import sampler
 from spinseg.sampler.convergence import traces
 
@@ -23,40 +24,21 @@ def posterior(request, model):
     return ss.Model(model.graph, model.likelihood, model.prior, betas)
 
 
-def assert_paired(chains, posterior):
-    """The entries of the traces that belong to draws are those of their partitions."""
-    log_posterior, n_clusters = chains.log_posterior, chains.n_clusters
-    assert log_posterior.shape == n_clusters.shape == chains.labels.shape[:2]
-    for c, d in np.ndindex(n_clusters.shape):
-        labels = chains.labels[c, d]
-        assert n_clusters[c, d] == labels.max() + 1
-        expected = posterior.component(chains.component[d]).log_posterior(labels)
-        assert log_posterior[c, d] == pytest.approx(expected, abs=1e-7)
-
-
 @pytest.mark.parametrize(("burn_in", "thin"), [(0, 1), (0, 3), (10, 3), (7, 4), (20, 5)])
 def test_draws_stay_paired_with_their_traces(posterior, burn_in, thin):
     chains = ss.sample(posterior, 45, 2, burn_in=burn_in, thin=thin, rng=1)
-    assert_paired(chains, posterior)
+    assert_books(posterior, chains)
     n = chains.n_components
     for later in (burn_in, 20, 21, 22, 23, 44, 45):
         cut = chains.after(later)
-        assert_paired(cut, posterior)
+        assert_books(posterior, cut)
         expected = [t for t in range(burn_in + thin, 46, thin) if t > later]
         assert cut.burn_in == later and cut.sweep[::n].tolist() == expected
         assert traces(cut, posterior.graph)["log_posterior"].shape == (2, (45 - later) * n)
         assert cut.trace("log_posterior").shape == cut.trace("n_clusters").shape == (2, 45)
     for most in (1, 4, 5, 100):
-        assert_paired(chains.thinned(most * n), posterior)
-        assert_paired(chains.after(23).thinned(most * n), posterior)
-
-
-def test_arviz_has_the_traces_of_the_draws(model):
-    pytest.importorskip("arviz_base", reason="the extra [diagnostics] is not installed")
-    chains = ss.sample(model, 45, 2, burn_in=10, thin=3, rng=1).after(21).thinned(3)
-    tree = chains.to_arviz(model.graph)
-    np.testing.assert_array_equal(tree["sample_stats"]["lp"], chains.log_posterior)
-    np.testing.assert_array_equal(tree["posterior"]["n_clusters"], chains.labels.max(axis=2) + 1)
+        assert_books(posterior, chains.thinned(most * n))
+        assert_books(posterior, chains.after(23).thinned(most * n))
 
 
 def test_a_shorter_burn_in_is_refused(model):

@@ -11,6 +11,7 @@ from scipy.stats import entropy as scipy_entropy
 
 import spinseg as ss
 from chain_cases import with_traces
+from spinseg.partition.pairs import count_clusters, separation_probability
 from spinseg.sampler.convergence import (
     Judgement,
     agreement_of_draws,
@@ -20,7 +21,6 @@ from spinseg.sampler.convergence import (
     traces,
 )
 from spinseg.sampler.diagnostics import diagnose
-from spinseg.sampler.estimates.pairs import count_clusters, separation_probability
 
 GRAPH = ss.SiteGraph(6, [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]])
 MODEL = ss.Model(GRAPH, ss.PoissonGamma([1, 2, 2, 4, 5, 9]), ss.DirichletProcess(1.0), beta=0.3)
@@ -52,15 +52,12 @@ def test_quantities_equal_their_definitions():
         assert found["entropy"][c, d] == pytest.approx(scipy_entropy(np.bincount(draw), base=2))
         assert found["edge_agreement"][c, d] == pytest.approx(1 - separation_probability(draw, GRAPH.edges).mean())
     assert "edge_agreement" not in SAMPLED.quantities()
+    assert (SAMPLED.quantities(ss.SiteGraph(6, []))["edge_agreement"] == 1.0).all()
 
 
 def test_equal_sizes_have_equal_entropies():
     labels = np.array([[[0, 1, 1, 2, 2, 2], [0, 0, 0, 1, 1, 2], [0, 0, 1, 2, 2, 2]]], np.int32)
     assert np.ptp(made(noise(1, 3), labels=labels).quantities()["entropy"]) == 0.0
-
-
-def test_without_edges_all_of_them_agree():
-    assert (SAMPLED.quantities(ss.SiteGraph(6, []))["edge_agreement"] == 1.0).all()
 
 
 def test_the_table_equals_arviz():

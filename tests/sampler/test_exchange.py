@@ -8,6 +8,7 @@ import pytest
 import exact
 import model_cases
 import spinseg as ss
+from chain_cases import assert_books
 from effort import effort, exhaustive
 from spinseg.sampler.plan import n_exchanges, unreachable
 
@@ -83,10 +84,7 @@ def test_the_books_are_kept(prior, connected):
     model = ss.Model(graph, likelihood, prior(1.5, min_size=4, max_size=6), beta, connected=connected, power=0.3)
     chains = ss.sample(model, sweeps=60, chains=2, rng=2)
     assert (chains.acceptance["exchange"] > 0).all()
-    for c in range(2):
-        for t in range(0, 60, 7):
-            labels = chains.labels[c, t]
-            assert chains.log_posterior[c, t] == pytest.approx(model.log_posterior(labels), abs=1e-7)
+    assert_books(model, chains, every=7)
 
 
 @exhaustive

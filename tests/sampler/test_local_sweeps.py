@@ -7,10 +7,9 @@ import pytest
 
 import model_cases
 import spinseg as ss
-from chain_cases import KINDS, assert_same
+from chain_cases import KINDS, assert_books, assert_same
 from effort import effort, exhaustive
 from model_cases import lattice as lattice_model
-from spinseg.graph.adjacency import grid_graph
 from spinseg.sampler import pack
 from spinseg.sampler import plan as plan_module
 from spinseg.sampler.kernels.state import Plan
@@ -22,15 +21,6 @@ def few_are_many(monkeypatch):
     monkeypatch.setattr(plan_module, "MANY_SITES", 50)
 
 
-def assert_books(model, chains):
-    """The running log posterior and the best are those of the labels."""
-    for c, t in itertools.product(range(chains.n_chains), range(chains.n_sweeps - 1, -1, -4)):
-        labels = chains.labels[c, t]
-        assert chains.log_posterior[c, t] == pytest.approx(model.log_posterior(labels), abs=1e-7)
-        assert chains.n_clusters[c, t] == labels.max() + 1
-    assert chains.best_log_posterior == pytest.approx(model.log_posterior(chains.best_labels), abs=1e-7)
-
-
 @pytest.mark.parametrize(
     "limits", [*model_cases.LIMITS[:2], {"max_size": 20}, {"min_size": 3, "max_size": 30}], ids=str
 )
@@ -40,7 +30,7 @@ def test_local_sweeps_keep_the_books(name, limits, few_are_many):
     visited = 0
     for init, lam in (("one", None), ("singletons", 1.0)):
         chains = ss.sample(model, sweeps=40, chains=1, lam=lam, init=init, rng=2)
-        assert_books(model, chains)
+        assert_books(model, chains, every=4)
         sizes = [np.bincount(labels) for labels in chains.labels[0]]
         assert min(map(min, sizes)) >= limits.get("min_size", 1) and max(map(max, sizes)) <= limits.get("max_size", 144)
         visited += len(np.unique(chains.labels[0], axis=0))
@@ -74,7 +64,7 @@ def test_many_sites_go_on_as_if_never_stopped(kind, few_are_many, tmp_path):
 
 
 def test_local_sweeps_fill_and_leave_their_tables(few_are_many, monkeypatch):
-    graph = grid_graph((20, 20))
+    graph = ss.SiteGraph.grid((20, 20))
     growing = ss.Model(graph, ss.PoissonGamma(np.arange(400)), ss.DirichletProcess(300.0), beta=0.5)
     shrinking = ss.Model(graph, ss.PoissonGamma(np.arange(400) // 200 * 50), ss.DirichletProcess(1.0), beta=2.0)
     for model, init in ((growing, "one"), (growing, "singletons"), (shrinking, "singletons")):
@@ -83,7 +73,7 @@ def test_local_sweeps_fill_and_leave_their_tables(few_are_many, monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setattr(pack, "_capacity", room)
                 runs.append(ss.sample(model, sweeps=8, chains=1, init=init, rng=1))
-        assert_books(model, runs[0])
+        assert_books(model, runs[0], every=4)
         assert_same(*runs)
         assert (runs[0].n_clusters[0, -1] > 100) == (model is growing)
 

@@ -7,7 +7,6 @@ import exact
 import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg.graph.adjacency import grid_graph
 from spinseg.sampler.map_search import Annealing
 from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import bond_strengths
@@ -31,7 +30,7 @@ def test_on_six_sites_it_is_the_best_partition_there_is(name, limits):
 
 
 def test_it_is_the_same_for_a_seed_and_any_number_of_workers():
-    graph = grid_graph((8, 8))
+    graph = ss.SiteGraph.grid((8, 8))
     model = ss.Model(graph, model_cases.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), 0.2)
     one, other = (ss.find_map(model, 2, sweeps=60, rng=4, workers=workers) for workers in (1, 4))
     np.testing.assert_array_equal(one.labels, other.labels)
@@ -58,7 +57,7 @@ def test_greedy_merging_of_clusters_takes_any_two():
 @pytest.fixture
 def search():
     """A search whose polish is next."""
-    graph = grid_graph((8, 8))
+    graph = ss.SiteGraph.grid((8, 8))
     model = ss.Model(graph, model_cases.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), 0.2)
     strength, _ = bond_strengths(model, None, "auto")
     start = np.zeros(64, np.int32)

@@ -56,16 +56,6 @@ def test_a_component_has_the_draws_and_traces_that_its_number_says():
     np.testing.assert_allclose(trace[:, 2:], chains.log_posterior.reshape(2, 5, 3).mean(axis=2))
 
 
-def test_workers_do_not_matter_and_thinning_picks_sweeps():
-    mixture = mixture_of()
-    one = ss.sample(mixture, sweeps=12, chains=2, rng=3, workers=1)
-    three = ss.sample(mixture, sweeps=12, chains=2, rng=3, workers=3)
-    thinned = ss.sample(mixture, sweeps=12, chains=2, thin=4, rng=3)
-    np.testing.assert_array_equal(one.labels, three.labels)
-    by_sweep = one.labels.reshape(2, 12, 3, 5)[:, 3::4]
-    np.testing.assert_array_equal(thinned.labels, by_sweep.reshape(2, 9, 5))
-
-
 @pytest.mark.parametrize("thin", [1, 3])
 def test_a_longer_burn_in_leaves_the_draws_that_sampling_with_it_gives(thin):
     whole = ss.sample(mixture_of(), sweeps=12, chains=2, thin=thin, rng=4)

@@ -14,15 +14,14 @@ import pytest
 import model_cases
 import spinseg as ss
 from chain_cases import KINDS, assert_same
-from effort import effort, exhaustive
-from spinseg.graph.adjacency import grid_graph
+from effort import exhaustive
 
 SHARED = {"chains": 2, "burn_in": 20, "thin": 3}
 
 
 @pytest.fixture(scope="module")
 def model():
-    graph = grid_graph((8, 8))
+    graph = ss.SiteGraph.grid((8, 8))
     beta = np.random.default_rng(1).normal(0.2, 0.4, graph.n_edges)
     return ss.Model(graph, model_cases.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), beta)
 
@@ -84,22 +83,6 @@ def test_chains_go_on_where_no_named_start_exists():
         ss.sample(model, 5, 1)
     whole, part = ss.sample(model, 12, rng=1, **keywords), ss.sample(model, 5, rng=1, **keywords)
     assert_same(ss.sample(model, 12, chains=1, resume_from=part), whole)
-
-
-def test_an_interrupted_run_goes_on(model, tmp_path):
-    keywords = SHARED | KINDS["tempered"]
-    n = effort(200, 600)
-    whole = ss.sample(model, n, rng=5, **keywords)
-
-    def stop(at):
-        if at.done > n // 6:
-            raise KeyboardInterrupt
-
-    with pytest.raises(ss.SamplingInterrupted) as stopped:
-        ss.sample(model, n, rng=5, progress=stop, checkpoint=tmp_path / "run.npz", **keywords)
-    assert stopped.value.chains.n_sweeps < n
-    assert_same(ss.sample(model, n, resume_from=tmp_path / "run.npz", **keywords), whole)
-    assert_same(ss.sample(model, n, resume_from=stopped.value.chains, **keywords), whole)
 
 
 @exhaustive
@@ -166,8 +149,7 @@ RUN = textwrap.dedent("""
     import os, sys
     import numpy as np
     import spinseg as ss
-    from spinseg.graph.adjacency import grid_graph
-    graph = grid_graph((12, 12))
+    graph = ss.SiteGraph.grid((12, 12))
     model = ss.Model(graph, ss.PoissonGamma(np.random.default_rng(0).poisson(4, 144)), ss.DirichletProcess(1.0), 0.4)
     path, sweeps = sys.argv[1], int(sys.argv[2])
     resume = {"resume_from": path} if os.path.exists(path) else {"rng": 3}

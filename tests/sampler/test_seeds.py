@@ -14,16 +14,15 @@ from scipy.stats import kstest
 import exact
 import model_cases
 import spinseg as ss
+from chain_cases import assert_books
 from covering import pairwise
 from effort import effort, exhaustive
-from spinseg.graph.adjacency import grid_graph
+from spinseg.graph.merging import absorb_small, merge_heights
 from spinseg.model.seeds import connect_seeds, keeps_seeds, partition_with_seeds
 from spinseg.sampler import starts
 from spinseg.sampler.estimates.losses import expected_binder, expected_vi
 from spinseg.sampler.estimates.minimize import minimize_binder, minimize_vi
-from spinseg.sampler.hierarchy import merge_heights
 from spinseg.sampler.pack import pack
-from spinseg.sampler.regions import absorb_small_regions
 
 # By the name of a layout: the edges of a graph and the seed of each site.
 PATH = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]
@@ -189,7 +188,7 @@ def test_the_mode_is_the_best_partition_that_keeps_the_seeds():
 
 def scattered(side: int = 12, min_size: int = 1, **limits: int) -> ss.Model:
     """A model on a square lattice, with seeds in several pieces."""
-    graph = grid_graph((side, side))
+    graph = ss.SiteGraph.grid((side, side))
     beta = np.random.default_rng(1).normal(0.3, 0.6, graph.n_edges)
     seeds = np.zeros((side, side), int)
     seeds[1, 1:4] = seeds[9, 2] = 4
@@ -210,8 +209,7 @@ def test_starts_and_draws_are_allowed_and_the_books_kept(init, limits):
         assert labels.max() == 2  # one cluster for each seed
     chains = ss.sample(model, 30, 1, init=init, rng=2)
     assert len(np.unique(chains.labels[0], axis=0)) > 10
-    for draw, value in zip(chains.labels[0], chains.log_posterior[0], strict=True):
-        assert value == pytest.approx(model.log_posterior(draw), abs=1e-7)
+    assert_books(model, chains)
 
 
 def test_labels_that_do_not_keep_the_seeds_are_changed_to_start_from():
@@ -227,7 +225,7 @@ def test_labels_that_do_not_keep_the_seeds_are_changed_to_start_from():
 
 def test_a_partition_with_seeds_keeps_what_it_can():
     """Two clusters become one, a third one is cut, and the fourth one stays as it is."""
-    graph, labels = grid_graph((4, 8)), np.repeat(np.arange(4), 2)[None].repeat(4, 0).ravel().astype(np.int32)
+    graph, labels = ss.SiteGraph.grid((4, 8)), np.repeat(np.arange(4), 2)[None].repeat(4, 0).ravel().astype(np.int32)
     seeds = np.zeros((4, 8), np.int64)
     seeds[0, 0] = seeds[3, 3] = 1
     seeds[0, 4], seeds[3, 5] = 2, 3
@@ -239,7 +237,7 @@ def test_a_partition_with_seeds_keeps_what_it_can():
 
 
 def test_paths_between_the_pieces_of_a_seed_are_cheap_and_meet_no_other():
-    graph = grid_graph((5, 5))
+    graph = ss.SiteGraph.grid((5, 5))
     seeds = np.zeros((5, 5), np.int64)
     seeds[0, 0] = seeds[0, 4] = 1
     seeds[0, 2] = seeds[4, 2] = 2
@@ -284,13 +282,13 @@ def test_estimates_keep_seeds_that_the_draws_connect_in_different_ways():
 
 
 def test_small_regions_join_none_of_another_seed():
-    line = grid_graph((1, 5))
+    line = ss.SiteGraph.grid((1, 5))
     area, beta = np.array([1, 9, 1, 9, 1]), np.array([0.0, 2.0, 1.0, 1.0])
-    assert absorb_small_regions(np.arange(5), line, area, beta, 5).tolist() == [0, 0, 0, 1, 1]
+    assert absorb_small(np.arange(5), line, beta, 5, area=area).tolist() == [0, 0, 0, 1, 1]
     seeds = np.array([0, 1, 2, 0, 0])
-    assert absorb_small_regions(np.arange(5), line, area, beta, 5, seeds).tolist() == [0, 0, 1, 1, 1]
+    assert absorb_small(np.arange(5), line, beta, 5, area=area, seeds=seeds).tolist() == [0, 0, 1, 1, 1]
     each = np.arange(1, 6)  # all have a seed
-    assert absorb_small_regions(np.arange(5), line, area, beta, 20, each).tolist() == [0, 1, 2, 3, 4]
+    assert absorb_small(np.arange(5), line, beta, 20, area=area, seeds=each).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_hierarchy_keeps_the_seeds_at_every_level():

@@ -6,7 +6,6 @@ import pytest
 import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg.graph.adjacency import grid_graph
 from spinseg.sampler import starts
 from spinseg.sampler.pack import pack
 from spinseg.sampler.starts import greedy_labels, starting_labels
@@ -49,7 +48,7 @@ def plain_greedy(model, labels=None):
 
 @pytest.mark.parametrize("name", effort(["poisson"], list(model_cases.likelihoods(4))))
 def test_the_greedy_start_is_the_plain_search(name):
-    graph = grid_graph((4, 5))
+    graph = ss.SiteGraph.grid((4, 5))
     beta = np.random.default_rng(3).normal(0.3, 0.8, graph.n_edges)
     for prior in (ss.DirichletProcess(1.5), ss.Potts(3), ss.PitmanYor(0.5, 0.4)):
         model = ss.Model(graph, model_cases.likelihoods(20, 5)[name], prior, beta)
@@ -63,7 +62,7 @@ def test_the_greedy_start_is_the_plain_search(name):
 @exhaustive
 @pytest.mark.parametrize("name", effort(["poisson"], list(model_cases.likelihoods(4))))
 def test_of_many_sites_the_best_pairs_merge_at_once(name, monkeypatch):
-    graph = grid_graph((5, 6))
+    graph = ss.SiteGraph.grid((5, 6))
     beta = np.random.default_rng(4).normal(0.0, 1.0, graph.n_edges)
     for prior, most in ((ss.DirichletProcess(1.5), 1), (ss.PitmanYor(0.5, 0.4), 12), (ss.DirichletProcess(20.0), 20)):
         monkeypatch.setattr(starts, "MAX_PAIRWISE_CLUSTERS", most)
@@ -80,7 +79,7 @@ def test_of_many_sites_the_best_pairs_merge_at_once(name, monkeypatch):
 
 @pytest.mark.parametrize("limits", [{"min_size": 4}, {"max_size": 3}, {"min_size": 2, "max_size": 6}], ids=str)
 def test_the_greedy_start_is_legal(limits):
-    graph = grid_graph((6, 6))
+    graph = ss.SiteGraph.grid((6, 6))
     model = ss.Model(graph, model_cases.likelihoods(36)["histogram"], ss.DirichletProcess(1.0, **limits), 0.5)
     labels = starting_labels(model, pack(model, model.beta), "greedy")
     assert model.log_posterior(labels) > -np.inf

@@ -7,9 +7,9 @@ import exact
 import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg.sampler.chain import Chain, ParallelTempering
-from spinseg.sampler.kernels.state import MERGE, PROPOSED, SPLIT, Plan, Record
-from spinseg.sampler.pack import new_records, pack
+from spinseg.sampler.chain import Chain, ParallelTempering, new_record
+from spinseg.sampler.kernels.state import MERGE, PROPOSED, SPLIT, Plan
+from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import bond_strengths
 
 TEMPERATURES = (1.0, 1.7, 3.0)
@@ -29,13 +29,12 @@ def after_one_round(model, n_draws, seed, temperatures=TEMPERATURES, ladder=Para
     for d in range(n_draws):
         replicas = []
         for r, t in enumerate(temperatures):
-            record = Record(*(array[0] for array in new_records(1, 1, 0, model.graph.n_sites)))
-            row = starts[r][d]
+            row, record = starts[r][d], new_record(1, model.graph.n_sites)
             plan = Plan(lams, 0, 0, 1 / t, 1, 1)
             replicas.append(Chain(model, target, plan, rows[row].astype(np.int32), values[row], record, rng))
         whole = ladder(replicas, rng)
         whole.advance(1)
-        for r, replica in enumerate(whole.replicas):
+        for r, replica in enumerate(whole.chains):
             labels = replica.state.label
             out[r, d] = [labels.tolist().index(label) for label in labels]
     numbered = np.array([[np.unique(z, return_inverse=True)[1] for z in draws] for draws in out])
@@ -56,8 +55,8 @@ def test_exchanges_leave_every_rung_at_its_target(model):
 def test_a_wrong_exchange_is_caught(model):
     class Careless(ParallelTempering):
         def _exchange(self):
-            for r in range(len(self.replicas) - 1):
-                cold, hot = self.replicas[r], self.replicas[r + 1]
+            for r in range(len(self.chains) - 1):
+                cold, hot = self.chains[r], self.chains[r + 1]
                 if hot.log_posterior > cold.log_posterior:  # a search, not a sampler
                     cold.state, hot.state = hot.state, cold.state
 
@@ -69,14 +68,13 @@ def test_counts_of_attempts_stay_with_their_temperature(model):
     start, rng = np.zeros(5, np.int32), np.random.default_rng(0)
     replicas = []
     for temperature, splits in ((1.0, 10), (2.0, 0)):  # only the first tries any
-        record = Record(*(array[0] for array in new_records(1, 50, 0, 5)))
         plan = Plan(np.ones(1), splits, 0, 1 / temperature, 50, 1)
-        replicas.append(Chain(model, target, plan, start, model.log_posterior(start), record, rng))
+        replicas.append(Chain(model, target, plan, start, model.log_posterior(start), new_record(50, 5), rng))
     whole = ParallelTempering(replicas, rng)
     whole.advance(50)
     assert whole.swaps_accepted[0] > 0
-    tried = [replica.record.move_counts[[SPLIT, MERGE], PROPOSED].sum() for replica in whole.replicas]
-    assert tried == [500, 0] and not whole.replicas[1].record.move_counts.any()
+    tried = [replica.record.move_counts[[SPLIT, MERGE], PROPOSED].sum() for replica in whole.chains]
+    assert tried == [500, 0] and not whole.chains[1].record.move_counts.any()
 
 
 def test_frequencies_of_a_tempered_run(model):

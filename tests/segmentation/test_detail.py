@@ -15,13 +15,11 @@ from spinseg.segmentation.estimate import details_near
 import spinseg as ss
 from effort import effort, exhaustive
 from spinseg import InvalidInput
-from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.render import boundaries
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
+from spinseg.partition.pairs import separation_probability
 from spinseg.pictures import PICTURES
 from spinseg.sampler.convergence import ERROR_LIMIT, error_in_doubt, may_stop, separation_of_chains, standard_errors
-from spinseg.sampler.estimates.pairs import separation_probability
-from spinseg.sampler.hierarchy import merge_heights
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.presets import PHOTO, details_of
 from spinseg.segmentation.segment import MAX_SWEEPS, ROUND_SWEEPS
@@ -97,42 +95,6 @@ def test_a_certain_boundary_is_one_of_the_labels():
 
 
 # ---- the hierarchy ---------------------------------------------------------------------------------------------------
-
-
-def by_hand(adjacency, separation):
-    """Heights of edges, from all pairs of regions afresh after every merge."""
-    region, level = np.arange(adjacency.n_sites), 0.0
-    heights = np.zeros(adjacency.n_edges)
-    while True:
-        ends = region[adjacency.edges]
-        across = ends[:, 0] != ends[:, 1]
-        if not across.any():
-            return heights
-        means = {}
-        for pair in {tuple(sorted(p)) for p in ends[across].tolist()}:
-            between = (np.sort(ends, axis=1) == pair).all(axis=1)
-            means[pair] = np.average(separation[between], weights=adjacency.length[between])
-        (i, j), mean = min(means.items(), key=lambda item: item[1])
-        level = max(level, mean)
-        heights[(np.sort(ends, axis=1) == (i, j)).all(axis=1)] = level
-        region[region == j] = i
-
-
-def test_heights_are_those_of_merging_the_least_likely_boundary_first():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        sites = rng.integers(0, 12, (9, 9)).astype(np.int32)
-        sites = np.unique(sites, return_inverse=True)[1].reshape(9, 9).astype(np.int32)
-        adjacency = region_adjacency(sites)
-        separation = rng.random(adjacency.n_edges)
-        np.testing.assert_allclose(merge_heights(adjacency, separation), by_hand(adjacency, separation))
-
-
-def test_islands_are_never_joined():
-    graph = ss.SiteGraph(4, [[0, 1], [2, 3]])
-    heights = merge_heights(graph, np.array([0.4, 0.9]))
-    assert heights.tolist() == [0.4, 0.9]
-    assert np.unique(graph.components(heights <= 1)).size == 2
 
 
 def test_levels_are_nested_and_lose_boundaries(found):

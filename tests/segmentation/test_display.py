@@ -14,7 +14,7 @@ from test_exports import drawing
 
 import spinseg as ss
 from spinseg._errors import MissingExtra
-from spinseg.sampler.convergence import Judgement
+from spinseg.sampler.diagnostics import Diagnostics
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_a_segmentation_says_what_it_is_and_how_far_to_trust_it(found):
         ((0.5, 0.3, 1.0), "  not converged ("),
     ):
         judged = replace(found)
-        judged.__dict__["diagnostics"] = replace(found.diagnostics, judgement=Judgement(*judgement))
+        judged.__dict__["diagnostics"] = Diagnostics(*judgement, found.diagnostics.table, found.diagnostics.verdict)
         assert repr(judged).splitlines()[1].startswith(words)
     assert repr(replace(found, interrupted=True)).endswith("interrupted after 30 sweeps")
     alone = ss.segment(drawing(), "paper", sweeps=4, rng=0)

@@ -8,7 +8,7 @@ from spinseg.segmentation.estimate import estimated_partition
 
 import spinseg as ss
 from spinseg.model.seeds import keeps_seeds
-from spinseg.sampler.estimates.minimize import improved
+from spinseg.sampler.estimates.search import improved
 from spinseg.segmentation.presets import PHOTO
 
 

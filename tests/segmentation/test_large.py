@@ -26,9 +26,8 @@ from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.picture import as_picture
 from spinseg.image.render import boundaries, paint_edges
+from spinseg.partition.pairs import cohesion, separation_probability
 from spinseg.pictures import PICTURES
-from spinseg.sampler.estimates.pairs import separation_probability
-from spinseg.sampler.regions import cohesion
 from spinseg.segmentation.large.files import create_ome_zarr, intensity_range_of, open_large
 from spinseg.segmentation.large.result import open_labels
 from spinseg.segmentation.large.segment_large import segment_large

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import spinseg as ss
 from spinseg.cli.program import app
 from spinseg.image.render import label_colors
-from spinseg.segmentation.numbering import label_image, largest_first
+from spinseg.partition.numbering import label_image, largest_first
 
 KEYWORDS = {"sweeps": 20, "chains": 1, "rng": 0}
 

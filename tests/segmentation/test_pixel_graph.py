@@ -8,7 +8,7 @@ import pytest
 from spinseg.segmentation.image_model import contrast_couplings
 
 from effort import effort
-from spinseg.graph.adjacency import grid_graph
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.picture import as_picture
 from spinseg.image.superpixels import superpixels
 from spinseg.segmentation.presets import (
@@ -51,7 +51,7 @@ def pairs(shape, connectivity, inside):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_grid_joins_just_the_neighbours_of_each_pixel(shape):
     for connectivity, inside in itertools.product(range(1, len(shape) + 1), masks(shape)):
-        graph = grid_graph(shape, connectivity=connectivity, inside=inside)
+        graph = SiteGraph.grid(shape, connectivity=connectivity, inside=inside)
         n_sites, expected = pairs(shape, connectivity, inside)
         assert graph.n_sites == n_sites
         assert [tuple(edge) for edge in graph.edges.tolist()] == sorted(expected)
@@ -61,7 +61,7 @@ def test_the_grid_joins_just_the_neighbours_of_each_pixel(shape):
 @pytest.mark.parametrize("wrong", [0, 3, 1.5, "two"])
 def test_the_grid_refuses_neighbours_along_axes_that_there_are_not(wrong):
     with pytest.raises(ValueError, match="connectivity must be "):
-        grid_graph((3, 4), connectivity=wrong)
+        SiteGraph.grid((3, 4), connectivity=wrong)
 
 
 # ---- couplings by contrast -------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def contrast(image, connectivity, inside=None):
     """Edges and couplings, as a picture with pixels as sites has them."""
     seen = as_picture(image, channel_axis=-1)
     sites = superpixels(seen, kind="pixels", mask=inside)
-    graph = grid_graph(seen.shape, connectivity=connectivity, inside=inside)
+    graph = SiteGraph.grid(seen.shape, connectivity=connectivity, inside=inside)
     return (
         seen,
         graph.edges,

@@ -14,13 +14,12 @@ import spinseg as ss
 import spinseg.segmentation.segment as module
 from effort import effort, exhaustive
 from spinseg.cli.program import app
-from spinseg.graph.adjacency import grid_graph
-from spinseg.partition.metrics import rand_index
 from spinseg.pictures import PICTURES
-from spinseg.sampler import sample as sampler
+from spinseg.sampler import sampler
 from spinseg.segmentation.files import FILES
 from spinseg.segmentation.presets import PHOTO, PHOTO_OF_PIXELS, PHOTO_UNCONNECTED, PRESETS, changed_settings
 from spinseg.segmentation.segment import MAX_SWEEPS
+from studies.evaluation.metrics import rand_index
 
 pytestmark = pytest.mark.xdist_group("pixel_sites")  # they share a segmentation
 
@@ -42,7 +41,7 @@ def found(picture):
 def assert_of_pixels(found, shape, connectivity=1, inside=None):
     """A segmentation of an image of this shape whose sites are its pixels."""
     inside = np.ones(shape, bool) if inside is None else inside
-    graph = grid_graph(shape, connectivity=connectivity, inside=inside)
+    graph = ss.SiteGraph.grid(shape, connectivity=connectivity, inside=inside)
     assert found.labels.shape == found.sites.shape == found.boundary_probability.shape == shape
     np.testing.assert_array_equal(found.model.graph.edges, graph.edges)
     np.testing.assert_array_equal(found.sites[inside], np.arange(graph.n_sites))

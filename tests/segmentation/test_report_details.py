@@ -13,7 +13,7 @@ from PIL import Image
 
 import spinseg as ss
 from spinseg.image.render import graded_boundaries, outlines
-from spinseg.sampler.convergence import Judgement, Quantity
+from spinseg.sampler.convergence import Quantity
 from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.files import REPORT_DETAILS
@@ -196,7 +196,7 @@ def test_the_report_shows_the_answers_and_says_what_each_is(found, text):
 def judged(error, r_hat, agreement, r_hat_of_components=None):
     """Diagnostics with these numbers."""
     row = Quantity("x", (1.0, 1.0), 1.0, r_hat, 50.0, 50.0, None, r_hat_of_components)
-    return Diagnostics({"x": row}, Judgement(agreement, error, r_hat), "Judged.")
+    return Diagnostics(agreement, error, r_hat, {"x": row}, "Judged.")
 
 
 @pytest.mark.parametrize("error", [0.0, 0.01, 0.05])

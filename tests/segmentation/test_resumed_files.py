@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import spinseg as ss
-from spinseg.image.content import content_hash
+from spinseg.image.formats import content_hash
 from spinseg.segmentation.batch import folders_for, segment_file, segment_files
 
 FAST = {"sweeps": 2, "chains": 1, "n_sites": 9, "rng": 0}

@@ -14,7 +14,6 @@ import spinseg as ss
 from effort import effort, exhaustive
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.features import Codebook
-from spinseg.partition.metrics import rand_index
 from spinseg.segmentation.presets import (
     MAX_PIXEL_WEIGHT,
     PAPER,
@@ -24,6 +23,7 @@ from spinseg.segmentation.presets import (
     changed_settings,
 )
 from spinseg.segmentation.segment import segment
+from studies.evaluation.metrics import rand_index
 
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
 

@@ -11,8 +11,9 @@ from spinseg.image.boundary.log_odds import GRADIENT_SCALE
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_means, site_sizes
 from spinseg.image.intensity import infer_intensity_range
-from spinseg.image.picture import Picture, as_picture, block_means
+from spinseg.image.picture import Picture, as_picture
 from spinseg.image.superpixels import RELIEF_SCALE, seeded_watershed, superpixels
+from spinseg.image.working import block_means
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.large.tiles import HALO_CELLS, Tiling, merge_tiles, tile_sites
 

@@ -7,7 +7,6 @@ import pytest
 from scipy.ndimage import binary_dilation
 
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.partition.metrics import TOLERANCE, boundary_pixels
 from studies.evaluation.boundaries import (
     THRESHOLDS,
     BoundaryBenchmark,
@@ -16,6 +15,7 @@ from studies.evaluation.boundaries import (
     match_pixels,
     outlines,
 )
+from studies.evaluation.metrics import TOLERANCE, boundary_pixels
 
 
 def best_matching(apart, distance):

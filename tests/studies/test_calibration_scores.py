@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.partition.metrics import rand_index
 from studies.evaluation.calibration import (
     N_BINS,
     Reliability,
@@ -12,6 +11,7 @@ from studies.evaluation.calibration import (
     energy_distance,
     site_votes,
 )
+from studies.evaluation.metrics import rand_index
 
 
 def test_the_sums_are_those_of_the_definitions():

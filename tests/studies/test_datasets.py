@@ -11,7 +11,7 @@ import tifffile
 from PIL import Image
 from scipy.io import loadmat, savemat
 
-from spinseg.partition import metrics
+from studies.evaluation import metrics
 from studies.evaluation.boundaries import outlines
 from studies.evaluation.datasets import BSDS_PAGE, LABELME_PAGE, Example, bsds, folder, labelme, read_labels
 

@@ -20,7 +20,7 @@ import spinseg as ss
 from effort import effort, exhaustive
 from spinseg._bundle import Bundle
 from spinseg._compiled import jit
-from spinseg.graph.adjacency import grid_graph
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.sampler.kernels.clusters import clear_slot, rebuild
 from spinseg.sampler.kernels.iterations import renumber
 from spinseg.sampler.kernels.state import N_CLUSTERS
@@ -240,7 +240,7 @@ def grid_problem(side, seed=0):
     rng = np.random.default_rng(seed)
     kinds = np.repeat(rng.dirichlet(np.full(12, 0.3), 2), side * side // 2, axis=0)
     counts = np.array([rng.multinomial(20, kind) for kind in kinds])
-    return grid_graph((side, side)), ss.DirichletMultinomial(counts, 8.0, 0.35)
+    return SiteGraph.grid((side, side)), ss.DirichletMultinomial(counts, 8.0, 0.35)
 
 
 @pytest.mark.parametrize("init", ["one", "singletons"])
@@ -302,7 +302,7 @@ def test_links_are_listed_by_target_whatever_the_order_of_changes():
 
 
 def test_running_out_of_slots_changes_nothing():
-    graph, sweeps = grid_graph((8, 8)), 20
+    graph, sweeps = SiteGraph.grid((8, 8)), 20
     problem = ddcrp.pack_problem(graph, ss.Flat(), 2.0, 20.0)
     apart = np.arange(graph.n_sites, dtype=np.int32)
     clusters, links = ddcrp.new_state(problem, apart, apart)  # tables for as many clusters as sites

@@ -19,7 +19,6 @@ from effort import exhaustive
 from processes import PATIENCE, find_in_children, wait_until
 from spinseg._errors import BUG, LOG, InvalidInput
 from spinseg._run import executor
-from spinseg.partition.metrics import Scores, scores
 from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.problem import prepare
 from studies.evaluation import benchmark
@@ -29,6 +28,7 @@ from studies.evaluation.boundaries import BoundaryCounts
 from studies.evaluation.calibration import Reliability, energy_distance
 from studies.evaluation.datasets import Example, folder, get_dataset, read_labels
 from studies.evaluation.methods import METHODS, Method, get_methods
+from studies.evaluation.metrics import Scores, scores
 from studies.evaluation.page import write_comparison
 from studies.evaluation.results import COLUMNS, ResultsFile, Row, read_rows
 from studies.evaluation.summary import PROBABILITY_COLUMNS, format_cells, format_p_value, summarize, wilcoxon_p_value

@@ -7,9 +7,9 @@ import pytest
 
 import spinseg as ss
 from spinseg.image.render import outlines
-from spinseg.partition.metrics import scores
 from studies.evaluation.answers import Answer, score_answer
 from studies.evaluation.calibration import energy_distance
+from studies.evaluation.metrics import scores
 
 HALVES = np.repeat([[0, 1]], 12, axis=1).repeat(20, axis=0)
 IMAGE = np.where(HALVES, 200, 20).astype(np.uint8)

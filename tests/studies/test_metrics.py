@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from effort import effort
 from spinseg.partition.contingency import PairCounts
-from spinseg.partition.metrics import (
+from studies.evaluation.metrics import (
     adjusted_rand_index,
     boundary_scores,
     contingency,
@@ -122,10 +122,11 @@ SLOW = dict(zip(OF_TWO, [slow_rand, slow_adjusted, slow_voi, slow_gce, slow_cove
 
 
 @pytest.mark.parametrize("metric", OF_TWO, ids=lambda metric: metric.__name__)
-@given(pair=images(sides=4))
+@given(pair=images(lowest=-1, sides=4))
 @settings(max_examples=effort(30, 60), deadline=None)
-def test_each_equals_its_slow_definition(metric, pair):
-    assert metric(*pair) == pytest.approx(SLOW[metric](*pair), abs=1e-12)
+def test_each_equals_its_slow_definition_without_unlabeled_pixels(metric, pair):
+    kept = (pair[0] >= 0) & (pair[1] >= 0)
+    assert metric(*pair) == pytest.approx(SLOW[metric](pair[0][kept], pair[1][kept]), abs=1e-12)
 
 
 # --- other libraries and stored answers -------------------------------------------------------------------------------
@@ -208,14 +209,6 @@ def test_the_numbers_used_as_labels_are_of_no_account(metric, pair, seed):
     for top in (50, 2**62):  # the second: labels too large to count in a table
         renamed = [np.where(image < 0, -(top // 2), rng.choice(top // 5, 5)[image] * 5 + image) for image in pair]
         assert metric(*renamed) == pytest.approx(metric(*pair), abs=1e-12)
-
-
-@given(pair=images(lowest=-1, sides=4))
-def test_unlabeled_pixels_are_left_out(pair):
-    labels, truth = pair
-    kept = (labels >= 0) & (truth >= 0)
-    for metric in OF_TWO:
-        assert metric(labels, truth) == pytest.approx(SLOW[metric](labels[kept], truth[kept]), abs=1e-12)
 
 
 @given(three=images(count=3))
@@ -372,16 +365,8 @@ def test_one_region_against_one_a_pixel():
 @pytest.mark.parametrize(
     ("labels", "truth", "message"),
     [
-        (
-            [[-1, -1]],
-            [[0, 1]],
-            r"^labels and truth must have a pixel labelled in both, of 2; received '\[0, 2\] labelled'",
-        ),
-        (
-            [[0, -1]],
-            [[-1, 0]],
-            r"^labels and truth must have a pixel labelled in both, of 2; received '\[1, 1\] labelled'",
-        ),
+        ([[-1, -1]], [[0, 1]], r"^labels and truth must have a pixel labelled in both, of 2; received '\[0, 2\] lab"),
+        ([[0, -1]], [[-1, 0]], r"^labels and truth must have a pixel labelled in both, of 2; received '\[1, 1\] lab"),
         (np.zeros((0, 3), int), np.zeros((0, 3), int), "labelled in both, of 0"),
         ([[0, 1]], [[0], [1]], r"^truth must have the shape of labels, \(1, 2\); received \(2, 1\)"),
         ([[0.0, 1.0]], [[0, 1]], "^labels must be whole numbers; received 'float64'"),

@@ -118,15 +118,15 @@ def diagnosed_chains(run: ChainRun, draws: Chains) -> Diagnostics:
 
 def agreement_shown(found: Diagnostics, run: ChainRun, sweeps: int) -> dict[str, Any]:
     """What the web app says of the chains: whether the regions and their probabilities have converged."""
-    problem, judged = run.problem, found.judgement
+    problem = run.problem
     numbers: dict[str, Any] = {"ess": _json_number(found.ess), "largest_r_hat": _json_number(found.r_hat)}
     numbers |= {"agreement": _json_number(found.agreement), "standard_error": _json_number(found.standard_error)}
     numbers |= {"r_hat": {name: _json_number(row.r_hat) for name, row in found.table.items()}}
     clause = calibration_clause(problem.preset.not_validated(problem.picture, problem.model.seeds is not None))
     summary: dict[str, Any] = {"settings": {"connected": problem.preset.connected}}
     summary |= {
-        "regions_converged": judged.partition_converged,
-        "probabilities_converged": judged.probabilities_converged,
+        "regions_converged": found.partition_converged,
+        "probabilities_converged": found.probabilities_converged,
     }
     verdict = verdict_sentences(found, problem.preset, sweeps)  # the user decides when to stop
     return numbers | {"converged": found.converged, "headline": headline(summary)[1], "verdict": verdict + clause}

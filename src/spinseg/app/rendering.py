@@ -5,7 +5,8 @@ from base64 import b64encode
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.image.picture import Picture, working_copy
+from spinseg.image.picture import Picture
+from spinseg.image.working import working_copy
 from spinseg.partition.contingency import contingency_table
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.draws import spread_draws

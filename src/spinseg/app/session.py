@@ -26,7 +26,7 @@ from spinseg.app.rendering import (
 from spinseg.app.run_loop import BackgroundTask, ChainRun, NotYet, RunLoop
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
-from spinseg.sampler.estimates.pairs import co_clustering
+from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.starts import OPPOSITE_STARTS
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import prepare

@@ -6,13 +6,8 @@ from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._run.progress import Report
 from spinseg._validation import invalid
 from spinseg._words import counted
-from spinseg.clustering.clusters import (
-    MIN_EVIDENCE,
-    LikelihoodOf,
-    clustering_model,
-    find_clusters,
-    warn_of_disagreement,
-)
+from spinseg.clustering.clustering import find_clusters, warn_of_disagreement
+from spinseg.clustering.table_model import MIN_EVIDENCE, LikelihoodOf, clustering_model
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.priors import PartitionPrior
 

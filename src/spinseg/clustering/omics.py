@@ -5,26 +5,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
+from numpy.typing import NDArray
 
 from spinseg._errors import MissingExtra
 from spinseg._run.progress import Report
 from spinseg._run.provenance import Provenance
 from spinseg._validation import check_int, invalid, seed_of
 from spinseg._words import counted
-from spinseg.clustering.clusters import (
-    MIN_EVIDENCE,
-    Clustering,
-    LikelihoodOf,
-    clustering_model,
-    coupling_strength,
-    find_clusters,
-    warn_of_disagreement,
-)
-from spinseg.clustering.components import varies_in_space
+from spinseg.clustering.clustering import Clustering, find_clusters, warn_of_disagreement
+from spinseg.clustering.table_model import MIN_EVIDENCE, LikelihoodOf, clustering_model, coupling_strength
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.priors import PartitionPrior
 
 CONNECTIVITIES = "spatial_connectivities"  # squidpy's name for the matrix of neighbors
+MIN_STANDARD_ERRORS = 4.0  # of Moran's I above 0: by chance that happens to one component of 30,000
 COUNTED = ("histogram", "poisson")  # likelihoods of counts, which principal components are not
 
 
@@ -192,6 +186,29 @@ def _components(table: Any, n_components: int | str, graph: SiteGraph, place: st
         warnings.warn(line, stacklevel=4)
         return every
     return chosen
+
+
+def varies_in_space(values: NDArray[np.float64], graph: SiteGraph) -> NDArray[np.bool_]:
+    """Whether each column of a table is more alike at neighbors than by chance, by Moran's I.
+
+    I is the mean product of the values at the two ends of an edge, in units of their variance. Without structure in
+    space it is about 0, with a standard error of one over the root of the number of edges.
+
+    References
+    ----------
+    Moran (1950), https://doi.org/10.1093/biomet/37.1-2.17
+
+    Examples
+    --------
+    >>> row = SiteGraph.grid((40,))
+    >>> varies_in_space(np.stack([np.arange(40.0), np.arange(40.0) % 2], axis=1), row).tolist()
+    [True, False]
+    """
+    centered = values - values.mean(axis=0)
+    variance = np.square(centered).mean(axis=0)
+    products = graph.length @ (centered[graph.edges[:, 0]] * centered[graph.edges[:, 1]])
+    least = MIN_STANDARD_ERRORS * np.sqrt(np.square(graph.length).sum())
+    return (variance > 0) & (products > least * variance)
 
 
 def _graph(adata: Any, name: str | None, n_neighbors: int) -> tuple[SiteGraph, str]:

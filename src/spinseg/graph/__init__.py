@@ -1,1 +1,1 @@
-"""Graphs of sites, and what lies along their edges."""
+"""Graphs of sites, what lies along their edges, and how regions of them merge."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spinseg import _validation
 from spinseg._validation import invalid
-from spinseg.graph.edges import boundary_pairs, checked_sites, counted_pairs
+from spinseg.graph.edges import boundary_pairs, checked_sites, site_edges
 from spinseg.graph.site_graph import SiteGraph
-
-grid_graph = SiteGraph.grid
 
 
 def region_adjacency(sites: ArrayLike) -> SiteGraph:
@@ -29,9 +28,18 @@ def region_adjacency(sites: ArrayLike) -> SiteGraph:
     >>> graph.edges.tolist(), graph.length.tolist()
     ([[0, 1], [0, 2], [1, 2]], [1.0, 2.0, 1.0])
     """
-    array, n_sites = checked_sites(sites)
-    lower, upper, _ = boundary_pairs(array)
-    return SiteGraph(n_sites, *counted_pairs(lower, upper, n_sites))
+    return SiteGraph(*site_edges(*checked_sites(sites)))
+
+
+def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:
+    """The region of every site, numbered by first appearance: the connected pieces of the clusters.
+
+    Examples
+    --------
+    >>> regions_of([0, 1, 0], SiteGraph(3, [[0, 1], [1, 2]]))
+    array([0, 1, 2], dtype=int32)
+    """
+    return graph.pieces(_validation.labels("labels", labels, graph.n_sites))
 
 
 def edge_means(sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArray) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_array, check_int, finite_array, integer_array, invalid
+from spinseg.partition.numbering import in_order
 
 # The number of sites, (E, 2) edges, and (E,) weights or None: what `SiteGraph` is made of.
 Parts = tuple[int, Any, Any]
@@ -80,22 +81,19 @@ def region_edges(labels: ArrayLike, outside: int) -> Parts:
     """The edges between regions that touch, sorted; the weight of one is the length of the common boundary."""
     array = integer_array("labels", labels)
     inside = array != outside
-    names, sites = np.unique(array[inside], return_inverse=True)
     image = np.full(array.shape, -1, np.int32)
-    image[inside] = sites
-    lower, upper, _ = boundary_pairs(image)
-    return names.size, *counted_pairs(lower, upper, names.size)
+    image[inside] = in_order(array[inside])
+    return site_edges(image, int(image.max(initial=-1)) + 1)
 
 
-def counted_pairs(
-    lower: NDArray[np.int32], upper: NDArray[np.int32], n_sites: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The different pairs of a lower and an upper site, sorted, and how often each occurs."""
+def site_edges(sites: NDArray[np.int32], n_sites: int) -> Parts:
+    """As `region_edges`, of an image whose labels number the sites, with -1 outside."""
+    lower, upper, _ = boundary_pairs(sites)
     shape = (n_sites, n_sites)
     counts = sparse.coo_array((np.ones(lower.size, np.int32), (lower, upper)), shape=shape).tocsr()
     counts.sort_indices()
     rows = np.repeat(np.arange(n_sites, dtype=np.int32), np.diff(counts.indptr))
-    return np.stack([rows, counts.indices], axis=1), counts.data
+    return n_sites, np.stack([rows, counts.indices], axis=1), counts.data
 
 
 def matrix_edges(matrix: Any, simplify: bool) -> Parts:
@@ -157,6 +155,18 @@ def delaunay_edges(points: ArrayLike) -> Parts:
     corners = [found.simplices[:, pair] for pair in combinations(range(n_axes + 1), 2)]
     pairs = np.concatenate([*corners, found.coplanar[:, [0, 2]]])
     return n_points, _different_pairs(pairs[:, 0], pairs[:, 1], n_points), None
+
+
+def connected_components(n_items: int, pairs: NDArray[np.integer]) -> NDArray[np.int32]:
+    """The component of each item, numbered by first appearance, where the items of each pair belong together.
+
+    Examples
+    --------
+    >>> connected_components(4, np.array([[3, 1]]))
+    array([0, 1, 2, 1], dtype=int32)
+    """
+    links = sparse.coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(n_items, n_items))
+    return sparse.csgraph.connected_components(links, directed=False)[1]
 
 
 def _different_pairs(first: NDArray[Any], second: NDArray[Any], n_sites: int) -> NDArray[np.int64]:

@@ -78,6 +78,11 @@ class SiteGraph:
         return f"SiteGraph of {self.size}"
 
     @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return len(self.edges)
+
+    @property
     def size(self) -> str:
         """The numbers of sites and edges, in words."""
         return f"{counted(self.n_sites, 'site')} and {counted(self.n_edges, 'edge')}"
@@ -108,8 +113,7 @@ class SiteGraph:
     def from_regions(cls, labels: ArrayLike, *, outside: int = -1) -> Self:
         """The graph whose sites are the labels of an image, in increasing order; edges are sorted.
 
-        An edge joins labels that have pixels beside each other along an axis. Its weight is the length of their common
-        boundary, the number of such pairs of pixels.
+        An edge joins labels that have pixels beside each other along an axis; its weight is the number of such pairs.
 
         Parameters
         ----------
@@ -129,8 +133,8 @@ class SiteGraph:
     def from_sparse(cls, matrix: Any, *, simplify: bool = False) -> Self:
         """The graph of a square matrix, sparse or not; edges are sorted.
 
-        Every entry that is stored is an edge, also one that is stored as 0, and of an array every entry but 0. An edge
-        may be stored in one direction or in both. Its weight is the entry; of a matrix of booleans there are none.
+        Every entry that is stored is an edge, in an array every entry but 0, in one direction or in both. Its weight is
+        the entry; a matrix of booleans has none.
 
         Parameters
         ----------
@@ -170,10 +174,7 @@ class SiteGraph:
 
     @classmethod
     def nearest(cls, points: ArrayLike, k: int) -> Self:
-        """The graph that joins each point with its k nearest; edges are sorted.
-
-        Two points are joined where one is among the k nearest of the other, so that a point may have more than k
-        neighbors.
+        """The graph that joins each point with its k nearest, and so may give it more neighbors; edges are sorted.
 
         Parameters
         ----------
@@ -191,8 +192,7 @@ class SiteGraph:
     def delaunay(cls, points: ArrayLike) -> Self:
         """The graph of the Delaunay triangulation of points in the plane or in space; edges are sorted.
 
-        Points around the rim are joined over long distances. A point that coincides with another is joined to that one
-        alone.
+        Points around the rim are joined over long distances. A point that lies on another is joined to that one alone.
 
         Parameters
         ----------
@@ -218,13 +218,11 @@ class SiteGraph:
             import networkx
         except ImportError:
             raise MissingExtra("to_networkx needs networkx: pip install 'spinseg[graphs]'") from None
-        graph = networkx.Graph()
-        graph.add_nodes_from(range(self.n_sites))
+        graph = networkx.empty_graph(self.n_sites)
         if self.weights is None:
             graph.add_edges_from(self.edges.tolist())
         else:
-            ends = self.edges.T.tolist()
-            graph.add_weighted_edges_from(zip(*ends, self.weights.tolist(), strict=True))
+            graph.add_weighted_edges_from(zip(*self.edges.T.tolist(), self.weights.tolist(), strict=True))
         return graph
 
     def to_sparse(self) -> sparse.csr_array:
@@ -239,11 +237,6 @@ class SiteGraph:
         return sparse.csr_array((self.length[self.edge_of], self.neighbors.copy(), self.start.copy()), shape=shape)
 
     @property
-    def n_edges(self) -> int:
-        """Number of edges."""
-        return len(self.edges)
-
-    @property
     def length(self) -> NDArray[np.float64]:
         """The weight of each edge, such as the length of a boundary: 1 for each if the graph was given none."""
         return np.ones(self.n_edges) if self.weights is None else self.weights
@@ -254,16 +247,12 @@ class SiteGraph:
         return np.bincount(self.pieces(np.zeros(self.n_sites, np.int32)))
 
     def pieces(self, labels: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The connected piece of a cluster that each site lies in."""
+        """The connected piece of a cluster that each site lies in, numbered by first appearance."""
         return self.components(labels[self.edges[:, 0]] == labels[self.edges[:, 1]])
 
     def components(self, kept: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """The component that each site lies in where only the edges that are kept join sites."""
-        inner = kept[self.edge_of]
-        start = np.concatenate([[0], np.cumsum(inner)])[self.start]
-        rows = np.ones(start[-1]), self.neighbors[inner], start
-        joined = sparse.csr_array(rows, shape=(self.n_sites, self.n_sites))
-        return sparse.csgraph.connected_components(joined, directed=False)[1]
+        """The component that each site lies in where only some edges are kept, numbered by first appearance."""
+        return found.connected_components(self.n_sites, self.edges[kept])
 
     def is_connected(self, labels: NDArray[np.int32]) -> bool:
         """Whether each cluster, of labels 0..k-1, is connected."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._run.atomic import FilePath, atomic_write, printable
 from spinseg._validation import integer_array, invalid
-from spinseg.image.decoders import decode
+from spinseg.image.formats import decode
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture, picture_of
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spinseg.graph.adjacency import boundary_pairs
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.outline_kernels import shorten, steepest_change
-from spinseg.image.picture import WorkingCopy, any_in_blocks, block_means
+from spinseg.image.working import WorkingCopy, any_in_blocks, block_means
 
 RADIUS = 3  # pixels, of the window in which the length of outlines is measured
 MAX_SITES_AROUND = 64  # that are told apart in a window

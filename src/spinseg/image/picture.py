@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,12 +16,11 @@ from spinseg.image.intensity import (
     check_intensity_range,
     extremes,
     infer_intensity_range,
+    leave_out_missing,
     standard_range,
     to_codes,
 )
 from spinseg.image.layout import ChannelAxis, IntensityRange, Layout, Reading, find_layout
-from spinseg.image.mask_parts import reduce_mask, sites_within_parts
-from spinseg.image.nodata import leave_out_missing
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
 _XYZ_OF_RGB = np.array(
@@ -205,91 +204,6 @@ def picture_of(
     if keep and form == "array":
         warnings.warn(f"{left_out[-1]}; {keep}", stacklevel=3)
     return Picture(np.ascontiguousarray(codes), inside, reading)
-
-
-class WorkingCopy(NamedTuple):
-    """The image that is analysed: pixels outside the mask are filled in, and a large image is reduced.
-
-    `picture` and `inside` are reduced by `step` along each axis; `original_inside` and `shape` are the original's.
-    `keeps_parts` says that blocks inside are outside here, to keep parts of the mask apart.
-    """
-
-    picture: Picture
-    inside: NDArray[np.bool_] | None
-    step: int
-    original_inside: NDArray[np.bool_] | None
-    shape: tuple[int, ...]
-    keeps_parts: bool = False
-
-    def to_original(self, values: NDArray[Any], outside: float) -> NDArray[Any]:
-        """Return the values of this copy's pixels for the pixels of the original, and `outside` outside its mask."""
-        for axis, length in enumerate(self.shape):
-            if self.step > 1:
-                values = np.repeat(values, self.step, axis=axis).take(np.arange(length), axis=axis)
-        if self.original_inside is None:
-            return values
-        return np.where(self.original_inside, values, np.asarray(outside, values.dtype))
-
-    def completed(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return sites of the original, made of this copy's, none of which has pixels of two parts of the mask."""
-        if self.original_inside is None or not self.keeps_parts:
-            return sites
-        return sites_within_parts(sites, self.original_inside)
-
-
-def working_copy(
-    picture: Picture, inside: NDArray[np.bool_] | None, max_pixels: int | None, held: NDArray[np.bool_] | None = None
-) -> WorkingCopy:
-    """Return the image to analyse, of at most `max_pixels` pixels.
-
-    Outside the mask every pixel gets the color of the nearest one inside, so that it adds no edges. Each pixel of a
-    reduced image is the mean of a block of `step` pixels along each axis, and is inside as `reduce_mask` has it; pixels
-    that are `held` are.
-    """
-    from scipy.ndimage import distance_transform_edt
-
-    codes, reduced_inside, keeps_parts = picture.codes, inside, False
-    if inside is not None:
-        nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
-        codes = codes[tuple(nearest)]
-    n_pixels, n_axes = int(np.prod(picture.shape)), len(picture.shape)
-    step = 1 if max_pixels is None else max(1, int(np.ceil((n_pixels / max_pixels) ** (1 / n_axes))))
-    if step > 1:
-        codes = block_means(codes, step)
-        if inside is not None:
-            reduced_inside, keeps_parts = reduce_mask(inside, step, held)
-    return WorkingCopy(Picture(codes), reduced_inside, step, inside, picture.shape, keeps_parts)
-
-
-def block_means(codes: NDArray[np.uint16], step: int) -> NDArray[np.uint16]:
-    """Return the rounded means of blocks of `step` pixels along each axis but the last, which is that of channels."""
-    shape = codes.shape[:-1]
-    means = _reduce_blocks(codes, step, len(shape), np.add, np.uint64) / _block_sizes(shape, step)[..., None]
-    return np.rint(means).astype(np.uint16)
-
-
-def any_in_blocks(marked: NDArray[np.bool_], step: int) -> NDArray[np.bool_]:
-    """Return which blocks of `step` pixels along each axis have a marked pixel."""
-    return _reduce_blocks(marked, step, marked.ndim, np.logical_or, np.bool_)
-
-
-def _reduce_blocks(
-    values: NDArray[Any], step: int, n_axes: int, ufunc: np.ufunc, dtype: type[np.generic]
-) -> NDArray[Any]:
-    """Reduce each block of `step` along the first axes by `ufunc`; the last blocks may be smaller."""
-    shape = [-(-length // step) for length in values.shape[:n_axes]] + list(values.shape[n_axes:])
-    reduced = np.zeros(shape, dtype)
-    for offsets in np.ndindex(*[step] * n_axes):  # ten times as fast as ufunc.reduceat
-        part = values[tuple(slice(offset, None, step) for offset in offsets)]
-        into = reduced[tuple(slice(length) for length in part.shape)]
-        ufunc(into, part, out=into)
-    return reduced
-
-
-def _block_sizes(shape: tuple[int, ...], step: int) -> NDArray[np.float32]:
-    """Return the number of pixels in each block."""
-    lengths = [np.diff(np.append(np.arange(0, length, step), length)) for length in shape]
-    return np.prod(np.meshgrid(*lengths, indexing="ij"), axis=0).astype(np.float32)
 
 
 def checked_mask(mask: ArrayLike) -> NDArray[np.bool_]:

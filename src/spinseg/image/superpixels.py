@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from skimage.measure import label
@@ -13,9 +12,11 @@ from skimage.segmentation import felzenszwalb, slic, watershed
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
 from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.merging import merge_in_rounds, nearest_pairs
 from spinseg.image.features import gradient_magnitude, site_means, site_sizes
 from spinseg.image.layout import ChannelAxis
 from spinseg.image.picture import Picture, as_picture
+from spinseg.partition.numbering import by_first_appearance
 
 PIXELS_PER_SITE = 60  # as in the paper
 RELIEF_SCALE = 1.0  # pixels, of the gradient that the watershed floods
@@ -115,9 +116,7 @@ def _renumber_given(sites: ArrayLike, shape: tuple[int, ...], inside: NDArray[np
     inside = array >= 0 if inside is None else (array >= 0) & inside
     if not inside.any():
         invalid("sites", "number some pixel inside from 0", array)
-    dense = np.full(shape, -1)
-    dense[inside] = np.unique(array[inside], return_inverse=True)[1].ravel()
-    return _renumber(dense, inside)
+    return _renumber(array, inside)
 
 
 def _slic(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
@@ -206,33 +205,20 @@ def _merge_fragments(pieces: NDArray, colors: NDArray[np.float32], min_size: flo
     sizes, means = site_sizes(pieces), site_means(colors, pieces)
     if sizes.min() >= min_size:
         return pieces
-    edges = region_adjacency(pieces).edges
-    group = np.arange(sizes.size)
-    while True:
+
+    def nearest_neighbors(edges: NDArray, sizes: NDArray, means: NDArray) -> NDArray:
         pairs = np.concatenate([edges, edges[:, ::-1]])
         pairs = pairs[sizes[pairs[:, 0]] < min_size]
-        if not len(pairs):
-            return np.append(group, -1)[pieces]
-        distances = np.square(means[pairs[:, 0]] - means[pairs[:, 1]]).sum(axis=1)
-        pairs = pairs[np.lexsort((distances, pairs[:, 0]))]
-        chosen = pairs[np.diff(pairs[:, 0], prepend=-1) > 0]  # the nearest neighbor of each fragment
-        joins = sparse.coo_array((np.ones(len(chosen)), (chosen[:, 0], chosen[:, 1])), shape=(sizes.size, sizes.size))
-        n_merged, merged = sparse.csgraph.connected_components(joins, directed=False)
-        sums = [np.bincount(merged, sizes * channel, n_merged) for channel in means.T]
-        sizes = np.bincount(merged, sizes, n_merged)
-        means = np.stack(sums, axis=1) / sizes[:, None]
-        edges = merged[edges]
-        edges = edges[edges[:, 0] != edges[:, 1]]
-        group = merged[group]
+        return nearest_pairs(pairs, np.square(means[pairs[:, 0]] - means[pairs[:, 1]]).sum(axis=1))
+
+    group = merge_in_rounds(region_adjacency(pieces).edges, sizes, means, nearest_neighbors)
+    return np.append(group, -1)[pieces]
 
 
 def _renumber(sites: NDArray, inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
     """Return the same sites numbered 0..n-1 in row-major order of their first pixels; -1 outside."""
-    flat = sites.ravel() if inside is None else sites[inside]
-    first = np.full(int(flat.max()) + 1, flat.size)
-    first[flat[::-1]] = np.arange(flat.size)[::-1]  # backwards, since of repeated indices the last assignment stays
-    rank = np.empty(first.size, np.int32)
-    rank[np.argsort(first, kind="stable")] = np.arange(first.size, dtype=np.int32)
+    if inside is None:
+        return by_first_appearance(sites)
     numbered = np.full(sites.shape, -1, np.int32)
-    numbered[... if inside is None else inside] = rank[flat].reshape(-1 if inside is not None else sites.shape)
+    numbered[inside] = by_first_appearance(sites[inside])
     return numbered

@@ -11,8 +11,8 @@ from spinseg._words import counted
 from spinseg.image.features import site_sizes
 from spinseg.napari_plugin.images import LayerImage
 from spinseg.napari_plugin.layers import LayerData, boundary_layer, labels_layer, region_features, together_layer
+from spinseg.partition.numbering import label_image, largest_first
 from spinseg.segmentation.draws import N_SHOWN, spread_draws
-from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted
 from spinseg.segmentation.segment import segment
 from spinseg.segmentation.verdict import units

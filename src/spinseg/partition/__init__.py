@@ -1,1 +1,1 @@
-"""Partitions: how far apart two of them are."""
+"""Partitions: how clusters are numbered, how far apart two partitions are, and how often sites are together."""

@@ -20,6 +20,11 @@ class ContingencyTable(NamedTuple):
     row_sizes: Counts
     column_sizes: Counts
 
+    @property
+    def cells(self) -> tuple[Counts, Counts, Counts]:
+        """The items of each cell, of its row and of its column: n_ij, a_i and b_j."""
+        return self.shared, self.row_sizes[self.row], self.column_sizes[self.column]
+
 
 def contingency_table(
     rows: NDArray[np.integer], columns: NDArray[np.integer], weights: NDArray[np.integer] | None = None
@@ -101,3 +106,33 @@ def adjusted_rand_index_of(table: ContingencyTable) -> float:
     numerator = 2 * (both * pairs - in_rows * in_columns)
     denominator = pairs * (in_rows + in_columns) - 2 * in_rows * in_columns
     return numerator / denominator if denominator else 1.0
+
+
+def vi_of(table: ContingencyTable) -> float:
+    """Return the variation of information in bits, which is exactly 0 for equal partitions.
+
+    1/n sum n_ij (log2 a_i / n_ij + log2 b_j / n_ij), with n items, n_ij of them in a cell whose row has a_i and whose
+    column has b_j.
+
+    Examples
+    --------
+    >>> vi_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+    2.0
+    """
+    n_ij, a_i, b_j = table.cells
+    return float(np.sum(n_ij * (np.log2(a_i / n_ij) + np.log2(b_j / n_ij)))) / int(n_ij.sum())
+
+
+def binder_of(table: ContingencyTable, cost_apart: float = 1.0, cost_together: float = 1.0) -> float:
+    """Return Binder's loss per pair of items, of the rows' partition where the columns' is true.
+
+    A pair that is together in the columns' partition alone costs `cost_apart`, one in the rows' alone `cost_together`.
+    With both 1 it is one minus the Rand index.
+
+    Examples
+    --------
+    >>> binder_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0]))) == 4 / 6
+    True
+    """
+    pairs, both, in_rows, in_columns = PairCounts.of(table)
+    return (cost_apart * (in_columns - both) + cost_together * (in_rows - both)) / max(pairs, 1)

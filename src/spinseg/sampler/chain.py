@@ -142,7 +142,45 @@ class Chain:
             self.after_sweep.restore(self, with_prefix(arrays, "after_sweep."))
 
 
-class ParallelTempering:
+class ChainGroup:
+    """Chains that count as one, whose present state is that of the first."""
+
+    def __init__(self, chains: list[Chain]) -> None:
+        self.chains = chains
+
+    def stop(self, stopped: bool = True) -> None:
+        """Make `advance` return soon, or let it work again."""
+        self.chains[0].stop(stopped)
+        for chain in self.chains[1:]:  # looked up after the first was stopped: others may have come meanwhile
+            chain.stop(stopped)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return any(chain.stopped for chain in self.chains)
+
+    @property
+    def done(self) -> int:
+        """Sweeps that all chains have finished."""
+        return min(chain.done for chain in self.chains)
+
+    @property
+    def began(self) -> float:
+        """When the first sweep began, as of a `Chain`."""
+        return self.chains[0].began
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters now."""
+        return self.chains[0].n_clusters
+
+    @property
+    def log_posterior(self) -> float:
+        """Log posterior now."""
+        return self.chains[0].log_posterior
+
+
+class ParallelTempering(ChainGroup):
     """Replicas at rising temperatures T, each with the posterior to the power 1 / T as its target.
 
     After each sweep neighboring replicas, first the even pairs and then the odd ones, exchange their partitions with
@@ -151,73 +189,38 @@ class ParallelTempering:
     """
 
     def __init__(self, replicas: list[Chain], rng: np.random.Generator) -> None:
-        self.replicas, self.rng = replicas, rng
+        super().__init__(replicas)
+        self.rng = rng
         self.swaps_proposed = np.zeros(len(replicas) - 1, np.int64)
         self.swaps_accepted = np.zeros(len(replicas) - 1, np.int64)
-        self.plan, self.record = replicas[0].plan, replicas[0].record
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
         """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
         began = time.perf_counter()
         while self.done < sweeps and not self.stopped and time.perf_counter() - began < seconds:
             until = self.done + 1
-            for replica in self.replicas:
+            for replica in self.chains:
                 replica.advance(until)
-            if any(replica.done < until for replica in self.replicas):  # stopped: the next call continues
+            if any(replica.done < until for replica in self.chains):  # stopped: the next call continues
                 return
             self._exchange()
 
     def _exchange(self) -> None:
         """Propose an exchange to each pair of neighbors."""
         for first in (0, 1):
-            for r in range(first, len(self.replicas) - 1, 2):
-                cold, hot = self.replicas[r], self.replicas[r + 1]
+            for r in range(first, len(self.chains) - 1, 2):
+                cold, hot = self.chains[r], self.chains[r + 1]
                 gap = cold.plan.inv_temperature - hot.plan.inv_temperature
                 self.swaps_proposed[r] += 1
                 if math.log(1.0 - self.rng.random()) < gap * (hot.log_posterior - cold.log_posterior):
                     self.swaps_accepted[r] += 1
                     cold.state, hot.state = hot.state, cold.state
 
-    def stop(self, stopped: bool = True) -> None:
-        """Make `advance` return soon, or let it work again."""
-        for replica in self.replicas:
-            replica.stop(stopped)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether `stop` was called."""
-        return any(replica.stopped for replica in self.replicas)
-
-    @property
-    def done(self) -> int:
-        """Sweeps that all replicas have finished."""
-        return min(replica.done for replica in self.replicas)
-
-    @property
-    def began(self) -> float:
-        """When the first sweep began, as of a `Chain`."""
-        return self.replicas[0].began
-
-    @property
-    def state(self) -> State:
-        """State of the replica at temperature 1."""
-        return self.replicas[0].state
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters now."""
-        return self.replicas[0].n_clusters
-
-    @property
-    def log_posterior(self) -> float:
-        """Log posterior now."""
-        return self.replicas[0].log_posterior
-
     def state_dict(self) -> Arrays:
         """Everything that `restore` needs; arrays of the first replica have no prefix."""
-        arrays = self.replicas[0].state_dict() | {"swaps.rng": generator_as_array(self.rng)}
+        arrays = self.chains[0].state_dict() | {"swaps.rng": generator_as_array(self.rng)}
         arrays |= {"swaps_proposed": self.swaps_proposed.copy(), "swaps_accepted": self.swaps_accepted.copy()}
-        for r, replica in enumerate(self.replicas[1:], 1):
+        for r, replica in enumerate(self.chains[1:], 1):
             arrays |= {f"replica{r}.{name}": array for name, array in replica.state_dict().items()}
         return arrays
 
@@ -225,8 +228,8 @@ class ParallelTempering:
         """Continue from the arrays that `state_dict` returned."""
         self.swaps_proposed[:], self.swaps_accepted[:] = arrays["swaps_proposed"], arrays["swaps_accepted"]
         self.rng = generator_from_array(arrays["swaps.rng"])
-        self.replicas[0].restore(arrays)
-        for r, replica in enumerate(self.replicas[1:], 1):
+        self.chains[0].restore(arrays)
+        for r, replica in enumerate(self.chains[1:], 1):
             replica.restore(with_prefix(arrays, f"replica{r}."))
 
 
@@ -252,7 +255,8 @@ def with_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
 
 def generator_as_array(rng: np.random.Generator) -> NDArray[np.uint8]:
     """The state of a generator as bytes."""
-    return np.frombuffer(json.dumps(rng.bit_generator.state, default=_listed).encode(), np.uint8)
+    state = rng.bit_generator.state  # of some kinds it contains arrays
+    return np.frombuffer(json.dumps(state, default=lambda value: value.tolist()).encode(), np.uint8)
 
 
 def generator_from_array(array: NDArray[np.uint8]) -> np.random.Generator:
@@ -261,17 +265,5 @@ def generator_from_array(array: NDArray[np.uint8]) -> np.random.Generator:
     if state["bit_generator"] not in BIT_GENERATORS:
         invalid("resume_from", f"hold chains with one of the bit generators {BIT_GENERATORS}", state["bit_generator"])
     bit_generator = getattr(np.random, state["bit_generator"])()
-    bit_generator.state = _with_arrays(state)
+    bit_generator.state = state
     return np.random.Generator(bit_generator)
-
-
-def _with_arrays(value: Any) -> Any:
-    """Lists of numbers as arrays, in a nested dict."""
-    if isinstance(value, dict):
-        return {key: _with_arrays(inner) for key, inner in value.items()}
-    return np.array(value, np.uint64) if isinstance(value, list) else value
-
-
-def _listed(value: object) -> object:
-    """NumPy arrays and numbers as JSON knows them, which bit generators other than the default contain."""
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

@@ -238,10 +238,17 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
             return _in_turn(records[name][:, :length], n_components)
         return _in_turn(np.stack([state[name][:length] for state in states]), n_components)
 
+    def counted_over_components(name: str) -> NDArray:
+        counts = np.array([state[name] for state in states])
+        return counts.reshape(n_components, n_chains, *counts.shape[1:]).sum(axis=0)
+
     names = {name: name for name in ("log_posterior", "n_clusters")}
     if "after_sweep.trace" in states[0]:
         names["concentration"] = "after_sweep.trace"
-    move_counts = np.array([state["move_counts"] for state in states])
+    swap_rate = None
+    if "swaps_accepted" in states[0]:
+        proposed = counted_over_components("swaps_proposed")
+        swap_rate = counted_over_components("swaps_accepted") / np.maximum(proposed, 1)
     best = _best(states[n_components // 2 * n_chains :][:n_chains])
     return Chains(
         labels=stacked("draw", n_draws),
@@ -252,8 +259,8 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
         seconds=float(run["seconds"]),
         burn_in=burn_in,
         thin=thin,
-        acceptance=_acceptance(_by_component(move_counts, n_components).sum(axis=0)),
-        swap_rate=_swap_rate(checkpoint),
+        acceptance=_acceptance(counted_over_components("move_counts")),
+        swap_rate=swap_rate,
         _traces={name: stacked(stored, sweeps) for name, stored in names.items()},
         _checkpoint=checkpoint,
     )
@@ -264,18 +271,14 @@ def _best(states: Sequence[Mapping[str, NDArray[Any]]]) -> Mapping[str, NDArray[
     return max(states, key=lambda state: float(state["best_log_posterior"][0]))
 
 
-def _by_component(array: NDArray[Any], n_components: int) -> NDArray[Any]:
-    """An array with an axis for the runners, component by component, as one with axes for components and chains."""
-    return array.reshape(n_components, len(array) // n_components, *array.shape[1:])
-
-
 def _in_turn(array: NDArray[Any], n_components: int) -> NDArray[Any]:
     """Traces or draws of runners as those of chains, whose entries come from the components in turn."""
     if n_components == 1:
         return array
-    entries = np.moveaxis(_by_component(array, n_components), 0, 2)
-    n_chains, n_cycles, *_ = entries.shape
-    return np.ascontiguousarray(entries.reshape(n_chains, n_cycles * n_components, *entries.shape[3:]))
+    n_runners, n_cycles, *others = array.shape
+    n_chains = n_runners // n_components
+    entries = np.moveaxis(array.reshape(n_components, n_chains, n_cycles, *others), 0, 2)
+    return np.ascontiguousarray(entries.reshape(n_chains, n_cycles * n_components, *others))
 
 
 def _acceptance(move_counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
@@ -283,15 +286,6 @@ def _acceptance(move_counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]
     proposed, accepted = move_counts[..., PROPOSED], move_counts[..., ACCEPTED]
     rates = np.where(proposed > 0, accepted / np.maximum(proposed, 1), np.nan)
     return dict(zip(COUNTED_MOVES, rates.T, strict=True))
-
-
-def _swap_rate(checkpoint: Checkpoint) -> NDArray[np.float64] | None:
-    """Acceptance rates of exchanges between replicas, (chain, replica)."""
-    if "swaps_accepted" not in checkpoint.states[0]:
-        return None
-    counts = np.array([[state["swaps_accepted"], state["swaps_proposed"]] for state in checkpoint.states])
-    accepted, proposed = np.moveaxis(_by_component(counts, int(checkpoint.run["n_components"])).sum(axis=0), 1, 0)
-    return accepted / np.maximum(proposed, 1)
 
 
 class SamplingInterrupted(KeyboardInterrupt):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from spinseg._validation import invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.pairs import separation_probability
 
 AGREEMENT_LIMIT = 0.9  # adjusted Rand index; docs/evidence/convergence.md compares it with that of repeated runs
 ERROR_LIMIT = 0.04  # standard error of the probabilities in doubt
@@ -127,12 +127,7 @@ def agreement_of_draws(labels: NDArray[np.int32]) -> float | None:
 
     It is 1 less the difference of two mean adjusted Rand indices: that between early and late draws of one chain, and
     that between early draws of one chain and late draws of another. The posterior may be wide: only what chains add to
-    its width counts against them. None for one chain or fewer than two draws.
-
-    Parameters
-    ----------
-    labels : (chain, draw, site) array
-        Draws, each numbered from 0.
+    its width counts against them. None for one chain or fewer than two draws. `labels` are (chain, draw, site).
     """
     n_chains, n_draws = labels.shape[:2]
     if n_chains < 2 or n_draws < 2:
@@ -168,12 +163,8 @@ def standard_errors(of_chains: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Chains are independent, and draws of one chain are not. Each component has chains of its own: the variances of
     their means add up, and twelve components with two chains each give twelve degrees of freedom. Where chains start
-    from different partitions, what is left of the starts is part of the spread. NaN for one chain.
-
-    Parameters
-    ----------
-    of_chains : (chain, component, ..) array
-        The mean over the draws of each.
+    from different partitions, what is left of the starts is part of the spread. NaN for one chain. `of_chains` has the
+    mean over the draws of each chain and component, (chain, component, ..).
 
     Examples
     --------
@@ -189,12 +180,7 @@ def standard_errors(of_chains: NDArray[np.float64]) -> NDArray[np.float64]:
 def error_in_doubt(of_chains: NDArray[np.float64]) -> float | None:
     """The root mean square standard error of the probabilities in doubt, and 0 where none is.
 
-    None for one chain, or without draws.
-
-    Parameters
-    ----------
-    of_chains : (chain, component, edge) array
-        As from `separation_of_chains`.
+    `of_chains` are those of `separation_of_chains`. None for one chain, or without draws.
     """
     if len(of_chains) < 2 or np.isnan(of_chains).any():
         return None

@@ -1,6 +1,6 @@
-"""Convergence diagnostics of chains, from quantities that do not depend on how clusters are numbered."""
+"""Convergence diagnostics of chains as a table and in words; the numbers are those of `convergence`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.convergence import (
+    AGREEMENT_LIMIT,
+    ERROR_LIMIT,
+    MIN_DRAWS,
     R_HAT_LIMIT,
     SHOWN_ONLY,
     Judgement,
@@ -23,23 +26,38 @@ from spinseg.sampler.convergence import (
     traces,
 )
 from spinseg.sampler.plots import plot_r_hat
-from spinseg.sampler.sentences import QUANTITIES, verdict_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# The name of each quantity in a sentence, and its decimals.
+QUANTITIES = {
+    "log_posterior": ("the log posterior", 1),
+    "n_clusters": ("the number of clusters", 1),
+    "concentration": ("the concentration", 2),
+    "entropy": ("the entropy of the cluster sizes", 2),
+    "edge_agreement": ("the share of edges within clusters", 3),
+}
+ESS_PER_CHAIN = 100  # below it R-hat and ESS themselves are unreliable (Vehtari et al., section 4)
+ADVICE = (
+    "Sample longer if the log posterior of a chain still rises. If each is level, try other moves, temperatures or "
+    "more chains."
+)
+NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+
 
 @dataclass(frozen=True, repr=False)
-class Diagnostics:
+class Diagnostics(Judgement):
     """Convergence diagnostics of several chains, printed as a table and a verdict.
 
     Attributes
     ----------
+    agreement, standard_error, r_hat : float or None
+        The numbers that decide whether the chains have `converged`, as in `Judgement`: agreement of at least 0.9, a
+        standard error of boundary probabilities in doubt of at most 0.04, and R-hat of at most 1.05.
     table : dict of name to Quantity
         log_posterior, n_clusters, concentration where it was sampled, entropy (of the cluster sizes, in bits) and
         edge_agreement (the share of edges whose two sites share a cluster).
-    judgement : Judgement
-        Whether the chains have converged, and the numbers that decide it.
     verdict : str
         A sentence or two in plain language.
 
@@ -53,28 +71,7 @@ class Diagnostics:
     """
 
     table: dict[str, Quantity]
-    judgement: Judgement
     verdict: str
-
-    @property
-    def converged(self) -> bool | None:
-        """Whether the chains have converged; None for one chain or too few draws."""
-        return self.judgement.converged
-
-    @property
-    def agreement(self) -> float | None:
-        """The adjusted Rand index between chains, at least 0.9 if they have converged."""
-        return self.judgement.agreement
-
-    @property
-    def standard_error(self) -> float | None:
-        """That of boundary probabilities between 0.2 and 0.8, root mean square: at most 0.04 if they have converged."""
-        return self.judgement.standard_error
-
-    @property
-    def r_hat(self) -> float | None:
-        """The largest R-hat of the table, without that of the log posterior: at most 1.05 if chains have converged."""
-        return self.judgement.r_hat
 
     @property
     def ess(self) -> float | None:
@@ -137,9 +134,88 @@ def diagnose(
     """
     found = traces(chains, graph)
     table = {name: quantity_of(name, trace, chains.seconds, chains.n_components) for name, trace in found.items()}
-    judgement = Judgement(None, None, largest(row.r_hat for name, row in table.items() if name not in SHOWN_ONLY))
-    if judgement.r_hat is not None:
-        alike = agreement_of_draws(chains.labels) if partitions is None else agreement_of_partitions(partitions, area)
+    agreement, error = None, None
+    r_hat = largest(row.r_hat for name, row in table.items() if name not in SHOWN_ONLY)
+    if r_hat is not None:
+        draws = chains.labels
+        agreement = agreement_of_draws(draws) if partitions is None else agreement_of_partitions(partitions, area)
         error = error_in_doubt(separation_of_chains(chains, graph.edges))
-        judgement = replace(judgement, agreement=alike, standard_error=error)
-    return Diagnostics(table, judgement, verdict_of(list(table.values()), judgement, chains.labels.shape[:2]))
+    judgement = Judgement(agreement, error, r_hat)
+    verdict = _verdict(list(table.values()), judgement, chains.labels.shape[:2])
+    return Diagnostics(agreement, error, r_hat, table, verdict)
+
+
+def _verdict(rows: list[Quantity], judgement: Judgement, shape: tuple[int, ...]) -> str:
+    """The verdict in plain language; `shape` is the number of chains and of draws of each."""
+    n_chains, n_draws = shape
+    judged = [row for row in rows if row.ess_bulk is not None]
+    if not judged:
+        text = (
+            f"Too few draws to assess convergence: {n_draws} in each chain after the burn-in; {MIN_DRAWS} are needed."
+        )
+        return text + " Sample longer."
+    chains = f"{NUMERALS[n_chains] if n_chains < len(NUMERALS) else n_chains} chains"
+    scarce = min(judged, key=_least_ess)
+    effective = f"{_least_ess(scarce):,.0f}, of {_called(scarce)}"
+    missing = [_called(row) for row in rows if row.ess_bulk is None]
+    note = f" There are too few draws, {n_draws} in each chain, to judge {' and '.join(missing)}." if missing else ""
+    if n_chains == 1:
+        text = "One chain cannot show whether it has converged. Run two or more chains from different starts."
+        return f"{text} The smallest effective sample size is {effective}." + note
+    if judgement.converged is False:
+        return f"The chains have not converged: {'; '.join(_shortfalls(judged, judgement))}. {ADVICE}" + note
+    if judgement.converged is None:
+        return f"There are too few draws to assess convergence. Sample longer.{note}"
+    if all(row.sd == 0 for row in judged):
+        text = (
+            f"{chains} have converged, but nothing in them ever varied: either the posterior is that sure, or all are"
+        )
+        return f"{text} stuck where they started. Start chains from different places to tell." + note
+    other = [row for row in judged if row.name in SHOWN_ONLY and _r_hat(row) > R_HAT_LIMIT]
+    note += "".join(f" R-hat of {_called(row)} is {_shown(row)}: chains still differ in details." for row in other)
+    numbers = f"agreement is {judgement.agreement:.2f}, and R-hat is at most {judgement.r_hat:.2f}"
+    if _least_ess(scarce) < ESS_PER_CHAIN * n_chains:
+        text = f"{chains} have converged so far: {numbers}. The smallest effective sample size is {effective}"
+        return f"{text}, and at least {ESS_PER_CHAIN * n_chains} is advised. Sample longer." + note
+    return f"{chains} have converged: {numbers}. The smallest effective sample size is {effective}." + note
+
+
+def _shortfalls(rows: list[Quantity], judgement: Judgement) -> list[str]:
+    """What keeps chains from having converged, each with what is needed."""
+    found = []
+    if judgement.partition_converged is False:
+        found.append(f"their agreement is {judgement.agreement:.2f}, and at least {AGREEMENT_LIMIT} is needed")
+    if (error := judgement.standard_error) is not None and error > ERROR_LIMIT:
+        needed = f"at most {ERROR_LIMIT} is needed"
+        found.append(f"the standard error of the probabilities in doubt is {error:.3f}, and {needed}")
+    apart = [row for row in rows if row.name not in SHOWN_ONLY and _r_hat(row) > R_HAT_LIMIT]
+    if apart:
+        first, *others = sorted(apart, key=_r_hat, reverse=True)
+        decimals = QUANTITIES[first.name][1]
+        means = ", ".join(f"{round(mean, decimals) + 0.0:.{decimals}f}" for mean in first.chain_means)  # no -0.0
+        text = f"R-hat of {_called(first)} is {_shown(first)} (chain means {means})"
+        text += "".join(f", that of {_called(row)} {_shown(row)}" for row in others)
+        found.append(f"{text}, and at most {R_HAT_LIMIT} is acceptable")
+    return found
+
+
+def _called(row: Quantity) -> str:
+    """The quantity's name in a sentence."""
+    return QUANTITIES[row.name][0]
+
+
+def _r_hat(row: Quantity) -> float:
+    """R-hat as a number; rows without one are not asked."""
+    return row.r_hat or 1.0
+
+
+def _shown(row: Quantity) -> str:
+    """R-hat in a sentence."""
+    if row.r_hat == np.inf:
+        return "infinite"
+    return f"{row.r_hat:.2f}" if _r_hat(row) > 1.1 else f"{row.r_hat:.3f}"  # 1.054 is not at most 1.05
+
+
+def _least_ess(row: Quantity) -> float:
+    """The smaller effective sample size; rows without one are not asked."""
+    return min(row.ess_bulk or 0.0, row.ess_tail or 0.0)

@@ -14,7 +14,7 @@ from spinseg import _validation
 from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_int, generator, invalid
 from spinseg.model.posterior import Model
-from spinseg.sampler.chain import Chain, new_record
+from spinseg.sampler.chain import Chain, ChainGroup, new_record
 from spinseg.sampler.kernels.state import Plan, Target
 from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import bond_strengths, n_exchanges, unreachable, warn_of_unreachable
@@ -124,7 +124,7 @@ def find_map(
     )
 
 
-class Annealing:
+class Annealing(ChainGroup):
     """Simulated annealing, and a hill climb after the last sweep, which counts as one more sweep."""
 
     def __init__(
@@ -139,8 +139,7 @@ class Annealing:
         self.model, self.target, self.sweeps, self.rng = model, target, sweeps, rng
         self.temperatures = np.geomspace(hottest, LAST_TEMPERATURE, min(STEPS, sweeps))
         _, self.lams = bond_strengths(model, None, "auto")
-        self.chain = self._chain(start, self.lams, hottest, 10, 3, sweeps)
-        self.polishing = self.chain  # the chain of the current hill climb
+        super().__init__([self._chain(start, self.lams, hottest, 10, 3, sweeps)])
         self.result: tuple[NDArray[np.int32], float] | None = None
 
     def _chain(
@@ -185,11 +184,12 @@ class Annealing:
         while not self.stopped:
             before = value
             for lams, attempts, sweeps in ((SINGLE_SITES, (0, 0), 2), (self.lams, *POLISH), (SINGLE_SITES, (0, 0), 2)):
-                self.polishing = self._chain(labels, lams, ZERO_TEMPERATURE, *attempts, sweeps)
+                climb = self._chain(labels, lams, ZERO_TEMPERATURE, *attempts, sweeps)
+                self.chains = [self.chain, climb]
                 if self.stopped:  # after the line before: `stop` finds this chain, or it does not begin
                     return labels, value
-                self.polishing.advance(sweeps)
-                labels = self.polishing.record.best.copy()
+                climb.advance(sweeps)
+                labels = climb.record.best.copy()
             merged = greedy_labels(self.target, labels, self.model.connected)
             value = self.model.log_posterior(labels)
             if self.model.log_posterior(merged) > value:
@@ -204,21 +204,6 @@ class Annealing:
         return self.chain.done + (self.result is not None)
 
     @property
-    def stopped(self) -> bool:
-        """Whether `stop` was called."""
-        return self.chain.stopped
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters now."""
-        return self.chain.n_clusters
-
-    @property
-    def log_posterior(self) -> float:
-        """Log posterior now."""
-        return self.chain.log_posterior
-
-    def stop(self) -> None:
-        """Make `advance` return soon."""
-        self.chain.stop()
-        self.polishing.stop()
+    def chain(self) -> Chain:
+        """The chain that anneals."""
+        return self.chains[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -138,22 +139,16 @@ class Sampler:
         self._workers = default if workers is None else check_int("workers", workers, at_least=1)
 
         components = [model.component(c) for c in range(model.n_components)]
-        (strength, lams), *other_bonds = [bonds_that_move(component, lam, moves) for component in components]
-        plan = iteration_plan(model, moves, lams, burn_in, thin)
+        targets, plan = _packed(components, lam, moves, burn_in, thin)
         self.unreachable = unreachable(model, moves, splits_only=plan.regroups + plan.growths == 0)
-        targets = [pack(components[0], strength, similar_sites(model) if plan.regroups else None)]
-        for component, (strength, _) in zip(components[1:], other_bonds, strict=True):
-            targets.append(recoupled(targets[0], component, strength))
-
-        settings: dict[str, Any] = {"temperatures": replicas, "concentration_prior": gamma and list(gamma)}
-        settings["chains"] = chains
-        listed_plan = [np.asarray(part).tolist() for part in plan]
-        mark = fingerprint(model, targets, settings | {"plan": listed_plan})
-        about = {"n_sites": model.graph.n_sites, "n_components": len(components), "moves": moves}
-        about |= {"burn_in": burn_in, "thin": thin}
-        self._about: dict[str, Any] = about | settings | {"fingerprint": mark}
+        settings = {"chains": chains, "temperatures": replicas, "concentration_prior": gamma and list(gamma)}
+        listed = {"plan": [np.asarray(part).tolist() for part in plan]}
+        self._about: dict[str, Any] = {"n_sites": model.graph.n_sites, "n_components": model.n_components}
+        self._about |= {"moves": moves, "burn_in": burn_in, "thin": thin, **settings}
+        self._about["fingerprint"] = fingerprint(model, targets, settings | listed)
         before = None if resume_from is None else _checkpoint_of(resume_from, self._about, sweeps)
-        self._seconds_before = 0.0 if before is None else before.run["seconds"]
+        self._seconds: float = 0.0 if before is None else before.run["seconds"]
+        self._started = math.inf  # when the `advance` in progress was called
 
         self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, model.graph.n_sites)
         streams = generator(rng).spawn(n_runners)
@@ -196,6 +191,7 @@ class Sampler:
         if n_sweeps > left:
             invalid("n_sweeps", f"be at most the {left} sweeps that are left of {self.max_sweeps}", n_sweeps)
         self.stop(False)
+        self._started = time.perf_counter()
         how: dict[str, Any] = {"total_sweeps": self.max_sweeps}
         if self._checkpoint is not None:
             self._looked_at()
@@ -204,11 +200,12 @@ class Sampler:
             with reporting(self._progress) as report:
                 advance_all(self.runners, self.n_sweeps + n_sweeps, self._workers, report, **how)
         finally:
+            self._seconds, self._started = self._elapsed(), math.inf
             if self._checkpoint is not None:
                 self.save(self._checkpoint)
 
     def stop(self, stopped: bool = True) -> None:
-        """Make an `advance` in another thread return soon, with the chains at different sweeps."""
+        """Make an `advance` in another thread return soon, with the chains at different sweeps; the next continues."""
         for runner in self.runners:
             runner.stop(stopped)
 
@@ -227,8 +224,12 @@ class Sampler:
 
     def _checkpointed(self) -> Checkpoint:
         """The state of each chain when it was last looked at."""
-        elapsed = max(time.perf_counter() - min(runner.began for runner in self.runners), 0.0)
-        return Checkpoint({**self._about, "seconds": self._seconds_before + elapsed}, list(self._states))
+        return Checkpoint({**self._about, "seconds": self._elapsed()}, list(self._states))
+
+    def _elapsed(self) -> float:
+        """Seconds spent in `advance`, without the compilation before the first sweep."""
+        began = max(self._started, min(runner.began for runner in self.runners))
+        return self._seconds + max(time.perf_counter() - began, 0.0)
 
     def _write_if_due(self) -> None:
         """Write the checkpoint, less often if that is slow: it takes at most a tenth of the time."""
@@ -276,16 +277,23 @@ def sample(
         sampler = Sampler(*args, progress=report, **options)
         warn_of_unreachable(sampler.unreachable, stacklevel=3)
         try:
-            while (done := sampler.n_sweeps) < sampler.max_sweeps:
-                if until is not None and done and done % every == 0:
-                    drawn = sampler.chains
-                    if drawn.labels.size and until(drawn):
-                        break
-                left = sampler.max_sweeps - done
-                sampler.advance(left if until is None else min(every - done % every, left))
+            while not _has_seen_enough(sampler, until, every):
+                left = sampler.max_sweeps - sampler.n_sweeps
+                sampler.advance(None if until is None or not left else min(every - sampler.n_sweeps % every, left))
+                if sampler.n_sweeps == sampler.max_sweeps:
+                    break
         except KeyboardInterrupt:
             raise SamplingInterrupted(sampler.chains) from None
     return sampler.chains
+
+
+def _has_seen_enough(sampler: Sampler, until: Callable[[Chains], bool] | None, every: int) -> bool:
+    """Whether a caller who looks at the draws after each `every` sweeps has seen enough."""
+    done = sampler.n_sweeps
+    if until is None or done in (0, sampler.max_sweeps) or done % every:
+        return False
+    drawn = sampler.chains
+    return drawn.labels.size > 0 and bool(until(drawn))
 
 
 def _signature_of_sample() -> inspect.Signature:
@@ -334,6 +342,16 @@ def _checkpoint_of(source: str | os.PathLike[str] | Chains, about: dict[str, Any
         found = read_checkpoint(source)
     found.check("Chains" if isinstance(source, Chains) else os.fspath(source), about, sweeps)
     return found
+
+
+def _packed(components: Sequence[Model], lam: Lam, moves: str, burn_in: int, thin: int) -> tuple[list[Target], Plan]:
+    """The target of each component, which share all but their couplings, and the moves of one iteration."""
+    first, bonds = components[0], [bonds_that_move(component, lam, moves) for component in components]
+    plan = iteration_plan(first, moves, bonds[0][1], burn_in, thin)
+    targets = [pack(first, bonds[0][0], similar_sites(first) if plan.regroups else None)]
+    for component, (strength, _) in zip(components[1:], bonds[1:], strict=True):
+        targets.append(recoupled(targets[0], component, strength))
+    return targets, plan
 
 
 def _new_runner(

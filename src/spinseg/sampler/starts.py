@@ -6,12 +6,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import invalid
+from spinseg.graph.merging import absorb_small, touching_regions
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
+from spinseg.partition.numbering import in_order
 from spinseg.sampler.kernels.agglomerate import Merging, agglomerate, merge_mutual, pair_gains
 from spinseg.sampler.kernels.state import Target
-from spinseg.sampler.regions import absorb_small_clusters
 
 STARTS = ("one", "singletons", "greedy")
 N_RANDOM_STARTS = 50  # tried where seeds and size limits leave little room
@@ -125,7 +126,7 @@ def _connected_blocks(
     if size == 1:
         return np.arange(n_sites, dtype=np.int32)
     if size == n_sites and graph.component_sizes.max() <= max_size:
-        return _validation.labels("init", graph.pieces(np.zeros(n_sites, np.int32)), n_sites)
+        return graph.pieces(np.zeros(n_sites, np.int32))
     order, parent = _depth_first(graph, first)
     n_left, block = np.ones(n_sites, np.int64), np.arange(n_sites)
     is_cut = np.zeros(n_sites, bool)
@@ -174,7 +175,7 @@ def _without_small(model: Model, labels: NDArray[np.int32], beta: NDArray[np.flo
 
     It is the one with the largest couplings `beta`.
     """
-    return absorb_small_clusters(labels, model.graph, beta, model.prior.min_size, model.seeds)
+    return absorb_small(labels, model.graph, beta, model.prior.min_size, seeds=model.seeds)
 
 
 def greedy_labels(
@@ -223,7 +224,7 @@ def _merged_in_rounds(target: Target, unit: NDArray[np.int64]) -> NDArray[np.int
         n_clusters -= n_merged
         unit = into[unit]
         pairs, coupling, gain = _pairs_after_round(pairs, coupling, gain, into, changed)
-    return np.unique(unit, return_inverse=True)[1].ravel()
+    return in_order(unit)
 
 
 def _pairs_after_round(
@@ -235,9 +236,8 @@ def _pairs_after_round(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """The pairs after a round of merges, in which each pair of clusters occurs once."""
     touched = changed[pairs].any(axis=1)
-    ends = np.sort(into[pairs[touched]], axis=1)
-    apart = ends[:, 0] != ends[:, 1]
-    ends, between = _sum_duplicates(ends[apart], coupling[touched][apart], into.size)
+    ends, across, pair = touching_regions(into, pairs[touched])
+    between = np.bincount(pair, coupling[touched][across], len(ends)).astype(np.float64)  # whole numbers if none
     return (
         np.concatenate([pairs[~touched], ends]),
         np.concatenate([coupling[~touched], between]),
@@ -245,23 +245,13 @@ def _pairs_after_round(
     )
 
 
-def _sum_duplicates(
-    ends: NDArray[np.int64], coupling: NDArray[np.float64], n_units: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Each pair (lower, upper) once, its couplings added up."""
-    keys, place = np.unique(ends[:, 0] * n_units + ends[:, 1], return_inverse=True)
-    sums = np.bincount(place.ravel(), coupling, keys.size)
-    return np.stack(np.divmod(keys, n_units), axis=1), sums.astype(np.float64, copy=False)
-
-
 def _touching_pairs(target: Target, unit: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Pairs of units that touch, (lower, upper), each once, and their coupling."""
     starts = target.start.astype(np.int64)
     owner = np.repeat(np.arange(unit.size), starts[1:] - starts[:-1])
     once = owner < target.neighbor
-    ends = np.sort(unit[np.stack([owner[once], target.neighbor[once].astype(np.int64)], axis=1)], axis=1)
-    apart = ends[:, 0] != ends[:, 1]
-    return _sum_duplicates(ends[apart], target.beta[once][apart], int(unit.max()) + 1)
+    pairs, across, pair = touching_regions(unit, np.stack([owner[once], target.neighbor[once]], axis=1))
+    return pairs, np.bincount(pair, target.beta[once][across], len(pairs)).astype(np.float64)
 
 
 def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
@@ -289,12 +279,10 @@ def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
 
 def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
     """Blocks of these sizes along a walk through the graph, most of which are connected."""
-    n_sites, edges = model.graph.n_sites, model.graph.edges
+    n_sites = model.graph.n_sites
     order = np.arange(n_sites)
     if 1 < sizes.size < n_sites:
-        ends = (edges[:, 0], edges[:, 1])
-        links = sparse.csr_array((np.ones(len(edges), np.int8), ends), shape=(n_sites, n_sites))
-        order = sparse.csgraph.reverse_cuthill_mckee(sparse.csr_array(links + links.T), symmetric_mode=True)
+        order = sparse.csgraph.reverse_cuthill_mckee(model.graph.to_sparse(), symmetric_mode=True)
     labels = np.empty(n_sites, np.int64)
     labels[order] = np.repeat(np.arange(sizes.size), sizes)
     return _validation.labels("init", labels, n_sites)

@@ -4,43 +4,21 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from spinseg._run.progress import Progress, Report
 from spinseg.sampler.kernels.iterations import run_iterations
+
+if TYPE_CHECKING:
+    from spinseg.sampler.chain import Chain, ParallelTempering
+    from spinseg.sampler.map_search import Annealing
 
 TURN_SECONDS = 0.1  # for which a chain is advanced before it is the turn of the next
 LOADING_SECONDS = 1.5  # within which a sampler that was compiled before is loaded
 
 
-class Runner(Protocol):
-    """A chain, replicas that count as one, or a search."""
-
-    @property
-    def done(self) -> int:
-        """Sweeps finished."""
-
-    @property
-    def stopped(self) -> bool:
-        """Whether `stop` was called."""
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters now."""
-
-    @property
-    def log_posterior(self) -> float:
-        """Log posterior now."""
-
-    def advance(self, sweeps: int, seconds: float) -> None:
-        """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
-
-    def stop(self) -> None:
-        """Make `advance` return soon."""
-
-
 def advance_all(
-    runners: Sequence[Runner],
+    runners: "Sequence[Chain | ParallelTempering | Annealing]",
     sweeps: int,
     workers: int,
     report: Report,
@@ -84,7 +62,7 @@ def advance_all(
             raise
 
 
-def _progress(runners: Sequence[Runner], sweeps: int, seconds: float) -> Progress:
+def _progress(runners: "Sequence[Chain | ParallelTempering | Annealing]", sweeps: int, seconds: float) -> Progress:
     """Sweeps of all runners together after some seconds, and the state of the slowest."""
     slowest = min(runners, key=lambda runner: runner.done)
     total = sum(runner.done for runner in runners)

@@ -22,7 +22,7 @@ from spinseg._run.progress import Report, compiling_notice, reporting
 from spinseg._run.provenance import Provenance
 from spinseg._validation import InvalidInput, check_writable, generator, invalid
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.content import content_hash
+from spinseg.image.formats import content_hash
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask
 from spinseg.image.layout import check_channel_axis

@@ -50,7 +50,7 @@ def _trust(found: Any) -> str:
     if found.converged is None or agreement is None or error is None:
         return "too few chains or draws to assess convergence"
     converged = "converged" if found.converged else "not converged"
-    if not found.converged and found.diagnostics.judgement.partition_converged:
+    if not found.converged and found.diagnostics.partition_converged:
         converged = f"{units(found.preset.connected)} converged, probabilities not"
     return f"{converged} (agreement {agreement:.2f}, standard error {error:.3f})"
 

@@ -6,12 +6,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg import _validation
 from spinseg._validation import check_real, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import site_sizes
 from spinseg.image.render import paint_edges
-from spinseg.segmentation.numbering import label_image, largest_first
+from spinseg.partition.numbering import label_image, largest_first
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class Hierarchy:
         level = check_real("level", level, at_least=0, at_most=1)
         if np.isnan(self.heights).any():
             invalid("a hierarchy", "come from draws to have regions at a level", "none: sampling was interrupted")
-        regions = _validation.labels("regions", self.graph.components(self.heights <= level), self.graph.n_sites)
+        regions = self.graph.components(self.heights <= level)
         return label_image(largest_first(regions, site_sizes(self.sites)), self.sites, self.start_label)
 
     @cached_property

@@ -10,19 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.content import content_hash
+from spinseg.image.contrast import in_units_of_noise
 from spinseg.image.features import site_sizes
+from spinseg.image.formats import content_hash
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask, read_picture
 from spinseg.image.layout import ChannelAxis, IntensityRange, check_channel_axis
-from spinseg.image.noise import in_units_of_noise
-from spinseg.image.picture import Picture, WorkingCopy, as_picture, checked_mask, working_copy
+from spinseg.image.picture import Picture, as_picture, checked_mask
 from spinseg.image.render import paint_edges
 from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
+from spinseg.image.working import WorkingCopy, working_copy
 from spinseg.model.posterior import Model
+from spinseg.partition.numbering import label_image, largest_first
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.pairs import separation_probability
-from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.presets.preset import AN_ARRAY, Preset
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.schedule import Schedule

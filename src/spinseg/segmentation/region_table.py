@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.graph.merging import touching_regions
 from spinseg.graph.site_graph import SiteGraph
+from spinseg.partition.pairs import cohesion
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.convergence import standard_errors
-from spinseg.sampler.regions import cohesion
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -88,9 +89,7 @@ def boundary_table(
     >>> boundary_table(np.array([0, 0, 1]), graph, of_chains, start_label=1)
     [{'region': 1, 'neighbor': 2, 'length': 4, 'probability': 0.7, 'standard_error': 0.1}]
     """
-    ends = np.sort(regions[graph.edges], axis=1)
-    across = ends[:, 0] != ends[:, 1]
-    pairs, pair = np.unique(ends[across], axis=0, return_inverse=True)
+    pairs, across, pair = touching_regions(regions, graph.edges)
     lengths = np.bincount(pair, graph.length[across], len(pairs))
     weighted = (graph.length * of_chains)[..., across]
     sums = np.apply_along_axis(lambda each: np.bincount(pair, each, len(pairs)), -1, weighted)

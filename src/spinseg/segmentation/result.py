@@ -11,23 +11,23 @@ from numpy.typing import NDArray
 from scipy.ndimage import center_of_mass, find_objects
 
 from spinseg._validation import check_int, check_real, invalid
+from spinseg.graph.adjacency import regions_of
+from spinseg.graph.merging import merge_heights
 from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
+from spinseg.partition.numbering import label_image, largest_first
+from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.convergence import separation_of_chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
-from spinseg.sampler.estimates.pairs import co_clustering
-from spinseg.sampler.hierarchy import merge_heights
-from spinseg.sampler.regions import regions_of
 from spinseg.segmentation.display import as_html, in_words, plot_segmentation
 from spinseg.segmentation.exports import region_geojson, region_svg, to_dataset
 from spinseg.segmentation.files import FILES, summary_of, unwritable_files, write_files
 from spinseg.segmentation.hierarchy import Hierarchy
-from spinseg.segmentation.numbering import label_image, largest_first
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.region_table import as_table, boundary_table, region_table
 from spinseg.segmentation.schedule import Schedule, partitions_of_chains

@@ -32,8 +32,7 @@ def verdict_sentences(diagnostics: Diagnostics, preset: Preset, sweeps: int, sch
 
     Without a schedule the sweeps were cut short.
     """
-    judged = diagnostics.judgement
-    if judged.converged is None:
+    if diagnostics.converged is None:
         return diagnostics.verdict
     regions = _regions_sentence(diagnostics, units(preset.connected))
     automatic = schedule is not None and schedule.is_automatic
@@ -51,7 +50,7 @@ def _regions_sentence(diagnostics: Diagnostics, noun: str) -> str:
     if diagnostics.agreement is None:
         return f"There are too few draws to assess whether the {noun} have converged."
     agreement = f"the agreement between chains is {diagnostics.agreement:.2f} (adjusted Rand index)"
-    if diagnostics.judgement.partition_converged:
+    if diagnostics.partition_converged:
         return f"The {noun} have converged: {agreement}."
     return (
         f"The {noun} have not converged: {agreement}, and at least {AGREEMENT_LIMIT} is needed. Other segmentations "
@@ -67,7 +66,7 @@ def _probabilities_sentence(diagnostics: Diagnostics, sweeps: int, automatic: bo
     largest = f"{r_hat:.2f}" if np.isfinite(r_hat) else "infinite"
     doubt = f"between {IN_DOUBT[0]} and {IN_DOUBT[1]}"
     numbers = f"those {doubt} have a standard error of {error:.3f}, and R-hat is {largest}"
-    if diagnostics.judgement.probabilities_converged:
+    if diagnostics.probabilities_converged:
         if error == 0:
             numbers = f"R-hat is {largest}"
         return (

@@ -17,6 +17,7 @@ from scipy.special import gammaln
 from spinseg import _validation
 from spinseg._run.progress import Progress, Report, reporting
 from spinseg._validation import check_choice, check_int, check_real, generator, invalid
+from spinseg.graph.edges import connected_components
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import HistogramTerm, Likelihood
 from spinseg.model.posterior import Model
@@ -208,9 +209,7 @@ def regions_of_links(links: ArrayLike) -> Labels:
     array([0, 0, 0, 1, 1], dtype=int32)
     """
     target = np.asarray(links)
-    n_sites = target.size
-    matrix = sparse.csr_array((np.ones(n_sites, np.int8), target, np.arange(n_sites + 1)), shape=(n_sites, n_sites))
-    return _validation.labels("links", sparse.csgraph.connected_components(matrix, directed=False)[1], n_sites)
+    return connected_components(target.size, np.stack([np.arange(target.size), target], axis=1))
 
 
 def pack_problem(graph: SiteGraph, likelihood: Likelihood, alpha: float, gamma: float | None) -> Problem:
@@ -317,8 +316,7 @@ def spanning_links(graph: SiteGraph) -> Labels:
     links = np.arange(graph.n_sites, dtype=np.int32)
     ones = np.ones(graph.neighbors.size, np.int8)
     matrix = sparse.csr_array((ones, graph.neighbors, graph.start), shape=(graph.n_sites, graph.n_sites))
-    _, component = sparse.csgraph.connected_components(matrix, directed=False)
-    for root in np.unique(component, return_index=True)[1]:
+    for root in np.unique(connected_components(graph.n_sites, graph.edges), return_index=True)[1]:
         reached, parent = sparse.csgraph.breadth_first_order(matrix, root, directed=False)
         links[reached[1:]] = parent[reached[1:]]
         links[root] = reached[min(1, reached.size - 1)]  # not to itself, which would have the weight alpha

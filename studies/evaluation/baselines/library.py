@@ -18,6 +18,7 @@ from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.features import pixel_positions, site_means, site_sizes
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.superpixels import superpixels
+from spinseg.partition.numbering import by_first_appearance
 
 
 def felzenszwalb(
@@ -40,7 +41,7 @@ def felzenszwalb(
     scale = _validation.check_real("scale", scale, above=0)
     sigma = _validation.check_real("sigma", sigma, at_least=0)
     min_size = _validation.check_int("min_size", min_size, at_least=1)
-    return renumber(segmentation.felzenszwalb(as_rgb(image), scale=scale, sigma=sigma, min_size=min_size))
+    return by_first_appearance(segmentation.felzenszwalb(as_rgb(image), scale=scale, sigma=sigma, min_size=min_size))
 
 
 def quickshift(
@@ -64,7 +65,7 @@ def quickshift(
         "ratio": _validation.check_real("ratio", ratio, at_least=0),
         "rng": _validation.check_int("seed", seed, at_least=0) % 2**31,  # scikit-image takes 31 bits
     }
-    return renumber(segmentation.quickshift(as_rgb(image), **settings))
+    return by_first_appearance(segmentation.quickshift(as_rgb(image), **settings))
 
 
 def slic_merged(
@@ -95,7 +96,7 @@ def slic_merged(
         merge_func=_merge_means,
         weight_func=_difference,
     )
-    return renumber(merged)
+    return by_first_appearance(merged)
 
 
 def gaussian_mixture(image: Picture | ArrayLike, *, n_components: int = 5, seed: int = 0) -> NDArray[np.int32]:
@@ -142,7 +143,7 @@ def gaussian_mixture(image: Picture | ArrayLike, *, n_components: int = 5, seed:
     with pools.threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
         clusters = model.fit_predict(features)
-    return renumber(clusters[sites])
+    return by_first_appearance(clusters[sites])
 
 
 def import_extra(module: str, otherwise: str) -> ModuleType:
@@ -160,11 +161,6 @@ def as_rgb(image: Picture | ArrayLike) -> NDArray[np.uint8]:
         shape = (*picture.shape, picture.n_channels)
         _validation.invalid("image", "be a gray or color picture, (H, W), (H, W, 3) or (H, W, 4)", shape)
     return picture.rgb
-
-
-def renumber(labels: NDArray) -> NDArray[np.int32]:
-    """Return the label image numbered 0..k-1 by first appearance."""
-    return _validation.labels("labels", labels.ravel(), labels.size).reshape(labels.shape)
 
 
 def _mean_color_graph(rgb: NDArray[np.uint8], sites: NDArray) -> graph.RAG:

@@ -2,18 +2,21 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
-from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
-from spinseg.graph.adjacency import grid_graph, region_adjacency
+from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.edges import connected_components
+from spinseg.graph.merging import Choice, merge_in_rounds, nearest_pairs
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.picture import Picture
-from studies.evaluation.baselines.library import as_rgb, import_extra, renumber
+from spinseg.partition.numbering import by_first_appearance
+from studies.evaluation.baselines.library import as_rgb, import_extra
 
 # Filtered neighbors that differ by less than this in each channel are one piece: EDISON's LUV_treshold.
 PIECE_THRESHOLD = 1.0
@@ -22,18 +25,6 @@ FUSION_FRACTION = 0.5
 MAX_ITERATIONS = 100  # of the filter per pixel: EDISON's LIMIT, and the maximum of OpenCV
 COLORS = ("srgb", "luv")
 MAX_COLOR_DISTANCE = 442.0  # in 8-bit levels; OpenCV squares the bandwidth as an int, which overflows
-
-
-class Regions(NamedTuple):
-    """Regions, each a union of connected pieces, and pairs of adjacent regions, perhaps repeated.
-
-    Shapes: region_of_piece (n_pieces,), pairs (n, 2), sizes (n_regions,) in pixels, modes (n_regions, n_channels).
-    """
-
-    region_of_piece: NDArray[np.int32]
-    pairs: NDArray[np.int32]
-    sizes: NDArray[np.int64]
-    modes: NDArray[np.float64]
 
 
 def mean_shift(
@@ -136,8 +127,8 @@ def segment_filtered(
 ) -> NDArray[np.int32]:
     """Return the label image of filtered levels: steps 3 to 5."""
     pieces = connected_pieces(levels, piece_threshold)
-    regions = absorb_small(fuse(initial_regions(pieces, levels), fusion_distance), min_size)
-    return renumber(regions.region_of_piece[pieces])
+    rounds = partial(close_pairs, distance=fusion_distance), partial(pairs_of_small, min_size=min_size)
+    return by_first_appearance(merge_pieces(pieces, levels, *rounds))
 
 
 def connected_pieces(values: NDArray, threshold: float) -> NDArray[np.int32]:
@@ -149,56 +140,28 @@ def connected_pieces(values: NDArray, threshold: float) -> NDArray[np.int32]:
     array([[0, 0, 0, 1]], dtype=int32)
     """
     table = values.reshape(-1, values.shape[-1]).astype(np.float64)
-    pairs = grid_graph(values.shape[:-1]).edges
+    pairs = SiteGraph.grid(values.shape[:-1]).edges
     same = (np.abs(table[pairs[:, 0]] - table[pairs[:, 1]]) < threshold).all(axis=1)
-    return _components(pairs[same], len(table)).reshape(values.shape[:-1])
+    return connected_components(len(table), pairs[same]).reshape(values.shape[:-1])
 
 
-def initial_regions(pieces: NDArray[np.int32], values: NDArray) -> Regions:
-    """Return every piece as a region, with the mean of its values as mode."""
-    sizes = site_sizes(pieces)
-    pairs = region_adjacency(pieces).edges
-    return Regions(np.arange(sizes.size, dtype=np.int32), pairs, sizes, site_means(values, pieces))
+def merge_pieces(pieces: NDArray[np.int32], values: NDArray, *choices: Choice) -> NDArray[np.int32]:
+    """Return the label image of pieces merged in rounds, in which the mean of the values of a region is its mode."""
+    modes = site_means(values, pieces)
+    return merge_in_rounds(region_adjacency(pieces).edges, site_sizes(pieces), modes, *choices)[pieces]
 
 
-def fuse(regions: Regions, distance: float) -> Regions:
-    """Merge adjacent regions until no two have modes closer than `distance`: EDISON's TransitiveClosure, repeated."""
-    while True:
-        close = _mode_distances(regions.modes, regions.pairs) < distance
-        if not close.any():
-            return regions
-        regions = _merge(regions, regions.pairs[close])
+def close_pairs(pairs: NDArray, sizes: NDArray, modes: NDArray[np.float64], distance: float) -> NDArray:
+    """Return the adjacent regions with modes closer than `distance`: EDISON's TransitiveClosure."""
+    return pairs[_mode_distances(modes, pairs) < distance]
 
 
-def absorb_small(regions: Regions, min_size: int) -> Regions:
-    """Merge regions until all have at least `min_size` pixels, or only one is left: EDISON's Prune."""
-    while True:
-        pairs = np.concatenate([regions.pairs, regions.pairs[:, ::-1]])
-        pairs = pairs[regions.sizes[pairs[:, 0]] < min_size]
-        if not len(pairs):
-            return regions
-        order = np.lexsort((pairs[:, 1], _mode_distances(regions.modes, pairs), pairs[:, 0]))
-        pairs = pairs[order]
-        nearest = np.diff(pairs[:, 0], prepend=-1) > 0  # the first pair of each small region
-        regions = _merge(regions, pairs[nearest])
-
-
-def _merge(regions: Regions, pairs: NDArray[np.int32]) -> Regions:
-    """Return the regions after those of each pair were merged."""
-    into = _components(pairs, regions.sizes.size)
-    sizes = np.bincount(into, regions.sizes)
-    sums = [np.bincount(into, regions.sizes * channel) for channel in regions.modes.T]
-    adjacent = into[regions.pairs]
-    adjacent = adjacent[adjacent[:, 0] != adjacent[:, 1]]
-    return Regions(
-        into[regions.region_of_piece], adjacent, sizes.astype(np.int64), np.stack(sums, axis=1) / sizes[:, None]
-    )
-
-
-def _components(pairs: NDArray[np.int32], n_items: int) -> NDArray[np.int32]:
-    """Return the connected component of each item."""
-    links = sparse.coo_array((np.ones(len(pairs), np.int8), (pairs[:, 0], pairs[:, 1])), shape=(n_items, n_items))
-    return sparse.csgraph.connected_components(links, directed=False)[1]
+def pairs_of_small(pairs: NDArray, sizes: NDArray, modes: NDArray[np.float64], min_size: int) -> NDArray:
+    """Return each region below `min_size` with the adjacent one of the closest mode: EDISON's Prune."""
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    both = both[sizes[both[:, 0]] < min_size]
+    both = both[np.argsort(both[:, 1], kind="stable")]  # of equal distances the lowest region
+    return nearest_pairs(both, _mode_distances(modes, both))
 
 
 def _mode_distances(modes: NDArray[np.float64], pairs: NDArray[np.int32]) -> NDArray[np.float64]:

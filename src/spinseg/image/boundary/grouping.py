@@ -6,12 +6,11 @@ Three kinds of cues tell whether two sites belong to one group: their distance i
 another, and the difference of their statistics after diffusion over the graph.
 """
 
-import heapq
-
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
+from spinseg.graph.merging import merge_heights
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, edge_distance, symmetric_matrix
 
@@ -21,7 +20,7 @@ MAX_NEIGHBORS = 64  # more than sites of about equal size have
 DIFFUSION_STEPS = (2, 4, 8)  # after which the statistics of sites are compared
 
 
-def grouping_cues(log_odds: NDArray[np.float64], statistics: SiteStatistics, adjacency: SiteGraph) -> Cues:
+def grouping_cues(log_odds: NDArray[np.float64], statistics: SiteStatistics, graph: SiteGraph) -> Cues:
     """Return the cues of each edge that follow from the first log-odds of all edges.
 
     - apart: log of the distance of the two sites in the leading eigenvectors.
@@ -29,10 +28,9 @@ def grouping_cues(log_odds: NDArray[np.float64], statistics: SiteStatistics, adj
     - calm, busy: the lower and the higher of the two sites' mean log-odds along their other boundaries.
     - words, textons, colors, texture after t: differences of these statistics after t steps of diffusion.
     """
-    edges, length = adjacency.edges, adjacency.length.astype(np.float64)
-    n_sites = adjacency.n_sites
+    edges, length, n_sites = graph.edges, graph.length, graph.n_sites
     affinity = affinities(1 / (1 + np.exp(-log_odds)), edges, n_sites)
-    cues = {"apart": spectral_distance(affinity, edges), "merged": merge_heights(log_odds, length, edges, n_sites)}
+    cues = {"apart": spectral_distance(affinity, edges), "merged": merge_heights(graph, log_odds)}
     cues["calm"], cues["busy"] = _surrounding_log_odds(log_odds, length, edges, n_sites)
     return cues | _diffusion_cues(affinity, statistics, edges)
 
@@ -89,48 +87,6 @@ def spectral_distance(affinity: sparse.csr_array, edges: NDArray[np.int32]) -> N
     vectors /= np.sqrt(np.maximum(np.square(vectors).mean(axis=0), 1e-300))
     vectors /= np.sqrt(np.maximum(1 - values[leading], 1e-5))
     return np.log(1e-3 + edge_distance(vectors, edges))
-
-
-def merge_heights(
-    log_odds: NDArray[np.float64], length: NDArray[np.float64], edges: NDArray[np.int32], n_sites: int
-) -> NDArray[np.float64]:
-    """Return for each edge the mean log-odds of the boundary, weighted by length, at which its two sides merge.
-
-    Agglomerative clustering: the two regions with the lowest mean log-odds between them merge next. Regions are the
-    sites at first.
-
-    Examples
-    --------
-    >>> triangle = np.array([[0, 1], [0, 2], [1, 2]])
-    >>> merge_heights(np.array([-3.0, 2.0, 0.0]), np.ones(3), triangle, 3).tolist()
-    [-3.0, 1.0, 1.0]
-    """
-    adjacent: list[dict[int, tuple[float, float, list[int]]]] = [{} for _ in range(n_sites)]
-    queue = []
-    for e, ((a, b), odds, border) in enumerate(zip(edges.tolist(), log_odds.tolist(), length.tolist(), strict=True)):
-        adjacent[a][b] = adjacent[b][a] = (odds * border, border, [e])
-        queue.append((odds * border / border, a, b))  # rounded as it is when compared below
-    heapq.heapify(queue)
-    heights = np.empty(len(edges))
-    while queue:
-        mean, a, b = heapq.heappop(queue)
-        total, border, between = adjacent[a].get(b, (0.0, 1.0, []))
-        if not between or total / border != mean:
-            continue  # out of date: merged or changed since it was queued
-        if len(adjacent[a]) < len(adjacent[b]):
-            a, b = b, a
-        heights[between] = mean
-        del adjacent[a][b]
-        for c, theirs in adjacent[b].items():
-            if c == a:
-                continue
-            del adjacent[c][b]
-            ours = adjacent[a].get(c)
-            both = theirs if ours is None else (ours[0] + theirs[0], ours[1] + theirs[1], ours[2] + theirs[2])
-            adjacent[a][c] = adjacent[c][a] = both
-            heapq.heappush(queue, (both[0] / both[1], a, c))
-        adjacent[b] = {}
-    return heights
 
 
 def _surrounding_log_odds(

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import check_choice, check_real, invalid
-from spinseg.partition.contingency import ContingencyTable, Counts, contingency_table
+from spinseg.partition.contingency import ContingencyTable, binder_of, contingency_table, vi_of
+from spinseg.partition.numbering import in_order
+from spinseg.partition.pairs import Partition, count_clusters, flatten_draws, labels_of
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.pairs import count_clusters, flatten_draws
 
-METRICS = ("vi", "binder")
+METRICS = {"vi": vi_of, "binder": binder_of}
 ROUNDING_ERROR = 1e-9  # distances that differ by less are taken as equal
-
-
-class Partition(Protocol):
-    """What has the labels of one partition: `Estimate` and `Mode`."""
-
-    @property
-    def labels(self) -> NDArray[np.int32]:
-        """(n_sites,)."""
-
-
-def _labels_of(partition: Any) -> ArrayLike:
-    """Return the labels of a partition; labels themselves as they are."""
-    return getattr(partition, "labels", partition)
 
 
 def expected_vi(labels: ArrayLike | Chains, candidate: ArrayLike | Partition) -> float:
     """Return the mean variation of information between a partition and the draws, in bits.
 
-    VI = (sum of f(n_k) + sum of f(m_j) - 2 sum of f(n_kj)) / n, f(x) = x log2 x, with n_k sites in cluster k of the
-    candidate, m_j in cluster j of the draw and n_kj in both.
+    VI = 1/n sum n_kj (log2 n_k / n_kj + log2 m_j / n_kj), with n_k of n sites in cluster k of the candidate, m_j in
+    cluster j of the draw and n_kj in both.
 
     Parameters
     ----------
@@ -53,7 +40,7 @@ def expected_vi(labels: ArrayLike | Chains, candidate: ArrayLike | Partition) ->
     >>> expected_vi([[0, 0, 1, 1], [0, 0, 0, 0]], [0, 0, 1, 1])
     0.5
     """
-    return float(_vi(flatten_draws(labels), candidate).mean())
+    return float(np.mean([vi_of(table) for table in _tables(flatten_draws(labels), candidate)]))
 
 
 def expected_binder(
@@ -86,7 +73,7 @@ def expected_binder(
     0.3333333333333333
     """
     apart, together = check_real("cost_apart", cost_apart, above=0), check_real("cost_together", cost_together, above=0)
-    return float(_binder(flatten_draws(labels), candidate, apart, together).mean())
+    return float(np.mean([binder_of(table, apart, together) for table in _tables(flatten_draws(labels), candidate)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,12 +136,12 @@ def credible_ball(
     >>> ball.radius, ball.upper.tolist(), ball.lower.tolist()
     (1.0, [[0, 0, 0, 0]], [[0, 0, 1, 2]])
     """
-    check_choice("metric", metric, METRICS)
+    check_choice("metric", metric, tuple(METRICS))
     if check_real("level", level, above=0) > 1:
         invalid("level", "be at most 1", level)
     draws = flatten_draws(labels)
-    center = _validation.labels("center", _labels_of(center), draws.shape[1])
-    distance = _vi(draws, center) if metric == "vi" else _binder(draws, center, 1.0, 1.0)
+    center = _validation.labels("center", labels_of(center), draws.shape[1])
+    distance = np.array([METRICS[metric](table) for table in _tables(draws, center)])
     # In floating point 0.95 * 20 is slightly above 19.
     radius = np.sort(distance)[int(np.ceil(level * len(draws) - ROUNDING_ERROR)) - 1]
     inside = np.flatnonzero(distance <= radius + ROUNDING_ERROR)
@@ -176,34 +163,8 @@ def credible_ball(
     )
 
 
-def _vi(draws: NDArray[np.int32], candidate: ArrayLike | Partition) -> NDArray[np.float64]:
-    """Return the variation of information between a partition and each draw."""
-
-    def f(counts: Counts) -> float:
-        return float(counts @ np.log2(counts))
-
-    tables = _tables(draws, candidate)
-    return np.array([max(f(t.row_sizes) + f(t.column_sizes) - 2 * f(t.shared), 0.0) for t in tables]) / draws.shape[1]
-
-
-def _binder(
-    draws: NDArray[np.int32], candidate: ArrayLike | Partition, cost_apart: float, cost_together: float
-) -> NDArray[np.float64]:
-    """Return Binder's loss between a partition and each draw."""
-
-    def pairs(counts: Counts) -> int:
-        return int(counts @ (counts - 1)) // 2
-
-    losses = []
-    for table in _tables(draws, candidate):
-        both = pairs(table.shared)
-        losses.append(cost_apart * (pairs(table.column_sizes) - both) + cost_together * (pairs(table.row_sizes) - both))
-    n_sites = draws.shape[1]
-    return np.array(losses) / max(n_sites * (n_sites - 1) / 2, 1)  # a single site has no pairs
-
-
 def _tables(draws: NDArray[np.int32], candidate: ArrayLike | Partition) -> Iterator[ContingencyTable]:
     """Yield the table of each draw: rows are clusters of the candidate, columns those of the draw."""
-    z = _validation.labels("candidate", _labels_of(candidate), draws.shape[1])
+    z = _validation.labels("candidate", labels_of(candidate), draws.shape[1])
     for draw in draws:
-        yield contingency_table(z, np.unique(draw, return_inverse=True)[1])
+        yield contingency_table(z, in_order(draw))

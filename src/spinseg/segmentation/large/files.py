@@ -14,11 +14,7 @@ from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._run.atomic import printable, sync, sync_tree
 from spinseg._run.shared_arrays import SharedArray
 from spinseg._validation import invalid
-from spinseg.image.content import content_hash, file_state
-from spinseg.image.decoders import decode, file_format
-from spinseg.image.formats.stored import check_numbers, upright
-from spinseg.image.formats.tiff import has_opacity, orientation, series_warnings, stores_intensities
-from spinseg.image.formats.zarr_folder import open_zarr
+from spinseg.image.formats import content_hash, decode, file_format, file_state
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.io import MAX_PIXELS
 from spinseg.image.layout import (
@@ -30,6 +26,9 @@ from spinseg.image.layout import (
     Reading,
     find_layout,
 )
+from spinseg.image.raster import check_metadata, has_opacity, orientation, stores_intensities
+from spinseg.image.stored import check_numbers, unprinted, upright
+from spinseg.image.volumes import open_zarr
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
 
@@ -143,12 +142,11 @@ def _open_zarr(dask_array: Any, path: str) -> _Found:
 def _open_tiff(dask_array: Any, path: str) -> _Found | None:
     """The first series of a TIFF file; None where it must be read whole, since its numbers are codes of colors."""
     try:
-        with series_warnings() as warnings:
+        with unprinted("tifffile") as warnings:
             finest = TiffSeries(path)
     except Exception as error:  # a damaged file raises nearly anything
         invalid("image", "be a whole TIFF file", f"{path}: {error}")
-    if warnings:
-        invalid(printable(path), "have metadata that fit its pages", warnings[0])
+    check_metadata(printable(path), warnings)
     if not finest.is_plain:
         return None
     array = dask_array.from_array(finest, meta=np.empty((0,) * finest.ndim, finest.dtype))

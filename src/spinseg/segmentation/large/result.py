@@ -18,9 +18,9 @@ from spinseg.image.io import write_png
 from spinseg.image.layout import Reading
 from spinseg.image.render import label_colors, paint_edges
 from spinseg.model.posterior import Model
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
-from spinseg.sampler.estimates.pairs import separation_probability
 from spinseg.segmentation.large.files import create_ome_zarr, write_chunk
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, relative_to
 from spinseg.segmentation.presets.preset import Preset

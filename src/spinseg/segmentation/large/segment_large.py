@@ -16,16 +16,18 @@ from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg._run.progress import Report, counting
 from spinseg._run.shared_arrays import shared
 from spinseg._validation import check_int
+from spinseg.graph.adjacency import regions_of
+from spinseg.graph.merging import absorb_small
 from spinseg.image.contrast import Contrast, contrast_of_parts
 from spinseg.image.features import Codebook
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
+from spinseg.partition.numbering import largest_first
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.checkpoint import OtherChains, read_checkpoint
-from spinseg.sampler.estimates.pairs import separation_probability
-from spinseg.sampler.regions import absorb_small_regions, regions_of
 from spinseg.segmentation.large.files import create_ome_zarr, open_large, open_picture, write_chunk
 from spinseg.segmentation.large.model import Large, codebook_for, large_model, read_picture_part
 from spinseg.segmentation.large.result import (
@@ -45,7 +47,6 @@ from spinseg.segmentation.large.run import (
     write_tile,
 )
 from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, merge_tiles, tile_sites
-from spinseg.segmentation.numbering import largest_first
 from spinseg.segmentation.schedule import Schedule, sample_posterior
 from spinseg.segmentation.verdict import one_region_warning
 
@@ -231,8 +232,8 @@ def _segmentation(
     """Cut the best partition into regions, and write all that the folder holds of it; result.json comes last."""
     is_color = reading.n_channels - reading.has_opacity in (1, 3)
     pieces = regions_of(sampled.best_labels, model.graph)
-    min_pixels = preset.min_region_sites * tiling.pixels_per_cell
-    partition = absorb_small_regions(pieces, statistics.adjacency, statistics.pixels, model.beta, min_pixels)
+    min_pixels, length = preset.min_region_sites * tiling.pixels_per_cell, model.graph.length
+    partition = absorb_small(pieces, model.graph, model.beta, min_pixels, length=length, area=statistics.pixels)
     partition = largest_first(partition, statistics.pixels)
     (run.folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
     boxes = write_images(run.folder, tiling, statistics, partition, sampled.labels, is_color, shown)

@@ -18,8 +18,9 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import GRADIENT_SCALE
 from spinseg.image.boundary.network import RADII, BoundaryNetwork, span_seen
 from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_sizes
-from spinseg.image.picture import Picture, block_means
+from spinseg.image.picture import Picture
 from spinseg.image.superpixels import RELIEF_SCALE, cells_per_axis, seeded_watershed
+from spinseg.image.working import block_means
 
 HALO_CELLS = 8  # around a tile; with 4, some pixels near borders got another site than in the whole picture
 BASIN_WEIGHT = 0.01  # CIELAB units per pixel: below the gradients of any picture that is not flat

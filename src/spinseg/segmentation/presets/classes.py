@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.graph.adjacency import regions_of
+from spinseg.graph.merging import absorb_small
 from spinseg.image.class_outlines import refine_classes, with_connected_regions
 from spinseg.image.features import Codebook, site_sizes
 from spinseg.model.priors import ParsimoniousProcess, PartitionPrior
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.minimize import improved
-from spinseg.sampler.estimates.pairs import separation_probability
-from spinseg.sampler.regions import absorb_small_regions, regions_of
+from spinseg.sampler.estimates.search import improved
 from spinseg.segmentation.presets.color_words import ColorWords
 from spinseg.segmentation.presets.preset import Start, option
 
@@ -69,14 +70,14 @@ class Classes(ColorWords):
         smallest = self.min_region * area.mean()
         regions = regions_of(found, graph)
         if self.estimate == "best" or not drawn.labels.size:
-            return absorb_small_regions(regions, graph, area, model.beta, smallest)
+            return absorb_small(regions, graph, model.beta, smallest, length=graph.length, area=area)
         draws = drawn.labels.reshape(-1, graph.n_sites)
         draws = draws[np.random.default_rng(seed).permutation(len(draws))[:MAX_DRAWS]]
         pieces = np.array([regions_of(draw, graph) for draw in draws])
         if pieces.max() < MAX_PIECES:
             regions = improved(regions, pieces, self.estimate, graph=graph, max_draws=MAX_PIECE_DRAWS, rng=seed)
         apart = separation_probability(draws, graph.edges) * graph.length
-        return absorb_small_regions(regions, graph, area, -apart, smallest)
+        return absorb_small(regions, graph, -apart, smallest, length=graph.length, area=area)
 
     def refines(self, problem: "Problem") -> bool:
         """Whether outlines follow the pixels: unless sites are given."""

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from spinseg._validation import check_choice
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import Codebook, site_histograms
-from spinseg.image.picture import Picture, WorkingCopy
+from spinseg.image.picture import Picture
 from spinseg.image.superpixels import PIXELS_PER_SITE
+from spinseg.image.working import WorkingCopy
 from spinseg.model.likelihoods import DirichletMultinomial
 from spinseg.model.posterior import Model
 from spinseg.segmentation.presets.preset import Preset, SitePosterior, Slider, option

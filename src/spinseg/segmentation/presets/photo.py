@@ -13,14 +13,15 @@ from spinseg.image.boundary.log_odds import BoundaryEvidence, signed_couplings
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.outlines import nearby_pairs, outlined_sites
-from spinseg.image.picture import Picture, WorkingCopy
+from spinseg.image.picture import Picture
 from spinseg.image.seeds import cut_sites, reduced_seeds, seeds_of_sites
 from spinseg.image.superpixels import KINDS, superpixels
+from spinseg.image.working import WorkingCopy
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior, TemperedProcess
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.allowed import allowed_estimate
-from spinseg.sampler.estimates.pairs import separation_probability
+from spinseg.sampler.estimates.minimize import allowed_estimate
 from spinseg.segmentation.presets.preset import Preset, SitePosterior, Slider, Start, option
 from spinseg.segmentation.presets.site_features import (
     FEATURE_WEIGHTS,

@@ -13,8 +13,9 @@ from spinseg._errors import InvalidInput
 from spinseg._validation import check_choice, check_int, check_real, integer_array, invalid
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.picture import Picture, WorkingCopy
+from spinseg.image.picture import Picture
 from spinseg.image.superpixels import KINDS, PIXELS_PER_SITE, superpixels
+from spinseg.image.working import WorkingCopy
 from spinseg.model.posterior import Model
 from spinseg.model.priors import (
     DirichletProcess,
@@ -27,7 +28,7 @@ from spinseg.model.priors import (
     TemperedProcess,
 )
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.allowed import allowed_estimate
+from spinseg.sampler.estimates.minimize import allowed_estimate
 from spinseg.sampler.plan import ATTEMPTS, DataDriven, Lam, check_lam
 from spinseg.sampler.sampler import listed_starts
 from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS

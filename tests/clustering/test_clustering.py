@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spinseg as ss
-from spinseg.clustering.clusters import TOTAL_COUPLING, clustering_model, estimate, find_clusters, membership
-from spinseg.clustering.price import ClusterPrice
-from spinseg.clustering.starts import starting_partitions
-from spinseg.partition.metrics import adjusted_rand_index
+from spinseg.clustering.clustering import estimate, find_clusters, membership
+from spinseg.clustering.table_model import TOTAL_COUPLING, ClusterPrice, clustering_model, starting_partitions
+from studies.evaluation.metrics import adjusted_rand_index
 
 N_SITES = 7
 

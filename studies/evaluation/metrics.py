@@ -32,7 +32,9 @@ from spinseg.partition.contingency import (
     adjusted_rand_index_of,
     contingency_table,
     rand_index_of,
+    vi_of,
 )
+from spinseg.partition.numbering import in_order
 
 TOLERANCE = 0.0075  # fraction of the image diagonal: maxDist of the BSDS benchmark, 4.3 pixels for 481 x 321
 
@@ -81,9 +83,8 @@ def scores(labels: ArrayLike, annotations: Sequence[ArrayLike], *, tolerance: fl
     segmentation = consecutive("labels", labels)
     truths = _consecutive_list(annotations, segmentation.shape)
     tables = [_contingency(segmentation, truth, name) for name, truth in truths.items()]
-    of_regions = [
-        [metric(table) for metric in (rand_index_of, adjusted_rand_index_of, _voi, _gce, _covering)] for table in tables
-    ]
+    metrics = (rand_index_of, adjusted_rand_index_of, vi_of, _gce, _covering)
+    of_regions = [[metric(table) for metric in metrics] for table in tables]
     of_boundaries = _boundary_scores(segmentation, list(truths.values()), tolerance)
     return Scores._make([*np.mean(of_regions, axis=0).tolist(), *of_boundaries])
 
@@ -142,7 +143,7 @@ def variation_of_information(labels: ArrayLike, truth: ArrayLike) -> float:
     >>> variation_of_information([0, 0, 1, 1], [0, 1, 0, 1])
     2.0
     """
-    return _voi(contingency(labels, truth))
+    return vi_of(contingency(labels, truth))
 
 
 def global_consistency_error(labels: ArrayLike, truth: ArrayLike) -> float:
@@ -239,26 +240,16 @@ def boundary_scores(
     return _boundary_scores(segmentation, list(truths.values()), tolerance)
 
 
-def _voi(table: ContingencyTable) -> float:
-    n_ij, a_i, b_j = _cells(table)
-    return float(np.sum(n_ij * (np.log2(a_i / n_ij) + np.log2(b_j / n_ij)))) / int(n_ij.sum())
-
-
 def _gce(table: ContingencyTable) -> float:
-    n_ij, a_i, b_j = _cells(table)
+    n_ij, a_i, b_j = table.cells
     return min(float(np.sum(n_ij * (sizes - n_ij) / sizes)) for sizes in (a_i, b_j)) / int(n_ij.sum())
 
 
 def _covering(table: ContingencyTable) -> float:
-    n_ij, a_i, b_j = _cells(table)
+    n_ij, a_i, b_j = table.cells
     starts = np.flatnonzero(np.diff(table.row, prepend=-1))  # the first cell of each true region
     best = np.maximum.reduceat(n_ij / (a_i + b_j - n_ij), starts)
     return float(np.sum(a_i[starts] * best)) / int(n_ij.sum())
-
-
-def _cells(table: ContingencyTable) -> tuple[Labels, Labels, Labels]:
-    """Return n_ij, a_i and b_j of every cell."""
-    return table.shared, table.row_sizes[table.row], table.column_sizes[table.column]
 
 
 def _boundary_scores(labels: Labels, truths: list[Labels], tolerance: float) -> BoundaryScores:
@@ -318,13 +309,9 @@ def consecutive(name: str, labels: ArrayLike, shape: tuple[int, ...] | None = No
     array = integer_array(name, labels)
     if shape is not None and array.shape != shape:
         invalid(name, f"have the shape of labels, {shape}", array.shape)
-    if array.size == 0 or array.max() > 4 * array.size + 1024:  # few labels of large value, such as packed colors
-        values, inverse = np.unique(array, return_inverse=True)
-        return np.maximum(inverse - np.count_nonzero(values < 0), -1).reshape(array.shape)
-    above = np.maximum(array.astype(np.int64), -1) + 1
-    present = np.bincount(above.ravel()) > 0
-    present[0] = False
-    return (np.cumsum(present) - 1)[above]
+    numbered, labelled = np.full(array.shape, -1, np.int64), array >= 0
+    numbered[labelled] = in_order(array[labelled])
+    return numbered
 
 
 def _consecutive_list(annotations: Sequence[ArrayLike], shape: tuple[int, ...]) -> dict[str, Labels]:

@@ -1,5 +1,7 @@
 """The array in a file with its axes as stored, and what all decoders share."""
 
+import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,6 +60,23 @@ def decoding(name: str, form: str) -> Iterator[None]:
         raise
     except Exception as error:
         invalid(name, f"be a whole {form} file", str(error) or type(error).__name__)
+
+
+@contextmanager
+def unprinted(logger: str) -> Iterator[list[str]]:
+    """Collect the warnings that a library logs in this thread, instead of printing them beside our errors."""
+    log, thread, messages = logging.getLogger(logger), threading.get_ident(), []
+
+    def is_of_another_thread(record: logging.LogRecord) -> bool:
+        if record.thread == thread and record.levelno >= logging.WARNING:
+            messages.append(record.getMessage())
+        return record.thread != thread
+
+    log.addFilter(is_of_another_thread)
+    try:
+        yield messages
+    finally:
+        log.removeFilter(is_of_another_thread)
 
 
 def check_size(name: str, shape: tuple[int, ...], max_pixels: int, axes: str = "") -> None:

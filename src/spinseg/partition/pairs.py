@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_int, integer_array, invalid
-from spinseg.sampler.chains import Chains
+from spinseg.partition.contingency import contingency_table
 
 
-def labels_of(draws: ArrayLike | Chains) -> ArrayLike:
-    """Return the labels of chains; labels themselves as they are."""
-    return draws.labels if isinstance(draws, Chains) else draws
+@runtime_checkable
+class Partition(Protocol):
+    """What has the labels of one partition: `Estimate` and `Mode`; or of many: `Chains`."""
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """(.., n_sites)."""
 
 
-def flatten_draws(labels: ArrayLike | Chains) -> NDArray[np.int32]:
+def labels_of(draws: ArrayLike | Partition) -> ArrayLike:
+    """Return the labels of chains, or of a partition; labels themselves as they are."""
+    return draws.labels if isinstance(draws, Partition) else draws
+
+
+def flatten_draws(labels: ArrayLike | Partition) -> NDArray[np.int32]:
     """Return draws of shape (.., n_sites) as the rows of a matrix; there must be at least one."""
     array = integer_array("labels", labels_of(labels))
     if array.ndim == 0 or array.size == 0:
@@ -22,7 +33,7 @@ def flatten_draws(labels: ArrayLike | Chains) -> NDArray[np.int32]:
     return array.reshape(-1, array.shape[-1])
 
 
-def separation_probability(labels: NDArray[np.int32] | Chains, edges: NDArray[np.int32]) -> NDArray[np.float64]:
+def separation_probability(labels: NDArray[np.int32] | Partition, edges: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return, for each edge, the fraction of draws in which its two sites are in different clusters; NaN without draws.
 
     Parameters
@@ -44,7 +55,7 @@ def separation_probability(labels: NDArray[np.int32] | Chains, edges: NDArray[np
     return n_separated / len(draws) if len(draws) else np.full(len(edges), np.nan)
 
 
-def co_clustering(labels: ArrayLike | Chains, site: int | None = None) -> NDArray[np.float64]:
+def co_clustering(labels: ArrayLike | Partition, site: int | None = None) -> NDArray[np.float64]:
     """Return, for each site, the fraction of draws in which it is in the cluster of the given site.
 
     Parameters
@@ -71,7 +82,7 @@ def co_clustering(labels: ArrayLike | Chains, site: int | None = None) -> NDArra
     return (draws == draws[:, [site]]).mean(axis=0)
 
 
-def count_clusters(labels: ArrayLike | Chains) -> NDArray[np.int64]:
+def count_clusters(labels: ArrayLike | Partition) -> NDArray[np.int64]:
     """Return the number of clusters of each draw.
 
     Parameters
@@ -86,3 +97,21 @@ def count_clusters(labels: ArrayLike | Chains) -> NDArray[np.int64]:
     """
     counts = [np.unique(draw).size for draw in flatten_draws(labels)]
     return np.array(counts).reshape(np.shape(labels_of(labels))[:-1])
+
+
+def cohesion(labels: NDArray[np.int32], regions: NDArray[np.int32]) -> NDArray[np.float64]:
+    """How often two sites of a region share a cluster, one number per region, over draws of shape (.., n_sites).
+
+    Per draw it is sum_c n_c (n_c - 1) / n (n - 1), n_c of the region's n sites being in cluster c; 1 for a single site.
+
+    Examples
+    --------
+    >>> cohesion(np.array([[0, 0, 0], [0, 1, 1]]), np.array([0, 0, 1])).tolist()
+    [0.5, 1.0]
+    """
+    sizes = np.bincount(regions)
+    pairs, draws = np.zeros(sizes.size), labels.reshape(-1, labels.shape[-1])
+    for draw in draws:
+        table = contingency_table(regions, draw)
+        pairs += np.bincount(table.row, table.shared * (table.shared - 1), sizes.size)
+    return np.where(sizes > 1, pairs / np.maximum(len(draws) * sizes * (sizes - 1), 1), 1.0)

@@ -1,42 +1,25 @@
 """Clusters of the sites of a graph from a table of their features, and how sure each label is."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from spinseg import _validation
 from spinseg._run.progress import Report
-from spinseg._validation import check_choice, check_int, check_real, invalid
+from spinseg._validation import check_int, invalid
 from spinseg._words import counted
-from spinseg.clustering.price import with_price
-from spinseg.clustering.starts import starting_partitions
-from spinseg.graph.site_graph import SiteGraph
-from spinseg.model.gaussians import DiagonalGaussian
-from spinseg.model.likelihoods import DirichletMultinomial, Likelihood, PoissonGamma
+from spinseg.clustering.table_model import starting_partitions
 from spinseg.model.posterior import Model
-from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.partition.contingency import contingency_table
+from spinseg.partition.pairs import flatten_draws
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.diagnostics import Diagnostics, diagnose
-from spinseg.sampler.estimates.allowed import allowed_estimate
-from spinseg.sampler.estimates.pairs import flatten_draws
+from spinseg.sampler.diagnostics import ADVICE, Diagnostics, diagnose
+from spinseg.sampler.estimates.minimize import allowed_estimate
 from spinseg.sampler.sampler import sample, thin_to_fit
-from spinseg.sampler.sentences import ADVICE
 
-LikelihoodOf = str | Callable[[Any], Likelihood]
-LIKELIHOODS: dict[str, Callable[[Any], Likelihood]] = {
-    "gaussian": DiagonalGaussian,
-    "histogram": DirichletMultinomial,
-    "poisson": PoissonGamma,
-}
-TOTAL_COUPLING = 8.0  # of a site to all of its neighbors, in nats, on average
-MIN_EVIDENCE = 0.03  # that a cluster has to contribute, of all
 FAR_BELOW = 5.0  # standard deviations of the log posterior, with one nat more
 MAX_DRAWS = 200  # that the labels are estimated from
 CLUSTERING_ADVICE = (
@@ -87,51 +70,6 @@ class Clustering:
     def __repr__(self) -> str:
         found = f"{counted(self.n_clusters, 'cluster')} of {counted(self.labels.size, 'site')}"
         return f"{found}, mean probability of a label {self.probability.mean():.3f}\n{self.diagnostics.verdict}"
-
-
-def clustering_model(
-    features: Any,
-    graph: SiteGraph,
-    *,
-    prior: PartitionPrior | None,
-    beta: float | None,
-    likelihood: LikelihoodOf,
-    connected: bool,
-    min_evidence: float = MIN_EVIDENCE,
-) -> Model:
-    """The posterior over clusters of the rows of a table; couplings are `beta` times the weights of the graph.
-
-    The default of `beta` is strong enough for neighbors to share a cluster if the features do not say otherwise, and
-    that of `prior` is a price for each cluster, as `with_price` has it. A Dirichlet process with such couplings would
-    put all into one cluster: it favors unequal sizes by as many nats as make up for independent labels of the sites. It
-    is the default where there are no neighbors.
-    """
-    min_evidence = check_real("min_evidence", min_evidence, at_least=0)
-    if not callable(likelihood):
-        check_choice("likelihood", likelihood, tuple(LIKELIHOODS))
-    if sparse.issparse(features) and likelihood != "histogram":
-        features = features.toarray()
-    of_features = likelihood if callable(likelihood) else LIKELIHOODS[likelihood]
-    if connected and graph.n_sites > 1 and not graph.n_edges:
-        rule = "join some samples where connected=True: without neighbors every sample would be a cluster of its own"
-        invalid("connectivity", rule, "no neighbors")
-    couplings = coupling_strength(graph, beta) * _weights(graph)
-    chosen = DirichletProcess(1.0) if prior is None else prior
-    model = Model(graph, of_features(features), chosen, couplings, connected=connected)
-    return with_price(model, min_evidence) if prior is None and couplings.any() else model
-
-
-def coupling_strength(graph: SiteGraph, beta: float | None) -> float:
-    """`beta`, or by default that at which the couplings of a site add up to TOTAL_COUPLING, on average."""
-    if beta is not None:
-        return check_real("beta", beta)
-    total = 2 * np.abs(_weights(graph)).sum() / graph.n_sites
-    return float(TOTAL_COUPLING / total) if total > 0 else 0.0
-
-
-def _weights(graph: SiteGraph) -> NDArray[np.float64]:
-    """One number for each edge."""
-    return np.ones(graph.n_edges) if graph.weights is None else graph.weights
 
 
 def find_clusters(

@@ -1,0 +1,160 @@
+"""Image files: which formats there are, the array in a file of any of them, and whether its content has changed."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import PurePath
+from typing import BinaryIO
+
+import numpy as np
+
+from spinseg._errors import InvalidInput
+from spinseg._run.atomic import FilePath, printable
+from spinseg._validation import invalid
+from spinseg.image.raster import decode_by_pillow, decode_tiff
+from spinseg.image.stored import StoredArray, check_numbers, check_size, decoding
+from spinseg.image.volumes import decode_nifti, decode_zarr, open_zarr
+
+_FORMATS = {  # by the first bytes of the content, since the name of a file may be wrong
+    b"\x89PNG\r\n\x1a\n": "PNG",
+    b"\xff\xd8\xff": "JPEG",
+    b"GIF8": "GIF",
+    b"RIFF": "WebP",
+    b"BM": "BMP",
+    b"\0\0\0\x0cjP  ": "JPEG 2000",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+    b"II+\0": "TIFF",
+    b"MM\0+": "TIFF",
+    b"\x93NUMPY": "NPY",
+    b"\x1f\x8b": "gzip",
+    b"ZISRAWFILE": "CZI",
+    b"\x70\0\0\0": "LIF",
+}
+_FOR_BIOIO = ("CZI", "LIF")  # files of microscopes by Zeiss and Leica
+_ZARR_FILES = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
+_RULE = "be a PNG, JPEG, GIF, WebP, BMP, JPEG 2000, TIFF, NPY or NIfTI file, or a folder of Zarr"
+
+
+def decode(path: FilePath, max_pixels: int) -> StoredArray:
+    """Return the array in an image file, or in a folder of Zarr, of at most `max_pixels` pixels."""
+    name = printable(path)
+    try:
+        if not os.path.isdir(path):
+            found = _decode_file(name, path, max_pixels)
+        elif is_zarr(path):
+            found = decode_zarr(name, os.fspath(path), max_pixels)
+        else:
+            invalid(name, f"{_RULE} (of other folders, give the files)", "a folder")
+    except OSError as error:
+        raise type(error)(f"{name} must be a file that can be read; received {error.strerror or error}") from None
+    check_numbers(name, found.array.dtype)
+    return replace(found, array=np.ascontiguousarray(found.array, found.array.dtype.newbyteorder("=")))
+
+
+def is_zarr(path: FilePath) -> bool:
+    """Return whether a folder has the metadata of Zarr, of version 2 or 3."""
+    return any(os.path.isfile(os.path.join(os.fspath(path), file)) for file in _ZARR_FILES)
+
+
+def file_format(head: bytes) -> str:
+    """Return the format of a file that begins with these bytes; empty if it is unknown."""
+    if head[344:348] in (b"n+1\0", b"ni1\0") or head[4:8] in (b"n+2\0", b"ni2\0"):
+        return "NIfTI"
+    return next((form for start, form in _FORMATS.items() if head.startswith(start)), "")
+
+
+def _decode_file(name: str, path: FilePath, max_pixels: int) -> StoredArray:
+    """Return the array in a file."""
+    if not _is_regular(path):
+        invalid(name, _RULE, "a pipe or a device")
+    with open(path, "rb") as file:
+        head = file.read(512)
+        file.seek(0)
+        form = file_format(head)
+        is_text = min(head, default=0) >= 9  # the first bytes of every image file include lower ones
+        if form in _FOR_BIOIO:
+            invalid(name, f"{_RULE}; read it with bioio, and give the array", f"a {form} file")
+        if not form or is_text:
+            invalid(name, _RULE, "text" if is_text else head[:16] or "an empty file")
+        return _DECODERS.get(form, decode_by_pillow)(name, form, file, max_pixels)
+
+
+def _decode_npy(name: str, form: str, file: BinaryIO, max_pixels: int) -> StoredArray:
+    """Return the array in an NPY file; Python objects, which could run code, are not loaded."""
+    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    with decoding(name, form):
+        shape = headers[np.lib.format.read_magic(file)](file)[0]
+        file.seek(0)
+    if len(shape) not in (2, 3, 4):
+        invalid(name, "hold one picture or volume, with or without channels", shape)
+    check_size(name, shape, max_pixels)
+    with decoding(name, form):
+        return StoredArray(np.load(file, allow_pickle=False), form)
+
+
+_DECODERS: dict[str, Callable[[str, str, BinaryIO, int], StoredArray]] = {
+    "TIFF": decode_tiff,
+    "NIfTI": decode_nifti,
+    "gzip": decode_nifti,
+    "NPY": _decode_npy,
+}
+
+
+def content_hash(path: FilePath) -> str | None:
+    """Return the SHA-256 of an image file, or of the files of the array that is read from a Zarr folder.
+
+    Other files in a Zarr folder, such as coarser levels, do not count. None for what cannot be read: the decoder says
+    why.
+    """
+    return _digest(path, _add_content)
+
+
+def file_state(path: FilePath) -> str | None:
+    """Return a digest of the sizes, dates and inodes of the same files; none of them is opened.
+
+    While it is the same, so is the content. It may change without the content, as when files are copied.
+    """
+    return _digest(path, _add_state)
+
+
+def _digest(path: FilePath, add: Callable[["hashlib._Hash", str], None]) -> str | None:
+    """Return a digest of what `add` adds for each file of an image."""
+    digest = hashlib.sha256()
+    try:
+        if not os.path.isdir(path):
+            if not _is_regular(path):
+                return None
+            add(digest, os.fspath(path))
+        elif not is_zarr(path):
+            return None
+        else:
+            with decoding(printable(path), "Zarr"):
+                found, axes = open_zarr(printable(path), os.fspath(path))
+            digest.update(repr((found.path, axes)).encode())
+            root = os.path.join(path, found.path)
+            for file in sorted(os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names):
+                name = PurePath(os.path.relpath(file, root)).as_posix()
+                digest.update(repr((name, os.stat(file).st_size)).encode(errors="surrogateescape"))
+                add(digest, file)
+    except (OSError, InvalidInput):
+        return None
+    return digest.hexdigest()
+
+
+def _is_regular(path: FilePath) -> bool:
+    """Return whether a path is a file, and no pipe or device, which would block when opened."""
+    return stat.S_ISREG(os.stat(path).st_mode)
+
+
+def _add_content(digest: "hashlib._Hash", file: str) -> None:
+    with open(file, "rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+
+
+def _add_state(digest: "hashlib._Hash", file: str) -> None:
+    status = os.stat(file)
+    digest.update(repr((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)).encode())

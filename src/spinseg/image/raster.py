@@ -1,0 +1,209 @@
+"""Images of one plane or of pages: PNG, JPEG, GIF, WebP, BMP and JPEG 2000 by Pillow, and TIFF by tifffile.
+
+Pillow and tifffile come with scikit-image, and are imported when the first file is read.
+"""
+
+import lzma
+import math
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg._validation import invalid
+from spinseg.image.stored import ORIENTATION_TAG, StoredArray, check_size, decoding, unprinted, upright
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+_PACKBITS = 32773  # TIFF compression that tifffile alone decodes byte by byte, and Pillow fast
+_COLOR_CODED = (3, 5, 6, 8)  # TIFF photometric: palette, CMYK, YCbCr, CIELAB; tifffile returns their codes as stored
+_YCBCR, _JPEG = 6, 7  # photometric and compression; tifffile converts them to RGB together
+_OPACITY = (1, 2)  # TIFF extra samples: associated and unassociated opacity
+_GDAL_NODATA = 42113  # the tag, text
+_DECOMPRESSORS: dict[int, Any] = {8: zlib.decompressobj, 32946: zlib.decompressobj, 34925: lzma.LZMADecompressor}
+
+
+def decode_by_pillow(name: str, form: str, file: BinaryIO, max_pixels: int) -> StoredArray:
+    """Return the first frame of an image that Pillow decodes.
+
+    The classes of formats are called by name: Image.open does the same, but warns of sizes that are allowed here, and
+    supports formats that start other programs.
+    """
+    image: Any
+    with decoding(name, form):
+        image = _image_class(form)(file)
+    check_size(name, image.size[::-1], max_pixels)
+    note = _note(image)
+    with decoding(name, form):
+        array = pillow_pixels(image)
+    array = upright(array, _exif_orientation(image.info.get("exif", b"")), rows=0)
+    return StoredArray(array, form, "YXS"[: array.ndim], array.ndim == 3 and array.shape[-1] == 4, note)
+
+
+def _image_class(form: str) -> Any:
+    """Return the class of Pillow that reads a format."""
+    from PIL import (
+        BmpImagePlugin,
+        GifImagePlugin,
+        Image,
+        Jpeg2KImagePlugin,
+        JpegImagePlugin,
+        PngImagePlugin,
+        WebPImagePlugin,
+    )
+
+    class Jpeg(JpegImagePlugin.JpegImageFile):
+        def getexif(self) -> Image.Exif:  # opening looks there for a resolution, and warns if it is damaged
+            return Image.Exif()
+
+    return {
+        "PNG": PngImagePlugin.PngImageFile,
+        "JPEG": Jpeg,
+        "GIF": GifImagePlugin.GifImageFile,
+        "WebP": WebPImagePlugin.WebPImageFile,
+        "BMP": BmpImagePlugin.BmpImageFile,
+        "JPEG 2000": Jpeg2KImagePlugin.Jpeg2KImageFile,
+    }[form]
+
+
+def _note(image: Any) -> str:
+    """Return what is left out of an image: frames after the first, and the lower bits of 16-bit color."""
+    notes = []
+    n_frames = getattr(image, "n_frames", 1)
+    if n_frames > 1:
+        notes.append(f"the first of {n_frames} frames")
+    if image.tile and "16" in str(image.tile[0][3]) and len(image.getbands()) > 1:
+        notes.append("the upper 8 of 16 bits")
+    return ", ".join(notes)
+
+
+def pillow_pixels(image: "Image.Image") -> NDArray[Any]:
+    """Return the pixels of an image of Pillow as grey, RGB or RGBA."""
+    if image.mode.startswith("I") and image.format == "PNG":  # 16-bit gray: "I;16", or "I" in older versions
+        gray = np.array(image).astype(np.uint16)
+        transparent = image.info.get("transparency")  # one gray level
+        if transparent is None:
+            return gray
+        return np.dstack([gray, gray, gray, np.where(gray == transparent, 0, 65535)]).astype(np.uint16)
+    if image.mode[0] in "IF":
+        return np.array(image)
+    if "transparency" in image.info or image.mode[-1] in "Aa":
+        return np.array(image.convert("RGBA"))
+    return np.array(image.convert("L" if image.mode in ("1", "L") else "RGB"))
+
+
+def _exif_orientation(exif: bytes) -> int:
+    """Return the orientation in EXIF data, or 1 (upright); Pillow's own parser warns if other entries are damaged."""
+    data = exif.removeprefix(b"Exif\0\0")
+    order = ">" if data.startswith(b"MM") else "<"
+    try:
+        (start,) = struct.unpack_from(order + "I", data, 4)
+        (n_entries,) = struct.unpack_from(order + "H", data, start)
+        for entry in range(start + 2, start + 2 + 12 * n_entries, 12):
+            tag, value = struct.unpack_from(order + "H6xH", data, entry)
+            if tag == ORIENTATION_TAG:
+                return value
+    except struct.error:  # truncated
+        pass
+    return 1
+
+
+def decode_tiff(name: str, form: str, file: BinaryIO, max_pixels: int) -> StoredArray:
+    """Return the first series of a TIFF: OME and ImageJ files, and others that tifffile wrote, name their axes."""
+    import tifffile
+
+    with unprinted("tifffile") as warnings:
+        with decoding(name, form):
+            tiff = tifffile.TiffFile(file)
+            series = tiff.series[0]
+            file.seek(tiff.pages.next_page_offset or 0)
+            if file.read(tiff.tiff.offsetsize) != bytes(tiff.tiff.offsetsize):  # tifffile would ignore missing pages
+                raise ValueError(f"{len(tiff.pages)} pages and no end")
+        check_metadata(name, warnings)
+        with tiff:
+            check_size(name, series.shape, max_pixels, series.axes)
+            with decoding(name, form):
+                array, axes, has_opacity = _tiff_pixels(file, series, series.axes, max_pixels)
+    note = f"the first of {len(tiff.series)} series" if len(tiff.series) > 1 else ""
+    return StoredArray(array, form, axes, has_opacity, note, _nodata(series.keyframe))
+
+
+def check_metadata(name: str, warnings: list[str]) -> None:
+    """Raise InvalidInput if tifffile warns that metadata of OME, of ImageJ or of its own do not fit the pages."""
+    for warning in warnings:
+        if " series " in warning:
+            invalid(name, "have metadata that fit its pages", warning.split("> ")[-1])
+
+
+def has_opacity(page: Any) -> bool:
+    """Return whether the last sample of a page is opacity."""
+    return any(sample in _OPACITY for sample in page.extrasamples)
+
+
+def orientation(page: Any) -> int:
+    """Return the orientation of a page, 1 if it is upright."""
+    return int(page.tags.valueof(ORIENTATION_TAG, 1))
+
+
+def _nodata(page: Any) -> float | None:
+    """Return the value that GDAL declares for pixels without data; None where there is none, or it is no number."""
+    try:
+        return float(page.tags.valueof(_GDAL_NODATA))
+    except (TypeError, ValueError):
+        return None
+
+
+def stores_intensities(page: Any) -> bool:
+    """Return whether tifffile returns intensities for a page, and not codes of colors or an error.
+
+    It leaves palettes and other codes of colors as they are, but for JPEG, and needs imagecodecs for many compressions.
+    """
+    import tifffile
+
+    try:
+        tifffile.TIFF.DECOMPRESSORS[page.compression]
+    except KeyError:
+        return False
+    return page.photometric not in _COLOR_CODED or (page.photometric == _YCBCR and page.compression == _JPEG)
+
+
+def _tiff_pixels(file: BinaryIO, series: Any, axes: str, max_pixels: int) -> tuple[NDArray[Any], str, bool]:
+    """Return the pixels of a TIFF series, upright, their axes, and whether the last channel is opacity."""
+    page = series.keyframe
+    if page.photometric not in _COLOR_CODED and page.compression != _PACKBITS:
+        try:
+            _check_decompressed_sizes(file, series)
+            array = upright(series.asarray(), orientation(page), rows=axes.index("Y"))
+            return array, axes, has_opacity(page)
+        except (KeyError, ValueError) as error:  # for example LZW without the package imagecodecs
+            if "imagecodecs" not in str(error):
+                raise
+    from PIL import Image, TiffImagePlugin
+
+    stacked = "".join(axis for axis in axes if axis not in "YXS")
+    if stacked not in ("", *"IQTZ") or page.imagewidth * page.imagelength > (Image.MAX_IMAGE_PIXELS or max_pixels):
+        raise ValueError(f"{page.compression.name} pages of this size or order, which need the package imagecodecs")
+    file.seek(0)
+    image, pages = TiffImagePlugin.TiffImageFile(file), []
+    for part in series.pages:
+        image.seek(part.index)
+        pages.append(pillow_pixels(image))  # upright
+    array = np.stack(pages) if stacked else pages[0]
+    return array, stacked + "YXS"[: pages[0].ndim], True
+
+
+def _check_decompressed_sizes(file: BinaryIO, series: Any) -> None:
+    """Raise ValueError for strips or tiles that decompress to more than their pixels: tifffile has no such limit."""
+    for page in series.pages:
+        key = page.keyframe
+        if key.compression not in _DECOMPRESSORS:
+            continue
+        max_bytes = math.prod(key.chunks) * key.bitspersample // 8 + 1
+        for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
+            file.seek(offset)
+            content = _DECOMPRESSORS[key.compression]().decompress(file.read(count), max_bytes + 1)
+            if len(content) > max_bytes:
+                raise ValueError("strips that unpack to more than their pixels")

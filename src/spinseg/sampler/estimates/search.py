@@ -1,0 +1,219 @@
+"""The search for the partition of least expected loss, from several starts, with compiled tables."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg import _validation
+from spinseg._validation import check_int, generator, invalid
+from spinseg.graph.site_graph import SiteGraph
+from spinseg.model.seeds import checked_seeds, keeps_seeds
+from spinseg.sampler.kernels import least_loss as kernels
+from spinseg.sampler.kernels.least_loss import Search
+
+MAX_TABLE_BYTES = 2**30
+MIN_GAIN = 1e-9  # loss per draw; smaller differences are rounding errors, and the search might not end
+N_COMPARED_DRAWS = 20  # the best N_BEST_DRAWS of these are starts
+N_BEST_DRAWS = 2
+N_BEST_WITH_SEEDS = 6  # where there are seeds, which other starts do not keep
+Costs = tuple[NDArray[np.float64], NDArray[np.float64]]  # of a loss, as `kernels.least_loss` takes them
+
+
+def costs_of_vi(n_sites: int) -> Costs:
+    """The costs of the variation of information."""
+    sites = np.arange(1.0, n_sites + 1)
+    step = np.diff(sites * np.log2(sites), prepend=0.0)  # f(m + 1) - f(m), f(m) = m log2 m
+    return step, 2 * step
+
+
+def costs_of_binder(n_sites: int, apart: float = 1.0, together: float = 1.0) -> Costs:
+    """The costs of Binder's loss, in any unit: the search does not depend on it."""
+    others = np.arange(float(n_sites)) / max(apart, together)
+    return together * others, (apart + together) * others
+
+
+COSTS = {"vi": costs_of_vi, "binder": costs_of_binder}
+
+
+def best_draw(draws: NDArray[np.int32], loss: str, *, max_draws: int) -> NDArray[np.int32]:
+    """Return the draw of least expected loss, "vi" or "binder", among at most `max_draws`, evenly spaced.
+
+    Examples
+    --------
+    >>> best_draw(np.array([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]]), "vi", max_draws=3)
+    array([0, 0, 1, 1], dtype=int32)
+    """
+    n_sites = draws.shape[1]
+    used = draws[_evenly_spaced(len(draws), max_draws)]
+    used = np.array([_validation.labels("draws", draw, n_sites) for draw in used])
+    tables, used, _ = _make_tables(used, COSTS[loss](n_sites), n_sites)
+    return used[np.argmin([_start(tables, draw) for draw in used])]
+
+
+def improved(
+    start: NDArray[np.int32], draws: NDArray[np.int32], loss: str, *, graph: SiteGraph, max_draws: int, rng: int
+) -> NDArray[np.int32]:
+    """Return what the search of `minimize_vi` or `minimize_binder`, among connected partitions, finds from one start.
+
+    Examples
+    --------
+    >>> improved(np.array([0, 1, 2]), np.array([[0, 0, 1], [0, 0, 1], [0, 1, 1]]), "vi",
+    ...          graph=SiteGraph(3, [[0, 1], [1, 2]]), max_draws=3, rng=0)
+    array([0, 0, 1], dtype=int32)
+    """
+    n_sites = draws.shape[1]
+    tables, _, limit = _make_tables(draws[_evenly_spaced(len(draws), max_draws)], COSTS[loss](n_sites), n_sites, graph)
+    while tables.size.size <= start.max() and tables.size.size < limit:
+        tables = _enlarge(tables, limit)
+    if start.max() >= tables.size.size:  # of which there is no room for a table
+        return start
+    found = _descend(tables, start, limit, generator(rng))[1]
+    return _validation.labels("labels", found.label, n_sites)
+
+
+def search(
+    draws: NDArray[np.int32],
+    costs: Costs,
+    graph: SiteGraph | None,
+    seeds: ArrayLike | None,
+    max_clusters: int | None,
+    max_draws: int,
+    starts: int | None,
+    rng: int | np.random.Generator | None,
+) -> NDArray[np.int32]:
+    """Return the best partition found under a loss; the other arguments are those of `minimize_vi`."""
+    random, n_sites = generator(rng), draws.shape[1]
+    if graph is not None and graph.n_sites != n_sites:
+        invalid("graph", f"have the {n_sites} sites of the draws", graph.n_sites)
+    held = _seeds_of(draws, graph, seeds)
+    starts = max(4, 400 // n_sites) if starts is None else check_int("starts", starts, at_least=0)
+    limit = n_sites if max_clusters is None else min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
+    used = draws[_evenly_spaced(len(draws), check_int("max_draws", max_draws, at_least=1))]
+    used = np.array([_validation.labels("labels", draw, n_sites) for draw in used])
+    tables, used, limit = _make_tables(used, costs, limit, graph, held)
+
+    compared = used[_evenly_spaced(len(used), N_COMPARED_DRAWS)]
+    compared = compared[compared.max(axis=1) < tables.size.size]
+    if held is not None and not len(compared):
+        invalid("max_clusters", "be at least as many as some draw has where there are seeds", max_clusters)
+    n_best = N_BEST_DRAWS if held is None else N_BEST_WITH_SEEDS
+    best_draws = compared[np.argsort([_start(tables, draw) for draw in compared], kind="stable")[:n_best]]
+    start_labels: list[NDArray[np.int32] | None] = [*best_draws]
+    if held is None:
+        start_labels.append(np.zeros(n_sites, np.int32))
+    for s in range(starts if held is None else 0):
+        k = random.integers(1, tables.size.size + 1)
+        start_labels.append(None if s % 2 else random.integers(0, k, n_sites, dtype=np.int32))
+
+    best_loss, best = np.inf, tables.label
+    for start in start_labels:
+        if graph is not None and start is not None:
+            start = graph.pieces(start)
+            if start.max() >= tables.size.size:
+                continue
+        loss, tables = _descend(tables, start, limit, random)
+        if loss < best_loss:
+            best_loss, best = loss, tables.label.copy()
+    return _validation.labels("labels", best, n_sites)
+
+
+def _seeds_of(draws: NDArray[np.int32], graph: SiteGraph | None, seeds: ArrayLike | None) -> NDArray[np.int64] | None:
+    """The seeds of an estimate, which all draws must keep; None where there are none."""
+    if seeds is None:
+        return None
+    if graph is None:
+        invalid("seeds", "be left out without a graph", "seeds")
+    held = checked_seeds(seeds, graph)
+    if not all(keeps_seeds(draw, held) for draw in draws):
+        invalid("labels", "be draws that keep the seeds", "others")
+    return held
+
+
+def _descend(
+    tables: Search, start: NDArray[np.int32] | None, limit: int, rng: np.random.Generator
+) -> tuple[float, Search]:
+    """Search from one start; return the loss and the tables, with the partition in `label`."""
+    n_sites, n_draws = tables.row.shape
+    min_gain = MIN_GAIN * n_draws
+    loss, change, reallocated = _start(tables, start), -np.inf, False
+    connected = tables.start.size > 0
+    improve, reallocate = (
+        (kernels.improve_connected, kernels.reallocate_connected)
+        if connected
+        else (kernels.improve_sites, kernels.reallocate)
+    )
+    if connected and start is None:
+        loss += kernels.allocate_connected(tables, rng.permutation(n_sites))
+        if loss == np.inf:
+            return loss, tables
+    while change < -min_gain:
+        order = rng.permutation(n_sites)
+        change = improve(tables, order, min_gain)
+        if change >= -min_gain or not reallocated:  # it costs two sweeps, but one early saves many
+            change += reallocate(tables, order, min_gain)
+            reallocated = True
+        loss += change
+        if tables.size.all() and tables.size.size < limit:
+            tables, change = _enlarge(tables, limit), -np.inf
+    return loss, tables
+
+
+def _start(tables: Search, labels: NDArray[np.int32] | None) -> float:
+    """Reset the tables to the partition `labels`, or to no site allocated where it is None; return the loss."""
+    tables.label.fill(-1)
+    for table in (tables.size, tables.cell, tables.value):
+        table.fill(0)
+    return 0.0 if labels is None else kernels.add_sites(tables, labels)
+
+
+def _make_tables(
+    draws: NDArray[np.int32],
+    costs: Costs,
+    limit: int,
+    graph: SiteGraph | None = None,
+    seeds: NDArray[np.int64] | None = None,
+) -> tuple[Search, NDArray[np.int32], int]:
+    """Return tables for the search, the draws that it uses, and the number of clusters to which the tables may grow."""
+    n_sites = draws.shape[1]
+    max_clusters = int(draws.max()) + 1
+    fewest = 1 if graph is None else graph.component_sizes.size
+    limit = max(limit, fewest)
+    capacity = min(max(2 * max_clusters, fewest), limit)
+    draws = draws[_evenly_spaced(len(draws), max(MAX_TABLE_BYTES // (12 * max_clusters * capacity), 1))]
+    first = np.concatenate([[0], np.cumsum(draws.max(axis=1) + 1)])
+    n_rows = int(first[-1])
+    n_searched = 0 if graph is None else n_sites
+    tables = Search(
+        row=np.ascontiguousarray((draws + first[:-1, None]).T, np.uint32),
+        size_cost=costs[0],
+        cell_gain=np.append(costs[1], 0.0),
+        label=np.empty(n_sites, np.int32),
+        size=np.zeros(capacity, np.int32),
+        cell=np.zeros((n_rows, capacity), np.uint32),
+        value=np.zeros((n_rows, capacity)),
+        score=np.zeros(capacity),
+        member=np.empty(n_sites, np.int32),
+        start=np.empty(0, np.int64) if graph is None else graph.start,
+        neighbor=np.empty(0, np.int32) if graph is None else graph.neighbors,
+        queue=np.zeros(n_searched, np.int32),
+        place=np.zeros(n_searched, np.int32),
+        pending=np.zeros(n_searched, np.int32),
+        seed=np.empty(0, np.int64) if seeds is None else seeds,
+    )
+    return tables, draws, min(limit, max(capacity, MAX_TABLE_BYTES // (12 * n_rows)))
+
+
+def _enlarge(tables: Search, limit: int) -> Search:
+    """Return the tables with twice as many slots, at most `limit`."""
+    extra = min(tables.size.size, limit - tables.size.size)
+
+    def enlarged(table: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([table, np.zeros((*table.shape[:-1], extra), table.dtype)], axis=-1)
+
+    return tables._replace(**{name: enlarged(getattr(tables, name)) for name in ("size", "cell", "value", "score")})
+
+
+def _evenly_spaced(n_items: int, max_items: int) -> NDArray[np.intp]:
+    """Return the indices of at most `max_items` items, evenly spaced."""
+    return np.linspace(0, n_items - 1, min(n_items, max_items)).round().astype(np.intp)
