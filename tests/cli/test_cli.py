@@ -186,12 +186,12 @@ def test_what_an_option_does_not_take_is_refused(photo, tmp_path, options):
 def test_a_mask_leaves_the_rest_out_and_must_fit(photo, tmp_path):
     mask = np.zeros((90, 120), np.uint8)
     mask[20:60, 30:90] = 255
-    for name, pixels, code in (("mask", mask, 0), ("small", mask[:9, :9], 2)):
+    for name, pixels, code in (("mask", mask, 0), ("small", mask[20:29, 30:39], 2)):
         Image.fromarray(pixels).save(tmp_path / f"{name}.png")
-        given = ["--mask", tmp_path / f"{name}.png", "--overwrite"]
-        run = spinseg("segment", photo, "--out", tmp_path, *given, *FAST, check=code)
+        given = ["--mask", tmp_path / f"{name}.png", "--out", tmp_path / name]
+        run = spinseg("segment", photo, *given, *FAST, check=code)
     assert f"{photo}: mask must have the image's shape (90, 120); received (9, 9)" in run.stderr
-    with Image.open(tmp_path / photo.stem / "labels.tif") as image:
+    with Image.open(tmp_path / "mask" / photo.stem / "labels.tif") as image:
         assert ((np.asarray(image) > 0) == (mask > 0)).all()
 
 
