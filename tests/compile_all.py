@@ -21,14 +21,13 @@ THE_REST = """
 import sys; sys.path[:0] = ["..", "studies", "image"]
 import numpy as np, spinseg as ss, test_ddcrp, test_outlines
 from spinseg.sampler.estimates.minimize import minimize_vi
-from spinseg.segmentation.presets import PHOTO
 from spinseg.segmentation.problem import prepare
 case = test_ddcrp.GRAPHS["ring with a chord"], test_ddcrp.LIKELIHOODS["weight 0.7"]
 test_ddcrp.p_after_one_sweep(*case, 1.0, 0.5, 10, 0)
 test_ddcrp.sample_ddcrp(*case, 2, rng=0)
 for graph in (None, case[0]):
     minimize_vi(np.array([[0, 0, 1, 1], [0, 1, 1, 0]], np.int32), graph=graph, rng=0)
-prepare(np.arange(1200.0).reshape(20, 20, 3), PHOTO)
+prepare(np.arange(1200.0).reshape(20, 20, 3), ss.Photo())
 test_outlines.shortened(np.arange(4, dtype=np.int32).repeat(9).reshape(6, 6), np.ones((6, 6)), np.eye(4, dtype=np.int32))
 """
 

@@ -61,10 +61,6 @@ MAY_BE_ANY = {
     ("napari_plugin.layers", "labels"): "an array of Zarr, or of NumPy",
     ("segmentation.large.run", "rng"): "is checked there",
     ("segmentation.large.run", "sites"): "an array of Zarr, which need not be installed",
-    **{
-        (f"segmentation.{name}", "found"): "a result of one image or of a large one, which are to have a common type"
-        for name in ("display", "exports", "files")
-    },
 }
 
 

@@ -2,7 +2,7 @@
 
 Test photographs should be used rarely: record each use in docs/evidence/notebook.md. Printed are the share of
 photographs where the chains have converged, and R-hat from opposite starts, of all details together and of each
-alone. `python -m studies evaluate bsds300 --methods spinseg,spinseg-clusters,evidence` says how good draws and
+alone. `python -m studies evaluate bsds300 --methods spinseg,evidence` says how good draws and
 probabilities are.
 """
 
@@ -12,8 +12,7 @@ import numpy as np
 
 import spinseg as ss
 from spinseg.sampler.convergence import R_HAT_LIMIT
-from studies.data import data_root
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 
 ASKED = ("log_posterior", "n_clusters", "edge_agreement")
 

@@ -4,27 +4,16 @@ import numpy as np
 import pytest
 from PIL import Image
 from scipy import ndimage
-from spinseg.segmentation.image_model import maps_for, picture_posterior
 
 import spinseg as ss
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.boundary.log_odds import boundary_log_odds, plain_log_odds, signed_couplings
+from spinseg.image.boundary.log_odds import BoundaryEvidence, plain_log_odds, signed_couplings
 from spinseg.image.boundary.maps import boundary_maps
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
-from spinseg.image.superpixels import superpixels
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.presets import (
-    COUPLING,
-    EVIDENCE,
-    MIN_REGION_SHARE,
-    PHOTO,
-    coupling_at,
-    details_of,
-    min_region_share,
-    region_coupling_at,
-    settings_of,
-)
+from spinseg.segmentation.presets.photo import Photo, details_of
+from spinseg.segmentation.problem import prepare
 
 
 def test_couplings_change_sign_at_the_threshold():
@@ -57,7 +46,7 @@ def test_a_picture_of_one_site_has_no_boundaries(shape):
     picture = as_picture(np.random.default_rng(0).random((*shape, 3)))
     sites = np.zeros(shape, np.int32)
     counts = site_histograms(np.zeros(shape, int), sites, 4)
-    found = boundary_log_odds(picture, sites, region_adjacency(sites), counts, boundary_maps(picture))
+    found = BoundaryEvidence().log_odds(picture, sites, region_adjacency(sites), counts, boundary_maps(picture))
     assert found.shape == (0,)
     assert ss.segment(picture, sites=sites, sweeps=2, chains=1, rng=0).n_clusters == 1
 
@@ -71,71 +60,49 @@ def test_islands_that_touch_nothing_are_segmented(n_islands):
     assert found.model.graph.n_edges == 0 and found.n_clusters == n_islands**2
 
 
-def assert_coupled(posterior, adjacency, log_odds):
-    """By length and evidence, all edges with the same strength, at every detail."""
-    assert posterior.n_components == PHOTO.n_details
-    assert posterior.connected and posterior.power == PHOTO.power
-    for beta, detail in zip(posterior.beta, details_of(PHOTO.n_details), strict=True):
-        coupling = region_coupling_at(detail)
-        evidence = coupling.saturation * np.tanh((coupling.threshold - log_odds) / coupling.saturation)
-        strength = beta / (adjacency.boundary_length * evidence)
-        np.testing.assert_allclose(strength, strength[0])
-        assert strength[0] >= EVIDENCE.strength
+PHOTO = Photo()
+KINDS = {"photograph": ((30, 40, 3), -1), "volume": ((8, 12, 14), None), "five channels": ((24, 30, 5), -1)}
 
 
-OTHER_PICTURES = {"volume": ((8, 12, 14), None), "five channels": ((24, 30, 5), -1)}
-
-
-@pytest.mark.parametrize("kind", list(OTHER_PICTURES))
-def test_other_pictures_than_photographs_are_coupled_by_plain_log_odds(kind):
-    shape, channel_axis = OTHER_PICTURES[kind]
-    picture = as_picture(np.random.default_rng(2).random(shape), channel_axis=channel_axis)
-    assert maps_for(picture, PHOTO) is None
-    sites = superpixels(picture, kind="grid", n_sites=12)
-    adjacency = region_adjacency(sites)
-    book = Codebook.general(120) if kind == "volume" else Codebook.fit(picture, 120, rng=0)
+@pytest.mark.parametrize("kind", KINDS)
+def test_sites_are_coupled_by_length_and_evidence_at_every_level_of_detail(kind):
+    """By all cues in a photograph, and by the plain ones elsewhere; all edges with the same strength."""
+    shape, channel_axis = KINDS[kind]
+    image = np.random.default_rng(2).random(shape)
+    problem = prepare(image, Photo(sites="grid", n_sites=12), channel_axis=channel_axis)
+    picture, sites, model = problem.working_image.picture, problem.sites, problem.model
+    maps = PHOTO.maps(picture)
+    assert (maps is not None) == (kind == "photograph")
+    book = Codebook.fit(picture, 120, rng=0) if kind == "five channels" else Codebook.general(120)
     counts = site_histograms(book.words(picture), sites, len(book))
-    log_odds = plain_log_odds(picture, sites, adjacency, counts)
-    assert_coupled(picture_posterior(picture, sites, adjacency, PHOTO), adjacency, log_odds)
+    log_odds = plain_log_odds(picture, sites, model.graph, counts)
+    if maps is not None:
+        log_odds = BoundaryEvidence().log_odds(picture, sites, model.graph, counts, maps)
+    assert model.n_components == PHOTO.n_details and model.connected and model.power == PHOTO.power
+    for beta, detail in zip(model.beta, details_of(PHOTO.n_details), strict=True):
+        evidence = 2 * np.tanh((np.log((1 - detail) / detail) - log_odds) / 2)
+        strength = beta / (model.graph.length * evidence)
+        np.testing.assert_allclose(strength, strength[0])
+        assert strength[0] >= PHOTO.coupling.strength
+    np.testing.assert_allclose(model.beta[0] / PHOTO.couplings(log_odds, model.graph, 0.5 / 12), strength[0] / 0.8)
 
 
-def test_a_photograph_is_coupled_by_all_cues_unless_it_is_not_to_be():
+def test_sites_of_ones_own_are_coupled_by_all_cues_and_small_ones_by_plain_cues():
     picture = as_picture(np.random.default_rng(2).random((30, 40, 3)))
-    sites = superpixels(picture, kind="grid", n_sites=12)
-    adjacency = region_adjacency(sites)
-    counts = site_histograms(Codebook.general(120).words(picture), sites, 120)
-    maps = maps_for(picture, PHOTO)
-    log_odds = boundary_log_odds(picture, sites, adjacency, counts, maps)
-    assert_coupled(picture_posterior(picture, sites, adjacency, PHOTO, maps), adjacency, log_odds)
-    for preset, given in (("photo", {"sites": "pixels"}), ("paper", {})):
-        assert maps_for(picture, settings_of(preset, given)) is None
-    for given in ({"sites": sites}, {"beta": 0.1}):
-        assert maps_for(picture, settings_of("photo", given)) is not None
-
-
-def test_more_detail_needs_less_evidence_and_keeps_smaller_regions():
-    details = (0, 0.25, 0.5, 0.75, 1)
-    thresholds, smallest = [coupling_at(d).threshold for d in details], [min_region_share(d) for d in details]
-    assert (np.diff(thresholds) < 0).all() and (np.diff(smallest) < 0).all()
-    assert thresholds[0] - thresholds[-1] == pytest.approx(3) and smallest[0] / smallest[-1] == pytest.approx(16)
-    assert coupling_at(0.5) == COUPLING and min_region_share(0.5) == MIN_REGION_SHARE
-    assert {coupling_at(d).strength for d in details} == {COUPLING.strength}
+    for side, is_plain in ((10, False), (4, True)):
+        rows, columns = np.indices(picture.shape)
+        sites = (rows // side * 40 + columns // side).astype(np.int32)
+        sites = np.unique(sites, return_inverse=True)[1].reshape(picture.shape).astype(np.int32)
+        graph, maps = region_adjacency(sites), PHOTO.maps(picture)
+        counts = site_histograms(Codebook.general(120).words(picture), sites, 120)
+        plain = plain_log_odds(picture, sites, graph, counts)
+        assert np.array_equal(PHOTO.log_odds(picture, sites, graph, maps), plain) is is_plain
 
 
 def test_a_boundary_on_its_own_is_drawn_by_as_many_as_its_log_odds_say():
-    log_odds = np.linspace(-3, 3, 13)
-    thresholds = np.array([region_coupling_at(detail).threshold for detail in details_of(1000)])
-    drawn = np.mean(log_odds > thresholds[:, None], axis=0)
+    log_odds, graph = np.linspace(-3, 3, 13), ss.SiteGraph(14, [[i, i + 1] for i in range(13)])
+    drawn = np.mean([PHOTO.couplings(log_odds, graph, detail) < 0 for detail in details_of(1000)], axis=0)
     np.testing.assert_allclose(drawn, 1 / (1 + np.exp(-log_odds)), atol=0.001)
-
-
-@pytest.mark.parametrize("detail", [-0.01, 1.5, float("nan"), float("inf"), "fine", True], ids=str)
-def test_a_detail_outside_zero_to_one_is_refused_in_one_line(detail):
-    with pytest.raises(
-        ValueError, match=r"^detail must be a finite number of at least 0 and at most 1; rec.*$"
-    ) as caught:
-        ss.segment(np.zeros((8, 8)), detail=detail)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_picture_falls_into_more_regions_with_more_detail():
@@ -147,4 +114,4 @@ def test_a_picture_falls_into_more_regions_with_more_detail():
     np.testing.assert_array_equal(coarse.at(0.9).labels, fine.labels)
     for found, detail in ((coarse, 0.1), (fine, 0.9)):
         assert np.bincount(found.partition).min() >= PHOTO.prior.min_size
-        assert found.settings.detail == detail and f"detail={detail}" in found.python_code
+        assert found.preset.detail == detail and f"detail={detail}" in found.python_code

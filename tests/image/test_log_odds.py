@@ -13,8 +13,8 @@ from spinseg.image.boundary.log_odds import (
     KINDS,
     NETWORK_LOG_ODDS,
     PLAIN_LOG_ODDS,
+    BoundaryEvidence,
     BoundaryWeights,
-    boundary_log_odds,
     is_gray,
     plain_cues,
     plain_log_odds,
@@ -88,7 +88,7 @@ def test_the_second_stage_sees_the_first_ones_log_odds(example, monkeypatch):
         output=np.ones(1),
     )
     monkeypatch.setattr(BoundaryWeights, "fitted", lambda kind: w)
-    found = boundary_log_odds(example.picture, example.sites, example.adjacency, example.counts, example.maps)
+    found = BoundaryEvidence().log_odds(example.picture, example.sites, example.adjacency, example.counts, example.maps)
     merged = (found - 0.25) / 2
     first = example.cues["dLab"] - 3
     assert merged.min() == pytest.approx(first.min())  # the weakest boundary is the first to go
@@ -103,7 +103,7 @@ def test_pictures_of_one_hue_are_judged_by_weights_of_their_own(example, monkeyp
     gray = np.random.default_rng(1).random((*example.sites.shape, 1)) * np.ones(3)
     for image in (example.picture, gray):
         picture = as_picture(image)
-        boundary_log_odds(picture, example.sites, example.adjacency, example.counts, boundary_maps(picture))
+        BoundaryEvidence().log_odds(picture, example.sites, example.adjacency, example.counts, boundary_maps(picture))
     assert asked == ["colour", "grey"]
 
 
@@ -124,7 +124,7 @@ def is_across(example):
 def test_a_boundary_that_is_there_is_likelier(example):
     across = is_across(example)
     args = example.picture, example.sites, example.adjacency, example.counts
-    log_odds = boundary_log_odds(*args, example.maps)
+    log_odds = BoundaryEvidence().log_odds(*args, example.maps)
     assert 2 <= across.sum() < len(across) and np.isfinite(log_odds).all()
     assert log_odds[across].min() > log_odds[~across].max()
     plain = plain_log_odds(*args)
@@ -172,16 +172,9 @@ def test_plain_cues_are_what_they_say():
         assert found[e, 2] == pytest.approx(0.5 * ((p - q)[inner] ** 2 / (p + q)[inner]).sum())
 
 
-def test_with_the_network_there_are_five_cues():
-    rows = np.random.default_rng(0).normal(size=(7, 5))
-    constant, *weights = NETWORK_LOG_ODDS
-    assert weights[3] > 0 and weights[4] > 0
-    expected = [constant + sum(w * cue for w, cue in zip(weights, row, strict=True)) for row in rows]
-    np.testing.assert_allclose(weigh_plain_cues(rows), expected)
-
-
-def test_plain_log_odds_weigh_the_plain_cues():
-    constant, *weights = PLAIN_LOG_ODDS
-    rows = plain_cues(*plain_example())
-    expected = [constant + sum(w * cue for w, cue in zip(weights, row, strict=True)) for row in rows]
-    np.testing.assert_allclose(plain_log_odds(*plain_example()), expected)
+@pytest.mark.parametrize("numbers", [PLAIN_LOG_ODDS, NETWORK_LOG_ODDS], ids=["plain", "with the network"])
+def test_plain_log_odds_weigh_three_cues_or_five_with_the_network(numbers):
+    constant, *weights = numbers
+    rows = np.random.default_rng(0).normal(size=(7, len(weights)))
+    np.testing.assert_allclose(weigh_plain_cues(rows), [constant + np.dot(weights, row) for row in rows])
+    np.testing.assert_allclose(plain_log_odds(*plain_example()), weigh_plain_cues(plain_cues(*plain_example())))

@@ -11,8 +11,8 @@ from test_images import layer
 
 import spinseg as ss
 from spinseg import InvalidInput, napari_plugin
-from spinseg.napari_plugin import samples
-from spinseg.napari_plugin.images import image_of
+from spinseg.napari_plugin import reader
+from spinseg.napari_plugin.layers import image_of
 from spinseg.napari_plugin.reader import get_reader
 from spinseg.napari_plugin.results import DETAILS, LayerResult, segment_image
 from spinseg.pictures import PICTURES
@@ -184,7 +184,7 @@ def test_a_damaged_result_is_told_in_one_line(found, tmp_path, text):
 
 def test_every_picture_of_the_package_is_a_sample():
     for name, picture in PICTURES.items():
-        ((pixels, attributes, kind),) = getattr(samples, name)()
+        ((pixels, attributes, kind),) = getattr(reader, name)()
         assert pixels.ndim == 3 and pixels.dtype == np.uint8 and kind == "image" and attributes["rgb"]
         assert attributes["metadata"] == {"credit": picture.credit}
 

@@ -10,19 +10,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from PIL import Image
-from spinseg.segmentation.estimate import details_near
 
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg import InvalidInput
 from spinseg.image.render import boundaries
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
 from spinseg.partition.pairs import separation_probability
 from spinseg.pictures import PICTURES
 from spinseg.sampler.convergence import ERROR_LIMIT, error_in_doubt, may_stop, separation_of_chains, standard_errors
 from spinseg.segmentation.batch import segment_files
-from spinseg.segmentation.presets import PHOTO, details_of
-from spinseg.segmentation.segment import MAX_SWEEPS, ROUND_SWEEPS
+from spinseg.segmentation.presets.photo import details_near, details_of
+from spinseg.segmentation.schedule import MAX_SWEEPS, ROUND_SWEEPS
 
 pytestmark = pytest.mark.xdist_group("detail")  # they share a segmentation
 
@@ -42,23 +40,20 @@ def test_a_segmentation_at_another_detail_has_the_same_draws(found):
     counts = []
     for detail in effort((0.0, 1.0), (0.0, 0.3, 0.6, 1.0)):
         at = found.at(detail)
-        assert at.chains is found.chains and at.settings.detail == detail
+        assert at.chains is found.chains and at.preset.detail == detail
         np.testing.assert_array_equal(at.labels, at.partition[at.sites] + 1)
+        assert (np.diff(np.bincount(at.labels.ravel())[1:]) <= 0).all()  # the largest first
         np.testing.assert_array_equal(at.boundary_probability, found.boundary_probability)
         assert found.model.component(0).allows(at.partition)
         assert at.n_clusters == len(at.regions) == at.summary()["n_clusters"]
         counts.append(at.n_clusters)
     assert counts[0] < counts[-1]
-    np.testing.assert_array_equal(found.at(PHOTO.detail).labels, found.labels)
+    np.testing.assert_array_equal(found.at(ss.Photo().detail).labels, found.labels)
     for wrong in (-0.1, 1.1, "fine", None):
         with pytest.raises(ss.InvalidInput, match="detail must be a finite number of at least 0 and at most 1"):
             found.at(wrong)
-
-
-def test_without_draws_of_several_details_there_is_no_other_detail():
-    plain = ss.segment(coffee()[:60, :80], "paper", sweeps=4, rng=0)
-    with pytest.raises(ss.InvalidInput, match="detail must be chosen before sampling"):
-        plain.at(0.3)
+    with pytest.raises(ss.InvalidInput, match="unknown option: detail"):
+        ss.segment(coffee()[:60, :80], "paper", sweeps=4, rng=0).at(0.3)
 
 
 def test_an_estimate_is_made_from_the_details_near_it():
@@ -74,15 +69,12 @@ def test_an_estimate_is_made_from_the_details_near_it():
 
 def test_the_separation_of_an_edge_is_its_mean_over_the_details(found):
     edges, chains = found.model.graph.edges, found.chains
-    each = [separation_probability(chains.labels[:, chains.component == d], edges) for d in range(PHOTO.n_details)]
+    each = [separation_probability(chains.labels[:, chains.component == d], edges) for d in range(chains.n_components)]
     np.testing.assert_allclose(found.separation, np.mean(each, axis=0))
     means = [p.mean() for p in each]  # the finer, the more boundaries, but for chance
     assert (np.diff(means) > -0.03).all() and means[-1] > means[0] + 0.2
-
-
-def test_boundaries_of_a_photograph_are_graded(found):
     shown = found.boundary_probability[found.boundary_probability > 0.02]
-    assert np.mean((shown > 0.05) & (shown < 0.95)) > 0.3
+    assert np.mean((shown > 0.05) & (shown < 0.95)) > 0.3  # boundaries are graded
 
 
 @exhaustive
@@ -148,7 +140,7 @@ def test_every_boundary_has_the_standard_error_of_its_own_probability(found):
     errors = []
     for row in found.boundary_rows:
         mine = (ends == (row["region"], row["neighbor"])).all(axis=1)
-        weights = found.boundary_length[mine] / found.boundary_length[mine].sum()
+        weights = found.model.graph.length[mine] / found.model.graph.length[mine].sum()
         means = np.empty((2, n_details))
         for chain, detail in np.ndindex(means.shape):
             draws = found.chains.labels[chain, detail::n_details][:, edges[mine]]
@@ -176,9 +168,7 @@ def test_the_best_partition_is_that_of_the_detail_and_agreement_that_of_each_cha
         shown = model.log_posterior(best.at(detail).partition)
         assert shown == pytest.approx(max(model.log_posterior(chains.best_of(component, c)) for c in range(2)))
     assert best.at(0.0).n_clusters < best.at(1.0).n_clusters
-    alone = [
-        chains.best_of(np.abs(np.array(details_of(n_details)) - best.settings.detail).argmin(), c) for c in range(2)
-    ]
+    alone = [chains.best_of(np.abs(np.array(details_of(n_details)) - best.preset.detail).argmin(), c) for c in range(2)]
     index = adjusted_rand_index_of(contingency_table(*alone, best.site_area))
     assert best.agreement == pytest.approx(index) and best.agreement < 1 and best.site_area.sum() == best.labels.size
 
@@ -198,7 +188,7 @@ def test_sampling_for_a_time_is_repeated_by_its_number_of_sweeps(preset):
     image = coffee()[:60, :80]
     timed = ss.segment(image, preset, seconds=0.01, rng=3)
     n_sweeps = timed.chains.n_sweeps
-    assert timed.settings.seconds == 0.01 and timed.settings.sweeps is None and n_sweeps >= 10
+    assert timed.schedule.seconds == 0.01 and timed.schedule.sweeps is None and n_sweeps >= 10
     assert f"sweeps={n_sweeps}" in timed.python_code and "seconds" not in timed.python_code
     again = ss.segment(image, preset, sweeps=n_sweeps, rng=3)
     np.testing.assert_array_equal(timed.chains.labels, again.chains.labels)
@@ -231,28 +221,13 @@ def test_a_batch_with_a_time_goes_on_where_it_ended(tmp_path):
     assert "holds the result of another run (seconds 0.01, not 0.02)" in outcome.error
 
 
-def test_a_time_changes_nothing_about_calibration(found):
-    assert replace(found, settings=replace(found.settings, seconds=3.0)).calibrated
-
-
-def test_a_time_and_a_number_of_sweeps_are_refused():
-    with pytest.raises(InvalidInput, match=r"^seconds must be left out where sweeps are given; received 3$"):
-        ss.segment(coffee()[:60, :80], seconds=3, sweeps=10)
-
-
 @exhaustive
 def test_more_time_gives_more_sweeps(monkeypatch):
     ticks = itertools.count()
     clock = SimpleNamespace(monotonic=lambda: next(ticks))
-    monkeypatch.setattr(sys.modules["spinseg.segmentation.segment"], "time", clock)
+    monkeypatch.setattr(sys.modules["spinseg.segmentation.schedule"], "time", clock)
     n_sweeps = [ss.segment(coffee()[:60, :80], seconds=s, rng=0, chains=1).chains.n_sweeps for s in (1, 4)]
     assert n_sweeps == [10, 40]
-
-
-@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "soon"], ids=str)
-def test_a_time_that_is_none_is_refused_in_one_line(seconds):
-    with pytest.raises(InvalidInput, match=r"seconds must be .*; received"):
-        ss.segment(coffee()[:60, :80], seconds=seconds)
 
 
 def test_chains_go_on_while_probabilities_partitions_or_traces_differ(found):

@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from spinseg.segmentation.estimate import estimated_partition
 
 import spinseg as ss
 from spinseg.model.seeds import keeps_seeds
 from spinseg.sampler.estimates.search import improved
-from spinseg.segmentation.presets import PHOTO
+
+PRIOR = ss.Photo().prior
 
 
-def estimate(draws, edges, seeds, prior=PHOTO.prior, **settings):
+def estimate(draws, edges, seeds, prior=PRIOR, **options):
     """The graph, and the partition that is estimated from these draws of a posterior with seeds."""
     graph = ss.SiteGraph(len(seeds), edges)
     model = ss.Model(graph, ss.Flat(), prior, 0.0, connected=True, seeds=seeds)
     assert all(keeps_seeds(np.array(draw), model.seeds) and graph.is_connected(np.array(draw)) for draw in draws)
     chains = ss.sample(model, 1, rng=0)
     chains = replace(chains, labels=np.array([draws], np.int32), component=np.zeros(len(draws), np.intp))
-    return graph, estimated_partition(chains, model, replace(PHOTO, **settings), 0)
+    return graph, ss.Photo(**options).estimated(chains, model, 0)
 
 
 @pytest.mark.parametrize("loss", ["vi", "binder"])
@@ -63,7 +63,7 @@ def test_the_estimate_is_a_partition_that_the_posterior_allows_and_no_worse_than
     if kind == "mixture":
         model = ss.Model(graph, model.likelihood, prior, [model.beta, 2 * model.beta], connected=True)
     chains = ss.sample(model, 120, 2, init="greedy", burn_in=60, rng=1)
-    found = estimated_partition(chains, model, replace(PHOTO, prior=prior, estimate=loss, connected=model.connected), 0)
+    found = ss.Photo(prior=prior, estimate=loss).estimated(chains, model, 0)
     assert model.allows(found)
     if kind == "mixture":
         return  # whose estimate is from the draws of one detail
@@ -80,7 +80,7 @@ def test_labels_keep_the_prior_at_every_detail_and_in_every_chain():
         for detail in (0.0, 0.5, 1.0):
             assert seg.model.allows(seg.at(detail).partition)
         for chain in range(2):
-            assert seg.model.allows(estimated_partition(seg.chains, seg.model, seg.settings, 0, chain))
+            assert seg.model.allows(seg.preset.estimated(seg.chains, seg.model, 0, chain))
 
 
 def test_small_regions_of_classes_are_kept():
@@ -94,7 +94,7 @@ def test_small_regions_of_classes_are_kept():
     seg = ss.segment(image, "classes", **how)
     found = [int(seg.labels[center]) for center in centers]
     assert len(set(found)) == len(centers) and 1 not in found and seg.n_clusters <= 2 * len(centers)
-    coarse = ss.segment(image, "classes", detail=0.0, **how)
+    coarse = ss.segment(image, "classes", min_region=4.0, **how)
     assert coarse.n_clusters < len(centers)  # none has four sites
 
 

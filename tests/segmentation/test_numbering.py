@@ -57,7 +57,7 @@ def test_others_see_every_region(found):
 
 
 def test_labels_may_start_at_0(found, picture, mask, tmp_path):
-    other = ss.segment(picture, found.settings.preset, mask=mask, start_label=0, **KEYWORDS)
+    other = ss.segment(picture, found.preset, mask=mask, start_label=0, **KEYWORDS)
     np.testing.assert_array_equal(other.labels, found.labels - 1)
     np.testing.assert_array_equal(other.partition, found.partition)
     np.testing.assert_array_equal(other.hierarchy.labels(0.5), found.hierarchy.labels(0.5) - 1)
@@ -76,13 +76,6 @@ def test_labels_may_start_at_0(found, picture, mask, tmp_path):
     np.testing.assert_array_equal(imread(tmp_path / "one" / "overlay.png"), imread(tmp_path / "zero" / "overlay.png"))
 
 
-def test_at_another_detail_the_largest_comes_first(picture):
-    found = ss.segment(picture, **KEYWORDS)
-    for detail in (0.1, 0.9):
-        areas = np.bincount(found.at(detail).labels.ravel())
-        assert areas[0] == 0 and (np.diff(areas[1:]) <= 0).all()
-
-
 def test_the_command_takes_the_first_label(picture, tmp_path):
     Image.fromarray(picture).save(tmp_path / "p.png")
     options = ["--start-label", "0", "--sweeps", "5", "--out", str(tmp_path / "out"), "--quiet"]
@@ -90,12 +83,6 @@ def test_the_command_takes_the_first_label(picture, tmp_path):
     assert imread(tmp_path / "out" / "p" / "labels.tif").min() == 0
     told = json.loads((tmp_path / "out" / "p" / "result.json").read_text())
     assert told["settings"]["start_label"] == 0 and told["regions"][0]["label"] == 0
-
-
-@pytest.mark.parametrize("value", [2, -1, 0.5, True])
-def test_other_first_labels_are_refused(picture, value):
-    with pytest.raises(ss.InvalidInput, match=r"^start_label must be [^\n]*; received "):
-        ss.segment(picture, start_label=value)
 
 
 def test_clusters_of_equal_area_keep_their_order():

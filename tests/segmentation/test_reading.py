@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from spinseg.segmentation.python_code import python_call
 
 import spinseg as ss
 from spinseg.image.contrast import Contrast
 from spinseg.image.layout import Reading
 from spinseg.segmentation.batch import segment_file, segment_files
 from spinseg.segmentation.files import report_of
-from spinseg.segmentation.presets import PAPER, PHOTO
 from spinseg.segmentation.verdict import one_region_warning
 
 FAST = {"preset": "paper", "count_weight": 1.0, "sweeps": 6, "chains": 1, "rng": 0}
@@ -57,28 +55,28 @@ def test_flat_pictures_get_no_warning():
 
 
 @pytest.mark.parametrize(
-    "settings, doubt, says",
+    "preset, doubt, says",
     [
-        (PHOTO, None, "differ by 30% of full intensity. Try a larger detail, such as detail=1 instead of 0.65."),
-        (replace(PHOTO, detail=1.0), None, "Try more sites, as with n_sites=2000."),
-        (PAPER, None, "Try preset='photo', or a smaller beta and a larger count_weight."),
+        (ss.Photo(), None, "differ by 30% of full intensity. Try a larger detail, such as detail=1 instead of 0.65."),
+        (ss.Photo(detail=1.0), None, "Try more sites, as with n_sites=2000."),
+        (ss.Paper(), None, "Try preset='photo', or more sites, as with n_sites=2000."),
         (
-            PHOTO,
+            ss.Photo(),
             "if axis 0 holds 5 channels, give channel_axis=0",
             "Try another reading: if axis 0 holds 5 channels, give channel_axis=0; or a larger detail, such as detail=1 instead of 0.65.",
         ),
     ],
 )
-def test_visible_contrast_says_what_to_try(settings, doubt, says):
-    warning = one_region_warning(Contrast(0.3, 0.01), replace(READING, otherwise=doubt), settings)
-    assert warning.startswith("The picture shows contrast, but came back as one region") and warning.endswith(says)
-    assert one_region_warning(Contrast(0.3, 0.04), READING, settings) is None  # it may be noise
+def test_visible_contrast_says_what_to_try(preset, doubt, says):
+    warning = one_region_warning(Contrast(0.3, 0.01), replace(READING, otherwise=doubt), preset)
+    assert warning.startswith("The image came back as one region despite visible contrast") and warning.endswith(says)
+    assert one_region_warning(Contrast(0.3, 0.04), READING, preset) is None  # it may be noise
 
 
 def test_a_range_is_given_in_the_numbers_of_the_picture():
-    warning = one_region_warning(Contrast(0.05, 0, (0.25, 0.375)), READING, PHOTO)
+    warning = one_region_warning(Contrast(0.05, 0, (0.25, 0.375)), READING, ss.Photo())
     assert "only 5% of the intensities from 0 to 4. Try intensity_range=(1, 1.5)" in warning
-    assert "0.5%" in one_region_warning(Contrast(0.005, 0), None, PHOTO)
+    assert "0.5%" in one_region_warning(Contrast(0.005, 0), None, ss.Photo())
 
 
 @pytest.mark.parametrize(
@@ -96,9 +94,10 @@ def test_a_wrong_range_is_one_line(wrong):
 
 
 def test_the_python_line_names_what_was_given():
-    line = python_call(PHOTO, 3, "a.tif", 0, None, {}, (np.float64(0), 4095))
+    line = ss.Photo().call("a.tif", {"channel_axis": 0, "intensity_range": (np.float64(0), 4095), "rng": np.int64(3)})
     assert line == "ss.segment('a.tif', channel_axis=0, intensity_range=(0.0, 4095), rng=3)"
-    assert "intensity_range" not in python_call(PHOTO, 3, "a.tif")
+    line = ss.Paper(beta=np.float64(0.3)).call(None, {"mask": "an array", "seeds": {1: [(0, 2)]}}, init="found.last")
+    assert line == "ss.segment(image, 'paper', beta=0.3, init=found.last, mask=mask, seeds={1: [(0, 2)]})"
 
 
 def test_a_result_that_was_read_otherwise_is_not_resumed(tmp_path):
@@ -135,16 +134,3 @@ def test_a_file_that_was_not_asked_for_before_is_written_on_resuming_also_of_a_v
     again = run(resume=True, also=["regions.csv", "regions.geojson"])
     assert not again.done_before and os.path.exists(os.path.join(folder, "regions.csv"))
     assert run(resume=True, also=["regions.csv", "regions.geojson"]).done_before  # a volume has no polygons
-
-
-def test_results_of_before_there_were_ranges_are_resumed(tmp_path):
-    np.save(tmp_path / "a.npy", SQUARE)
-    out = tmp_path / "out"
-    segment_file(str(tmp_path / "a.npy"), str(out / "a"), FAST)
-    path = out / "a" / "result.json"
-    stored = json.loads(path.read_text())
-    path.write_text(
-        json.dumps({key: value for key, value in stored.items() if key not in ("channel_axis", "intensity_range")})
-    )
-    ((_, outcome),) = segment_files([str(tmp_path / "a.npy")], out, FAST, resume=True)
-    assert outcome.done_before

@@ -10,7 +10,6 @@ from PIL import Image
 import spinseg as ss
 from effort import exhaustive
 from spinseg.model.seeds import keeps_seeds
-from spinseg.segmentation import presets
 from spinseg.segmentation.batch import segment_files
 
 SHORT = {"sweeps": 12, "rng": 0}
@@ -60,7 +59,7 @@ def test_every_estimate_keeps_the_seeds(seeded):
         assert_kept(seeded.hierarchy.labels(level), seeds)
     assert seeded.hierarchy.boundary.min() >= 0 and seeded.hierarchy.boundary.max() == 1
     for estimate in ("binder", "best"):
-        found = replace(seeded, settings=replace(seeded.settings, estimate=estimate)).at(0.5)
+        found = replace(seeded, preset=replace(seeded.preset, estimate=estimate)).at(0.5)
         assert_kept(found.labels, seeds)
 
 
@@ -80,7 +79,7 @@ def test_regions_of_a_least_size_keep_the_seeds(picture):
 
 
 def test_a_picture_that_is_reduced_keeps_the_seeds_of_its_own_pixels(picture, monkeypatch):
-    monkeypatch.setattr(presets, "PHOTO", replace(presets.PHOTO, max_pixels=6000))
+    monkeypatch.setattr(ss.Photo, "max_pixels", 6000)
     seeds = scribbles(picture.shape[:2])
     seeds[31, 20:60:7] = 9  # single pixels
     seeds[61, 5] = 8  # in the same block as a pixel of 3
@@ -109,7 +108,7 @@ def test_a_volume_and_sites_of_ones_own_keep_the_seeds():
 
 
 def test_the_call_and_the_files_repeat_the_seeds(seeded, picture, tmp_path):
-    assert not seeded.calibrated and "validated against human annotations for pictures with seeds" in seeded.verdict
+    assert not seeded.calibrated and "validated against human annotations for images with seeds" in seeded.verdict
     assert seeded.python_code == "ss.segment(image, sweeps=12, seeds=seeds, rng=0)"
     points = {1: [(15, 80), (60, 80)], 2: [(110, 10)]}
     found = ss.segment(picture, seeds=points, sweeps=2, rng=0)
@@ -135,14 +134,10 @@ def test_the_call_and_the_files_repeat_the_seeds(seeded, picture, tmp_path):
     assert "another run (seeds" in outcome.error
 
 
-@pytest.mark.parametrize(
-    "settings", [{"preset": "paper"}, {"sites": "pixels"}, {"beta": 0.5}, {"regions": False}], ids=str
-)
-def test_seeds_are_refused_where_clusters_need_not_be_connected(picture, settings):
-    with pytest.raises(
-        ss.InvalidInput, match="seeds must be left out where clusters need not be connected: with preset"
-    ):
-        ss.segment(picture, seeds={1: [(0, 0)]}, **settings)
+@pytest.mark.parametrize("preset", ["classes", "paper"])
+def test_seeds_require_connected_clusters(preset):
+    with pytest.raises(ss.InvalidInput, match=f"^seeds must be given with connected clusters only, .*'{preset}'$"):
+        ss.segment("no such image.png", preset, seeds={1: [(0, 0)]})
 
 
 def test_seeds_that_contradict_the_mask_or_each_other_are_refused(picture):

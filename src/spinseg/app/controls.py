@@ -14,7 +14,8 @@ from spinseg._version import VERSION
 from spinseg.image.render import label_colors
 from spinseg.model.priors import PartitionPrior
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.presets.preset import DEFAULT, PRIORS, Preset, chosen_preset
+from spinseg.segmentation.presets.option import PRIORS
+from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
 
 MAX_SITES, MAX_CHAINS = 20_000, 4
 DIFFERENT_STARTS = ("greedy", "one", "greedy", "one")  # of the first to the fourth chain

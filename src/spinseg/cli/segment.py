@@ -24,7 +24,8 @@ from spinseg.cli.options import (
 )
 from spinseg.cli.tables import print_outcomes
 from spinseg.segmentation.files import OPTIONAL_FILES
-from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset, prior_from_text
+from spinseg.segmentation.presets.option import prior_from_text
+from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
 
 if TYPE_CHECKING:
     from spinseg.segmentation.batch import Outcome

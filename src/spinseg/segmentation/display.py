@@ -1,7 +1,4 @@
-"""How a segmentation shows itself: in a line or two, in a notebook, and on Matplotlib axes.
-
-`found` is the `Segmentation`, whose module imports this one.
-"""
+"""How a segmentation shows itself: in a line or two, in a notebook, and on Matplotlib axes."""
 
 from collections.abc import Sequence
 from html import escape
@@ -21,28 +18,29 @@ from spinseg.segmentation.verdict import units
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from spinseg.segmentation.result import Segmentation
+
 SHOWN_SIDE = 640  # pixels of the longer side of a picture in a notebook
 N_ROWS = 8  # of the table of regions in a notebook
 CELL = "padding:2px 10px 2px 0;text-align:right"
 
 
-def in_words(found: Any) -> str:
+def in_words(found: "Segmentation") -> str:
     """What a segmentation is, in a line, how far to trust it, in another, and a warning if there is one."""
     return "\n  ".join([_contents(found), _trust(found), *([found.warning] if found.warning else [])])
 
 
-def _contents(found: Any) -> str:
+def _contents(found: "Segmentation") -> str:
     """What a segmentation is, in one line, whatever the name of its file."""
     name = f" of {printable(Path(found.source).name)}" if found.source else ""
     size = " x ".join(map(str, found.labels.shape))
     kind = units(found.preset.connected)[:-1]
-    settings = [found.preset.name, f"seed {found.seed}"]
-    if found.chains.n_components > 1:
-        settings.insert(1, f"detail {found.preset.detail:g}")
-    return f"Segmentation{name}: {counted(found.n_clusters, kind)}, {size} pixels ({', '.join(settings)})"
+    detail = [] if found.detail is None else [f"detail {found.detail:g}"]
+    how = ", ".join([found.preset.name, *detail, f"seed {found.seed}"])
+    return f"Segmentation{name}: {counted(found.n_clusters, kind)}, {size} pixels ({how})"
 
 
-def _trust(found: Any) -> str:
+def _trust(found: "Segmentation") -> str:
     """Whether the chains have converged, in a few words and numbers."""
     if found.interrupted:
         return f"interrupted after {counted(found.chains.n_sweeps, 'sweep')}"
@@ -55,7 +53,7 @@ def _trust(found: Any) -> str:
     return f"{converged} (agreement {agreement:.2f}, standard error {error:.3f})"
 
 
-def _pictures(found: Any, max_side: int) -> list[tuple[str, Any, dict[str, int]]]:
+def _pictures(found: "Segmentation", max_side: int) -> list[tuple[str, Any, dict[str, int]]]:
     """The outlines over the picture and the graded boundaries, each with its title and how it is encoded."""
     plane = found._plane
     labels = found.labels[plane] - np.int32(found.start_label)
@@ -69,7 +67,7 @@ def _pictures(found: Any, max_side: int) -> list[tuple[str, Any, dict[str, int]]
     ]
 
 
-def as_html(found: Any) -> str:
+def as_html(found: "Segmentation") -> str:
     """The segmentation in a notebook: pictures, the verdict, and the largest regions; without scripts or styles."""
     figures = "".join(
         f'<figure style="margin:0"><img alt="{title}" style="width:100%;max-width:420px;height:auto" '
@@ -102,7 +100,7 @@ def _cell(name: str, value: Any) -> str:
     return f'<td style="{CELL}">{words}</td>'
 
 
-def plot_segmentation(found: Any, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
+def plot_segmentation(found: "Segmentation", axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
     """The outlines over the picture, and the graded boundaries, on two Matplotlib axes."""
     drawn = _pictures(found, max(found.labels.shape))
     height, width = drawn[0][1].shape[:2]

@@ -1,4 +1,4 @@
-"""Single draws to look at: each is one of the posterior's answers to the question which pixels belong together."""
+"""Single draws to look at: each is one segmentation that the posterior holds for plausible."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class Draw(NamedTuple):
 
 
 def spread_draws(chains: Chains, n: int = N_SHOWN) -> list[Draw]:
-    """So many draws, from coarse to fine, spread over details, chains and sweeps; fewer where there are not as many."""
+    """Up to `n` draws, from coarse to fine, spread over levels of detail, chains and sweeps."""
     details, n_details = details_of(chains.n_components), chains.n_components
     component = [(2 * i + 1) * n_details // (2 * n) for i in range(n)]  # of each draw, in equal shares
     places: dict[tuple[int, int], int] = {}

@@ -1,7 +1,4 @@
-"""The files that a segmentation is saved in: images, tables, a report, and result.json, which describes them.
-
-`found` is the `Segmentation`, whose module imports this one.
-"""
+"""The files that a segmentation is saved in: images, tables, a report, and result.json, which describes them."""
 
 import json
 import os
@@ -9,7 +6,7 @@ import platform
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +20,9 @@ from spinseg.image.render import label_colors, overlay
 from spinseg.segmentation.region_table import as_csv
 from spinseg.segmentation.report import DetailView, report
 
+if TYPE_CHECKING:
+    from spinseg.segmentation.result import Segmentation
+
 FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", "report.html", "result.json")
 POLYGON_FILES = ("regions.geojson", "outlines.svg")  # of images of one plane
 OPTIONAL_FILES = (*POLYGON_FILES, "regions.csv", "boundary_probability.tif")  # that are written if asked
@@ -30,7 +30,9 @@ REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside 
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-image")
 
 
-def write_files(found: Any, folder: str | os.PathLike[str], names: Sequence[str], *, overwrite: bool) -> None:
+def write_files(
+    found: "Segmentation", folder: str | os.PathLike[str], names: Sequence[str], *, overwrite: bool
+) -> None:
     """Write the files of these names, as `Segmentation.save` has it: each whole or not at all, result.json last."""
     for name in names:
         check_choice("names", name, (*FILES, *OPTIONAL_FILES))
@@ -80,7 +82,7 @@ def check_inputs_kept(folder: str | os.PathLike[str], names: Sequence[str], inpu
             raise InvalidInput(line)
 
 
-def unwritable_files(found: Any) -> dict[str, str]:
+def unwritable_files(found: "Segmentation") -> dict[str, str]:
     """The files of `FILES` that cannot be written, and why."""
     skipped = {}
     if int(found.labels[found._plane].max()) - found.start_label >= MAX_PNG_LABELS:
@@ -91,7 +93,7 @@ def unwritable_files(found: Any) -> dict[str, str]:
     return skipped
 
 
-def summary_of(found: Any) -> dict[str, Any]:
+def summary_of(found: "Segmentation") -> dict[str, Any]:
     """Everything but the images, as result.json has it."""
     counts = np.bincount(found.chains.n_clusters.ravel())
     return {
@@ -107,6 +109,7 @@ def summary_of(found: Any) -> dict[str, Any]:
         "n_clusters": found.n_clusters,
         "n_regions": len(found.region_rows),
         "n_sites": found.model.graph.n_sites,
+        "n_components": found.model.n_components,
         "log_posterior": found.chains.best_log_posterior,
         "sweeps_done": found.chains.n_sweeps,
         "n_clusters_posterior": {str(k): round(counts[k] / counts.sum(), 6) for k in np.flatnonzero(counts)},
@@ -135,24 +138,24 @@ def summary_of(found: Any) -> dict[str, Any]:
     }
 
 
-def report_of(found: Any) -> str:
+def report_of(found: "Segmentation") -> str:
     """The report as HTML."""
     plane = found._plane
     shown = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane], found.chains
     return report(found.summary(), *shown, sites=found.sites[plane], details=_detail_views(found))
 
 
-def _detail_views(found: Any) -> list[DetailView]:
+def _detail_views(found: "Segmentation") -> list[DetailView]:
     """The labels at the details that the report shows; none where another detail would give the same ones."""
-    if found.chains.n_components == 1 or found.preset.estimate == "best" or not found.chains.labels.size:
+    chosen, chains = found.detail, found.chains
+    if chosen is None or chains.n_components == 1 or not chains.labels.size or found.preset.estimate == "best":
         return []
-    chosen = found.preset.detail
     details = sorted([chosen, *(detail for detail in REPORT_DETAILS if abs(detail - chosen) > 0.09)])
-    views = [found if detail == chosen else found.at(detail) for detail in details]
-    return [DetailView(view.preset.detail, view.labels[found._plane], view.n_clusters) for view in views]
+    views = {detail: found if detail == chosen else found.at(detail) for detail in details}
+    return [DetailView(detail, view.labels[found._plane], view.n_clusters) for detail, view in views.items()]
 
 
-def _palette(found: Any) -> NDArray[np.uint8]:
+def _palette(found: "Segmentation") -> NDArray[np.uint8]:
     """The colors of labels.png, from number 0 on, which is white where it is outside."""
     outside = np.full((found.start_label, 3), 255, np.uint8)
     return np.concatenate([outside, label_colors(found.n_clusters)])

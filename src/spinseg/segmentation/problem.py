@@ -24,7 +24,8 @@ from spinseg.model.posterior import Model
 from spinseg.partition.numbering import label_image, largest_first
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.segmentation.presets.preset import AN_ARRAY, Preset
+from spinseg.segmentation.presets.option import AN_ARRAY
+from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.schedule import Schedule
 

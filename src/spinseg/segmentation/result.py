@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import center_of_mass, find_objects
 
-from spinseg._validation import check_int, check_real, invalid
+from spinseg._validation import check_int, invalid
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import merge_heights
 from spinseg.image.contrast import contrast_of
@@ -31,11 +31,7 @@ from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.region_table import as_table, boundary_table, region_table
 from spinseg.segmentation.schedule import Schedule, partitions_of_chains
-from spinseg.segmentation.verdict import (
-    calibration_clause,
-    one_region_warning,
-    verdict_sentences,
-)
+from spinseg.segmentation.verdict import calibration_clause, one_region_warning, verdict_sentences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,8 +44,8 @@ LAST_LABELS = "found.chains.last_labels"  # the expression for where the chains 
 class Segmentation:
     """A segmentation and the posterior it came from.
 
-    Where an interruption left no draws, no probability is known: arrays of them are NaN everywhere, single ones are
-    None, and `labels` come from the best partition that was visited.
+    If sampling was interrupted before any draw was kept, `labels` show the best partition visited, arrays of
+    probabilities are NaN, and single probabilities are None.
 
     Attributes
     ----------
@@ -61,28 +57,24 @@ class Segmentation:
         How often, over the draws, a pixel was separated from a neighbor.
     partition : (n_sites,) int32
         The cluster of every site, from 0 on, the largest first.
-    model, chains
-        The posterior, and the chains that sampled it.
-    preset, schedule, seed, start_label
-        The preset with its options, the number of chains and of sweeps or seconds, and other arguments of `segment`;
-        `python_code` is the call that repeats it.
     separation : (n_edges,) float64
         How often, over the draws, the two sites of each edge of the graph lay in different clusters.
     site_area : (n_sites,) int64
-        The pixels of each site, in the image as it was analyzed, before outlines are refined; `model.graph.length` has
+        The pixels of each site in the image as it was analyzed, before outlines are refined. `model.graph.length` has
         the lengths of their boundaries.
-    source : str or None
-        The file that the picture was read from.
-    mask, seeds
-        The files that they were read from, or "an array"; of seeds the pixels, where they were given so. None without.
+    model, chains
+        The posterior, and the chains that sampled it.
+    preset, schedule, seed, start_label, channel_axis, intensity_range
+        The preset with its options, the number of chains and of sweeps or seconds, and other arguments of `segment`.
+        `python_code` is the call that repeats the run.
+    source, mask, seeds
+        The files that were read; "an array" for a mask or seeds from memory, or the pixels of each seed; else None.
     sha256 : dict
-        The hashes of these files, by "source", "mask" and "seeds": that of what is read from a Zarr folder.
+        The hashes of these files, by "source", "mask" and "seeds".
     interrupted : bool
-        Whether sampling was cut short.
+        Whether sampling was interrupted.
     preceding_code : tuple of str
         Lines of Python that make the segmentation `found` from whose last labels these chains started, if they did.
-    channel_axis, intensity_range
-        The arguments of `segment`; `read_as` says what the picture was read as.
 
     Examples
     --------
@@ -116,8 +108,13 @@ class Segmentation:
 
     @property
     def read_as(self) -> str | None:
-        """How the picture was read, in words; None where a `Picture` was made by hand."""
+        """How the image was read, in words; None for a `Picture` made by hand."""
         return None if self.picture.reading is None else str(self.picture.reading)
+
+    @property
+    def detail(self) -> float | None:
+        """The level of detail of `labels`; None if the preset has no such levels."""
+        return getattr(self.preset, "detail", None)
 
     @property
     def n_clusters(self) -> int:
@@ -131,9 +128,9 @@ class Segmentation:
         return as_html(self)
 
     def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
-        """Draw the outlines, and how probable each boundary is, on two Matplotlib axes, new ones by default.
+        """Draw the outlines and the probability of each boundary on two Matplotlib axes, new ones by default.
 
-        Of a volume it is the middle plane.
+        For a volume, it shows the middle plane.
         """
         return plot_segmentation(self, axes)
 
@@ -141,8 +138,7 @@ class Segmentation:
     def regions(self) -> "DataFrame | list[dict[str, Any]]":
         """The connected pieces of the clusters, largest first: a pandas DataFrame, or `region_rows` without pandas.
 
-        In the DataFrame `centroid` and `bbox` have a column for each number, centroid-0, .., as those of
-        `skimage.measure.regionprops_table`.
+        As in `skimage.measure.regionprops_table`, `centroid` and `bbox` have a column for each number: centroid-0, ..
         """
         return as_table(self.region_rows)
 
@@ -150,16 +146,15 @@ class Segmentation:
     def region_rows(self) -> list[dict[str, Any]]:
         """The connected pieces of the clusters, largest first, one row for each.
 
-        A row has the number of the `region`, its `label`, which is the same number where every label is one region, the
-        `area` in pixels, the `share` of the picture, the `centroid`, the `bbox` from the first row and column to those
-        after the last, and the mean `color` in sRGB. Its `probability` is how often two of its sites share a cluster,
-        and `boundary` is the mean boundary probability along its outline, as `boundary_rows` have it.
+        A row has the number of the `region`, its `label`, the `area` in pixels, the `share` of the image, the
+        `centroid`, the `bbox` from the first row and column to those after the last, and the mean `color` in sRGB. Its
+        `probability` is how often two of its sites share a cluster, and `boundary` is the mean boundary probability
+        along its outline.
         """
-        region_of_site = self._region_of_site
-        image = label_image(region_of_site, self.sites, start_label=1)
+        image = self._region_image
         boxes = [[*(side.start for side in box), *(side.stop for side in box)] for box in find_objects(image)]
         return region_table(
-            region_of_site,
+            self._region_of_site,
             self.partition,
             self.model.graph,
             self.chains,
@@ -181,30 +176,35 @@ class Segmentation:
         """The boundaries between touching regions, one row for each.
 
         A row has the numbers of the `region` and of its `neighbor`, as in `regions`, the `length` of their boundary in
-        pixels of the picture as it was analyzed, and its `probability`: how often, over the draws, sites on either side
-        of it lay in different clusters, on average along it. `standard_error` is that of the probability, from the
-        spread between chains; None for one chain. Treat probabilities closer than two standard errors as equal.
+        pixels of the image as it was analyzed, and its `probability`: how often, over the draws, the sites on either
+        side lay in different clusters, on average along the boundary. The `standard_error` of the probability comes
+        from the spread between chains; None for one chain. Treat
+        probabilities closer than two standard errors as equal.
         """
         of_chains = separation_of_chains(self.chains, self.model.graph.edges)
-        numbers = (self._region_of_site, self.model.graph, of_chains)
-        return boundary_table(*numbers, start_label=self.start_label)
+        return boundary_table(self._region_of_site, self.model.graph, of_chains, self.start_label)
 
     @cached_property
     def _region_of_site(self) -> NDArray[np.int32]:
         """The region of every site, from 0 on, the largest first."""
         return largest_first(regions_of(self.partition, self.model.graph), site_sizes(self.sites))
 
+    @property
+    def _region_image(self) -> NDArray[np.int32]:
+        """The place of every pixel's region in `region_rows`, from 1 on; 0 outside."""
+        return label_image(self._region_of_site, self.sites, start_label=1)
+
     def co_clustering(self, *place: int) -> NDArray[np.float32]:
-        """How probably each pixel is in one cluster with the pixel at this place: the share of draws that have it so.
+        """How often, over the draws, each pixel lies in one cluster with the pixel at this place.
 
         Parameters
         ----------
         *place : int
-            The row and the column, from 0 on; of a volume the plane first.
+            The row and the column, from 0 on; for a volume, the plane first.
 
         Returns
         -------
-        float32 array of the picture's shape
+        float32 array of the image's shape
             0 outside the mask; NaN everywhere without draws.
 
         Examples
@@ -227,16 +227,13 @@ class Segmentation:
         return np.append(co_clustering(self.chains.labels, site), 0).astype(np.float32)[self.sites]
 
     def at(self, detail: float) -> "Segmentation":
-        """The segmentation at another detail, from 0, coarse, to 1, fine, from the same draws.
+        """The segmentation at another level of detail, from 0, coarse, to 1, fine, from the same draws.
 
         Raises
         ------
         InvalidInput
             If the preset has no levels of detail.
         """
-        detail = check_real("detail", detail, at_least=0, at_most=1)
-        if "detail" not in self.preset.options():
-            invalid("detail", "be an option of the preset", self.preset.name)
         preset = chosen_preset(self.preset, {"detail": detail})
         partition = preset.estimated(self.chains, self.model, self.seed)
         partition = largest_first(partition, site_sizes(self.sites))
@@ -245,10 +242,7 @@ class Segmentation:
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
-        """The boundaries with their probabilities as heights: nested regions, at any level from 0 to 1.
-
-        Without draws the heights are NaN, and there are no regions at a level.
-        """
+        """The boundaries with their probabilities as heights: nested regions, at any level from 0 to 1."""
         graph, cores = self.model.graph, None
         if not self.chains.labels.size:
             return Hierarchy(self.sites, graph, self.separation, self.start_label)
@@ -267,30 +261,32 @@ class Segmentation:
     @property
     def verdict(self) -> str:
         """Whether the regions and the probabilities have converged, in plain language."""
-        warning = f"{self.warning} " if self.warning else ""
-        clause = calibration_clause(self.preset.not_validated(self.picture, self.model.seeds is not None))
         schedule = None if self.interrupted else self.schedule
         sentences = verdict_sentences(self.diagnostics, self.preset, self.chains.n_sweeps, schedule)
-        return warning + sentences + clause
+        warning = f"{self.warning} " if self.warning else ""
+        return warning + sentences + calibration_clause(self._not_validated)
+
+    @property
+    def _not_validated(self) -> str | None:
+        return self.preset.not_validated(self.picture, self.model.seeds is not None)
 
     @cached_property
     def warning(self) -> str | None:
-        """What to try where a picture of visible contrast came back as one region; None for all others."""
+        """What to try if an image of visible contrast came back as one region; else None."""
         if self.n_clusters > 1:
             return None
         return one_region_warning(contrast_of(self.picture), self.picture.reading, self.preset)
 
     @property
     def calibrated(self) -> bool:
-        """Whether probabilities of such an image, with such options, have been compared with what people draw."""
-        return self.preset.not_validated(self.picture, self.model.seeds is not None) is None
+        """Whether the probabilities have been validated against human annotations for such images and options."""
+        return self._not_validated is None
 
     @property
     def agreement(self) -> float | None:
-        """How alike the partitions are that different chains alone give: their adjusted Rand index, over pixels.
+        """The mean adjusted Rand index, over pixels, of partitions estimated from different chains.
 
-        It is 1 for equal partitions and about 0 for unrelated ones. Each half of a chain gives one, and pairs are of
-        different chains. None for one chain or too few draws.
+        It is 1 for equal partitions and about 0 for unrelated ones; None for one chain or too few draws.
         """
         return self.diagnostics.agreement
 
@@ -315,7 +311,7 @@ class Segmentation:
 
     @property
     def python_code(self) -> str:
-        """The Python that gives the same segmentation, unless it was interrupted: a call after `preceding_code`."""
+        """The Python that repeats the run, unless it was interrupted: a call after `preceding_code`."""
         usual = {"start_label": 1, "channel_axis": "auto", "intensity_range": None, "mask": None, "seeds": None}
         given = {name: getattr(self, name) for name in usual if getattr(self, name) != usual[name]}
         arguments = self.schedule.arguments(self.preset, self.chains.n_sweeps) | given | {"rng": self.seed}
@@ -325,14 +321,14 @@ class Segmentation:
         return "\n".join([*self.preceding_code, f"found = {call}"])
 
     def to_geojson(self) -> dict[str, Any]:
-        """The regions as polygons in GeoJSON, whose properties are `region_rows`; x and y are columns and rows.
+        """The regions as polygons in GeoJSON, with `region_rows` as properties; x and y are columns and rows.
 
-        Polygons run along the sides of pixels, from (0, 0), the upper left corner of the first, to (width, height).
+        Polygons run along the sides of pixels, from (0, 0), the upper left corner of the image, to (width, height).
         """
         return region_geojson(self._region_image, self.region_rows)
 
     def to_svg(self) -> str:
-        """The outlines of the regions as SVG, a path for each, to lay over the picture in a drawing program."""
+        """The outlines of the regions as SVG, a path for each, to lay over the image in a drawing program."""
         return region_svg(self._region_image, self.region_rows)
 
     def to_xarray(self) -> Any:
@@ -342,19 +338,13 @@ class Segmentation:
         """
         return to_dataset(self)
 
-    @property
-    def _region_image(self) -> NDArray[np.int32]:
-        """The place of every pixel's region in `region_rows`, from 1 on; 0 outside."""
-        pieces = regions_of(self.partition, self.model.graph)
-        return label_image(largest_first(pieces, site_sizes(self.sites)), self.sites, start_label=1)
-
     def summary(self) -> dict[str, Any]:
         """Everything but the images, as result.json has it: dictionaries, lists, text and numbers."""
         return summary_of(self)
 
     @cached_property
     def _plane(self) -> Any:
-        """The index of what images show: all of a picture, or the middle one of the fullest planes of a volume."""
+        """The index of what images show: everything, or the middle one of the fullest planes of a volume."""
         if self.labels.ndim == 2:
             return ...
         full = np.count_nonzero(self.labels >= self.start_label, axis=(1, 2))
@@ -369,17 +359,15 @@ class Segmentation:
     def save(self, folder: str | os.PathLike[str], names: Sequence[str] = FILES, *, overwrite: bool = False) -> None:
         """Write labels.tif, labels.png, overlay.png, boundary_probability.png, report.html and result.json, or some.
 
-        Each file is written whole or not at all, and result.json is written last. labels.tif holds `labels`, in 16 bits
-        where they fit; labels.png holds them as indices into a palette; boundary_probability.png runs from 0 to 255.
-        For a volume, all but labels.tif show the middle plane. More than 65,535 labels do not fit into labels.png, and
-        without draws there is no boundary_probability.png: it is then left out, and standard error and result.json say
-        so.
+        Each file is written whole or not at all, result.json last. labels.tif holds `labels`, in 16 bits if they fit;
+        labels.png holds them as indices into a palette; boundary_probability.png runs from 0 to 255. For a volume, all
+        but labels.tif show the middle plane. A PNG that cannot be written (more than 65,535 labels, no draws) is
+        skipped; standard error and result.json say so.
 
-        `names` may also hold regions.geojson and outlines.svg, the regions of a picture as polygons: `to_geojson` and
-        `to_svg`; regions.csv, the table `regions` with the name of the picture; and boundary_probability.tif, in floats
-        of 32 bits, whole for a volume. If a file exists already, nothing is written unless `overwrite` is true. If
-        you then write result.json, every file of these names that the folder holds is written again, so that all of
-        them are of one result.
+        `names` may also hold regions.geojson, outlines.svg, regions.csv (the table `regions`) and
+        boundary_probability.tif (32-bit floats, all planes). If a file exists already, nothing is written unless
+        `overwrite` is true. With result.json, all files of these names in the folder are then written again, so that
+        they belong to one result.
 
         Raises
         ------

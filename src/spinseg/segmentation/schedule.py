@@ -16,9 +16,9 @@ from spinseg.sampler.sampler import MAX_LABELS, check_length, listed_starts, sam
 if TYPE_CHECKING:
     from spinseg.segmentation.presets.preset import Preset
 
-# Where the number of sweeps is left to the program: those discarded, those between two looks, and the most.
+# Sweeps of automatic chains: those discarded, those between two checks, and the most.
 BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 40, 40, 400
-TIMED_SWEEPS = 10  # between two looks at the clock, and the fewest
+TIMED_SWEEPS = 10  # sweeps between two looks at the clock, and the fewest
 
 
 class Schedule(NamedTuple):
@@ -32,10 +32,10 @@ class Schedule(NamedTuple):
     def of(
         cls, preset: "Preset", chains: int | None = None, sweeps: int | None = None, seconds: float | None = None
     ) -> "Schedule":
-        """The schedule that is asked for; None leaves a number to the preset."""
+        """The schedule asked for; the preset decides what is None."""
         if seconds is not None:
             if sweeps is not None:
-                invalid("seconds", "be left out with sweeps", seconds)
+                invalid("seconds", "be None if sweeps are given", seconds)
             check_real("seconds", seconds, above=0)
         elif sweeps is None:
             sweeps = preset.usual_sweeps
@@ -72,16 +72,17 @@ def sample_posterior(
     after a burn-in of BURN_IN. `area` is the number of pixels of each site. For a large graph fewer draws are kept.
     """
     sampler = (schedule.chains, preset.moves, preset.lam, preset.init)
-    n_runners = schedule.chains * model.n_components
-    n_labels = n_runners * model.graph.n_sites  # of one draw of all
+    n_labels = schedule.chains * model.n_components * model.graph.n_sites  # of one draw of every chain
     if schedule.seconds is not None:
         stop = time.monotonic() + schedule.seconds
         options |= {"until": lambda _: time.monotonic() >= stop, "check_every": TIMED_SWEEPS}
+        most = max(TIMED_SWEEPS, MAX_LABELS // n_labels)
         try:
-            sampled = sample(model, max(TIMED_SWEEPS, MAX_LABELS // n_labels), *sampler, rng=seed, **options)
-        except SamplingInterrupted as interrupt:
-            raise SamplingInterrupted(_last_half(interrupt.chains)) from None
-        return _last_half(sampled)
+            drawn = sample(model, most, *sampler, rng=seed, **options)
+        except SamplingInterrupted as stopped:
+            drawn = stopped.chains
+            raise SamplingInterrupted(drawn.after(drawn.n_sweeps // 2)) from None
+        return drawn.after(drawn.n_sweeps // 2)
     sweeps, burn_in = schedule.sweeps, schedule.sweeps // 2 if schedule.sweeps else BURN_IN
     if sweeps is None:
         sweeps = MAX_SWEEPS
@@ -90,11 +91,6 @@ def sample_posterior(
         options |= {"until": until, "check_every": ROUND_SWEEPS}
     thin = thin_to_fit(sweeps - burn_in, n_labels)
     return sample(model, sweeps, *sampler, burn_in=burn_in, thin=thin, rng=seed, **options)
-
-
-def _last_half(chains: Chains) -> Chains:
-    """Chains whose burn-in is the first half of their sweeps."""
-    return chains.after(chains.n_sweeps // 2)
 
 
 def partitions_of_chains(

@@ -43,46 +43,43 @@ def segment(
     """Divide an image into regions or classes, with the probability of every boundary.
 
     You get a label for every pixel, the probability of a boundary at every pixel, and the posterior that both come
-    from. The number of regions is inferred. You can leave out everything but `image`.
+    from. The number of regions is inferred. Only `image` is required.
 
     Parameters
     ----------
     image : array, Picture or path
         An array of shape (H, W), (H, W, C) or a volume, of any number type, or a file that holds one: PNG, JPEG, GIF,
-        WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with an extra NIfTI. It is never changed.
-        Pixels that are masked in a NumPy masked array, and pixels of opacity 0, are outside. `found.read_as` says how
-        it was read.
+        WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with an extra NIfTI. It is never changed. Pixels that are
+        masked in a NumPy masked array or fully transparent are outside. `seg.read_as` says how it was read.
     preset : Photo, Classes, Paper, another Preset, or "photo", "classes", "paper"
-        `Photo` is the best that is known for photographs: connected regions. `Classes` finds kinds of tissue or
-        material, in images and volumes of any channels: a class may lie in many places. `Paper` has the settings of
-        Xu, Caron & Doucet.
+        `Photo` finds connected regions. `Classes` finds kinds of tissue or material, in images and volumes of any
+        channels: a class may lie in many places. `Paper` is the model and the sampler of Xu, Caron & Doucet.
     mask : array of bool or path, optional
         Where to segment, in the image's shape. Pixels that are masked or transparent in the image stay outside.
     seeds : array of int, mapping or path, optional
-        Pixels with the same positive number lie in one region, and pixels with different ones in different regions:
-        in every draw, and in `labels` at every detail. Other pixels, with 0 or less, are free. It is a label image in
-        the image's shape, a file that holds one, or the pixels of each seed, {1: [(row, column), ..], 2: ..}. Only for
-        presets with connected clusters, as `Photo`.
+        Pixels with the same positive number lie in one region, and pixels with different numbers in different regions:
+        in every draw, and in `labels` at every level of detail. Other pixels are free. Give a label image of the
+        image's shape, a file that holds one, or the pixels of each seed, {1: [(row, column), ..], 2: ..}. Seeds require
+        a preset with connected clusters, such as `Photo`.
     channel_axis : int, None or "auto"
-        The axis of the channels, in the order of the array or of the file; None for an image without. "auto" believes
-        a file that names its axes, and otherwise judges by their lengths, as `as_picture` explains.
+        The axis of the channels, in the order of the array or of the file; None for an image without. "auto" uses the
+        names of the axes in a file, or else their lengths, as `as_picture` explains.
     intensity_range : (float, float), optional
-        The numbers of no and of full intensity. By default they are 0 and 255 for uint8, and for any other type 0 and
-        1, 255 or 65535 where the numbers show it, or else the smallest and the largest number; `as_picture` has the
-        whole rule.
+        Black and white levels. By default 0 and 255 for uint8; for other types 0 and 1, 255 or 65535, or the smallest
+        and the largest number, by the rule in `as_picture`.
     start_label : {0, 1}
-        The label of the largest cluster; pixels outside have one less. `found.partition` and `found.sites` always
-        count from 0.
+        The label of the largest cluster; pixels outside have one less. `seg.partition` and `seg.sites` always count
+        from 0.
     chains, sweeps : int, optional
-        Number of chains and of sweeps of each. The first half of the sweeps is burn-in. By default `Photo` discards 40
-        sweeps and goes on until the chains have converged, to 400 at most; it runs `chains` chains for each of twelve
-        levels of detail. `Classes` makes 120 sweeps and `Paper` 1000.
+        Number of chains, and of sweeps of each. The first half of the sweeps is burn-in. By default `Photo` discards 40
+        sweeps and samples until the chains have converged, for 400 sweeps at most; it runs `chains` chains for each of
+        twelve levels of detail. `Classes` makes 120 sweeps and `Paper` 1000.
     seconds : float, optional
-        How long to sample, in place of `sweeps`: about this long, or until draws fill 256 MB. The number of sweeps then
-        depends on the machine; `found.python_code` has it, and gives the same segmentation again.
+        About how long to sample, instead of `sweeps`; draws of more than 256 MB end it earlier. The number of sweeps
+        then depends on the machine; `seg.python_code` has it and repeats the segmentation.
     rng : int, Generator or None
-        The seed. The same seed gives the same segmentation on one machine with the same versions. If it is None, a seed
-        is drawn and kept in `seed`.
+        The random seed. The same seed gives the same segmentation on one machine with the same versions. If it is None,
+        a seed is drawn and kept in `seg.seed`.
     workers, progress
         As in `sample`.
     **options
@@ -91,7 +88,7 @@ def segment(
     Raises
     ------
     InvalidInput
-        For an option that the preset does not have; it lists those that it has.
+        For wrong input. For an unknown option the message lists those of the preset.
     SegmentationInterrupted
         On Ctrl-C while sampling. Its `segmentation` is what the finished sweeps give.
 
@@ -111,8 +108,8 @@ def segment(
     seed = seed_of(rng)
     problem = prepare(image, preset, mask, channel_axis, intensity_range, seeds)
     found = partial(problem.segmentation, seed=seed, schedule=schedule, start_label=int(start_label))
+    area = site_sizes(problem.sites)
     try:
-        how: dict[str, Any] = {"area": site_sizes(problem.sites), "workers": workers, "progress": progress}
-        return found(sample_posterior(problem.model, preset, schedule, seed, **how))
+        return found(sample_posterior(problem.model, preset, schedule, seed, area, workers=workers, progress=progress))
     except SamplingInterrupted as stop:
         raise SegmentationInterrupted(found(stop.chains, interrupted=True)) from None

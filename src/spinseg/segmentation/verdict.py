@@ -109,21 +109,21 @@ def calibration_clause(kind: str | None) -> str:
 
 
 def one_region_warning(contrast: Contrast, reading: Reading | None, preset: Preset) -> str | None:
-    """A warning that a picture came back as one region though its parts differ, with what to try; None if not so."""
+    """What to try if an image came back as one region though its parts differ; else None."""
     share = f"{contrast.difference:.0%}" if contrast.difference >= 0.01 else f"{contrast.difference:.1%}"
     if contrast.is_visible:
         advice = [preset.finer]
         if reading is not None and reading.otherwise:  # more is wrong than the detail
             advice = [f"another reading: {reading.otherwise}", f"or {advice[0]}"]
         return (
-            f"The picture shows contrast, but came back as one region: parts of it differ by {share} of full "
+            f"The image came back as one region despite visible contrast: its parts differ by {share} of full "
             f"intensity. Try {'; '.join(advice)}."
         )
     if contrast.is_hidden:
         low, high = (0.0, 1.0) if reading is None else reading.intensity_range
         ends = [low + share_of_range * (high - low) for share_of_range in contrast.used]
         return (
-            f"The picture came back as one region, and its parts differ by only {share} of the intensities from "
+            f"The image came back as one region, and its parts differ by only {share} of the intensities from "
             f"{low:.6g} to {high:.6g}. Try intensity_range=({ends[0]:.4g}, {ends[1]:.4g}), which its numbers fill."
         )
     return None

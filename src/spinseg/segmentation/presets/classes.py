@@ -1,5 +1,7 @@
 """`Classes`: kinds of tissue or material, each of which may lie in many places."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -8,14 +10,15 @@ from numpy.typing import NDArray
 
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import absorb_small
-from spinseg.image.class_outlines import refine_classes, with_connected_regions
 from spinseg.image.features import Codebook, site_sizes
+from spinseg.image.outlines import refine_classes, with_connected_regions
 from spinseg.model.priors import ParsimoniousProcess, PartitionPrior
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.search import improved
 from spinseg.segmentation.presets.color_words import ColorWords
-from spinseg.segmentation.presets.preset import Start, option
+from spinseg.segmentation.presets.option import option
+from spinseg.segmentation.presets.preset import Start
 
 if TYPE_CHECKING:
     from spinseg.segmentation.problem import Problem
@@ -55,7 +58,7 @@ class Classes(ColorWords):
     regions: bool = option(False, "Whether to divide classes into connected regions.")
     min_region: float = option(1.0, "Smallest region, in sites of mean size; smaller ones join a neighbor.", above=0)
 
-    def partition(self, drawn: Chains, problem: "Problem", seed: int) -> NDArray[np.int32]:
+    def partition(self, drawn: Chains, problem: Problem, seed: int) -> NDArray[np.int32]:
         """The partition that a segmentation shows: the classes, or connected regions of at least `min_region` sites.
 
         Regions are the estimate from the connected pieces of the clusters of every draw, searched for among connected
@@ -79,11 +82,11 @@ class Classes(ColorWords):
         apart = separation_probability(draws, graph.edges) * graph.length
         return absorb_small(regions, graph, -apart, smallest, length=graph.length, area=area)
 
-    def refines(self, problem: "Problem") -> bool:
+    def refines(self, problem: Problem) -> bool:
         """Whether outlines follow the pixels: unless sites are given."""
         return isinstance(self.sites, str)
 
-    def refined_sites(self, problem: "Problem", drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
+    def refined_sites(self, problem: Problem, drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
         """The sites of the whole image, with each pixel in a site of the class that its neighborhood suggests."""
         words, n_words = self.words(problem.working_image.picture)
         refined = refine_classes(problem.sites, partition, words, n_words)

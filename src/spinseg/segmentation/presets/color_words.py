@@ -1,5 +1,7 @@
 """`ColorWords`: presets that describe a site by how often each color word occurs in it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +16,8 @@ from spinseg.image.superpixels import PIXELS_PER_SITE
 from spinseg.image.working import WorkingCopy
 from spinseg.model.likelihoods import DirichletMultinomial
 from spinseg.model.posterior import Model
-from spinseg.segmentation.presets.preset import Preset, SitePosterior, Slider, option
+from spinseg.segmentation.presets.option import Slider, option
+from spinseg.segmentation.presets.preset import Preset, SitePosterior
 
 CODEBOOKS = ("general", "image")
 
@@ -27,7 +30,7 @@ class ColorWords(Preset, listed=False):
     """
 
     codebook: str | Codebook = option(
-        "general", "The color words of the package, or words fitted to each image.", choices=CODEBOOKS
+        "general", "The color words of the package, or words fitted to each image.", choices=CODEBOOKS, is_open=True
     )
     n_words: int = option(120, "Number of color words.", least=1)
     count_weight: float = option(

@@ -1,5 +1,7 @@
 """`Paper`: the settings of Xu, Caron & Doucet."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import ClassVar
 

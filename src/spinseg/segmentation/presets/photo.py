@@ -1,5 +1,7 @@
 """`Photo`: connected regions at every level of detail, from the evidence of a boundary between touching sites."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -22,7 +24,8 @@ from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.minimize import allowed_estimate
-from spinseg.segmentation.presets.preset import Preset, SitePosterior, Slider, Start, option
+from spinseg.segmentation.presets.option import Slider, option
+from spinseg.segmentation.presets.preset import Preset, SitePosterior, Start
 from spinseg.segmentation.presets.site_features import (
     FEATURE_WEIGHTS,
     VARIANCE_RATES,
@@ -91,7 +94,10 @@ class Photo(Preset):
         slider=Slider(0, 1, step=0.05),
     )
     sites: str | NDArray[np.integer] = option(
-        "watershed", "How superpixels are made.", choices=tuple(kind for kind in KINDS if kind != "pixels")
+        "watershed",
+        "How superpixels are made.",
+        choices=tuple(kind for kind in KINDS if kind != "pixels"),
+        is_open=True,
     )
     count_weight: float = option(
         0.0024,
@@ -186,11 +192,11 @@ class Photo(Preset):
         labels = labels[np.random.default_rng(seed).permutation(len(labels))[:MAX_DRAWS]]
         return allowed_estimate(model, labels, self.estimate, rng=seed)
 
-    def refines(self, problem: "Problem") -> bool:
+    def refines(self, problem: Problem) -> bool:
         """Whether outlines follow the pixels: in photographs, unless sites are given."""
         return problem.relief is not None and problem.relief.ndim == 2 and isinstance(self.sites, str)
 
-    def refined_sites(self, problem: "Problem", drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
+    def refined_sites(self, problem: Problem, drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
         """The sites of the whole image, with outlines that follow its boundaries; seeds are held."""
         assert problem.relief is not None
         graph = problem.model.graph
@@ -216,7 +222,7 @@ class Photo(Preset):
 
     @property
     def finer(self) -> str:
-        """What to try for a finer division."""
+        """What to try for a finer segmentation."""
         if self.detail < 1:
             return f"a larger detail, such as detail=1 instead of {self.detail:g}"
         return "more sites, as with n_sites=2000"

@@ -1,86 +1,37 @@
-"""`Preset`: what `segment` asks of a preset, and how the options of one are declared, checked and written down."""
+"""`Preset`: what `segment` asks of a preset."""
 
-import ast
-import math
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._errors import InvalidInput
-from spinseg._validation import check_choice, check_int, check_real, integer_array, invalid
+from spinseg._validation import check_choice, integer_array, invalid
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import KINDS, PIXELS_PER_SITE, superpixels
 from spinseg.image.working import WorkingCopy
 from spinseg.model.posterior import Model
-from spinseg.model.priors import (
-    DirichletProcess,
-    FiniteDirichlet,
-    MixtureOfFiniteMixtures,
-    ParsimoniousProcess,
-    PartitionPrior,
-    PitmanYor,
-    Potts,
-    TemperedProcess,
-)
+from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.minimize import allowed_estimate
-from spinseg.sampler.plan import ATTEMPTS, DataDriven, Lam, check_lam
+from spinseg.sampler.plan import MOVES, Lam, check_lam
 from spinseg.sampler.sampler import listed_starts
 from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS
+from spinseg.segmentation.presets.option import Option, Slider, as_python, equal, option
 
 if TYPE_CHECKING:
     from spinseg.segmentation.problem import Problem
 
-AN_ARRAY = "an array"  # in place of a mask or of seeds that came from no file
 DEFAULT = "photo"  # the preset of `segment`
 ESTIMATES = ("vi", "binder", "best")
 
 Start = str | Sequence[str] | NDArray[np.integer]  # of chains, as `sample` takes it
-
-
-class Slider(NamedTuple):
-    """The range of an option in the web app; `scale` is "linear" or "log", and `step` its distance of positions."""
-
-    least: float
-    most: float
-    scale: str = "linear"
-    step: float | None = None
-
-
-@dataclass(frozen=True)
-class Option:
-    """What is known of an option: its help, the values it takes, and its slider in the web app, if it has one.
-
-    `kind` is the type of a value that can be typed: int, float, bool or str; other values are for Python alone.
-    """
-
-    help: str
-    kind: type = str
-    choices: tuple[str, ...] = ()
-    above: float = -math.inf
-    least: float = -math.inf
-    most: float = math.inf
-    slider: Slider | None = None
-
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a number or a switch that is none, or out of range."""
-        if self.kind is bool and not isinstance(value, (bool, np.bool_)):
-            invalid(name, "be True or False", value)
-        if self.kind is int and value is not None:
-            check_int(name, value, at_least=int(self.least))
-        if self.kind is float and value is not None:
-            check_real(name, value, above=self.above, at_least=self.least, at_most=self.most)
-
-
-def option(default: Any, help: str, *, kind: type | None = None, **about: Any) -> Any:
-    """The field of a dataclass for an option of a preset; the other keywords are attributes of `Option`."""
-    kind = kind or (type(default) if isinstance(default, (bool, int, float)) else str)
-    return field(default=default, metadata={"option": Option(help, kind, **about)})
 
 
 class SitePosterior(NamedTuple):
@@ -119,12 +70,12 @@ class Preset:
     usual_sweeps: ClassVar[int | None] = None  # None: until the chains have converged
     max_pixels: ClassVar[int | None] = None  # a larger image is reduced before it is analyzed
     pixels_per_site: ClassVar[float] = PIXELS_PER_SITE
-    known: ClassVar[dict[str, type["Preset"]]] = {}
+    known: ClassVar[dict[str, type[Preset]]] = {}
 
     n_sites: int | None = option(
         None, "About how many superpixels.", kind=int, least=1, slider=Slider(10, 20_000, "log")
     )
-    sites: str | NDArray[np.integer] = option("slic", "How superpixels are made.", choices=KINDS)
+    sites: str | NDArray[np.integer] = option("slic", "How superpixels are made.", choices=KINDS, is_open=True)
     prior: PartitionPrior = option(
         DirichletProcess(1.0), "The prior on partitions, such as 'PitmanYor(3.0, discount=0.25)'."
     )
@@ -134,12 +85,14 @@ class Preset:
         "visited.",
         choices=ESTIMATES,
     )
-    moves: str = option("auto", "All moves of the sampler, or those of the paper.", choices=tuple(ATTEMPTS))
+    moves: str = option("auto", "All moves of the sampler, or those of the paper.", choices=MOVES)
     lam: Lam = option(
         None,
         "Bond strength: how likely neighbors are to move together. It changes how fast chains mix, not the posterior.",
         kind=float,
+        least=0,
         slider=Slider(0, 50),
+        is_open=True,
     )
     init: Start = option(
         "opposite",
@@ -153,14 +106,11 @@ class Preset:
 
     def __post_init__(self) -> None:
         """Refuse whatever can be refused without an image."""
+        for each in fields(self):
+            if isinstance(value := getattr(self, each.name), np.generic):
+                object.__setattr__(self, each.name, value.item())
         for name, about in self.options().items():
-            value = getattr(self, name)
-            if about.choices and isinstance(value, (str, type(None))):
-                check_choice(name, value, about.choices)
-            elif name != "lam":
-                about.check(name, value)
-        check_choice("estimate", self.estimate, ESTIMATES)
-        check_choice("moves", self.moves, tuple(ATTEMPTS))
+            about.check(name, getattr(self, name))
         check_lam(self.lam)
         if not isinstance(self.prior, PartitionPrior):
             invalid("prior", "be a PartitionPrior", self.prior)
@@ -194,13 +144,17 @@ class Preset:
 
     def changes(self) -> dict[str, Any]:
         """The fields that differ from their defaults, by name."""
-        usual = type(self)()
-        return {name: value for name, value in vars(self).items() if not _equal(value, getattr(usual, name))}
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {name: value for name, (value, usual) in values.items() if not equal(value, usual)}
 
     def as_json(self) -> dict[str, Any]:
-        """The name and the options as values of JSON; what is none, as Python."""
-        about = {"preset": self.name, "connected": self.connected}
-        return about | {name: _as_json(name, getattr(self, name)) for name in self.options()}
+        """The name, the options and other changes as values of JSON, or as Python where there is no such value."""
+        names = dict.fromkeys([*self.options(), *self.changes()])
+        return {"preset": self.name, "connected": self.connected} | {
+            name: value if isinstance(value, (str, int, float, type(None))) else as_python(name, value)
+            for name in names
+            for value in [getattr(self, name)]
+        }
 
     def call(self, source: str | None, arguments: Mapping[str, Any], **expressions: str) -> str:
         """The call of `segment` with this preset, as Python; `expressions` replace options."""
@@ -215,7 +169,7 @@ class Preset:
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
-            _equal(value, getattr(other, name)) for name, value in vars(self).items()
+            equal(value, getattr(other, name)) for name, value in vars(self).items()
         )
 
     def __hash__(self) -> int:
@@ -260,15 +214,15 @@ class Preset:
         draws = drawn.labels if chain is None else drawn.labels[chain : chain + 1]
         return allowed_estimate(model, draws, self.estimate, rng=seed)
 
-    def partition(self, drawn: Chains, problem: "Problem", seed: int) -> NDArray[np.int32]:
+    def partition(self, drawn: Chains, problem: Problem, seed: int) -> NDArray[np.int32]:
         """The partition that a segmentation shows."""
         return self.estimated(drawn, problem.model, seed)
 
-    def refines(self, problem: "Problem") -> bool:
+    def refines(self, problem: Problem) -> bool:
         """Whether outlines follow the pixels, not the sites."""
         return False
 
-    def refined_sites(self, problem: "Problem", drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
+    def refined_sites(self, problem: Problem, drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
         """The sites of the whole image with refined outlines, -1 outside; where `refines` is true."""
         raise NotImplementedError
 
@@ -278,7 +232,7 @@ class Preset:
 
     @property
     def finer(self) -> str:
-        """What to try for a finer division."""
+        """What to try for a finer segmentation."""
         return "preset='photo', or more sites, as with n_sites=2000"
 
 
@@ -295,70 +249,9 @@ def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:
     for name in options:
         if name not in names:
             known = ", ".join(kind.options())
-            raise InvalidInput(f"{name} is not an option of the preset {kind.name}, which has {known}")
+            raise InvalidInput(f"unknown option: {name}. The preset {kind.name} has {known}.")
     return kind(**options) if isinstance(preset, str) else replace(preset, **options)
-
-
-PRIORS: dict[str, type[PartitionPrior]] = {  # that numbers define
-    kind.__name__: kind
-    for kind in (
-        DirichletProcess,
-        PitmanYor,
-        Potts,
-        FiniteDirichlet,
-        MixtureOfFiniteMixtures,
-        ParsimoniousProcess,
-        TemperedProcess,
-    )
-}
-
-
-def prior_from_text(text: str) -> PartitionPrior:
-    """The prior of a call such as "PitmanYor(3.0, discount=0.25)".
-
-    Examples
-    --------
-    >>> prior_from_text("Potts(5, min_size=2)")
-    Potts(n_labels=5, min_size=2)
-    """
-    rule = f"be a call, such as 'PitmanYor(3.0, discount=0.25)', of {', '.join(PRIORS)}"
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
-            raise SyntaxError
-        numbers = [ast.literal_eval(value) for value in call.args]
-        named = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-        return PRIORS[call.func.id](*numbers, **named)
-    except InvalidInput:
-        raise
-    except (KeyError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
-        invalid("prior", rule, text)
-
-
-def as_python(name: str, value: Any) -> str:
-    """An argument as Python; an array is represented by the name of the argument."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    is_plain = type(value) in (tuple, list) and all(isinstance(item, (str, int, float)) for item in value)
-    if isinstance(value, (str, int, float, dict, type(None))) or is_plain:
-        return name if value == AN_ARRAY else repr(value)
-    return f"ss.{value!r}" if isinstance(value, (PartitionPrior, DataDriven)) else name
-
-
-def _as_json(name: str, value: Any) -> str | int | float | bool | None:
-    if isinstance(value, np.generic):
-        value = value.item()
-    return value if isinstance(value, (str, int, float, bool, type(None))) else as_python(name, value)
 
 
 def _fields(kind: type) -> Mapping[str, Any]:
     return getattr(kind, "__dataclass_fields__", {})
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """Whether two values of an option are equal: arrays item by item, and priors attribute by attribute."""
-    if isinstance(a, PartitionPrior) and type(a) is type(b):
-        return all(_equal(value, getattr(b, name)) for name, value in vars(a).items())
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
-    return bool(a == b)

@@ -1,16 +1,14 @@
 """A reduced image keeps the parts of its mask apart, however thin the line between them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from skimage.measure import label
 
 from spinseg.image.picture import as_picture
 from spinseg.image.working import reduce_mask, sites_within_parts, working_copy
-from spinseg.segmentation.presets import PHOTO
+from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.problem import prepare
-from spinseg.segmentation.segment import sample_posterior
+from spinseg.segmentation.schedule import Schedule, sample_posterior
 
 SHAPE = (48, 66)
 
@@ -67,15 +65,16 @@ def test_a_mask_of_one_part_and_pixels_that_are_held_stay_inside():
 
 
 @pytest.mark.parametrize("at", [39, 40])
-def test_a_line_of_one_pixel_separates_the_regions_of_a_reduced_image(at):
+def test_a_line_of_one_pixel_separates_the_regions_of_a_reduced_image(at, monkeypatch):
+    monkeypatch.setattr(Photo, "max_pixels", 1500)
     image = np.random.default_rng(0).normal(0.5, 0.01, (60, 80))
     mask = np.ones(image.shape, bool)
     mask[:, at] = False
-    settings = replace(PHOTO, max_pixels=1500, sweeps=6, n_details=2)
+    preset, schedule = Photo(n_details=2, init="one"), Schedule(chains=2, sweeps=6)
     for seeds in (None, {1: [(5, at - 1)], 2: [(5, at + 1)]}):
-        problem = prepare(image, settings, mask, seeds=seeds)
+        problem = prepare(image, preset, mask, seeds=seeds)
         assert problem.working_image.step == 2
-        seg = problem.segmentation(sample_posterior(problem.model, settings, "one", 0), 0)
+        seg = problem.segmentation(sample_posterior(problem.model, preset, schedule, 0), 0, schedule)
         assert np.array_equal(seg.labels > 0, mask)
         for number in range(1, seg.n_clusters + 1):
             assert label(seg.labels == number, connectivity=1).max() == 1

@@ -1,0 +1,303 @@
+"""Presets as values: what is refused, and when; equality, changes, and the Python that repeats them."""
+
+import re
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
+
+import numpy as np
+import pytest
+
+import spinseg as ss
+from spinseg.image.boundary.log_odds import BoundaryEvidence, BoundaryWeights
+from spinseg.image.boundary.network import BoundaryNetwork
+from spinseg.image.picture import as_picture
+from spinseg.segmentation.presets.color_words import ColorWords
+from spinseg.segmentation.presets.option import prior_from_text
+from spinseg.segmentation.presets.photo import Coupling
+from spinseg.segmentation.presets.preset import Preset, chosen_preset
+from spinseg.segmentation.problem import prepare
+
+NAMES = {name: getattr(ss, name) for name in ss.__all__}
+KINDS = [ss.Photo, ss.Classes, ss.Paper]
+NUMBER, WHOLE, POSITIVE = "be a finite number", "be a whole number of at least 1", "be a finite number above 0"
+UNIT = "be a finite number of at least 0 and at most 1"
+STARTS = "be one of 'one', 'singletons', 'greedy'"
+WRONG = {  # by option: the rule, and values that break it
+    "detail": (UNIT, [-0.01, 1.5, float("nan"), float("inf"), "fine", True, None]),
+    "n_sites": (WHOLE, [0, -3, 2.5, "many"]),
+    "count_weight": (POSITIVE, [0, -1, None]),
+    "kappa": (POSITIVE, [0, "a"]),
+    "phi": (POSITIVE, [0]),
+    "beta": (NUMBER, ["strong", float("nan"), np.ones(3), None]),
+    "n_words": (WHOLE, [0, None]),
+    "codebook": ("be one of 'general', 'image'", ["mine", None, 3]),
+    "regions": ("be True or False", ["yes", 1, None]),
+    "min_region": (POSITIVE, [0]),
+    "estimate": ("be one of 'vi', 'binder', 'best'", ["mean", None, 2]),
+    "moves": ("be one of 'auto', 'gsw'", ["x", None]),
+    "prior": ("be a PartitionPrior", [3, "Potts(3)", None]),
+    "lam": ("be a finite number of at least 0", [-1, "strong"]),
+    "init": (f"{STARTS}, 'opposite', 'dispersed'", ["x", "coarse"]),
+}
+CASES = [(kind, name) for kind in KINDS for name in kind.options() if name in WRONG]
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES, ids=lambda value: getattr(value, "name", value))
+def test_every_option_is_checked_before_the_image_is_read(kind, name):
+    rule, values = WRONG[name]
+    for value in values:
+        with pytest.raises(ss.InvalidInput, match=f"^{name} must {re.escape(rule)}; received ") as error:
+            ss.segment("no such image.png", kind.name, **{name: value})
+        assert "\n" not in str(error.value)
+
+
+def test_every_option_of_every_preset_has_a_check_and_a_help():
+    for kind in KINDS:
+        assert set(kind.options()) <= {*WRONG, "sites"}
+        assert all(about.help.endswith(".") for about in kind.options().values())
+
+
+@pytest.mark.parametrize(
+    "keywords, line",
+    [
+        ({"preset": "nice"}, "preset must be one of 'photo', 'classes', 'paper'; received 'nice'"),
+        ({"preset": ss.Photo}, "preset must be a preset or the name of one; received <class"),
+        ({"sites": "pixels"}, "sites must be one of 'slic', 'watershed', 'felzenszwalb', 'grid'; received 'pixels'"),
+        ({"preset": "paper", "sites": "hexagons"}, "sites must be one of 'slic', 'watershed', 'felzenszwalb', 'grid',"),
+        ({"sites": 7}, "sites must be a kind of sites or have two or three axes; received ()"),
+        ({"sites": np.zeros((4, 5))}, "sites must be whole numbers; received 'float64'"),
+        (
+            {"preset": "paper", "n_sites": 9, "sites": "pixels"},
+            "n_sites must be None where every pixel is a site; received 9",
+        ),
+        ({"lam": [1.0, -2.0]}, "lam must not be negative; received -2.0"),
+        ({"lam": np.ones((2, 2))}, "lam must have shape (any); received (2, 2)"),
+        ({"init": ("one", "x")}, f"init must {STARTS}; received 'x'"),
+        ({"init": ["one"] * 3}, "init must be one start, or one for each of 2 chains; received '3 starts'"),
+        ({"init": np.zeros((3, 9), int)}, "init must be one start, or one for each of 2 chains; received '3 starts'"),
+        ({"init": np.zeros(9)}, "init must be whole numbers; received 'float64'"),
+        (
+            {"init": np.zeros((2, 3, 4), int)},
+            "init must be labels of the sites, or such for each chain; received (2, 3, 4)",
+        ),
+        ({"chains": 0}, "chains must be a whole number of at least 1; received 0"),
+        ({"chains": 2.5}, "chains must be a whole number of at least 1; received 2.5"),
+        ({"sweeps": 0}, "sweeps must be a whole number of at least 1; received 0"),
+        ({"sweeps": "9"}, "sweeps must be a whole number of at least 1; received '9'"),
+        ({"sweeps": 10**9, "chains": 8}, "sweeps must keep the traces below 8 GB; received 1000000000"),
+        ({"seconds": 3, "sweeps": 10}, "seconds must be None if sweeps are given; received 3"),
+        *(({"seconds": value}, "seconds must be ") for value in (0, -1, float("nan"), float("inf"), "soon")),
+        ({"workers": 0}, "workers must be a whole number of at least 1; received 0"),
+        ({"start_label": 1.0}, "start_label must be 0 or 1; received 1.0"),
+        ({"start_label": 2}, "start_label must be 0 or 1; received 2"),
+        *(({"start_label": value}, "start_label must be a whole number of at least 0") for value in (-1, True)),
+        ({"channel_axis": "last"}, "channel_axis must be None, 'auto' or the number of an axis; received 'last'"),
+        ({"channel_axis": 1.0}, "channel_axis must be None, 'auto' or the number of an axis; received 1.0"),
+        ({"mask": np.zeros((5, 5), bool)}, "mask must leave some pixel inside; received 'all False'"),
+        ({"mask": np.zeros((5, 5))}, "mask must be True inside and False outside; received 'float64'"),
+        ({"mask": [[True], [True, False]]}, "mask must be True inside"),
+        ({"mask": "no such mask.png"}, "no such mask.png must be a file that can be read"),
+        ({"rng": -1}, "rng must be a whole number of at least 0, a Generator or None; received -1"),
+        ({"rng": [1, 2]}, "rng must be a whole number of at least 0, a Generator or None; received [1, 2]"),
+    ],
+)
+def test_wrong_input_gets_one_line_before_the_image_is_read(keywords, line):
+    with pytest.raises((ValueError, OSError), match="^" + re.escape(line)) as error:
+        ss.segment("no such image.png", **keywords)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "keywords, line",
+    [
+        ({"sites": np.zeros((2, 2), int)}, "sites must have the image's shape (120, 160); received (2, 2)"),
+        ({"mask": np.ones((3, 3), bool)}, "mask must have the image's shape (120, 160); received (3, 3)"),
+        ({"preset": "paper", "n_words": 100}, "n_words must be one of 30, 60, 120, 240, 480 for the general codebook"),
+    ],
+)
+def test_what_does_not_fit_the_image_is_refused_before_sites_are_made(picture, keywords, line, monkeypatch):
+    for kind in (ss.Photo, ColorWords):
+        monkeypatch.setattr(kind, "posterior", lambda *_: 1 / 0)
+    with pytest.raises(ss.InvalidInput, match="^" + re.escape(line)):
+        ss.segment(picture, **keywords)
+
+
+@pytest.mark.parametrize(("preset", "name"), [("photo", "beta"), ("paper", "detail"), (ss.Classes(), "kappa")])
+def test_an_unknown_option_lists_those_of_the_preset(preset, name):
+    with pytest.raises(ss.InvalidInput, match=f"^unknown option: {name}. The preset ") as error:
+        ss.segment("no such image.png", preset, **{name: 1.0})
+    kind = type(chosen_preset(preset, {}))
+    names = [each.name for each in fields(kind)]
+    assert str(error.value).endswith(f"{kind.name} has {', '.join(names)}.")
+    assert name not in names and set(kind.options()) <= set(names)
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+def test_presets_are_values():
+    sites = np.arange(6).reshape(2, 3)
+    for make in (
+        lambda: ss.Photo(detail=0.9, sites=sites.copy()),
+        lambda: ss.Paper(prior=ss.DirichletProcess(2.0, min_size=2), init=[sites[0].copy(), "one"]),
+        lambda: ss.Classes(prior=ss.TabulatedPrior(np.zeros(9), np.zeros(9)), lam=ss.DataDriven(5.0, 1.0)),
+    ):
+        assert make() == make() and hash(make()) == hash(make())
+        assert make() != type(make())() and make() == replace(type(make())(), **make().changes())
+    assert ss.Paper() != ss.Classes() and ss.Paper(init=["one", "one"]) != ss.Paper(init=["one", "singletons"])
+    assert ss.Paper(prior=ss.DirichletProcess(3.0)) == ss.Paper()
+    with pytest.raises(FrozenInstanceError):
+        ss.Photo().detail = 0.1
+    with pytest.raises(ss.InvalidInput, match="detail must be"):
+        replace(ss.Photo(), detail=2)
+
+
+def test_changes_and_repr_name_what_differs_from_the_default():
+    assert ss.Photo(detail=0.65).changes() == {} and repr(ss.Photo()) == "Photo()"
+    chosen = ss.Photo(n_sites=np.int64(50), detail=np.float32(0.5), power=0.2)
+    assert chosen.changes() == {"n_sites": 50, "detail": 0.5, "power": 0.2}
+    assert repr(chosen) == "Photo(n_sites=50, detail=0.5, power=0.2)" and eval(repr(chosen), NAMES) == chosen
+
+
+PRESETS = [
+    ss.Photo(),
+    ss.Photo(detail=0.25, n_sites=40, prior=ss.PitmanYor(1.0, discount=0.3), estimate="binder"),
+    ss.Photo(sites="slic", init=("one", "greedy"), lam=2.5, moves="gsw", n_details=2),
+    ss.Classes(regions=True, min_region=2.0, n_words=12),
+    ss.Classes(prior=ss.ParsimoniousProcess(2.0, 0.1, max_size=30), sites="pixels"),
+    ss.Paper(lam=ss.DataDriven(5.0, 1.0), beta=0.1, codebook="image"),
+    ss.Paper(prior=ss.Potts(4), smoothing=2, init="singletons"),
+]
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=repr)
+def test_the_line_of_python_gives_the_same_preset_and_the_same_segmentation(preset):
+    image = np.random.default_rng(0).random((12, 16))
+    found = ss.segment(image, preset, sweeps=3, chains=2, rng=7)
+    again = eval(found.python_code, {"ss": ss, "image": image})
+    assert again.preset == found.preset == preset and again.schedule == found.schedule
+    np.testing.assert_array_equal(again.chains.labels, found.chains.labels)
+    np.testing.assert_array_equal(again.labels, found.labels)
+    by_name = ss.segment(image, preset.name, sweeps=3, chains=2, rng=7, **preset.changes())
+    assert by_name.preset == preset
+    np.testing.assert_array_equal(by_name.labels, found.labels)
+
+
+def test_json_has_every_option_and_every_change():
+    preset = ss.Paper(sites=np.zeros((2, 2), int), prior=ss.Potts(4), init=("one",), smoothing=2, lam=None)
+    told = preset.as_json()
+    assert set(told) == {"preset", "connected", "smoothing", *ss.Paper.options()}
+    assert told["preset"] == "paper" and told["connected"] is False and told["smoothing"] == 2
+    assert told["sites"] == "sites" and told["prior"] == "ss.Potts(n_labels=4)" and told["init"] == "('one',)"
+    assert told["lam"] is None and told["beta"] == 0.02
+
+
+@pytest.mark.parametrize(
+    ("preset", "shape", "has_seeds", "what"),
+    [
+        (ss.Photo(), (4, 5, 3), False, None),
+        (ss.Photo(), (4, 5), False, None),
+        (ss.Photo(detail=0.1, estimate="best", moves="gsw", lam=1.0, init="one"), (4, 5), False, None),
+        (ss.Photo(n_sites=9), (4, 5), False, "these options"),
+        (ss.Photo(power=1.0), (4, 5), False, "these options"),
+        (ss.Photo(), (4, 5), True, "images with seeds"),
+        (ss.Photo(), (3, 4, 5), False, "volumes"),
+        (ss.Photo(), (4, 5, 7), False, "images with 7 channels"),
+        (ss.Paper(), (4, 5), False, "the preset paper"),
+    ],
+)
+def test_what_probabilities_have_not_been_validated_for(preset, shape, has_seeds, what):
+    axis = -1 if shape[-1] in (3, 7) else None
+    assert preset.not_validated(as_picture(np.zeros(shape), channel_axis=axis), has_seeds) == what
+
+
+def test_a_preset_of_ones_own_is_known_by_its_name(picture, monkeypatch):
+    monkeypatch.setattr(Preset, "known", dict(Preset.known))
+
+    @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+    class Loose(ss.Paper):
+        name = "loose"
+        moves: str = "auto"
+        least: int = ss.option(2, "Fewest sites of a cluster.", least=1)
+
+        def posterior(self, image, seeds=None):
+            found = super().posterior(image)
+            prior = self.prior.with_limits(min_size=self.least)
+            return found._replace(model=ss.Model(found.model.graph, found.model.likelihood, prior, self.beta))
+
+    found = ss.segment(picture[:40, :50], "loose", least=3, sweeps=4, rng=0)
+    assert np.bincount(found.partition).min() >= 3 and repr(found.preset) == "Loose(least=3)"
+    assert list(Loose.options())[-1] == "least" and found.python_code.startswith("ss.segment(image, 'loose', least=3,")
+    with pytest.raises(ss.InvalidInput, match=r"^least must be a whole number of at least 1; received 0$"):
+        ss.segment("no such image.png", "loose", least=0)
+
+
+# ---- ablations by value ----------------------------------------------------------------------------------------------
+
+
+class Blind(BoundaryNetwork):
+    """A network that sees no boundary anywhere."""
+
+    def __init__(self):
+        pass
+
+    def log_odds(self, values):
+        return np.full_like(BoundaryNetwork.fitted().log_odds(values), -4.0)
+
+
+def test_constants_change_by_value_and_nothing_else_does(picture):
+    fitted = BoundaryWeights.fitted("colour")
+    weights = {"colour": replace(fitted, constant=fitted.constant + 1)}
+
+    def posterior(preset):
+        return prepare(picture[:60, :80], preset)
+
+    usual = posterior(ss.Photo())
+    strong = posterior(replace(ss.Photo(), coupling=ss.Photo().coupling._replace(strength=1.6)))
+    np.testing.assert_allclose(strong.model.beta, 2 * usual.model.beta)
+    shifted = posterior(ss.Photo(evidence=BoundaryEvidence(weights=weights)))
+    moved = posterior(ss.Photo(coupling=Coupling(0.8, -1.0, 2.0)))  # one more of log-odds is one less of threshold
+    np.testing.assert_allclose(shifted.model.beta, moved.model.beta)
+    blind = posterior(ss.Photo(evidence=BoundaryEvidence(network=Blind())))
+    given = replace(ss.Photo(), sites=usual.sites, evidence=BoundaryEvidence(network=Blind()))
+    same_sites = posterior(given).model
+    np.testing.assert_array_equal(same_sites.graph.edges, usual.model.graph.edges)
+    assert same_sites.beta.mean() > usual.model.beta.mean() + 0.1
+    assert not np.array_equal(blind.sites, usual.sites)  # which follow the network, too
+    again = posterior(ss.Photo())
+    np.testing.assert_array_equal(again.sites, usual.sites)
+    np.testing.assert_array_equal(again.model.beta, usual.model.beta)
+
+
+# ---- priors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DirichletProcess(concentration=2.0)",
+        "PitmanYor(concentration=3.0, discount=0.25)",
+        "Potts(n_labels=4, min_size=2, max_size=9)",
+        "FiniteDirichlet(n_labels=4)",
+        "MixtureOfFiniteMixtures(mean_labels=6.0)",
+        "ParsimoniousProcess(concentration=1.0, cost=0.02)",
+        "TemperedProcess(concentration=0.1, power=0.0)",
+    ],
+)
+def test_priors_from_text_are_those_of_python(text):
+    assert repr(prior_from_text(f" {text} ")) == repr(eval(text, NAMES))
+
+
+@pytest.mark.parametrize(
+    "text", ["dp", "", "Potts", "Potts(", "Potts(n=3)", "print(3)", "ss.Potts(3)", "Potts(open('x'))", "Flat()"]
+)
+def test_other_text_is_no_prior(text):
+    with pytest.raises(ss.InvalidInput, match=r"^prior must be a call, such as 'PitmanYor\(3.0, .*; received "):
+        prior_from_text(text)
+    with pytest.raises(ss.InvalidInput, match=r"^n_labels must be a whole number"):
+        prior_from_text("Potts(0)")
+
+
+def test_the_tempered_process_weighs_sizes_less():
+    log_v, log_w = ss.TemperedProcess(0.4).tables(50)
+    assert log_v[3] == pytest.approx(3 * np.log(0.4)) and log_w[5] == pytest.approx(0.1 * np.log(24))
+    assert ss.TemperedProcess().tables(1600)[1][5] == pytest.approx(0.05 * np.log(24))
