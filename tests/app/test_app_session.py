@@ -310,6 +310,8 @@ async def test_maps_are_made_from_the_draws_so_far_with_refined_outlines(session
     np.testing.assert_array_equal(session.outlines(), found.sites)
     np.testing.assert_allclose(boundaries / 255, found.boundary_probability, atol=0.003)
     np.testing.assert_allclose(together / 255, co_clustering(found.chains.labels, 3), atol=0.003)
+    starts = [chain["start"] for chain in latest(session)["chains"]]
+    assert starts == {"photo": ["dispersed"] * 2, "classes": ["one", "singletons"]}[preset]
     if preset == "photo":  # so few sweeps may leave all in one class, without an outline to refine
         assert (session.outlines() != session.sites()).any()
         assert separation_probability(found.chains.labels, found.model.graph.edges).max() > 0.9

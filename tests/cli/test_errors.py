@@ -104,20 +104,14 @@ def broken(*arguments, **keywords):
     return np.zeros(2) + np.zeros(3)
 
 
-def test_a_bug_is_one_line_that_asks_to_report_it_and_has_its_own_exit_code(command, monkeypatch):
+@pytest.mark.parametrize("line", ["segment a", "--debug segment a", "segment --debug a", "segment a --debug"])
+def test_a_bug_is_one_line_with_its_own_exit_code_and_debug_shows_its_traceback(command, monkeypatch, line):
     monkeypatch.setattr("spinseg.cli.segment.channel_axis_of", broken)
-    code, output, errors = command("segment", "a.png")
-    assert (code, output) == (70, "") and len(errors.splitlines()) == 1
-    assert errors.startswith("spinseg: this is a bug in spinseg, please report it: ValueError: operands could not be")
-    assert errors.endswith("(spinseg --debug ... shows its traceback)\n")
-
-
-@pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "between", "last"])
-def test_debug_shows_the_traceback_wherever_it_stands(command, monkeypatch, place):
-    monkeypatch.setattr("spinseg.cli.segment.channel_axis_of", broken)
-    arguments = ["segment", "a.png"]
-    code, _, errors = command(*arguments[:place], "--debug", *arguments[place:])
-    assert code == 70 and "Traceback (most recent call last)" in errors and "in broken" in errors
+    code, output, errors = command(*line.split())
+    *others, last = errors.splitlines()
+    assert (code, output) == (70, "") and last.endswith("(spinseg --debug ... shows its traceback)")
+    assert last.startswith("spinseg: this is a bug in spinseg, please report it: ValueError: operands could not be")
+    assert bool(others) == ("--debug" in line) == ("in broken" in errors) == ("Traceback (most recent call" in errors)
 
 
 def test_debug_leaves_wrong_input_its_one_line_apart_from_the_traceback(command):

@@ -94,7 +94,7 @@ def test_more_than_three_pictures_get_one_line_of_warnings(tmp_path):
     for name in "abcd":
         np.save(tmp_path / f"{name}.npy", FIRST[0] / 1e5)
     run = spinseg("segment", *sorted(tmp_path.glob("*.npy")), "--out", tmp_path / "out", *FAST, check=0)
-    assert "As one region came back, though parts differ: a.npy, b.npy, c.npy, d.npy." in run.stdout
+    assert "Single region despite visible contrast: a.npy, b.npy, c.npy, d.npy." in run.stdout
 
 
 def test_a_file_for_bioio_is_one_line(tmp_path):

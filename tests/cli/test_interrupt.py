@@ -74,30 +74,18 @@ def results(out):
     return {path.parent.name: json.loads(path.read_text()) for path in out.glob("*/result.json")}
 
 
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path, telling):
-    empty = album[1][0]
-    arguments = [empty, photo, photo, "--out", tmp_path, "--json", "--sweeps", 200_000, "--chains", 1]
-    run = started("segment", *arguments, script=telling)
-    sampled_by(run)
-    told = after_ctrl_c(run)
-    assert [image["interrupted"] for image in told] == [False, True]
-    assert [path.name for path in tmp_path.iterdir()] == [photo.stem]
-    assert 0 < results(tmp_path)[photo.stem]["sweeps_done"] < 200_000
-
-
-@exhaustive
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_ctrl_c_saves_what_several_jobs_have_finished(album, photo, tmp_path, telling):
-    arguments = [photo, album[1][0], photo, photo]
-    options = ["--out", tmp_path, "--json", "--jobs", 2, "--sweeps", 200_000, "--chains", 1]
-    run = started("segment", *arguments, *options, script=telling)
-    assert sampled_by(run) != sampled_by(run)  # both processes
-    told = after_ctrl_c(run, times=3)
-    assert [image["interrupted"] for image in told] == [True, False, True]
-    names = {photo.stem, f"{photo.stem}-2"}
-    assert {path.name for path in tmp_path.iterdir()} == names
-    assert all(result["interrupted"] and result["sweeps_done"] > 0 for result in results(tmp_path).values())
+def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path, telling, jobs):
+    pictures = [*[photo] * (jobs - 1), album[1][0], photo, photo]  # the one between is empty
+    options = ["--out", tmp_path, "--json", "--jobs", jobs, "--sweeps", 200_000, "--chains", 1]
+    run = started("segment", *pictures, *options, script=telling)
+    assert len({sampled_by(run) for _ in range(jobs)}) == jobs  # all processes
+    told = after_ctrl_c(run, times=2 * jobs - 1)
+    assert [image["interrupted"] for image in told] == [*[True] * (jobs - 1), False, True]
+    assert {path.name for path in tmp_path.iterdir()} == set([photo.stem, f"{photo.stem}-2"][:jobs])
+    for result in results(tmp_path).values():
+        assert result["interrupted"] and 0 < result["sweeps_done"] < 200_000
 
 
 def children(process):

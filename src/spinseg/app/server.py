@@ -66,7 +66,7 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
     ]
     error_handlers: dict[Any, Any] = {
         Refused: lambda request, error: error_response(error.status, str(error)),
-        InvalidInput: lambda request, error: error_response(422, f"{error}."),
+        InvalidInput: lambda request, error: error_response(422, f"{str(error).rstrip('.')}."),
         NotYet: lambda request, error: error_response(409, "There are no draws yet: start the chains or step."),
         ClientDisconnect: lambda request, error: error_response(400, "The request was cut short."),
         HTTPException: lambda request, error: error_response(error.status_code, f"{error.detail}."),

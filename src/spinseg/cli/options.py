@@ -68,7 +68,7 @@ ChannelAxis = Annotated[
 ]
 IntensityRange = Annotated[
     tuple[float, float] | None,
-    typer.Option(metavar="LOW HIGH", help="Numbers of no and of full intensity, instead of those inferred."),
+    typer.Option(metavar="LOW HIGH", help="Black and white levels, instead of those inferred."),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
 Jobs = Annotated[int | None, typer.Option(help="Tasks at a time, one processor each; by default all processors.")]

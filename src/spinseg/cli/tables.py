@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
     from spinseg.segmentation.batch import Outcome
 
-MAX_VERDICTS = 3  # pictures that each get a sentence on how far to trust them
+MAX_VERDICTS = 3  # images that each get a sentence on how far to trust them
 MAX_NAMED = 10  # of those that failed, or came back as one region
 PIPED_WIDTH = 10_000  # of a table that no terminal shows: paths are not broken
 
 
 def print_outcomes(outcomes: list["Outcome"]) -> None:
-    """Print a row for each picture that was segmented, and how many were done before."""
+    """Print a row for each image that was segmented, and how many were skipped."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD)
-    table.add_column("picture", overflow="fold")
+    table.add_column("image", overflow="fold")
     for name in ("clusters", "regions", "sites", "seconds"):
         table.add_column(name, justify="right")
     table.add_column("converged")
@@ -40,14 +40,14 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
         n_converged = sum(found["converged"] is True for found in found_now)
         print(f"The chains have converged on {n_converged} of {len(found_now)} images; see the reports.")
         if warned := [printable(Path(found["source"]).name) for found in found_now if found["warning"]]:
-            print(f"As one region came back, though parts differ: {_some_of(warned)}. The reports say what to try.")
+            print(f"Single region despite visible contrast: {_some_of(warned)}. The reports say what to try.")
     else:
         for found in found_now:
             print((f"{printable(Path(found['source']).name)}: " if len(found_now) > 1 else "") + found["verdict"])
     if failed := [printable(outcome.source) for outcome in outcomes if outcome.error is not None]:
         print(f"Not segmented: {_some_of(failed)}")
     if n_before := sum(outcome.done_before for outcome in outcomes):
-        print(f"{n_before} {'was' if n_before == 1 else 'were'} done before")
+        print(f"{n_before} skipped (already complete)")
 
 
 def _some_of(names: list[str]) -> str:
