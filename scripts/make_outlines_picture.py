@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 import spinseg as ss  # noqa: E402
 from spinseg.image.render import boundaries  # noqa: E402
-from studies.questions.outlines import twelve_megapixels, unrefined  # noqa: E402
+from studies.questions.outlines import segmented, stay, twelve_megapixels  # noqa: E402
 
 PATH = ROOT / "docs" / "images" / "outlines.jpg"
 WINDOW = slice(1370, 1770), slice(2050, 2550)  # the spoon and the shadow of the saucer
@@ -26,9 +26,10 @@ COLOR, GAP = (255, 230, 40), 8
 
 def main() -> None:
     """Segment the picture, and draw the window twice."""
-    found = ss.segment(twelve_megapixels(), rng=0)
+    image = twelve_megapixels()
+    found = ss.segment(image, rng=0)
     panels = []
-    for labels in (unrefined(found), found.labels):
+    for labels in (segmented(image, stay)[0], found.labels):
         panel = found.picture.rgb[WINDOW].copy()
         panel[boundaries(labels[WINDOW])] = COLOR
         panels += [panel, np.full((panel.shape[0], GAP, 3), 255, np.uint8)]

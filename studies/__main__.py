@@ -10,8 +10,7 @@ import typer
 
 from spinseg.cli.options import Json
 from spinseg.cli.program import run
-from studies.evaluate import evaluate
-from studies.reproduce import reproduce
+from studies.commands import evaluate, reproduce
 
 SPEED = ("engine", "compilation", "segment", "scaling", "large", "seams", "app", "kills")
 QUESTIONS = {

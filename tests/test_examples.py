@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from effort import exhaustive
-from studies.data import data_root
+from studies.evaluation.datasets import data_root
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 # The folder of data and the libraries that each needs.

@@ -7,7 +7,7 @@ from .clustering.omics import cluster_anndata as cluster_anndata
 from .graph.adjacency import region_adjacency as region_adjacency
 from .graph.adjacency import regions_of as regions_of
 from .graph.site_graph import SiteGraph as SiteGraph
-from .image.boundary.strength import boundary_strength as boundary_strength
+from .image.boundary.network import boundary_strength as boundary_strength
 from .image.features import Codebook as Codebook
 from .image.io import read_picture as read_picture
 from .image.layout import Reading as Reading

@@ -21,7 +21,7 @@ from spinseg.image.render import label_colors
 from studies.evaluation.answers import AnswerScores, score_answer
 from studies.evaluation.datasets import Example
 from studies.evaluation.methods import Method
-from studies.evaluation.results import Key, ResultsFile, Row, inputs_of
+from studies.evaluation.results import ComparisonFile, Key, Row, inputs_of
 
 Report = Callable[[int, int, Row], None]
 
@@ -106,7 +106,7 @@ def evaluate(
         settings = {"dataset": dataset, **hashes.get(method, {})}
         return Provenance.of_run(settings, seed_for(image, seed), inputs.get(image))
 
-    file = ResultsFile(out, provenance_of)
+    file = ComparisonFile(out, provenance_of)
     tasks = [
         Task(example, method, provenance_of(example.name, method.name)) for example in examples for method in methods
     ]

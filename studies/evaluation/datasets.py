@@ -33,6 +33,11 @@ BSDS_PAGE = (
 LABELME_PAGE = '"Nonparametric Scene Parsing via Label Transfer", people.csail.mit.edu/celiu/LabelTransfer'
 
 
+def data_root() -> Path:
+    """Return the folder named by SPINSEG_DATA, by default ../shared/data beside the repository."""
+    return Path(os.environ.get("SPINSEG_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+
 @dataclass(frozen=True)
 class Example:
     """A photograph and its ground truth, which are read by the methods.

@@ -1,17 +1,21 @@
 """The HTML page of a comparison: tables and charts of scores, and the best and worst images of each method."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+import numpy as np
+
 from spinseg._run.atomic import atomic_write
 from spinseg._validation import InvalidInput
 from spinseg.image.render import overlay
+from spinseg.segmentation.report.charts import N_COLORS, Axis, Chart, Tick
 from spinseg.segmentation.report.pictures import data_url
 from studies.evaluation.benchmark import labels_path
-from studies.evaluation.charts import legend, precision_recall_chart, reliability_diagram
+from studies.evaluation.boundaries import BoundaryCounts
+from studies.evaluation.calibration import N_BINS, Reliability
 from studies.evaluation.datasets import Example, read_labels
 from studies.evaluation.methods import Method
 from studies.evaluation.metrics import Scores
@@ -28,6 +32,10 @@ from studies.evaluation.summary import (
     summarize,
 )
 
+CHART_SIZE = (332, 324)  # pixels, so that the two axes from 0 to 1 are about equal
+TICKS = [Tick(value, f"{value:g}") for value in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)]
+F_LEVELS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of the thin curves of equal F
+MIN_SHARE = 0.0005  # of the length: a point of less rests on a few edges
 N_EXAMPLES = 3  # of the best images and of the worst images
 MAX_LISTED_ERRORS = 20
 
@@ -125,6 +133,57 @@ def _charts(of_method: Mapping[str, Sequence[Row]]) -> str:
         chart = f"{precision_recall_chart(curves, 'precision over recall')}<figcaption>{legend(curves)}</figcaption>"
         parts.append(_figures("Precision and recall of boundaries", about, [f"<figure>{chart}</figure>"]))
     return "\n".join(parts)
+
+
+def reliability_diagram(found: Reliability, title: str) -> str:
+    """A chart of the share of annotators who draw a boundary over its predicted probability.
+
+    There is a point for each of N_BINS equal parts of the probabilities, at the means over boundaries weighted by
+    length; bars are the share of the length that each part has.
+    """
+    weight, told, seen = (np.array(values) for values in found[:3])
+    lengths = weight / max(float(weight.sum()), 1e-300)
+    chart = _square_chart(title, "predicted probability", "share of annotators who draw it")
+    for i, length in enumerate(lengths.tolist()):
+        chart.box(((i + 0.1) / N_BINS, (i + 0.9) / N_BINS), (0.0, length), "share")
+    chart.line([0, 1], [0, 1], "ideal")
+    kept = lengths > MIN_SHARE
+    means = told[kept] / weight[kept], seen[kept] / weight[kept]
+    chart.line(*means, "line c0")
+    for p, share, length in zip(*means, lengths[kept], strict=True):
+        words = f"predicted {p:.2f}, drawn by {share:.0%} of annotators, {length:.1%} of the length"
+        chart.dot(p, share, "dot k0", words)
+    return chart.svg()
+
+
+def precision_recall_chart(curves: Mapping[str, tuple[BoundaryCounts, bool]], title: str) -> str:
+    """A chart of precision over recall: a curve and its best point for each method.
+
+    The value of a method says whether it has probabilities; without them it has the point alone. Thin curves are those
+    of equal F.
+    """
+    chart = _square_chart(title, "recall", "precision")
+    for f in F_LEVELS:
+        recall = np.linspace(f / (2 - f), 1, 40)
+        chart.line(recall, f * recall / (2 * recall - f), "equal")
+    for i, (name, (counts, has_curve)) in enumerate(curves.items()):
+        recall, precision, best = counts.recall, counts.precision, int(counts.f.argmax())
+        if has_curve:
+            found = np.array(counts.found) > 0
+            chart.line(recall[found], precision[found], f"line c{i % N_COLORS}")
+        words = f"{name}: precision {precision[best]:.2f}, recall {recall[best]:.2f}, F {counts.f[best]:.3f}"
+        chart.dot(recall[best], precision[best], f"dot k{i % N_COLORS}", words, radius=4.5)
+    return chart.svg()
+
+
+def _square_chart(title: str, x_name: str, y_name: str) -> Chart:
+    return Chart(title, Axis((0.0, 1.0), TICKS, x_name), Axis((0.0, 1.0), TICKS, y_name), CHART_SIZE)
+
+
+def legend(names: Iterable[str]) -> str:
+    """The names of methods beside their colors, as HTML."""
+    keys = (f'<span class="key k{i % N_COLORS}"></span>{escape(name)}' for i, name in enumerate(names))
+    return " ".join(f'<span class="entry">{key}</span>' for key in keys)
 
 
 def _figures(title: str, about: str, figures: Sequence[str]) -> str:

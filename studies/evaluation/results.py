@@ -3,12 +3,13 @@
 import csv
 import io
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from spinseg._run.atomic import append, atomic_write, complete_lines, print_warning, printable
-from spinseg._run.provenance import Provenance
+from spinseg._run.atomic import FilePath, atomic_write, print_warning, printable
+from spinseg._run.provenance import Provenance, is_done
 from spinseg._validation import invalid
 from studies.evaluation.boundaries import THRESHOLDS, BoundaryCounts
 from studies.evaluation.calibration import N_BINS, Reliability
@@ -66,93 +67,157 @@ COLUMNS = (
 )
 
 
-class ResultsFile:
-    """The rows of one comparison in a CSV file, which grows by one whole line at a time.
+class StoredRow(Protocol):
+    """A row of a `ResultsFile`."""
+
+    @property
+    def key(self) -> Key:
+        """The image and the method, which no other row has."""
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the row was computed from."""
+
+
+R = TypeVar("R", bound=StoredRow)
+
+
+class ResultsFile(ABC, Generic[R]):
+    """Rows in a CSV file, which grows by one whole line at a time, so that an interrupted run can be resumed.
 
     A last line that a kill or a power cut left incomplete is dropped with a warning. `provenance_of(image, method)` is
-    what the rows must have been computed from: a file with other rows is refused, so that results never mix. Where it
-    is None, any rows will do.
+    what the rows must have been computed from: a file with other rows is refused, so that results never mix. If it is
+    None, any rows are accepted.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], provenance_of: Callable[[str, str], Provenance] | None = None
-    ) -> None:
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, path: FilePath, provenance_of: Callable[[str, str], Provenance] | None = None) -> None:
         self.path = Path(path)
-        self.rows: dict[Key, Row] = {}
+        self.rows: dict[Key, R] = {}
         if self.path.is_dir() or not self.path.parent.is_dir():
             invalid("out", "be a file in a folder that is there", str(self.path))
-        if self.path.exists() and self.path.stat().st_size:
-            self._read(provenance_of)
-        else:
-            atomic_write(self.path, lambda file: file.write(_line(COLUMNS)))
+        data = self.path.read_bytes() if self.path.exists() else b""
+        if not data:
+            self._write(table_bytes(self.columns, []))
+            return
+        complete = complete_lines(data)
+        for row in self.parsed(complete):
+            if provenance_of is not None:
+                is_done(row.provenance, self.wanted(row, provenance_of(*row.key)), path, "name another file")
+            self.rows[row.key] = row
+        if complete != data:
+            print_warning(f"the last line of {printable(path)} was cut short, and is dropped")
+            self._write(complete)
 
-    def append(self, row: Row) -> None:
-        """Add a row, or replace the one of the same image and method."""
-        self.rows[row.key] = row
-        append(self.path, _line(_cells(row)))
+    @abstractmethod
+    def from_cells(self, cells: dict[str, str]) -> R:
+        """The row of a line; ValueError or KeyError if its cells are of other kinds."""
+
+    @abstractmethod
+    def to_cells(self, row: R) -> list[object]:
+        """The inverse of `from_cells`, in the order of `columns`."""
+
+    def wanted(self, row: R, provenance: Provenance) -> Provenance:
+        """The provenance that a stored row must have, given that of a new one."""
+        return provenance
+
+    def append(self, *rows: R) -> None:
+        """Add rows, or replace those of the same keys, and flush them to the disk."""
+        self.rows |= {row.key: row for row in rows}
+        with open(self.path, "ab") as file:
+            file.write(b"".join(_line(self.to_cells(row)) for row in rows))
+            file.flush()
+            os.fsync(file.fileno())
 
     def finish(self, order: Iterable[Key]) -> None:
         """Write the rows in the given order of keys; other rows follow."""
         ordered = [key for key in order if key in self.rows]
         self.rows = {key: self.rows[key] for key in dict.fromkeys([*ordered, *self.rows])}
-        lines = [_line(COLUMNS), *(_line(_cells(row)) for row in self.rows.values())]
-        atomic_write(self.path, lambda file: file.write(b"".join(lines)))
+        self._write(table_bytes(self.columns, map(self.to_cells, self.rows.values())))
 
-    def _read(self, provenance_of: Callable[[str, str], Provenance] | None) -> None:
-        data = self.path.read_bytes()
-        complete = complete_lines(data)
-        for row in read_rows(self.path, complete):
-            wanted = row.provenance if provenance_of is None else provenance_of(*row.key)
-            if row.error:  # it is computed again, perhaps because its files were repaired
-                wanted = wanted._replace(inputs={})
-            if differences := row.provenance.differences(wanted):
-                rule = f"have the rows of {row.method} from this run (name another file for other results)"
-                invalid(str(self.path), rule, ", ".join(differences))
-            self.rows[row.key] = row
-        if complete != data:
-            print_warning(f"the last line of {printable(self.path)} was cut short, and is dropped")
-            atomic_write(self.path, lambda file: file.write(complete))
+    def parsed(self, data: bytes) -> list[R]:
+        """The rows in the content of the file, in its order; of several with the same key the last one."""
+        lines = csv.reader(io.StringIO(data.decode("utf-8", errors="surrogateescape"), newline=""))
+        header = next(lines, [])
+        if tuple(header) != self.columns:
+            rule = "be a results file of this version, with the columns " + ",".join(self.columns)
+            invalid(str(self.path), rule, ",".join(header))
+        rows = {}
+        for number, cells in enumerate(lines, start=2):
+            try:
+                row = self.from_cells(dict(zip(self.columns, cells, strict=True)))
+            except (ValueError, KeyError):
+                rule = f"have {len(self.columns)} cells of the right kinds in line {number}"
+                invalid(str(self.path), rule, ",".join(cells))
+            rows[row.key] = row
+        return list(rows.values())
+
+    def _write(self, content: bytes) -> None:
+        atomic_write(self.path, lambda file: file.write(content))
 
 
-def read_rows(path: str | os.PathLike[str], data: bytes | None = None) -> list[Row]:
-    """The rows of a results file in its order; of several with the same key the last one."""
-    text = (Path(path).read_bytes() if data is None else data).decode("utf-8", errors="surrogateescape")
-    lines = csv.reader(io.StringIO(text, newline=""))
-    header = next(lines, [])
-    if tuple(header) != COLUMNS:
-        invalid(str(path), "be a results file of this version, with the columns " + ",".join(COLUMNS), ",".join(header))
-    rows = {}
-    for number, cells in enumerate(lines, start=2):
-        try:
-            row = _row(dict(zip(COLUMNS, cells, strict=True)))
-        except (ValueError, KeyError):
-            invalid(str(path), f"have {len(COLUMNS)} cells of the right kinds in line {number}", ",".join(cells))
-        rows[row.key] = row
-    return list(rows.values())
+class ComparisonFile(ResultsFile[Row]):
+    """The rows of a comparison of methods."""
+
+    columns = COLUMNS
+
+    def wanted(self, row: Row, provenance: Provenance) -> Provenance:
+        """Of a row with an error the files may have changed: it is computed again, perhaps because of a repair."""
+        return provenance._replace(inputs={}) if row.error else provenance
+
+    def from_cells(self, cells: dict[str, str]) -> Row:
+        """The row of a line."""
+        texts: dict[str, Any] = {
+            name: cells[name] for name in ("image", "method", "dataset", "version", "settings", "content", "error")
+        }
+        return Row(
+            **texts,
+            scores=None if cells["error"] else Scores(*(float(cells[name]) for name in Scores._fields)),
+            clusters=int(cells["clusters"]),
+            regions=int(cells["regions"]),
+            seconds=float(cells["seconds"]),
+            seed=int(cells["seed"]),
+            graded=_number(cells["graded"]),
+            energy_distance=_number(cells["energy_distance"]),
+            boundaries=_counts(cells["boundaries"]),
+            reliability=_reliability(cells["reliability"]),
+        )
+
+    def to_cells(self, row: Row) -> list[object]:
+        """The cells of a row."""
+        scores = [""] * len(Scores._fields) if row.scores is None else map(repr, row.scores)
+        told = row.reliability
+        probable = [told.brier if told else None, told.log_loss if told else None, row.graded, row.energy_distance]
+        numbers = ["" if number is None else repr(number) for number in probable]
+        run = [f"{row.seconds:.3f}", row.dataset, row.seed, row.version, row.settings, row.content, row.error]
+        sums = [_sums(row.boundaries), _sums(row.reliability)]
+        return [row.image, row.method, *scores, *numbers, row.clusters, row.regions, *run, *sums]
+
+
+def read_rows(path: FilePath) -> list[Row]:
+    """The rows of the file of a comparison, in its order."""
+    return list(ComparisonFile(path).rows.values())
+
+
+def complete_lines(data: bytes) -> bytes:
+    """The content of a file that was written line by line, without an incomplete last line.
+
+    A kill leaves a line without its end; a power cut may leave zero bytes in its place.
+
+    Examples
+    --------
+    >>> complete_lines(b"one, 1\\ntwo, 2\\nthr")
+    b'one, 1\\ntwo, 2\\n'
+    """
+    lines = data[: data.rfind(b"\n") + 1]
+    last = lines.rfind(b"\n", 0, -1) + 1
+    return lines[:last] if b"\0" in lines[last:] else lines
 
 
 def table_bytes(header: Iterable[object], rows: Iterable[Iterable[object]]) -> bytes:
     """A table as CSV."""
     return b"".join(map(_line, [header, *rows]))
-
-
-def _row(cells: dict[str, str]) -> Row:
-    scores = None if cells["error"] else Scores(*(float(cells[name]) for name in Scores._fields))
-    texts: dict[str, Any] = {
-        name: cells[name] for name in ("image", "method", "dataset", "version", "settings", "content", "error")
-    }
-    return Row(
-        **texts,
-        scores=scores,
-        clusters=int(cells["clusters"]),
-        regions=int(cells["regions"]),
-        seconds=float(cells["seconds"]),
-        seed=int(cells["seed"]),
-        graded=_number(cells["graded"]),
-        energy_distance=_number(cells["energy_distance"]),
-        boundaries=_counts(cells["boundaries"]),
-        reliability=_reliability(cells["reliability"]),
-    )
 
 
 def _number(text: str) -> float | None:
@@ -190,16 +255,6 @@ def _sums(sums: BoundaryCounts | Reliability | None) -> str:
     """The fields with semicolons between them, and the numbers of each with spaces."""
     fields: tuple[Any, ...] = sums or ()
     return "; ".join(" ".join(map(repr, field)) if isinstance(field, tuple) else repr(field) for field in fields)
-
-
-def _cells(row: Row) -> list[object]:
-    scores = [""] * len(Scores._fields) if row.scores is None else map(repr, row.scores)
-    told = row.reliability
-    of_probabilities = [told.brier if told else None, told.log_loss if told else None, row.graded, row.energy_distance]
-    numbers = ["" if number is None else repr(number) for number in of_probabilities]
-    run = [f"{row.seconds:.3f}", row.dataset, row.seed, row.version, row.settings, row.content, row.error]
-    sums = [_sums(row.boundaries), _sums(row.reliability)]
-    return [row.image, row.method, *scores, *numbers, row.clusters, row.regions, *run, *sums]
 
 
 def _line(cells: Iterable[object]) -> bytes:

@@ -5,9 +5,6 @@ posterior is known up to a constant, on which such a percentage depends. Here th
 `Model.log_posterior`, and the table also has the increase in nats, which does not depend on it.
 """
 
-import csv
-import hashlib
-import json
 import zlib
 from collections.abc import Sequence
 from itertools import groupby
@@ -19,21 +16,19 @@ from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 
 from spinseg._errors import TaskFailure
-from spinseg._run.atomic import append, atomic_write, complete_lines, print_warning, printable
 from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg._run.provenance import Provenance
 from spinseg._validation import invalid
-from spinseg.graph.site_graph import SiteGraph
-from spinseg.model.likelihoods import Flat
+from spinseg._version import VERSION
 from spinseg.model.posterior import Model
-from spinseg.model.priors import DirichletProcess
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sampler import sample
+from spinseg.segmentation.batch import compile_sampler
 from spinseg.segmentation.presets.paper import Paper
 from spinseg.segmentation.problem import prepare
 from studies.evaluation.comparison import spread
 from studies.evaluation.datasets import Example, labelme
-from studies.evaluation.results import table_bytes
+from studies.evaluation.results import Key, ResultsFile, inputs_of
 from studies.paper import plots
 
 if TYPE_CHECKING:
@@ -70,7 +65,10 @@ SUMMARY = ("sampler", "lower_percent", "median_percent", "upper_percent", "media
 
 
 class Run(NamedTuple):
-    """The best that one sampler found on one photograph; increases are those over single-site Gibbs."""
+    """The best that one sampler found on one photograph; increases are those over single-site Gibbs.
+
+    `content` is the hash of the photograph's files.
+    """
 
     image: str
     sampler: str
@@ -79,6 +77,33 @@ class Run(NamedTuple):
     increase_percent: float
     n_clusters: int
     seconds: float
+    settings: str = ""
+    content: str = ""
+    version: str = VERSION
+
+    @property
+    def key(self) -> Key:
+        """The photograph and the sampler, which no other run has."""
+        return self.image, self.sampler
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the run was computed from."""
+        return Provenance(inputs_of(self.image, self.content), self.version, None, {"settings": self.settings})
+
+
+class RunsFile(ResultsFile[Run]):
+    """The runs of the figure."""
+
+    columns = Run._fields
+
+    def from_cells(self, cells: dict[str, str]) -> Run:
+        """The run of a line."""
+        return Run(*(kind(cells[name]) for name, kind in Run.__annotations__.items()))
+
+    def to_cells(self, row: Run) -> list[object]:
+        """The cells of a run."""
+        return [f"{value:.6f}" if isinstance(value, float) else value for value in row]
 
 
 class Task(NamedTuple):
@@ -86,6 +111,13 @@ class Task(NamedTuple):
 
     example: Example
     sweeps: int
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """The last entries of its runs: their settings, and the hash of the photograph's files."""
+        settings: dict[str, object] = {"sweeps": self.sweeps, "beta": PAPER.beta, "count_weight": PAPER.count_weight}
+        settings |= {"smoothing": PAPER.smoothing, "prior": repr(PAPER.prior)}
+        return " ".join(f"{name}={value}" for name, value in settings.items()), self.example.content()
 
 
 def reproduce(
@@ -165,91 +197,42 @@ def runs_of(task: Task, check_interrupt: CheckInterrupt | None = None) -> list[R
         chains = {sampler: one_run(model, sampler, name, task.sweeps, check_interrupt) for sampler in SAMPLERS}
     except KeyboardInterrupt:
         return None
-    base = chains[BASE].best_log_posterior
+    base, about = chains[BASE].best_log_posterior, task.about
     runs = []
     for sampler, drawn in chains.items():
         best, n_clusters = drawn.best_log_posterior, int(drawn.best_labels.max()) + 1
         nats, percent = round(best - base, 6), round(100 * (best - base) / abs(base), 6)  # as the table has them
-        runs.append(Run(name, sampler, round(best, 6), nats, percent, n_clusters, round(drawn.seconds, 3)))
+        runs.append(Run(name, sampler, round(best, 6), nats, percent, n_clusters, round(drawn.seconds, 3), *about))
     return runs
 
 
 def all_runs(tasks: Sequence[Task], table: Path, jobs: int, progress: plots.ProgressCallback | None) -> list[Run]:
     """The runs on all photographs, in order; those that the table has are not repeated, and others are added to it."""
-    provenance = provenance_of(tasks)
-    names = [task.example.name for task in tasks]
-    done = {name: runs for name, runs in read_runs(table, provenance).items() if name in names}
-    _write(table, provenance, done)
-    missing = [task for task in tasks if task.example.name not in done]
-    if missing:  # compile here, so that not every process does so for itself
-        sample(Model(SiteGraph(2, [[0, 1]]), Flat(), DirichletProcess(1.0)), sweeps=1, chains=1)
+    about = {task.example.name: task.about for task in tasks}
+    default = tasks[0].about  # for photographs of other runs
+
+    def provenance_of(image: str, sampler: str) -> Provenance:
+        wanted = Run(image, sampler, 0.0, 0.0, 0.0, 0, 0.0, *about.get(image, default)).provenance
+        return wanted if image in about else wanted._replace(inputs={})
+
+    file = RunsFile(table, provenance_of)
+    missing = [task for task in tasks if any((task.example.name, sampler) not in file.rows for sampler in SAMPLERS)]
+    if missing:
+        compile_sampler(progress=False)
+    n_done = len(tasks) - len(missing)
     for index, runs in run_tasks(runs_of, missing, jobs=jobs):
         name = missing[index].example.name
         if runs is None:
             continue
         if isinstance(runs, TaskFailure):
             raise runs.to_exception(name)
-        done[name] = runs
-        append(table, table_bytes(_cells(runs[0]), map(_cells, runs[1:])))
+        file.append(*runs)
+        n_done += 1
         if progress is not None:
-            progress(f"figure4: {len(done)}/{len(tasks)} {name}")
-    done = {name: done[name] for name in names}
-    _write(table, provenance, done)
-    return [run for runs in done.values() for run in runs]
-
-
-def provenance_of(tasks: Sequence[Task]) -> Provenance:
-    """What the runs are computed from, which stands as JSON in the first line of the table."""
-    described = [f"{task.example.name} {task.example.content()}" for task in tasks]
-    content = hashlib.sha256("\n".join(described).encode()).hexdigest()[:8]
-    settings = {"sweeps": tasks[0].sweeps, "beta": PAPER.beta, "count_weight": PAPER.count_weight}
-    settings["smoothing"] = PAPER.smoothing
-    photographs = {"source": f"{len(tasks)} of LabelMe ({content})"}
-    return Provenance.of_run(settings | {"prior": repr(PAPER.prior)}, inputs={"photographs": photographs})
-
-
-def read_runs(table: Path, provenance: Provenance) -> dict[str, list[Run]]:
-    """The runs on each photograph that the table has all of; a table of another provenance is refused."""
-    data = table.read_bytes() if table.exists() else b""
-    complete = complete_lines(data)
-    lines = complete.decode("utf-8", errors="replace").splitlines()
-    if data and lines[:1] != [_first_line(provenance)]:
-        rule = "be of these settings (remove it, or name another folder)"
-        invalid(str(table), rule, _differences(lines[0] if lines else "", provenance))
-    found: dict[str, list[Run]] = {}
-    for cells in csv.reader(lines[2:]):
-        try:
-            image, sampler, best, nats, percent, n_clusters, seconds = cells
-            run = Run(image, sampler, float(best), float(nats), float(percent), int(n_clusters), float(seconds))
-        except ValueError:
-            invalid(str(table), f"have the columns {','.join(Run._fields)} in every line", ",".join(cells))
-        found.setdefault(image, []).append(run)
-    if complete != data:
-        print_warning(f"the last line of {printable(table)} was cut short, and is dropped")
-    return {name: runs for name, runs in found.items() if [run.sampler for run in runs] == list(SAMPLERS)}
-
-
-def _first_line(provenance: Provenance) -> str:
-    return f"# {json.dumps(provenance.to_json())}"
-
-
-def _differences(first_line: str, wanted: Provenance) -> str:
-    """How the provenance in the first line of a table differs from the wanted one."""
-    try:
-        return ", ".join(Provenance.from_json(json.loads(first_line.removeprefix("#"))).differences(wanted))
-    except Exception:  # it is the first line of something else
-        return first_line
-
-
-def _write(table: Path, provenance: Provenance, done: dict[str, list[Run]]) -> None:
-    """Write the table with its rows in order."""
-    rows = [_cells(run) for runs in done.values() for run in runs]
-    content = _first_line(provenance).encode() + b"\n" + table_bytes(Run._fields, rows)
-    atomic_write(table, lambda file: file.write(content))
-
-
-def _cells(run: Run) -> list[object]:
-    return [*run[:2], *(f"{value:.6f}" for value in run[2:5]), run.n_clusters, f"{run.seconds:.3f}"]
+            progress(f"figure4: {n_done}/{len(tasks)} {name}")
+    keys = [(task.example.name, sampler) for task in tasks for sampler in SAMPLERS]
+    file.finish(keys)
+    return [file.rows[key] for key in keys]
 
 
 def median_image(runs: Sequence[Run]) -> str:

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from skimage.segmentation import slic
 
 from spinseg.segmentation.presets.photo import Photo
-from studies.data import data_root
 from studies.evaluation.baselines import library, mean_shift
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 from studies.evaluation.methods import evidence_of
 from studies.evaluation.metrics import (
     mean_over_annotators,

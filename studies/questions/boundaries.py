@@ -34,8 +34,7 @@ from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
 from spinseg.image.working import working_copy
 from spinseg.segmentation.presets.photo import N_WORDS, Photo
-from studies.data import data_root
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 from studies.questions.held_out import FOLDER, N_FOLDS, network_of, weights_path
 from studies.questions.versions import Picture, compressed, gray, halved, noisy, painted
 

@@ -9,8 +9,7 @@ from functools import partial
 
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.log_odds import BoundaryWeights
-from studies.data import data_root
-from studies.evaluation.datasets import bsds
+from studies.evaluation.datasets import bsds, data_root
 from studies.questions.boundaries import ORIGINAL, edges_of, quality
 
 

@@ -15,8 +15,7 @@ import spinseg as ss
 from spinseg.sampler.diagnostics import diagnose
 from spinseg.segmentation.presets.paper import Paper
 from spinseg.segmentation.problem import prepare
-from studies.data import data_root
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 
 WEIGHTS = (0.05, 0.1)
 STARTS = ["one", "one", "singletons", "singletons"]

@@ -12,8 +12,7 @@ import numpy as np
 
 import spinseg as ss
 from spinseg.sampler.convergence import R_HAT_LIMIT
-from studies.data import data_root
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 
 ASKED = ("log_posterior", "n_clusters", "edge_agreement")
 

@@ -16,11 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from studies.data import data_root
 from studies.evaluation.answers import EdgeProbabilities
 from studies.evaluation.baselines.library import felzenszwalb
 from studies.evaluation.calibration import Reliability, annotated_separation
-from studies.evaluation.datasets import Example, bsds
+from studies.evaluation.datasets import Example, bsds, data_root
 from studies.evaluation.methods import METHODS, evidence_of
 from studies.evaluation.metrics import adjusted_rand_index
 from studies.questions.versions import Picture, brighter, compressed, gray, halved, noisy

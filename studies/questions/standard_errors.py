@@ -20,8 +20,7 @@ from spinseg.graph.merging import touching_regions
 from spinseg.image.io import read_picture
 from spinseg.pictures import PICTURES
 from spinseg.sampler.convergence import in_doubt, separation_of_chains, standard_errors
-from studies.data import data_root
-from studies.evaluation.datasets import bsds
+from studies.evaluation.datasets import bsds, data_root
 
 N_SEEDS = 8
 REFERENCE: dict[str, Any] = {"sweeps": 2500, "burn_in": 500, "thin": 4}

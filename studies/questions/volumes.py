@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
 import spinseg as ss
-from studies.data import data_root
+from studies.evaluation.datasets import data_root
 from studies.evaluation.metrics import adjusted_rand_index
 
 N_TISSUES = 3

@@ -9,7 +9,7 @@ from PIL import Image
 from scipy.sparse import coo_array
 
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.large.result import open_labels
+from spinseg.segmentation.large.files import open_labels
 from spinseg.segmentation.large.segment_large import segment_large
 
 SIDE, TILE_PIXELS = 2048, 512

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from studies.data import data_root
-from studies.evaluation.datasets import bsds
+from studies.evaluation.datasets import bsds, data_root
 
 
 def main() -> None:

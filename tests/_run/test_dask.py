@@ -92,30 +92,37 @@ def test_a_worker_lost_after_writing_its_files_costs_nothing(here, cluster):
     assert contents(here / "killed") == contents(here / "serial")
 
 
+@pytest.fixture
+def small(request):
+    """A cluster of threads, of one worker or as many as are asked for."""
+    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+    with distributed.LocalCluster(n_workers=getattr(request, "param", 1), processes=False, **SMALL_CLUSTER) as cluster:
+        yield cluster
+
+
+no_workers = pytest.mark.parametrize("small", [0], indirect=True, ids=["no workers"])
+
+
 def wait_for_the_others(task, check_interrupt):
     if task:
         LATCH.wait(timeout=PATIENCE)
     return task
 
 
-def test_workers_that_come_later_get_work():
-    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
-    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL_CLUSTER) as cluster:
-        coming = run_on_dask(wait_for_the_others, [0, 0, 0, *[1] * LATCH.parties], cluster.scheduler_address)
-        first = [next(coming)]
-        cluster.scale(LATCH.parties)
-        cluster.wait_for_workers(LATCH.parties, timeout=PATIENCE)
-        assert sorted(index for index, found in first + list(coming) if found in (0, 1)) == list(range(7))
+def test_workers_that_come_later_get_work(small):
+    coming = run_on_dask(wait_for_the_others, [0, 0, 0, *[1] * LATCH.parties], small.scheduler_address)
+    first = [next(coming)]
+    small.scale(LATCH.parties)
+    small.wait_for_workers(LATCH.parties, timeout=PATIENCE)
+    assert sorted(index for index, found in first + list(coming) if found in (0, 1)) == list(range(7))
 
 
-def test_a_lost_scheduler_loses_no_task_from_sight(monkeypatch):
-    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+def test_a_lost_scheduler_loses_no_task_from_sight(small, monkeypatch):
     monkeypatch.setattr("spinseg._run.dask.CONNECT_SECONDS", 1)
-    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL_CLUSTER) as cluster:
-        coming = run_on_dask(wait_for_the_others, [0] * 9, cluster.scheduler_address)
-        found = [next(coming)]
-        cluster.close()
-        found += coming
+    coming = run_on_dask(wait_for_the_others, [0] * 9, small.scheduler_address)
+    found = [next(coming)]
+    small.close()
+    found += coming
     assert sorted(index for index, _ in found) == list(range(9))
     assert found[0][1] == 0 and isinstance(found[-1][1], TaskFailure)
 
@@ -131,39 +138,31 @@ def fail(task, check_interrupt):
     return task
 
 
-def test_an_exception_is_told_with_its_traceback_and_costs_its_task_alone():
-    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
-    with distributed.LocalCluster(n_workers=1, processes=False, **SMALL_CLUSTER) as cluster:
-        found = dict(run_on_dask(fail, ["bug", "full", "lacking", "one"], cluster.scheduler_address))
+def test_an_exception_has_its_traceback_and_costs_its_task_alone(small):
+    found = dict(run_on_dask(fail, ["bug", "full", "lacking", "one"], small.scheduler_address))
     assert found[3] == "one"
     assert found[0].why.startswith(f"{BUG}: ValueError: operands") and "np.zeros(2) + np.zeros(3)" in found[0].traceback
     assert found[1].why == "[Errno 28] No space left on device" and not found[1].traceback
     assert found[2].why == "the cluster gave it up: No module named 'spinseg'" and not found[2].traceback
 
 
-def test_a_scheduler_without_workers_is_told_and_given_up(monkeypatch, capsys):
-    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+@no_workers
+def test_a_scheduler_without_workers_is_reported_and_given_up(small, monkeypatch, capsys):
     monkeypatch.setattr("spinseg._run.dask.WORKER_CHECK_SECONDS", 0.05)
     monkeypatch.setattr("spinseg._run.dask.MAX_SECONDS_WITHOUT_WORKERS", 0.3)
-    with distributed.LocalCluster(n_workers=0, processes=False, **SMALL_CLUSTER) as cluster:
-        address = cluster.scheduler_address
-        found = dict(run_on_dask(fail, ["one", "two"], address))
+    address = small.scheduler_address
+    found = dict(run_on_dask(fail, ["one", "two"], address))
     why = f"the Dask scheduler at {address} had no workers for 0.3 seconds"
     assert found == {0: TaskFailure(0.0, why), 1: TaskFailure(0.0, why)}
     line = f"spinseg: the Dask scheduler at {address} has no workers; waiting up to 0.3 seconds\n"
     assert capsys.readouterr().err == line
 
 
-def test_workers_that_come_late_are_waited_for(monkeypatch, capsys):
-    distributed = pytest.importorskip("distributed", reason="the extra [distributed] is not installed")
+@no_workers
+def test_workers_that_come_late_are_waited_for(small, monkeypatch):
     monkeypatch.setattr("spinseg._run.dask.WORKER_CHECK_SECONDS", 0.05)
-    with distributed.LocalCluster(n_workers=0, processes=False, **SMALL_CLUSTER) as cluster:
-
-        def told(line, **others):
-            cluster.scale(1)
-
-        monkeypatch.setattr("builtins.print", told)
-        assert dict(run_on_dask(fail, ["one"], cluster.scheduler_address)) == {0: "one"}
+    monkeypatch.setattr("spinseg._run.dask.print_warning", lambda line: small.scale(1))
+    assert dict(run_on_dask(fail, ["one"], small.scheduler_address)) == {0: "one"}
 
 
 @pytest.mark.parametrize("address", ["nonsense", "tcp://host", "post://host:8786"])
@@ -227,25 +226,9 @@ def test_a_result_of_another_run_does_not_pass_for_done(here, monkeypatch, chang
     keywords = {name: value for name, value in (FAST | changes).items() if value is not None}
     source = keywords.pop("source", "p0.png")
     if "version" in keywords:
-        monkeypatch.setattr("spinseg._run.provenance.VERSION", keywords.pop("version"))
+        monkeypatch.setattr("spinseg.segmentation.resume.VERSION", keywords.pop("version"))
     [(_, outcome)] = segment_files([source], "serial", keywords, resume=True)
     assert not outcome.done_before and "serial/p0 holds the result of another run" in outcome.error
     assert line.format(here=here) in outcome.error
     assert outcome.error.endswith("which is kept; --overwrite replaces it")
     assert contents(here / "serial") == before
-
-
-def test_a_changed_picture_is_told_and_overwrite_does_it_again(here):
-    (here / "edited.png").write_bytes((here / "p0.png").read_bytes())
-    for source in (*SOURCES[:1], "edited.png"):
-        assert segment_file(source, f"twice/{source[:-4]}", FAST).summary
-    (here / "edited.png").write_bytes((here / "p1.png").read_bytes())
-    os.utime(here / "edited.png", (1, 1))
-    before = [times(here / "twice" / name) for name in ("p0", "edited")]
-    arguments = [SOURCES[0], here / "edited.png", *OPTIONS, "--out", "twice", "--resume"]  # the same by its whole path
-    code, told, lines = spinseg(*arguments)
-    assert code == 2 and told[0]["done_before"] and "(picture has changed since)" in lines[0]
-    assert [times(here / "twice" / name) for name in ("p0", "edited")] == before
-    code, told, _ = spinseg(*arguments, "--overwrite")
-    assert code == 0 and [image["done_before"] for image in told] == [True, False]
-    assert times(here / "twice" / "p0") == before[0] and times(here / "twice" / "edited") != before[1]

@@ -1,46 +1,112 @@
-"""The one way to run tasks: who runs them changes nothing, and wrong numbers of processes are refused."""
+"""The one way to run tasks: who runs them changes nothing, and what one raises costs that task alone."""
 
+import errno
 import os
+import pickle
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 
-from spinseg._errors import BUG, InvalidInput, TaskFailure
-from spinseg._run.executor import check_jobs, run_tasks
+from spinseg._errors import BUG, InvalidInput, TaskBug, TaskError, TaskFailure
+from spinseg._run.executor import UNGUARDED, check_jobs, run_in_processes, run_tasks
 
 
-def halve(task, check_interrupt):
+def do(task, check_interrupt):
+    """What a task asks for."""
     check_interrupt("any", "arguments")
-    if task % 2:
-        raise InvalidInput(f"task must be even; received {task}") if task > 1 else KeyError(task)
-    return task // 2, os.getpid()
+    if task == "bug":
+        np.zeros(2) + np.zeros(3)
+    if task == "full":
+        raise OSError(errno.ENOSPC, "No space left on device")
+    if task == "closed":
+        raise OSError(errno.EBADF, "Bad file descriptor")
+    if task == "wrong":
+        raise InvalidInput("beta must be finite; received nan")
+    if task == "die":
+        os._exit(3)
+    if task == "interrupted":
+        raise KeyboardInterrupt
+    if task == "unpicklable":
+        return (number for number in range(3))
+    return task, os.getpid()
+
+
+def not_here():
+    raise KeyError("not in this process")
+
+
+class Foreign:
+    """What can be pickled, and not unpickled."""
+
+    def __reduce__(self):
+        return not_here, ()
+
+
+FAILURES = {  # the beginning of the line, and what the traceback of a bug has
+    "bug": (f"{BUG}: ValueError: operands could not be broadcast", "np.zeros(2) + np.zeros(3)"),
+    "closed": (f"{BUG}: OSError", "Bad file descriptor"),
+    "full": ("[Errno 28] No space left on device", ""),
+    "wrong": ("beta must be finite; received nan", ""),
+}
+OF_PROCESSES = {
+    "die": ("its process ended with exit code 3; perhaps the memory was not enough", ""),
+    "interrupted": ("it was interrupted before there was a result", ""),
+    "unpicklable": (f"{BUG}: TypeError: cannot pickle", "pickle"),
+    "foreign": (f"{BUG}: KeyError", "not_here"),
+}
 
 
 @pytest.mark.parametrize("in_process", [True, False])
-def test_results_come_with_the_indices_of_their_tasks_and_failures_cost_one_task(in_process):
-    found = dict(run_tasks(halve, [4, 3, 1, 8], jobs=2, in_process=in_process))
-    assert sorted(found) == [0, 1, 2, 3] and (found[0][0], found[3][0]) == (2, 4)
-    assert (found[0][1] == os.getpid()) == in_process
-    assert isinstance(found[1], TaskFailure) and found[1][1:] == ("task must be even; received 3", "")
-    assert found[2].why == f"{BUG}: KeyError: 1" and "in halve" in found[2].traceback
+def test_a_failure_has_its_line_and_costs_its_task_alone(in_process):
+    expected = FAILURES if in_process else FAILURES | OF_PROCESSES
+    tasks = ["one", *(Foreign() if name == "foreign" else name for name in expected), "two"]
+    found = dict(run_tasks(do, tasks, jobs=2, in_process=in_process))
+    assert sorted(found) == list(range(len(tasks)))
+    assert (found[0][0], found[len(tasks) - 1][0]) == ("one", "two") and (found[0][1] == os.getpid()) == in_process
+    for index, (line, traceback) in enumerate(expected.values(), start=1):
+        failure = found[index]
+        assert isinstance(failure, TaskFailure) and failure.why.startswith(line) and "\n" not in failure.why
+        assert traceback in failure.traceback and bool(failure.traceback) == bool(traceback)
+
+
+def test_the_exception_of_a_failure_can_be_sent_on():
+    error = TaskFailure(1.0, "the line", "the traceback").to_exception("p1.png")
+    assert isinstance(error, TaskBug) and str(error) == "p1.png: the line" and error.__notes__ == ["the traceback"]
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is TaskBug and str(again) == str(error) and again.__notes__ == error.__notes__
+    assert type(TaskFailure(1.0, "the line").to_exception("p1.png")) is TaskError
+
+
+def test_a_script_without_a_guard_is_told_what_it_lacks(tmp_path):
+    script = "from spinseg._run.executor import run_in_processes\nprint(dict(run_in_processes(print, [1], 1))[0].why)"
+    (tmp_path / "script.py").write_text(script)
+    run = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=True)
+    assert run.stdout == f"its process ended with exit code 1; {UNGUARDED}\n"
+
+
+def test_functions_without_a_name_are_sent():
+    pytest.importorskip("cloudpickle", reason="the extra [distributed] is not installed")
+    more = 5
+    found = dict(run_in_processes(lambda task, check_interrupt: task() + more, [lambda: 1, lambda: 2], 1))
+    assert found == {0: 6, 1: 7}
 
 
 def test_ctrl_c_in_this_process_is_raised_by_the_task():
-    def interrupted(task, check_interrupt):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        list(run_tasks(interrupted, [1], jobs=1, in_process=True))
+        list(run_tasks(do, ["interrupted"], jobs=1, in_process=True))
 
 
 def test_no_cluster_is_asked_for_where_there_is_no_task():
-    assert list(run_tasks(halve, [], jobs=1, dask="nowhere:1")) == []
+    assert list(run_tasks(do, [], jobs=1, dask="nowhere:1")) == []
 
 
 def test_jobs_are_a_number_of_processes_and_exclude_a_cluster():
     assert check_jobs(3, None) == check_jobs(3.0, None, default=1) == 3
     assert check_jobs(None, None) == check_jobs(None, "tcp://host:8786") == os.cpu_count()
     assert check_jobs(None, None, default=1) == 1
-    with pytest.raises(InvalidInput, match=r"^jobs must be left out where dask is given; received 2$"):
+    with pytest.raises(InvalidInput, match=r"^jobs must not be combined with dask; received 2$"):
         check_jobs(2, "tcp://host:8786")
     for wrong in (0, 1.5, "2", True):
         with pytest.raises(InvalidInput, match=r"^jobs must be a whole number of at least 1; received "):

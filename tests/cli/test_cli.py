@@ -172,7 +172,7 @@ def test_quiet_says_nothing_and_plain_shows_a_table(photo, tmp_path):
         (["--min-size", "0"], "min_size must be a whole number of at least 1"),
         (["--sweeps", "0"], "sweeps must be"),
         (["--jobs", "0"], "jobs must be"),
-        (["--jobs", "2", "--dask", "tcp://nowhere:1"], "jobs must be left out where dask is given; received 2"),
+        (["--jobs", "2", "--dask", "tcp://nowhere:1"], "jobs must not be combined with dask; received 2"),
         (["--mask", "no-such-mask.png"], "no-such-mask.png must be a file that can be read"),
         (["--seed", "-1"], "rng must be a whole number"),
         (["--preset", "nice"], "nice"),

@@ -108,46 +108,28 @@ def last(array: np.ndarray) -> np.ndarray:
 
 
 INT16 = (PAGES[:17] // 16).astype(np.int16)
-PALETTE = Image.fromarray(RGB).quantize(16)
-CMYK = Image.fromarray(RGB).convert("CMYK")
+FLOAT, SIGNED = np.float32(GRAY / 255), GRAY / 255 * 2000 - 500
+FLOAT_PAGES = PAGES.astype(np.float32)
+PALETTE, CMYK = Image.fromarray(RGB).quantize(16), Image.fromarray(RGB).convert("CMYK")
+RGBA = np.dstack([RGB, OPACITY])
+PLANAR = {"photometric": "rgb", "planarconfig": "separate"}
+ONE_PAGE = {"photometric": "minisblack", "planarconfig": "contig"}
+IMAGEJ = {"imagej": True, "metadata": {"axes": "CYX"}}
 KINDS = [
     Kind("8 bits, gray", "gray.png", pillow("PNG", GRAY), GRAY[..., None], 0, 255),
     Kind("12 bits, gray", "twelve.tif", tiff(TWELVE), TWELVE[..., None], 7, 3607),
     Kind("16 bits, gray, PNG", "sixteen.png", pillow("PNG", SIXTEEN), SIXTEEN[..., None], 0, 65535),
     Kind("16 bits, gray, TIFF", "sixteen.tif", tiff(SIXTEEN), SIXTEEN[..., None], 0, 65535),
-    Kind("floating point", "float.tif", tiff(np.float32(GRAY / 255)), np.float32(GRAY / 255)[..., None], 0, 1),
-    Kind(
-        "NumPy array",
-        "float.npy",
-        npy(GRAY / 255 * 2000 - 500),
-        (GRAY / 255 * 2000 - 500)[..., None],
-        -500,
-        225 / 255 * 2000 - 500,
-    ),
+    Kind("floating point", "float.tif", tiff(FLOAT), FLOAT[..., None], 0, 1),
+    Kind("NumPy array", "float.npy", npy(SIGNED), SIGNED[..., None], -500, SIGNED.max()),
     Kind("RGB", "rgb.bmp", pillow("BMP", RGB), RGB, 0, 255),
-    Kind("RGBA", "rgba.png", pillow("PNG", np.dstack([RGB, OPACITY])), np.dstack([RGB, OPACITY]), 0, 255),
+    Kind("RGBA", "rgba.png", pillow("PNG", RGBA), RGBA, 0, 255),
     Kind("palette", "palette.png", pillow("PNG", PALETTE), np.asarray(PALETTE.convert("RGB")), 0, 255),
     Kind("CMYK", "cmyk.tif", pillow("TIFF", CMYK), np.asarray(CMYK.convert("RGB")), 0, 255),
     Kind("turned by EXIF", "turned.png", pillow("PNG", RGB, exif=turned()), np.rot90(RGB, -1), 0, 255),
-    Kind(
-        "planar RGB",
-        "planar.tif",
-        tiff(np.moveaxis(RGB, -1, 0), photometric="rgb", planarconfig="separate"),
-        RGB,
-        0,
-        255,
-    ),
-    Kind(
-        "5 channels first, ImageJ", "five.tif", tiff(FIVE, imagej=True, metadata={"axes": "CYX"}), last(FIVE), 7, 3607
-    ),
-    Kind(
-        "5 channels last, one page",
-        "last.tif",
-        tiff(last(FIVE), photometric="minisblack", planarconfig="contig"),
-        last(FIVE),
-        7,
-        3607,
-    ),
+    Kind("planar RGB", "planar.tif", tiff(np.moveaxis(RGB, -1, 0), **PLANAR), RGB, 0, 255),
+    Kind("5 channels first, ImageJ", "five.tif", tiff(FIVE, **IMAGEJ), last(FIVE), 7, 3607),
+    Kind("5 channels last, one page", "last.tif", tiff(last(FIVE), **ONE_PAGE), last(FIVE), 7, 3607),
     Kind("5 channels last, no names", "unnamed.tif", tiff(last(FIVE), photometric="minisblack"), last(FIVE), 7, 3607),
     Kind("5 channels first, no names", "first.tif", tiff(FIVE, photometric="minisblack"), FIVE[..., None], 7, 3607),
     Kind("multi-page TIFF", "pages.tif", tiff(PAGES, photometric="minisblack"), PAGES[..., None], 0, 65535),
@@ -156,15 +138,7 @@ KINDS = [
     Kind("OME-Zarr 0.5", "half.zarr", ome_zarr(FIVE, "cyx", "0.5"), last(FIVE), 7, 3607, "zarr"),
     Kind("Zarr, no names", "plain.zarr", plain_zarr(RGB), RGB, 0, 255, "zarr"),
     Kind("NIfTI", "volume.nii", nifti(INT16), INT16[..., None], 0, 3516, "nibabel"),
-    Kind(
-        "NIfTI, gzip",
-        "volume.nii.gz",
-        nifti(PAGES.astype(np.float32)),
-        PAGES[..., None].astype(np.float32),
-        0,
-        65535,
-        "nibabel",
-    ),
+    Kind("NIfTI, gzip", "volume.nii.gz", nifti(FLOAT_PAGES), FLOAT_PAGES[..., None], 0, 65535, "nibabel"),
 ]
 
 

@@ -175,9 +175,8 @@ def test_a_channel_that_is_not_finite_is_named(value, tmp_path):
     image[3] = value
     tifffile.imwrite(tmp_path / "five.tif", image, imagej=True, metadata={"axes": "CYX"})
     for keywords in ({}, {"intensity_range": (0, 4095)}):
-        with pytest.raises(
-            ValueError, match=r"^image must hold finite numbers; received '(nan|inf) in channel 3 of 5'$"
-        ):
+        line = r"^image must hold finite numbers; received '(nan|inf) in channel 3 of 5'$"
+        with pytest.raises(ValueError, match=line):
             read_picture(tmp_path / "five.tif", **keywords)
     everywhere = np.full((9, 9, 2), value)
     with pytest.raises(ValueError, match=r"in channels 0, 1 of 2'$"):

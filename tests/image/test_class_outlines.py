@@ -6,7 +6,7 @@ from scipy.ndimage import gaussian_filter
 from skimage.measure import label
 
 import spinseg as ss
-from spinseg.image.class_outlines import (
+from spinseg.image.outlines import (
     OUTLINE_COUPLING,
     refine_classes,
     with_connected_regions,

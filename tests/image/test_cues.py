@@ -28,22 +28,8 @@ def assert_cue(example, name, of_edge, rel=1e-4):
 
 
 def test_the_cues_come_in_the_order_that_the_weights_expect(example):
-    expected = [
-        *COLOR_GRADIENTS,
-        *HISTOGRAM_GRADIENTS,
-        "relief",
-        "ground",
-        "network1",
-        "within1",
-        "network3",
-        "within3",
-        "dLab",
-        "dL",
-        "dab",
-        "welch",
-        "spread",
-        "texture",
-    ]
+    expected = [*COLOR_GRADIENTS, *HISTOGRAM_GRADIENTS, "relief", "ground"]
+    expected += ["network1", "within1", "network3", "within3", "dLab", "dL", "dab", "welch", "spread", "texture"]
     expected += [f"{kind}{hop}" for kind in ("words", "textons") for hop in range(4)] + ["size", "reach"]
     assert list(example.cues) == expected
     assert all(cue.shape == (len(example.edges),) and np.isfinite(cue).all() for cue in example.cues.values())
@@ -74,27 +60,22 @@ def test_gradients_are_from_center_to_center_at_the_larger_of_two_pixels(example
     assert_cue(example, name, across, rel=1e-3)
 
 
-def test_relief_is_along_the_boundary_and_ground_within_the_sites(example):
-    relief = example.maps.relief
+@pytest.mark.parametrize(
+    ("along", "within", "map_of"),
+    [
+        ("relief", "ground", lambda maps: maps.relief),
+        ("network1", "within1", lambda maps: maps.network[0]),
+        ("network3", "within3", lambda maps: maps.network[1]),
+    ],
+)
+def test_relief_and_the_networks_log_odds_are_along_the_boundary_and_within_the_sites(example, along, within, map_of):
+    heights = map_of(example.maps)
 
-    def along(i, j):
-        heights = [max(float(relief[p]), float(relief[q])) for p, q in example.pairs(i, j)]
-        return sum(heights) / len(heights)
+    def mean_along(i, j):
+        return np.mean([max(float(heights[p]), float(heights[q])) for p, q in example.pairs(i, j)])
 
-    assert_cue(example, "relief", along)
-    assert_cue(example, "ground", lambda i, j: max(example.mean(relief, i), example.mean(relief, j)))
-
-
-@pytest.mark.parametrize(("index", "radius"), [(0, 1), (1, 3)])
-def test_the_networks_log_odds_are_along_the_boundary_and_within_the_sites(example, index, radius):
-    log_odds = example.maps.network[index]
-
-    def along(i, j):
-        found = [max(float(log_odds[p]), float(log_odds[q])) for p, q in example.pairs(i, j)]
-        return sum(found) / len(found)
-
-    assert_cue(example, f"network{radius}", along)
-    assert_cue(example, f"within{radius}", lambda i, j: max(example.mean(log_odds, i), example.mean(log_odds, j)))
+    assert_cue(example, along, mean_along)
+    assert_cue(example, within, lambda i, j: max(example.mean(heights, i), example.mean(heights, j)))
 
 
 def test_differences_of_colour_are_roots_of_distances(example):
@@ -151,9 +132,8 @@ def test_size_and_reach_are_in_terms_of_the_average_site(example):
     sizes = [len(pixels) for pixels in example.pixels]
     average = sum(sizes) / len(sizes)
     assert_cue(example, "size", lambda i, j: math.log(min(sizes[i], sizes[j]) / average))
-    assert_cue(
-        example, "reach", lambda i, j: math.log(math.dist(example.center(i), example.center(j)) / math.sqrt(average))
-    )
+    center, side = example.center, math.sqrt(average)
+    assert_cue(example, "reach", lambda i, j: math.log(math.dist(center(i), center(j)) / side))
 
 
 def test_chi_square_is_zero_for_equal_shares_and_one_for_disjoint_ones():

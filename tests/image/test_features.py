@@ -1,5 +1,7 @@
 """Codebooks against exact nearest words, and statistics of sites against loops."""
 
+import io
+
 import numpy as np
 import pytest
 import scipy.sparse as sparse
@@ -79,11 +81,11 @@ def test_a_seed_gives_one_codebook_and_other_seeds_others():
 
 def test_a_fitted_codebook_is_nearer_than_the_general_one():
     picture = as_picture(PHOTO)
-    means = [
+    fitted, general = (
         distances(book, picture, book.words(picture)).mean()
         for book in (Codebook.fit(PHOTO, rng=0), Codebook.general())
-    ]
-    assert means[0] < 0.7 * means[1]
+    )
+    assert fitted < 0.7 * general
 
 
 def test_a_collection_may_be_a_generator_of_different_kinds_and_serves_all_of_them():
@@ -139,26 +141,32 @@ def test_an_interrupted_save_leaves_what_was_there(tmp_path, monkeypatch):
     assert len(Codebook.load(path)) == 120 and [p.name for p in tmp_path.iterdir()] == ["book.npz"]
 
 
-@pytest.mark.parametrize("content", ["text", "empty", "npy", "other npz", "pickle", "truncated", "broken", "folder"])
+def stored(save, *arrays, **named):
+    """The bytes that a function of NumPy saves."""
+    file = io.BytesIO()
+    save(file, *arrays, **named)
+    return file.getvalue()
+
+
+BOOK = stored(np.savez_compressed, format=np.array("spinseg codebook 1"), colors=Codebook.general().colors)
+FOREIGN = {
+    "text": b"hello",
+    "empty": b"",
+    "npy": stored(np.save, np.zeros((3, 3))),
+    "other npz": stored(np.savez, colors=np.zeros((3, 3))),
+    "pickle": stored(np.savez, colors=np.array([None])),
+    "truncated": BOOK[:300],
+    "broken": BOOK[:400] + bytes(400) + BOOK[800:],
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN)
 def test_foreign_files_are_refused_in_one_line(tmp_path, content):
-    path = tmp_path / "file"
-    if content == "folder":
-        path.mkdir()
-    elif content == "npy":
-        with path.open("wb") as file:
-            np.save(file, np.zeros((3, 3)))
-    elif content in ("other npz", "pickle"):
-        with path.open("wb") as file:
-            np.savez(file, colours=np.array([None]) if content == "pickle" else np.zeros((3, 3)))
-    elif content in ("truncated", "broken"):
-        Codebook.general().save(path)
-        whole = path.read_bytes()
-        path.write_bytes(whole[:300] if content == "truncated" else whole[:400] + bytes(400) + whole[800:])
-    else:
-        path.write_bytes(b"hello" if content == "text" else b"")
-    with pytest.raises(ValueError) as caught:
-        Codebook.load(path)
-    assert str(caught.value) == f"path must be a codebook that spinseg saved; received {str(path)!r}"
+    (tmp_path / "file").write_bytes(FOREIGN[content])
+    for path in (tmp_path / "file", tmp_path):
+        with pytest.raises(ValueError) as caught:
+            Codebook.load(path)
+        assert str(caught.value) == f"path must be a codebook that spinseg saved; received {str(path)!r}"
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from spinseg.image.boundary.filters import (
+from spinseg.image.boundary.maps import (
+    N_TEXTONS,
+    NETWORK_RELIEF,
     Gradient,
+    boundary_maps,
     double,
+    filter_responses,
     filter_separable,
     gaussian,
     gaussian_d1,
@@ -18,7 +22,6 @@ from spinseg.image.boundary.filters import (
     max_oriented_gradient,
     structure_tensor_norm,
 )
-from spinseg.image.boundary.maps import N_TEXTONS, NETWORK_RELIEF, boundary_maps, filter_responses
 from spinseg.image.picture import as_picture
 
 SHAPES = [(1, 1), (1, 7), (6, 1), (3, 5), (4, 4), (21, 30)]
@@ -57,12 +60,10 @@ def test_filtering_is_scipys_correlation_with_mirrored_borders(shape, sizes):
 
 
 def test_filtering_takes_maps_of_any_layout():
-    maps = some_maps((8, 5))
     across, down = some_weights(3, 1), some_weights(5, 2)
-    turned = np.asfortranarray(maps)[:, ::-1].astype(np.float64)
-    np.testing.assert_array_equal(
-        filter_separable(turned, across, down), filter_separable(np.ascontiguousarray(turned, np.float32), across, down)
-    )
+    turned = np.asfortranarray(some_maps((8, 5)))[:, ::-1].astype(np.float64)
+    plain = np.ascontiguousarray(turned, np.float32)
+    np.testing.assert_array_equal(filter_separable(turned, across, down), filter_separable(plain, across, down))
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -96,16 +97,6 @@ def test_a_second_derivative_ignores_planes_and_has_absolute_sum_two(scale):
     assert weights.argmin() == weights.size // 2 and weights @ places**2 > 0
 
 
-def test_a_ramp_steps_by_its_slope_times_the_distance_of_the_lobes():
-    rows, columns = np.indices((60, 70))
-    found = gaussian_gradient((3.0 * columns - 5.0 * rows)[None], 4.0)
-    inside = (0, slice(14, -14), slice(14, -14))
-    distance = 4 * np.sqrt(2 * np.pi)  # of the means of x exp(-x^2 / 2 scale^2) on either side of 0
-    np.testing.assert_allclose(found.dx[inside], 3 * distance, rtol=0.02)
-    np.testing.assert_allclose(found.dy[inside] / found.dx[inside], -5 / 3, rtol=1e-4)
-    assert found.stride == 1 and gaussian_gradient(found.dx, 1.0, stride=4).stride == 4
-
-
 @pytest.mark.parametrize("scale", [1.0, 2.0, 3.0])
 @pytest.mark.parametrize("height", [8.0, -8.0])
 def test_a_step_edge_is_met_by_its_height_on_both_its_sides(scale, height):
@@ -119,16 +110,6 @@ def test_a_step_edge_is_met_by_its_height_on_both_its_sides(scale, height):
     turned = gaussian_gradient(np.swapaxes(maps, 1, 2), scale)
     np.testing.assert_allclose(turned.dy[:, 19:21], height, rtol=1e-5)
     np.testing.assert_allclose(turned.dx, 0, atol=1e-5)
-
-
-@pytest.mark.parametrize("sign", [1, -1], ids=["falling", "rising"])
-def test_a_diagonal_edge_steps_by_its_height_across_and_not_along(sign):
-    rows, columns = np.indices((61, 61))
-    maps = (4.0 * (1 + np.sign(columns - 30 + sign * (rows - 30))))[None].astype(np.float32)
-    found = gaussian_gradient(maps, 3.0)
-    right, down = found.dx[0, 30, 30], found.dy[0, 30, 30]
-    assert right == pytest.approx(sign * down, rel=1e-5) and right > 0
-    assert (right + sign * down) / np.sqrt(2) == pytest.approx(8.0, rel=0.03)
 
 
 def test_steps_turn_with_the_picture():
@@ -249,10 +230,9 @@ def test_the_same_picture_has_the_same_maps_and_nobody_elses_luck_changes():
 
 def test_energies_are_roots_of_mean_squares_of_the_five_responses_of_a_scale():
     maps = boundary_maps(as_picture(np.random.default_rng(3).random((9, 11, 3))))
-    energies = maps.energies
-    for y, x, scale in np.ndindex(9, 11, 3):
-        mean = sum(float(maps.responses[y, x, 5 * scale + k]) ** 2 for k in range(5)) / 5
-        assert energies[y, x, scale] == pytest.approx(mean**0.5, rel=1e-5)
+    for scale in range(3):
+        squares = np.square(maps.responses[..., 5 * scale : 5 * scale + 5].astype(float))
+        np.testing.assert_allclose(maps.energies[..., scale], np.sqrt(squares.mean(axis=-1)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [0, 1, 2])
@@ -269,13 +249,9 @@ def test_responses_tell_the_direction_the_sign_and_the_scale(scale):
     assert across[20, 19, first + 2] > 0.5 > -0.5 > across[20, 20, first + 2]
     reach = np.flatnonzero(np.abs(across[20, :, first]) > 1e-3)
     assert np.ptp(reach) == pytest.approx([3, 6, 12][scale], abs=1)
-
-
-def test_responses_to_a_corner_have_both_derivatives():
-    lightness = np.zeros((1, 80, 80), np.float32)
-    lightness[:, 40:, 40:] = 6
+    lightness[:, :40] = 0  # now there is a corner
     found = filter_responses(lightness, halve(lightness))
-    np.testing.assert_allclose(found[20, 20, [4, 9, 14]], np.log(1 + 6 / 0.3), rtol=1e-4)
+    np.testing.assert_allclose(found[20, 20, first + 4], np.log(1 + 6 / 0.3), rtol=1e-4)
 
 
 def test_textons_part_stripes_from_noise_of_the_same_colour():

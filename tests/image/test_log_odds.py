@@ -172,16 +172,9 @@ def test_plain_cues_are_what_they_say():
         assert found[e, 2] == pytest.approx(0.5 * ((p - q)[inner] ** 2 / (p + q)[inner]).sum())
 
 
-def test_with_the_network_there_are_five_cues():
-    rows = np.random.default_rng(0).normal(size=(7, 5))
-    constant, *weights = NETWORK_LOG_ODDS
-    assert weights[3] > 0 and weights[4] > 0
-    expected = [constant + sum(w * cue for w, cue in zip(weights, row, strict=True)) for row in rows]
-    np.testing.assert_allclose(weigh_plain_cues(rows), expected)
-
-
-def test_plain_log_odds_weigh_the_plain_cues():
-    constant, *weights = PLAIN_LOG_ODDS
-    rows = plain_cues(*plain_example())
-    expected = [constant + sum(w * cue for w, cue in zip(weights, row, strict=True)) for row in rows]
-    np.testing.assert_allclose(plain_log_odds(*plain_example()), expected)
+@pytest.mark.parametrize("numbers", [PLAIN_LOG_ODDS, NETWORK_LOG_ODDS], ids=["plain", "with the network"])
+def test_plain_log_odds_weigh_three_cues_or_five_with_the_network(numbers):
+    constant, *weights = numbers
+    rows = np.random.default_rng(0).normal(size=(7, len(weights)))
+    np.testing.assert_allclose(weigh_plain_cues(rows), [constant + np.dot(weights, row) for row in rows])
+    np.testing.assert_allclose(plain_log_odds(*plain_example()), weigh_plain_cues(plain_cues(*plain_example())))

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy.ndimage import binary_dilation
+from scipy.ndimage import binary_dilation, sobel
 from skimage.measure import label
 
 import spinseg as ss
 from effort import effort
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.outlines import RADIUS, Window, nearby_pairs, shorten_outlines
+from spinseg.image.outlines import RADIUS, Window, _steepest_change, nearby_pairs, shorten_outlines
 from spinseg.image.render import boundaries
 from spinseg.image.superpixels import superpixels
 from spinseg.partition.pairs import separation_probability
@@ -128,6 +128,13 @@ def test_sites_move_along_a_boundary_of_clusters_that_they_do_not_end_at():
     sites = sites * 2 + (np.arange(60) >= 30)
     moved = shortened(sites, np.ones(sites.shape), np.array([[0, 0, 1, 1]], np.int32))
     assert climbs(moved < 2) < climbs(sites < 2) / 2
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (64, 9), (65, 7), (130, 20)])
+def test_the_steepest_change_is_that_of_sobels_filter(shape):
+    codes = np.random.default_rng(0).integers(0, 65536, (*shape, 3)).astype(np.uint16)
+    steps = [np.hypot(*(sobel(channel, axis, float, mode="nearest") for axis in (0, 1))) for channel in codes.T]
+    np.testing.assert_allclose(_steepest_change(codes), np.max(steps, axis=0).T / 8, rtol=1e-5, atol=1e-2)
 
 
 @pytest.mark.parametrize("shape", effort([(550, 600)], [(550, 600), (1501, 1203)]))

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from spinseg.image.polygons import polygons, region_rings
+from spinseg.image.polygons import region_polygons
 from spinseg.segmentation.exports import region_geojson, region_svg
 
 
@@ -24,22 +24,26 @@ def filled(shape, rings):
     return inside % 2 == 1
 
 
+def area(ring):
+    """That within a ring, positive where it runs counterclockwise if y counts upward."""
+    return sum(x * v - u * y for (x, y), (u, v) in zip(ring, [*ring[1:], ring[0]], strict=True)) // 2
+
+
 def assert_right(regions):
-    found = region_rings(regions)
+    found = region_polygons(regions)
     assert sorted(found) == [number for number in np.unique(regions).tolist() if number > 0]
-    for number, rings in found.items():
-        expected = regions == number
-        assert sum(ring.area for ring in rings) == expected.sum()
-        np.testing.assert_array_equal(filled(regions.shape, [ring.corners for ring in rings]), expected)
-        together = np.zeros(regions.shape, int)
-        for outer, *holes in polygons(rings):
+    for number, polygons in found.items():
+        expected, together = regions == number, np.zeros(regions.shape, int)
+        for outer, *holes in polygons:
             together += filled(regions.shape, [outer, *holes])
             assert not (filled(regions.shape, holes) & ~filled(regions.shape, [outer])).any()
+            assert area(outer) > 0 and all(area(hole) < 0 for hole in holes)
         np.testing.assert_array_equal(together, expected)  # no pixel twice
+        rings = [ring for polygon in polygons for ring in polygon]
+        assert sum(map(area, rings)) == expected.sum()
         for ring in rings:
-            assert len(set(ring.corners)) == len(ring.corners)  # it meets itself nowhere
-            turns = zip(ring.corners, [*ring.corners[1:], ring.corners[0]], strict=True)
-            upright = [x == next_x for (x, _), (next_x, _) in turns]
+            assert len(set(ring)) == len(ring)  # it meets itself nowhere
+            upright = [x == next_x for (x, _), (next_x, _) in zip(ring, [*ring[1:], ring[0]], strict=True)]
             assert all(a != b for a, b in zip(upright, [*upright[1:], upright[0]], strict=True))  # corners only
 
 
@@ -104,20 +108,13 @@ def test_geometries_are_valid_and_cover_the_picture_once(regions):
         np.testing.assert_array_equal(filled(regions.shape, rings), regions == number)
 
 
-def test_a_picture_without_regions_has_no_rings():
-    assert region_rings(np.zeros((3, 4), int)) == {}
+def test_a_picture_without_regions_has_no_polygons():
+    assert region_polygons(np.zeros((3, 4), int)) == {}
 
 
 def test_a_hole_belongs_to_the_piece_around_it():
     regions = np.zeros((9, 20), int)
     regions[1:8, 1:8] = regions[1:8, 10:17] = 1
     regions[3, 3] = regions[5, 5] = regions[4, 13] = 0
-    found = sorted(len(polygon) for polygon in polygons(region_rings(regions)[1]))
-    assert found == [2, 3]
+    assert sorted(map(len, region_polygons(regions)[1])) == [2, 3]
     assert_right(regions)
-
-
-def test_rings_around_regions_and_holes_run_in_opposite_directions():
-    ring, hole = region_rings(np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]]))[1]
-    assert ring.area == 9 and hole.area == -1
-    assert ring.corners[:2] in ([(0, 0), (3, 0)], [(3, 0), (3, 3)], [(3, 3), (0, 3)], [(0, 3), (0, 0)])

@@ -5,7 +5,7 @@ import pytest
 
 import spinseg as ss
 from spinseg import InvalidInput
-from spinseg.napari_plugin.images import image_of
+from spinseg.napari_plugin.layers import image_of
 
 
 def layer(array, name="cells", kind="image", rgb=False, axis_labels=None, **more):

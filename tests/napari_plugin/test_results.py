@@ -11,8 +11,8 @@ from test_images import layer
 
 import spinseg as ss
 from spinseg import InvalidInput, napari_plugin
-from spinseg.napari_plugin import samples
-from spinseg.napari_plugin.images import image_of
+from spinseg.napari_plugin import reader
+from spinseg.napari_plugin.layers import image_of
 from spinseg.napari_plugin.reader import get_reader
 from spinseg.napari_plugin.results import DETAILS, LayerResult, segment_image
 from spinseg.pictures import PICTURES
@@ -127,20 +127,22 @@ def test_clusters_in_several_places_have_no_features_and_no_details():
     assert "cluster" in result.in_words(result.detail) and result.segmentation.picture.n_channels == 2
 
 
-def test_draws_of_a_volume_are_a_stack_of_volumes():
+def test_draws_of_a_volume_are_a_stack_of_volumes_and_its_labels_alone_are_read(tmp_path):
     volume = np.repeat(squares()[None, ::2, ::2], 4, axis=0)
     found = ss.segment(volume, channel_axis=None, sweeps=4, chains=1, rng=0)
     result = LayerResult(image_of([layer(volume)]), found)
     draws, attributes, _ = result.layers()["draws"]
     assert draws.shape[1:] == volume.shape and len(attributes["scale"]) == 4
     assert result.together((1, 10, 8))[0].shape == volume.shape
+    found.save(tmp_path)
+    ((labels, _, _),) = get_reader(str(tmp_path))(str(tmp_path))
+    np.testing.assert_array_equal(labels, found.labels)
 
 
 @pytest.mark.parametrize("start_label", [0, 1])
 def test_saved_results_are_read_again(found, tmp_path, start_label):
-    found = replace(
-        found, settings=replace(found.settings, start_label=start_label), labels=found.labels - 1 + start_label
-    )
+    settings = replace(found.settings, start_label=start_label)
+    found = replace(found, settings=settings, labels=found.labels - 1 + start_label)
     found.save(tmp_path / "cells")
     for path in (tmp_path / "cells", tmp_path / "cells" / "result.json"):
         (labels, attributes, kind), (apart, _, kind_of_apart) = get_reader(str(path))(str(path))
@@ -149,14 +151,6 @@ def test_saved_results_are_read_again(found, tmp_path, start_label):
         np.testing.assert_allclose(apart, found.boundary_probability, atol=1 / 500)
         assert attributes["features"]["index"] == list(range(1, found.n_clusters + 1))
         assert attributes["metadata"]["spinseg"]["verdict"] == found.verdict
-
-
-def test_of_a_volume_the_labels_alone_are_read(tmp_path):
-    volume = np.repeat(squares()[None, ::2, ::2], 4, axis=0)
-    found = ss.segment(volume, channel_axis=None, sweeps=4, chains=1, rng=0)
-    found.save(tmp_path)
-    ((labels, _, _),) = get_reader(str(tmp_path))(str(tmp_path))
-    np.testing.assert_array_equal(labels, found.labels)
 
 
 def test_results_of_large_pictures_are_read_in_parts(tmp_path):
@@ -197,7 +191,7 @@ def test_a_damaged_result_is_told_in_one_line(found, tmp_path, text):
 
 def test_every_picture_of_the_package_is_a_sample():
     for name, picture in PICTURES.items():
-        ((pixels, attributes, kind),) = getattr(samples, name)()
+        ((pixels, attributes, kind),) = getattr(reader, name)()
         assert pixels.ndim == 3 and pixels.dtype == np.uint8 and kind == "image" and attributes["rgb"]
         assert attributes["metadata"] == {"credit": picture.credit}
 

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -18,18 +17,23 @@ from scipy.ndimage import gaussian_filter
 
 import spinseg as ss
 from effort import exhaustive
+from large_runs import contents, in_this_process, open_array, pieces, times
 from processes import PATIENCE, wait_until
 from spinseg import cli
 from spinseg._errors import InvalidInput, TaskBug, TaskError
-from spinseg._run.shared_arrays import shared
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.picture import as_picture
 from spinseg.image.render import boundaries, paint_edges
 from spinseg.partition.pairs import cohesion, separation_probability
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.large.files import create_ome_zarr, intensity_range_of, open_large
-from spinseg.segmentation.large.result import open_labels
+from spinseg.segmentation.large.files import (
+    SHARED_IMAGE,
+    create_ome_zarr,
+    intensity_range_of,
+    open_picture,
+    shared_image,
+)
 from spinseg.segmentation.large.segment_large import segment_large
 from spinseg.segmentation.large.tiles import Tiling, tile_sites
 
@@ -66,12 +70,6 @@ def place(image, tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(place):
     return segment_large(place / "picture.zarr", place / "whole", **FAST)
-
-
-def in_this_process(work, tasks, jobs):
-    """Like `run_in_processes`, but exceptions come through."""
-    for index, task in enumerate(tasks):
-        yield index, work(task, None)
 
 
 @pytest.fixture
@@ -115,7 +113,7 @@ WRITERS = {
 @pytest.mark.parametrize("kind", WRITERS)
 def test_files_are_opened_as_rows_columns_and_channels(kind, image, tmp_path):
     WRITERS[kind](tmp_path / "picture", image)
-    array = open_large(tmp_path / "picture")
+    array = open_array(tmp_path / "picture")
     assert isinstance(array, da.Array)
     expected = image[..., :1] if kind in ("yx", "ome-xy", "ome-time", "grey") else image
     assert array.shape == expected.shape and np.array_equal(array.compute(), expected)
@@ -131,22 +129,11 @@ def test_a_tiff_file_is_open_only_while_it_is_read(image, tmp_path, monkeypatch)
 
     WRITERS["tiled"](tmp_path / "picture", image)
     monkeypatch.setattr(tifffile, "TiffFile", Noted)
-    array = open_large(tmp_path / "picture")
+    array = open_array(tmp_path / "picture")
     assert opened and all(file.filehandle.closed for file in opened)
     assert np.array_equal(array[20:90, 30:].compute(), image[20:90, 30:])
     assert all(file.filehandle.closed for file in opened)
     assert np.array_equal(pickle.loads(pickle.dumps(array)).compute(), image)
-
-
-def test_five_channels_that_come_first_need_a_name(image, tmp_path):
-    five = np.concatenate([image, image[..., :2]], axis=-1)
-    first = np.moveaxis(five, -1, 0)
-    tifffile.imwrite(tmp_path / "five.tif", first, metadata={"axes": "CYX"})
-    assert np.array_equal(open_large(tmp_path / "five.tif").compute(), five)
-    assert np.array_equal(open_large(da.from_array(five)).compute(), five)
-    assert np.array_equal(open_large(da.from_array(first), channel_axis=0).compute(), five)
-    with pytest.raises(ValueError, match=r"^image must be one plane; .*\(5, 150, 210\)$"):
-        open_large(da.from_array(first))
 
 
 def dangling(path):
@@ -192,11 +179,15 @@ def test_what_is_no_such_picture_gets_one_line(kind, tmp_path):
 
 
 def test_an_array_in_memory_and_missing_libraries_get_one_line(image, monkeypatch):
+    first = np.moveaxis(np.concatenate([image, image[..., :2]], axis=-1), -1, 0)
+    with pytest.raises(ValueError, match=r"^image must be one plane; .*\(5, 150, 210\)$"):
+        open_array(da.from_array(first))  # five channels that come first need a name
+    assert open_array(da.from_array(first), channel_axis=0).shape == (*SHAPE, 5)
     with pytest.raises(ValueError, match=r"^image must be a path or a Dask array; received "):
-        open_large(image)
+        open_array(image)
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(ImportError, match=r"^images larger than memory need Dask and Zarr: pip install 'spinseg\["):
-        open_large("picture.zarr")
+        open_array("picture.zarr")
 
 
 def test_an_array_that_is_there_is_kept(tmp_path):
@@ -210,23 +201,13 @@ def test_an_array_that_is_there_is_kept(tmp_path):
     assert (create_ome_zarr(tmp_path / "64.zarr", (9, 9), 64, np.int32, -1)[:] == -1).all()
 
 
-def pieces(folder):
-    """Sites, labels and boundary probabilities that a run wrote."""
-    names = ("sites.zarr", "labels.zarr", "boundary_probability.zarr")
-    return [open_labels(folder / name).compute() for name in names]
+def same_files(found, other):
+    return all(np.array_equal(mine, theirs) for mine, theirs in zip(pieces(found.folder), pieces(other), strict=True))
 
 
 def numbered(cells):
     """Sites numbered from 0 in the order of their cells."""
     return np.unique(cells, return_inverse=True)[1].reshape(cells.shape).astype(np.int32)
-
-
-def times(folder):
-    return {path.name: path.stat().st_mtime_ns for path in (folder / "tiles").iterdir()}
-
-
-def contents(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def check_written(found):
@@ -236,7 +217,7 @@ def check_written(found):
     assert sites.max() + 1 == found.model.graph.n_sites == found.partition.size
     assert labels.dtype == np.int32 and np.array_equal(labels, found.partition[sites] + 1)
     assert np.array_equal(found.labels.compute(), labels)
-    edges = region_adjacency(sites).edges
+    edges = region_adjacency(sites).graph.edges
     painted = paint_edges(sites, edges, separation_probability(found.chains.labels, edges))
     assert apart.dtype == np.uint8 and np.array_equal(apart, np.rint(255 * painted))
     assert np.array_equal(found.boundary_probability.compute(), apart)
@@ -253,7 +234,7 @@ def test_what_is_written_is_what_was_found(found, image):
     assert told["shape"] == list(SHAPE) and told["tiles"] == 3 * 4 and told["seed"] == found.seed == 0
     assert told["sites"] == found.model.graph.n_sites and told["edges"] == found.model.graph.n_edges
     assert told["sweeps"] == 6 and told["detail"] == 0.5 and told["verdict"] == found.verdict
-    assert open_large(found.folder / "boundary_probability.zarr").shape == (*SHAPE, 1)  # as others find it, too
+    assert open_array(found.folder / "boundary_probability.zarr").shape == (*SHAPE, 1)  # as others find it, too
     assert 1 < found.n_regions < 20
     assert found.separation.shape == (found.model.graph.n_edges,) and 0 < found.separation.max() <= 1
     labels = found.labels.compute()
@@ -289,9 +270,8 @@ def test_regions_are_described_as_those_of_a_segmentation(found, image):
 def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatch):
     with Image.open(found.folder / "overview.png") as overview:
         assert overview.size == SHAPE[::-1]
-    monkeypatch.setattr(
-        "spinseg.segmentation.large.result.MAX_OVERVIEW_PIXELS", 45
-    )  # every fifth pixel, out of step with the tiles
+    # every fifth pixel, out of step with the tiles
+    monkeypatch.setattr("spinseg.segmentation.large.result.MAX_OVERVIEW_PIXELS", 45)
     before = times(found.folder)
     again = segment_large(place / "picture.zarr", found.folder, **FAST)
     with Image.open(found.folder / "overview.png") as overview:
@@ -312,8 +292,7 @@ def test_neither_tiles_nor_jobs_change_the_labels(found, image, place):
     assert check_written(one)["tiles"] == 1
     two = segment_large(place / "picture.zarr", place / "two", **FAST | {"jobs": 2})
     for other in (one, two):
-        for mine, theirs in zip(pieces(found.folder), pieces(other.folder), strict=True):
-            assert np.array_equal(mine, theirs)
+        assert same_files(found, other.folder)
         assert np.array_equal(other.model.beta.round(9), found.model.beta.round(9))
     again = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256, "rng": None})
     assert again.seed == 0 and np.array_equal(again.partition, one.partition)
@@ -327,22 +306,17 @@ def test_sites_whose_border_two_tiles_see_differently(here, tmp_path, monkeypatc
         photograph = np.array(astronaut.convert("RGB"))[:200, :300]
     found = segment_large(da.from_array(photograph), tmp_path, **FAST | {"n_sites": 400, "detail": 1})
     check_written(found)
-    edges = set(map(tuple, region_adjacency(numbered(pieces(tmp_path)[0])).edges.tolist()))
+    edges = set(map(tuple, region_adjacency(numbered(pieces(tmp_path)[0])).graph.edges.tolist()))
     assert edges - set(map(tuple, found.model.graph.edges.tolist()))
-
-
-SAME_RUN_RULE = (
-    "out must be an empty folder, or one of the same run (name another folder, or remove this one); received "
-)
 
 
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"image": "other.zarr"}, SAME_RUN_RULE + "'{out}, another run (picture "),
-        ({"tile": 80}, SAME_RUN_RULE + "'{out}, another run (side 64, not 80)'"),
-        ({"n_sites": 90}, SAME_RUN_RULE + "'{out}, another run (cells "),
-        ({"rng": 1}, "rng must be the seed of the run in {out}, 0; received 1"),
+        ({"image": "other.zarr"}, "picture "),
+        ({"tile": 80}, "side 64, not 80), which is kept; name another folder, or remove this one"),
+        ({"n_sites": 90}, "cells "),
+        ({"rng": 1}, "seed 0, not 1)"),
     ],
     ids=["picture", "tile", "sites", "seed"],
 )
@@ -353,51 +327,23 @@ def test_a_folder_of_another_run_is_refused_and_kept(found, place, changes, line
     keywords = FAST | changes
     with pytest.raises(ValueError) as told:
         segment_large(place / keywords.pop("image", "picture.zarr"), found.folder, **keywords)
-    assert line.format(out=found.folder) in str(told.value) and len(str(told.value).splitlines()) == 1
+    assert str(told.value).startswith(f"{found.folder} holds the result of another run ({line}")
+    assert len(str(told.value).splitlines()) == 1
     assert contents(found.folder) == before
-
-
-def test_what_is_no_folder_of_a_run_is_refused(place, tmp_path):
-    (tmp_path / "file").write_text("kept")
-    with pytest.raises(ValueError, match=r"^out must be a folder that can be written"):
-        segment_large(place / "picture.zarr", tmp_path / "file", **FAST)
-    assert (tmp_path / "file").read_text() == "kept"
-    (tmp_path / "out" / "tiles").mkdir(parents=True)
-    (tmp_path / "out" / "tiles" / "000000.npz").write_bytes(b"of whom?")
-    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of such a run"):
-        segment_large(place / "picture.zarr", tmp_path / "out", **FAST)
-    assert [path.name for path in (tmp_path / "out").rglob("*.*")] == ["000000.npz"]
 
 
 def test_another_sampling_keeps_the_tiles(found, place):
     before, other = times(found.folder), {"detail": np.float32(1), "sweeps": np.int64(8)}
     finer = segment_large(place / "picture.zarr", found.folder, **FAST | other)
-    assert check_written(finer)["detail"] == 1 and finer.chains.trace("log_posterior").shape == (1, 8)
+    assert check_written(finer)["detail"] == 1 and finer.chains.log_posterior.shape == (1, 8)
     assert not np.allclose(finer.model.beta, found.model.beta)
     back = segment_large(place / "picture.zarr", found.folder, **FAST)
     assert np.array_equal(back.partition, found.partition) and back.n_regions == check_written(back)["regions"]
     assert times(found.folder) == before
 
 
-@exhaustive
-def test_sites_that_are_gone_are_made_again_and_a_picture_that_was_replaced_is_told(image, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
-    zarr.create_array(str(tmp_path / "picture.zarr"), data=image)
-    found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
-    shutil.rmtree(tmp_path / "out" / "sites.zarr")
-    again = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
-    check_written(again)
-    assert np.array_equal(again.partition, found.partition)
-    zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 2, overwrite=True)
-    with pytest.raises(
-        ValueError, match=r"^out must be an empty folder, or one of the same run .*picture has changed since\)'$"
-    ):
-        segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
-
-
-def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, monkeypatch):
+def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, here, monkeypatch):
     """Hot pixels, and a bright corner that only some tiles show, change nothing of the range of the others."""
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
     seen = []
     monkeypatch.setattr(
         "spinseg.segmentation.large.segment_large.tile_sites",
@@ -406,7 +352,7 @@ def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, mo
     deep = image // 16
     deep[3, 4] = deep[90, 100:103] = 65535
     found = segment_large(da.from_array(deep), tmp_path / "deep", **FAST)
-    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["intensity_range"]
+    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["settings"]["used_range"]
     assert 0 <= ends[0] < 500 and 3000 < ends[1] <= 4095
     assert found.n_regions > 1 and check_written(found)
     whole = as_picture(deep, channel_axis=-1)
@@ -416,8 +362,7 @@ def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, mo
         assert np.array_equal(picture.codes, whole.codes[tile.read])
 
 
-def test_a_run_that_goes_on_keeps_its_range(image, place, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
+def test_a_run_that_goes_on_keeps_its_range(image, place, tmp_path, here, monkeypatch):
     zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 16)
     found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     (tmp_path / "out" / "tiles" / "000001.npz").unlink()
@@ -499,8 +444,7 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_end(found, place, capsys)
     assert capsys.readouterr().err.splitlines()[0] == f"tile {len(after) + 1}/12"
     assert after.items() <= times(out).items() and len(times(out)) == 12
     assert json.loads((out / "result.json").read_text()) == json.loads((found.folder / "result.json").read_text())
-    for mine, theirs in zip(pieces(found.folder), pieces(out), strict=True):
-        assert np.array_equal(mine, theirs)
+    assert same_files(found, out)
 
 
 def command(capsys, monkeypatch, *arguments):
@@ -536,7 +480,7 @@ def test_the_command_prints_what_is_asked(found, place, capsys, monkeypatch):
         (["--jobs", "0"], "jobs must be a whole number of at least 1; received 0"),
         (["--detail", "2"], "detail must be a finite number of at least 0 and at most 1; received 2.0"),
         (["--seed", "-1"], "rng must be"),
-        (["--jobs", "1", "--dask", "tcp://nowhere:1"], "jobs must be left out where dask is given; received 1"),
+        (["--jobs", "1", "--dask", "tcp://nowhere:1"], "jobs must not be combined with dask; received 1"),
     ],
     ids=" ".join,
 )
@@ -549,7 +493,7 @@ def test_wrong_options_get_one_line(place, capsys, monkeypatch, options, line):
 @exhaustive
 def test_a_damaged_part_of_a_picture_gets_one_line(image, tmp_path, capfd):
     """What is finished by then is kept, and no process is left behind that waits."""
-    wide = np.tile(image, (1, 3, 1))
+    wide = np.tile(image // 256, (1, 3, 1)).astype(np.uint8)
     zarr.create_array(str(tmp_path / "picture.zarr"), data=wide, chunks=(50, 60, 3))
     (tmp_path / "picture.zarr" / "c" / "2" / str(wide.shape[1] // 60 - 1) / "0").write_bytes(b"nonsense")
     with pytest.raises(TaskError) as told:
@@ -596,30 +540,25 @@ def derived(image):
 @exhaustive
 def test_a_dask_array_of_lambdas_is_shared_by_processes(found, image, place):
     made = segment_large(derived(image), place / "derived", **FAST | {"jobs": 2})
-    for mine, theirs in zip(pieces(found.folder), pieces(made.folder), strict=True):
-        assert np.array_equal(mine, theirs)
-    assert not list((place / "derived").glob(".array-*"))
+    assert same_files(found, made.folder)
+    assert not (place / "derived" / SHARED_IMAGE).exists()
 
 
-def test_numbers_in_memory_are_laid_down_once_and_not_sent_along(image, tmp_path):
-    (tmp_path / ".array-killed").mkdir()
-    with shared(derived(image), tmp_path) as source:
-        assert len(pickle.dumps(source)) < 500
-        (folder,) = tmp_path.glob(".array-*")
-        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
-        assert sizes["array.pickle"] < image.nbytes / 4
-        assert image.nbytes <= sizes["numbers.bin"] < 1.1 * image.nbytes
-        assert np.array_equal(open_large(source).compute(), image)
+def test_numbers_in_memory_are_written_once_and_not_sent_along(image, tmp_path):
+    (tmp_path / SHARED_IMAGE).mkdir()  # of a run that was killed
+    with shared_image(open_picture(derived(image)), tmp_path, 64) as (path, channel_axis):
+        assert channel_axis == -1 and np.array_equal(open_array(path, channel_axis).compute(), image)
     assert not list(tmp_path.iterdir())
-    with shared("picture.zarr", tmp_path) as source:
-        assert source == "picture.zarr"
+    WRITERS["yxc"](tmp_path / "picture.zarr", image)
+    with shared_image(open_picture(tmp_path / "picture.zarr"), tmp_path, 64) as source:
+        assert source == (str(tmp_path / "picture.zarr"), "auto") and len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_dask_array_that_others_cannot_open_gets_one_line(image, tmp_path):
-    lock = threading.Lock()
-    locked = da.from_array(image, chunks=70).map_blocks(lambda block: block if lock else 0, dtype=image.dtype)
-    with pytest.raises(InvalidInput, match=r"^image must be a Dask array that other processes can open[^\n]*lock"):
-        segment_large(locked, tmp_path / "out", **FAST)
+def test_a_dask_array_that_cannot_be_computed_gets_one_line(image, tmp_path):
+    broken = da.from_array(image.astype(np.uint8), chunks=70).map_blocks(lambda block: 1 / 0, dtype=np.uint8)
+    with pytest.raises(InvalidInput, match=r"^the picture cannot be read: ZeroDivisionError [^\n]*$"):
+        segment_large(broken, tmp_path / "out", **FAST)
+    assert not (tmp_path / "out" / SHARED_IMAGE).exists()
 
 
 @exhaustive
@@ -627,5 +566,4 @@ def test_a_cluster_makes_the_same_labels(found, image, place, cluster):
     keywords = {name: value for name, value in FAST.items() if name != "jobs"}
     for name, source in {"dask": place / "picture.zarr", "dask-derived": derived(image)}.items():
         other = segment_large(source, place / name, **keywords, dask=cluster.scheduler.address)
-        for mine, theirs in zip(pieces(found.folder), pieces(other.folder), strict=True):
-            assert np.array_equal(mine, theirs)
+        assert same_files(found, other.folder)

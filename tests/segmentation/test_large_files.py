@@ -8,10 +8,10 @@ import pytest
 import tifffile
 from PIL import Image
 
+from large_runs import in_this_process, open_array
 from spinseg._errors import InvalidInput
 from spinseg.image.io import read_picture
-from spinseg.segmentation.large.files import intensity_range_of, open_large, open_picture
-from spinseg.segmentation.large.model import read_picture_part
+from spinseg.segmentation.large.files import intensity_range_of, open_picture, read_part, shared_image
 from spinseg.segmentation.large.segment_large import segment_large
 
 pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
@@ -83,10 +83,12 @@ def test_the_pixels_are_those_that_segment_reads(name, tmp_path):
     opened = open_picture(tmp_path / name)
     ends = intensity_range_of(opened.array)
     box = tuple(slice(0, length) for length in opened.array.shape[:2])
-    found = read_picture_part(opened.array, box, ends)
+    found = read_part(opened.array, box, ends)
     assert np.abs(found.codes.astype(int) - expected.codes).max() <= (129 if "opacity" in name else 0)  # half a step
     assert str(opened.reading(ends)) == str(expected.reading)
-    assert opened.is_whole == (name in ("palette.tif", "cmyk.tif", "lzw.tif") or not name.endswith((".tif", ".zarr")))
+    assert (opened.parts is None) == (
+        name in ("palette.tif", "cmyk.tif", "lzw.tif") or not name.endswith((".tif", ".zarr"))
+    )
 
 
 def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path, monkeypatch):
@@ -99,7 +101,7 @@ def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path, mo
     assert told["read_as"] == found.read_as and told["read_otherwise"] is None
     assert told["intensity_range"] == [0, 4095] and told["warning"] is None
     for other in ({"intensity_range": (0, 4000)}, {"intensity_range": None}, {"channel_axis": -3}):
-        with pytest.raises(InvalidInput, match=r"^out must be an empty folder, or one of the same run [^\n]*$"):
+        with pytest.raises(InvalidInput, match=r"holds the result of another run [^\n]*$"):
             segment_large(tmp_path / "three.tif", tmp_path / "out", **given | other, **FAST)
     for wrong in ({"channel_axis": 3}, {"intensity_range": (1, 0)}):
         with pytest.raises(InvalidInput, match=rf"^{next(iter(wrong))} must [^\n]*$"):
@@ -107,22 +109,10 @@ def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path, mo
     assert not (tmp_path / "wrong").exists()
 
 
-def test_four_channels_without_opacity_stay_four_in_other_processes(tmp_path, monkeypatch):
-    sent = []
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large.codebook_for", lambda *_: None)
-    monkeypatch.setattr(
-        "spinseg.segmentation.large.segment_large._make_tiles", lambda *given: sent.append(given) or 1 / 0
-    )
+def test_four_channels_without_opacity_stay_four_in_other_processes(tmp_path):
     np.save(tmp_path / "infrared.npy", RGBA)
-    with pytest.raises(ZeroDivisionError):
-        segment_large(tmp_path / "infrared.npy", tmp_path / "out", channel_axis=-1, **FAST)
-    source, channel_axis, *_ = sent[0]
-    assert np.array_equal(open_large(source, channel_axis).compute(), RGBA)
-
-
-def in_this_process(work, tasks, jobs):
-    for index, task in enumerate(tasks):
-        yield index, work(task, None)
+    with shared_image(open_picture(tmp_path / "infrared.npy", -1), tmp_path, 64) as source:
+        assert np.array_equal(open_array(*source).compute(), RGBA)
 
 
 def test_a_file_that_is_read_whole_is_segmented_like_the_same_pixels_in_parts(tmp_path, monkeypatch):
@@ -150,7 +140,7 @@ def test_metadata_that_lie_and_numbers_that_are_none_get_one_line(tmp_path):
     FILES["five.ome.tif"](path)
     path.write_bytes(path.read_bytes().replace(b'SizeC="5"', b'SizeC="9"'))
     with pytest.raises(InvalidInput, match=r"must have metadata that fit its pages; received [^\n]*$"):
-        open_large(path)
+        open_array(path)
     image = RGB / 255
     image[..., 1] = np.nan
     np.save(tmp_path / "nan.npy", image)

@@ -9,8 +9,8 @@ import pytest
 
 import spinseg as ss
 from effort import effort, exhaustive
+from large_runs import IMAGES, contents, in_this_process, pieces, times
 from spinseg.segmentation.large import segment_large as segment_large_module
-from spinseg.segmentation.large.result import open_labels
 from spinseg.segmentation.large.segment_large import segment_large
 
 zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
@@ -19,15 +19,9 @@ tifffile = pytest.importorskip("tifffile")
 
 FAST = {"n_sites": 60, "sweeps": 4, "tile": 64, "jobs": 1, "rng": 0}
 SHAPE = (70, 100)  # four tiles
-OUTPUTS = ("sites.zarr", "labels.zarr", "boundary_probability.zarr")
 FACTS = ("chains.npz", "overview.png", "result.json")
 
 pytestmark = pytest.mark.xdist_group("dask")
-
-
-def in_this_process(work, tasks, jobs):
-    for place, task in enumerate(tasks):
-        yield place, work(task, None)
 
 
 @pytest.fixture(autouse=True)
@@ -58,18 +52,10 @@ def out(place, tmp_path):
     return shutil.copytree(place / "whole", tmp_path / "out")
 
 
-def times(folder):
-    return {path.name: path.stat().st_mtime_ns for path in (folder / "tiles").iterdir()}
-
-
-def contents(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def check_same(place, out):
     """All that the run wrote is as in the finished one."""
-    for name in OUTPUTS:
-        assert np.array_equal(*(open_labels(folder / name).compute() for folder in (place / "whole", out)))
+    for theirs, mine in zip(pieces(place / "whole"), pieces(out), strict=True):
+        assert np.array_equal(theirs, mine)
     for name in ("plan.json", "overview.png", "result.json"):
         assert (out / name).read_bytes() == (place / "whole" / name).read_bytes()
 
@@ -82,75 +68,19 @@ def spoil(path, how):
         path.write_bytes(spoilt)
 
 
-@pytest.mark.parametrize("how", effort(["truncated"], ["empty", "truncated", "zeros"]))
-def test_a_damaged_tile_is_made_again_and_told(how, place, out, capsys):
-    before = times(out)
-    spoil(out / "tiles" / "000002.npz", how)
-    segment_large(place / "picture.zarr", out, **FAST)
-    check_same(place, out)
-    after = times(out)
-    assert {name for name in after if after[name] != before[name]} == {"000002.npz"}
-    assert capsys.readouterr().err == f"spinseg: damaged tiles in {out} are made again: 2\n"
-
-
 @pytest.mark.parametrize("how", effort(["truncated"], ["empty", "truncated", "zeros", "gone"]))
-def test_sites_of_a_tile_that_are_damaged_are_made_again_and_told(how, place, out, capsys):
+@pytest.mark.parametrize(("file", "tile"), [("tiles/000002.npz", 2), ("sites.zarr/0/c/0/1", 1)], ids=["sums", "sites"])
+def test_a_damaged_tile_is_made_again_and_reported(file, tile, how, place, out, capsys):
     before = times(out)
-    spoil(out / "sites.zarr" / "0" / "c" / "0" / "1", how)
+    spoil(out / file, how)
     segment_large(place / "picture.zarr", out, **FAST)
     check_same(place, out)
     after = times(out)
-    assert {name for name in after if after[name] != before[name]} == {"000001.npz"}
-    assert capsys.readouterr().err == f"spinseg: damaged tiles in {out} are made again: 1\n"
-
-
-@pytest.mark.parametrize("how", effort(["truncated"], ["empty", "truncated", "zeros"]))
-def test_a_damaged_plan_is_written_again_from_the_tiles(how, place, out, capsys):
-    before = times(out)
-    spoil(out / "plan.json", how)
-    spoil(out / "tiles" / "000000.npz", how)  # another tile has it, too
-    found = segment_large(place / "picture.zarr", out, **FAST | {"rng": None})
-    check_same(place, out)
-    after = times(out)
-    assert found.seed == 0 and {name for name in after if after[name] != before[name]} == {"000000.npz"}
-    assert capsys.readouterr().err.splitlines() == [
-        f"spinseg: {out / 'plan.json'} is damaged, and is written again",
-        f"spinseg: damaged tiles in {out} are made again: 0",
-    ]
-
-
-def test_a_damaged_plan_does_not_make_another_run_pass(place, out):
-    (out / "plan.json").write_bytes(b"")
-    before = contents(out)
-    with pytest.raises(
-        ValueError, match=r"^out must be an empty folder, or one of the same run .* another run \(side 64, not 80\)'$"
-    ):
-        segment_large(place / "picture.zarr", out, **FAST | {"tile": 80})
-    with pytest.raises(ValueError, match=r"^rng must be the seed of the run in .*, 0; received 1$"):
-        segment_large(place / "picture.zarr", out, **FAST | {"rng": 1})
-    assert contents(out) == before
-
-
-@pytest.mark.parametrize("how", effort(["truncated"], ["empty", "truncated", "zeros"]))
-def test_a_plan_that_was_damaged_before_any_tile_was_done_is_written_again(how, place, out, capsys):
-    for name in (*OUTPUTS, "tiles"):
-        shutil.rmtree(out / name)
-    for name in FACTS:
-        (out / name).unlink()
-    spoil(out / "plan.json", how)
-    segment_large(place / "picture.zarr", out, **FAST)
-    check_same(place, out)
-    assert capsys.readouterr().err == f"spinseg: {out / 'plan.json'} is damaged, and is written again\n"
-
-
-@pytest.mark.parametrize("text", ['{"weeks": 3}', "[]", "Monday: rest.", "{"], ids=["json", "list", "text", "torn"])
-def test_a_plan_of_something_else_is_refused(text, place, tmp_path):
-    (tmp_path / "plan.json").write_text(text)
-    if text == "{":  # perhaps ours, but then there would be tiles before there are labels
-        (tmp_path / "labels.zarr").mkdir()
-    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of such a run \(name another folder\)"):
-        segment_large(place / "picture.zarr", tmp_path, **FAST)
-    assert contents(tmp_path) == {(tmp_path / "plan.json").relative_to(tmp_path): text.encode()}
+    assert {name for name in after if after[name] != before.get(name)} == {f"{tile:06d}.npz"}
+    is_damaged = (out / file).parent.name != "tiles" or how != "gone"
+    assert capsys.readouterr().err == (
+        f"spinseg: damaged tiles in {out} are made again: {tile}\n" if is_damaged else ""
+    )
 
 
 @pytest.mark.parametrize("how", effort(["truncated"], ["empty", "truncated", "zeros"]))
@@ -159,8 +89,17 @@ def test_sampling_begins_anew_where_its_file_is_damaged(how, place, out, capsys)
     spoil(out / "chains.npz", how)
     segment_large(place / "picture.zarr", out, **FAST)
     check_same(place, out)
-    assert capsys.readouterr().err == f"spinseg: {out / 'chains.npz'} is damaged; sampling begins anew\n"
+    assert capsys.readouterr().err == f"spinseg: {out / 'chains.npz'} is damaged; sampling starts over\n"
     assert times(out) == before
+
+
+@pytest.mark.parametrize("text", ['{"weeks": 3}', "[]", "Monday: rest.", "{", ""], ids=str)
+def test_a_plan_that_is_damaged_or_of_something_else_is_refused(text, place, out):
+    (out / "plan.json").write_text(text)
+    before = contents(out)
+    with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of such a run \(name another folder\)"):
+        segment_large(place / "picture.zarr", out, **FAST)
+    assert contents(out) == before
 
 
 def tabulated(cost):
@@ -201,7 +140,7 @@ def test_a_run_of_fewer_sweeps_than_are_there_begins_anew(place, out):
 
 
 @pytest.mark.parametrize("file", effort(["zarr.json"], ["zarr.json", "0/zarr.json"]))
-@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize("name", IMAGES)
 def test_an_array_whose_description_is_damaged_is_made_again(name, file, place, out, capsys):
     (out / name / file).write_bytes(b"")
     segment_large(place / "picture.zarr", out, **FAST)
@@ -280,9 +219,8 @@ def test_a_picture_that_was_written_again_in_place_is_told(kind, tmp_path, capsy
     rewrite(tmp_path / "picture", noise(1))
     with pytest.raises(ValueError) as told:
         segment_large(tmp_path / "picture", tmp_path / "out", **FAST)
-    rule = "out must be an empty folder, or one of the same run (name another folder, or remove this one)"
-    assert str(told.value).startswith(f"{rule}; received ")
-    assert str(told.value).endswith("another run (picture has changed since)'")
+    line = "holds the result of another run (picture has changed since), which is kept; name another folder"
+    assert str(told.value).startswith(f"{tmp_path / 'out'} {line}")
     assert contents(tmp_path / "out") == before and capsys.readouterr().err == ""
 
 
@@ -300,7 +238,7 @@ def test_a_picture_is_told_by_its_content_not_by_its_date(tmp_path, monkeypatch)
     assert (tmp_path / "other.tif").stat().st_size == picture.stat().st_size
     os.replace(tmp_path / "other.tif", picture)
     os.utime(picture, ns=(made, made))
-    with pytest.raises(ValueError, match=r"another run \(picture has changed since\)'$"):
+    with pytest.raises(ValueError, match=r"another run \(picture has changed since\)"):
         segment_large(picture, out, **FAST)
     assert times(out) == tiles
 
@@ -343,9 +281,7 @@ def test_what_others_add_to_a_group_of_zarr_changes_no_picture(tmp_path):
 def test_a_dask_array_of_other_numbers_is_told(tmp_path):
     segment_large(da.from_array(noise(0)), tmp_path, **FAST)
     segment_large(da.from_array(noise(0)), tmp_path, **FAST)
-    with pytest.raises(
-        ValueError, match=r"^out must be an empty folder, or one of the same run .* another run \(picture a Dask"
-    ):
+    with pytest.raises(ValueError, match=r"holds the result of another run \(picture a Dask"):
         segment_large(da.from_array(noise(1)), tmp_path, **FAST)
 
 
@@ -353,7 +289,7 @@ def test_a_run_of_another_version_is_told(place, out, monkeypatch):
     before, ours = contents(out), json.loads((out / "plan.json").read_text())["spinseg"]
     monkeypatch.setattr("spinseg._run.provenance.VERSION", "99.0")
     with pytest.raises(
-        ValueError, match=rf"\(name another folder, or remove this one\); .* another run \(spinseg {ours}, not 99.0\)'$"
+        ValueError, match=rf"another run \(spinseg {ours}, not 99.0\), which is kept; name another folder"
     ):
         segment_large(place / "picture.zarr", out, **FAST)
     assert contents(out) == before
@@ -371,7 +307,14 @@ def mine(path):
         path.write_bytes(b"mine")
 
 
-@pytest.mark.parametrize("name", [*OUTPUTS, *FACTS, "tiles"])
+def test_a_file_in_the_place_of_the_folder_is_refused(place, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(ValueError, match=r"^out must be a folder that can be written"):
+        segment_large(place / "picture.zarr", tmp_path / "file", **FAST)
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+@pytest.mark.parametrize("name", [*IMAGES, *FACTS, "tiles"])
 def test_what_others_keep_in_the_folder_is_never_overwritten(name, place, tmp_path):
     mine(tmp_path / name)
     before = contents(tmp_path)
@@ -394,6 +337,6 @@ def test_other_things_in_the_folder_are_no_hindrance(place, tmp_path):
 def test_a_folder_within_the_picture_is_refused(inside, tmp_path):
     as_zarr(tmp_path / "picture", noise())
     before = contents(tmp_path)
-    with pytest.raises(ValueError, match=r"^out must be a folder outside the picture; received "):
+    with pytest.raises(ValueError, match=r"would change an input: .*picture. Choose another folder"):
         segment_large(tmp_path / "picture", tmp_path / "picture" / inside, **FAST)
     assert contents(tmp_path) == before

@@ -72,33 +72,21 @@ def numbers(text):
 
 
 @pytest.mark.parametrize(
-    ("converged", "colour", "headline"),
-    [
-        (True, "good", "The regions and their probabilities have converged."),
-        (False, "poor", "Neither the regions nor their probabilities have converged."),
-        (None, "unknown", "There are too few chains or draws to assess convergence."),
-    ],
-)
-def test_a_plain_sentence_stands_before_the_verdict(segmented, converged, colour, headline):
-    found = {"regions_converged": converged, "probabilities_converged": converged}
-    text = page(segmented, **found, verdict="R-hat <is> what it is.")
-    bar = re.search(r'<div class="notice (\w+)"><p class="headline">(.*?)</p><p class="fine">(.*?)</p></div>', text)
-    assert bar[1] == colour and bar[2].startswith(headline) and bar[3] == "R-hat &lt;is&gt; what it is."
-    assert ("come from chains that have not converged" in seen(text)) is (converged is False)
-
-
-@pytest.mark.parametrize(
-    ("regions", "probabilities", "color", "words"),
+    ("regions", "probabilities", "color", "headline"),
     [
         (True, True, "good", "The regions and their probabilities have converged."),
         (True, False, "poor", "The regions have converged, but their probabilities have not."),
         (False, True, "poor", "The probabilities have converged, but the regions have not: several segmentations fit "),
         (False, False, "poor", "Neither the regions nor their probabilities have converged."),
+        (None, None, "unknown", "There are too few chains or draws to assess convergence."),
     ],
 )
-def test_regions_and_probabilities_are_told_apart(segmented, regions, probabilities, color, words):
-    text = page(segmented, regions_converged=regions, probabilities_converged=probabilities)
-    assert f'<div class="notice {color}"><p class="headline">{words}' in text
+def test_a_plain_sentence_stands_before_the_verdict(segmented, regions, probabilities, color, headline):
+    found = {"regions_converged": regions, "probabilities_converged": probabilities}
+    text = page(segmented, **found, verdict="R-hat <is> what it is.")
+    bar = re.search(r'<div class="notice (\w+)"><p class="headline">(.*?)</p><p class="fine">(.*?)</p></div>', text)
+    assert bar[1] == color and bar[2].startswith(headline) and bar[3] == "R-hat &lt;is&gt; what it is."
+    assert ("come from chains that have not converged" in seen(text)) is (probabilities is False)
 
 
 def test_each_number_stands_beside_its_meaning(segmented):
@@ -149,10 +137,7 @@ def test_an_interruption_is_told_and_leaves_no_probabilities(segmented, sweeps):
     assert all(row[-2:] == ["-", "-"] for row in rows(text)[1:])
     assert "How probable each boundary is" not in text and "answers" not in seen(text) and "nothing was drawn" in text
     assert text.count("no sweep was finished") == (2 if sweeps == 0 else 0)
-
-
-def test_an_interruption_that_left_draws_keeps_them(segmented):
-    text = page(segmented, interrupted=True, sweeps_done=15)
+    text = page(segmented, interrupted=True, sweeps_done=15)  # with draws
     assert "after 15 of 20 sweeps" in seen(text) and "no probabilities" not in text
 
 
@@ -288,10 +273,6 @@ def test_ticks_can_be_told_apart_and_lie_where_they_say(base, scale):
     assert np.allclose(steps, steps[0], rtol=1e-6) and steps[0] > 0
 
 
-def test_a_narrow_range_gets_the_digits_it_needs():
-    assert y_ticks(line_chart(5000 + np.linspace(0, 0.05, 9)[None], "x")) == ["5,000.00", "5,000.02", "5,000.04"]
-
-
 @pytest.mark.parametrize("counts", [[[3]], [[3, 3]], [[3, 4]], [[1, 2, 3]], [[9, 250, 40]]])
 def test_numbers_of_clusters_and_sweeps_are_whole(counts):
     chart = line_chart(np.array(counts, np.int32), "x")
@@ -299,8 +280,9 @@ def test_numbers_of_clusters_and_sweeps_are_whole(counts):
     assert len(set(y_ticks(chart))) == len(y_ticks(chart)) >= 2
 
 
-def test_values_that_differ_by_rounding_only_are_level():
-    drift = 10235.3 + 1e-8 * np.random.default_rng(0).random((2, 40))
+def test_ticks_have_the_digits_they_need():
+    assert y_ticks(line_chart(5000 + np.linspace(0, 0.05, 9)[None], "x")) == ["5,000.00", "5,000.02", "5,000.04"]
+    drift = 10235.3 + 1e-8 * np.random.default_rng(0).random((2, 40))  # which differ by rounding alone
     assert max(map(len, y_ticks(line_chart(drift, "x")))) <= len("10,235.5")
 
 

@@ -93,11 +93,7 @@ def test_a_second_line_beside_a_true_one_is_an_error():
     counts = BoundaryCounts.of(doubled, [truth], tolerance=0.05)
     assert (counts.found[0], counts.correct[0], counts.recalled[0]) == (120, 60, 60)
     assert (counts.precision[0], counts.recall[0]) == (0.5, 1.0)
-
-
-def test_annotators_do_not_share_a_doubled_line_among_them():
-    truth, doubled = lines(30), outlines(lines(30)) | outlines(lines(32))
-    counts = BoundaryCounts.of(doubled, [truth] * 5, tolerance=0.05)
+    counts = BoundaryCounts.of(doubled, [truth] * 5, tolerance=0.05)  # annotators do not share it among them
     assert (counts.found[0], counts.correct[0], counts.recalled[0]) == (120, 60, 300)
 
 

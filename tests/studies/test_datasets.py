@@ -1,7 +1,6 @@
 """Readers of photographs with ground truth: on the real files where they are, on small ones of the same layout anywhere."""
 
 import os
-import pickle
 import re
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from scipy.io import loadmat, savemat
 
 from studies.evaluation import metrics
 from studies.evaluation.boundaries import outlines
-from studies.evaluation.datasets import BSDS_PAGE, LABELME_PAGE, Example, bsds, folder, labelme, read_labels
+from studies.evaluation.datasets import BSDS_PAGE, LABELME_PAGE, bsds, folder, labelme, read_labels
 
 DATA = Path(os.environ.get("SPINSEG_DATA", Path(__file__).parents[3] / "shared" / "data"))
 real = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here: set SPINSEG_DATA to its folder")
@@ -209,19 +208,6 @@ def test_colours_are_labels(tmp_path):
         assert same(read_labels(tmp_path / name, unlabeled=0xFF0000), [[[-1, 1], [0, -1]]])
 
 
-def test_one_bit_pictures_are_two_labels(tmp_path):
-    Image.fromarray(np.array([[True, False]])).save(tmp_path / "a.png")
-    (labels,) = read_labels(tmp_path / "a.png", unlabeled=0)
-    assert labels[0, 0] > 0 and labels[0, 1] == -1
-
-
-def test_an_example_is_a_frozen_record_that_travels_and_reads_nothing_early(tmp_path):
-    example = Example("a", tmp_path / "a.jpg", (tmp_path / "a.seg",), 0)  # neither file is there
-    assert pickle.loads(pickle.dumps(example)) == example and hash(example) == hash(pickle.loads(pickle.dumps(example)))
-    with pytest.raises(AttributeError):
-        example.name = "b"
-
-
 # --- what is absent ---------------------------------------------------------------------------------------------------
 
 
@@ -235,13 +221,9 @@ def test_an_absent_dataset_says_what_was_looked_for_and_who_offers_it(tmp_path):
         with pytest.raises(FileNotFoundError, match=r"images/\*\.jpg and labels/\*\.png") as caught:
             labelme(root)
         assert str(root) in str(caught.value) and LABELME_PAGE in str(caught.value)
-    assert "The Berkeley Segmentation Dataset and Benchmark" in BSDS_PAGE
-
-
-def test_photographs_alone_are_no_dataset(tmp_path):
     write_image(tmp_path / "images" / "test" / "1.jpg")
     write_image(tmp_path / "images" / "a_1.jpg")
-    for reader in (bsds, labelme):
+    for reader in (bsds, labelme):  # photographs alone are no dataset
         with pytest.raises(FileNotFoundError, match="looked for"):
             reader(tmp_path)
 
@@ -252,21 +234,15 @@ def test_half_an_example_is_listed_and_says_what_it_lacks(tmp_path):
     write_mat(tmp_path / "groundTruth" / "test" / "2.mat", HALVES)
     write_mat(tmp_path / "groundTruth" / "test" / "3.mat", HALVES)
     one, two, three = bsds(tmp_path)
+    write_seg(tmp_path / "seg" / "human" / "color" / "1105" / "2.seg", HALVES)
+    write_image(tmp_path / "seg" / "images" / "test" / "1.jpg")
+    with pytest.raises(FileNotFoundError, match=r"the ground truth of 1 must be in '.*color.*1\.seg'"):
+        bsds(tmp_path / "seg")[0].annotations()
     assert one.image().shape == (4, 5, 3) and same(two.annotations(), [HALVES]) and same(three.annotations(), [HALVES])
     with pytest.raises(FileNotFoundError, match=r"^the ground truth of 1 must be in '.*1\.mat'; received no such file"):
         one.annotations()
     with pytest.raises(FileNotFoundError, match=r"^the photograph 3 must be in '.*3\.jpg'; received no such file"):
         three.image()
-
-
-def test_half_an_example_among_seg_files(tmp_path):
-    write_image(tmp_path / "images" / "test" / "1.jpg")
-    write_image(tmp_path / "images" / "test" / "2.jpg")
-    write_seg(tmp_path / "human" / "color" / "1105" / "2.seg", HALVES)
-    one, two = bsds(tmp_path)
-    assert same(two.annotations(), [HALVES])
-    with pytest.raises(FileNotFoundError, match=r"the ground truth of 1 must be in '.*color.*1\.seg'"):
-        one.annotations()
 
 
 def test_two_datasets_under_one_root_must_be_told_apart(tmp_path):
@@ -407,12 +383,6 @@ def test_damaged_label_files_get_one_clear_line(tmp_path, name, content):
     with pytest.raises(ValueError, match=re.escape(name)) as caught:
         read_labels(path)
     assert one_line(caught, path)
-
-
-@pytest.mark.parametrize("name", ["1.png", "1.mat", "1.seg"])
-def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path, name):
-    with pytest.raises(OSError, match=re.escape(name)):
-        read_labels(tmp_path / name)
 
 
 def test_label_pictures_must_hold_whole_numbers(tmp_path):

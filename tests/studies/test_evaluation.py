@@ -3,11 +3,6 @@
 import csv
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
-from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +11,6 @@ from scipy.stats import wilcoxon
 
 from command import study
 from effort import exhaustive
-from processes import PATIENCE, find_in_children, wait_until
 from spinseg._errors import BUG, LOG, InvalidInput
 from spinseg._run import executor
 from spinseg.segmentation.presets.photo import Photo
@@ -26,23 +20,18 @@ from studies.evaluation.answers import Answer, EdgeProbabilities
 from studies.evaluation.benchmark import evaluate, labels_path, seed_for
 from studies.evaluation.boundaries import BoundaryCounts
 from studies.evaluation.calibration import Reliability, energy_distance
-from studies.evaluation.datasets import Example, folder, get_dataset, read_labels
+from studies.evaluation.datasets import Example, get_dataset, read_labels
 from studies.evaluation.methods import METHODS, Method, get_methods
 from studies.evaluation.metrics import Scores, scores
 from studies.evaluation.page import write_comparison
-from studies.evaluation.results import COLUMNS, ResultsFile, Row, read_rows
+from studies.evaluation.results import COLUMNS, ComparisonFile, Row, complete_lines, read_rows
 from studies.evaluation.summary import PROBABILITY_COLUMNS, format_cells, format_p_value, summarize, wilcoxon_p_value
 
 SIZE = (24, 30)
 
-find_in_children(os.path.dirname(__file__))  # workers of a cluster import the methods that are defined here
 
-
-def cut(image, seed, *, wait=0.0, held=""):
-    """Labels that depend on the seed: left and right of a column. The third and later images wait for a file to go."""
-    time.sleep(wait)
-    while held and image.shape[:2] == SIZE and image.mean() < 129 and os.path.exists(held):
-        time.sleep(0.01)
+def cut(image, seed):
+    """Labels that depend on the seed: left and right of a column."""
     labels = np.zeros(image.shape[:2], np.int32)
     labels[:, np.random.default_rng(seed).integers(5, 25) :] = 1
     return labels
@@ -52,20 +41,8 @@ def stripes(image, seed):
     return np.broadcast_to(np.arange(image.shape[1], dtype=np.int32) // 10, image.shape[:2]).copy()
 
 
-def bright_ones_kill(image, seed):
-    if image.mean() > 250:
-        os._exit(3)
-    return stripes(image, seed)
-
-
-def bright_ones_fail(image, seed):
-    if image.mean() > 250:
-        raise RuntimeError("too\nbright")
-    return stripes(image, seed)
-
-
 def method(run, name=None, settings=""):
-    return Method(name or getattr(run, "__name__", "cut"), "for tests", run, settings)
+    return Method(name or run.__name__, "for tests", run, settings)
 
 
 CUT, STRIPES = method(cut), method(stripes)
@@ -128,32 +105,40 @@ def test_rows_come_back_from_the_file_as_they_went_in(tmp_path):
         row("c", error='one line, "quoted"', scores=None, clusters=0, regions=0),
         row("é", seconds=0.001),
     ]
-    file = ResultsFile(tmp_path / "r.csv")
+    file = ComparisonFile(tmp_path / "r.csv")
     for found in rows:
         file.append(found)
     assert read_rows(tmp_path / "r.csv") == rows
-    assert list(ResultsFile(tmp_path / "r.csv").rows.values()) == rows
+    assert list(ComparisonFile(tmp_path / "r.csv").rows.values()) == rows
 
 
-def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path, capsys):
-    path = tmp_path / "r.csv"
-    file = ResultsFile(path)
+@pytest.mark.parametrize(
+    ("data", "kept"),
+    [(b"", b""), (b"one\ntwo\n", b"one\ntwo\n"), (b"one\ntw", b"one\n"), (b"one\n\0\0\n", b"one\n"), (b"tw", b"")],
+)
+def test_an_incomplete_last_line_is_dropped(data, kept):
+    assert complete_lines(data) == kept
+
+
+def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path, capsys, monkeypatch):
+    path, synced = tmp_path / "r.csv", []
+    file = ComparisonFile(path)
     file.append(row("a"))
     whole = path.read_bytes()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
     file.append(row("b"))
     both = path.read_bytes()
+    assert synced == [len(both)]  # what is appended reaches the disk
     zeros = [whole + bytes(20), whole + bytes(20) + b"\n"]  # as a power cut may leave it
-    for content in [*(both[:length] for length in range(len(whole), len(both))), *zeros]:
+    for content in [both[: len(whole) + 1], both[:-1], *zeros]:
         path.write_bytes(content)
-        again = ResultsFile(path)
-        assert list(again.rows) == [("a", "m")]
-        assert path.read_bytes() == whole
-        told = f"spinseg: the last line of {path} was cut short, and is dropped\n"
-        assert capsys.readouterr().err == (told if content != whole else "")
+        assert list(ComparisonFile(path).rows) == [("a", "m")] and path.read_bytes() == whole
+        assert capsys.readouterr().err == f"spinseg: the last line of {path} was cut short, and is dropped\n"
+    assert list(ComparisonFile(path).rows) == [("a", "m")] and capsys.readouterr().err == ""
 
 
 def test_a_later_row_takes_the_place_of_an_earlier_one_and_finishing_puts_them_in_order(tmp_path):
-    file = ResultsFile(tmp_path / "r.csv")
+    file = ComparisonFile(tmp_path / "r.csv")
     for found in (row("b"), row("a", error="no", scores=None), row("a", rand=0.75), row("z")):
         file.append(found)
     file.finish([("a", "m"), ("b", "m"), ("c", "m")])
@@ -174,11 +159,11 @@ def test_a_later_row_takes_the_place_of_an_earlier_one_and_finishing_puts_them_i
 )
 def test_results_of_another_run_are_refused_and_left_as_they_are(tmp_path, changes, line):
     path = tmp_path / "r.csv"
-    ResultsFile(path).append(row())
+    ComparisonFile(path).append(row())
     before = path.read_bytes()
-    assert list(ResultsFile(path, lambda image, method_name: row().provenance).rows) == [("a", "m")]
-    with pytest.raises(ValueError, match=f"must have the rows of m from this run .*; received '{line}'$"):
-        ResultsFile(path, lambda image, method_name: row(**changes).provenance)
+    assert list(ComparisonFile(path, lambda image, method_name: row().provenance).rows) == [("a", "m")]
+    with pytest.raises(InvalidInput, match=rf"holds the result of another run \({line}\), which is kept; name another"):
+        ComparisonFile(path, lambda image, method_name: row(**changes).provenance)
     assert path.read_bytes() == before
 
 
@@ -191,7 +176,7 @@ def test_rows_of_files_that_have_changed_are_refused(album, tmp_path, here, kind
     before = out.read_bytes()
     file.write_bytes((album / kind / "p2.png").read_bytes())
     os.utime(file, (1, 1))
-    with pytest.raises(InvalidInput, match=r"received 'p1 or its ground truth has changed since'$"):
+    with pytest.raises(InvalidInput, match=r"another run \(p1 or its ground truth has changed since\)"):
         evaluate(examples_of(album), [CUT], out, dataset="d")
     assert out.read_bytes() == before
     others = [example for example in examples_of(album) if example.name != "p1"]
@@ -203,9 +188,9 @@ def test_sums_of_another_length_are_refused_in_one_line(tmp_path):
     counts = BoundaryCounts((7,) * 23, (3,) * 23, (3,) * 23, 30)
     for changes in ({"reliability": told}, {"boundaries": counts}, {"boundaries": told}):
         path.unlink(missing_ok=True)
-        ResultsFile(path).append(row(**changes))
+        ComparisonFile(path).append(row(**changes))
         with pytest.raises(ValueError, match="cells of the right kinds in line 2") as problem:
-            ResultsFile(path)
+            ComparisonFile(path)
         assert "\n" not in str(problem.value)
 
 
@@ -214,7 +199,7 @@ def test_a_file_that_holds_other_things_is_refused_in_one_line(tmp_path, text):
     path = tmp_path / "r.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match="must") as problem:
-        ResultsFile(path)
+        ComparisonFile(path)
     assert "\n" not in str(problem.value)
     assert path.read_text() == text
 
@@ -224,7 +209,7 @@ def test_a_file_that_holds_other_things_is_refused_in_one_line(tmp_path, text):
 
 @exhaustive
 def test_each_row_has_the_scores_of_what_its_method_made(album, tmp_path):
-    out = tmp_path / "r.csv"
+    out = tmp_path / "new" / "folder" / "r.csv"
     found = evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=1)
     assert [one.key for one in found] == [(f"p{i}", name) for i in range(6) for name in ("cut", "stripes")]
     assert found == read_rows(out)
@@ -233,21 +218,10 @@ def test_each_row_has_the_scores_of_what_its_method_made(album, tmp_path):
         assert one.scores == scores(labels, example.annotations())
         assert (one.clusters, one.regions, one.seed) == (2, 2, seed_for(example.name, 0))
         assert np.array_equal(read_labels(labels_path(out, one))[0], labels)
-
-
-@exhaustive
-def test_the_number_of_processes_changes_nothing_but_the_seconds(album, tmp_path):
-    for jobs in (1, 3):
-        evaluate(examples_of(album), [CUT, STRIPES], tmp_path / f"{jobs}.csv", dataset="album", jobs=jobs)
-    assert lines_without_seconds(tmp_path / "1.csv") == lines_without_seconds(tmp_path / "3.csv")
-
-
-@exhaustive
-def test_another_seed_gives_other_rows(album, tmp_path):
-    a, b = (
-        evaluate(examples_of(album), [CUT], tmp_path / f"{seed}.csv", dataset="album", seed=seed) for seed in (0, 1)
-    )
-    assert [one.scores for one in a] != [one.scores for one in b]
+    evaluate(examples_of(album), [CUT, STRIPES], tmp_path / "3.csv", dataset="album", jobs=3)
+    assert lines_without_seconds(out) == lines_without_seconds(tmp_path / "3.csv")
+    other = evaluate(examples_of(album), [CUT], tmp_path / "seed.csv", dataset="album", seed=1)
+    assert [one.scores for one in other] != [one.scores for one in found[::2]]
 
 
 def test_what_is_there_is_not_computed_again_and_what_failed_is(album, tmp_path, monkeypatch):
@@ -289,16 +263,6 @@ def test_one_bad_image_has_its_line_and_the_others_are_done(here, album, tmp_pat
     assert read_rows(tmp_path / "r.csv") == found
 
 
-@exhaustive
-def test_a_method_that_fails_or_kills_its_process_costs_one_row(album, tmp_path):
-    Image.fromarray(np.full((*SIZE, 3), 255, np.uint8)).save(album / "images" / "p2.png")
-    chosen = [method(bright_ones_kill), method(bright_ones_fail)]
-    found = {one.key: one for one in evaluate(examples_of(album), chosen, tmp_path / "r.csv", dataset="album", jobs=2)}
-    assert [key for key, one in found.items() if one.error] == [("p2", chosen[0].name), ("p2", chosen[1].name)]
-    assert "exit code 3" in found["p2", "bright_ones_kill"].error
-    assert found["p2", "bright_ones_fail"].error == f"{BUG}: RuntimeError: too bright"
-
-
 def mixes_shapes(image, seed):
     """A mistake such as NumPy finds, with a single picture."""
     return stripes(image, seed) if image.mean() <= 250 else np.zeros(2) + np.zeros(3)
@@ -313,14 +277,8 @@ def test_a_bug_is_a_row_that_says_so_and_its_traceback_can_be_had(here, album, t
     assert "in mixes_shapes" in caplog.text
 
 
-def test_the_folder_of_the_results_is_made(here, album, tmp_path):
-    out = tmp_path / "new" / "folder" / "r.csv"
-    found = evaluate(examples_of(album)[:1], [STRIPES], out, dataset="album")
-    assert read_rows(out) == found and not found[0].error
-
-
 @pytest.mark.parametrize("place", ["file/r.csv", "link/r.csv", "folder.csv", "results"])
-def test_results_that_cannot_be_written_are_refused_before_any_work(album, tmp_path, place, monkeypatch):
+def test_what_cannot_be_done_is_refused_before_any_work(album, tmp_path, place, monkeypatch):
     (tmp_path / "file").write_text("kept")
     (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "folder.csv").mkdir()
@@ -328,6 +286,8 @@ def test_results_that_cannot_be_written_are_refused_before_any_work(album, tmp_p
     with pytest.raises(InvalidInput, match=r"^out must be a [^\n]*$"):
         evaluate(examples_of(album), [STRIPES], tmp_path / place, dataset="album")
     assert (tmp_path / "file").read_text() == "kept"
+    with pytest.raises(InvalidInput, match="each name once"):
+        evaluate(examples_of(album)[:1] * 2, [CUT], tmp_path / "r.csv", dataset="album")
 
 
 def test_more_labels_than_a_png_holds_cost_the_label_image_alone(album, tmp_path, monkeypatch, capsys):
@@ -339,54 +299,6 @@ def test_more_labels_than_a_png_holds_cost_the_label_image_alone(album, tmp_path
     path = labels_path(tmp_path / "r.csv", rows[1])
     told = f"spinseg: {path} is left out: a PNG holds 2 labels at most, and there are {rows[1].clusters}\n"
     assert capsys.readouterr().err == told
-
-
-def test_a_name_that_comes_twice_is_refused(album, tmp_path):
-    with pytest.raises(ValueError, match="each name once"):
-        evaluate(examples_of(album)[:1] * 2, [CUT], tmp_path / "r.csv", dataset="album")
-
-
-@exhaustive
-def test_ctrl_c_keeps_what_is_finished_and_the_same_call_goes_on(album, tmp_path):
-    """The call is made by another process, which gets SIGINT after the first rows, while the next images are held."""
-    script = (
-        "import sys; from functools import partial; import test_evaluation as t\n"
-        "try:\n    t.evaluate(t.examples_of(sys.argv[1]), [t.method(partial(t.cut, held=sys.argv[3])), t.STRIPES], "
-        "sys.argv[2], dataset='album', jobs=2)\n"
-        "except KeyboardInterrupt:\n    sys.exit(130)"
-    )
-    out, whole, held = tmp_path / "r.csv", tmp_path / "whole.csv", tmp_path / "held"
-    held.touch()
-    command = [sys.executable, "-c", script, str(album), str(out), str(held)]
-    process = subprocess.Popen(command, cwd=os.path.dirname(__file__), start_new_session=True)
-    wait_until(lambda: process.poll() is not None or (out.exists() and len(out.read_bytes().splitlines()) >= 4))
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-    held.unlink()
-    assert process.wait(PATIENCE) == 130
-    kept = read_rows(out)
-    assert 3 <= len(kept) < 12
-    evaluate(examples_of(album), [CUT, STRIPES], out, dataset="album", jobs=1)
-    assert set(kept) <= set(read_rows(out))
-    evaluate(examples_of(album), [CUT, STRIPES], whole, dataset="album")
-    assert lines_without_seconds(out) == lines_without_seconds(whole)
-
-
-@exhaustive
-@pytest.mark.xdist_group("dask")
-def test_a_dask_worker_that_is_killed_costs_nothing(album, tmp_path, cluster):
-    slow, out, whole = method(partial(cut, wait=0.3)), tmp_path / "r.csv", tmp_path / "whole.csv"
-    killed = []
-
-    def kill_one(n_done, total, found):
-        if not killed:
-            killed.append(next(iter(cluster.run(os.getpid).values())))
-            os.kill(killed[0], signal.SIGKILL)
-
-    evaluate(examples_of(album), [slow, STRIPES], out, dataset="album", dask=cluster.scheduler.address, report=kill_one)
-    evaluate(examples_of(album), [slow, STRIPES], whole, dataset="album")
-    assert killed
-    assert not [one.error for one in read_rows(out) if one.error]
-    assert lines_without_seconds(out) == lines_without_seconds(whole)
 
 
 # ------------------------------------------------------------------------------------------------------------- summary
@@ -546,7 +458,7 @@ def test_transparent_pixels_have_no_label_and_are_no_cluster(name, tmp_path):
 def test_names_that_are_no_characters_have_a_seed_and_a_row(tmp_path):
     name = os.fsdecode(b"caf\xe9")
     assert seed_for(name, 0) != seed_for("caf", 0)
-    rows = ResultsFile(tmp_path / "rows.csv")
+    rows = ComparisonFile(tmp_path / "rows.csv")
     rows.append(row("one", "m")._replace(image=name))
     assert [found.image for found in read_rows(tmp_path / "rows.csv")] == [name]
 
@@ -611,13 +523,3 @@ def test_bugs_have_an_exit_code_of_their_own(here, album, tmp_path, monkeypatch)
     run = study("evaluate", *arguments, "--quiet")
     first, second = run.stderr.splitlines()
     assert run.returncode == 70 and "1 of 6 rows" in first and "1 of them tell of a bug" in second
-
-
-def test_labels_beside_two_results_do_not_mix(tmp_path):
-    found = row("a")
-    assert labels_path(tmp_path / "x.csv", found) != labels_path(tmp_path / "y.csv", found)
-
-
-def test_a_folder_is_read_as_images_and_labels(album):
-    assert examples_of(album) == folder(album / "images", album / "labels")
-    assert all(isinstance(example, Example) for example in examples_of(album))

@@ -94,15 +94,6 @@ def test_the_table_has_the_medians_of_its_rows_beside_the_papers(root, tmp_path)
     assert len(messages) == 2 * 4 * N_METHODS  # nothing was done again
 
 
-def test_the_printed_table_is_the_papers():
-    """Medians of Rand and clusters as the paper's LaTeX has them, columns in its order."""
-    rand = {name: [one.rand for one in row] for name, row in table1.PAPER.items()}
-    assert rand["LabelMe"] == [0.7623, 0.7759, 0.7712, 0.7692, 0.7483, 0.7235]
-    assert rand["Berkeley"] == [0.7988, 0.7748, 0.7882, 0.7797, 0.7291, 0.6881]
-    assert [one.clusters for one in table1.PAPER["LabelMe"]] == [12, 6, 9, 6, 4, 3]
-    assert [one.clusters for one in table1.PAPER["Berkeley"]] == [23, 9, 12, 8, 4, 3]
-
-
 def test_a_method_that_failed_everywhere_has_blank_cells_and_only_p_values_are_best(tmp_path):
     of_all = Summary(*[None] * len(Summary._fields))._replace(method="mean-shift", median_rand=0.7)
     of_all = of_all._replace(median_clusters=3.0, median_regions=4.0)

@@ -1,4 +1,4 @@
-"""Write files that survive a kill or a power cut: completely or not at all, or line by line."""
+"""Write files that survive a kill or a power cut: completely or not at all."""
 
 import errno
 import os
@@ -49,29 +49,6 @@ def atomic_write(path: FilePath, write: Callable[[BinaryIO], object]) -> None:
         raise type(error)(f"{name} must be a file that can be written; received {error.strerror or error}") from error
     finally:
         partial.unlink(missing_ok=True)
-
-
-def append(path: FilePath, data: bytes) -> None:
-    """Append to a file and flush it to the disk, so that a power cut can damage nothing but the last append."""
-    with open(path, "ab") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def complete_lines(data: bytes) -> bytes:
-    """The content of a file that `append` wrote line by line, without an incomplete last line.
-
-    A kill leaves a line without its end; a power cut may leave zero bytes in its place.
-
-    Examples
-    --------
-    >>> complete_lines(b"one, 1\\ntwo, 2\\nthr")
-    b'one, 1\\ntwo, 2\\n'
-    """
-    lines = data[: data.rfind(b"\n") + 1]
-    last = lines.rfind(b"\n", 0, -1) + 1
-    return lines[:last] if b"\0" in lines[last:] else lines
 
 
 def sync_tree(folder: FilePath) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from spinseg._errors import MissingExtra, TaskFailure
 from spinseg._run.atomic import print_warning
-from spinseg._run.processes import Work, ignore
+from spinseg._run.executor import Work, ignore
 from spinseg._validation import invalid
 
 TASKS_PER_THREAD = 3  # submitted at a time, so that no thread of the cluster waits

@@ -1,15 +1,36 @@
-"""The one way to run tasks: in this process, in processes of their own, or on a Dask cluster."""
+"""The one way to run tasks: in this process, in processes of one thread each, or on a Dask cluster.
 
+Processes are run by hand because `concurrent.futures` and `loky` give up all tasks where one process is killed, queue
+tasks ahead of the processes, and cannot ask a running task to stop and return what it has.
+"""
+
+import multiprocessing
 import os
+import pickle
+import signal
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import connection, resource_tracker
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from spinseg._errors import TaskFailure
-from spinseg._run.dask import run_on_dask
-from spinseg._run.processes import CheckInterrupt as CheckInterrupt
-from spinseg._run.processes import Work, ignore, run_in_processes
 from spinseg._validation import check_int, invalid
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when the libraries are loaded
+UNGUARDED = "a script must start processes under `if __name__ == '__main__':`"
+STOP = b"stop"  # no pickle begins with these bytes
+POLL_SECONDS = 0.1  # between two checks for Ctrl-C
+
+CheckInterrupt = Callable[..., None]
+Work = Callable[[Any, CheckInterrupt], Any]
+
+
+def ignore(*_: Any) -> None:
+    """A `check_interrupt` for tasks that are never interrupted."""
 
 
 def check_jobs(jobs: int | None, dask: str | None, default: int | None = None) -> int:
@@ -18,7 +39,7 @@ def check_jobs(jobs: int | None, dask: str | None, default: int | None = None) -
     `jobs` and `dask`, the address of a Dask scheduler, exclude each other.
     """
     if jobs is not None and dask is not None:
-        invalid("jobs", "be left out where dask is given", jobs)
+        invalid("jobs", "not be combined with dask", jobs)
     return check_int("jobs", default or os.cpu_count() or 1 if jobs is None else jobs, at_least=1)
 
 
@@ -44,6 +65,8 @@ def run_tasks(
     if in_process:
         return _run_here(work, tasks)
     if dask is not None and tasks:
+        from spinseg._run.dask import run_on_dask
+
         return run_on_dask(work, tasks, dask)
     return run_in_processes(work, tasks, jobs)
 
@@ -56,3 +79,155 @@ def _run_here(work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         except Exception as error:
             result = TaskFailure.from_exception(error, time.perf_counter() - start)
         yield index, result
+
+
+def run_in_processes(work: Work, tasks: Sequence[Any], jobs: int) -> Iterator[tuple[int, Any]]:
+    """Yield the index of each task and its result or TaskFailure, as `run_tasks` does, from `jobs` processes.
+
+    A process that is killed costs the one task that it was running. After Ctrl-C no further task starts, the running
+    ones are asked to stop, their results are still yielded, and then KeyboardInterrupt is raised.
+    """
+    waiting, interrupts = deque(enumerate(tasks)), list[int]()
+    pickled_work = _pickled(work)
+    idle: list[_Worker] = []
+    busy: dict[Any, _Worker] = {}  # by their pipes
+    with deferred_sigint(interrupts):
+        try:
+            while busy or (waiting and not interrupts):
+                while waiting and len(busy) < jobs and not interrupts:
+                    idle = [worker for worker in idle if worker.process.is_alive()]
+                    worker = idle.pop() if idle else _Worker(pickled_work)
+                    busy[worker.pipe] = worker
+                    worker.start(*waiting.popleft())
+                for pipe in connection.wait(list(busy), timeout=POLL_SECONDS):
+                    worker = busy.pop(pipe)
+                    idle.append(worker)
+                    yield worker.index, worker.result()
+                for worker in busy.values() if interrupts else ():
+                    worker.stop()
+            if interrupts:
+                raise KeyboardInterrupt
+        finally:
+            for worker in (*idle, *busy.values()):
+                worker.pipe.close()
+            for worker in (*idle, *busy.values()):
+                worker.process.join()
+
+
+class _Worker:
+    """A process that runs one task at a time, and the pipe to it. A message during a task means stop."""
+
+    def __init__(self, work: bytes) -> None:
+        context = multiprocessing.get_context("spawn")  # threads do not survive a fork
+        self.pipe, child_end = context.Pipe()
+        self.process = context.Process(target=_serve, args=(child_end, work))
+        with _sigint_blocked(), _single_threaded():
+            self.process.start()
+        child_end.close()  # so that the pipe ends with the process
+
+    def start(self, index: int, task: Any) -> None:
+        """Send a task to the process."""
+        self.index, self.start_time, self.stopped = index, time.perf_counter(), False
+        content = _pickled(task)
+        with suppress(OSError):  # the process was killed: `result` finds out
+            self.pipe.send_bytes(content)
+
+    def stop(self) -> None:
+        """Ask the task, and then the process, to end."""
+        if not self.stopped:
+            self.stopped = True
+            with suppress(OSError):
+                self.pipe.send_bytes(STOP)
+
+    def result(self) -> Any:
+        """The result of the task, or a TaskFailure."""
+        try:
+            content = self.pipe.recv_bytes()
+        except (EOFError, OSError):
+            self.process.join()
+            code = self.process.exitcode or 0
+            why = UNGUARDED if code == 1 else "perhaps the memory was not enough"  # 1: Python itself failed to start it
+            failure = f"its process ended with exit code {code}; {why}"
+            return TaskFailure(time.perf_counter() - self.start_time, failure)
+        try:
+            return pickle.loads(content)
+        except Exception as error:  # what the task returned cannot be unpickled here
+            return TaskFailure.from_exception(error, time.perf_counter() - self.start_time)
+
+
+def _pickled(value: Any) -> bytes:
+    """A value as bytes that another process can unpickle."""
+    try:
+        return bytes(ForkingPickler.dumps(value))
+    except Exception as error:  # such as that of a lambda: pickle stores functions by their names
+        try:
+            from cloudpickle import dumps
+        except ImportError:
+            raise error from None
+        return dumps(value)
+
+
+def _serve(pipe: Any, pickled_work: bytes) -> None:
+    """Run the tasks that come through a pipe, until it is closed or STOP comes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; STOP comes by the pipe
+    work: Work | None = None
+
+    def check_interrupt(*_: Any) -> None:
+        if pipe.poll():
+            raise KeyboardInterrupt
+
+    with suppress(EOFError, OSError):  # the other end is gone; exceptions of the task are caught within
+        for content in iter(pipe.recv_bytes, STOP):
+            start = time.perf_counter()
+            try:
+                work = work or pickle.loads(pickled_work)
+                answer = _pickled(work(pickle.loads(content), check_interrupt))
+            except KeyboardInterrupt:
+                why = "it was interrupted before there was a result"
+                answer = _pickled(TaskFailure(time.perf_counter() - start, why))
+            except Exception as error:
+                answer = _pickled(TaskFailure.from_exception(error, time.perf_counter() - start))
+            pipe.send_bytes(answer)
+
+
+@contextmanager
+def deferred_sigint(interrupts: list[int]) -> Iterator[None]:
+    """Let Ctrl-C append to a list instead of raising KeyboardInterrupt.
+
+    Nothing changes outside the main thread, or where somebody else's handler is installed.
+    """
+    own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not own or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """Block SIGINT until the end. Processes that start meanwhile inherit the block, which protects them for good."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # it would start with the first process, and unblock SIGINT
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Let the numerical libraries use one thread in processes that start meanwhile."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)

@@ -1,10 +1,14 @@
-"""The one way to know whether a stored result is still that of these settings, this seed, input and version."""
+"""The one way to skip finished work: a result is done if it has the wanted settings, seed, inputs and version."""
 
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from spinseg._errors import InvalidInput
+from spinseg._run.atomic import FilePath, printable
 from spinseg._version import VERSION
+
+MAX_DIFFERENCES = 3  # named in a message about the result of another run
 
 Input = Mapping[str, Any]
 
@@ -68,3 +72,19 @@ class Provenance(NamedTuple):
             if stored_values.get(name) != value:
                 found.append(f"{name} {stored_values.get(name)}, not {value}")
         return found
+
+
+def is_done(stored: Provenance | None, wanted: Provenance, place: FilePath, advice: str | None) -> bool:
+    """Whether what `place` holds has the wanted provenance, so that it need not be computed again.
+
+    Nothing stored is not done. The result of another run raises InvalidInput, which names the differences and gives the
+    advice; without advice, it may be replaced.
+    """
+    if stored is None:
+        return False
+    differences = stored.differences(wanted)
+    if differences and advice is not None:
+        n_more = len(differences) - MAX_DIFFERENCES
+        listed = ", ".join(differences[:MAX_DIFFERENCES]) + (f" and {n_more} more" if n_more > 0 else "")
+        raise InvalidInput(f"{printable(place)} holds the result of another run ({listed}), which is kept; {advice}")
+    return not differences

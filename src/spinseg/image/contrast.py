@@ -62,21 +62,11 @@ def in_units_of_noise(codes: NDArray[np.uint16], inside: NDArray[np.bool_] | Non
 
 
 class Contrast(NamedTuple):
-    """How far parts of a picture lie apart, in the channel in which it is most for its noise.
+    """How far parts of an image lie apart, in the channel in which it is most for its noise."""
 
-    Attributes
-    ----------
-    difference : float
-        Between the largest and the smallest mean of a part, as a share of full intensity.
-    standard_error : float
-        Of the mean of a part.
-    used : (float, float)
-        The intensities between which nearly all pixels lie, from 0 to 1.
-    """
-
-    difference: float
-    standard_error: float
-    used: tuple[float, float] = (0.0, 1.0)
+    difference: float  # between the largest and the smallest mean of a part, as a share of full intensity
+    standard_error: float  # of the mean of a part
+    used: tuple[float, float] = (0.0, 1.0)  # the intensities between which nearly all pixels lie
 
     @property
     def is_visible(self) -> bool:

@@ -1,4 +1,4 @@
-"""Codebooks of colour words, and statistics of sites: histograms of words, means, sizes."""
+"""Codebooks of color words, and statistics of sites: histograms of words, means, sizes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORMAT = "spinseg codebook 1"
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
-    """A codebook of colour words: every pixel is assigned the word nearest to its colour.
+    """A codebook of color words: every pixel is assigned the word nearest to its color.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Codebook:
         try:
             with open(path, "rb") as file, np.load(file) as stored:
                 known = str(stored["format"]) == FORMAT
-                colors = stored["colours"]
+                colors = stored["colors"]
         except FileNotFoundError:
             invalid("path", "be a file", str(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile, DeflateError):
@@ -108,7 +108,7 @@ class Codebook:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the codebook to a file, atomically."""
-        content = {"format": np.array(FORMAT), "colours": self.colors}
+        content = {"format": np.array(FORMAT), "colors": self.colors}
         atomic_write(path, lambda file: np.savez_compressed(file, **content))  # type: ignore[arg-type]
 
     def words(self, image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.int32]:
@@ -229,7 +229,7 @@ def _kmeans_plus_plus(points: NDArray[np.float32], count: int, rng: np.random.Ge
 
 
 def _sample_pixels(picture: Picture, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Return the colours of `count` pixels drawn from inside a picture, or of all of them if it has fewer."""
+    """Return the colors of `count` pixels drawn from inside a picture, or of all of them if it has fewer."""
     codes = picture.codes if picture.inside is None else picture.codes[picture.inside]
     pixels = codes.reshape(-1, picture.n_channels)
     if len(pixels) > count:
@@ -238,7 +238,7 @@ def _sample_pixels(picture: Picture, count: int, rng: np.random.Generator) -> ND
 
 
 def _cell_colors(cells: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the CIELAB colours of the middles of cells of the lookup table."""
+    """Return the CIELAB colors of the middles of cells of the lookup table."""
     last = (1 << CELL_BITS) - 1
     steps = np.stack([cells >> 2 * CELL_BITS, (cells >> CELL_BITS) & last, cells & last], axis=1)
     width = 1 << (16 - CELL_BITS)

@@ -60,17 +60,7 @@ def read_picture(
     >>> picture.shape, picture.n_channels
     ((400, 600), 3)
     """
-    stored = decode(path, max_pixels)
-    return picture_of(
-        stored.array,
-        stored.layout(channel_axis, printable(path)),
-        mask=mask,
-        intensity_range=intensity_range,
-        nodata=stored.nodata,
-        form=stored.form,
-        axes=stored.axes,
-        note=stored.note,
-    )
+    return picture_of(decode(path, max_pixels), channel_axis, mask, intensity_range, name=printable(path))
 
 
 def read_mask(path: FilePath) -> NDArray[np.bool_]:
@@ -131,7 +121,7 @@ def write_labels_png(path: FilePath, labels: ArrayLike, colors: ArrayLike) -> No
 
 
 def write_png(path: FilePath, pixels: ArrayLike) -> None:
-    """Write an image as PNG: RGB, uint8 of shape (H, W, 3), or grey, uint8 or uint16 of shape (H, W)."""
+    """Write an image as PNG: RGB, uint8 of shape (H, W, 3), or gray, uint8 or uint16 of shape (H, W)."""
     from PIL import Image
 
     array = np.asarray(pixels)

@@ -1,7 +1,7 @@
 """Which axes of an array are planes, rows, columns and channels, and how an image was read, in words."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
@@ -58,15 +58,18 @@ def find_layout(
     n_axes = len(shape)
     axes = axes or UNNAMED[0] * n_axes
     if isinstance(channel_axis, str) and channel_axis == "auto":
-        return _automatic_layout(shape, axes, has_opacity, name)
-    if channel_axis is not None and not (_is_int(channel_axis) and -n_axes <= channel_axis < n_axes):
-        invalid("channel_axis", f"be None, 'auto' or an axis of the image of {n_axes} axes", channel_axis)
-    chosen = None if channel_axis is None else channel_axis % n_axes
-    empty = {
-        axis for axis in range(n_axes) if axes[axis] == EMPTY or (axes[axis] in CHANNEL_NAMES and shape[axis] == 1)
-    }
-    others = tuple(axis for axis in range(n_axes) if axis != chosen and axis not in empty)
-    return _checked(Layout(others, chosen), shape, axes, name)
+        layout = _automatic_layout(shape, axes, has_opacity, name)
+    else:
+        if channel_axis is not None and not (_is_int(channel_axis) and -n_axes <= channel_axis < n_axes):
+            invalid("channel_axis", f"be None, 'auto' or an axis of the image of {n_axes} axes", channel_axis)
+        chosen = None if channel_axis is None else channel_axis % n_axes
+        empty = [letter == EMPTY or (letter in CHANNEL_NAMES and n == 1) for letter, n in zip(axes, shape, strict=True)]
+        layout = Layout(tuple(axis for axis in range(n_axes) if axis != chosen and not empty[axis]), chosen)
+    if len(layout.axes) not in (2, 3):
+        _refuse_axes(shape, axes, name)
+    if 0 in shape:
+        invalid(name, "hold at least one pixel", shape)
+    return layout
 
 
 def check_channel_axis(channel_axis: object) -> None:
@@ -90,44 +93,28 @@ def _automatic_layout(shape: tuple[int, ...], axes: str, has_opacity: bool | Non
         _refuse_axes(shape, axes, name)
     others = tuple(i for i, letter in enumerate(axes) if letter not in (*CHANNEL_NAMES, EMPTY))
     if named:
-        return _checked(Layout(others, named[0], bool(has_opacity) and shape[named[0]] in (2, 4)), shape, axes, name)
+        return Layout(others, named[0], bool(has_opacity) and shape[named[0]] in (2, 4))
     if len(others) < 3 or not any(letter in UNNAMED for letter in axes):
-        return _checked(Layout(others, None), shape, axes, name)
+        return Layout(others, None)
     *first, last = others
     is_color = shape[last] <= MAX_COLOR_CHANNELS and set(axes) <= set(UNNAMED)
     is_short = shape[last] <= MAX_CHANNELS and CHANNEL_ASPECT * shape[last] <= min(shape[axis] for axis in first)
     if len(others) == 4 or is_color or is_short:
         opaque = has_opacity is False or shape[last] != 4
-        doubt = None if shape[last] == 3 or (is_color and len(others) == 3 and opaque) else _as_channels_doubt(last)
+        sure = shape[last] == 3 or (is_color and len(others) == 3 and opaque)
+        doubt = None if sure else _otherwise(f"axis {last} does not hold channels", None)
         if not opaque and has_opacity is None:
-            doubt = f"if the last of its four channels is not opacity, give channel_axis={last} ({_option(last)})"
-        return _checked(Layout(tuple(first), last, not opaque, doubt), shape, axes, name)
-    doubt = None if shape[first[0]] > MAX_CHANNELS else _as_planes_doubt(first[0], shape)
-    return _checked(Layout(others, None, otherwise=doubt), shape, axes, name)
+            doubt = _otherwise("the last of its four channels is not opacity", last)
+        return Layout(tuple(first), last, not opaque, doubt)
+    planes = first[0]
+    short = shape[planes] <= MAX_CHANNELS
+    doubt = _otherwise(f"axis {planes} holds {shape[planes]} channels", planes) if short else None
+    return Layout(others, None, otherwise=doubt)
 
 
-def _option(axis: int | None) -> str:
-    """Return the option of the command that names an axis of channels."""
-    return f"--channel-axis {'none' if axis is None else axis}"
-
-
-def _as_channels_doubt(axis: int) -> str:
-    """Return what to give where an axis was taken for channels by its length alone, and is none."""
-    return f"if axis {axis} does not hold channels, give channel_axis=None ({_option(None)})"
-
-
-def _as_planes_doubt(axis: int, shape: tuple[int, ...]) -> str:
-    """Return what to give where an axis was taken for planes though it is as short as one of channels."""
-    return f"if axis {axis} holds {shape[axis]} channels, give channel_axis={axis} ({_option(axis)})"
-
-
-def _checked(layout: Layout, shape: tuple[int, ...], axes: str, name: str) -> Layout:
-    """Return the layout, or raise InvalidInput if it is not that of a picture or a volume."""
-    if len(layout.axes) not in (2, 3):
-        _refuse_axes(shape, axes, name)
-    if 0 in shape:
-        invalid(name, "hold at least one pixel", shape)
-    return layout
+def _otherwise(condition: str, axis: int | None) -> str:
+    """Return what to give, in Python and to the command, if the layout was taken for another one than it is."""
+    return f"if {condition}, give channel_axis={axis} (--channel-axis {'none' if axis is None else axis})"
 
 
 def _refuse_axes(shape: tuple[int, ...], axes: str, name: str) -> None:
@@ -204,10 +191,9 @@ class Reading:
 
     def to_json(self) -> dict[str, Any]:
         """Return the reading by name, in types that JSON knows, with the phrase as "read_as"."""
-        names = ("form", "axes", "n_channels", "channel_axis", "has_opacity", "number_type", "otherwise")
-        lists = ("stored_shape", "shape", "intensity_range")
-        found: dict[str, Any] = {"read_as": str(self)} | {name: getattr(self, name) for name in names}
-        return found | {name: list(getattr(self, name)) for name in lists}
+        found = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        del found["note"]  # a part of the phrase
+        return {"read_as": str(self)} | found
 
 
 def _number_words(number_type: str) -> str:

@@ -1,4 +1,4 @@
-"""Compiled: give pixels at the boundaries of sites to a neighboring site, so that outlines get shorter.
+"""Compiled: move pixels at the outlines of sites so that outlines get shorter, and at those of classes where they fit.
 
 Inputs are assumed valid; scratch arrays are passed in. `pairs` is a `SitePairs`, and `window` a `Window`.
 """
@@ -11,7 +11,7 @@ RING_X = (0, 1, 1, 1, 0, -1, -1, -1)
 
 @internal
 def site_at(sites, y, x):  # type: ignore[no-untyped-def]
-    """Return the site of a pixel, and -1 beyond the edge of the picture."""
+    """Return the site of a pixel, and -1 beyond the edge of the image."""
     return sites[y, x] if 0 <= y < sites.shape[0] and 0 <= x < sites.shape[1] else -1
 
 
@@ -99,7 +99,7 @@ def keeps_contacts(sites, pairs, y, x, new):  # type: ignore[no-untyped-def]
 
 @internal
 def give(sites, pairs, y, x, new):  # type: ignore[no-untyped-def]
-    """Give a pixel to a site, and count the contacts of sites anew."""
+    """Give a pixel to a site, and update the numbers of contacts."""
     old = sites[y, x]
     for r in range(0, 8, 2):
         site = site_at(sites, y + RING_Y[r], x + RING_X[r])
@@ -159,19 +159,41 @@ def shorten(sites, weight, is_free, pairs, window, waiting, is_waiting, n_waitin
     return n_moved
 
 
+@internal
+def count_class(sites, class_of, offsets, p, one):  # type: ignore[no-untyped-def]
+    """Return how many of the pixels that touch one are of a class."""
+    count = 0
+    for offset in offsets:
+        site = sites[p + offset]
+        if site >= 0 and class_of[site] == one:
+            count += 1
+    return count
+
+
 @jit
-def steepest_change(codes, out):  # type: ignore[no-untyped-def]
-    """Compute for each pixel the largest change of a channel from pixel to pixel, by Sobel's filter."""
-    height, width, n_channels = codes.shape
-    for y in range(height):
-        above, below = max(y - 1, 0), min(y + 1, height - 1)
-        for x in range(width):
-            left, right = max(x - 1, 0), min(x + 1, width - 1)
-            steepest = 0.0
-            for c in range(n_channels):
-                across = 2.0 * codes[y, right, c] + codes[above, right, c] + codes[below, right, c]
-                across -= 2.0 * codes[y, left, c] + codes[above, left, c] + codes[below, left, c]
-                down = 2.0 * codes[below, x, c] + codes[below, left, c] + codes[below, right, c]
-                down -= 2.0 * codes[above, x, c] + codes[above, left, c] + codes[above, right, c]
-                steepest = max(steepest, across * across + down * down)
-            out[y, x] = steepest**0.5 / 8
+def move_pixels(sites, words, class_of, offsets, log_frequency, coupling, sizes):  # type: ignore[no-untyped-def]
+    """Move each pixel in turn to the touching site whose class it fits best; return how many moved.
+
+    A pixel gains the log frequency of its word in the class, and the coupling for each touching pixel of that class.
+    `sites` and `words` are flat, with a border of sites -1; no site loses its last pixel.
+    """
+    n_moved = 0
+    for p in range(sites.size):
+        site = sites[p]
+        if site < 0 or sizes[site] == 1:
+            continue
+        own, word, best_site = class_of[site], words[p], site
+        best = log_frequency[own, word] + coupling * count_class(sites, class_of, offsets, p, own)
+        for offset in offsets:
+            other = sites[p + offset]
+            if other >= 0 and class_of[other] != own:
+                one = class_of[other]
+                gain = log_frequency[one, word] + coupling * count_class(sites, class_of, offsets, p, one)
+                if gain > best:
+                    best, best_site = gain, other
+        if best_site != site:
+            sites[p] = best_site
+            sizes[site] -= 1
+            sizes[best_site] += 1
+            n_moved += 1
+    return n_moved

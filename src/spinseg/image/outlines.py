@@ -1,8 +1,9 @@
-"""Outlines: the boundaries of sites, moved so that they are as short as the evidence allows.
+"""Outlines that follow the pixels of an image: those of sites, and those of classes.
 
-The sites of a watershed follow edges, and where there are none, the noise. Of two sites that the draws separate with
-some probability, the boundary is drawn that often. So a pixel is given to the site with which the length of all
-outlines around it is least, on average over the draws; a boundary that lies on evidence counts for little.
+The sites of a watershed follow edges, and where there are none, the noise. The draws separate two sites with some
+probability, and draw the boundary between them that often. So each pixel goes to the site with which the length of all
+outlines around it is least, on average over the draws; a boundary that lies on evidence counts for little. A watershed
+of the full image from the interiors of sites is worse: docs/evidence/accuracy.md.
 """
 
 from typing import Any, NamedTuple
@@ -10,21 +11,27 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
+from skimage.measure import label
 
 from spinseg.graph.adjacency import boundary_pairs
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.outline_kernels import shorten, steepest_change
-from spinseg.image.working import WorkingCopy, any_in_blocks, block_means
+from spinseg.image.features import site_histograms, site_sizes
+from spinseg.image.outline_kernels import move_pixels, shorten
+from spinseg.image.working import WorkingCopy, any_in_blocks, block_means, flooded
 
 RADIUS = 3  # pixels, of the window in which the length of outlines is measured
-MAX_SITES_AROUND = 64  # that are told apart in a window
-SHOWN = 0.01  # a boundary with a smaller probability is left where it is
+MAX_SITES_AROUND = 64  # that are distinguished in a window
+SHOWN = 0.01  # a boundary with a smaller probability stays where it is
+BLOCK_ROWS = 64  # of pixels that are filtered at a time: about what a processor keeps near
 N_PASSES = 40  # at most, over the pixels at boundaries; nearly all that move do so in the first five
 
 # Where a boundary map, or at full size the change of intensity from pixel to pixel (of 65535), is higher by this much,
 # the length of an outline counts for 1/e of what it did. Chosen on training photographs of BSDS300.
 RELIEF_SCALE, CHANGE_SCALE = 2.0, 8 * 257.0
 FLAT_RELIEF = 6.0  # where the boundary map is higher, boundaries stay where the sites of the working image have them
+
+OUTLINE_COUPLING = {2: 0.75, 3: 0.5}  # nats for each touching pixel of the same class, by the number of axes
+MAX_CLASS_PASSES = 20
 
 
 def outlined_sites(
@@ -38,21 +45,11 @@ def outlined_sites(
     *,
     held: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int32]:
-    """The sites of a picture at its full size, with outlines as short as the evidence allows; -1 outside its mask.
+    """Return the sites of an image at its full size, with outlines as short as the evidence allows; -1 outside.
 
-    Where the picture was reduced, outlines are refined in steps of at most three, each time with what the picture shows
-    at that size.
-
-    Parameters
-    ----------
-    sites, relief
-        The sites of the working image, and its boundary map.
-    codes
-        The picture at its full size.
-    graph, pairs, separation
-        As in `shorten_outlines`.
-    held : optional
-        The pixels of the picture that stay in their sites.
+    `sites` and `relief` are those of the working image, `codes` the image at its full size, and `held` its pixels that
+    stay in their sites; the others are as in `shorten_outlines`. Where the image was reduced, outlines are refined in
+    steps of at most three, each time with what the image shows at that size.
     """
     weight, step = np.exp(-relief / RELIEF_SCALE), working_image.step
     held = np.zeros(working_image.shape, bool) if held is None else held
@@ -60,9 +57,7 @@ def outlined_sites(
     refined = shorten_outlines(sites, weight, graph, pairs, separation, is_free=free)
     while step > 1:
         refined, step = _enlarged(refined, step, step // 2, working_image.shape), step // 2
-        reduced = codes if step == 1 else block_means(codes, step)
-        change = np.empty(reduced.shape[:2], np.float32)
-        steepest_change(reduced, change)
+        change = _steepest_change(codes if step == 1 else block_means(codes, step))
         weight, free = np.exp(-change / CHANGE_SCALE), ~any_in_blocks(held, step)
         refined = shorten_outlines(refined, weight, graph, pairs, separation, is_free=free)
     inside = working_image.original_inside
@@ -70,9 +65,22 @@ def outlined_sites(
 
 
 def _enlarged(sites: NDArray[np.int32], step: int, new_step: int, shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """Sites of blocks of `step` pixels of a picture of this shape, for its blocks of `new_step`."""
+    """Return sites of blocks of `step` pixels of an image of this shape, for its blocks of `new_step`."""
     rows, columns = ((np.arange(0, length, new_step) + new_step // 2) // step for length in shape)
     return sites[np.ix_(np.minimum(rows, sites.shape[0] - 1), np.minimum(columns, sites.shape[1] - 1))]
+
+
+def _steepest_change(codes: NDArray[np.uint16]) -> NDArray[np.floating[Any]]:
+    """Return for each pixel the largest change of a channel from pixel to pixel, by Sobel's filter."""
+    height, steepest = len(codes), np.empty(codes.shape[:2], np.float32)
+    for first in range(0, height, BLOCK_ROWS):
+        rows = np.arange(first - 1, min(first + BLOCK_ROWS, height) + 1).clip(0, height - 1)
+        padded = np.pad(np.moveaxis(codes[rows], -1, 0), ((0, 0), (0, 0), (1, 1)), mode="edge").astype(np.float32)
+        down, across = padded[:, 2:] - padded[:, :-2], padded[..., 2:] - padded[..., :-2]
+        down = down[..., :-2] + 2 * down[..., 1:-1] + down[..., 2:]
+        across = across[:, :-2] + 2 * across[:, 1:-1] + across[:, 2:]
+        steepest[first : first + BLOCK_ROWS] = (np.square(down) + np.square(across)).max(axis=0)
+    return np.sqrt(steepest) / 8
 
 
 class Window(NamedTuple):
@@ -84,7 +92,7 @@ class Window(NamedTuple):
 
     @classmethod
     def of(cls, radius: int) -> "Window":
-        """The window of a radius in pixels."""
+        """Return the window of a radius in pixels."""
         dy, dx = np.mgrid[-radius : radius + 1, -radius : radius + 1]
         distance = np.hypot(dy, dx)
         within = (distance > 0) & (distance <= radius + 0.3)
@@ -94,18 +102,9 @@ class Window(NamedTuple):
 class SitePairs(NamedTuple):
     """Pairs of sites that touch or have a neighbor in common, those of each site together, every pair twice.
 
-    Attributes
-    ----------
-    start : (n_sites + 1,)
-        Where the pairs of each site begin.
-    other : (n_pairs,)
-        The other site.
-    separation : (n_pairs,)
-        The probability that they lie apart.
-    is_edge : (n_pairs,)
-        Whether they touch in the graph.
-    n_contacts : (n_pairs,)
-        How many pairs of touching pixels they have at present.
+    `start`, (n_sites + 1,), is where the pairs of each site begin, and `other` the other site of each pair. They lie
+    apart with the probability `separation`, touch in the graph if `is_edge`, and have at present `n_contacts` pairs of
+    touching pixels.
     """
 
     start: NDArray[np.int64]
@@ -116,7 +115,7 @@ class SitePairs(NamedTuple):
 
 
 def nearby_pairs(graph: SiteGraph) -> NDArray[np.int32]:
-    """Pairs of sites that touch or have a neighbor in common, (n_pairs, 2), sorted.
+    """Return the pairs of sites that touch or have a neighbor in common, (n_pairs, 2), sorted.
 
     Examples
     --------
@@ -140,45 +139,22 @@ def shorten_outlines(
     *,
     is_free: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
-    """Sites whose outlines are shorter: a local minimum of their expected weighted length, or nearly one.
+    """Return sites whose outlines are shorter: a local minimum of their expected weighted length, or nearly one.
 
     The length is the sum, over pixels within RADIUS of each other, of the product of their weights over their distance,
     times the probability that their sites lie apart. Every site stays connected, and the same sites touch, so that
-    the graph is theirs, too.
-
-    Parameters
-    ----------
-    sites : (H, W)
-        The site of every pixel; -1 outside.
-    weight : (H, W)
-        How much the length of an outline counts at each pixel: less where there is evidence.
-    graph : SiteGraph
-        Which sites touch.
-    pairs, separation
-        `nearby_pairs(graph)`, and the probability that each lies apart.
-    is_free : (H, W)
-        Which pixels may be given to another site.
+    the graph still holds. `weight`, (H, W), says how much the length of an outline counts at each pixel, and `is_free`
+    which pixels may move. `separation` is the probability that each of `pairs`, the `nearby_pairs(graph)`, lies apart.
     """
     moved = np.ascontiguousarray(sites, dtype=np.int32).copy()
     lower, upper, pixels = boundary_pairs(moved)
     table, places = _site_pairs(graph, pairs, separation, lower, upper)
-    at_boundary = pixels[:, table.separation[places] > SHOWN]
+    first = np.unique(pixels[:, table.separation[places] > SHOWN])
     waiting = np.zeros((2, moved.size), np.int64)
-    first = np.unique(at_boundary)
     waiting[0, : first.size] = first
-    shorten(
-        moved,
-        np.ascontiguousarray(weight, dtype=np.float32),
-        is_free,
-        table,
-        Window.of(RADIUS),
-        waiting,
-        np.zeros(moved.size, bool),
-        first.size,
-        N_PASSES,
-        np.zeros(MAX_SITES_AROUND, np.int64),
-        np.zeros(MAX_SITES_AROUND),
-    )
+    is_waiting, scratch = np.zeros(moved.size, bool), (np.zeros(MAX_SITES_AROUND, np.int64), np.zeros(MAX_SITES_AROUND))
+    weight = np.ascontiguousarray(weight, dtype=np.float32)
+    shorten(moved, weight, is_free, table, Window.of(RADIUS), waiting, is_waiting, first.size, N_PASSES, *scratch)
     return moved
 
 
@@ -189,7 +165,7 @@ def _site_pairs(
     lower: NDArray[np.int32],
     upper: NDArray[np.int32],
 ) -> tuple[SitePairs, NDArray[np.int64]]:
-    """The table of pairs, with the contacts of pixels in the sites `lower` and `upper`, and the places of these."""
+    """Return the table of pairs, with the contacts of pixels in sites `lower` and `upper`, and the places of these."""
     n = graph.n_sites
     first, other = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64).T
     order = np.argsort(first * n + other)
@@ -202,3 +178,58 @@ def _site_pairs(
     start = np.searchsorted(first[order], np.arange(n + 1))
     twice = np.concatenate([separation, separation])[order]
     return SitePairs(start, other[order], twice, is_edge, contacts), places
+
+
+def refine_classes(
+    sites: NDArray[np.int32], class_of: NDArray[np.int32], words: NDArray[np.integer], n_words: int
+) -> NDArray[np.int32]:
+    """Return sites with pixels moved until none at the outline of a class fits a touching class better.
+
+    `class_of` has the class of every site, 0..k-1. A pixel fits a class by the frequency of its word among the pixels
+    of that class, before any moved, and by the touching pixels that are of it. Sites need not be connected afterwards.
+    Besag, On the statistical analysis of dirty pictures, JRSS B 1986.
+    """
+    moved = np.pad(sites, 1, constant_values=-1)
+    padded_words = np.pad(words, 1).astype(np.int32)
+    strides = np.cumprod([1, *moved.shape[:0:-1]])
+    offsets = np.concatenate([strides, -strides])
+    log_frequency = word_log_frequencies(sites, class_of, words, n_words)
+    how = (class_of, offsets, log_frequency, OUTLINE_COUPLING[sites.ndim], site_sizes(sites))
+    flat = moved.ravel()
+    for _ in range(MAX_CLASS_PASSES):
+        if not move_pixels(flat, padded_words.ravel(), *how):
+            break
+    return moved[(slice(1, -1),) * sites.ndim].copy()
+
+
+def with_connected_regions(sites: NDArray[np.int32], region_of: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return sites with pixels moved so that regions are connected: those cut off join a touching region.
+
+    `region_of` has the region of every site. Sites that lie in a piece that was cut off alone keep their pixels, so
+    that none is lost.
+
+    Examples
+    --------
+    >>> with_connected_regions(np.array([[0, 0, 1, 1, 0, 1]], np.int32), np.array([0, 1], np.int32))
+    array([[0, 0, 1, 1, 1, 1]], dtype=int32)
+    """
+    pieces = label(np.append(region_of, np.int32(-1))[sites], background=-1, connectivity=1)
+    sizes = np.bincount(pieces.ravel())
+    region, site = np.zeros(sizes.size, np.int64), sites[sites >= 0]
+    region[pieces[sites >= 0]] = region_of[site]
+    largest = np.zeros(int(region_of.max()) + 1, np.int64)
+    order = np.argsort(sizes[1:], kind="stable") + 1
+    largest[region[order]] = order  # of repeated indices the last assignment stays
+    kept = (sites >= 0) & (pieces == largest[np.append(region_of, np.int32(0))[sites]])
+    lost = np.bincount(sites[kept], minlength=region_of.size) == 0
+    kept |= np.append(lost, False)[sites]
+    return flooded(sites, kept, sites >= 0)
+
+
+def word_log_frequencies(
+    sites: NDArray[np.int32], class_of: NDArray[np.int32], words: NDArray[np.integer], n_words: int
+) -> NDArray[np.float64]:
+    """Return the log of the expected frequency of each word in each class, (n_classes, n_words)."""
+    classes = np.append(class_of, np.int32(-1))[sites]
+    counts = site_histograms(words, classes, n_words).toarray() + 1.0
+    return np.log(counts / counts.sum(axis=1, keepdims=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +19,8 @@ from spinseg.image.intensity import (
     standard_range,
     to_codes,
 )
-from spinseg.image.layout import ChannelAxis, IntensityRange, Layout, Reading, find_layout
+from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
+from spinseg.image.stored import StoredArray
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
 _XYZ_OF_RGB = np.array(
@@ -64,7 +64,7 @@ class Picture:
 
     @property
     def n_channels(self) -> int:
-        """Number of channels; three for grey and colour."""
+        """Number of channels; three for gray and color."""
         return self.codes.shape[-1]
 
     @cached_property
@@ -74,7 +74,7 @@ class Picture:
 
     @cached_property
     def colors(self) -> NDArray[np.float32]:
-        """Coordinates in which colour distances are measured, (*shape, n_channels): CIELAB for three channels.
+        """Coordinates in which color distances are measured, (*shape, n_channels): CIELAB for three channels.
 
         Any other number of channels is `values` times 100 / sqrt(n_channels), so that the distance from no to full
         intensity in all channels is 100, as it is from black to white in CIELAB.
@@ -148,35 +148,27 @@ def as_picture(
         if intensity_range is not None:
             invalid("intensity_range", "be left out where the image is a Picture already", intensity_range)
         return image if mask is None else replace(image, inside=_combine_masks(mask, image.inside, image.shape))
-    array = check_array("image", image)
-    layout = find_layout(array.shape, channel_axis)
+    stored = StoredArray(check_array("image", image), "array")
     masked = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
-    return picture_of(array, layout, mask=mask, intensity_range=intensity_range, masked=masked)
+    return picture_of(stored, channel_axis, mask, intensity_range, masked)
 
 
 def picture_of(
-    array: NDArray[Any],
-    layout: Layout,
-    *,
-    mask: ArrayLike | None = None,
-    intensity_range: IntensityRange | None = None,
+    stored: StoredArray,
+    channel_axis: ChannelAxis,
+    mask: ArrayLike | None,
+    intensity_range: IntensityRange | None,
     masked: NDArray[np.bool_] | None = None,
-    nodata: float | None = None,
-    form: str = "array",
-    axes: str = "",
-    note: str = "",
+    name: str = "image",
 ) -> Picture:
-    """Return the picture in an array whose layout is known; `form`, `axes` and `note` are as in `Reading`.
-
-    `nodata` is the value that a file declares for pixels without data.
-    """
-    stored_shape, number_type = array.shape, array.dtype.name
-    array = layout.arrange(array)
+    """Return the picture in an array as stored; `masked` is its mask, and `name` that of the file, for errors."""
+    layout, is_file = stored.layout(channel_axis, name), stored.form != "array"
+    array = layout.arrange(stored.array)
     hidden = None if masked is None else np.any(layout.arrange(masked), axis=-1)
     inside = _combine_masks(mask, _visible(array, hidden, layout.has_opacity), array.shape[:-1])
     channels = array[..., :3] if layout.has_opacity else array
     given_range = None if intensity_range is None else check_intensity_range(intensity_range)
-    inside, left_out, keep = leave_out_missing(channels, inside, nodata, given_range, is_file=form != "array")
+    inside, left_out, keep = leave_out_missing(channels, inside, stored.nodata, given_range, is_file)
     if given_range is None:
         found_range = infer_intensity_range(channels, inside)
     else:
@@ -189,19 +181,19 @@ def picture_of(
     if codes.shape[-1] == 1:
         codes = np.repeat(codes, 3, axis=-1)
     reading = Reading(
-        form,
-        stored_shape,
-        axes,
+        stored.form,
+        stored.array.shape,
+        stored.axes,
         array.shape[:-1],
         array.shape[-1],
         layout.channel_axis,
         layout.has_opacity,
-        number_type,
+        array.dtype.name,
         found_range,
-        ", ".join([*([note] if note else []), *left_out]),
-        "; ".join(each for each in (layout.otherwise, keep) if each) or None,
+        ", ".join(filter(None, [stored.note, *left_out])),
+        "; ".join(filter(None, [layout.otherwise, keep])) or None,
     )
-    if keep and form == "array":
+    if keep and not is_file:
         warnings.warn(f"{left_out[-1]}; {keep}", stacklevel=3)
     return Picture(np.ascontiguousarray(codes), inside, reading)
 

@@ -1,44 +1,33 @@
 """Polygons of regions: outlines along the sides of pixels, as rings of corners."""
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 from skimage.measure import label
 
 Corner = tuple[int, int]  # x and y: the column and the row of the pixel whose upper left corner it is
+Ring = list[Corner]  # a closed outline that meets itself nowhere: its corners in order, the first of them once
+Polygon = list[Ring]  # the ring around a piece, and those around its holes
 
 
-class Ring(NamedTuple):
-    """A closed outline that meets itself nowhere: its corners in order, the first of them once.
+def region_polygons(regions: NDArray[np.integer]) -> dict[int, list[Polygon]]:
+    """Return the outlines of every region of an image, (H, W), whose regions have numbers above 0.
 
-    `area` is that within, negative where it is the outline of a hole.
-    """
-
-    corners: list[Corner]
-    area: int
-
-
-def region_rings(regions: NDArray[np.integer]) -> dict[int, list[Ring]]:
-    """The outlines of every region of a picture, (H, W), whose regions have numbers above 0.
-
-    Each piece of a region, of pixels that touch along sides, has one ring around it, which is followed by one around
-    each of its holes. Rings may touch in corners. Where y counts upward, rings around regions run counterclockwise and
-    those around holes clockwise.
+    Each piece of a region, of pixels that touch along sides, is a polygon. Rings may touch in corners. Where y counts
+    upward, rings around pieces run counterclockwise and those around holes clockwise.
 
     Examples
     --------
-    >>> region_rings(np.array([[1, 1, 2]]))[2]
-    [Ring(corners=[(2, 0), (3, 0), (3, 1), (2, 1)], area=1)]
+    >>> region_polygons(np.array([[1, 1, 2]]))[2]
+    [[[(2, 0), (3, 0), (3, 1), (2, 1)]]]
     """
     pieces = label(np.maximum(regions, 0), background=0, connectivity=1)
     width = regions.shape[1] + 1
     start, direction, piece = _sides(pieces)
     following, turns = _following(start, direction, piece, width)
-    rings: list[list[Ring]] = [[] for _ in range(int(pieces.max(initial=0)))]
+    polygons: list[Polygon] = [[] for _ in range(int(pieces.max(initial=0)))]
     y, x = (values.tolist() for values in np.divmod(start, width))
     is_corner, owner, seen = turns.tolist(), piece.tolist(), [False] * start.size
-    for first, after in enumerate(following):
+    for first, after in enumerate(following):  # the first side of a piece is one of the ring around it
         if seen[first]:
             continue
         corners, side = [(x[first], y[first])], after
@@ -48,17 +37,17 @@ def region_rings(regions: NDArray[np.integer]) -> dict[int, list[Ring]]:
             if is_corner[side]:
                 corners.append((x[side], y[side]))
             side = following[side]
-        rings[owner[first] - 1].append(Ring(corners, _area(corners)))
+        polygons[owner[first] - 1].append(corners)
+    found: dict[int, list[Polygon]] = {}
     numbers, pixel = np.unique(pieces, return_index=True)
-    found: dict[int, list[Ring]] = {}
     for number, place in zip(numbers.tolist(), pixel.tolist(), strict=True):
         if number > 0:
-            found.setdefault(int(regions.flat[place]), []).extend(rings[number - 1])
+            found.setdefault(int(regions.flat[place]), []).append(polygons[number - 1])
     return dict(sorted(found.items()))
 
 
 def _sides(pieces: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The sides of pixels that lie on an outline: where they start, their directions, and the pieces that have them.
+    """Return the sides of pixels that lie on an outline: where they start, their directions, and their pieces.
 
     Corners are numbered row by row. Directions are 0, to the right, along the upper side of a pixel; 1, down its right
     side; 2, to the left along its lower side; and 3, up its left side. Sides are sorted by start and direction.
@@ -66,17 +55,12 @@ def _sides(pieces: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.i
     padded = np.pad(pieces, 1)
     corner = np.arange((pieces.shape[0] + 1) * (pieces.shape[1] + 1)).reshape(pieces.shape[0] + 1, -1)
     here = padded[1:-1, 1:-1]
+    beside = (padded[:-2, 1:-1], padded[1:-1, 2:], padded[2:, 1:-1], padded[1:-1, :-2])
+    starts = (corner[:-1, :-1], corner[:-1, 1:], corner[1:, 1:], corner[1:, :-1])
     found = []
-    for direction, (other, start) in enumerate(
-        [
-            (padded[:-2, 1:-1], corner[:-1, :-1]),
-            (padded[1:-1, 2:], corner[:-1, 1:]),
-            (padded[2:, 1:-1], corner[1:, 1:]),
-            (padded[1:-1, :-2], corner[1:, :-1]),
-        ]
-    ):
-        outer = (here > 0) & (other != here)
-        found.append((4 * start[outer] + direction, here[outer].astype(np.int64)))
+    for direction in range(4):
+        outer = (here > 0) & (beside[direction] != here)
+        found.append((4 * starts[direction][outer] + direction, here[outer].astype(np.int64)))
     key, piece = (np.concatenate(parts) for parts in zip(*found, strict=True))
     order = np.argsort(key)
     return key[order] // 4, key[order] % 4, piece[order]
@@ -85,7 +69,7 @@ def _sides(pieces: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.i
 def _following(
     start: NDArray[np.int64], direction: NDArray[np.int64], piece: NDArray[np.int64], width: int
 ) -> tuple[list[int], NDArray[np.bool_]]:
-    """The side of the same piece that follows each one, and whether a ring turns where each one starts.
+    """Return the side of the same piece that follows each one, and whether a ring turns where each one starts.
 
     Where a piece touches itself in a corner, two sides start there. The one that is followed turns to the left: it
     stays with the pixel outside, so that the ring around a hole does not run into another. A ring never comes back to
@@ -101,19 +85,3 @@ def _following(
         following[fits] = candidate[fits]
     turns[following] = direction[following] != direction
     return following.tolist(), turns
-
-
-def _area(corners: list[Corner]) -> int:
-    """The area within a ring, positive where it runs counterclockwise if y counts upward."""
-    pairs = zip(corners, [*corners[1:], corners[0]], strict=True)
-    return sum(x * next_y - next_x * y for (x, y), (next_x, next_y) in pairs) // 2
-
-
-def polygons(rings: list[Ring]) -> list[list[list[Corner]]]:
-    """The rings of one region as polygons, one for each piece: the ring around it, and those of its holes."""
-    found: list[list[list[Corner]]] = []
-    for ring in rings:
-        if ring.area > 0:
-            found.append([])
-        found[-1].append(ring.corners)
-    return found

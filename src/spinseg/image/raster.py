@@ -81,7 +81,7 @@ def _note(image: Any) -> str:
 
 
 def pillow_pixels(image: "Image.Image") -> NDArray[Any]:
-    """Return the pixels of an image of Pillow as grey, RGB or RGBA."""
+    """Return the pixels of an image of Pillow as gray, RGB or RGBA."""
     if image.mode.startswith("I") and image.format == "PNG":  # 16-bit gray: "I;16", or "I" in older versions
         gray = np.array(image).astype(np.uint16)
         transparent = image.info.get("transparency")  # one gray level

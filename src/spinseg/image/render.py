@@ -113,7 +113,7 @@ def mean_colors(
 
 
 def label_colors(n: int) -> NDArray[np.uint8]:
-    """Return a colour for each of n labels, (n, 3); that of label i does not depend on n.
+    """Return a color for each of n labels, (n, 3); that of label i does not depend on n.
 
     Each color is the one farthest in CIELAB from those before it, among colors neither nearly black nor nearly white.
     After 1,000 they repeat.
@@ -202,7 +202,7 @@ def _extremum_filter(labels: NDArray[np.int32], radius: int, extreme: np.ufunc) 
 
 @lru_cache
 def _palette(count: int) -> NDArray[np.uint8]:
-    """Return the first `count` colours, at most 1,000, by farthest-point selection from a grid of sRGB."""
+    """Return the first `count` colors, at most 1,000, by farthest-point selection from a grid of sRGB."""
     steps = np.linspace(0, MAX_CODE, 12).astype(np.uint16)
     codes = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(-1, 3)
     colors = cielab(codes)

@@ -21,30 +21,14 @@ _ORIENTATIONS = {2: (0, 0, 1), 3: (0, 1, 1), 4: (0, 1, 0), 5: (1, 0, 0), 6: (1, 
 
 @dataclass(frozen=True, eq=False)
 class StoredArray:
-    """The array in a file.
+    """The array in a file."""
 
-    Attributes
-    ----------
-    array : array
-        The numbers, with axes in the order of the file, and upright.
-    form : str
-        The format of the file.
-    axes : str
-        A letter for each axis, as in `find_layout`; empty where the file does not name them.
-    has_opacity : bool or None
-        Whether the last channel is opacity; None if the file does not say.
-    note : str
-        What was left out of the file.
-    nodata : float or None
-        The value that the file declares for pixels without data.
-    """
-
-    array: NDArray[Any]
-    form: str
-    axes: str = ""
-    has_opacity: bool | None = None
-    note: str = ""
-    nodata: float | None = None
+    array: NDArray[Any]  # with axes in the order of the file, and upright
+    form: str  # the format of the file
+    axes: str = ""  # a letter for each, as in `find_layout`; empty where the file does not name them
+    has_opacity: bool | None = None  # whether the last channel is opacity; None if the file does not say
+    note: str = ""  # what was left out of the file
+    nodata: float | None = None  # the value that the file declares for pixels without data
 
     def layout(self, channel_axis: ChannelAxis, name: str) -> Layout:
         """Return which axes are which; `name` is that of the file, for errors."""

@@ -197,7 +197,7 @@ KINDS = (*_METHODS, "pixels")
 
 
 def _merge_fragments(pieces: NDArray, colors: NDArray[np.float32], min_size: float) -> NDArray:
-    """Merge each connected piece below a size into the adjacent one of the nearest mean colour.
+    """Merge each connected piece below a size into the adjacent one of the nearest mean color.
 
     In each round all fragments choose at the same time, and connected choices become one piece, until the only
     fragments left have no neighbor.

@@ -85,7 +85,10 @@ def open_zarr(name: str, path: str) -> tuple[Any, str]:
     In a group it is the finest level of the first image that OME-NGFF describes. Chunks that are not there hold the
     fill value, as Zarr has it.
     """
-    zarr = zarr_library()
+    try:
+        import zarr
+    except ImportError:
+        raise MissingExtra("folders of Zarr need zarr: pip install 'spinseg[zarr]'") from None
     found = zarr.open(path, mode="r")
     names: Sequence[Any] = ()
     if isinstance(found, zarr.Group):
@@ -123,12 +126,3 @@ def _multiscale(zarr: Any, group: Any) -> tuple[dict[str, Any], Any]:
     if isinstance(series, zarr.Group):
         return _multiscale(zarr, series)
     raise ValueError("no array, and no multiscales of OME-NGFF")
-
-
-def zarr_library() -> Any:
-    """Return the package zarr."""
-    try:
-        import zarr
-    except ImportError:
-        raise MissingExtra("folders of Zarr need zarr: pip install 'spinseg[zarr]'") from None
-    return zarr

@@ -110,21 +110,17 @@ def reduce_mask(
     shape = tuple(-(-length // step) for length in inside.shape)
     pixels = np.nonzero(inside)
     block = np.ravel_multi_index(tuple(axis // step for axis in pixels), shape)
-    stride = int(part.max()) + 1
-    pairs, counts = np.unique(block * stride + part[pixels], return_counts=True)
-    blocks, parts = np.divmod(pairs, stride)
+    blocks, parts, counts = _counted_pairs(block, part[pixels])
     owner, fullness, kept = (np.zeros(int(np.prod(shape)), kind) for kind in (np.int64, np.int64, bool))
-    order = np.argsort(counts, kind="stable")  # of repeated indices the last assignment stays
-    owner[blocks[order]], fullness[blocks[order]] = parts[order], counts[order]
-    if stride > 2:
-        fullest = np.zeros(stride, np.int64)
-        fullest[parts[order]] = blocks[order]
-        owner[fullest[1:]] = np.arange(1, stride)
-        kept[fullest[1:]] = True
+    owner[blocks], fullness[blocks] = parts, counts  # of repeated indices the last assignment stays
+    n_parts = int(part.max())
+    if n_parts > 1:
+        fullest = np.zeros(n_parts, np.int64)
+        fullest[parts - 1] = blocks
+        owner[fullest], kept[fullest] = np.arange(1, n_parts + 1), True
     owner, fullness, kept = (each.reshape(shape) for each in (owner, fullness, kept))
     if held is not None:
-        rows = tuple(axis // step for axis in np.nonzero(held))
-        kept[rows] = True
+        kept |= any_in_blocks(held, step)
     reduced = owner > 0
     for axis in range(inside.ndim):
         here, there = ((slice(None),) * axis + (side,) for side in (slice(-1), slice(1, None)))
@@ -142,14 +138,27 @@ def sites_within_parts(sites: NDArray[np.int32], inside: NDArray[np.bool_]) -> N
     its own part, and keeps what it has where there is none.
     """
     part = label(inside, connectivity=1)
-    stride, known = int(part.max()) + 1, inside & (sites >= 0)
-    pairs, counts = np.unique(sites[known].astype(np.int64) * stride + part[known], return_counts=True)
-    site, of_part = np.divmod(pairs, stride)
+    known = inside & (sites >= 0)
+    site, of_part, _ = _counted_pairs(sites[known], part[known])
     owner = np.zeros(int(sites.max()) + 2, np.int64)  # the last is that of no site
-    order = np.argsort(counts, kind="stable")
-    owner[site[order]] = of_part[order]
+    owner[site] = of_part  # in which most of its pixels lie
     right = inside & (owner[sites] == part)
     if np.array_equal(right, inside):
         return sites
-    flooded = watershed(np.zeros(sites.shape, np.uint8), np.where(right, sites + 1, 0), connectivity=1, mask=inside)
-    return np.where(flooded > 0, flooded - 1, sites).astype(np.int32)
+    return flooded(sites, right, inside)
+
+
+def _counted_pairs(
+    first: NDArray[np.integer], second: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the two numbers of each different pair, and how often it occurs, from the rarest on."""
+    stride = int(second.max(initial=0)) + 1
+    pairs, counts = np.unique(first.astype(np.int64) * stride + second, return_counts=True)
+    order = np.argsort(counts, kind="stable")
+    return *np.divmod(pairs[order], stride), counts[order]
+
+
+def flooded(sites: NDArray[np.int32], kept: NDArray[np.bool_], inside: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Return sites in which pixels inside that are not `kept` get the site of the nearest one, along pixels inside."""
+    found = watershed(np.zeros(sites.shape, np.uint8), np.where(kept, sites + 1, 0), connectivity=1, mask=inside)
+    return np.where(found > 0, found - 1, sites).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Read folders that `Segmentation.save` and `segment_large` wrote."""
+"""What napari reads: folders that `Segmentation.save` and `segment_large` wrote, and the bundled photographs."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from spinseg._errors import MissingExtra
 from spinseg._validation import invalid
 from spinseg.image.io import read_image
 from spinseg.napari_plugin.layers import LayerData, boundary_layer, labels_layer, region_features
-from spinseg.segmentation.large.result import open_labels
+from spinseg.pictures import PICTURES
+from spinseg.segmentation.large.files import open_labels
 
 
 def get_reader(path: str | Sequence[str]) -> Callable[[str], list[LayerData]] | None:
@@ -63,3 +65,25 @@ def _large_layers(folder: Path, summary: dict[str, Any]) -> list[LayerData]:
 def _folder(path: str) -> Path:
     """The folder of results, for its path or that of a file in it."""
     return Path(path) if Path(path).is_dir() else Path(path).parent
+
+
+def coffee() -> list[LayerData]:
+    """A cup of coffee."""
+    return _photograph("coffee")
+
+
+def cat() -> list[LayerData]:
+    """A cat."""
+    return _photograph("cat")
+
+
+def astronaut() -> list[LayerData]:
+    """An astronaut."""
+    return _photograph("astronaut")
+
+
+def _photograph(name: str) -> list[LayerData]:
+    """Return the bundled photograph of this name, with its credit line."""
+    with Image.open(PICTURES[name].path) as image:
+        pixels = np.asarray(image)
+    return [(pixels, {"name": name, "rgb": True, "metadata": {"credit": PICTURES[name].credit}}, "image")]

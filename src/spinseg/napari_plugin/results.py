@@ -9,8 +9,14 @@ from numpy.typing import NDArray
 from spinseg._run.progress import Report
 from spinseg._words import counted
 from spinseg.image.features import site_sizes
-from spinseg.napari_plugin.images import LayerImage
-from spinseg.napari_plugin.layers import LayerData, boundary_layer, labels_layer, region_features, together_layer
+from spinseg.napari_plugin.layers import (
+    LayerData,
+    LayerImage,
+    boundary_layer,
+    labels_layer,
+    region_features,
+    together_layer,
+)
 from spinseg.partition.numbering import label_image, largest_first
 from spinseg.segmentation.draws import N_SHOWN, spread_draws
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted

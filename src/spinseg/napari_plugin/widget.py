@@ -25,8 +25,7 @@ from spinseg._run.progress import Progress
 from spinseg._validation import InvalidInput, invalid
 from spinseg._words import counted
 from spinseg.image.layout import ChannelAxis
-from spinseg.napari_plugin.images import image_of
-from spinseg.napari_plugin.layers import LayerData
+from spinseg.napari_plugin.layers import LayerData, image_of
 from spinseg.napari_plugin.results import DETAILS, LayerResult, segment_image
 from spinseg.napari_plugin.worker import SegmentationWorker
 from spinseg.segmentation.presets.photo import Photo

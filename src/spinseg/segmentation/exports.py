@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spinseg._errors import MissingExtra
 from spinseg._validation import invalid
-from spinseg.image.polygons import polygons, region_rings
+from spinseg.image.polygons import Polygon, region_polygons
 
 if TYPE_CHECKING:
     from spinseg.segmentation.result import Segmentation
@@ -26,9 +26,9 @@ def region_geojson(regions: NDArray[np.int32], rows: list[dict[str, Any]]) -> di
     rows
         The table of regions, whose entries become the properties of each.
     """
-    rings, features = _rings(regions), []
+    polygons, features = _polygons(regions), []
     for place, row in enumerate(rows, start=1):
-        parts = [[[*ring, ring[0]] for ring in polygon] for polygon in polygons(rings[place])]
+        parts = [[[*ring, ring[0]] for ring in polygon] for polygon in polygons[place]]
         geometry = {"type": "Polygon", "coordinates": parts[0]}
         if len(parts) > 1:
             geometry = {"type": "MultiPolygon", "coordinates": parts}
@@ -39,9 +39,10 @@ def region_geojson(regions: NDArray[np.int32], rows: list[dict[str, Any]]) -> di
 def region_svg(regions: NDArray[np.int32], rows: list[dict[str, Any]]) -> str:
     """The outlines of the regions as SVG, a path for each, whose title and data say which; as in `region_geojson`."""
     height, width = regions.shape
-    rings, paths = _rings(regions), []
+    polygons, paths = _polygons(regions), []
     for place, row in enumerate(rows, start=1):
-        steps = "".join(f"M{' '.join(f'{x},{y}' for x, y in ring.corners)}Z" for ring in rings[place])
+        rings = [ring for polygon in polygons[place] for ring in polygon]
+        steps = "".join(f"M{' '.join(f'{x},{y}' for x, y in ring)}Z" for ring in rings)
         title = escape(f"region {row['region']}, {row['area']:,} pixels")
         paths.append(f'<path data-label="{row["label"]}" d="{steps}"><title>{title}</title></path>')
     return (
@@ -51,10 +52,10 @@ def region_svg(regions: NDArray[np.int32], rows: list[dict[str, Any]]) -> str:
     )
 
 
-def _rings(regions: NDArray[np.int32]) -> dict[int, Any]:
+def _polygons(regions: NDArray[np.int32]) -> dict[int, list[Polygon]]:
     if regions.ndim != 2:
         invalid("the segmentation", "be that of a picture, not of a volume, for polygons", regions.shape)
-    return region_rings(regions)
+    return region_polygons(regions)
 
 
 def to_dataset(found: "Segmentation") -> Any:

@@ -109,6 +109,7 @@ def summary_of(found: "Segmentation") -> dict[str, Any]:
         "n_clusters": found.n_clusters,
         "n_regions": len(found.region_rows),
         "n_sites": found.model.graph.n_sites,
+        "n_components": found.model.n_components,
         "log_posterior": found.chains.best_log_posterior,
         "sweeps_done": found.chains.n_sweeps,
         "n_clusters_posterior": {str(k): round(counts[k] / counts.sum(), 6) for k in np.flatnonzero(counts)},

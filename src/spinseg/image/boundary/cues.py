@@ -1,4 +1,4 @@
-"""Cues of a boundary between two adjacent sites of a photograph, from the sites and their neighbourhood."""
+"""Cues of a boundary between two adjacent sites of a photograph, from the sites and their neighborhood."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from spinseg.graph.adjacency import boundary_pairs, edge_index, edge_means
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary import kernels
-from spinseg.image.boundary.filters import Gradient
-from spinseg.image.boundary.maps import N_TEXTONS, BoundaryMaps
+from spinseg.image.boundary.maps import N_TEXTONS, BoundaryMaps, Gradient
 from spinseg.image.boundary.network import RADII
 from spinseg.image.features import site_histograms, site_means, site_sizes
 from spinseg.image.picture import Picture
@@ -25,35 +24,21 @@ COLOR_NOISE_VARIANCE = 4.0  # CIELAB units squared, added to the variance of eve
 
 @dataclass(frozen=True, eq=False)
 class SiteStatistics:
-    """Statistics of the sites of a photograph, a row for each.
+    """Statistics of the sites of a photograph, a row for each."""
 
-    Attributes
-    ----------
-    sizes : (n_sites,) array
-        Number of pixels.
-    centers : (n_sites, 2) array
-        Mean column and row.
-    colors, variances : (n_sites, 3) array
-        Mean and variance of CIELAB.
-    words, textons : (n_sites, n_words) and (n_sites, N_TEXTONS) array
-        Histograms: the number of pixels of each word and of each texton.
-    texture : (n_sites, 15) array
-        Mean absolute responses of the texture filters.
-    """
-
-    sizes: NDArray[np.int64]
-    centers: NDArray[np.float64]
-    colors: NDArray[np.float64]
-    variances: NDArray[np.float64]
-    words: NDArray[np.float64]
-    textons: NDArray[np.float64]
-    texture: NDArray[np.float64]
+    sizes: NDArray[np.int64]  # (n_sites,), in pixels
+    centers: NDArray[np.float64]  # (n_sites, 2), mean column and row
+    colors: NDArray[np.float64]  # (n_sites, 3), mean of CIELAB
+    variances: NDArray[np.float64]  # (n_sites, 3), of CIELAB
+    words: NDArray[np.float64]  # (n_sites, n_words), how many pixels have each word
+    textons: NDArray[np.float64]  # (n_sites, N_TEXTONS), how many pixels have each texton
+    texture: NDArray[np.float64]  # (n_sites, 15), mean absolute responses of the texture filters
 
     @classmethod
     def of(
         cls, picture: Picture, sites: NDArray[np.int32], counts: sparse.csr_array, maps: BoundaryMaps
     ) -> "SiteStatistics":
-        """Compute the statistics of the sites; `counts` are their histograms of colour words."""
+        """Compute the statistics of the sites; `counts` are their histograms of color words."""
         colors = site_means(picture.colors, sites)
         rows, columns = np.indices(picture.shape, dtype=np.float32)
         return cls(
@@ -116,7 +101,7 @@ def edge_cues(statistics: SiteStatistics, sites: NDArray[np.int32], adjacency: S
 
 
 def color_similarity(distance: NDArray[np.float64], edges: NDArray[np.int32], n_sites: int) -> sparse.csr_array:
-    """Return the symmetric matrix of exp(-d / NEIGHBOR_COLOR_SCALE), d the distance of mean colours of each edge."""
+    """Return the symmetric matrix of exp(-d / NEIGHBOR_COLOR_SCALE), d the distance of mean colors of each edge."""
     return symmetric_matrix(edges, np.exp(-distance / NEIGHBOR_COLOR_SCALE), n_sites)
 
 
@@ -132,7 +117,7 @@ def edge_distance(values: NDArray[np.float64], edges: NDArray[np.int32]) -> NDAr
 
 
 def chi_square(counts: NDArray[np.float64] | sparse.csr_array, edges: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return 1/2 sum_d (p_d - q_d)^2 / (p_d + q_d), 0 to 1, of the normalised histograms of each edge's two sites."""
+    """Return 1/2 sum_d (p_d - q_d)^2 / (p_d + q_d), 0 to 1, of the normalized histograms of each edge's two sites."""
     totals = np.asarray(counts.sum(axis=1)).ravel()
     frequencies = sparse.diags_array(1 / np.maximum(totals, 1e-300)) @ counts
     distance = np.empty(len(edges))
@@ -148,7 +133,7 @@ def chi_square(counts: NDArray[np.float64] | sparse.csr_array, edges: NDArray[np
 def _gradient_cues(
     statistics: SiteStatistics, sites: NDArray[np.int32], edges: NDArray[np.int32], maps: BoundaryMaps
 ) -> Cues:
-    """Return the mean gradient across the common boundary of each edge; of colour, its root."""
+    """Return the mean gradient across the common boundary of each edge; of color, its root."""
     lower, upper, (first, second) = boundary_pairs(sites)
     edge = edge_index(edges, lower, upper)
     length = np.bincount(edge, minlength=len(edges))

@@ -26,8 +26,8 @@ MAX_GRAY_CHROMA = 3.0  # CIELAB units: sum of the standard deviations of a and b
 class BoundaryWeights:
     """Weights that turn the cues of an edge into the log-odds that people draw a boundary along it.
 
-    First log-odds are linear in the standardised cues of `edge_cues`. From them `grouping_cues` are computed, and the
-    log-odds from all standardised cues x are c + u.x + v.tanh(A x + a). `python -m studies boundaries` fits both
+    First log-odds are linear in the standardized cues of `edge_cues`. From them `grouping_cues` are computed, and the
+    log-odds from all standardized cues x are c + u.x + v.tanh(A x + a). `python -m studies boundaries` fits both
     stages to the training photographs of BSDS300 and evaluates them on photographs held out.
 
     Attributes
@@ -69,7 +69,7 @@ class BoundaryWeights:
         return self.log_odds_of_standardized(self._standardize(cues))
 
     def log_odds_of_standardized(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return c + u.x + v.tanh(A x + a) for standardised cues x, (n_edges, n_cues)."""
+        """Return c + u.x + v.tanh(A x + a) for standardized cues x, (n_edges, n_cues)."""
         return self.constant + x @ self.direct + np.tanh(x @ self.hidden.T + self.bias) @ self.output
 
     def _standardize(self, cues: Cues) -> NDArray[np.float64]:
@@ -130,7 +130,7 @@ def is_gray(picture: Picture) -> bool:
 
 
 def is_gray_chroma(deviation: NDArray[np.float64]) -> bool:
-    """Return whether such standard deviations of a and b (CIELAB) are those of a grey picture."""
+    """Return whether such standard deviations of a and b (CIELAB) are those of a gray picture."""
     return bool(deviation.sum() < MAX_GRAY_CHROMA)
 
 

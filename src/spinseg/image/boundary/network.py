@@ -5,18 +5,23 @@ work at half the picture's size. Only NumPy is needed here: each convolution is 
 rows.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 from importlib.resources import files
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from spinseg._validation import invalid
+from spinseg.image.layout import ChannelAxis
+from spinseg.image.picture import Picture, as_picture
 
 RADII = (1, 3)  # pixels, within which a boundary counts
 CELL = 32  # pixels along each side that one pixel of the coarsest layer stands for
-BORDER = (
-    CELL // 2
-)  # pixels by which a picture is continued as in a mirror before its first; about as many after its last
+BORDER = CELL // 2  # pixels by which an image is mirrored before its first; about as many after its last
 MIN_SIDE = 6 * CELL  # pixels: a small picture is continued to this size, since the network is used to see as much
 REACH = 6 * CELL  # pixels: farther ones have no influence (30 + 124 in the layers up and down, and less than a cell)
 WINDOW = 32 * CELL  # pixels along each side that are done at a time, so that memory stays bounded
@@ -40,7 +45,7 @@ class BoundaryNetwork:
 
     @classmethod
     @lru_cache
-    def fitted(cls) -> "BoundaryNetwork":
+    def fitted(cls) -> BoundaryNetwork:
         """Return the network that comes with the package."""
         with files("spinseg.image").joinpath("data/boundary_network.npz").open("rb") as file, np.load(file) as stored:
             return cls(dict(stored))
@@ -86,6 +91,32 @@ class BoundaryNetwork:
         """Return a convolution and, as a rule, its positive part."""
         y = convolve(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
         return np.maximum(y, 0, out=y) if rectified else y
+
+
+def boundary_strength(image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.float32]:
+    """Return how many of those who divide the picture would draw a boundary within a pixel, 0 to 1, (H, W).
+
+    It is what the network of the preset "photo" sees in gray and color pictures, before any posterior: its lines are
+    about three pixels wide, and need not close. `Segmentation.boundary_probability` has lines that do.
+
+    Parameters
+    ----------
+    image : Picture or array
+        With one channel or three.
+    channel_axis : int, None or "auto"
+        As in `as_picture`.
+
+    Examples
+    --------
+    >>> image = np.zeros((60, 90)); image[:, 45:] = 1
+    >>> int(boundary_strength(image)[30].argmax())
+    44
+    """
+    picture = as_picture(image, channel_axis=channel_axis)
+    if len(picture.shape) != 2 or picture.n_channels != 3:
+        what = f"shape {picture.shape} and {picture.n_channels} channels"
+        invalid("image", "be a gray or a color picture of one plane", what)
+    return expit(BoundaryNetwork.fitted().log_odds(picture.values)[0])
 
 
 def _mirrored_span(length: int) -> tuple[slice, int]:
@@ -136,9 +167,8 @@ def convolve(x: Maps, weight: Maps, bias: Maps) -> Maps:
 def _unshuffle(x: Maps) -> Maps:
     """Return blocks of 2 x 2 pixels as channels, (4 n, height / 2, width / 2)."""
     n, height, width = x.shape
-    return np.ascontiguousarray(x.reshape(n, height // 2, 2, width // 2, 2).transpose(0, 2, 4, 1, 3)).reshape(
-        4 * n, height // 2, width // 2
-    )
+    blocks = x.reshape(n, height // 2, 2, width // 2, 2).transpose(0, 2, 4, 1, 3)
+    return blocks.reshape(4 * n, height // 2, width // 2)
 
 
 def _shuffle(x: Maps) -> Maps:

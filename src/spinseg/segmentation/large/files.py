@@ -1,8 +1,10 @@
-"""Read and write parts of pictures on disk, in Zarr, OME-Zarr and TIFF, as Dask arrays."""
+"""Read and write parts of images on disk, in Zarr, OME-Zarr and TIFF, as Dask arrays."""
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from spinseg._errors import InvalidInput, MissingExtra
-from spinseg._run.atomic import printable, sync, sync_tree
-from spinseg._run.shared_arrays import SharedArray
+from spinseg._run.atomic import FilePath, print_warning, printable, sync, sync_tree
 from spinseg._validation import invalid
 from spinseg.image.formats import content_hash, decode, file_format, file_state
 from spinseg.image.intensity import infer_intensity_range
@@ -26,33 +27,37 @@ from spinseg.image.layout import (
     Reading,
     find_layout,
 )
+from spinseg.image.picture import Picture, as_picture
 from spinseg.image.raster import check_metadata, has_opacity, orientation, stores_intensities
-from spinseg.image.stored import check_numbers, unprinted, upright
+from spinseg.image.stored import StoredArray, check_numbers, unprinted, upright
 from spinseg.image.volumes import open_zarr
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
+SHARED_IMAGE = ".image.zarr"  # in the folder of a run, while tiles are made
+
+
+Box = tuple[slice, slice]
 
 
 class OpenedPicture(NamedTuple):
-    """A picture on disk or in a Dask array.
+    """An image on disk or in a Dask array.
 
     `array` is a Dask array of shape (rows, columns, channels), colors over white where the file has opacity, and
-    `is_whole` says that its numbers are in memory. `layout`, `form`, `axes` and `stored_shape` say what it was made of.
+    `layout` says how it was made from the `stored` one. `parts` is a path and a channel axis with which other processes
+    can read parts of it; None for a Dask array, and for a file that is decoded whole.
     """
 
     array: Any
     layout: Layout
-    form: str
-    axes: str
-    stored_shape: tuple[int, ...]
-    is_whole: bool
+    stored: StoredArray
+    parts: tuple[str, ChannelAxis] | None
 
     def reading(self, intensity_range: IntensityRange) -> Reading:
-        """How the picture was read."""
+        """How the image was read."""
         return Reading(
-            self.form,
-            self.stored_shape,
-            self.axes.upper(),
+            self.stored.form,
+            self.stored.array.shape,
+            self.stored.axes.upper(),
             self.array.shape[:2],
             self.array.shape[-1] + self.layout.has_opacity,
             self.layout.channel_axis,
@@ -63,83 +68,64 @@ class OpenedPicture(NamedTuple):
         )
 
 
-class _Found(NamedTuple):
-    """A Dask array in the order of a file, with what `find_layout` needs to know of it."""
+def open_picture(source: FilePath | Any, channel_axis: ChannelAxis = "auto") -> OpenedPicture:
+    """Open an image of one plane, without reading the pixels of Zarr and TIFF.
 
-    array: Any
-    form: str
-    axes: str = ""
-    has_opacity: bool | None = None
-    is_whole: bool = False
-
-
-def open_large(source: str | os.PathLike[str] | Any, channel_axis: ChannelAxis = "auto") -> Any:
-    """Open a picture as a Dask array of shape (rows, columns, channels); see `open_picture`."""
-    return open_picture(source, channel_axis).array
-
-
-def open_picture(source: str | os.PathLike[str] | Any, channel_axis: ChannelAxis = "auto") -> OpenedPicture:
-    """Open a picture of one plane, without reading the pixels of Zarr and TIFF.
-
-    `source` is a Dask array, shared or not, a folder of Zarr or OME-Zarr (its finest level), a TIFF file, tiled if
-    possible, or a file of any other kind that `segment` takes, which is read whole. Axes are taken from its metadata;
-    without them, by the rule of `as_picture`, and a first axis of at most 4 holds channels, too.
+    `source` is a Dask array, a folder of Zarr or OME-Zarr (its finest level), a TIFF file, tiled if possible, or a file
+    of any other kind that `segment` takes, which is read whole. Axes are taken from its metadata; without them, by the
+    rule of `as_picture`, and a first axis of at most 4 holds channels, too.
     """
     dask_array, _ = _libraries()
-    if isinstance(source, SharedArray):
-        source = source.open()
+    parts = None
     if isinstance(source, dask_array.Array):
-        found = _Found(source, "array")
+        stored = StoredArray(source, "array")
     elif not isinstance(source, (str, os.PathLike)):
         invalid("image", "be a path or a Dask array", source)
     else:
-        found = _open_path(dask_array, os.fspath(source))
-    array, axes = found.array, found.axes
+        stored, is_whole = _open_path(dask_array, os.fspath(source))
+        parts = None if is_whole else (os.path.abspath(source), channel_axis)
+    array, axes = stored.array, stored.axes
     check_numbers("image", array.dtype)
     if not array.size > 0:  # NaN where Dask does not know the shape
         invalid("image", "hold at least one pixel", array.shape)
-    if not set(axes) - set(UNNAMED) and channel_axis == "auto" and _has_channels_first(array.shape):
+    has_channels_first = len(array.shape) == 3 and array.shape[0] <= MAX_COLOR_CHANNELS < array.shape[-1]
+    if not set(axes) - set(UNNAMED) and channel_axis == "auto" and has_channels_first:
         channel_axis = 0
-    layout = find_layout(array.shape, channel_axis, axes, found.has_opacity)
-    rows_columns = _rows_and_columns(array.shape, axes, layout)
-    arranged = layout._replace(axes=rows_columns).arrange(array)
-    if layout.has_opacity:
-        arranged = _over_white(arranged)
-    return OpenedPicture(arranged, layout, found.form, axes, array.shape, found.is_whole)
+    layout = find_layout(array.shape, channel_axis, axes, stored.has_opacity)
+    arranged = layout._replace(axes=_rows_and_columns(array.shape, axes, layout)).arrange(array)
+    return OpenedPicture(_over_white(arranged) if layout.has_opacity else arranged, layout, stored, parts)
 
 
-def _open_path(dask_array: Any, path: str) -> _Found:
-    """The array in a file or a folder: Zarr and most TIFF are read in parts, all others at once."""
+def _open_path(dask_array: Any, path: str) -> tuple[StoredArray, bool]:
+    """The array in a file or a folder, and whether it was read at once: Zarr and most TIFF are read in parts."""
     if not os.path.exists(path):
         invalid("image", "be a file or a folder that is there", path)
     if os.path.isdir(path):
-        return _open_zarr(dask_array, path)
+        return _open_zarr(dask_array, path), False
     with open(path, "rb") as file:
         is_tiff = file_format(file.read(512)) == "TIFF"
     if is_tiff and (found := _open_tiff(dask_array, path)) is not None:
-        return found
+        return found, False
     stored = decode(path, MAX_PIXELS)
-    return _Found(dask_array.from_array(stored.array), stored.form, stored.axes, stored.has_opacity, True)
+    return replace(stored, array=dask_array.from_array(stored.array)), True
 
 
-def _open_zarr(dask_array: Any, path: str) -> _Found:
+def _open_zarr(dask_array: Any, path: str) -> StoredArray:
     """The array of a folder of Zarr."""
     try:
         stored, axes = open_zarr(printable(path), path)
         array = dask_array.from_array(stored)
         if -1 < axes.find("X") < axes.find("Y"):
-            array, axes = (
-                array.swapaxes(axes.index("X"), axes.index("Y")),
-                axes.translate({ord("X"): "Y", ord("Y"): "X"}),
-            )
-        return _Found(array, "OME-Zarr" if axes else "Zarr", axes, False if axes else None)
+            array = array.swapaxes(axes.index("X"), axes.index("Y"))
+            axes = axes.translate({ord("X"): "Y", ord("Y"): "X"})
+        return StoredArray(array, "OME-Zarr" if axes else "Zarr", axes, False if axes else None)
     except InvalidInput:
         raise
     except Exception as error:  # damaged metadata raise nearly anything
         invalid("image", "be a Zarr array, or a group with OME-Zarr multiscales", f"{path}: {error}")
 
 
-def _open_tiff(dask_array: Any, path: str) -> _Found | None:
+def _open_tiff(dask_array: Any, path: str) -> StoredArray | None:
     """The first series of a TIFF file; None where it must be read whole, since its numbers are codes of colors."""
     try:
         with unprinted("tifffile") as warnings:
@@ -151,12 +137,7 @@ def _open_tiff(dask_array: Any, path: str) -> _Found | None:
         return None
     array = dask_array.from_array(finest, meta=np.empty((0,) * finest.ndim, finest.dtype))
     array = upright(array, finest.orientation, rows=finest.axes.index("Y"))
-    return _Found(array, "TIFF", finest.axes, finest.has_opacity)
-
-
-def _has_channels_first(shape: tuple[int, ...]) -> bool:
-    """Whether the first axis of an array without names holds channels: it is short, and the last is not."""
-    return len(shape) == 3 and shape[0] <= MAX_COLOR_CHANNELS < shape[-1]
+    return StoredArray(array, "TIFF", finest.axes, finest.has_opacity)
 
 
 def _rows_and_columns(shape: tuple[int, ...], axes: str, layout: Layout) -> tuple[int, int]:
@@ -207,7 +188,7 @@ class TiffSeries:
                 yield series, zarr.open(store, mode="r")
 
 
-def picture_content(path: str | os.PathLike[str], known: Mapping[str, Any]) -> dict[str, Any]:
+def picture_content(path: FilePath, known: Mapping[str, Any]) -> dict[str, Any]:
     """What tells whether a picture has changed: the hash of its files. It is `known` where the content is the same.
 
     Files are read only if their dates, sizes or inodes have changed since `known`.
@@ -219,50 +200,77 @@ def picture_content(path: str | os.PathLike[str], known: Mapping[str, Any]) -> d
     return dict(known) if known.get("sha256") == found["sha256"] else found
 
 
-def read_region(array: Any, box: tuple[slice, slice], source: Any = None) -> NDArray[Any]:
-    """The pixels of a box of a picture that `open_large` opened; an error names the file `source`."""
+@contextmanager
+def shared_image(opened: OpenedPicture, folder: Path, side: int) -> Iterator[tuple[str, ChannelAxis]]:
+    """A path and a channel axis with which other processes can read parts of an image.
+
+    A Dask array, and an image that was decoded whole, is written to a Zarr folder meanwhile.
+    """
+    if opened.parts is not None:
+        yield opened.parts
+        return
+    path = (folder / SHARED_IMAGE).absolute()
+    shutil.rmtree(path, ignore_errors=True)  # of a run that was killed
+    native = opened.array.astype(opened.array.dtype.newbyteorder("=")).rechunk((side, side, -1))
     try:
-        return np.asarray(array[box].compute(scheduler="synchronous"))
-    except Exception as error:  # decoders raise nearly anything for a damaged file
+        with _reading():
+            native.to_zarr(str(path), compute=False).compute(scheduler="threads")
+        yield str(path), -1
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _reading(source: Any = None) -> Iterator[None]:
+    """Turn any exception into InvalidInput, which names the file `source`: decoders raise nearly anything."""
+    try:
+        yield
+    except Exception as error:
         file = f"{source}: " if isinstance(source, str) else ""
         line = " ".join(f"{type(error).__name__} {error}".split())
         raise InvalidInput(f"the picture cannot be read: {file}{line}") from error
 
 
-def intensity_range_of(array: Any) -> IntensityRange:
-    """The numbers of no and of full intensity, by the rule of `as_picture`, from squares all over a picture.
+def read_part(array: Any, box: Box, intensity_range: IntensityRange, source: Any = None) -> Picture:
+    """A box of an image that `open_picture` opened, with the value range of the whole; an error names `source`."""
+    return as_picture(_pixels(array, box, source), channel_axis=-1, intensity_range=intensity_range)
 
-    Squares that cannot be read are left out. Where all of them fail, smaller ones are tried, which may miss the damage.
-    """
+
+def _pixels(array: Any, box: Box, source: Any = None) -> NDArray[Any]:
+    with _reading(source):
+        return np.asarray(array[box].compute(scheduler="synchronous"))
+
+
+def intensity_range_of(array: Any) -> IntensityRange:
+    """The numbers of no and of full intensity, by the rule of `as_picture`, from squares all over an image."""
     if array.dtype == np.uint8:
         return infer_intensity_range(np.zeros((1, 1, 1), np.uint8))
-    for small in (False, True):
-        sides = [max(1, n // (2 * N_SAMPLES)) if small else SAMPLE_PIXELS for n in array.shape[:2]]
-        rows, columns = map(_sampled_spans, array.shape[:2], sides)
-        squares = []
-        for down, across in product(rows, columns):
-            with suppress(InvalidInput):
-                squares.append(read_region(array, (down, across)))
-        if squares:
-            return infer_intensity_range(np.stack(squares))
-    raise InvalidInput("the picture cannot be read at any place")
+    rows, columns = map(_sampled_spans, array.shape[:2])
+    return infer_intensity_range(np.stack([_pixels(array, box) for box in product(rows, columns)]))
 
 
-def _sampled_spans(length: int, side: int) -> list[slice]:
-    """N_SAMPLES evenly spaced spans of `side` pixels along an axis, or all of it where it is shorter than these."""
-    if length <= N_SAMPLES * side:
+def _sampled_spans(length: int) -> list[slice]:
+    """N_SAMPLES evenly spaced spans of SAMPLE_PIXELS along an axis, or all of it where it is shorter than these."""
+    if length <= N_SAMPLES * SAMPLE_PIXELS:
         return [slice(0, length)]
-    return [slice(start, start + side) for start in np.linspace(0, length - side, N_SAMPLES).astype(int).tolist()]
+    starts = np.linspace(0, length - SAMPLE_PIXELS, N_SAMPLES).astype(int).tolist()
+    return [slice(start, start + SAMPLE_PIXELS) for start in starts]
 
 
-def create_ome_zarr(
-    path: str | os.PathLike[str], shape: tuple[int, int], side: int, dtype: DTypeLike, fill: int
-) -> Any:
-    """Open a Zarr array of rows and columns in square chunks, or create it with the metadata of OME-Zarr 0.5."""
+def create_ome_zarr(path: FilePath, shape: tuple[int, int], side: int, dtype: DTypeLike, fill: int) -> Any:
+    """Open a Zarr array of rows and columns in square chunks, or create it with the metadata of OME-Zarr 0.5.
+
+    One whose metadata are damaged is replaced, with a warning.
+    """
     _, zarr = _libraries()
-    group = zarr.open_group(os.fspath(path), mode="a")
-    if "0" in group and group["0"].shape == shape and group["0"].chunks == (side, side):
-        return group["0"]
+    try:
+        group = zarr.open_group(os.fspath(path), mode="a")
+        if "0" in group and group["0"].shape == shape and group["0"].chunks == (side, side):
+            return group["0"]
+    except (ValueError, TypeError, KeyError):  # from damaged JSON; errors of the disk are OSErrors
+        print_warning(f"{printable(path)} is damaged, and is made again")
+        shutil.rmtree(path)
+        group = zarr.open_group(os.fspath(path), mode="a")
     axes = [{"name": name, "type": "space"} for name in "yx"]
     level = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]}
     group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
@@ -272,7 +280,12 @@ def create_ome_zarr(
     return array
 
 
-def write_chunk(path: str | os.PathLike[str], array: Any, box: tuple[slice, slice], values: Any) -> None:
+def open_labels(path: FilePath) -> Any:
+    """An array that `create_ome_zarr` made, as a Dask array."""
+    return _libraries()[0].from_zarr(os.fspath(path), component="0")
+
+
+def write_chunk(path: FilePath, array: Any, box: Box, values: Any) -> None:
     """Write one chunk of an array that `create_ome_zarr` made, and flush it to the disk with its folders."""
     array[box] = values
     index = tuple(span.start // side for span, side in zip(box, array.chunks, strict=True))

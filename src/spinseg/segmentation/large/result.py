@@ -1,17 +1,14 @@
 """`LargeSegmentation`, what `segment_large` returns, and the images that it consists of."""
 
-import os
-import shutil
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from scipy.ndimage import find_objects
 
-from spinseg._run.atomic import print_warning, printable
 from spinseg._run.progress import counting
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.io import write_png
@@ -21,9 +18,9 @@ from spinseg.model.posterior import Model
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
-from spinseg.segmentation.large.files import create_ome_zarr, write_chunk
-from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, relative_to
-from spinseg.segmentation.presets.preset import Preset
+from spinseg.segmentation.large.files import create_ome_zarr, open_labels, write_chunk
+from spinseg.segmentation.large.model import Large, SiteStatistics
+from spinseg.segmentation.large.tiles import Tile, Tiling, relative_to
 from spinseg.segmentation.region_table import as_table, region_table
 from spinseg.segmentation.verdict import calibration_clause, verdict_sentences
 
@@ -44,22 +41,20 @@ class LargeSegmentation:
     folder : Path
         Holds labels.zarr and boundary_probability.zarr (OME-Zarr 0.5), overview.png and result.json. An interrupted run
         is resumed from sites.zarr, tiles and chains.npz.
-    n_regions : int
     partition : (n_sites,) int32
         The region of each site, from 0 on, the largest first.
-    separation : (n_edges,) float64
-        How often, over the draws, the two sites of each edge lay in different clusters.
+    boxes : (n_regions, 4) int64
+        The box of each region, as in `regions`.
+    statistics : SiteStatistics
+        Pixels, mean colors and positions of the sites, and their adjacency.
     model, chains
         The posterior, and the chains that sampled it.
     preset, seed
         Those of the run.
-    areas, centroids, boxes, colors
-        A row for each region: its area in pixels, its centroid, its box, as in `regions`, and its color in sRGB from 0
-        to 255 (None where the channels are no colors).
     reading : Reading
-        How the picture was read.
+        How the image was read.
     warning : str or None
-        What to try where a picture of visible contrast came back as one region.
+        What to try where an image of visible contrast came back as one region.
 
     Examples
     --------
@@ -69,29 +64,35 @@ class LargeSegmentation:
     """
 
     folder: Path
-    n_regions: int
     partition: NDArray[np.int32] = field(repr=False)
-    separation: NDArray[np.float64] = field(repr=False)
+    boxes: NDArray[np.int64] = field(repr=False)
+    statistics: SiteStatistics = field(repr=False)
     model: Model = field(repr=False)
     chains: Chains = field(repr=False)
-    preset: Preset = field(repr=False)
+    preset: Large = field(repr=False)
     seed: int
-    areas: NDArray[np.int64] = field(repr=False)
-    centroids: NDArray[np.float64] = field(repr=False)
-    boxes: NDArray[np.int64] = field(repr=False)
-    colors: NDArray[np.float64] | None = field(repr=False)
     reading: Reading = field(repr=False)
     warning: str | None = None
 
     @property
     def read_as(self) -> str:
-        """How the picture was read, in words."""
+        """How the image was read, in words."""
         return str(self.reading)
+
+    @property
+    def n_regions(self) -> int:
+        """Number of regions, each of which is a cluster of `labels`."""
+        return len(self.boxes)
 
     @property
     def n_clusters(self) -> int:
         """Number of clusters of `labels`; each of them is one region."""
         return self.n_regions
+
+    @cached_property
+    def separation(self) -> NDArray[np.float64]:
+        """How often, over the draws, the two sites of each edge lay in different clusters, (n_edges,)."""
+        return separation_probability(self.chains.labels, self.model.graph.edges)
 
     @property
     def labels(self) -> Any:
@@ -114,16 +115,17 @@ class LargeSegmentation:
 
         `color` is that of the mean in CIELAB, and None where the channels are no colors.
         """
+        means, pixels = self.statistics.region_means(self.partition), self.statistics.pixels
         return region_table(
             self.partition,
             self.partition,
             self.model.graph,
             self.chains,
             self.separation,
-            areas=self.areas,
-            centroids=self.centroids,
+            areas=np.bincount(self.partition, pixels).astype(np.int64),
+            centroids=means[:, -2:],
             boxes=self.boxes,
-            colors=self.colors,
+            colors=255 * lab_to_rgb(means[:, :3]) if self.statistics.is_color else None,
             start_label=START_LABEL,
         )
 
@@ -139,36 +141,32 @@ class LargeSegmentation:
         sentences = verdict_sentences(self.diagnostics, self.preset, self.chains.n_sweeps)
         return warning + sentences + calibration_clause("pictures larger than memory")
 
+    def summary(self) -> dict[str, Any]:
+        """The content of result.json."""
+        graph, shape = self.model.graph, list(self.labels.shape)
+        return {
+            "regions": self.n_regions,
+            "sites": graph.n_sites,
+            "edges": graph.n_edges,
+            "shape": shape,
+            "tiles": len(list((self.folder / "tiles").glob("*.npz"))),
+            "seed": self.seed,
+            "sweeps": self.chains.n_sweeps,
+            "detail": self.preset.detail,
+            "warning": self.warning,
+            "read_as": self.read_as,
+            "read_otherwise": self.reading.otherwise,
+            "intensity_range": list(self.reading.intensity_range),
+            "best_log_posterior": self.chains.best_log_posterior,
+            "verdict": self.verdict,
+        }
 
-def open_labels(path: Path) -> Any:
-    """An array that `create_ome_zarr` made, as a Dask array."""
-    import dask.array
 
-    return dask.array.from_zarr(os.fspath(path), component="0")
-
-
-def open_image(path: Path, tiling: Tiling, dtype: DTypeLike, fill: int) -> Any:
-    """Open or create the Zarr array of an image, a new one where the metadata of the old one are damaged."""
-    try:
-        return create_ome_zarr(path, tiling.shape, tiling.side, dtype, fill)
-    except (ValueError, TypeError, KeyError):  # from damaged JSON; errors of the disk are OSErrors
-        print_warning(f"{printable(path)} is damaged, and is made again")
-        shutil.rmtree(path)
-        return create_ome_zarr(path, tiling.shape, tiling.side, dtype, fill)
-
-
-def region_colors(statistics: SiteStatistics, partition: NDArray[np.int32]) -> NDArray[np.float64]:
-    """The mean color of each region in CIELAB, as sRGB from 0 to 255."""
+def lab_to_rgb(colors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """CIELAB colors, (n, 3), as sRGB from 0 to 1."""
     from skimage.color import lab2rgb
 
-    sums = [np.bincount(partition, statistics.pixels * channel) for channel in statistics.means[:, :3].T]
-    return 255 * lab2rgb(np.stack(sums, axis=1) / np.bincount(partition, statistics.pixels)[:, None])
-
-
-def region_centroids(statistics: SiteStatistics, partition: NDArray[np.int32]) -> NDArray[np.float64]:
-    """The mean row and column of each region."""
-    sums = [np.bincount(partition, statistics.pixels * axis) for axis in statistics.means[:, -2:].T]
-    return np.stack(sums, axis=1) / np.bincount(partition, statistics.pixels)[:, None]
+    return lab2rgb(colors)
 
 
 def write_images(
@@ -177,14 +175,14 @@ def write_images(
     statistics: SiteStatistics,
     partition: NDArray[np.int32],
     draws: NDArray[np.int32],
-    is_color: bool,
     shown: bool,
 ) -> NDArray[np.int64]:
     """Write labels and boundary probabilities tile by tile, and the overview; return the box of each region."""
     labels_path, separation_path = folder / "labels.zarr", folder / "boundary_probability.zarr"
-    site_image = create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
-    label_image = open_image(labels_path, tiling, np.int32, 0)
-    separation_image = open_image(separation_path, tiling, np.uint8, 0)
+    how = tiling.shape, tiling.side
+    site_image = create_ome_zarr(folder / "sites.zarr", *how, np.int32, -1)
+    label_image = create_ome_zarr(labels_path, *how, np.int32, 0)
+    separation_image = create_ome_zarr(separation_path, *how, np.uint8, 0)
     step = -(-max(tiling.shape) // MAX_OVERVIEW_PIXELS)
     overview = np.zeros([-(-length // step) for length in tiling.shape], np.int32)
     boxes = np.tile(np.array([*tiling.shape, 0, 0]), (int(partition.max()) + 1, 1))
@@ -204,7 +202,7 @@ def write_images(
             row, column = (-(-span.start // step) for span in tile.own)
             overview[row : row + part.shape[0], column : column + part.shape[1]] = part
             count(number, len(tiles), f"writing tile {number}/{len(tiles)}")
-    write_png(folder / "overview.png", _overview(overview, statistics, partition, is_color))
+    write_png(folder / "overview.png", _overview(overview, statistics, partition))
     return boxes
 
 
@@ -218,16 +216,13 @@ def _extend_boxes(boxes: NDArray[np.int64], labels: NDArray[np.int32], tile: Til
         boxes[region, 2:] = np.maximum(boxes[region, 2:], box[2:])
 
 
-def _overview(
-    sites: NDArray[np.int32], statistics: SiteStatistics, partition: NDArray[np.int32], is_color: bool
-) -> NDArray[np.uint8]:
+def _overview(sites: NDArray[np.int32], statistics: SiteStatistics, partition: NDArray[np.int32]) -> NDArray[np.uint8]:
     """Sites in their mean colors, or regions in colors of a palette, with the outlines of regions."""
-    from skimage.color import lab2rgb
     from skimage.segmentation import find_boundaries
 
     regions = partition[sites]
-    if is_color:
-        picture = np.rint(255 * lab2rgb(statistics.means[:, :3])).astype(np.uint8)[sites]
+    if statistics.is_color:
+        picture = np.rint(255 * lab_to_rgb(statistics.means[:, :3])).astype(np.uint8)[sites]
     else:
         picture = label_colors(int(partition.max()) + 1)[regions].astype(np.uint8)
     picture[find_boundaries(regions, mode="inner")] = OUTLINE_COLOR

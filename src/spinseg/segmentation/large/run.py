@@ -1,13 +1,12 @@
 """The folder of a run on a large picture: its provenance, and which of its tiles are finished.
 
-A run can be killed, or the power cut, at any time. Damaged files are made again with a warning. A folder with files
+A run can be killed, or the power cut, at any time. Damaged tiles are made again with a warning. A folder with files
 that may belong to another run, or to somebody else, is refused and left as it is.
 """
 
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,36 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._run.atomic import atomic_write, print_warning, printable
-from spinseg._run.provenance import Provenance
+from spinseg._run.provenance import Provenance, is_done
 from spinseg._validation import InvalidInput, invalid, seed_of
 from spinseg.image.layout import ChannelAxis, IntensityRange
+from spinseg.segmentation.files import check_inputs_kept
 from spinseg.segmentation.large.files import intensity_range_of, picture_content
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 
 PLAN_FILE = "plan.json"
-TILE_OUTPUTS = ("sites.zarr", "tiles")
-FINAL_OUTPUTS = (
-    "chains.npz",
-    "labels.zarr",
-    "boundary_probability.zarr",
-    "overview.png",
-    "result.json",
+OUTPUTS = (
+    *("sites.zarr", "tiles", "chains.npz", "labels.zarr", "boundary_probability.zarr"),
+    *("overview.png", "result.json"),
 )
-PLAN_START = b'{\n  "spinseg": "'  # the first bytes of every plan
-SAME_RUN_RULE = "be an empty folder, or one of the same run (name another folder, or remove this one)"
 RUN_FOLDER_RULE = "be an empty folder, or one of such a run (name another folder)"
+ADVICE = "name another folder, or remove this one"
 MAX_LISTED_TILES = 10  # in a warning about damaged tiles
 
 
 class LargeRun(NamedTuple):
-    """A run in a folder. Its plan, everything but the folder, is written to plan.json and with every tile.
-
-    The value range, the numbers of no and full intensity, is found once, so that it is the same for all tiles.
-    """
+    """A run in a folder. Its provenance is written to plan.json and with every tile."""
 
     folder: Path
     provenance: Provenance
-    intensity_range: IntensityRange
 
     @property
     def seed(self) -> int:
@@ -52,9 +43,10 @@ class LargeRun(NamedTuple):
         return int(self.provenance.seed)
 
     @property
-    def plan(self) -> dict[str, Any]:
-        """The plan in types that JSON knows."""
-        return {**self.provenance.to_json(), "intensity_range": list(self.intensity_range)}
+    def intensity_range(self) -> IntensityRange:
+        """The numbers of no and full intensity, found once, so that they are the same for all tiles."""
+        low, high = self.provenance.settings["used_range"]
+        return low, high
 
 
 def open_run(
@@ -68,37 +60,33 @@ def open_run(
 ) -> LargeRun:
     """Begin a run in a new folder, or continue the one of the same picture, tiling, seed and version.
 
-    `array` is what `open_large` made of `image`, a path or a Dask array. A folder that is refused stays as it is.
+    `array` is what `open_picture` made of `image`, a path or a Dask array. A folder that is refused stays as it is.
     """
-    _check_location(folder, image)
-    run = _stored_run(folder)
+    if os.path.lexists(folder) and not folder.is_dir():
+        invalid("out", "be a folder that can be written", str(folder))
+    stored = _stored_provenance(folder)
     if isinstance(image, (str, os.PathLike)):
-        before = {} if run is None else run.provenance.inputs.get("picture") or {}
+        check_inputs_kept(folder, OUTPUTS, [os.fspath(image)])
+        before = {} if stored is None else stored.inputs.get("picture") or {}
         picture = picture_content(image, before) | {"source": os.path.abspath(image)}
     else:
         picture = {"source": f"a Dask array, {array.name}"}
     settings: dict[str, Any] = {"channels": array.shape[-1], "dtype": str(array.dtype), **tiling._asdict()}
     settings["channel_axis"] = None if channel_axis == "auto" else str(channel_axis)
     settings["intensity_range"] = intensity_range
-    wanted = Provenance.of_run(settings, seed_of(rng), {"picture": picture})
-    if run is None:
-        low, high = intensity_range or intensity_range_of(array)
-        run = LargeRun(folder, wanted, (float(low), float(high)))
-    stored = run.provenance
-    if differences := stored.differences(wanted._replace(seed=stored.seed)):
-        invalid("out", SAME_RUN_RULE, f"{folder}, another run ({', '.join(differences)})")
-    if rng is not None and wanted.seed != stored.seed:
-        invalid("rng", f"be the seed of the run in {folder}, {stored.seed}", rng)
+    seed = seed_of(rng) if stored is None or rng is not None else stored.seed
+    wanted = Provenance.of_run(settings, seed, {"picture": picture})
+    is_resumed = is_done(stored, wanted, folder, ADVICE)
+    if stored is None:
+        used = [float(end) for end in intensity_range or intensity_range_of(array)]
+        stored = wanted._replace(settings={**wanted.settings, "used_range": used})
     try:
         folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
     except OSError:
         invalid("out", "be a folder that can be written", str(folder))
-    path = folder / PLAN_FILE
-    if damaged := path.exists() and _read_run(folder, path) is None:
-        print_warning(f"{printable(path)} is damaged, and is written again")
-    if damaged or not path.exists():
-        write_json(path, run.plan)
-    return run
+    if not is_resumed:
+        write_json(folder / PLAN_FILE, stored.to_json())
+    return LargeRun(folder, stored)
 
 
 def check_unchanged(run: LargeRun, image: Any) -> None:
@@ -109,57 +97,20 @@ def check_unchanged(run: LargeRun, image: Any) -> None:
         raise InvalidInput(f"the image changed while its tiles were made: {printable(image)}. {advice}")
 
 
-def _check_location(folder: Path, image: Any) -> None:
-    """Refuse a file, and a folder inside the picture, whose files would then change."""
-    if os.path.lexists(folder) and not folder.is_dir():
-        invalid("out", "be a folder that can be written", str(folder))
-    if isinstance(image, (str, os.PathLike)) and Path(folder).resolve().is_relative_to(Path(image).resolve()):
-        invalid("out", "be a folder outside the picture", str(folder))
-
-
-def _stored_run(folder: Path) -> LargeRun | None:
-    """The run that a folder holds; None for a new run. A folder with files of somebody else is refused.
-
-    Where plan.json is damaged, the plan is read from the tiles. Without tiles, the run begins anew if what is left of
-    the file looks like a plan.
-    """
+def _stored_provenance(folder: Path) -> Provenance | None:
+    """The provenance of the run that a folder holds; None for a new run. Files of somebody else are refused."""
     path = folder / PLAN_FILE
-    if not os.path.lexists(path):
-        _check_foreign_files(folder, (*TILE_OUTPUTS, *FINAL_OUTPUTS))
-        return None
-    runs = (_read_run(folder, file) for file in (path, *sorted(folder.glob("tiles/*.npz"))))
-    run = next((run for run in runs if run is not None), None)
-    if run is None:
-        content = path.read_bytes().rstrip(b"\0")
-        if not (content.startswith(PLAN_START) or PLAN_START.startswith(content)):
-            invalid("out", RUN_FOLDER_RULE, f"{folder}, whose {PLAN_FILE} is of something else")
-        _check_foreign_files(folder, FINAL_OUTPUTS)
-    return run
-
-
-def _read_run(folder: Path, path: Path) -> LargeRun | None:
-    """The run whose plan is in plan.json or in the file of a tile; None where it is damaged or something else."""
-    try:
-        if path.suffix == ".npz":
-            with path.open("rb") as file, np.load(file) as stored:
-                text = str(stored["plan"])
-        else:
-            text = path.read_text(encoding="utf-8")
-        plan = json.loads(text)
-        low, high = map(float, plan["intensity_range"])
-        run = LargeRun(folder, Provenance.from_json(plan), (low, high))
-        return run if isinstance(run.provenance.seed, int) else None
-    except Exception:  # decoders raise nearly anything for a damaged file
-        return None
-
-
-def _check_foreign_files(folder: Path, names: Sequence[str]) -> None:
-    """Refuse a folder that holds files of these names, since no run is known to have written them."""
-    present = [name for name in names if os.path.lexists(folder / name)]
-    if "tiles" in present and (folder / "tiles").is_dir() and not any((folder / "tiles").iterdir()):
-        present.remove("tiles")  # a run that was killed at once leaves it empty
-    if present:
-        invalid("out", RUN_FOLDER_RULE, f"{folder}, which holds {present[0]}")
+    if os.path.lexists(path):
+        try:
+            return Provenance.from_json(json.loads(path.read_text(encoding="utf-8")))
+        except Exception:  # JSON of something else raises nearly anything
+            invalid("out", RUN_FOLDER_RULE, f"{folder}, whose {PLAN_FILE} is damaged or of something else")
+    for name in OUTPUTS:
+        there = folder / name
+        is_empty = there.is_dir() and not any(there.iterdir())  # a run that was killed at once leaves tiles
+        if os.path.lexists(there) and not (name == "tiles" and is_empty):
+            invalid("out", RUN_FOLDER_RULE, f"{folder}, which holds {name}")
+    return None
 
 
 def missing_tiles(run: LargeRun, tiling: Tiling, sites: Any) -> list[tuple[int, Tile]]:
@@ -177,14 +128,13 @@ def _is_intact(run: LargeRun, index: int, sites: Any, tile: Tile) -> bool:
     """Whether the file of a tile is of this run and readable, and its sites are those that were written with it."""
     try:
         stored = read_tile(run.folder, index)
-        same_sites = int(stored["checksum"]) == _checksum(np.asarray(sites[tile.own]))
-        return same_sites and str(stored["plan"]) == json.dumps(run.plan)
+        same_sites = int(stored["checksum"]) == _checksum(sites[tile.own])
+        return same_sites and str(stored["plan"]) == json.dumps(run.provenance.to_json())
     except Exception:  # decoders raise nearly anything for a damaged file
         return False
 
 
 def _checksum(sites: NDArray[np.int32]) -> int:
-    """The CRC-32 of the sites of a tile."""
     return zlib.crc32(np.ascontiguousarray(sites).data)
 
 
@@ -195,7 +145,8 @@ def tile_path(folder: Path, index: int) -> Path:
 
 def write_tile(run: LargeRun, index: int, sites: NDArray[np.int32], sums: Arrays) -> None:
     """Write the sums of a tile, with the plan and a checksum of its sites, which must be on the disk by then."""
-    content: dict[str, Any] = {"plan": np.array(json.dumps(run.plan)), "checksum": np.array(_checksum(sites)), **sums}
+    plan: Any = json.dumps(run.provenance.to_json())
+    content = {"plan": plan, "checksum": _checksum(sites), **sums}
     atomic_write(tile_path(run.folder, index), lambda file: np.savez_compressed(file, **content))
 
 
@@ -203,11 +154,6 @@ def read_tile(folder: Path, index: int) -> Arrays:
     """The content of the file of a tile."""
     with tile_path(folder, index).open("rb") as file, np.load(file) as stored:
         return {name: stored[name] for name in stored.files}
-
-
-def read_tiles(run: LargeRun, tiling: Tiling) -> Iterator[Arrays]:
-    """The content of the files of all tiles."""
-    return (read_tile(run.folder, index) for index, _ in enumerate(tiling.tiles()))
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:

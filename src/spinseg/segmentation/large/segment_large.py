@@ -3,50 +3,49 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spinseg._errors import TaskFailure, is_expected
 from spinseg._run.atomic import print_warning, printable
 from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg._run.progress import Report, counting
-from spinseg._run.shared_arrays import shared
 from spinseg._validation import check_int
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import absorb_small
-from spinseg.image.contrast import Contrast, contrast_of_parts
 from spinseg.image.features import Codebook
 from spinseg.image.intensity import check_intensity_range
-from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
+from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
 from spinseg.partition.numbering import largest_first
-from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.checkpoint import OtherChains, read_checkpoint
-from spinseg.segmentation.large.files import create_ome_zarr, open_large, open_picture, write_chunk
-from spinseg.segmentation.large.model import Large, codebook_for, large_model, read_picture_part
-from spinseg.segmentation.large.result import (
-    LargeSegmentation,
-    open_image,
-    region_centroids,
-    region_colors,
-    write_images,
+from spinseg.segmentation.large.files import (
+    OpenedPicture,
+    create_ome_zarr,
+    open_picture,
+    read_part,
+    shared_image,
+    write_chunk,
 )
+from spinseg.segmentation.large.model import Large, SiteStatistics, codebook_for, large_model, merge_tiles
+from spinseg.segmentation.large.result import LargeSegmentation, write_images
 from spinseg.segmentation.large.run import (
     LargeRun,
     check_unchanged,
     missing_tiles,
     open_run,
-    read_tiles,
+    read_tile,
     write_json,
     write_tile,
 )
-from spinseg.segmentation.large.tiles import SiteStatistics, Tile, Tiling, merge_tiles, tile_sites
+from spinseg.segmentation.large.tiles import Tile, Tiling, tile_sites
 from spinseg.segmentation.schedule import Schedule, sample_posterior
 from spinseg.segmentation.verdict import one_region_warning
 
@@ -112,20 +111,26 @@ def segment_large(
     if intensity_range is not None:
         intensity_range = check_intensity_range(intensity_range)
     opened = open_picture(image, channel_axis)
-    array = opened.array
-    tiling = _tiling(array.shape, n_sites, tile)
-    run = open_run(Path(out), image, array, tiling, rng, channel_axis, intensity_range)
-    codebook = codebook_for(array, run.intensity_range)
-    in_parts = isinstance(image, (str, os.PathLike)) and not opened.is_whole
-    source = (os.path.abspath(image), channel_axis) if in_parts else (array, -1)
-    _make_tiles(*source, run, tiling, codebook, jobs, dask, progress is True)
+    tiling = _tiling(opened.array.shape, n_sites, tile)
+    run = open_run(Path(out), image, opened.array, tiling, rng, channel_axis, intensity_range)
+    codebook = codebook_for(opened.array, run.intensity_range)
+    shown = progress is True
+    _make_tiles(opened, run, tiling, codebook, jobs, dask, shown)
     check_unchanged(run, image)
-    statistics = merge_tiles(read_tiles(run, tiling), tiling.n_cells, len(codebook))
-    is_color = array.shape[-1] in (1, 3)
-    model = large_model(statistics, preset, tiling.pixels_per_cell, is_color)
+    tiles = (read_tile(run.folder, index) for index, _ in enumerate(tiling.tiles()))
+    statistics = merge_tiles(tiles, tiling.n_cells, len(codebook))
+    model = large_model(statistics, preset, tiling.pixels_per_cell)
     sampled = _sample(model, preset, schedule, run, progress)
+    partition = _regions(model, sampled, statistics, preset, tiling)
+    (run.folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
+    boxes = write_images(run.folder, tiling, statistics, partition, sampled.labels, shown)
     reading = opened.reading(run.intensity_range)
-    return _segmentation(run, tiling, statistics, preset, model, sampled, reading, progress is True)
+    warning = None if partition.any() else one_region_warning(statistics.contrast, reading, preset)
+    found = LargeSegmentation(
+        run.folder, partition, boxes, statistics, model, sampled, preset, run.seed, reading, warning
+    )
+    write_json(run.folder / "result.json", found.summary())
+    return found
 
 
 def _tiling(shape: tuple[int, ...], n_sites: int | None, tile: int) -> Tiling:
@@ -138,8 +143,7 @@ def _tiling(shape: tuple[int, ...], n_sites: int | None, tile: int) -> Tiling:
 
 
 def _make_tiles(
-    source: Any,
-    channel_axis: ChannelAxis,
+    opened: OpenedPicture,
     run: LargeRun,
     tiling: Tiling,
     codebook: Codebook,
@@ -148,27 +152,31 @@ def _make_tiles(
     shown: bool,
 ) -> None:
     """Make the sites of all tiles that are unfinished or damaged."""
+    missing = missing_tiles(run, tiling, _site_image(run, tiling))
+    if not missing:
+        return
     n_tiles = len(list(tiling.tiles()))
-    missing = missing_tiles(run, tiling, open_image(run.folder / "sites.zarr", tiling, np.int32, -1))
-    n_before = n_tiles - len(missing)
     remote_run = run._replace(folder=run.folder.absolute())  # workers of a cluster have another working directory
-    with shared(source if missing else None, remote_run.folder) as shared_source, counting(shown) as count:
-        what = {"source": shared_source, "channel_axis": channel_axis}
-        work = partial(_make_tile, **what, run=remote_run, tiling=tiling, codebook=codebook)
+    with shared_image(opened, run.folder, tiling.side) as source, counting(shown) as count:
+        work = partial(_make_tile, source=source, run=remote_run, tiling=tiling, codebook=codebook)
         results: Any = run_tasks(work, missing, jobs=jobs, dask=dask)
         with closing(results):
-            for n_done, (i, failure) in enumerate(results, start=n_before + 1):
+            for n_done, (i, failure) in enumerate(results, start=n_tiles - len(missing) + 1):
                 if isinstance(failure, TaskFailure):
                     raise failure.to_exception(f"tile {missing[i][0]}", f"; what is finished is kept in {run.folder}")
                 count(n_done, n_tiles, f"tile {n_done}/{n_tiles}")
+
+
+def _site_image(run: LargeRun, tiling: Tiling) -> Any:
+    """The Zarr array of the sites."""
+    return create_ome_zarr(run.folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
 
 
 def _make_tile(
     task: tuple[int, Tile],
     _: CheckInterrupt,
     *,
-    source: Any,
-    channel_axis: ChannelAxis,
+    source: tuple[str, ChannelAxis],
     run: LargeRun,
     tiling: Tiling,
     codebook: Codebook,
@@ -176,10 +184,9 @@ def _make_tile(
     """Make the sites of one tile and write them; an expected failure is returned, so that no cluster tries it again."""
     index, tile = task
     try:
-        picture = read_picture_part(open_large(source, channel_axis), tile.read, run.intensity_range, source)
+        picture = read_part(open_picture(*source).array, tile.read, run.intensity_range, source[0])
         sites, sums = tile_sites(picture, tile, tiling, codebook)
-        path = run.folder / "sites.zarr"
-        write_chunk(path, create_ome_zarr(path, tiling.shape, tiling.side, np.int32, -1), tile.own, sites)
+        write_chunk(run.folder / "sites.zarr", _site_image(run, tiling), tile.own, sites)
         write_tile(run, index, sites, sums)
     except Exception as error:
         if not is_expected(error):
@@ -194,71 +201,25 @@ def _sample(model: Model, preset: Large, schedule: Schedule, run: LargeRun, prog
     The checkpoint itself tells: it has a fingerprint of the posterior, with what functions of a prior return.
     """
     path = run.folder / "chains.npz"
-    arguments = (model, preset, schedule, run.seed)
     how: dict[str, Any] = {"checkpoint": path, "progress": progress}
-    if path.exists() and not _is_readable(path):
-        print_warning(f"{printable(path)} is damaged; sampling begins anew")
-    elif path.exists():
-        with suppress(OtherChains):
-            return sample_posterior(*arguments, resume_from=path, **how)
-    return sample_posterior(*arguments, **how)
-
-
-def _is_readable(checkpoint: Path) -> bool:
-    """Whether a checkpoint can be read."""
+    if path.exists():
+        try:
+            read_checkpoint(path)
+            how["resume_from"] = path
+        except ValueError:
+            print_warning(f"{printable(path)} is damaged; sampling starts over")
     try:
-        read_checkpoint(checkpoint)
-    except ValueError:
-        return False
-    return True
+        return sample_posterior(model, preset, schedule, run.seed, **how)
+    except OtherChains:
+        del how["resume_from"]
+        return sample_posterior(model, preset, schedule, run.seed, **how)
 
 
-def _contrast(statistics: SiteStatistics) -> Contrast:
-    """The contrast of the sites of a picture; distances of colors run to 100."""
-    means, squares = (values[:, :-2] for values in (statistics.means / 100, statistics.squares / 100**2))
-    return contrast_of_parts(means, np.maximum(squares - means**2, 0), statistics.pixels)
-
-
-def _segmentation(
-    run: LargeRun,
-    tiling: Tiling,
-    statistics: SiteStatistics,
-    preset: Large,
-    model: Model,
-    sampled: Chains,
-    reading: Reading,
-    shown: bool,
-) -> LargeSegmentation:
-    """Cut the best partition into regions, and write all that the folder holds of it; result.json comes last."""
-    is_color = reading.n_channels - reading.has_opacity in (1, 3)
+def _regions(
+    model: Model, sampled: Chains, statistics: SiteStatistics, preset: Large, tiling: Tiling
+) -> NDArray[np.int32]:
+    """The regions of the best partition, largest first; small ones have joined a neighbor."""
     pieces = regions_of(sampled.best_labels, model.graph)
     min_pixels, length = preset.min_region_sites * tiling.pixels_per_cell, model.graph.length
     partition = absorb_small(pieces, model.graph, model.beta, min_pixels, length=length, area=statistics.pixels)
-    partition = largest_first(partition, statistics.pixels)
-    (run.folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
-    boxes = write_images(run.folder, tiling, statistics, partition, sampled.labels, is_color, shown)
-    found = LargeSegmentation(
-        run.folder,
-        int(partition.max()) + 1,
-        partition,
-        separation_probability(sampled.labels, model.graph.edges),
-        model,
-        sampled,
-        preset,
-        run.seed,
-        np.bincount(partition, statistics.pixels).astype(np.int64),
-        region_centroids(statistics, partition),
-        boxes,
-        region_colors(statistics, partition) if is_color else None,
-        reading,
-        None if partition.any() else one_region_warning(_contrast(statistics), reading, preset),
-    )
-    result: dict[str, Any] = {"regions": found.n_regions, "sites": model.graph.n_sites, "edges": model.graph.n_edges}
-    result |= {"shape": list(tiling.shape), "tiles": len(list(tiling.tiles())), "seed": run.seed}
-    result |= {"sweeps": sampled.n_sweeps, "detail": preset.detail}
-    result["warning"] = found.warning
-    result |= {"read_as": str(reading), "read_otherwise": reading.otherwise}
-    result |= {"intensity_range": list(run.intensity_range)}
-    result |= {"best_log_posterior": sampled.best_log_posterior, "verdict": found.verdict}
-    write_json(run.folder / "result.json", result)
-    return found
+    return largest_first(partition, statistics.pixels)

@@ -6,28 +6,26 @@ the site that they would get in the whole picture, numbered by its cell, and not
 network, too, sees all around a tile that its log-odds in the tile depend on.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import boundary_pairs
-from spinseg.graph.site_graph import SiteGraph
+from spinseg.graph.edges import boundary_pairs
 from spinseg.image.boundary.log_odds import GRADIENT_SCALE
-from spinseg.image.boundary.network import RADII, BoundaryNetwork, span_seen
+from spinseg.image.boundary.network import BoundaryNetwork, span_seen
 from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_sizes
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import RELIEF_SCALE, cells_per_axis, seeded_watershed
 from spinseg.image.working import block_means
+from spinseg.segmentation.large.files import Box
 
 HALO_CELLS = 8  # around a tile; with 4, some pixels near borders got another site than in the whole picture
 BASIN_WEIGHT = 0.01  # CIELAB units per pixel: below the gradients of any picture that is not flat
 NETWORK_PIXELS_PER_CELL = 190  # as in photographs; where cells have four times as many, the network sees half the size
 GRADIENT_REACH = int(np.ceil(4 * max(RELIEF_SCALE, GRADIENT_SCALE))) + 1  # pixels on each side that enter a gradient
 
-Box = tuple[slice, slice]
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -177,7 +175,7 @@ def _edge_sums(padded: NDArray[np.int32], maps: Sequence[NDArray[np.float32]], o
     lower, upper, pixels = boundary_pairs(part)
     down, across = np.divmod(pixels[0], part.shape[1])
     inside = (down < rows) & (across < columns)
-    edges, which = _unique_pairs(np.stack([lower[inside], upper[inside]], axis=1))
+    edges, which = unique_pairs(np.stack([lower[inside], upper[inside]], axis=1))
     sums = [np.bincount(which, values.ravel()[pixels[:, inside]].max(axis=0), len(edges)) for values in maps]
     return {
         "edges": edges,
@@ -186,56 +184,8 @@ def _edge_sums(padded: NDArray[np.int32], maps: Sequence[NDArray[np.float32]], o
     }
 
 
-def _unique_pairs(pairs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def unique_pairs(pairs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The distinct pairs in increasing order, and the index of each pair among them."""
     stride = int(pairs.max(initial=0)) + 1
     keys, which = np.unique(pairs.astype(np.int64) @ [stride, 1], return_inverse=True)
     return np.stack(np.divmod(keys, stride), axis=1).astype(np.int32), which.ravel()
-
-
-class SiteStatistics(NamedTuple):
-    """Sums over all tiles: for the n sites, which are the cells that have pixels, and for the edges between them."""
-
-    site_of: NDArray[np.int32]  # (n_cells,): the site of each cell, -1 where it has no pixel
-    pixels: NDArray[np.int64]
-    means: NDArray[np.float64]  # (n, n_channels + 2): colors, row and column
-    squares: NDArray[np.float64]  # means of the squares of the same
-    words: sparse.csr_array
-    adjacency: SiteGraph
-    gradient: NDArray[np.float64]  # mean along each edge
-    network: NDArray[np.float64] | None  # (n_edges, radii): means of its log-odds along each edge, for colors
-
-
-def merge_tiles(tiles: Iterable[Mapping[str, NDArray[Any]]], n_cells: int, n_words: int) -> SiteStatistics:
-    """Add up what `tile_sites` gave for all tiles."""
-    pixels, sums = np.zeros(n_cells, np.int64), np.zeros((n_cells, 0))
-    edge_parts: list[tuple[NDArray[Any], ...]] = []
-    word_parts: list[tuple[NDArray[Any], ...]] = []
-    for tile in tiles:
-        sums = np.zeros((n_cells, tile["sums"].shape[1])) if not sums.shape[1] else sums
-        pixels[tile["sites"]] += tile["pixels"]  # a tile has each of its sites once
-        sums[tile["sites"]] += tile["sums"]
-        word_parts.append((tile["word_site"], tile["word"], tile["word_count"]))
-        edge_parts.append((tile["edges"], tile["length"], tile["along"]))
-    used = pixels > 0
-    site_of = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
-    n_sites = int(used.sum())
-    rows, columns, counts = (np.concatenate(column) for column in zip(*word_parts, strict=True))
-    words = sparse.coo_array((counts, (site_of[rows], columns)), shape=(n_sites, n_words)).tocsr()
-    edges, length, along = (np.concatenate(column) for column in zip(*edge_parts, strict=True))
-    edges = site_of[edges]
-    kept = (edges >= 0).all(axis=1)  # a cell may have pixels in the halo of a tile only
-    edges, which = _unique_pairs(edges[kept])
-    lengths = np.bincount(which, length[kept], len(edges))
-    along = np.stack([np.bincount(which, column, len(edges)) for column in along[kept].T], axis=1) / lengths[:, None]
-    means, squares = np.split(sums[used] / pixels[used, None], 2, axis=1)
-    return SiteStatistics(
-        site_of,
-        pixels[used],
-        means,
-        np.maximum(squares, means**2),
-        words,
-        SiteGraph(n_sites, edges, lengths),
-        along[:, 0],
-        along[:, 1:] if along.shape[1] == 1 + len(RADII) else None,
-    )

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import absorb_small
-from spinseg.image.class_outlines import refine_classes, with_connected_regions
 from spinseg.image.features import Codebook, site_sizes
+from spinseg.image.outlines import refine_classes, with_connected_regions
 from spinseg.model.priors import ParsimoniousProcess, PartitionPrior
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains

@@ -1,4 +1,4 @@
-"""Line charts and bar charts as SVG, which take their colors from the page.
+"""Charts as SVG, which take their colors from the page.
 
 They are as narrow as the narrowest screen, so that no screen shows their text smaller than its font size.
 """
@@ -8,10 +8,11 @@ from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 WIDTH, HEIGHT = 360, 200
 RIGHT, TOP, BOTTOM = 8, 26, 38  # margins, for the legend and for the numbers below
+NAME_WIDTH = 18  # pixels of the name of the y axis, which is turned
 DIGIT_WIDTH = 7.7  # pixels of a digit in the widest of the usual fonts (DejaVu Sans)
 MAX_POINTS = 400  # points of a line: more cannot be seen
 N_COLORS = 8  # colors of lines that the page has
@@ -27,6 +28,74 @@ class Tick(NamedTuple):
     text: str
 
 
+class Axis(NamedTuple):
+    """The values from one end of an axis to the other, its ticks, and its name."""
+
+    span: Range
+    ticks: list[Tick]
+    name: str = ""
+
+
+class Chart:
+    """A chart with two axes, to which marks are added at values of `x` and `y`."""
+
+    def __init__(self, title: str, x: Axis, y: Axis, size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
+        width, height = size
+        left = 10 + DIGIT_WIDTH * max(len(tick.text) for tick in y.ticks) + NAME_WIDTH * bool(y.name)
+        self.x_axis, self.y_axis = x, y
+        self.x_pixels, self.y_pixels = (left, float(width - RIGHT)), (float(height - BOTTOM), float(TOP))
+        self.parts = [_open_svg(title, size)]
+        for value, text in y.ticks:
+            self.parts.append(f'<path class="grid" d="M{left:.1f} {self.y(value):.1f}H{width - RIGHT}"/>')
+            self.text(left - 6, self.y(value) + 4, text, anchor="end")
+        for value, text in x.ticks:
+            self.text(min(self.x(value), width - DIGIT_WIDTH / 2 * len(text)), height - 21, text)
+        self.parts.append(f'<path class="axis" d="M{left:.1f} {TOP}V{height - BOTTOM}H{width - RIGHT}"/>')
+        self.text(sum(self.x_pixels) / 2, height - 5, x.name)
+        if y.name:
+            self.parts.append(f'<g transform="translate(13 {sum(self.y_pixels) / 2}) rotate(-90)">')
+            self.text(0, 0, y.name)
+            self.parts.append("</g>")
+
+    def x(self, values: Any) -> Any:
+        """Where values lie across, in pixels."""
+        return _scale(values, self.x_axis.span, self.x_pixels)
+
+    def y(self, values: Any) -> Any:
+        """Where values lie down, in pixels."""
+        return _scale(values, self.y_axis.span, self.y_pixels)
+
+    def text(self, x: float, y: float, words: str, *, anchor: str = "middle") -> None:
+        """Add a text at a pixel."""
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>')
+
+    def line(self, x: ArrayLike, y: ArrayLike, css: str) -> None:
+        """Add a line, cut where it lies outside the y axis."""
+        low, high = self.y_axis.span
+        values = np.asarray(y, float)
+        beyond = np.pad((values < low) | (values > high), 1, constant_values=True)
+        hidden = beyond[:-2] & beyond[1:-1] & beyond[2:]
+        begins = np.append(True, hidden[:-1])
+        across, down = self.x(np.asarray(x, float)), self.y(np.clip(values, low, high))
+        steps = (f"{'M' if begins[i] else 'L'}{across[i]:.1f} {down[i]:.1f}" for i in np.flatnonzero(~hidden))
+        self.parts.append(f'<path class="{css}" d="{"".join(steps)}"/>')
+
+    def box(self, x: Range, y: Range, css: str, title: str = "") -> None:
+        """Add a rectangle, whose title appears under the pointer."""
+        (left, right), (bottom, top) = map(self.x, x), map(self.y, y)
+        place = f'x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}"'
+        self.parts.append(f'<rect class="{css}" {place}><title>{escape(title)}</title></rect>')
+
+    def dot(self, x: float, y: float, css: str, title: str, radius: float = 4) -> None:
+        """Add a point, whose title appears under the pointer."""
+        place = f'cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{radius}"'
+        self.parts.append(f'<circle class="{css}" {place}><title>{escape(title)}</title></circle>')
+
+    def svg(self) -> str:
+        """The chart."""
+        return "".join(self.parts) + "</svg>"
+
+
 def line_chart(series: NDArray, title: str, *, shaded: int = 0) -> str:
     """A chart with a line for each row of `series`, (chain, sweep); the first `shaded` sweeps have a darker ground.
 
@@ -36,19 +105,21 @@ def line_chart(series: NDArray, title: str, *, shaded: int = 0) -> str:
     if length == 0:
         return _empty_chart(title, "no sweep was finished")
     x_range, y_range = (1.0, float(max(length, 2))), _shown_range(series, shaded)
-    y_ticks = _ticks(y_range, integers=series.dtype.kind in "iu")
-    left = _left_margin(y_ticks)
-    columns = np.unique(np.linspace(0, length - 1, min(length, MAX_POINTS)).round().astype(int))
-    x = scale(columns + 1.0, x_range, (left, WIDTH - RIGHT))
-    parts = [_open_svg(title)]
+    y_axis = Axis(y_range, _ticks(y_range, integers=series.dtype.kind in "iu"))
+    chart = Chart(title, Axis(x_range, _ticks(x_range, integers=True), "sweep"), y_axis)
     if shaded:
-        edge = scale(min(shaded + 0.5, x_range[1]), x_range, (left, WIDTH - RIGHT))
-        ground = f'x="{left:.1f}" y="{TOP}" width="{edge - left:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
-        parts.append(f'<rect class="burn" {ground}/>')
-    parts += [_y_axis(y_ticks, y_range, left), _x_axis(_ticks(x_range, integers=True), x_range, left, "sweep")]
+        chart.box((1.0, min(shaded + 0.5, x_range[1])), y_range, "burn", "burn-in")
+    columns = np.unique(np.linspace(0, length - 1, min(length, MAX_POINTS)).round().astype(int))
     for i in range(n_lines):
-        parts.append(f'<path class="line c{i % N_COLORS}" d="{_path(x, series[i, columns], y_range)}"/>')
-    return "".join([*parts, _legend(n_lines, left)]) + "</svg>"
+        chart.line(columns + 1, series[i, columns], f"line c{i % N_COLORS}")
+    if 2 <= n_lines <= N_COLORS:  # each chain has its own color
+        left, _ = chart.x_pixels
+        chart.text(left, 14, "chain", anchor="start")
+        for i in range(n_lines):
+            x = left + 40 + 28 * i
+            chart.parts.append(f'<path class="key c{i}" d="M{x:.1f} 10h12"/>')
+            chart.text(x + 15, 14, str(i + 1), anchor="start")
+    return chart.svg()
 
 
 def bar_chart(shares: Mapping[int, float], title: str, axis: str) -> str:
@@ -57,80 +128,24 @@ def bar_chart(shares: Mapping[int, float], title: str, axis: str) -> str:
         return _empty_chart(title, "nothing was drawn")
     numbers = range(min(shares), max(shares) + 1)
     y_range = (0.0, 100 * max(shares.values()))
-    y_ticks = [Tick(value, f"{text}%") for value, text in _ticks(y_range)]
-    left = _left_margin(y_ticks)
-    step = (WIDTH - RIGHT - left) / len(numbers)
-    width = min(0.8 * step, 60)
-    every = -(-len(numbers) // 10)
-    parts = [_open_svg(title), _y_axis(y_ticks, y_range, left)]
-    for i, number in enumerate(numbers):
+    y_axis = Axis(y_range, [Tick(value, f"{text}%") for value, text in _ticks(y_range)])
+    x_ticks = [Tick(number, f"{number:,}") for number in numbers[:: -(-len(numbers) // 10)]]
+    chart = Chart(title, Axis((numbers[0] - 0.5, numbers[-1] + 0.5), x_ticks, axis), y_axis)
+    half = min(0.4, 0.1 * len(numbers))
+    for number in numbers:
         share = shares.get(number, 0.0)
-        middle, top = left + (i + 0.5) * step, scale(100 * share, y_range, (HEIGHT - BOTTOM, TOP))
-        place = f'x="{middle - width / 2:.1f}" y="{top:.1f}" width="{width:.1f}" height="{HEIGHT - BOTTOM - top:.1f}"'
-        parts.append(f'<rect class="bar" {place}><title>{number}: {share:.1%}</title></rect>')
-        if i % every == 0:
-            parts.append(text_at(middle, HEIGHT - 21, f"{number:,}"))
-    return "".join([*parts, text_at((left + WIDTH - RIGHT) / 2, HEIGHT - 5, axis)]) + "</svg>"
+        chart.box((number - half, number + half), (0.0, 100 * share), "bar", f"{number}: {share:.1%}")
+    return chart.svg()
 
 
-def _open_svg(title: str) -> str:
-    """The opening tag of a chart."""
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+def _open_svg(title: str, size: tuple[int, int] = (WIDTH, HEIGHT)) -> str:
+    return f'<svg viewBox="0 0 {size[0]} {size[1]}" role="img" aria-label="{escape(title)}">'
 
 
 def _empty_chart(title: str, why: str) -> str:
     """A chart without data, which says why there are none."""
     frame = f'<path class="axis" d="M{RIGHT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>'
-    return _open_svg(title) + frame + text_at(WIDTH / 2, (TOP + HEIGHT - BOTTOM) / 2, why) + "</svg>"
-
-
-def _path(x: NDArray, values: NDArray, y_range: Range) -> str:
-    """The path of a line, cut where values lie outside the range."""
-    beyond = np.pad((values < y_range[0]) | (values > y_range[1]), 1, constant_values=True)
-    hidden = beyond[:-2] & beyond[1:-1] & beyond[2:]
-    y = scale(np.clip(values, *y_range), y_range, (HEIGHT - BOTTOM, TOP))
-    begins = np.append(True, hidden[:-1])
-    return "".join(f"{'M' if begins[i] else 'L'}{x[i]:.1f} {y[i]:.1f}" for i in np.flatnonzero(~hidden))
-
-
-def _legend(n_lines: int, left: float) -> str:
-    """The legend of chains, if there are several and each has its own color."""
-    if not 2 <= n_lines <= N_COLORS:
-        return ""
-    parts = [text_at(left, 14, "chain", anchor="start")]
-    for i in range(n_lines):
-        x = left + 40 + 28 * i
-        parts.append(f'<path class="key c{i}" d="M{x:.1f} 10h12"/>' + text_at(x + 15, 14, str(i + 1), anchor="start"))
-    return "".join(parts)
-
-
-def _y_axis(ticks: list[Tick], y_range: Range, left: float) -> str:
-    """The frame, and a number and a thin line for each tick of the y axis."""
-    parts = []
-    for value, text in ticks:
-        y = scale(value, y_range, (HEIGHT - BOTTOM, TOP))
-        parts.append(f'<path class="grid" d="M{left:.1f} {y:.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(text_at(left - 6, y + 4, text, anchor="end"))
-    return "".join(parts) + f'<path class="axis" d="M{left:.1f} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>'
-
-
-def _x_axis(ticks: list[Tick], x_range: Range, left: float, name: str) -> str:
-    """The numbers of the ticks of the x axis, and its name."""
-    parts = []
-    for value, text in ticks:
-        x = scale(value, x_range, (left, WIDTH - RIGHT))
-        parts.append(text_at(min(x, WIDTH - DIGIT_WIDTH / 2 * len(text)), HEIGHT - 21, text))
-    return "".join([*parts, text_at((left + WIDTH - RIGHT) / 2, HEIGHT - 5, name)])
-
-
-def text_at(x: float, y: float, words: str, *, anchor: str = "middle") -> str:
-    """A text at (x, y)."""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
-
-
-def _left_margin(ticks: list[Tick]) -> float:
-    """The width of the left margin, which holds the longest number."""
-    return 10 + DIGIT_WIDTH * max(len(tick.text) for tick in ticks)
+    return f'{_open_svg(title)}{frame}<text x="{WIDTH / 2}" y="{HEIGHT / 2}" text-anchor="middle">{why}</text></svg>'
 
 
 def _shown_range(series: NDArray, shaded: int) -> Range:
@@ -158,6 +173,6 @@ def _ticks(span: Range, *, integers: bool = False) -> list[Tick]:
     return [Tick(float(value), f"{value + 0.0:,.{digits}f}") for value in values]
 
 
-def scale(values: Any, source: Range, target: Range) -> Any:
+def _scale(values: Any, source: Range, target: Range) -> Any:
     """A value, or an array of them, mapped linearly from one interval to another."""
     return target[0] + (values - source[0]) / (source[1] - source[0]) * (target[1] - target[0])

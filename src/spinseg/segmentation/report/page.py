@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._words import counted
 from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.draws import spread_draws
@@ -25,15 +26,56 @@ from spinseg.segmentation.report.pictures import (
 )
 from spinseg.segmentation.verdict import headline, units
 
-MAX_ROWS = 40  # rows of the table of regions
+MAX_ROWS = 40  # of a table
+SWATCH = '<span class="swatch" style="background:{0}"></span><span class="code">{0}</span>'  # a color, and its code
 NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
-AGREEMENT_MEANING = (
-    "The adjusted Rand index between the {} of single chains: 1 if they are equal; from 0.9 on is acceptable."
+# Numbers of the summary: their key, name, format and meaning.
+NUMBERS = (
+    (
+        *("agreement", "Agreement", ".2f"),
+        "The adjusted Rand index between the {units} of single chains: 1 if they are equal; from 0.9 on is acceptable.",
+    ),
+    (
+        *("standard_error", "Standard error", ".3f"),
+        "For boundary probabilities between 0.2 and 0.8; up to 0.04 is acceptable.",
+    ),
+    (
+        *("r_hat", "R-hat", ".2f"),
+        "It compares chains from different starts{levels}: 1 when they agree; up to 1.05 is acceptable.",
+    ),
+    ("ess", "Effective sample size", ",.0f", "Equivalent to about this many independent samples."),
 )
-ERROR_MEANING = "For boundary probabilities between 0.2 and 0.8; up to 0.04 is acceptable."
-R_HAT_MEANING = "It compares chains from different starts{}: 1 when they agree; up to 1.05 is acceptable."
-ESS_MEANING = "Equivalent to about this many independent samples."
-MAX_BOUNDARIES = 40  # rows of the table of boundaries
+
+
+class Column(NamedTuple):
+    """A column of a table: its head, the CSS class of its cells, and their content."""
+
+    name: str
+    css_class: str
+    cell: Callable[[dict[str, Any]], str]
+
+
+REGION_COLUMNS = [
+    Column("Region", "number", lambda row: f"{row['region']}"),
+    Column(
+        *("Color", ""),
+        lambda row: '<span class="swatch" style="background:{0}"></span><span class="code">{0}</span>'.format(
+            row["color"]
+        ),
+    ),
+    Column("Pixels", "number", lambda row: f"{row['area']:,}"),
+    Column("Share", "number", lambda row: f"{row['share']:.1%}"),
+    Column("Box", "number box", lambda row: ", ".join(map(str, row["bbox"]))),
+    Column("Label", "number", lambda row: f"{row['label']}"),
+    Column("Together", "number", lambda row: _formatted(row["probability"], ".0%")),
+    Column("Outline", "number", lambda row: _formatted(row["boundary"], ".0%")),
+]
+BOUNDARY_COLUMNS = [
+    Column("Regions", "number", lambda row: f"{row['region']}, {row['neighbor']}"),
+    Column("Length", "number", lambda row: f"{row['length']:,}"),
+    Column("Probability", "number", lambda row: _formatted(row["probability"], ".2f")),
+    Column("Standard error", "number", lambda row: _formatted(row["standard_error"], ".3f")),
+]
 
 
 def report(
@@ -86,23 +128,17 @@ def report(
 
 def _facts(found: dict[str, Any]) -> str:
     """The line below the title: numbers of clusters, regions, sites and pixels."""
-    clusters, regions = _count(found["n_clusters"], "cluster"), _count(found["n_regions"], "region")
+    clusters, regions = counted(found["n_clusters"], "cluster"), counted(found["n_regions"], "region")
     parts = [f"{clusters} in {regions}"]
     if found["settings"]["connected"]:
         parts = [regions]
     elif found["settings"].get("regions"):
         parts = [f"{clusters} after cutting into regions"]
-    parts += [_count(found["n_sites"], "site")]
-    read_as = found.get("read_as") or f"{' x '.join(map(str, found['shape']))} pixels"
-    parts.append(read_as)
+    parts.append(counted(found["n_sites"], "site"))
+    parts.append(found.get("read_as") or f"{' x '.join(map(str, found['shape']))} pixels")
     if len(found["shape"]) == 3:
         parts.append("of which one plane is shown")
     return ", ".join(parts)
-
-
-def _count(number: int, thing: str) -> str:
-    """A number with its noun, as in "1 cluster" and "2 clusters"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _notices(found: dict[str, Any]) -> str:
@@ -120,21 +156,15 @@ def _notices(found: dict[str, Any]) -> str:
 
 def _numbers(found: dict[str, Any]) -> str:
     """Agreement, standard error, R-hat and the effective sample size, each with a sentence that says what it is."""
-    numbers = []
-    if (agreement := found.get("agreement")) is not None:
-        noun = units(found["settings"]["connected"])
-        numbers.append(("Agreement", f"{agreement:.2f}", AGREEMENT_MEANING.format(noun)))
-    if (error := found.get("standard_error")) is not None:
-        numbers.append(("Standard error", f"{error:.3f}", ERROR_MEANING))
-    if (r_hat := found.get("r_hat")) is not None:
-        meaning = R_HAT_MEANING.format(
-            ", over all levels of detail together" if found["settings"].get("n_details", 1) > 1 else ""
-        )
-        numbers.append(("R-hat", r_hat if isinstance(r_hat, str) else f"{r_hat:.2f}", meaning))
-    if (ess := found.get("ess")) is not None:
-        numbers.append(("Effective sample size", ess if isinstance(ess, str) else f"{ess:,.0f}", ESS_MEANING))
-    rows = (f"<div><dt>{name} <b>{value}</b></dt><dd>{meaning}</dd></div>" for name, value, meaning in numbers)
-    return f'<dl class="numbers">{"".join(rows)}</dl>' if numbers else ""
+    words = {"units": units(found["settings"]["connected"]), "levels": ""}
+    if found["n_components"] > 1:
+        words["levels"] = ", over all levels of detail together"
+    rows = []
+    for key, name, form, meaning in NUMBERS:
+        if (value := found.get(key)) is not None:
+            text = value if isinstance(value, str) else format(value, form)  # JSON has no infinity
+            rows.append(f"<div><dt>{name} <b>{text}</b></dt><dd>{meaning.format(**words)}</dd></div>")
+    return f'<dl class="numbers">{"".join(rows)}</dl>' if rows else ""
 
 
 def _answers(chains: Chains, picture: Picture, sites: NDArray[np.int32], unit: str) -> str:
@@ -183,74 +213,38 @@ def _before_regions(found: dict[str, Any]) -> str:
 
 def _regions(regions: list[dict[str, Any]]) -> str:
     """The table of regions, the largest first. It has a column of labels unless each is one region."""
-    columns = [column for column in COLUMNS if column.name != "Label" or not one_region_each(regions)]
-    head = "".join(f'<th class="{column.css_class}">{column.name}</th>' for column in columns)
-    rows = [
-        "".join(f'<td class="{column.css_class}">{column.cell(region)}</td>' for column in columns)
-        for region in regions[:MAX_ROWS]
-    ]
-    if len(regions) > MAX_ROWS:
-        rows.append(f'<td colspan="{len(columns)}">and {len(regions) - MAX_ROWS:,} smaller, in result.json</td>')
-    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
+    columns = [column for column in REGION_COLUMNS if column.name != "Label" or not one_region_each(regions)]
+    return _table(columns, regions, "smaller")
 
 
 def _boundaries(boundaries: list[dict[str, Any]]) -> str:
     """The table of boundaries, the longest first; empty without one."""
     if not boundaries:
         return ""
-    longest = sorted(boundaries, key=lambda row: -row["length"])[:MAX_BOUNDARIES]
-    head = "".join(f'<th class="number">{name}</th>' for name in ("Regions", "Length", "Probability", "Standard error"))
-    rows = [
-        f'<td class="number">{row["region"]}, {row["neighbor"]}</td><td class="number">{row["length"]:,}</td>'
-        f'<td class="number">{_decimal(row["probability"])}</td>'
-        f'<td class="number">{_decimal(row["standard_error"], 3)}</td>'
-        for row in longest
-    ]
-    if len(boundaries) > len(longest):
-        rows.append(f'<td colspan="4">and {len(boundaries) - len(longest):,} shorter, in result.json</td>')
-    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    table = _table(BOUNDARY_COLUMNS, sorted(boundaries, key=lambda row: -row["length"]), "shorter")
     return (
         '<h2>Boundaries</h2>\n<div class="wide" tabindex="0" role="region" aria-label="Table of boundaries"><table>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>\n"
+        f"{table}\n</table></div>\n"
         '<p class="note">Treat probabilities closer than two standard errors as equal.</p>'
     )
 
 
-def _decimal(number: float | None, digits: int = 2) -> str:
-    """A probability or its standard error, or a dash where there is none."""
-    return "-" if number is None else f"{number:.{digits}f}"
+def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], others: str) -> str:
+    """Head and body of a table, which ends by saying where the `others` are."""
+    head = "".join(f'<th class="{column.css_class}">{column.name}</th>' for column in columns)
+    lines = [
+        "".join(f'<td class="{column.css_class}">{column.cell(row)}</td>' for column in columns)
+        for row in rows[:MAX_ROWS]
+    ]
+    if len(rows) > MAX_ROWS:
+        lines.append(f'<td colspan="{len(columns)}">and {len(rows) - MAX_ROWS:,} {others}, in result.json</td>')
+    body = "\n".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
 
 
-def _color(region: dict[str, Any]) -> str:
-    """The mean color, as a patch and as its code."""
-    color = region["color"]
-    return f'<span class="swatch" style="background:{color}"></span><span class="code">{color}</span>'
-
-
-def _percent(share: float | None) -> str:
-    """A probability, or a dash where there is none."""
-    return "-" if share is None else f"{share:.0%}"
-
-
-class Column(NamedTuple):
-    """A column of the table of regions: its head, the CSS class of its cells, and their content."""
-
-    name: str
-    css_class: str
-    cell: Callable[[dict[str, Any]], str]
-
-
-COLUMNS = [
-    Column("Region", "number", lambda region: f"{region['region']}"),
-    Column("Color", "", _color),
-    Column("Pixels", "number", lambda region: f"{region['area']:,}"),
-    Column("Share", "number", lambda region: f"{region['share']:.1%}"),
-    Column("Box", "number box", lambda region: ", ".join(map(str, region["bbox"]))),
-    Column("Label", "number", lambda region: f"{region['label']}"),
-    Column("Together", "number", lambda region: _percent(region["probability"])),
-    Column("Outline", "number", lambda region: _percent(region["boundary"])),
-]
+def _formatted(number: float | None, form: str) -> str:
+    """A number, or a dash where there is none."""
+    return "-" if number is None else format(number, form)
 
 
 def _notes(found: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from spinseg._words import counted
 from spinseg.image.picture import Picture
 from spinseg.image.render import OUTLINE_COLORS, graded_boundaries, mean_colors, outlined, outlines
 from spinseg.segmentation.draws import Draw
@@ -82,7 +83,7 @@ def outline_figure(
     for i, view in enumerate(details):
         is_chosen = view.detail == chosen
         css = f"d{i} chosen" if is_chosen else f"d{i}"
-        count = f"{view.n_regions:,} region{'' if view.n_regions == 1 else 's'}"
+        count = counted(view.n_regions, "region")
         stops.append(_stop(i, view.detail, count, is_chosen))
         alt = f"Outlines of {count} at detail {view.detail:g}"
         layers.append(_layer(alt, view.labels, shown, f"layer {css}", numbers if is_chosen else ""))
@@ -153,7 +154,7 @@ def answer_figures(found: Sequence[Draw], picture: Picture, sites: NDArray[np.in
 
 def answer_words(answer: Draw, unit: str) -> str:
     """The detail of a draw, its number of clusters, and its chain."""
-    count = f"{answer.n_clusters:,} {unit}{'' if answer.n_clusters == 1 else 's'}, chain {answer.chain + 1}"
+    count = f"{counted(answer.n_clusters, unit)}, chain {answer.chain + 1}"
     return count if answer.detail is None else f"Detail {answer.detail:.2f}: {count}"
 
 

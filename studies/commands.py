@@ -1,6 +1,8 @@
-"""`python -m studies evaluate`: methods compared on images with ground truth."""
+"""`python -m studies evaluate` and `python -m studies reproduce`: compare methods, and reproduce the paper."""
 
 import json
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,7 @@ from rich.table import Table
 
 from spinseg.cli.options import BUG, WRONG_INPUT, Dask, Jobs, Json, Quiet, Seed, print_error
 from spinseg.cli.tables import print_table
+from studies import paper
 from studies.evaluation.comparison import compare_methods, known_methods
 from studies.evaluation.summary import DISPLAYED_COLUMNS, PROBABILITY_COLUMNS, Columns, Summary, format_cells
 
@@ -32,7 +35,7 @@ def evaluate(
     root: Annotated[Path, typer.Option(help="Folder that has the dataset.")],
     split: Annotated[str | None, typer.Option(help="train, val or test, which is the default (BSDS).")] = None,
     methods: Annotated[str, typer.Option(help="Names with commas between them; `list` lists them.")] = DEFAULT_METHODS,
-    limit: Annotated[int | None, typer.Option(help="At most so many images, evenly spaced by name.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Maximum number of images, evenly spaced by name.")] = None,
     jobs: Jobs = None,
     dask: Dask = None,
     out: Annotated[Path, typer.Option(help="Results, a row each; resumed where it is there already.")] = Path(
@@ -81,7 +84,6 @@ def print_summaries(summaries: list[Summary]) -> None:
 
 
 def _print_columns(summaries: list[Summary], columns: Columns) -> None:
-
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("method", no_wrap=True)
     rows = [format_cells(summary, columns) for summary in summaries]
@@ -91,3 +93,26 @@ def _print_columns(summaries: list[Summary], columns: Columns) -> None:
     for summary, row in zip(summaries, rows, strict=True):
         table.add_row(summary.method, *row)
     print_table(table)
+
+
+def reproduce(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="A figure of the paper, or its table.", metavar="|".join((*paper.WITHOUT_DATA, *paper.WITH_DATA))
+        ),
+    ],
+    root: Annotated[Path | None, typer.Option(help="Folder that has the datasets (figure4, figure5, table1).")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the numbers.")] = Path("spinseg-paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="A few images or draws: minutes at most.")] = False,
+    jobs: Jobs = None,
+) -> None:
+    """Reproduce a figure of the paper, or its table.
+
+    It is a PNG to look at, and a CSV with its numbers.
+
+    Long ones keep what is finished: the same command after an interruption resumes where it stopped.
+    """
+    progress = partial(print, file=sys.stderr, flush=True)
+    for path in paper.reproduce(what, out, root, quick=quick, jobs=jobs, progress=progress):
+        print(path.resolve())

@@ -1,0 +1,122 @@
+"""Which of the results that folders hold need not be computed again, and which must not be replaced."""
+
+import inspect
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from spinseg._run.atomic import printable
+from spinseg._run.provenance import Provenance, is_done
+from spinseg._validation import invalid
+from spinseg._version import VERSION
+from spinseg.image.formats import content_hash
+from spinseg.segmentation.files import FILES, POLYGON_FILES
+from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
+from spinseg.segmentation.schedule import Schedule
+from spinseg.segmentation.segment import segment
+
+RESULT_START = b'{\n  "source": '  # the first bytes of every result.json
+INPUTS = {"source": "picture", "mask": "mask", "seeds": "seeds"}  # the names of inputs in result.json and in messages
+ADVICE = "--overwrite replaces it"
+
+
+def settings_from(keywords: dict[str, Any]) -> tuple[Preset, dict[str, Any]]:
+    """The preset that `segment` makes of its keywords, and the settings that result.json has for them."""
+    shared = inspect.signature(segment).parameters
+    options = {name: value for name, value in keywords.items() if name not in shared}
+    preset = chosen_preset(keywords.get("preset", DEFAULT), options)
+    schedule = Schedule.of(preset, *(keywords.get(name) for name in Schedule._fields))
+    return preset, preset.as_json() | schedule._asdict() | {"start_label": keywords.get("start_label", 1)}
+
+
+def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
+    """The entries of result.json that `segment` with these keywords gives for every picture."""
+    files = {name: keywords[name] for name in ("mask", "seeds") if keywords.get(name) is not None}
+    expected = {
+        **files,
+        "sha256": {name: content_hash(file) for name, file in files.items()},
+        "channel_axis": keywords.get("channel_axis", "auto"),
+        "intensity_range": keywords.get("intensity_range"),
+        "seed": keywords.get("rng"),
+        "settings": settings_from(keywords)[1],
+        "versions": {"spinseg": VERSION},
+    }
+    return json.loads(json.dumps(expected))
+
+
+def finished_result(
+    source: str, folder: str, expected: dict[str, Any], overwrite: bool, also: Sequence[str]
+) -> dict[str, Any] | None:
+    """The result.json of a picture that need not be segmented again; None if it must be.
+
+    It is finished if it was not interrupted, all its files are there, and those that it was computed from have the same
+    paths and the same content. A result of another run raises InvalidInput, unless it may be overwritten.
+    """
+    result = read_result(folder, overwrite)
+    if result is None or result.get("interrupted") is True:
+        return None
+    hashes = expected["sha256"] | {"source": content_hash(source)}
+    stored, wanted = _provenance(result), _provenance(expected | {"source": source, "sha256": hashes})
+    for name, file in wanted.inputs.items():
+        before = stored.inputs[name]
+        if file and before and file["source"] == before["source"] and file["sha256"] is None:  # has it changed?
+            invalid(printable(file["source"]), "be a file that can be read", "one that cannot")
+    is_same = is_done(stored, wanted, folder, None if overwrite else ADVICE)
+    return result | {"source": source} if is_same and not _lacks_files(folder, result, also) else None
+
+
+def _provenance(result: dict[str, Any]) -> Provenance:
+    """What the entries of a result.json were computed from; a damaged entry counts as missing."""
+    versions, settings, hashes = (
+        result[key] if isinstance(result.get(key), dict) else {} for key in ("versions", "settings", "sha256")
+    )
+    inputs: dict[str, Any] = {}
+    for name, words in INPUTS.items():
+        path = result.get(name)  # seeds may also be points
+        text = path.encode(errors="replace").decode() if isinstance(path, str) else None
+        inputs[words] = None if text is None else {"source": os.path.abspath(text), "sha256": hashes.get(name)}
+    reading = {name: result.get(name) for name in ("channel_axis", "intensity_range")}
+    return Provenance(inputs, versions.get("spinseg"), result.get("seed"), settings | reading)
+
+
+def _lacks_files(folder: str, result: dict[str, Any], also: Sequence[str]) -> bool:
+    """Whether a folder lacks a file that its result, or a run that saves `also`, should have there."""
+    left_out = set(result["left_out"] if isinstance(result.get("left_out"), dict) else ())
+    left_out |= set(POLYGON_FILES if len(result.get("shape", ())) == 3 else ())
+    return any(not os.path.isfile(os.path.join(folder, name)) for name in {*FILES, *also} - left_out)
+
+
+def read_result(folder: str, overwrite: bool = False) -> dict[str, Any] | None:
+    """The content of the result.json in a folder; None where there is none, or a power cut damaged it.
+
+    One of something else is None, too, where it may be overwritten, and else raises an exception.
+    """
+    try:
+        content = Path(folder, "result.json").read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    with suppress(ValueError):
+        result = json.loads(content)
+        if isinstance(result, dict):
+            return result
+    rest = content.rstrip(b"\0")
+    if not overwrite and not (rest.startswith(RESULT_START) or RESULT_START.startswith(rest)):
+        raise FileExistsError(f"{folder} holds result.json already, which is kept; {ADVICE}")
+    return None
+
+
+def check_folder(folder: str, overwrite: bool, also: Sequence[str]) -> bool:
+    """Whether files in a folder may be replaced; raise where it holds a result that must be kept.
+
+    An interrupted result may always be replaced.
+    """
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        invalid(folder, "be a folder", "a file")
+    overwrite = overwrite or (read_result(folder) or {}).get("interrupted") is True
+    present = [name for name in (*FILES, *also) if os.path.lexists(os.path.join(folder, name))]
+    if present and not overwrite:
+        raise FileExistsError(f"{folder} holds {present[0]} already, which is kept; {ADVICE}")
+    return overwrite
