@@ -5,26 +5,18 @@ from functools import cache, lru_cache
 from typing import ClassVar
 
 import numpy as np
-from scipy.stats import chisquare
+from scipy.stats import chisquare, kstest
 
+import model_cases
 import spinseg as ss
+from covering import pairwise
+from effort import effort
 from spinseg._compiled import jit
 from spinseg.sampler.kernels.clusters import clear_slot, rebuild
-from spinseg.sampler.kernels.exchange import exchange
-from spinseg.sampler.kernels.iterations import renumber
-from spinseg.sampler.kernels.regroup import regroup
-from spinseg.sampler.kernels.regrowth import grow
-from spinseg.sampler.kernels.split_merge import split_merge
-from spinseg.sampler.kernels.state import (
-    COUNTED_MOVES,
-    EXCHANGES_LEFT,
-    GROWTHS_LEFT,
-    N_CLUSTERS,
-    REGROUPS_LEFT,
-    SPLITS_LEFT,
-    Plan,
-)
-from spinseg.sampler.kernels.sweep import begin_sweep, sweep
+from spinseg.sampler.kernels.moves import KINDS, MOVES, attempts_at, make_moves, renumber
+from spinseg.sampler.kernels.spin_clusters import begin_sweep
+from spinseg.sampler.kernels.state import N_CLUSTERS, Plan
+from spinseg.sampler.kernels.sweep import sweep
 from spinseg.sampler.pack import new_state, pack
 from spinseg.sampler.plan import bond_strengths
 from spinseg.sampler.similarity import similar_sites
@@ -136,14 +128,9 @@ def iterate_each(target, state, move_counts, starts, out, plan, rng):
         if plan.lams.size > 0:
             begin_sweep(target, state, plan, rng)
             sweep(target, state, plan.inv_temperature, rng)
-        state.counters[SPLITS_LEFT] = plan.splits
-        split_merge(target, state, move_counts, plan.inv_temperature, rng)
-        state.counters[REGROUPS_LEFT] = plan.regroups
-        regroup(target, state, move_counts, plan.inv_temperature, rng)
-        state.counters[GROWTHS_LEFT] = plan.growths
-        grow(target, state, move_counts, plan, rng)
-        state.counters[EXCHANGES_LEFT] = plan.exchanges
-        exchange(target, state, move_counts, plan, rng)
+        for move in range(plan.attempts.size):
+            state.attempts_left[move] = plan.attempts[move]
+        make_moves(target, state, move_counts, plan, rng)
         renumber(state.label, state.rank, out[r])
 
 
@@ -159,17 +146,15 @@ def iterated(
     iterate=compiled_iterate_each,
     temperature=1.0,
     moves="gsw",
-    splits=0,
-    regroups=0,
-    growths=0,
-    growth_limit=np.inf,
-    exchanges=0,
     local=0.0,
+    growth_limit=np.inf,
     max_table=2**20,
+    **attempts,
 ):
     """(p-value, frequencies) after one iteration from independent exact draws of the posterior at a temperature.
 
-    An iteration is a sweep, local or not, left out where lam is "none", and some attempts at other moves. The p-value of a right sampler is uniform; an alarm at p < q is false with probability q.
+    An iteration is a sweep, local or not, left out where lam is "none", and then `attempts` at moves, by their names.
+    The p-value of a right sampler is uniform; an alarm at p < q is false with probability q.
     """
     rng = np.random.default_rng(seed)
     log_p = log_probabilities(model) / temperature
@@ -182,8 +167,68 @@ def iterated(
     target = pack(model, strength, similar_sites(model), max_table)
     state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
     out = np.empty_like(starts)
-    plan = Plan(lams, splits, regroups, 1.0 / temperature, 0, 1, local, lams, model.connected, growths, growth_limit)
-    plan = plan._replace(exchanges=exchanges)
-    iterate(target, state, np.zeros((len(COUNTED_MOVES), 2), np.int64), starts, out, plan, rng)
+    plan = Plan(lams, attempts_at(**attempts), 1.0 / temperature, 0, 1, local, lams, model.connected, growth_limit)
+    iterate(target, state, np.zeros((len(KINDS), 2), np.int64), starts, out, plan, rng)
     counts = frequencies(out)
     return p_value(counts, probabilities), counts
+
+
+def moves_of(*, connected: bool) -> list[str]:
+    """The moves of chains over connected, or over all, partitions."""
+    return [name for name, move in MOVES.items() if move.connected in (None, connected)]
+
+
+def iterations(*, connected: bool) -> dict[str, dict]:
+    """What to do once, as `iterated` takes it: a sweep with some bonds, each move alone, and all of "auto"."""
+    moves = moves_of(connected=connected)
+    found = {"single sites": {"lam": 0.0}, "all of auto": {"lam": None, "moves": "auto", **dict.fromkeys(moves, 2)}}
+    found |= {move: {"lam": "none", move: 3} for move in moves}
+    found |= {"Swendsen-Wang": {"lam": 1.0}, "strong bonds": {"lam": 10.0}, "data-driven bonds": {"lam": "data-driven"}}
+    if connected:
+        return found | {"growth of few sites": {"lam": "none", "regrow": 4, "growth_limit": 2.0}}
+    return found | {"local single sites": {"lam": 0.0, "local": 0.8}, "local bonds": {"lam": 3.0, "local": 0.8}}
+
+
+def tried(*, connected: bool) -> list[str]:
+    """The names of `iterations`: a sweep and all moves in `make test`, and all in `make test-all`."""
+    return list(iterations(connected=connected))[: effort(2 + len(moves_of(connected=connected)), None)]
+
+
+class Cases:
+    """Factors of a posterior, and `model_of`, which makes a model of a value of each, or None if it has no partition."""
+
+    def __init__(self, model_of, *, connected: bool, **factors) -> None:
+        self.model_of, self.iterations = model_of, iterations(connected=connected)
+        self.factors = {"iteration": list(self.iterations), **factors}
+        self.covering = pairwise(self.factors)
+
+    def check(self, rows: list[dict], n_draws: int) -> None:
+        """Every p-value plausible, and all uniform: a false alarm has probability 1e-6 a row and 1e-5 a call."""
+        p_values = {}
+        for seed, row in enumerate(rows):
+            model = self.model_of(**{name: value for name, value in row.items() if name != "iteration"})
+            if model is not None:
+                how = dict(self.iterations[row["iteration"]])
+                how["lam"] = model_cases.bond_rule(row["likelihood"], how["lam"], model.graph.n_edges)
+                p_values[str(row)], _ = iterated(model, n_draws=n_draws, seed=seed, **how)
+        worst = min(p_values, key=p_values.get)
+        assert p_values[worst] > 1e-6, (worst, p_values[worst])
+        varied = [p for p in p_values.values() if p < 1]  # it is 1 where only one partition is possible
+        assert len(varied) > len(rows) / 3
+        assert kstest(varied, "uniform").pvalue > 1e-5
+
+    def check_covering(self, iteration: str, n_draws: int) -> None:
+        """Check an iteration with rows in which any two factors take all pairs of their values."""
+        self.check([row for row in self.covering if row["iteration"] == iteration], n_draws)
+
+    def check_random(self, iteration: str, n_rows: int, n_draws: int) -> None:
+        """Check an iteration with random rows."""
+        rng = np.random.default_rng(6)
+        rows = [{name: v[rng.integers(len(v))] for name, v in self.factors.items()} for _ in range(n_rows)]
+        self.check([{**row, "iteration": iteration} for row in rows], n_draws)
+
+
+def possible(model: ss.Model) -> ss.Model | None:
+    """The model, or None where no partition has a positive probability."""
+    with np.errstate(invalid="ignore"):
+        return None if np.isnan(log_probabilities(model)).any() else model

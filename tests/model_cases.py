@@ -44,6 +44,11 @@ def priors(**limits: int) -> dict[str, ss.PartitionPrior]:
     }
 
 
+def prior_with_holes() -> ss.TabulatedPrior:
+    """A prior of two or three clusters, none of two sites."""
+    return ss.TabulatedPrior(lambda k: 0.0 if k in (2, 3) else -math.inf, lambda m: -math.inf if m == 2 else 0.3 * m)
+
+
 LIMITS: list[dict[str, int]] = [{}, {"min_size": 2}, {"max_size": 3}, {"min_size": 2, "max_size": 3}]
 
 

@@ -3,8 +3,7 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,15 @@ PACKAGE = Path(__file__).parent
 config: Any = numba.config  # whose values are set when it is loaded
 
 
-def jit(function: Any, **more: Any) -> Any:
+def jit(function: Any) -> Any:
     """`function` compiled to run without the interpreter lock, and kept on disk where a folder can be written."""
-    dispatcher = njit(**OPTIONS, **more)(function)
+    dispatcher = njit(**OPTIONS)(function)
     folder = cache_folder()
     if folder is not None and hasattr(dispatcher, "enable_caching"):  # with JIT off it is the plain function
-        with _cached_in(folder), suppress(RuntimeError):  # which Numba raises of a folder that it cannot use
+        before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+        with suppress(RuntimeError):  # which Numba raises of a folder that it cannot use
             dispatcher.enable_caching()
+        config.CACHE_DIR = before
     return dispatcher
 
 
@@ -40,11 +41,6 @@ def internal(function: Any) -> Any:
 def entry(function: Any) -> Any:
     """An `internal` function with an entry for the interpreter, compiled on its first call."""
     return jit(getattr(function, "py_func", function))  # with JIT off it is the plain function
-
-
-def inlined(function: Any) -> Any:
-    """As `jit`, and copied into its caller before that is compiled: each layer of calls is optimised once more."""
-    return jit(function, inline="always")
 
 
 @lru_cache
@@ -74,13 +70,3 @@ def cache_folder() -> Path | None:
             if os.access(folder, os.W_OK | os.X_OK):
                 return folder
     return None
-
-
-@contextmanager
-def _cached_in(folder: Path) -> Iterator[None]:
-    """Let Numba keep what is decorated meanwhile in a folder."""
-    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = before

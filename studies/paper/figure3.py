@@ -15,10 +15,12 @@ from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.sampler.chain import Chain, new_record
-from spinseg.sampler.exchangeable import ENTRIES
+from spinseg.sampler.exchangeable import compiled
+from spinseg.sampler.kernels.moves import attempts_at
+from spinseg.sampler.kernels.spin_clusters import begin_sweep
 from spinseg.sampler.kernels.state import Plan
 from spinseg.sampler.pack import pack
-from spinseg.sampler.plan import ATTEMPTS, bond_strengths
+from spinseg.sampler.plan import bond_strengths
 from spinseg.sampler.starts import starting_labels
 from studies.paper import plots
 
@@ -90,7 +92,7 @@ def one_sweep(model: Model, start: NDArray[np.integer], lam: float, seed: int) -
     """
     strength, lams = bond_strengths(model, lam, "gsw")
     record = new_record(1, model.graph.n_sites)
-    plan = Plan(lams, *ATTEMPTS["gsw"], 1.0, 1, 1)
+    plan = Plan(lams, attempts_at(), 1.0, 1, 1)
     target, stream = pack(model, strength), generator(seed).spawn(1)[0]
     before = starting_labels(model, target, start)
     chain = Chain(model, target, plan, before, model.log_posterior(before), record, stream)
@@ -113,7 +115,7 @@ def hit_edges(graph: SiteGraph, chain: Chain) -> NDArray[np.bool_]:
         state, stream = copy.deepcopy(chain.state), copy.deepcopy(chain.rng)
         state.label[:] = np.arange(graph.n_sites)
         state.label[j] = state.label[i]
-        ENTRIES["begin_sweep"](chain.target, state, chain.plan, stream)
+        compiled(begin_sweep)(chain.target, state, chain.plan, stream)
         hit[e] = state.spin[i] == state.spin[j]
     return hit
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinseg as ss
-from spinseg.sampler.kernels.iterations import run_iterations
+from spinseg.sampler.kernels.moves import attempts_at, run_iterations
 from spinseg.sampler.kernels.state import Plan, Record
 from spinseg.sampler.pack import new_records
 from studies.evaluation.baselines import ddcrp_kernels as kernels
@@ -65,7 +65,7 @@ def _links(model: ss.Model, gamma: float | None, n: int) -> tuple[Callable[[], o
     problem = pack_problem(model.graph, model.likelihood, 1e-10, gamma)
     clusters, links = new_state(problem, chain.links, chain.clusters)
     record = Record(*(array[0] for array in new_records(1, n, 0, model.graph.n_sites)))
-    plan, n_regions, rng = Plan(np.zeros(1), 0, 0, 1.0, n, 1), np.empty(n, np.int32), np.random.default_rng(2)
+    plan, n_regions, rng = Plan(np.zeros(1), attempts_at(), 1.0, n, 1), np.empty(n, np.int32), np.random.default_rng(2)
 
     def sweeps() -> None:
         status, _ = kernels.run(problem, clusters, links, record, n_regions, plan, 0, n, rng)

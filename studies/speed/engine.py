@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 import spinseg as ss
-from spinseg.sampler.kernels.iterations import run_iterations
+from spinseg.sampler.kernels.moves import run_iterations
 from studies.speed import plain
 from studies.speed.problems import chain_at, superpixels
 

@@ -7,6 +7,7 @@ from scipy.spatial import Delaunay
 
 import spinseg as ss
 from spinseg.sampler.chain import Chain, new_record
+from spinseg.sampler.kernels.moves import attempts_at
 from spinseg.sampler.kernels.state import Plan
 from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import bond_strengths
@@ -56,5 +57,5 @@ def chain_at(model: ss.Model, labels: NDArray[np.int32], lam: float, sweeps: int
     strength, lams = bond_strengths(model, lam, "gsw")
     record = new_record(sweeps, model.graph.n_sites)
     rng = np.random.default_rng(2)
-    plan = Plan(lams, 0, 0, 1.0, sweeps, 1)
+    plan = Plan(lams, attempts_at(), 1.0, sweeps, 1)
     return Chain(model, pack(model, strength), plan, labels, model.log_posterior(labels), record, rng)

@@ -16,6 +16,7 @@ import spinseg as ss
 from effort import exhaustive
 from processes import PATIENCE, wait_until
 from spinseg.pictures import PICTURES
+from spinseg.segmentation.presets.preset import Preset
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -24,6 +25,8 @@ pytestmark = [
 ]
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+
+from spinseg.app.controls import controls  # noqa: E402
 
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
 TIMEOUT = 1000 * PATIENCE  # milliseconds
@@ -201,26 +204,40 @@ def test_a_click_shows_the_probability_map_of_a_place_and_escape_closes_it(opene
     wait_until(lambda: pixels(page) not in contents)
 
 
+def test_the_controls_are_those_of_the_preset_and_the_prior(opened):
+    page = opened("#example=cat&n_sites=60&speed=1&chains=1")
+    run_until(page, 1)
+    for preset, prior in zip(Preset.known, ("preset", "FiniteDirichlet", "PitmanYor"), strict=False):
+        page.select_option("#preset", preset)
+        page.select_option("#prior", prior)
+        shown = {name for name in controls() if page.locator(f"#control-{name}").is_visible()}
+        assert shown == {name for name, control in controls().items() if control.applies(preset, prior)}
+        for name, value in Preset.known[preset].options().items():
+            if name in shown and isinstance(usual := getattr(Preset.known[preset](), name), float):
+                assert float(page.input_value(f"#control-{name}")) == usual, value
+        wait_until(lambda: page.is_visible("#scribble-row") == Preset.known[preset].connected)  # noqa: B023
+
+
 @exhaustive
 def test_after_a_change_chains_continue_or_restart_and_the_link_restores_the_settings(opened, address):
     page = opened("#example=coffee&preset=paper&n_sites=300")
     run_until(page, 5)
-    page.select_option("#prior", "py")
+    page.select_option("#prior", "PitmanYor")
     page.wait_for_selector('body[data-stage="2"]')
-    assert page.is_visible("#control-discount") and not page.is_visible("#control-labels")
-    page.fill("#control-alpha", "7")
+    assert page.is_visible("#control-discount") and not page.is_visible("#control-n_labels")
+    page.fill("#control-concentration", "7")
     page.keyboard.press("Enter")
     page.wait_for_selector('body[data-stage="3"]')
     page.fill("#control-seed", "5")
     page.keyboard.press("Enter")
     page.wait_for_selector('body[data-stage="4"]')
     run_until(page, 2)
-    for part in ("example=coffee", "preset=paper", "prior=py", "alpha=7", "seed=5", "n_sites=300"):
+    for part in ("example=coffee", "preset=paper", "prior=PitmanYor", "concentration=7", "seed=5", "n_sites=300"):
         assert part in page.url
     again = opened(page.url.removeprefix(address))
     run_until(again, 2)
-    values = [again.input_value(f"#{name}") for name in ("preset", "prior", "control-alpha", "control-seed")]
-    assert values == ["paper", "py", "7", "5"]
+    values = [again.input_value(f"#{name}") for name in ("preset", "prior", "control-concentration", "control-seed")]
+    assert values == ["paper", "PitmanYor", "7", "5"]
 
 
 @exhaustive

@@ -38,8 +38,8 @@ pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
 
 from processes import PATIENCE, wait_until
 from spinseg.app import guard, sessions
-from spinseg.app.controls import CONTROLS, PRIORS, STARTS, prior_parameters
-from spinseg.segmentation.presets import PRESETS
+from spinseg.app.controls import PRIOR_CHOICES, STARTS, controls
+from spinseg.segmentation.presets.preset import Preset
 
 pytestmark = pytest.mark.xdist_group("app")  # one server
 
@@ -76,18 +76,8 @@ server.serve(open_browser=False)
 """
 
 GETS = ["/", "/api/about", "/api/examples/coffee", "/static/index.html"]
-GETS_OF_PAGE = [
-    "picture",
-    "sites",
-    "outlines",
-    "result",
-    "boundaries",
-    "together?site=1",
-    "answers",
-    "repeat",
-    "events",
-]
-GETS_OF_PAGE += ["export/labels.png", "export/report.html", "export/result.json"]
+GETS_OF_PAGE = ["picture", "sites", "outlines", "result", "boundaries", "together?site=1", "answers", "repeat"]
+GETS_OF_PAGE += ["events", "export/labels.png", "export/report.html", "export/result.json"]
 POSTS_OF_PAGE = {"settings": '{"chains": 2, "seed": 77}', "run": '{"speed": 999}'}
 POSTS_OF_PAGE |= {"pause": "{}", "step": "{}", "restart": "{}"}
 
@@ -124,14 +114,8 @@ class Server(NamedTuple):
             (folder / name).mkdir()
         environment = os.environ | {"TMPDIR": str(folder / "tmp")}
         with (folder / "told").open("w") as told:
-            process = subprocess.Popen(
-                [sys.executable, *arguments],
-                stdout=subprocess.PIPE,
-                stderr=told,
-                text=True,
-                env=environment,
-                cwd=folder / "here",
-            )
+            pipes = {"stdout": subprocess.PIPE, "stderr": told, "text": True}
+            process = subprocess.Popen([sys.executable, *arguments], env=environment, cwd=folder / "here", **pipes)
         line = process.stdout.readline()
         address = line.split()[3]
         assert address.startswith("http://127.0.0.1:") and line.endswith("- stop it with Ctrl-C\n"), line
@@ -416,18 +400,8 @@ HOSTS += ["127.0.0.1:{port}, evil.example", "127.0.0.2:{port}", "127.0.0.1:0{por
 @pytest.mark.parametrize("host", HOSTS[:: effort(4, 1)])
 def test_a_request_with_another_host_is_refused(server, bystander, host):
     named = host.format(port=server.port, other=server.port + 1)
-    for method, path, body in [
-        ("GET", "/", None),
-        ("GET", "/api/about", None),
-        ("POST", f"{bystander[0]}/restart", "{}"),
-    ]:
+    for method, path, body in everything(bystander[0]) if host == HOSTS[0] else [("GET", "/api/about", None)]:
         reply = server.ask(method, path, body, [("Host", named)])
-        assert reply.status == 403 and is_in_order(reply)
-
-
-def test_every_endpoint_refuses_another_host(server, bystander):
-    for method, path, body in everything(bystander[0]):
-        reply = server.ask(method, path, body, [("Host", "evil.example")])
         assert reply.status == 403 and is_in_order(reply), path
 
 
@@ -495,43 +469,28 @@ def test_there_are_no_web_sockets(server):
 # --- headers and responses ---
 
 
-@pytest.mark.parametrize(
-    ("status", "method", "path", "body"),
-    [
-        (200, "GET", "/", None),
-        (200, "HEAD", "/", None),
-        (200, "GET", "/api/about", None),
-        (200, "GET", "/static/index.html", None),
-        (200, "GET", "/static/style.css", None),
-        (200, "GET", "/api/examples/cat", None),
-        (404, "GET", "/api/examples/nobody", None),
-        (404, "GET", "/nowhere", None),
-        (404, "GET", "/static/nothing.js", None),
-        (404, "GET", "/static/", None),
-        (404, "GET", "/api/pages/nobody/picture", None),
-        (404, "GET", "/api/pages/nobody/events", None),
-        (405, "DELETE", "/api/about", None),
-        (405, "POST", "/static/style.css", "{}"),
-        (405, "GET", "/api/pages", None),
-        (307, "GET", "/api/about/", None),
-        (201, "POST", "/api/pages?example=cat", None),
-        (404, "POST", "/api/pages?example=dog", None),
-        (415, "POST", "/api/pages", "a letter"),
-        (200, "GET", "{page}/events", None),
-        (200, "GET", "{page}/picture", None),
-        (200, "GET", "{page}/sites", None),
-        (200, "GET", "{page}/outlines", None),
-        (200, "GET", "{page}/export/report.html", None),
-        (404, "GET", "{page}/export/secrets.txt", None),
-        (400, "POST", "{page}/settings", "no JSON"),
-        (422, "POST", "{page}/settings", '{"chains": 99}'),
-        (422, "GET", "{page}/together", None),
-    ],
-)
-def test_every_kind_of_answer_has_the_headers(server, page, status, method, path, body):
-    reply = server.ask(method, path.format(page=page), body)
-    assert reply.status == status and is_in_order(reply, method)
-    assert reply.headers["cache-control"] == "no-store"
+STATUSES = {  # methods and paths, and after another space a body
+    200: "GET /|HEAD /|GET /api/about|GET /static/index.html|GET /static/style.css|GET /api/examples/cat|"
+    "GET {page}/events|HEAD {page}/events|GET {page}/picture|GET {page}/sites|GET {page}/outlines|"
+    "GET {page}/export/report.html",
+    201: "POST /api/pages?example=cat",
+    307: "GET /api/about/",
+    400: "POST {page}/settings no JSON",
+    404: "GET /api/examples/nobody|GET /nowhere|GET /static/nothing.js|GET /static/|GET /api/pages/nobody/picture|"
+    "GET /api/pages/nobody/events|POST /api/pages?example=dog|GET {page}/export/secrets.txt",
+    405: "DELETE /api/about|POST /static/style.css {}|GET /api/pages",
+    415: "POST /api/pages a letter",
+    422: 'POST {page}/settings {"chains": 99}|GET {page}/together',
+}
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_every_kind_of_answer_has_the_headers(server, page, status):
+    for request in STATUSES[status].split("|"):
+        method, path, *body = request.split(" ", 2)
+        reply = server.ask(method, path.replace("{page}", page), *body)
+        assert reply.status == status and is_in_order(reply, method), request
+        assert reply.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize(
@@ -618,13 +577,8 @@ def png_chunk(kind, data):
 
 def png(width, height, *more):
     header = png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + header
-        + b"".join(more)
-        + png_chunk(b"IDAT", zlib.compress(b""))
-        + png_chunk(b"IEND", b"")
-    )
+    chunks = [header, *more, png_chunk(b"IDAT", zlib.compress(b"")), png_chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def tiff(strip, width=10, height=10, compression=1, bits=8, samples=1):
@@ -686,14 +640,22 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("bomb", BOMBS)
+UNPACKED = {  # more than there are pixels for
+    "deflate": lambda: tiff(zeros("deflate"), compression=8),
+    "old deflate": lambda: tiff(zeros("deflate"), compression=32946),
+    "lzma": lambda: tiff(zeros("lzma"), compression=34925),
+    "packbits": lambda: tiff(b"\x81\0" * 400_000, compression=32773),
+}
+
+
+@pytest.mark.parametrize("bomb", [*BOMBS, *list(UNPACKED)[:: effort(4, 1)]])
 def test_a_file_that_claims_much_is_refused_quickly_and_with_little_memory(server, bomb):
-    content = BOMBS[bomb]()
+    content = (BOMBS | UNPACKED)[bomb]()
     assert len(content) < 2**21
     before, began = server.memory(), server.cpu_seconds()
     server.forget_peak()
     reply = server.upload(content)
-    assert 400 <= reply.status < 500 and is_in_order(reply)
+    assert (reply.status in (201, 415, 422) if bomb in UNPACKED else 400 <= reply.status < 500) and is_in_order(reply)
     assert server.memory("VmHWM") - before < MAX_REFUSED_BYTES and server.cpu_seconds() - began < 10
 
 
@@ -702,25 +664,6 @@ def test_the_limit_of_pixels_is_that_of_the_page(server):
     for content in (png(most + 1, 1), npy((most + 1, 1), "|u1", bytes(most + 1))):
         reply = server.upload(content)
         assert reply.status == 415 and f"at most {most} pixels" in reply.json["error"]
-
-
-UNPACKED = {
-    "deflate": lambda: (8, zeros("deflate")),
-    "old deflate": lambda: (32946, zeros("deflate")),
-    "lzma": lambda: (34925, zeros("lzma")),
-    "packbits": lambda: (32773, b"\x81\0" * 400_000),
-}
-
-
-@pytest.mark.parametrize("packing", list(UNPACKED)[:: effort(4, 1)])
-def test_a_tiff_is_not_unpacked_further_than_it_has_pixels(server, packing):
-    compression, strip = UNPACKED[packing]()
-    content = tiff(strip, 10, 10, compression)
-    before, began = server.memory(), server.cpu_seconds()
-    server.forget_peak()
-    reply = server.upload(content)
-    assert reply.status in (201, 415, 422) and is_in_order(reply)
-    assert server.memory("VmHWM") - before < MAX_REFUSED_BYTES and server.cpu_seconds() - began < 10
 
 
 class Opened:
@@ -737,32 +680,19 @@ def test_no_file_runs_code(server, tmp_path):
     traces = [tmp_path / "array", tmp_path / "pickle"]
     file = io.BytesIO()
     np.save(file, np.array([[Opened(traces[0])] * 9] * 9, object), allow_pickle=True)
-    for content in (
-        file.getvalue(),
-        pickle.dumps(Opened(traces[1])),
-        npy((9, 9), "|O", pickle.dumps(Opened(traces[1]))),
-    ):
+    pickled = pickle.dumps(Opened(traces[1]))
+    for content in (file.getvalue(), pickled, npy((9, 9), "|O", pickled)):
         reply = server.upload(content)
         assert reply.status == 415 and is_in_order(reply)
     assert not any(path.exists() for path in traces)
 
 
-def arrays():
-    yield "volume", np.zeros((9, 9, 9), np.uint8)
-    yield "coloured volume", np.zeros((5, 9, 9, 3), np.uint8)
-    yield "row", np.zeros(9)
-    yield "five axes", np.zeros((2, 2, 2, 2, 2))
-    yield "nan", np.full((9, 9), np.nan)
-    yield "infinite", np.full((9, 9), np.inf)
-    yield "giants", np.array([[-1.7e308, 1.7e308]] * 9)
-    yield "complex", np.zeros((9, 9), complex)
-    yield "texts", np.full((9, 9), "a" * 99)
-    yield "dates", np.zeros((9, 9), "M8[s]")
-    yield "records", np.zeros((9, 9), [("a", "f8"), ("b", "O")][:1])
-    yield "nothing", np.zeros((0, 9))
+ARRAYS = [np.zeros((9, 9, 9), np.uint8), np.zeros((5, 9, 9, 3), np.uint8), np.zeros(9), np.zeros((2, 2, 2, 2, 2))]
+ARRAYS += [np.full((9, 9), value) for value in (np.nan, np.inf, 1j, "a" * 99)] + [np.array([[-1.7e308, 1.7e308]] * 9)]
+ARRAYS += [np.zeros((9, 9), "M8[s]"), np.zeros((9, 9), [("a", "f8")]), np.zeros((0, 9))]
 
 
-@pytest.mark.parametrize("array", [array for _, array in arrays()], ids=[name for name, _ in arrays()])
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype.name}{array.shape}{array.flat[:1]}")
 def test_arrays_that_are_no_picture_are_refused(server, array):
     file = io.BytesIO()
     np.save(file, array)
@@ -770,12 +700,13 @@ def test_arrays_that_are_no_picture_are_refused(server, array):
     assert reply.status in (415, 422) and is_in_order(reply)
 
 
-def test_volumes_of_tiff_and_nothing_at_all_are_refused(server):
+def test_volumes_of_tiff_nothing_at_all_and_files_without_a_reader_are_refused(server):
     file = io.BytesIO()
     planes = [Image.fromarray(np.full((9, 9), 20 * i, np.uint8)) for i in range(5)]
     planes[0].save(file, "TIFF", save_all=True, append_images=planes[1:])
-    for reply in (server.upload(file.getvalue()), server.upload(b""), server.ask("POST", "/api/pages")):
-        assert reply.status in (415, 422) and is_in_order(reply)
+    missing_reader = server.upload(b"ZISRAWFILE" + bytes(90), "slide.czi")
+    replies = server.upload(file.getvalue()), server.upload(b""), server.ask("POST", "/api/pages"), missing_reader
+    assert all(reply.status in (415, 422) and is_in_order(reply) for reply in replies)
 
 
 def test_an_upload_says_how_it_was_read_and_takes_how_to_read_it(server):
@@ -797,11 +728,6 @@ def test_an_upload_says_how_it_was_read_and_takes_how_to_read_it(server):
 def test_odd_ways_to_read_an_upload_get_one_sentence(server, query):
     reply = server.ask("POST", f"/api/pages?name=a.png&{query}", small("PNG"))
     assert reply.status in (415, 422) and is_in_order(reply)
-
-
-def test_an_upload_whose_reader_is_not_installed_gets_one_sentence(server):
-    reply = server.upload(b"ZISRAWFILE" + bytes(90), "slide.czi")
-    assert reply.status == 415 and is_in_order(reply)
 
 
 KINDS = {"PNG": 8, "JPEG": 3, "GIF": 6, "WEBP": 12, "BMP": 2, "TIFF": 4, "NPY": 6}
@@ -852,7 +778,7 @@ def test_a_file_name_is_only_displayed(spare, name):
     assert sum(isinstance(node, ast.Call) for node in nodes) == 1 and told["python"].count("\n") == 1
     words = shlex.split(told["command"])
     assert words[:3] == ["spinseg", "segment", called] and "\n" not in told["command"]
-    assert words[3:] == ["--sweeps", "1", "--chains", "1", "--init", "dispersed", "--seed", "0"]
+    assert words[3:] == ["--sweeps", "1", "--chains", "1", "--seed", "0"]
 
 
 PATHS = """
@@ -879,7 +805,7 @@ ODD_JSON = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" + "0" * 400, 
 ODD_JSON += ["null", "true", "[]", "{}", '""', "-1", "0", "0.5", "-0.0", '"1"', "[1]", '{"a": 1}', '"\\ud800"']
 ODD_JSON += ["[" * depth + "]" * depth for depth in (50, 900, 950, 960, 7000)] + ['{"a":' * 940 + "1" + "}" * 940]
 ODD_JSON += ['"' + "a" * 9000 + '"', "1" * 4300, "0." + "1" * 9000, '"../../etc/passwd"', '"\\u0000"']
-FIELDS = ["preset", "prior", "start", *(control.name for control in CONTROLS)]
+FIELDS = ["preset", "prior", "start", *controls()]
 
 
 def repeat_of(server, page):
@@ -892,7 +818,8 @@ def repeat_of(server, page):
 def test_odd_values_of_any_setting_are_refused_or_valid(server, page, value):
     before = repeat_of(server, page)
     for field in (*FIELDS, "nobody", "__class__"):
-        prior = '"prior": "py", ' if field in ("alpha", "discount") else '"prior": "mfm", ' if field == "labels" else ""
+        having = [name for name, choice in PRIOR_CHOICES.items() if field in choice.usual]
+        prior = f'"prior": "{having[0]}", ' if having else ""
         reply = server.ask("POST", f"{page}/settings", f'{{{prior}"chains": 1, "start": "greedy", "{field}": {value}}}')
         assert reply.status in (200, 400, 422) and is_in_order(reply), (field, reply)
         if reply.status == 200:
@@ -971,38 +898,32 @@ def test_a_closed_page_and_one_that_never_existed_get_the_same_reply(spare, clos
 
 
 def test_requests_before_the_settings_or_the_first_sweep_get_409(server):
-    page = server.page()
-    for name in ("sites", "outlines", "boundaries", "together?site=0", "answers", "repeat", "export/labels.png"):
-        reply = server.ask("GET", f"{page}/{name}")
-        assert reply.status == 409 and is_in_order(reply)
-    for name in ("step", "restart"):
-        reply = server.ask("POST", f"{page}/{name}", "{}")
+    page, of_draws = server.page(), ["boundaries", "together?site=0", "answers", "repeat", "export/labels.png"]
+    asked = [("GET", name) for name in ("sites", "outlines", *of_draws)] + [("POST", "step"), ("POST", "restart")]
+    for method, name in asked:
+        reply = server.ask(method, f"{page}/{name}", "{}")
         assert reply.status == 409 and is_in_order(reply)
     assert server.ask("GET", f"{page}/picture").status == 200
     assert server.set(page, chains=1).status == 200
     assert server.ask("GET", f"{page}/sites").body == server.ask("GET", f"{page}/outlines").body
-    for name in ("boundaries", "together?site=0", "answers", "repeat", "export/labels.png"):
+    for name in of_draws:
         assert server.ask("GET", f"{page}/{name}").status == 409
     for name in ("result", "result?detail=0.5"):  # which the page asks for again and again
         reply = server.ask("GET", f"{page}/{name}")
         assert reply.status == 200 and reply.json is None
 
 
-ODD_NUMBERS = ["", "0", "-1", "21", "1e1", "2.5", "ten", "%D9%A3", "9" * 40, "%201", "0x5", "nan", "5%00"]
+ODD_NUMBERS = ["", "-1", "21", "ten", "%D9%A3", "9" * 40, "0x5", "nan", "inf", "1e999", "5%00", "0," + "9" * 5000]
 
 
-@pytest.mark.parametrize("query", [f"answers?count={count}" for count in ODD_NUMBERS])
-def test_an_odd_number_of_answers_gets_one_sentence(server, page, query):
-    reply = server.ask("GET", f"{page}/{query}")
-    assert reply.status == 422 and is_in_order(reply)
-    assert reply.json == {"error": "count must be a whole number from 1 to 20."}
-
-
-@pytest.mark.parametrize("detail", ["", "-0.1", "1.1", "fine", "nan", "inf", "1e999", "0.5%00", "0," + "9" * 5000])
-def test_an_odd_detail_gets_one_sentence(server, page, detail):
-    reply = server.ask("GET", f"{page}/result?detail={detail}")
-    assert reply.status == 422 and is_in_order(reply)
-    assert reply.json == {"error": "detail must be a number from 0 to 1."}
+@pytest.mark.parametrize("number", [*ODD_NUMBERS, "0", "2.5", "1e1", "%201", "1.1", "-0.1"])
+def test_an_odd_number_of_answers_or_detail_gets_one_sentence(server, page, number):
+    odd = {"answers?count=": "count must be a whole number from 1 to 20."}
+    if number not in ("0", "%201"):
+        odd["result?detail="] = "detail must be a number from 0 to 1."
+    for path, sentence in odd.items():
+        reply = server.ask("GET", f"{page}/{path}{number}")
+        assert reply.status == 422 and is_in_order(reply) and reply.json == {"error": sentence}, path
 
 
 def test_answers_are_as_many_as_asked_for(server, page):
@@ -1013,27 +934,26 @@ def test_answers_are_as_many_as_asked_for(server, page):
         assert all(set(answer) == {"words", "picture"} for answer in reply.json["answers"])
 
 
+CHOICES = {"preset": Preset.known, "prior": PRIOR_CHOICES, "start": STARTS}
+
+
 def values_of(control):
     """Values of a control, each with whether it is within the limits."""
-    least, most = control["least"], control["most"]
-    step = 1 if control["whole"] else 1e-9 + abs(most) * 1e-9
+    least, most = control.least, control.most
+    step = 1 if control.whole else 1e-9 + abs(most) * 1e-9
     within = [None, least, most, min(most, least + step), max(least, most - step)]
-    beyond = [least - step, most + step, -(10**9), 10**400, "1", True, [1]]
-    if control["whole"]:
-        beyond.append(least + 0.5)
+    beyond = [least - step, most + step, -(10**9), 10**400, "1", True, [1], *([least + 0.5] if control.whole else [])]
     return st.sampled_from(4 * [(value, True) for value in within] + [(value, False) for value in beyond])
 
 
 @fuzz(effort(20, 75))
 @given(data=st.data())
-def test_settings_within_the_limits_work_and_others_change_nothing(server, page, about, data):
+def test_settings_within_the_limits_work_and_others_change_nothing(server, page, data):
     sent = {name: data.draw(st.sampled_from(list(names))) for name, names in CHOICES.items()}
     fits = True
-    for name in data.draw(st.lists(st.sampled_from(sorted(about)), max_size=5, unique=True)):
-        control = about[name]
-        sent[name], within = data.draw(values_of(control))
-        applies = control["group"] != "prior" or name in prior_parameters(sent["prior"])
-        fits &= within or not applies or control["only"] not in (None, sent["preset"])
+    for name in data.draw(st.lists(st.sampled_from(sorted(controls())), max_size=5, unique=True)):
+        sent[name], within = data.draw(values_of(controls()[name]))
+        fits &= within or not controls()[name].applies(sent["preset"], sent["prior"])
     before = repeat_of(server, page)
     reply = server.set(page, **sent)
     assert reply.status in ((200, 422) if fits else (422,)) and is_in_order(reply), reply
@@ -1046,33 +966,20 @@ def test_settings_within_the_limits_work_and_others_change_nothing(server, page,
         assert server.ask("GET", f"{page}/{name}").status == 200
 
 
-CHOICES = {"preset": PRESETS, "prior": PRIORS, "start": STARTS}
-
-
-@pytest.fixture(scope="module")
-def about(server):
-    """The controls that the page has, by name."""
-    return {control["name"]: control for control in server.ask("GET", "/api/about").json["controls"]}
-
-
 def test_refused_settings_leave_the_previous_ones_while_the_chains_run(server, page):
-    assert server.set(page, chains=1, seed=3, prior="dp", alpha=2.5).status == 200
+    assert server.set(page, chains=1, seed=3, prior="DirichletProcess", concentration=2.5).status == 200
     assert server.ask("POST", f"{page}/run", '{"speed": 50}').status == 200
     with Listener(server, page) as listener:
         before = listener.wait_for(lambda frame: frame["sweeps"] > 2)
-        for wrong in (
-            {"alpha": 2000, "prior": "dp"},
-            {"min_size": 500},
-            {"preset": "none"},
-            {"seed": -1},
-            {"colour": 1},
-        ):
-            assert server.set(page, **{"chains": 1, "seed": 3, **wrong}).status == 422
+        wrong = [{"concentration": 2000, "prior": "DirichletProcess"}, {"min_size": 500}, {"preset": "none"}]
+        for each in (*wrong, {"seed": -1}, {"color": 1}):
+            assert server.set(page, **{"chains": 1, "seed": 3, **each}).status == 422
         after = listener.wait_for(lambda frame: frame["sweeps"] > before["sweeps"] + 5)
     assert after["stage"] == before["stage"] and after["state"] == "running"
     assert server.ask("POST", f"{page}/pause", "{}").status == 200
     told = repeat_of(server, page)
-    assert "DirichletProcess(concentration=2.5" in told["python"] and "--alpha 2.5" in told["command"]
+    assert "prior=ss.DirichletProcess(concentration=2.5)" in told["python"]
+    assert "--prior 'DirichletProcess(concentration=2.5)'" in told["command"]
 
 
 # --- limits and timeouts ---
@@ -1199,7 +1106,7 @@ def test_a_listener_gets_new_chains_once_they_are_prepared(spare):
         for _ in range(3):
             assert spare.ask("POST", f"{page}/step", "{}").status == 200
         listener.wait_for(lambda frame: frame["sweeps"] == 3)
-        assert spare.set(page, chains=1, prior="dp").status == 200  # they go on
+        assert spare.set(page, chains=1, prior="DirichletProcess").status == 200  # they go on
         assert listener.wait_for(lambda frame: frame["stage"] == 2)["began"] == 3
         assert spare.ask("POST", f"{page}/restart", "{}").status == 200
         assert listener.wait_for(lambda frame: frame["stage"] == 3)["began"] == 0

@@ -105,7 +105,7 @@ def broken(*arguments, **keywords):
 
 
 def test_a_bug_is_one_line_that_asks_to_report_it_and_has_its_own_exit_code(command, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.prior_names.prior_named", broken)
+    monkeypatch.setattr("spinseg.cli.segment.channel_axis_of", broken)
     code, output, errors = command("segment", "a.png")
     assert (code, output) == (70, "") and len(errors.splitlines()) == 1
     assert errors.startswith("spinseg: this is a bug in spinseg, please report it: ValueError: operands could not be")
@@ -114,15 +114,18 @@ def test_a_bug_is_one_line_that_asks_to_report_it_and_has_its_own_exit_code(comm
 
 @pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "between", "last"])
 def test_debug_shows_the_traceback_wherever_it_stands(command, monkeypatch, place):
-    monkeypatch.setattr("spinseg.segmentation.prior_names.prior_named", broken)
+    monkeypatch.setattr("spinseg.cli.segment.channel_axis_of", broken)
     arguments = ["segment", "a.png"]
     code, _, errors = command(*arguments[:place], "--debug", *arguments[place:])
     assert code == 70 and "Traceback (most recent call last)" in errors and "in broken" in errors
 
 
 def test_debug_leaves_wrong_input_its_one_line_apart_from_the_traceback(command):
-    code, _, errors = command("segment", "a.png", "--alpha", "-1")
-    assert code == 2 and len(errors.splitlines()) == 1 and "Traceback" not in errors
+    for debug in ([], ["--debug"]):
+        code, _, errors = command("segment", "a.png", "--prior", "Potts(0)", *debug)
+        *others, line = errors.splitlines()
+        assert code == 2 and line == "spinseg: n_labels must be a whole number of at least 1; received 0"
+        assert bool(others) == bool(debug) == ("Traceback" in errors)
 
 
 def test_a_missing_extra_is_one_line_and_another_failed_import_is_a_bug(command, monkeypatch):

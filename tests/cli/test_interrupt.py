@@ -12,15 +12,12 @@ import time
 import numpy as np
 import pytest
 from PIL import Image
+from test_cli import FAST, FILES
 
 from effort import exhaustive
 from processes import PATIENCE
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.result import Segmentation
-
-FAST = ["--sweeps", "10", "--chains", "1"]
-FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
-
 
 # The command, whose processes say on standard error that they sample pictures.
 TELLING = """
@@ -119,29 +116,21 @@ def test_ctrl_c_while_processes_start(photo, tmp_path):
     assert len(results(tmp_path)) == len(list(tmp_path.iterdir())) == len(told)
 
 
-def test_ctrl_c_while_a_result_is_saved(photo, tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", [None, OSError(errno.ENOSPC, "No space left on device")])
+def test_ctrl_c_while_a_result_is_saved_or_cannot_be_saved(photo, tmp_path, monkeypatch, error):
     def save_meanwhile(self, folder, save=Segmentation.save, **options):
         signal.raise_signal(signal.SIGINT)
+        if error:
+            raise error
         save(self, folder, **options)
 
     monkeypatch.setattr(Segmentation, "save", save_meanwhile)
     found = segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0})
-    assert next(found)[1].summary["interrupted"] is False
+    outcome = next(found)[1]
+    assert outcome.error == (error and f"{photo}: {error}") and (error or outcome.summary["interrupted"] is False)
     with pytest.raises(KeyboardInterrupt):
         next(found)
-    assert sorted(path.name for path in tmp_path.rglob("*.*") if path.is_file()) == FILES
-
-
-def test_ctrl_c_while_a_result_cannot_be_saved(photo, tmp_path, monkeypatch):
-    def fail_meanwhile(self, folder, **options):
-        signal.raise_signal(signal.SIGINT)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Segmentation, "save", fail_meanwhile)
-    found = segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0})
-    assert next(found)[1].error == f"{photo}: [Errno {errno.ENOSPC}] No space left on device"
-    with pytest.raises(KeyboardInterrupt):
-        next(found)
+    assert sorted(path.name for path in tmp_path.rglob("*.*") if path.is_file()) == ([] if error else FILES)
 
 
 @pytest.fixture

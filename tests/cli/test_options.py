@@ -1,97 +1,90 @@
-"""Keywords of `segment`, fields of `Settings` and options of `spinseg segment` have the same names."""
+"""The options of `spinseg segment` are those of the presets and the keywords of `segment`; help loads nothing slow."""
 
 import inspect
+import subprocess
+import sys
 
 import pytest
-import typer
-from spinseg.segmentation.prior_names import PRIORS, prior_named
-from spinseg.segmentation.settings import KEYWORDS
 from typer.main import get_command
 from typer.testing import CliRunner
 
 import spinseg as ss
-from spinseg.cli.program import EXAMPLES, app
-from spinseg.image.superpixels import KINDS
-from spinseg.model.priors import PartitionPrior
-from spinseg.sampler import plan
-from spinseg.segmentation import settings
-from spinseg.segmentation.presets import PRESETS
+from command import spinseg
+from spinseg.cli.program import COMMANDS, app
+from spinseg.segmentation.presets.preset import Preset, prior_from_text
 
-# Fields that only presets choose, keywords that are no settings, and options that are not of one segmentation.
-ONLY_IN_PRESETS = {
-    "power",
-    "refined",
-    "connected",
-    "n_details",
-    "pixels_per_site",
-    "fewest_sites",
-    "max_pixels",
-    "likelihood",
-    "smoothing",
+ONLY_IN_PYTHON = {"image", "workers", "progress", "options"}  # `images`, `--jobs` and `--quiet`
+OF_COMMAND = {"images", "out", "csv", "geojson", "probabilities", "svg", "jobs", "dask", "resume", "overwrite"}
+OF_COMMAND |= {"as_json", "quiet", "min_size", "max_size"}
+OPTIONS = {name: kind.options() for name, kind in Preset.known.items()}
+EVERY = {name: about for options in OPTIONS.values() for name, about in options.items()}
+
+
+def flag(name):
+    return "--json" if name == "as_json" else f"--{name.replace('_', '-')}"
+
+
+def parameters(command):
+    """The parameters of a command, by the names of the function's arguments."""
+    found = get_command(app).get_command(None, command)
+    return {parameter.name: parameter for parameter in found.params if parameter.name != "help"}
+
+
+@pytest.mark.parametrize("preset", OPTIONS)
+def test_the_command_has_every_option_of_a_preset_with_its_help_and_its_choices(preset):
+    found = parameters("segment")
+    for name, about in OPTIONS[preset].items():
+        having = [other for other, options in OPTIONS.items() if name in options]
+        more = "" if len(having) == len(OPTIONS) else f" ({', '.join(having)})"
+        assert found[name].help == about.help + more
+        assert set(about.choices) <= set((found[name].metavar or "").split("|")) and found[name].default is None
+        assert list(found[name].opts) == [flag(name)]
+        assert list(found[name].secondary_opts) == ([f"--no{flag(name)[1:]}"] if about.kind is bool else [])
+
+
+def test_the_other_options_are_the_keywords_of_segment():
+    found, keywords = parameters("segment"), set(inspect.signature(ss.segment).parameters) - ONLY_IN_PYTHON
+    others = found.keys() - EVERY.keys()
+    assert others == keywords - {"rng"} | {"seed"} | OF_COMMAND
+    assert all(list(found[name].opts) == [flag(name)] for name in others - {"images"})
+
+
+def a_value(about):
+    return [] if about.kind is bool else [about.choices[0] if about.choices else "1"]
+
+
+@pytest.mark.parametrize("preset", OPTIONS)
+def test_an_option_of_another_preset_is_refused_with_those_that_it_has(preset, tmp_path):
+    for name in EVERY.keys() - OPTIONS[preset].keys():
+        option = [flag(name), *a_value(EVERY[name])]
+        run = spinseg("segment", "a.png", "--preset", preset, "--out", tmp_path / "out", *option, check=2)
+        has = ", ".join(OPTIONS[preset])
+        assert run.stderr == f"spinseg: {name} is not an option of the preset {preset}, which has {has}\n"
+    with pytest.raises(ss.InvalidInput, match=f"^name is not an option of the preset {preset}, which has n_sites"):
+        ss.segment([[0, 1]], preset, name="x")
+
+
+PRIORS = {
+    "DirichletProcess(2.0)": ss.DirichletProcess(2.0),
+    " PitmanYor(3, discount = 0.25) ": ss.PitmanYor(3, 0.25),
+    "Potts(5, min_size=2)": ss.Potts(5, min_size=2),
 }
-NOT_SETTINGS = {"image", "mask", "seeds", "channel_axis", "intensity_range", "rng", "workers", "progress"}
-OF_PRIOR = {"concentration", "discount", "n_labels", "min_size", "max_size"}
-OF_COMMAND = {
-    "images",
-    "out",
-    "csv",
-    "geojson",
-    "probabilities",
-    "svg",
-    "jobs",
-    "dask",
-    "resume",
-    "overwrite",
-    "as_json",
-    "quiet",
-}
-ONLY_IN_PYTHON = {"image", "workers", "progress"}  # `images`, `--jobs` and `--quiet`
-
-# The first name of an option is that of its keyword, unless another name was there first.
-OTHER_NAMES = {"sites": "--site-kind", "as_json": "--json"}
-ALIASES = {"n_sites": "--sites", "lam": "--lambda", "rng": "--seed", "concentration": "--alpha", "n_labels": "--labels"}
 
 
-@pytest.fixture(scope="module")
-def options():
-    """The parameters of `spinseg segment`, by the names of the function's arguments."""
-    command = typer.main.get_command(app).commands["segment"]
-    return {parameter.name: parameter for parameter in command.params if parameter.name != "help"}
+@pytest.mark.parametrize("text", PRIORS)
+def test_a_prior_is_a_call_as_in_python(text):
+    assert repr(prior_from_text(text)) == repr(PRIORS[text])
 
 
-def test_keywords_are_the_fields_of_settings():
-    keywords = set(inspect.signature(ss.segment).parameters)
-    assert keywords - NOT_SETTINGS == set(KEYWORDS) == set(ss.Settings.__dataclass_fields__) - ONLY_IN_PRESETS
+GARBAGE = ["", "dp", "3", "Potts", "Potts(", "Potts()", "Potts(x)", "Potts(**{1: 2})", "Potts(5, n=3)", "ss.Potts(5)"]
+GARBAGE += ["print(5)", "(lambda: 1)(5)", "Potts(5); Potts(5)", "Potts(__import__('os'))", "(" * 5000, "\0"]
 
 
-def test_options_are_the_keywords(options):
-    keywords = set(inspect.signature(ss.segment).parameters)
-    assert options.keys() == keywords - ONLY_IN_PYTHON | OF_PRIOR | OF_COMMAND
-
-
-def test_options_are_named_as_the_keywords_and_keep_their_older_names(options):
-    for name, option in options.items():
-        if name != "images":
-            primary = OTHER_NAMES.get(name, f"--{name.replace('_', '-')}")
-            assert list(option.opts) == [primary, *([ALIASES[name]] if name in ALIASES else [])]
-
-
-@pytest.mark.parametrize("name", KEYWORDS)
-def test_help_and_choices_are_those_of_the_settings(options, name):
-    about = ss.Settings.__dataclass_fields__[name].metadata
-    assert options[name].help == about["help"] and options[name].metavar == ("|".join(about["choices"]) or None)
-
-
-def test_parameters_of_priors_are_named_as_in_python():
-    assert {name for prior in PRIORS.values() for name in prior.defaults} | {"min_size", "max_size"} == OF_PRIOR
-    assert all(
-        isinstance(prior_named(name, "photo", n_labels=3), PartitionPrior) for name in ("potts", "finite", "mfm")
-    )
-
-
-def test_choices_are_those_of_the_package():
-    assert list(PRESETS) == list(settings.PRESET_NAMES) and list(PRIORS) == list(settings.PRIOR_NAMES)
-    assert KINDS == settings.SITE_KINDS and tuple(plan.ATTEMPTS) == settings.MOVES
+@pytest.mark.parametrize("text", GARBAGE, ids=lambda text: text[:20])
+def test_a_prior_that_is_none_is_one_line(text, tmp_path):
+    run = spinseg("segment", "a.png", "--out", tmp_path / "out", "--prior", text, check=2)
+    assert run.stderr.startswith("spinseg: prior must be a call, such as 'PitmanYor(3.0, discount=0.25)', of Dirichlet")
+    assert run.stderr.count("\n") == 1
 
 
 def test_the_version_is_told():
@@ -99,18 +92,22 @@ def test_the_version_is_told():
     assert told.exit_code == 0 and told.output == f"spinseg {ss.__version__}\n"
 
 
-@pytest.mark.parametrize("name", list(EXAMPLES))
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_every_command_has_examples_that_work(name):
-    command = get_command(app).commands[name]
-    options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    found = parameters(name).values()
+    options = {option for parameter in found for option in (*parameter.opts, *parameter.secondary_opts)}
     told = CliRunner().invoke(app, [name, "--help"])
     assert told.exit_code == 0 and "<bool>" not in told.output
-    for line in EXAMPLES[name]:
+    assert COMMANDS[name].summary.rstrip(".") in " ".join(told.output.split())
+    for line in COMMANDS[name].examples:
         assert f"    {line}\n" in told.output and line.startswith(f"spinseg {name}")
         assert {word for word in line.split() if word.startswith("--")} <= options
 
 
-def test_the_list_of_commands_has_whole_sentences_and_exit_codes():
-    told = CliRunner().invoke(app, ["--help"]).output
-    assert "..." not in told.split("Commands:")[1] and "130 interrupted" in told
-    assert all(name in told for name in EXAMPLES)
+def test_the_list_of_commands_has_whole_sentences_and_loads_nothing_slow():
+    command = [sys.executable, "-X", "importtime", "-m", "spinseg", "--help"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "..." not in run.stdout.split("Commands:")[1] and "130 interrupted" in run.stdout
+    assert all(f"  {name} " in run.stdout and command.summary in run.stdout for name, command in COMMANDS.items())
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in run.stderr.splitlines()}
+    assert "typer" in loaded and not loaded & {"numba", "scipy", "PIL", "rich", "starlette"}

@@ -15,6 +15,7 @@ from processes import wait_until
 from spinseg.napari_plugin import results
 from spinseg.napari_plugin.results import DETAILS
 from spinseg.pictures import PICTURES
+from spinseg.segmentation.presets.preset import Preset
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # those of napari and of what it imports
@@ -146,11 +147,35 @@ def test_the_slider_says_what_detail_to_begin_with(application, panel, viewer, c
     panel.detail.setValue(DETAILS.index(0.3))
     assert panel.detail_name.text() == "Detail 0.30"
     press_segment(application, panel)
-    assert panel.result.segmentation.settings.detail == 0.3
+    assert panel.result.segmentation.preset == ss.Photo(detail=0.3)
     panel.preset.setCurrentText("classes")
     assert not panel.detail.isEnabled()
     press_segment(application, panel)
-    assert panel.result.segmentation.settings.preset == "classes"
+    assert panel.result.segmentation.preset == ss.Classes()
+
+
+@pytest.mark.parametrize("preset", Preset.known)
+def test_the_panel_has_the_numbers_and_switches_of_a_preset(application, panel, viewer, cells, preset):
+    kind = Preset.known[preset]
+    panel.preset.setCurrentText(preset)
+    wanted = {name: about for name, about in kind.options().items() if about.slider or about.kind is bool}
+    assert panel.options.controls.keys() == wanted.keys() - {"detail"}
+    for name, control in panel.options.controls.items():
+        assert control.toolTip() == wanted[name].help
+    assert panel.options.changed() == {}
+    panel.options.controls["n_sites"].setText(" 60 ")
+    panel.options.controls["lam"].setText("2")
+    if preset == "classes":
+        panel.options.controls["regions"].setChecked(True)
+    press_segment(application, panel)
+    more = {"regions": True} if preset == "classes" else {}
+    assert panel.result.segmentation.preset == kind(n_sites=60, lam=2.0, **more)
+    panel.options.controls["lam"].setText("much")
+    panel.button.click()
+    assert panel.status.text() == "lam must be a number; received 'much'" and panel.worker is None
+    panel.options.controls["lam"].setText("-1")
+    press_segment(application, panel)
+    assert panel.status.text().startswith("lam must be ")
 
 
 def test_a_click_shows_what_belongs_with_a_place(application, panel, viewer, cells):
@@ -258,7 +283,8 @@ def test_a_closed_panel_stops_working(application, viewer, cells, endless):
     assert len(viewer.layers) == 1 and not is_listening(panel)
 
 
-def test_napari_finds_the_plugin(application, tmp_path):
+def test_napari_finds_the_plugin_and_opens_samples_and_saved_results(application, viewer, tmp_path):
+    from napari.plugins import _initialize_plugins
     from npe2 import PluginManager, PluginManifest
 
     manifest = PluginManifest.from_distribution("spinseg")
@@ -269,22 +295,16 @@ def test_napari_finds_the_plugin(application, tmp_path):
     assert {sample.key for sample in manifest.contributions.sample_data} == set(PICTURES)
     for name in PICTURES:
         assert manager.commands.execute(f"spinseg.{name}")[0][2] == "image"
-    ss.segment(squares(), sweeps=2, chains=1, rng=0).save(tmp_path / "saved")
+    found = ss.segment(squares(), sweeps=4, chains=1, rng=0)
+    found.save(tmp_path / "saved")
     for path in (tmp_path / "saved", tmp_path / "saved" / "result.json"):
         (reader,) = manager.iter_compatible_readers([str(path)])
         assert reader.command == "spinseg.read"
     (widget,) = manifest.contributions.widgets
     assert manager.commands.get(widget.command).__name__ == "SegmentationPanel"
-
-
-def test_napari_opens_samples_and_saved_results(application, viewer, tmp_path):
-    from napari.plugins import _initialize_plugins
-
     _initialize_plugins()
     (sample,) = viewer.open_sample("spinseg", "cat")
     assert sample.rgb and sample.metadata["credit"] == PICTURES["cat"].credit
-    found = ss.segment(squares(), sweeps=4, chains=1, rng=0)
-    found.save(tmp_path / "saved")
     labels, boundaries = viewer.open(tmp_path / "saved" / "result.json", plugin=None)  # no other reads it
     assert (labels.name, boundaries.name) == ("saved labels", "saved boundaries")
     np.testing.assert_array_equal(labels.data, found.labels)

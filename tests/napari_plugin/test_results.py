@@ -58,9 +58,8 @@ def test_a_segmentation_is_shown_in_three_layers(result, found):
         assert tuple(renamed.setdefault(label, len(renamed)) for label in one_label.tolist()) in kept
 
 
-def test_outside_of_the_mask_nothing_is_shown(found):
-    mask = np.ones((48, 64), bool)
-    mask[:, :5] = False
+def test_outside_of_the_mask_nothing_is_shown():
+    mask = np.arange(64) >= np.full((48, 1), 5)
     masked = ss.segment(squares(), mask=mask, sweeps=8, chains=1, rng=0)
     result = LayerResult(image_of([layer(squares())]), masked)
     layers = result.layers()
@@ -71,6 +70,7 @@ def test_outside_of_the_mask_nothing_is_shown(found):
 
 
 def test_other_details_are_fetched_the_wanted_one_first(result, found):
+    assert result.in_words(found.preset.detail) == f"{found.n_clusters} regions. {found.verdict}"
     fetching = result.fetch()
     result.detail = 0.2
     assert next(fetching) == 0.2
@@ -78,7 +78,8 @@ def test_other_details_are_fetched_the_wanted_one_first(result, found):
     assert next(fetching) == 1.0
     np.testing.assert_array_equal(result.labels(1.0)[0], found.at(1.0).labels)
     assert result.labels(1.0)[1]["metadata"]["python"] == found.at(1.0).python_code
-    assert {0.2, 1.0, *fetching} | {found.settings.detail} == set(DETAILS) == set(result.views)
+    assert {0.2, 1.0, *fetching} | {found.preset.detail} == set(DETAILS) == set(result.views)
+    assert result.in_words(0.0).endswith(" at detail 0, from the same draws.")
 
 
 def test_a_place_tells_what_belongs_with_it(result, found):
@@ -91,13 +92,6 @@ def test_a_place_tells_what_belongs_with_it(result, found):
         assert result.together(outside) is None
 
 
-def test_the_result_is_told_in_words(result, found):
-    n = found.n_clusters
-    assert result.in_words(found.settings.detail) == f"{n} regions. {found.verdict}"
-    list(result.fetch())
-    assert result.in_words(0.0).endswith(" at detail 0, from the same draws.")
-
-
 def test_a_cancelled_segmentation_keeps_what_is_finished():
     n_chains = 2 * 12
 
@@ -106,8 +100,8 @@ def test_a_cancelled_segmentation_keeps_what_is_finished():
         if progress.done == 80 * n_chains:  # all chains wait there for the first look at them
             raise KeyboardInterrupt
 
-    result = segment_image(image_of([layer(squares())]), "photo", 0.5, 0, report)
-    assert result.segmentation.interrupted and result.has_draws and result.segmentation.settings.detail == 0.5
+    result = segment_image(image_of([layer(squares())]), "photo", {"detail": 0.5}, 0, report)
+    assert result.segmentation.interrupted and result.has_draws and result.segmentation.preset.detail == 0.5
     assert "regions. Cancelled after 80 sweeps. " in result.in_words(0.5)
 
 
@@ -121,13 +115,13 @@ def test_cancelled_before_there_are_draws_there_are_labels_alone(found):
 def test_clusters_in_several_places_have_no_features_and_no_details():
     alike = np.where(squares() > 100, 200, 20)
     image = image_of([layer(np.stack([alike, alike], axis=-1))], 2)
-    result = segment_image(image, "classes", None, 0, lambda progress: None)
+    result = segment_image(image, "classes", {}, 0, lambda progress: None)
     _, attributes, _ = result.layers()["labels"]
     assert not result.has_details and result.has_draws and attributes["features"] == {}
     assert "cluster" in result.in_words(result.detail) and result.segmentation.picture.n_channels == 2
 
 
-def test_draws_of_a_volume_are_a_stack_of_volumes_and_its_labels_alone_are_read(tmp_path):
+def test_draws_of_a_volume_are_a_stack_of_volumes_and_its_labels_alone_are_read_again(tmp_path):
     volume = np.repeat(squares()[None, ::2, ::2], 4, axis=0)
     found = ss.segment(volume, channel_axis=None, sweeps=4, chains=1, rng=0)
     result = LayerResult(image_of([layer(volume)]), found)
@@ -141,8 +135,7 @@ def test_draws_of_a_volume_are_a_stack_of_volumes_and_its_labels_alone_are_read(
 
 @pytest.mark.parametrize("start_label", [0, 1])
 def test_saved_results_are_read_again(found, tmp_path, start_label):
-    settings = replace(found.settings, start_label=start_label)
-    found = replace(found, settings=settings, labels=found.labels - 1 + start_label)
+    found = replace(found, start_label=start_label, labels=found.labels - 1 + start_label)
     found.save(tmp_path / "cells")
     for path in (tmp_path / "cells", tmp_path / "cells" / "result.json"):
         (labels, attributes, kind), (apart, _, kind_of_apart) = get_reader(str(path))(str(path))

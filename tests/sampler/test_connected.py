@@ -1,20 +1,19 @@
 """Posteriors over connected partitions: every move against enumeration, and all that runs on top of the moves."""
 
 import math
-from functools import cache
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
 
 import exact
 import model_cases
 import spinseg as ss
 from chain_cases import KINDS, assert_books, assert_same
-from covering import pairwise
 from effort import effort, exhaustive
 from spinseg.sampler import plan as plan_module
+from spinseg.sampler.kernels.moves import run_iterations
 from spinseg.sampler.pack import pack
 from spinseg.sampler.starts import starting_labels
 
@@ -39,119 +38,64 @@ def couplings(name: str, sign: str) -> np.ndarray:
     return beta * np.resize([1, -1, 1, 1, -1.5], beta.size) if sign == "mixed" else beta
 
 
-class Iteration(NamedTuple):
-    """What is done once: a sweep with such bonds, or none, and attempts along growth orders, fewer of many sites."""
-
-    lam: float | str | None
-    growths: int = 0
-    growth_limit: float = math.inf
-    moves: str = "gsw"
-    exchanges: int = 0
-
-
-ITERATIONS = {
-    "single sites": Iteration(0.0),
-    "Swendsen-Wang": Iteration(1.0),
-    "strong bonds": Iteration(10.0),
-    "data-driven bonds": Iteration("data-driven"),
-    "one growth": Iteration("none", 1),
-    "several growths": Iteration("none", 4),
-    "growths of few sites": Iteration("none", 4, 2.0),
-    "all of auto": Iteration(None, 3, moves="auto", exchanges=2),
-    "exchanges": Iteration("none", exchanges=3),
-}
-
-
-class Case(NamedTuple):
-    iteration: str
-    graph: str
-    likelihood: str
-    prior: str
-    limits: dict[str, int]
-    sign: str
-    power: float
-
-
-FACTORS = {
-    "iteration": list(ITERATIONS),
-    "graph": list(GRAPHS),
-    "likelihood": list(model_cases.likelihoods(6)),
-    "prior": list(model_cases.priors()),
-    "limits": LIMITS,
-    "sign": ["positive", "mixed"],
-    "power": [1.0, 0.3, 2.5],
-}
-
-
-@cache
-def covering() -> list[Case]:
-    return [Case(**row) for row in pairwise(FACTORS)]
-
-
-def model_of(case: Case) -> ss.Model | None:
-    """The model of a case; None where the limits leave no connected partition."""
-    graph = graph_named(case.graph)
-    likelihood = model_cases.likelihoods(graph.n_sites)[case.likelihood]
-    beta = couplings(case.graph, case.sign)
+def model_of(
+    graph: str,
+    likelihood: str = "product",
+    prior: str = "dirichlet process",
+    limits: Mapping[str, int] = MappingProxyType({}),
+    sign: str = "mixed",
+    power: float = 0.5,
+) -> ss.Model | None:
+    """A model of connected clusters; None where the limits leave no partition."""
+    sites, beta = graph_named(graph), couplings(graph, sign)
     try:
-        prior = model_cases.priors(**case.limits)[case.prior]
-        model = ss.Model(graph, likelihood, prior, beta, connected=True, power=case.power)
+        of_sizes, of_data = model_cases.priors(**limits)[prior], model_cases.likelihoods(sites.n_sites)[likelihood]
+        return exact.possible(ss.Model(sites, of_data, of_sizes, beta, connected=True, power=power))
     except ValueError:  # such sizes cannot add up to the number of sites
         return None
-    with np.errstate(invalid="ignore"):
-        return None if np.isnan(exact.log_probabilities(model)).any() else model
 
 
-def check(cases: list[Case], n_draws: int) -> None:
-    """Every p-value plausible, and all uniform together; a false alarm has probability 1e-6 a case and 1e-5 a call."""
-    p_values = {}
-    for seed, case in enumerate(cases):
-        model = model_of(case)
-        if model is not None:
-            how = ITERATIONS[case.iteration]._asdict()
-            how["lam"] = model_cases.bond_rule(case.likelihood, how["lam"], model.graph.n_edges)
-            p_values[str(case)], _ = exact.iterated(model, n_draws=n_draws, seed=seed, **how)
-    worst = min(p_values, key=p_values.get)
-    assert len(p_values) > len(cases) / 2
-    assert p_values[worst] > 1e-6, (worst, p_values[worst])
-    # A p-value is 1 where only one partition is possible.
-    assert kstest([p for p in p_values.values() if p < 1], "uniform").pvalue > 1e-5
+CASES = exact.Cases(
+    model_of,
+    connected=True,
+    graph=list(GRAPHS),
+    likelihood=list(model_cases.likelihoods(6)),
+    prior=list(model_cases.priors()),
+    limits=LIMITS,
+    sign=["positive", "mixed"],
+    power=[1.0, 0.3, 2.5],
+)
+EACH_MOVE = [{"lam": 0.0}, {"lam": 3.0}, *({"lam": "none", move: 3} for move in exact.moves_of(connected=True))]
 
 
-@pytest.mark.parametrize("iteration", list(ITERATIONS)[:: effort(2, 1)])
+@pytest.mark.parametrize("iteration", exact.tried(connected=True))
 def test_one_iteration_leaves_the_posterior_invariant(iteration):
-    check([case for case in covering() if case.iteration == iteration], effort(8_000, 100_000))
+    CASES.check_covering(iteration, effort(8_000, 100_000))
 
 
 @exhaustive
-@pytest.mark.parametrize("iteration", ITERATIONS)
+@pytest.mark.parametrize("iteration", CASES.iterations)
 def test_one_iteration_leaves_many_posteriors_invariant(iteration):
-    rng = np.random.default_rng(6)
-    others = {name: values for name, values in FACTORS.items() if name != "iteration"}
-    rows = [{name: values[rng.integers(len(values))] for name, values in others.items()} for _ in range(400)]
-    check([Case(iteration=iteration, **row) for row in rows], 4_000)
+    CASES.check_random(iteration, 400, 4_000)
 
 
 @pytest.mark.parametrize("temperature", effort([3.0], [0.5, 3.0]))
-@pytest.mark.parametrize(("lam", "growths"), [(0.0, 0), (3.0, 0), ("none", 3)])
-def test_tempered_moves_leave_the_tempered_posterior_invariant(lam, growths, temperature):
-    case = Case("single sites", "grid", "product", "dirichlet process", {}, "mixed", 0.5)
-    assert exact.iterated(model_of(case), lam, 40_000, 1, temperature=temperature, growths=growths)[0] > 1e-6
+@pytest.mark.parametrize("how", EACH_MOVE, ids=str)
+def test_tempered_moves_leave_the_tempered_posterior_invariant(how, temperature):
+    assert exact.iterated(model_of("grid"), n_draws=40_000, seed=1, temperature=temperature, **how)[0] > 1e-6
 
 
 def test_a_prior_with_holes_in_sizes_and_numbers_of_clusters():
-    log_v = lambda k: 0.0 if k in (2, 3) else -math.inf  # noqa: E731
-    log_w = lambda m: -math.inf if m == 2 else 0.3 * m  # noqa: E731
-    likelihood, prior = model_cases.likelihoods(6)["poisson"], ss.TabulatedPrior(log_v, log_w)
+    likelihood, prior = model_cases.likelihoods(6)["poisson"], model_cases.prior_with_holes()
     model = ss.Model(graph_named("grid"), likelihood, prior, couplings("grid", "mixed"), connected=True)
-    for lam, growths in ((0.0, 0), (3.0, 0), ("none", 3)):
-        assert exact.iterated(model, lam, 40_000, 3, growths=growths)[0] > 1e-6
+    for how in EACH_MOVE:
+        assert exact.iterated(model, n_draws=40_000, seed=3, **how)[0] > 1e-6
 
 
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 @pytest.mark.parametrize("graph", list(GRAPHS)[:: effort(2, 1)])
 def test_every_possible_partition_is_reached_and_no_other(graph, limits):
-    model = model_of(Case("all of auto", graph, "flat", "dirichlet process", limits, "mixed", 1.0))
+    model = model_of(graph, "flat", limits=limits, power=1.0)
     if model is None:
         pytest.skip("no partition of these sizes is connected")
     chains = ss.sample(model, sweeps=effort(1_500, 20_000), chains=2, rng=5)
@@ -236,14 +180,7 @@ def test_chains_of_another_posterior_are_not_resumed():
 
 
 def test_tempered_and_with_a_sampled_concentration():
-    model = ss.Model(
-        graph_named("grid"),
-        model_cases.likelihoods(6)["product"],
-        ss.DirichletProcess(1.3),
-        couplings("grid", "mixed"),
-        connected=True,
-        power=0.6,
-    )
+    model = model_of("grid")
     probabilities = np.exp(exact.log_probabilities(model))
     chains = ss.sample(model, effort(500, 12_000), 4, temperatures=[1, 1.6], burn_in=100, thin=5, rng=3)
     assert exact.p_value(exact.frequencies(chains.labels.reshape(-1, 6)), probabilities) > 1e-5
@@ -262,7 +199,7 @@ def test_tempered_and_with_a_sampled_concentration():
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 @pytest.mark.parametrize("graph", effort(["grid"], list(GRAPHS)))
 def test_the_mode_is_the_best_connected_partition(graph, limits):
-    model = model_of(Case("all of auto", graph, "product", "dirichlet process", limits, "mixed", 0.5))
+    model = model_of(graph, limits=limits)
     if model is None:
         pytest.skip("no partition of these sizes is connected")
     best = max(model.log_posterior(row) for row in exact.partitions(model.graph.n_sites))
@@ -291,40 +228,42 @@ def test_starts_are_allowed(init, limits):
                 assert labels.max() + 1 >= 0.4 * most
 
 
-def one_line(match: str):
-    return pytest.raises(ValueError, match=match)
+LINE, TORN = ss.SiteGraph.grid((1, 6)), ss.SiteGraph(4, [[0, 1], [1, 2]])
+COMPONENT = "min_size must be at most the sites of the smallest component of the graph"
 
 
-def test_what_is_refused():
-    graph, prior, line = ss.SiteGraph(4, [[0, 1], [1, 2]]), ss.DirichletProcess, ss.SiteGraph.grid((1, 6))
-    with one_line("power must be a finite number above 0; received 0"):
-        ss.Model(graph, ss.Flat(), prior(1.0), power=0)
-    with one_line("power must be"):
-        ss.Model(graph, ss.Flat(), prior(1.0), power=math.inf)
-    with one_line("connected must be True or False; received 'yes'"):
-        ss.Model(graph, ss.Flat(), prior(1.0), connected="yes")
-    with one_line(
-        "min_size must be at most the sites of the smallest component of the graph, 1, where clusters are co"
-    ):
-        ss.Model(graph, ss.Flat(), prior(1.0, min_size=2), connected=True)
-    with one_line("min_size must be at most the sites of the smallest component"):
-        ss.Model(ss.SiteGraph(3, np.empty((0, 2), int)), ss.Flat(), prior(1.0, min_size=3), connected=True)
-    with one_line(
-        "the size of each component of the graph must be a sum of cluster sizes from min_size 2 to max_size 2; r"
-    ):
-        ss.Model(
-            ss.SiteGraph(5, [[0, 1], [1, 2], [3, 4]]), ss.Flat(), prior(1.0, min_size=2, max_size=2), connected=True
-        )
-    with one_line(r"prior must allow some partition of 4 sites into 2..4 clusters; received 'Potts'"):
-        ss.Model(graph, ss.Flat(), ss.Potts(1), connected=True)
-    model = ss.Model(line, ss.Flat(), prior(1.0), connected=True)
-    with one_line("init must have connected clusters; received '2 clusters in 3 pieces'"):
-        ss.sample(model, 2, 1, init=[0, 0, 1, 1, 0, 0])
-    with one_line("init must be a partition that the prior allows"):
-        ss.sample(ss.Model(line, ss.Flat(), prior(1.0, min_size=2), connected=True), 2, 1, init=[0, 1, 1, 1, 1, 1])
-    star = ss.Model(graph_named("star"), ss.Flat(), prior(1.0, min_size=2, max_size=3), connected=True)
-    with one_line("init must be labels: no division into connected blocks that the prior allows was found"):
-        ss.sample(star, 2, 1)
+def connected(graph: ss.SiteGraph, prior: ss.PartitionPrior | None = None, **limits: int) -> ss.Model:
+    return ss.Model(graph, ss.Flat(), prior or ss.DirichletProcess(1.0, **limits), connected=True)
+
+
+REFUSED = {  # the rule: what breaks it
+    "power must be a finite number above 0; received 0": lambda: ss.Model(LINE, ss.Flat(), ss.Potts(2), power=0),
+    "power must be a finite number": lambda: ss.Model(LINE, ss.Flat(), ss.Potts(2), power=math.inf),
+    "connected must be True or False; received 'yes'": lambda: ss.Model(LINE, ss.Flat(), ss.Potts(2), connected="yes"),
+    f"{COMPONENT}, 1, where clusters are co": lambda: connected(TORN, min_size=2),
+    COMPONENT: lambda: connected(ss.SiteGraph(3, np.empty((0, 2), int)), min_size=3),
+    "the size of each component of the graph must be a sum of cluster sizes from min_size 2 to max_size 2; r": (
+        lambda: connected(ss.SiteGraph(5, [[0, 1], [1, 2], [3, 4]]), min_size=2, max_size=2)
+    ),
+    "prior must allow some partition of 4 sites into 2..4 clusters; received 'Potts'": (
+        lambda: connected(TORN, ss.Potts(1))
+    ),
+    "init must have connected clusters; received '2 clusters in 3 pieces'": (
+        lambda: ss.sample(connected(LINE), 2, 1, init=[0, 0, 1, 1, 0, 0])
+    ),
+    "init must be a partition that the prior allows": (
+        lambda: ss.sample(connected(LINE, min_size=2), 2, 1, init=[0, 1, 1, 1, 1, 1])
+    ),
+    "init must be labels: no division into connected blocks that the prior allows was found": (
+        lambda: ss.sample(connected(graph_named("star"), min_size=2, max_size=3), 2, 1)
+    ),
+}
+
+
+@pytest.mark.parametrize(("message", "make"), REFUSED.items(), ids=REFUSED)
+def test_what_is_refused(message, make):
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 def test_without_edges_each_site_is_a_cluster():
@@ -334,8 +273,6 @@ def test_without_edges_each_site_is_a_cluster():
 
 
 def test_one_compiled_signature_serves_connected_and_other_models():
-    from spinseg.sampler.kernels.iterations import run_iterations
-
     for model in (lattice(side=5), model_cases.lattice(side=5)):
         ss.sample(model, 2, 1, rng=0)
     assert len(getattr(run_iterations, "signatures", [()])) == 1

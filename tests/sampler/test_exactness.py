@@ -5,138 +5,80 @@
 """
 
 import itertools
-import math
-from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
 
 import exact
 import model_cases
 import spinseg as ss
-from covering import pairwise
 from effort import effort, exhaustive
 
 N_SITES = 5
 SIGNS = {"positive": exact.POSITIVE, "mixed": exact.MIXED}
+LIKELIHOODS = model_cases.likelihoods(N_SITES)
+EACH_MOVE = [{"lam": 0.0}, {"lam": 3.0}, *({"lam": "none", move: 3} for move in exact.moves_of(connected=False))]
 
 
-class Iteration(NamedTuple):
-    """What is done once: a sweep with such bonds, or none, and attempts at other moves."""
-
-    lam: float | str | None
-    splits: int = 0
-    regroups: int = 0
-    local: float = 0.0
-    moves: str = "gsw"
-    exchanges: int = 0
-
-
-ITERATIONS = {
-    "single sites": Iteration(0.0),
-    "Swendsen-Wang": Iteration(1.0),
-    "strong bonds": Iteration(10.0),
-    "data-driven bonds": Iteration("data-driven"),
-    "local single sites": Iteration(0.0, local=0.8),
-    "local bonds": Iteration(3.0, local=0.8),
-    "splits and merges": Iteration("none", splits=2, moves="auto"),
-    "regroupings": Iteration("none", regroups=3, moves="auto"),
-    "all of auto": Iteration(None, splits=2, regroups=2, moves="auto", exchanges=2),
-    "exchanges": Iteration("none", exchanges=3),
-}
-
-
-class Case(NamedTuple):
-    iteration: str
-    likelihood: str
-    prior: str
-    limits: dict[str, int]
-    sign: str
-
-
-FACTORS = {
-    "iteration": list(ITERATIONS),
-    "likelihood": list(model_cases.likelihoods(N_SITES)),
-    "prior": list(model_cases.priors()),
-    "limits": model_cases.LIMITS,
-    "sign": list(SIGNS),
-}
-
-
-@cache
-def covering() -> list[Case]:
-    return [Case(**row) for row in pairwise(FACTORS)]
-
-
-def check(cases, n_draws):
-    """Every p-value plausible, and all uniform together; a false alarm has probability 1e-6 a case and 1e-5 a call."""
+def model_of(likelihood: str, prior: str, limits: dict[str, int], sign: str) -> ss.Model:
     graph, kept = exact.graph(N_SITES)
-    likelihoods = model_cases.likelihoods(N_SITES)
-    p_values = {}
-    for counters, case in enumerate(cases):
-        prior = model_cases.priors(**case.limits)[case.prior]
-        model = ss.Model(graph, likelihoods[case.likelihood], prior, SIGNS[case.sign][kept])
-        how = ITERATIONS[case.iteration]._asdict()
-        how["lam"] = model_cases.bond_rule(case.likelihood, how["lam"], graph.n_edges)
-        p_values[str(case)], _ = exact.iterated(model, n_draws=n_draws, seed=counters, **how)
-    worst = min(p_values, key=p_values.get)
-    assert p_values[worst] > 1e-6, (worst, p_values[worst])
-    assert kstest(list(p_values.values()), "uniform").pvalue > 1e-5
+    return ss.Model(graph, LIKELIHOODS[likelihood], model_cases.priors(**limits)[prior], SIGNS[sign][kept])
+
+
+CASES = exact.Cases(
+    model_of,
+    connected=False,
+    likelihood=list(LIKELIHOODS),
+    prior=list(model_cases.priors()),
+    limits=model_cases.LIMITS,
+    sign=list(SIGNS),
+)
 
 
 def test_the_cases_cover_all_pairs():
-    found = {
-        (a, str(getattr(case, a)), b, str(getattr(case, b)))
-        for case in covering()
-        for a, b in itertools.combinations(FACTORS, 2)
-    }
-    for a, b in itertools.combinations(FACTORS, 2):
-        for pair in itertools.product(FACTORS[a], FACTORS[b]):
+    factors = CASES.factors
+    found = {(a, str(row[a]), b, str(row[b])) for row in CASES.covering for a, b in itertools.combinations(factors, 2)}
+    for a, b in itertools.combinations(factors, 2):
+        for pair in itertools.product(factors[a], factors[b]):
             assert (a, str(pair[0]), b, str(pair[1])) in found
-    assert len(covering()) < 1.2 * len(FACTORS["iteration"]) * max(len(FACTORS["prior"]), len(FACTORS["likelihood"]))
+    assert len(CASES.covering) < 1.2 * len(factors["iteration"]) * max(len(factors["prior"]), len(LIKELIHOODS))
 
 
-@pytest.mark.parametrize("iteration", list(ITERATIONS)[:: effort(2, 1)])
+@pytest.mark.parametrize("iteration", exact.tried(connected=False))
 def test_one_iteration_leaves_the_posterior_invariant(iteration):
-    check([case for case in covering() if case.iteration == iteration], effort(12_000, 50_000))
+    CASES.check_covering(iteration, effort(12_000, 50_000))
 
 
 @exhaustive
-@pytest.mark.parametrize("iteration", ITERATIONS)
-@pytest.mark.parametrize("likelihood", FACTORS["likelihood"])
+@pytest.mark.parametrize("iteration", CASES.iterations)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_one_iteration_leaves_every_posterior_invariant(iteration, likelihood):
-    others = itertools.product(FACTORS["prior"], FACTORS["limits"], FACTORS["sign"])
-    check([Case(iteration, likelihood, *other) for other in others], 4_000)
+    fixed = {"iteration": iteration, "likelihood": likelihood}
+    factors = CASES.factors | {name: [value] for name, value in fixed.items()}
+    CASES.check([dict(zip(factors, row, strict=True)) for row in itertools.product(*factors.values())], 4_000)
 
 
 @pytest.mark.parametrize("temperature", effort([3.0], [0.5, 3.0]))
-@pytest.mark.parametrize(
-    ("lam", "splits", "regroups"), effort([(3.0, 2, 3)], [(0.0, 0, 0), (3.0, 0, 0), ("none", 2, 0), ("none", 0, 3)])
-)
-def test_tempered_moves_leave_the_tempered_posterior_invariant(lam, splits, regroups, temperature):
+@pytest.mark.parametrize("how", effort([{"lam": 3.0, "split_or_merge": 2, "regroup": 3}], EACH_MOVE), ids=str)
+def test_tempered_moves_leave_the_tempered_posterior_invariant(how, temperature):
     graph, kept = exact.graph(6)
     model = ss.Model(graph, model_cases.likelihoods(6)["product"], ss.DirichletProcess(1.3), exact.MIXED[kept])
-    assert exact.iterated(model, lam, 50_000, 1, temperature=temperature, splits=splits, regroups=regroups)[0] > 1e-6
+    assert exact.iterated(model, n_draws=50_000, seed=1, temperature=temperature, **how)[0] > 1e-6
 
 
 @pytest.mark.parametrize("limits", effort(model_cases.LIMITS[-1:], model_cases.LIMITS), ids=str)
 def test_a_whole_iteration_of_auto_on_six_sites(limits):
     graph, kept = exact.graph(6)
-    model = ss.Model(
-        graph, model_cases.likelihoods(6)["histogram"], ss.PitmanYor(0.8, 0.4, **limits), exact.MIXED[kept]
-    )
-    assert exact.iterated(model, None, 50_000, 2, moves="auto", splits=10, regroups=3)[0] > 1e-6
+    prior = ss.PitmanYor(0.8, 0.4, **limits)
+    model = ss.Model(graph, model_cases.likelihoods(6)["histogram"], prior, exact.MIXED[kept])
+    assert exact.iterated(model, None, 50_000, 2, moves="auto", split_or_merge=10, regroup=3)[0] > 1e-6
 
 
 def test_a_prior_with_holes_in_sizes_and_numbers_of_clusters():
     graph, kept = exact.graph(6)
-    log_v = lambda k: 0.0 if k in (2, 3) else -math.inf  # noqa: E731
-    log_w = lambda m: -math.inf if m == 2 else 0.3 * m  # noqa: E731
-    model = ss.Model(graph, model_cases.likelihoods(6)["poisson"], ss.TabulatedPrior(log_v, log_w), exact.MIXED[kept])
-    for lam, splits, regroups in ((0.0, 0, 0), (3.0, 0, 0), ("none", 3, 0), ("none", 0, 3)):
-        assert exact.iterated(model, lam, 50_000, 3, splits=splits, regroups=regroups)[0] > 1e-6
+    model = ss.Model(graph, model_cases.likelihoods(6)["poisson"], model_cases.prior_with_holes(), exact.MIXED[kept])
+    for how in EACH_MOVE:
+        assert exact.iterated(model, n_draws=50_000, seed=3, **how)[0] > 1e-6
 
 
 @pytest.mark.parametrize("max_table", [0, 12, 40])

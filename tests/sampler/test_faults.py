@@ -1,9 +1,7 @@
 """Faults put into the sampler on purpose: a test of exactness that cannot fail is no test."""
 
 import math
-import re
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,17 +10,10 @@ import exact
 import model_cases
 import spinseg as ss
 from effort import effort
-from spinseg._bundle import Bundle
-from spinseg.sampler import kernels
+from kernel_source import names_of, replaced, source_of
+from spinseg.sampler.kernels.moves import MOVES
 
-# The compiled code as one text, in which each file imports from those before it.
-FILES = (
-    *("state", "likelihood", "clusters", "size_prior", "connectivity", "spin_clusters", "markers", "sweep"),
-    *("split_merge", "regroup", "growth", "regrowth", "exchange", "iterations"),
-)
-IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
-FOLDER = Path(kernels.__path__[0])
-SOURCE = IMPORTS.sub("", "\n".join((FOLDER / f"{name}.py").read_text() for name in FILES))
+SOURCE = source_of("from spinseg.sampler.kernels.moves import run_iterations")
 
 # Fault: (the code as it is, the code with the fault).
 SWEEP_FAULTS = {
@@ -34,31 +25,25 @@ LOCAL_FAULTS = {
     "a local sweep forgets the size that it leaves": ("m = rest if slot == old else size[slot]", "m = size[slot]"),
 }
 SPLIT_FAULTS = {
-    "the proposal of a split is not corrected": (
-        "return slot, change, log_q + log_selection(k, m_a, m_b)",
-        "return slot, change, log_selection(k, m_a, m_b)",
-    ),
+    "the proposal of a split is not corrected": ("log_ratio = log_q + log_selection", "log_ratio = log_selection"),
     "the proposal of a merge is not corrected": (
-        "floor < log_q_reverse_split(target, state, a, b, floor, inv_temperature, rng)",
+        "floor < log_q_of_present(target, state, m, TWO, k, floor, inv_temperature, rng)",
         "True",
     ),
-    "a split forgets the number of clusters": (" + log_v[k + 1] - log_v[k]\n    for q", "\n    for q"),
-    "a merge forgets couplings": ("change += beta[h] * (label[neighbor[h]] == label_b)", "pass"),
+    "a split forgets the number of clusters": ("log_v[k - n_old + n_new] - log_v[k] + ", ""),
+    "a merge forgets couplings": (" + couplings_between_slots(target, state, a, b)", ""),
     "the choice of clusters is not corrected": ("math.log(k_merged + 1.0) + ", ""),
 }
 REGROUP_FAULTS = {
     "the reverse proposal of a regrouping is left out": (
-        "accepted = floor < 0.0 and floor < log_q_reverse_regroup(",
-        "accepted = floor < 0.0 or floor < log_q_reverse_regroup(",
+        "accepted = floor < log_q_of_present(target, state, n_sites, n_old, behind",
+        "accepted = True or (target, state, n_sites, n_old, behind",
     ),
     "a regrouping forgets couplings": (
         "change += beta[h] * (1.0 * (spin[u] == spin[j]) - 1.0 * (label[u] == label[j]))",
         "pass",
     ),
-    "a regrouping forgets sizes": (
-        "change += slot_log_marginal(state, k + s) + log_w[size[k + s]]\n    for q",
-        "change += slot_log_marginal(state, k + s)\n    for q",
-    ),
+    "a regrouping forgets sizes": (" + log_w[size[k + s]]", ""),
 }
 CONNECTED_SWEEP_FAULTS = {
     "a cluster may be cut in two": ("or may_leave(target, state, c))", "or True)"),
@@ -73,17 +58,14 @@ CONNECTED_SWEEP_FAULTS = {
     ),
 }
 GROWTH_FAULTS = {
-    "the proposal of a split is not corrected": ("change - cut, log_q_old - log_q", "change - cut, log_q_old"),
-    "the reverse proposal of a border is left out": ("change - cut, log_q_old - log_q", "change - cut, -log_q"),
-    "the proposal of a merge is not corrected": ("return log_q > floor", "return True"),
+    "the proposal of a split is not corrected": ("+ (log_q_old - log_q)", "+ log_q_old"),
+    "the reverse proposal of a border is left out": ("+ (log_q_old - log_q)", "- log_q"),
+    "the proposal of a merge is not corrected": ("accepted = log_q > floor", "accepted = True"),
     "a merge forgets couplings": (" + couplings_between(target, state, i, j)", ""),
-    "a split forgets couplings": ("return n_sites, change - cut,", "return n_sites, change,"),
-    "a border forgets its old couplings": ("        change += cut\n", ""),
-    "a split forgets the number of clusters": ("NONE, log_v[k - n_old + n_new] - log_v[k], 0.0", "NONE, 0.0, 0.0"),
-    "sizes are forgotten": (
-        "change += slot_log_marginal(state, k + s) + log_w[size[k + s]]\n    return n_sites, change",
-        "change += slot_log_marginal(state, k + s)\n    return n_sites, change",
-    ),
+    "a split forgets couplings": ("+ cut_old - cut\n", "+ cut_old\n"),
+    "a border forgets its old couplings": ("+ cut_old - cut\n", "- cut\n"),
+    "a split forgets the number of clusters": ("log_v[k - n_old + n_new] - log_v[k] + ", ""),
+    "sizes are forgotten": (" + log_w[size[k + s]]", ""),
     "seeds are taken the wrong way round": (
         "wanted = 0 if label[u] == label[seeds[0]] else 1 if label[u] == label[seeds[second]] else 2",
         "wanted = 1 if label[u] == label[seeds[0]] else 0 if label[u] == label[seeds[second]] else 2",
@@ -107,7 +89,7 @@ GROWTH_FAULTS = {
 }
 # Seeds of the model are markers of the compiled code.
 MARKER_FAULTS = {
-    "clusters of two markers merge": ("        return a, b, -np.inf\n", "        pass\n"),
+    "clusters of two markers merge": ("n_marked(state.total[a]) > 0.0 and n_marked", "False and n_marked"),
     "a part of a marker leaves": ("return n > 0.0 and n < target.marker_size[marker_in(total)]", "return False"),
     "a marker moves to another": ("if slot != old and n_marked(state.total[slot]) > 0.0:", "if False:"),
     "a side takes two markers": ("if held != marker and (held > 0 or is_held):", "if held != marker and is_held:"),
@@ -130,8 +112,8 @@ EXCHANGE_FAULTS = {
         "        pass\n    for site",
     ),
     "an exchange cuts clusters": ("if plan.connected and not stay_connected(target, state, i, j):", "if False:"),
-    "an exchange looks at one cluster": ("for first, second in ((i, j), (j, i)):", "for first, second in ((i, j),):"),
-    "an exchanged site may touch nothing": ("return has_neighbor and leaves_connected(", "return leaves_connected("),
+    "an exchange looks at one cluster": ("for gone, entered in ((i, j), (j, i)):", "for gone, entered in ((i, j),):"),
+    "an exchanged site may touch nothing": ("        if not touches:\n", "        if False:\n"),
     "a site leaves its marker": ("return target.marker_size[marker] == 1.0 and n_marked", "return n_marked"),
     "two markers meet": (
         "target.marker_size[marker] == 1.0 and n_marked(state.total[slot]) == n_marked(target.statistic[j])",
@@ -140,18 +122,17 @@ EXCHANGE_FAULTS = {
 }
 
 
-def replaced(source: str, right: str, wrong: str) -> str:
-    """The source with one line changed, which must be there once."""
-    assert source.count(right) == 1, right
-    return source.replace(right, wrong)
+MOVE_FAULTS = {
+    "split_or_merge": SPLIT_FAULTS,
+    "regroup": REGROUP_FAULTS,
+    "regrow": GROWTH_FAULTS,
+    "exchange": EXCHANGE_FAULTS,
+}
 
 
 def interpreted(source: str):
-    """`exact.iterate_each` over kernels of this source, uncompiled: compiling them anew would take longer."""
-    module = types.ModuleType("interpreted_kernels")
-    module.__dict__.update(dict.fromkeys(("inlined", "internal", "jit"), lambda function: function), Bundle=Bundle)
-    exec(compile(source, "interpreted_kernels.py", "exec"), module.__dict__)
-    return types.FunctionType(exact.iterate_each.__code__, module.__dict__)
+    """`exact.iterate_each` over kernels of this source, uncompiled: to compile them would take longer."""
+    return types.FunctionType(exact.iterate_each.__code__, names_of(source))
 
 
 def model_for(faults, fault):
@@ -193,58 +174,52 @@ def model_for_exchange(fault):
     return ss.Model(graph, likelihood, prior, 2 * exact.MIXED[kept], connected=connected or marked, seeds=seeds)
 
 
-def p_value(iterate, faults, fault):
-    """Of one iteration that uses what the faults are in."""
-    sweeping = faults in (SWEEP_FAULTS, LOCAL_FAULTS, CONNECTED_SWEEP_FAULTS)
-    attempts = {"splits": 12 * (faults is SPLIT_FAULTS), "regroups": 6 * (faults is REGROUP_FAULTS)}
+def how_for(faults, fault):
+    """What `exact.iterated` is to do: one iteration that uses what the faults are in."""
     subtle = any(word in fault for word in ("border", "three", "order", "forget"))
-    growths = 0 if faults not in (GROWTH_FAULTS, MARKER_FAULTS) else 24 if subtle else 6
-    attempts |= {"growths": growths, "local": float(faults is LOCAL_FAULTS)}
-    attempts["exchanges"] = 12 * (faults is EXCHANGE_FAULTS)
-    lam, n_draws = (
-        (1.0, 2_000) if faults is CONNECTED_SWEEP_FAULTS else (3.0, 600) if sweeping else ("none", effort(2_500, 4_000))
-    )
+    if faults in (SWEEP_FAULTS, LOCAL_FAULTS):
+        return {"lam": 3.0, "n_draws": 600, "local": float(faults is LOCAL_FAULTS)}
+    if faults is CONNECTED_SWEEP_FAULTS:
+        return {"lam": 1.0, "n_draws": 2_000}
     if faults is MARKER_FAULTS:  # most of these lead to what is impossible
         lam, n_draws = ("none", 2_000) if "reverse" in fault else (0.0, 400)
+        return {"lam": lam, "n_draws": n_draws, "regrow": 24 if subtle else 6}
+    move = next(move for move in MOVE_FAULTS if MOVE_FAULTS[move] is faults)
+    number = {"regroup": 6, "regrow": 24 if subtle else 6}.get(move, 12)
+    return {"lam": "none", "n_draws": effort(2_500, 4_000), move: number}
+
+
+def p_value(iterate, faults, fault):
+    """Of one iteration with a fault."""
     try:
-        return exact.iterated(model_for(faults, fault), lam, n_draws, 6, **attempts, iterate=iterate)[0]
+        return exact.iterated(model_for(faults, fault), seed=6, iterate=iterate, **how_for(faults, fault))[0]
     except (IndexError, ValueError):  # a fault may read outside the tables, or take the logarithm of 0
         return 0.0
 
 
-ALL = [SWEEP_FAULTS, LOCAL_FAULTS, SPLIT_FAULTS, REGROUP_FAULTS, CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS, MARKER_FAULTS]
-ALL.append(EXCHANGE_FAULTS)
+SWEEPS = [SWEEP_FAULTS, CONNECTED_SWEEP_FAULTS]
+ALL = [*SWEEPS, LOCAL_FAULTS, MARKER_FAULTS, *MOVE_FAULTS.values()]
+# A fault of a sweep, connected or not; in the exhaustive tests all faults of all moves.
+TRIED = [(faults, fault) for faults in effort(SWEEPS, ALL) for fault in list(faults)[: effort(1, None)]]
 
 
-def tried(number):
-    """A fault of a sweep, connected or not; in the exhaustive tests all faults of all moves."""
-    kinds = ALL[:: effort(4, 1)]
-    return [(faults, fault) for faults in kinds for fault in list(faults)[:number]]
+def test_every_move_has_faults():
+    assert MOVE_FAULTS.keys() == MOVES.keys()
 
 
-@pytest.mark.parametrize(("faults", "fault"), tried(effort(1, None)))
+@pytest.mark.parametrize(("faults", "fault"), TRIED)
 def test_the_fault_is_caught(faults, fault):
     assert p_value(interpreted(replaced(SOURCE, *faults[fault])), faults, fault) < 1e-6
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"splits": 3, "regroups": 3, "exchanges": 2},
-        {"splits": 3, "regroups": 3, "local": 0.8},
-        {"growths": 6, "exchanges": 2},
-        {"growths": 5, "exchanges": 2},
-    ],
-    ids=["anywhere", "touching", "connected", "with seeds"],
-)
-def test_compiled_equals_interpreted(how, request):
+@pytest.mark.parametrize("where", ["anywhere", "touching", "connected", "with seeds"])
+def test_compiled_equals_interpreted(where):
     """So that a fault is one of the compiled code, too. Every draw is the same, with all moves at once."""
     graph, kept = exact.graph(5)
-    connected = "growths" in how
     likelihood, prior = model_cases.likelihoods(5)["product"], ss.PitmanYor(0.8, 0.4)
-    seeds = [1, 0, 0, 2, 1] if "seeds" in request.node.name else None
-    power = 0.7 if connected else 1.0
-    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, power=power, seeds=seeds)
+    connected, seeds = where in ("connected", "with seeds"), [1, 0, 0, 2, 1] if where == "with seeds" else None
+    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, power=0.7, seeds=seeds)
+    how = {"local": 0.8 * (where == "touching"), **dict.fromkeys(exact.moves_of(connected=connected), 4)}
     plain, compiled = (
         exact.iterated(model, 3.0, effort(100, 400), 8, **how, iterate=iterate)[1]
         for iterate in (interpreted(SOURCE), exact.compiled_iterate_each)

@@ -12,6 +12,7 @@ from effort import effort, exhaustive
 from model_cases import lattice as lattice_model
 from spinseg.sampler import pack
 from spinseg.sampler import plan as plan_module
+from spinseg.sampler.kernels.moves import ROOM
 from spinseg.sampler.kernels.state import Plan
 from spinseg.sampler.sampler import MAX_LABELS, MIN_DRAWS, thin_to_fit
 
@@ -45,7 +46,7 @@ def test_only_many_sites_have_local_sweeps(monkeypatch):
         monkeypatch.setattr(plan_module, "MANY_SITES", many)
         ss.sample(model, sweeps=2, chains=1, moves=moves, rng=0)
     assert [p.local for p in plans] == [0.0, 0.0, 0.9, 0.0]
-    assert [(p.splits, p.regroups) for p in plans] == [(10, 3), (0, 0), (1, 0), (0, 0)]
+    assert [p.attempts[:2].tolist() for p in plans] == [[10, 3], [0, 0], [1, 0], [0, 0]]
 
 
 @exhaustive
@@ -69,7 +70,7 @@ def test_local_sweeps_fill_and_leave_their_tables(few_are_many, monkeypatch):
     shrinking = ss.Model(graph, ss.PoissonGamma(np.arange(400) // 200 * 50), ss.DirichletProcess(1.0), beta=2.0)
     for model, init in ((growing, "one"), (growing, "singletons"), (shrinking, "singletons")):
         runs = []
-        for room in (lambda k: 4 * (k + 101), lambda k: 4 * ((k + 3) // 4 + 1)):  # never full, and all the time
+        for room in (lambda k: 4 * (k + 101), lambda k: 4 * ((k + ROOM) // 4 + 1)):  # never full, and all the time
             with monkeypatch.context() as patch:
                 patch.setattr(pack, "_capacity", room)
                 runs.append(ss.sample(model, sweeps=8, chains=1, init=init, rng=1))

@@ -24,7 +24,7 @@ from spinseg.sampler import exchangeable
 from spinseg.sampler import pack as pack_module
 from spinseg.sampler.chain import Chain, new_record
 from spinseg.sampler.kernels.clusters import rebuild
-from spinseg.sampler.kernels.iterations import run_iterations
+from spinseg.sampler.kernels.moves import attempts_at, run_iterations
 from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED, Plan
 from spinseg.sampler.pack import new_state, pack
 from spinseg.sampler.plan import bond_strengths
@@ -38,7 +38,7 @@ def new_chain(model, init, sweeps, seed=3) -> Chain:
     strength, lams = bond_strengths(model, None, "auto")
     target, record = pack(model, strength), new_record(sweeps, model.graph.n_sites)
     start, rng = starting_labels(model, target, init), np.random.default_rng(seed)
-    plan = Plan(lams, 10, 3, 1.0, sweeps, 1)
+    plan = Plan(lams, attempts_at(split_or_merge=10, regroup=3), 1.0, sweeps, 1)
     return Chain(model, target, plan, start, model.log_posterior(start), record, rng)
 
 

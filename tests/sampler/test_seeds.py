@@ -3,19 +3,15 @@
 import itertools
 import math
 from collections.abc import Mapping
-from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
 
 import exact
 import model_cases
 import spinseg as ss
 from chain_cases import assert_books
-from covering import pairwise
 from effort import effort, exhaustive
 from spinseg.graph.merging import absorb_small, merge_heights
 from spinseg.model.seeds import connect_seeds, keeps_seeds, partition_with_seeds
@@ -43,85 +39,42 @@ LAYOUTS = {
 }
 
 
-class Iteration(NamedTuple):
-    lam: float | str | None
-    growths: int = 0
-    growth_limit: float = math.inf
-    moves: str = "gsw"
-    exchanges: int = 0
-
-
-ITERATIONS = {
-    "single sites": Iteration(0.0),
-    "Swendsen-Wang": Iteration(1.0),
-    "one growth": Iteration("none", 1),
-    "several growths": Iteration("none", 4),
-    "growths of few sites": Iteration("none", 4, 3.0),
-    "all of auto": Iteration(None, 3, moves="auto", exchanges=2),
-    "exchanges": Iteration("none", exchanges=3),
-}
-FACTORS = {
-    "iteration": list(ITERATIONS),
-    "layout": list(LAYOUTS),
-    "likelihood": ["histogram", "gaussian", "product", "flat"],
-    "prior": ["potts", "dirichlet process", "pitman-yor", "tempered process"],
-    "limits": [{}, {"min_size": 2}, {"max_size": 4}, {"min_size": 2, "max_size": 4}],
-    "sign": ["positive", "mixed"],
-}
-
-
-class Case(NamedTuple):
-    iteration: str
-    layout: str
-    likelihood: str = "product"
-    prior: str = "dirichlet process"
-    limits: Mapping[str, int] = MappingProxyType({})
-    sign: str = "mixed"
-
-
-def model_of(case: Case) -> ss.Model | None:
-    """The model of a case; None where sizes and seeds leave no partition."""
-    edges, seeds = LAYOUTS[case.layout]
+def model_of(
+    layout: str,
+    likelihood: str = "product",
+    prior: str = "dirichlet process",
+    limits: Mapping[str, int] = MappingProxyType({}),
+    sign: str = "mixed",
+) -> ss.Model | None:
+    """A model with seeds; None where sizes and seeds leave no partition."""
+    edges, seeds = LAYOUTS[layout]
     beta = np.random.default_rng(3).uniform(0.2, 1.2, len(edges))
-    beta *= np.resize([1, -1, 1, 1, -1.5], beta.size) if case.sign == "mixed" else 1
-    likelihood, prior = model_cases.likelihoods(6)[case.likelihood], model_cases.priors(**case.limits)[case.prior]
-    model = ss.Model(ss.SiteGraph(6, edges), likelihood, prior, beta, connected=True, power=0.6, seeds=seeds)
-    with np.errstate(invalid="ignore"):
-        return None if np.isnan(exact.log_probabilities(model)).any() else model
+    beta *= np.resize([1, -1, 1, 1, -1.5], beta.size) if sign == "mixed" else 1
+    of_data, of_sizes = model_cases.likelihoods(6)[likelihood], model_cases.priors(**limits)[prior]
+    model = ss.Model(ss.SiteGraph(6, edges), of_data, of_sizes, beta, connected=True, power=0.6, seeds=seeds)
+    return exact.possible(model)
 
 
-@cache
-def covering() -> list[Case]:
-    return [Case(**row) for row in pairwise(FACTORS)]
+CASES = exact.Cases(
+    model_of,
+    connected=True,
+    layout=list(LAYOUTS),
+    likelihood=["histogram", "gaussian", "product", "flat"],
+    prior=["potts", "dirichlet process", "pitman-yor", "tempered process"],
+    limits=[{}, {"min_size": 2}, {"max_size": 4}, {"min_size": 2, "max_size": 4}],
+    sign=["positive", "mixed"],
+)
 
 
-def check(cases: list[Case], n_draws: int) -> None:
-    """Every p-value plausible, and all uniform together; a false alarm has probability 1e-6 a case and 1e-5 a call."""
-    p_values = {}
-    for seed, case in enumerate(cases):
-        if (model := model_of(case)) is not None:
-            p_values[str(case)], _ = exact.iterated(
-                model, n_draws=n_draws, seed=seed, **ITERATIONS[case.iteration]._asdict()
-            )
-    worst = min(p_values, key=p_values.get)
-    assert p_values[worst] > 1e-6, (worst, p_values[worst])
-    varied = [p for p in p_values.values() if p < 1]  # it is 1 where only one partition is possible
-    assert len(varied) > len(cases) / 3
-    assert kstest(varied, "uniform").pvalue > 1e-5
-
-
-@pytest.mark.parametrize("iteration", list(ITERATIONS)[:: effort(2, 1)])
+@pytest.mark.parametrize("iteration", exact.tried(connected=True))
 def test_one_iteration_leaves_the_posterior_invariant(iteration):
-    check([case for case in covering() if case.iteration == iteration], effort(4_000, 100_000))
+    CASES.check_covering(iteration, effort(4_000, 100_000))
 
 
 @exhaustive
-@pytest.mark.parametrize("iteration", ITERATIONS)
+@pytest.mark.parametrize("iteration", CASES.iterations)
 def test_one_iteration_leaves_many_posteriors_invariant(iteration):
-    rng = np.random.default_rng(7)
-    others = {name: values for name, values in FACTORS.items() if name != "iteration"}
-    rows = [{name: values[rng.integers(len(values))] for name, values in others.items()} for _ in range(300)]
-    check([Case(iteration=iteration, **row) for row in rows], 4_000)
+    CASES.check_random(iteration, 300, 4_000)
 
 
 def test_the_posterior_is_that_without_seeds_given_that_they_are_kept():
@@ -145,7 +98,7 @@ def test_every_possible_partition_is_reached_and_no_other(layout, limits):
 
     Where three seeds share six sites by two, no move leads from one partition to the next: each has to exchange sites.
     """
-    model = model_of(Case("all of auto", layout, "flat", limits=limits))
+    model = model_of(layout, "flat", limits=limits)
     if model is None or (limits and layout == "three apart"):
         pytest.skip("no partition of these sizes keeps the seeds, or none can be left")
     chains = ss.sample(model, sweeps=effort(1_000, 20_000), chains=2, init="opposite", rng=5)
@@ -181,7 +134,7 @@ def test_a_prior_without_tables():
 
 def test_the_mode_is_the_best_partition_that_keeps_the_seeds():
     for layout in effort(["three apart", "two ways around"], list(LAYOUTS)):
-        model = model_of(Case("all of auto", layout))
+        model = model_of(layout)
         best = max(model.log_posterior(row) for row in exact.partitions(6))
         assert ss.find_map(model, 2, sweeps=200, rng=0).log_posterior == pytest.approx(best, abs=1e-9)
 
@@ -255,7 +208,7 @@ def test_paths_between_the_pieces_of_a_seed_are_cheap_and_meet_no_other():
 def test_estimates_keep_the_seeds_and_lose_little():
     """Against the best of all partitions of six sites that are connected and keep the seeds."""
     for layout in effort(["two of each"], list(LAYOUTS)):
-        model = model_of(Case("all of auto", layout))
+        model = model_of(layout)
         draws = ss.sample(model, 30, 2, rng=3).labels.reshape(-1, 6)
         rows = [row for row in exact.partitions(6) if model.allows(row)]
         for minimize, loss in ((minimize_vi, expected_vi), (minimize_binder, expected_binder)):

@@ -8,7 +8,8 @@ import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
 from spinseg.sampler.chain import Chain, ParallelTempering, new_record
-from spinseg.sampler.kernels.state import MERGE, PROPOSED, SPLIT, Plan
+from spinseg.sampler.kernels.moves import KINDS, attempts_at
+from spinseg.sampler.kernels.state import PROPOSED, Plan
 from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import bond_strengths
 
@@ -30,7 +31,7 @@ def after_one_round(model, n_draws, seed, temperatures=TEMPERATURES, ladder=Para
         replicas = []
         for r, t in enumerate(temperatures):
             row, record = starts[r][d], new_record(1, model.graph.n_sites)
-            plan = Plan(lams, 0, 0, 1 / t, 1, 1)
+            plan = Plan(lams, attempts_at(), 1 / t, 1, 1)
             replicas.append(Chain(model, target, plan, rows[row].astype(np.int32), values[row], record, rng))
         whole = ladder(replicas, rng)
         whole.advance(1)
@@ -68,12 +69,13 @@ def test_counts_of_attempts_stay_with_their_temperature(model):
     start, rng = np.zeros(5, np.int32), np.random.default_rng(0)
     replicas = []
     for temperature, splits in ((1.0, 10), (2.0, 0)):  # only the first tries any
-        plan = Plan(np.ones(1), splits, 0, 1 / temperature, 50, 1)
+        plan = Plan(np.ones(1), attempts_at(split_or_merge=splits), 1 / temperature, 50, 1)
         replicas.append(Chain(model, target, plan, start, model.log_posterior(start), new_record(50, 5), rng))
     whole = ParallelTempering(replicas, rng)
     whole.advance(50)
     assert whole.swaps_accepted[0] > 0
-    tried = [replica.record.move_counts[[SPLIT, MERGE], PROPOSED].sum() for replica in whole.chains]
+    rows = [KINDS.index("split"), KINDS.index("merge")]
+    tried = [replica.record.move_counts[rows, PROPOSED].sum() for replica in whole.chains]
     assert tried == [500, 0] and not whole.chains[1].record.move_counts.any()
 
 

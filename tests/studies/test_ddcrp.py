@@ -3,12 +3,10 @@
 import itertools
 import json
 import os
-import re
 import subprocess
 import sys
 import types
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +16,11 @@ from scipy.stats import kstest
 import exact
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg._bundle import Bundle
+from kernel_source import IMPORTS, names_of, source_of
 from spinseg._compiled import jit
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.sampler.kernels.clusters import clear_slot, rebuild
-from spinseg.sampler.kernels.iterations import renumber
+from spinseg.sampler.kernels.moves import renumber
 from spinseg.sampler.kernels.state import N_CLUSTERS
 from studies.evaluation.baselines import ddcrp
 from studies.evaluation.baselines import ddcrp_kernels as kernels
@@ -146,11 +144,7 @@ def test_one_sweep_of_many_draws(gamma):
 
 
 # The compiled code: what is shared with the sampler of spinseg, as one text, and the rest.
-FILES = ("state", "likelihood", "clusters", "size_prior", "sweep", "split_merge", "regroup", "iterations")
-FOLDER = Path(import_module("spinseg.sampler.kernels").__path__[0])
-IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
-SHARED = IMPORTS.sub("", "\n".join((FOLDER / f"{name}.py").read_text() for name in FILES))
-SOURCE = IMPORTS.sub("", Path(kernels.__file__).read_text())
+SHARED, SOURCE = source_of(Path(kernels.__file__).read_text()), IMPORTS.sub("", Path(kernels.__file__).read_text())
 FAULTS = {  # what goes wrong: (the line as it is, the line with the fault)
     "nothing": ("", ""),
     "a new cluster has weight 1 instead of gamma": (
@@ -175,13 +169,10 @@ def broken(fault):
     """One sweep with a fault, interpreted: compiling each would take longer."""
     right, wrong = FAULTS[fault]
     assert not right or (SHARED + SOURCE).count(right) == 1, right
-    names = dict.fromkeys(("inlined", "internal", "jit"), lambda function: function) | {"Bundle": Bundle}
-    for source in (SHARED, SOURCE):  # each with the names of the one before, which it does not change
-        module = types.ModuleType("broken_kernels")
-        module.__dict__.update(names)
-        exec(source.replace(right, wrong) if right else source, module.__dict__)
-        names = {name: value for name, value in vars(module).items() if not name.startswith("__")}
-    return types.FunctionType(sweep_each.__code__, module.__dict__)
+    shared, own = (source.replace(right, wrong) if right else source for source in (SHARED, SOURCE))
+    # `own` finds the names of the kernels, which it does not change.
+    names = {name: value for name, value in names_of(shared).items() if not name.startswith("__")}
+    return types.FunctionType(sweep_each.__code__, names_of(own, names))
 
 
 @exhaustive

@@ -1,9 +1,9 @@
-"""What a user can set on the page: the controls, made from the options of the presets, and the settings chosen."""
+"""What a user can set in the web app: the controls, made from the options of the presets, and the settings chosen."""
 
 import shlex
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from spinseg._version import VERSION
 from spinseg.image.render import label_colors
 from spinseg.model.priors import PartitionPrior
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.presets.option import PRIORS, Slider
+from spinseg.segmentation.presets.option import PRIORS
 from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
 
 MAX_SITES, MAX_CHAINS = 20_000, 4
@@ -30,7 +30,8 @@ class Control:
     """A number that the user can set; its fields are keys of the JSON that the page is built from.
 
     A change of a control that `restarts` restarts the chains; `presets` names those that have the control, and None
-    stands for all; `step` is the distance between two positions of its slider.
+    stands for all; `step` is the distance between two positions of its slider. A control with a `usual` number always
+    has one; others are automatic unless they are set.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Control:
     step: float | None = None
     whole: bool = False
     restarts: bool = False
+    usual: int | None = None
     presets: tuple[str, ...] | None = None
 
     def checked(self, value: Any) -> float | int:
@@ -53,76 +55,46 @@ class Control:
             return value if value <= self.most else invalid(self.name, f"be at most {self.most}", value)
         return check_real(self.name, value, at_least=self.least, at_most=self.most)
 
+    def applies(self, preset: str, prior: str) -> bool:
+        """Whether it has an effect with a preset and a prior."""
+        if self.group == "prior":
+            return self.name in PRIOR_CHOICES[prior].parameters
+        return self.presets is None or preset in self.presets
 
+
+MORE = "A larger one makes more clusters likely a priori."
+POWER_LAW = "A larger one makes many small clusters beside a few large ones likely a priori."
+AGREEMENT = "The number of independent chains. If they agree, they have forgotten where they started."
+OF_PRIOR = (
+    Control("concentration", "Concentration", "α", "prior", MORE, 1e-6, 1e3, "log"),
+    Control("discount", "Discount", "θ", "prior", POWER_LAW, 0, 0.95),
+    Control("n_labels", "Labels", "K", "prior", "The maximum number of clusters.", 2, 200, "log", whole=True),
+    Control("mean_labels", "Labels", "K", "prior", "The expected number of labels.", 2, 200, "log"),
+    Control("min_size", "Smallest cluster", "", "prior", "Fewest sites in a cluster.", 1, 500, "log", whole=True),
+    Control("max_size", "Largest cluster", "", "prior", "Most sites in a cluster.", 1, MAX_SITES, "log", whole=True),
+)
+CHAINS = Control("chains", "Chains", "", "sampler", AGREEMENT, 1, MAX_CHAINS, whole=True, restarts=True, usual=2)
+SEED = Control("seed", "Random seed", "", "sampler", "The same seed gives the same chains.", 0, 2**31 - 1)
+SEED = replace(SEED, whole=True, restarts=True, usual=0)
+
+# How options of presets are presented; the others have their names for labels, and belong to the posterior.
 LABELS = {"lam": ("Bond strength", "λ"), "beta": ("Smoothness", "β"), "n_sites": ("Sites", "n")}
-GROUPS = {"detail": "result", "lam": "sampler"}  # of options; the others belong to the posterior
+GROUPS = {"detail": "result", "lam": "sampler"}
 
 
-def _option_controls() -> list[Control]:
-    """A control for each option of a preset that has a slider."""
-    found: dict[str, Control] = {}
-    for kind in Preset.known.values():
+def controls() -> dict[str, Control]:
+    """All controls by name; among them one for each option of a preset that has a slider."""
+    of_presets: dict[str, Control] = {}
+    for preset, kind in Preset.known.items():
         for name, option in kind.options().items():
-            if option.slider is None or name in found:
+            if option.slider is None:
                 continue
             label, symbol = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
-            having = tuple(other.name for other in Preset.known.values() if name in other.options())
-            how: dict[str, Any] = {"whole": option.kind is int, "restarts": name == "n_sites", "presets": having}
-            about = (label, symbol, GROUPS.get(name, "posterior"), option.help)
-            found[name] = Control(name, *about, *option.slider, **how)
-    return list(found.values())
-
-
-def _prior_control(name: str, label: str, symbol: str, about: str, *slider: Any, whole: bool = False) -> Control:
-    return Control(name, label, symbol, "prior", about, *Slider(*slider), whole=whole)
-
-
-CONTROLS = (
-    _prior_control(
-        "concentration", "Concentration", "α", "A larger one makes more clusters likely a priori.", 1e-6, 1e3, "log"
-    ),
-    _prior_control(
-        "discount",
-        "Discount",
-        "θ",
-        "A larger one makes many small clusters beside a few large ones likely a priori.",
-        0,
-        0.95,
-    ),
-    _prior_control("n_labels", "Labels", "K", "The maximum number of clusters.", 2, 200, "log", whole=True),
-    _prior_control("mean_labels", "Labels", "K", "The expected number of labels.", 2, 200, "log"),
-    _prior_control(
-        "min_size", "Smallest cluster", "", "The minimum number of sites in a cluster.", 1, 500, "log", whole=True
-    ),
-    _prior_control(
-        "max_size", "Largest cluster", "", "The maximum number of sites in a cluster.", 1, MAX_SITES, "log", whole=True
-    ),
-    *_option_controls(),
-    Control(
-        "chains",
-        "Chains",
-        "",
-        "sampler",
-        "The number of independent chains. If they agree, they have forgotten where they started.",
-        1,
-        MAX_CHAINS,
-        whole=True,
-        restarts=True,
-    ),
-    Control(
-        "seed",
-        "Seed",
-        "",
-        "sampler",
-        "The same seed gives the same chains.",
-        0,
-        2**31 - 1,
-        whole=True,
-        restarts=True,
-    ),
-)
-BY_NAME = {control.name: control for control in CONTROLS}
-USUAL = {"chains": 2, "seed": 0}  # controls that always have a number
+            made = Control(name, label, symbol, GROUPS.get(name, "posterior"), option.help, *option.slider, presets=())
+            made = replace(made, whole=option.kind is int, restarts=name == "n_sites")
+            known = of_presets.setdefault(name, made)
+            of_presets[name] = replace(known, presets=(*(known.presets or ()), preset))
+    return {control.name: control for control in (*OF_PRIOR, *of_presets.values(), CHAINS, SEED)}
 
 
 class PriorChoice(NamedTuple):
@@ -132,15 +104,15 @@ class PriorChoice(NamedTuple):
     about: str
     usual: dict[str, float]
 
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the controls that apply to it."""
+        return [*self.usual, "min_size", "max_size"]
+
 
 OF_PRESET = "preset"  # the choice of the preset's own prior
 PRIOR_CHOICES = {
-    OF_PRESET: PriorChoice(
-        "Prior of the preset",
-        "Photo has a cost for each region, and none for its size; paper has a Dirichlet process, and classes one with "
-        "a cost for each cluster that grows with the number of sites.",
-        {},
-    ),
+    OF_PRESET: PriorChoice("Prior of the preset", "Every preset has a prior that suits it.", {}),
     "DirichletProcess": PriorChoice(
         "Dirichlet process", "Any number of clusters; large clusters are favored.", {"concentration": 3.0}
     ),
@@ -176,55 +148,54 @@ class UserSettings:
     preset: str = DEFAULT
     prior: str = OF_PRESET
     start: str = "different"
-    numbers: Mapping[str, float] = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
     seeds: SeedPixels = ()
 
     @classmethod
     def from_json(cls, sent: Mapping[str, Any]) -> "UserSettings":
         """Check what the page sent; values that do not apply to the preset or the prior are dropped."""
-        preset, prior, start = sent.get("preset", DEFAULT), sent.get("prior", OF_PRESET), sent.get("start", "different")
-        check_choice("preset", preset, list(Preset.known))
-        check_choice("prior", prior, list(PRIOR_CHOICES))
-        check_choice("start", start, list(STARTS))
-        known = {"preset", "prior", "start", "seeds", *BY_NAME}
+        choices = {"preset": list(Preset.known), "prior": list(PRIOR_CHOICES), "start": list(STARTS)}
+        chosen = {name: sent[name] for name in choices if name in sent}
+        for name, value in chosen.items():
+            check_choice(name, value, choices[name])
+        known, settings = controls(), cls(**chosen, seeds=_checked_seeds(sent.get("seeds") or {}))
         numbers = {}
         for name, value in sent.items():
-            if name not in known:
-                invalid("settings", f"be among {', '.join(sorted(known))}", name)
-            if value is not None and name in BY_NAME and applies(BY_NAME[name], preset, prior):
-                numbers[name] = BY_NAME[name].checked(value)
-        return cls(preset, prior, start, numbers, _checked_seeds(sent.get("seeds") or {}))
+            if name not in {*choices, *known, "seeds"}:
+                invalid("settings", f"be among {', '.join(sorted({*choices, *known, 'seeds'}))}", name)
+            if value is not None and name in known and known[name].applies(settings.preset, settings.prior):
+                numbers[name] = known[name].checked(value)
+        return replace(settings, numbers=numbers)
 
     @property
     def chains(self) -> int:
         """The number of chains."""
-        return int(self.numbers.get("chains", USUAL["chains"]))
+        return int(self.numbers.get("chains", CHAINS.usual))
 
     @property
     def seed(self) -> int:
-        """The seed."""
-        return int(self.numbers.get("seed", USUAL["seed"]))
+        """The random seed."""
+        return int(self.numbers.get("seed", SEED.usual))
 
     def without_detail(self) -> "UserSettings":
         """The settings that the chains depend on."""
-        numbers = {name: value for name, value in self.numbers.items() if name != "detail"}
-        return UserSettings(self.preset, self.prior, self.start, numbers, self.seeds)
+        return replace(self, numbers={name: value for name, value in self.numbers.items() if name != "detail"})
 
     def posterior_key(self) -> tuple[Any, ...]:
         """What the sites, the likelihood and the couplings depend on."""
-        of_posterior = [c.name for c in CONTROLS if c.group == "posterior"]
+        of_posterior = [control.name for control in controls().values() if control.group == "posterior"]
         return self.preset, *(self.numbers.get(name) for name in of_posterior)
 
     def needs_restart(self, before: "UserSettings") -> bool:
         """Whether chains under the settings `before` cannot continue under these."""
-        names = [control.name for control in CONTROLS if control.restarts]
+        names = [control.name for control in controls().values() if control.restarts]
         same = (self.preset, self.start) == (before.preset, before.start)
         return not same or any(self.numbers.get(name) != before.numbers.get(name) for name in names)
 
     def options(self, n_pixels: int) -> dict[str, Any]:
         """The options of the preset for an image of `n_pixels`: not more than MAX_SITES."""
         kind = Preset.known[self.preset]
-        options: dict[str, Any] = {name: value for name, value in self.numbers.items() if name in kind.options()}
+        options = {name: value for name, value in self.numbers.items() if name in kind.options()}
         if "n_sites" not in options and kind.max_pixels is None and n_pixels / kind.pixels_per_site > MAX_SITES:
             options["n_sites"] = MAX_SITES
         if (prior := self._prior()) is not None:
@@ -241,13 +212,11 @@ class UserSettings:
 
     def _prior(self) -> PartitionPrior | None:
         """The prior that was chosen, with size limits; None for that of the preset."""
-        limits = {name: int(self.numbers[name]) for name in ("min_size", "max_size") if name in self.numbers}
+        limits = {name: self.numbers[name] for name in ("min_size", "max_size") if name in self.numbers}
         if self.prior == OF_PRESET:
             return Preset.known[self.preset]().prior.with_limits(**limits) if limits else None
-        numbers: dict[str, Any] = {
-            name: self.numbers.get(name, value) for name, value in PRIOR_CHOICES[self.prior].usual.items()
-        }
-        return PRIORS[self.prior](**numbers, **limits)
+        usual = PRIOR_CHOICES[self.prior].usual
+        return PRIORS[self.prior](**{name: self.numbers.get(name, value) for name, value in usual.items()}, **limits)
 
     def command(self, source: str, n_pixels: int, sweeps: int, reading_options: Mapping[str, Any] | None = None) -> str:
         """The command line that gives the same result; `reading_options` are keywords of `read_picture`."""
@@ -262,18 +231,6 @@ class UserSettings:
         if "intensity_range" in reading:
             parts.append(f"--intensity-range {' '.join(map(repr, reading['intensity_range']))}")
         return " ".join(["spinseg", "segment", shlex.quote(source), *parts])
-
-
-def applies(control: Control, preset: str, prior: str) -> bool:
-    """Whether a control has an effect with a preset and a prior."""
-    if control.group == "prior":
-        return control.name in prior_parameters(prior)
-    return control.presets is None or preset in control.presets
-
-
-def prior_parameters(prior: str) -> list[str]:
-    """The names of the controls that apply to a prior."""
-    return [*PRIOR_CHOICES[prior].usual, "min_size", "max_size"]
 
 
 def _checked_seeds(sent: Any) -> SeedPixels:
@@ -311,16 +268,16 @@ def page_description(max_running_chains: int, upload_bytes: int, max_pixels: int
         ],
         "priors": [
             {"name": name, "label": choice.label, "about": choice.about, "defaults": choice.usual}
-            | {"parameters": prior_parameters(name)}
+            | {"parameters": choice.parameters}
             for name, choice in PRIOR_CHOICES.items()
         ],
         "starts": [{"name": name, "label": label, "about": text} for name, (label, text) in STARTS.items()],
-        "controls": [asdict(control) for control in CONTROLS],
+        "controls": [asdict(control) for control in controls().values()],
         "palette": b64encode(np.rint(palette).astype(np.uint8).tobytes()).decode(),
     }
 
 
 def _numbers(preset: Preset) -> dict[str, float]:
     """The numbers that a preset has for controls."""
-    values = {name: getattr(preset, name, None) for name in BY_NAME}
+    values = {name: getattr(preset, name, None) for name in controls()}
     return {name: value for name, value in values.items() if isinstance(value, (int, float))}

@@ -1,8 +1,9 @@
-"""The latest state of the chains as the browser gets it, and whether the chains have converged."""
+"""What the browser gets of the chains while they run: frames, whether they have converged, and refined outlines."""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
 MIN_DIAGNOSED_SWEEPS = 40
 MAX_THINNED_DRAWS = 400  # of a chain, for diagnoses and maps on the page; exports use all draws
 MAX_ESTIMATED_DRAWS = 100  # of a chain, for the partition that it alone gives
+IDLE_RATIO = 19  # while the chains run, they have the processor for this many times as long as refining takes
+POLL_SECONDS = 0.05
 # In the JSON of a frame, "scene" counts how often the sites were made, "stage" counts the runs, and "began" is the
 # number of sweeps before the present run. "outlined" is the sweep of the present run at which outlines were refined.
 EMPTY_FRAME: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "n_sites": 0, "outlined": 0}
@@ -39,7 +42,7 @@ class Frames:
         self._latest: tuple[ChainRun, dict[str, Any]] | None = None
         self._changed = asyncio.Condition()
 
-    def record(self, run: ChainRun, header: dict[str, Any], starts: str | Sequence[str]) -> None:
+    def record(self, run: ChainRun, header: dict[str, Any], starts: list[str]) -> None:
         """Record where the chains of a run are; they must rest meanwhile."""
         matched: list[NDArray[np.int32]] = []
         for c, labels in enumerate(run.labels()):  # first to the first chain, so that chains can be compared
@@ -47,7 +50,7 @@ class Frames:
         self.labels = matched
         chains = [
             {
-                "start": starts if isinstance(starts, str) else starts[c],
+                "start": starts[c],
                 "n_clusters": runner.n_clusters,
                 "log_posterior": round(runner.log_posterior, 2),
                 "labels": packed(matched[c]),
@@ -132,3 +135,44 @@ def agreement_shown(found: Diagnostics, run: ChainRun, sweeps: int) -> dict[str,
 def _json_number(value: float | None) -> float | str | None:
     """A number as JSON can hold it."""
     return value if value is None or np.isfinite(value) else "inf"
+
+
+class Outlines:
+    """The sites of a session with refined outlines, if its settings refine any; `frames` tell when they were made.
+
+    A refined site is the same site with other pixels, so that labels of sites are labels of refined ones, too.
+    """
+
+    def __init__(self, loop: RunLoop, frames: Frames, in_thread: Callable[..., Awaitable[Any]]) -> None:
+        self._loop, self._frames, self._in_thread = loop, frames, in_thread
+        self._latest: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None  # sites before and after
+
+    def of(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
+        """These sites with the latest outlines; as they are if there are none."""
+        latest = self._latest
+        return latest[1] if latest is not None and np.array_equal(latest[0], sites) else sites
+
+    async def refine_until_current(self) -> None:
+        """Refine the outlines until they are those of all that was drawn: now and then while the chains run."""
+        while not self._frames.closed:
+            run, began = self._loop.chain_run, time.monotonic()
+            if run is None or not run.n_sweeps or not run.problem.preset.refines(run.problem):
+                return
+            if self._frames.outlined == (run.sampler, run.n_sweeps):
+                return
+            with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
+                run, draws = await self._loop.draws()
+                if self._loop.running and not run.is_quick_to_estimate(draws):
+                    return
+                self._latest = run.problem.sites, await self._in_thread(_refined_sites, run, draws)
+                self._frames.outlined = run.sampler, draws.n_sweeps
+                await self._frames.notify()
+            due = time.monotonic() + IDLE_RATIO * (time.monotonic() - began)
+            while self._loop.state == "running" and time.monotonic() < due:
+                await asyncio.sleep(POLL_SECONDS)
+
+
+def _refined_sites(run: ChainRun, draws: Chains) -> NDArray[np.int32]:
+    """The sites of the working image as an export would outline them, if the working image were the image."""
+    problem = run.problem.at_working_size()
+    return problem.outlined_sites(draws, problem.preset.partition(draws, problem, run.seed))

@@ -2,20 +2,21 @@
 
 import asyncio
 import io
+import json
 import tempfile
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
 from spinseg._errors import MissingExtra
 from spinseg._validation import InvalidInput, check_real
 from spinseg.app.controls import UserSettings, page_description
-from spinseg.app.events import Events
 from spinseg.app.guard import UPLOAD_BYTES, Refused, read_body, read_json
 from spinseg.app.run_loop import NotYet
 from spinseg.app.session import Session
@@ -30,6 +31,7 @@ from spinseg.segmentation.result import Segmentation
 STATIC = Path(str(files("spinseg.app").joinpath("static")))
 MAX_PIXELS = 25_000_000
 MAX_ANSWERS = 20  # single draws of one request
+MIN_FRAME_SECONDS, MAX_FRAME_SECONDS = 1 / 12, 1.0  # between two frames; the longest if nothing changes
 EXPORTS = {
     "labels.png": "image/png",
     "labels.tif": "image/tiff",
@@ -69,14 +71,9 @@ class Handlers:
         picture = await self.sessions.threads.do(_decode, body, path, given)
         source = _printable_name(request.query_params.get("name", "")) if path is None else str(path)
         session = await self.sessions.threads.do(Session, picture, source, self.sessions.threads, given)
-        about: dict[str, Any] = {
-            "shape": list(picture.shape),
-            "shown": list(session.image.shape[:2]),
-            "name": Path(source).name,
-        }
-        reading = picture.reading
-        about |= {"read_as": str(reading), "read_otherwise": None if reading is None else reading.otherwise}
-        return JSONResponse({"id": self.sessions.add(session), **about}, 201)
+        shapes = {"shape": list(picture.shape), "shown": list(session.image.shape[:2])}
+        reading = {"read_as": str(picture.reading), "read_otherwise": picture.reading and picture.reading.otherwise}
+        return JSONResponse({"id": self.sessions.add(session), "name": Path(source).name, **shapes, **reading}, 201)
 
     async def settings(self, request: Request) -> Response:
         """Apply settings."""
@@ -106,10 +103,24 @@ class Handlers:
 
         return handler
 
-    async def events(self, request: Request) -> Any:
-        """The stream of frames."""
-        events = Events(self.sessions, request.path_params["id"])
-        return Response() if request.method == "HEAD" else events
+    async def events(self, request: Request) -> Response:
+        """The frames of a session while its chains run, as server-sent events."""
+        frames = self._frames(request.path_params["id"], self._session(request))
+        return StreamingResponse("" if request.method == "HEAD" else frames, media_type="text/event-stream")
+
+    async def _frames(self, session_id: str, session: Session) -> AsyncIterator[str]:
+        """Frames until the browser disconnects; each is made after the one before was sent, so none is out of date."""
+        run_number, n_sent = -1, 0
+        with self.sessions.listener(session_id):
+            while not session.frames.closed and not self.sessions.stopping():
+                began, version = time.monotonic(), session.frames.version
+                frame = session.frame(run_number, n_sent)
+                if not self.sessions.compiled.is_set():
+                    frame["state"] = "compiling"
+                run_number, n_sent = frame["stage"], frame["sweeps"]
+                yield f"data: {json.dumps(frame)}\n\n"
+                await session.frames.wait(version, MAX_FRAME_SECONDS)
+                await asyncio.sleep(MIN_FRAME_SECONDS - (time.monotonic() - began))
 
     async def picture(self, request: Request) -> Response:
         """The displayed image."""
@@ -141,17 +152,17 @@ class Handlers:
 
     async def together(self, request: Request) -> Response:
         """Probabilities of sharing a cluster with one site."""
-        session, text = self._session(request), request.query_params.get("site", "")
-        if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        session, site = self._session(request), _whole_number(request.query_params.get("site", ""))
+        if site is None:
             raise Refused(422, "site must be the number of a site.")
-        return _binary(await session.together(int(text)))
+        return _binary(await session.together(site))
 
     async def answers(self, request: Request) -> Response:
         """Single draws, as pictures."""
-        session, text = self._session(request), request.query_params.get("count", str(N_SHOWN))
-        if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= MAX_ANSWERS):
+        session, count = self._session(request), _whole_number(request.query_params.get("count", str(N_SHOWN)))
+        if count is None or not 1 <= count <= MAX_ANSWERS:
             raise Refused(422, f"count must be a whole number from 1 to {MAX_ANSWERS}.")
-        return JSONResponse({"answers": await session.answers(int(text))})
+        return JSONResponse({"answers": await session.answers(count)})
 
     async def repeat(self, request: Request) -> Response:
         """The Python code and the command that give the same result."""
@@ -165,6 +176,11 @@ class Handlers:
         content = await self.sessions.threads.do(_file_content, await session.segmentation(), name)
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type=EXPORTS[name], headers=headers)
+
+
+def _whole_number(text: str) -> int | None:
+    """A number from the address of a request, if it is one."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
 def _detail(text: str) -> float:
@@ -221,9 +237,7 @@ def _decode(body: bytes, path: Path | None, given: dict[str, Any]) -> Picture:
 def _volume_sentence(picture: Picture) -> str:
     """Why a volume is refused, how it was read, and what to do."""
     reading = picture.reading
-    sentence = (
-        f"The page shows two-dimensional images, not volumes, and this is {reading}: use spinseg.segment in Python."
-    )
+    sentence = f"The web app shows images, not volumes, and this is {reading}: use spinseg.segment in Python."
     if reading is not None and reading.otherwise is not None:
         sentence += " If one of its axes holds channels, say which below Choose a file."
     return sentence

@@ -48,25 +48,19 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
 
     handlers = Handlers(sessions)
     at = "/api/pages/{id}"
+    get = [handlers.events, handlers.picture, handlers.sites, handlers.outlines, handlers.result]
+    get += [handlers.boundaries, handlers.together, handlers.answers, handlers.repeat]
+    post: dict[str, Any] = {"settings": handlers.settings, "run": handlers.run}
+    post["pause"] = handlers.action(lambda session: session.loop.pause())
+    post["step"] = handlers.action(lambda session: session.loop.step())
+    post["restart"] = handlers.action(Session.restart)
     routes = [
         Route("/", handlers.index),
         Route("/api/about", handlers.about),
         Route("/api/examples/{name}", handlers.example),
         Route("/api/pages", handlers.create, methods=["POST"]),
-        Route(f"{at}/settings", handlers.settings, methods=["POST"]),
-        Route(f"{at}/run", handlers.run, methods=["POST"]),
-        Route(f"{at}/pause", handlers.action(lambda session: session.loop.pause()), methods=["POST"]),
-        Route(f"{at}/step", handlers.action(lambda session: session.loop.step()), methods=["POST"]),
-        Route(f"{at}/restart", handlers.action(Session.restart), methods=["POST"]),
-        Route(f"{at}/events", handlers.events),
-        Route(f"{at}/picture", handlers.picture),
-        Route(f"{at}/sites", handlers.sites),
-        Route(f"{at}/outlines", handlers.outlines),
-        Route(f"{at}/result", handlers.result),
-        Route(f"{at}/boundaries", handlers.boundaries),
-        Route(f"{at}/together", handlers.together),
-        Route(f"{at}/answers", handlers.answers),
-        Route(f"{at}/repeat", handlers.repeat),
+        *(Route(f"{at}/{handler.__name__}", handler) for handler in get),
+        *(Route(f"{at}/{name}", handler, methods=["POST"]) for name, handler in post.items()),
         Route(f"{at}/export/{{file}}", handlers.export),
         Mount("/static", _StaticFiles(directory=STATIC)),
     ]

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from spinseg._validation import InvalidInput, invalid
 from spinseg.app.controls import UserSettings
-from spinseg.app.frames import MAX_THINNED_DRAWS, Frames, diagnose_until_current
-from spinseg.app.outlines import Outlines
+from spinseg.app.frames import MAX_THINNED_DRAWS, Frames, Outlines, diagnose_until_current
 from spinseg.app.rendering import (
     MAX_PACKED_LABELS,
     displayed_answers,
@@ -28,6 +27,7 @@ from spinseg.app.run_loop import BackgroundTask, ChainRun, NotYet, RunLoop
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
 from spinseg.partition.pairs import co_clustering
+from spinseg.sampler.starts import OPPOSITE_STARTS
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation
@@ -35,6 +35,7 @@ from spinseg.segmentation.verdict import one_region_warning
 
 FORBIDDEN = "This prior forbids the partitions that the chains had reached, so the chains were restarted."
 CUT = "A superpixel was cut between two seeds, so the chains were restarted."
+OTHER_SITES = "There are other superpixels now, so the chains were restarted."
 NO_FILE = "Seeds are part of the Python code. For the command they would be a file, --seeds."
 NO_COMMAND = "The settings were changed while the chains ran. The Python code repeats that; one command line cannot."
 
@@ -73,6 +74,7 @@ class Session:
         self._pending_chains: list[int] = []  # of settings that are being applied
         self._earlier: list[tuple[int, str]] = []  # sweeps and Python of the runs that the present run continues
         self._shown_detail: float | None = None  # of the last result
+        self._starts: list[str] = []  # of the chains
         self._header: dict[str, Any] = {"scene": 0, "stage": 0}
 
     @property
@@ -117,8 +119,8 @@ class Session:
         new = await self.threads.do(self._new_run, settings, labels, settings.seed + len(earlier))
         same_sites = run is not None and np.array_equal(run.problem.sites, new.problem.sites)
         note = None
-        if labels is not None and not new.continued:
-            note = FORBIDDEN if same_sites else CUT
+        if before is not None and labels is not None and not new.continued:
+            note = FORBIDDEN if same_sites else CUT if settings.seeds != before.seeds else OTHER_SITES
         self.settings, self._earlier = settings, earlier if new.continued else []
         self._header["scene"] += not same_sites
         await self._begin(new, note)
@@ -157,6 +159,10 @@ class Session:
 
     async def _begin(self, run: ChainRun, note: str | None) -> None:
         """Replace the present run by a new one."""
+        assert self.settings is not None
+        init: Any = self.settings.chosen(self.n_pixels).init
+        starts = OPPOSITE_STARTS if init == "opposite" else [init] if isinstance(init, str) else init
+        self._starts = [starts[c % len(starts)] for c in range(run.chains)]
         first_sweep = sum(n_sweeps for n_sweeps, _ in self._earlier)
         self._header |= {"stage": self._header["stage"] + 1, "began": first_sweep, "note": note}
         if not run.continued:
@@ -166,10 +172,7 @@ class Session:
         await self._announce()
 
     def _record(self, run: ChainRun) -> None:
-        assert self.settings is not None
-        starts = self.settings.chosen(self.n_pixels).init
-        assert not isinstance(starts, np.ndarray)
-        self.frames.record(run, self._header, starts)
+        self.frames.record(run, self._header, self._starts)
 
     async def _announce(self) -> None:
         self._diagnosis.start()
@@ -189,15 +192,15 @@ class Session:
     async def result(self, detail: float | None = None) -> dict[str, Any]:
         """The segmentation as an export would have it now, or as it would be at another detail.
 
-        Raises NotYet while the chains run and it would take long.
+        Raises NotYet while the chains run and it would take long, and for a detail where draws have none.
         """
         run, draws = await self.loop.draws()
         if self.loop.running and not run.is_quick_to_estimate(draws):
             raise NotYet
         problem = run.problem
         if detail is not None:
-            if draws.n_components == 1:
-                invalid("detail", "be left out where draws have none", detail)
+            if draws.n_components == 1:  # the preset was changed since the browser asked
+                raise NotYet
             problem = replace(problem, preset=chosen_preset(problem.preset, {"detail": detail}))
         reference = self.frames.labels[:1]  # taken before the await: the sites may be replaced meanwhile
         preset, shown = problem.preset, getattr(problem.preset, "detail", None)
@@ -206,15 +209,11 @@ class Session:
             partition = await self.threads.do(preset.partition, draws, problem, run.seed)
         if detail is None:
             self._shown_detail = shown
-        facts: dict[str, Any] = {
-            "n_regions": int(partition.max()) + 1,
-            "cut": getattr(preset, "regions", preset.connected),
-            "sweeps": draws.n_sweeps,
-        }
-        facts["warning"] = run.sampler.unreachable
+        warning = run.sampler.unreachable
         if not partition.any():
-            facts["warning"] = await self.threads.do(self._warning, preset) or facts["warning"]
-        facts |= {"detail": shown, "estimate": preset.estimate}
+            warning = await self.threads.do(self._warning, preset) or warning
+        facts = {"n_regions": int(partition.max()) + 1, "cut": getattr(preset, "regions", preset.connected)}
+        facts |= {"sweeps": draws.n_sweeps, "detail": shown, "estimate": preset.estimate, "warning": warning}
         return facts | {"labels": packed(match_labels(partition, *reference))}
 
     def _warning(self, preset: Preset) -> str | None:
@@ -228,7 +227,6 @@ class Session:
     async def boundaries(self) -> NDArray[np.uint8]:
         """The boundary probability at each displayed pixel, scaled to 0..255."""
         run, draws = await self.loop.draws()
-
         sites = self._outlines.of(run.problem.sites)
 
         def paint() -> NDArray[np.uint8]:

@@ -3,7 +3,8 @@
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Annotated, Literal
+from functools import wraps
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -19,11 +20,17 @@ def print_error(line: str, *, bug: bool = False) -> None:
 
 
 def with_preset_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each option of a preset in place of its last parameter, ``**options``."""
+    """A command that takes ``**options``, with an option for each option of a preset in their place."""
+    *own, last = inspect.signature(command).parameters.values()
+    if last.kind is not inspect.Parameter.VAR_KEYWORD:
+        return command
     import spinseg.segmentation.presets  # noqa: F401 (makes them known)
     from spinseg.segmentation.presets.preset import Preset
 
-    *own, _ = inspect.signature(command).parameters.values()
+    @wraps(command)
+    def complete(**given: Any) -> None:
+        command(**given)
+
     kinds = {name: kind.options() for name, kind in Preset.known.items()}
     for name in dict.fromkeys(name for options in kinds.values() for name in options):
         having = [preset for preset, options in kinds.items() if name in options]
@@ -31,13 +38,13 @@ def with_preset_options(command: Callable[..., None]) -> Callable[..., None]:
         choices = dict.fromkeys(choice for about in abouts for choice in about.choices)
         help = abouts[0].help + ("" if len(having) == len(kinds) else f" ({', '.join(having)})")
         flag = f"--{name.replace('_', '-')}"
-        names = [f"{flag}/--no-{flag[2:]}"] if abouts[0].kind is bool else [flag]
-        option = typer.Option(*names, help=help, metavar="|".join(choices) or None)
+        flags = [f"{flag}/--no-{flag[2:]}"] if abouts[0].kind is bool else [flag]
+        option = typer.Option(*flags, help=help, metavar="|".join(choices) or None)
         kind = Annotated[abouts[0].kind | None, option]  # type: ignore[valid-type]
         own.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
-        command.__annotations__[name] = kind
-    command.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-    return command
+    complete.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    complete.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    return complete
 
 
 def channel_axis_of(text: str) -> int | Literal["auto"] | None:

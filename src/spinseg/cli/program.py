@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from spinseg._errors import LOG, error_line, is_expected
 from spinseg._version import VERSION
-from spinseg.cli.options import BUG, INTERRUPTED, WRONG_INPUT, print_error
+from spinseg.cli.options import BUG, INTERRUPTED, WRONG_INPUT, print_error, with_preset_options
 
 EXIT_CODES = (
     f"Exit codes: 0 done, {WRONG_INPUT} wrong input, {BUG} a bug, {INTERRUPTED} interrupted; what is finished is kept."
@@ -52,7 +52,7 @@ COMMANDS = {
 
 
 class Commands(TyperGroup):
-    """The commands, each loaded when it is called: the options of `segment` are those of the presets."""
+    """The commands, each loaded when it is called."""
 
     def list_commands(self, context: Any) -> list[str]:
         """Return the names."""
@@ -64,7 +64,7 @@ class Commands(TyperGroup):
             return None
         command = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
         lines = [f"  {line}" for line in COMMANDS[name].examples]
-        function = getattr(import_module(COMMANDS[name].module), name)
+        function = with_preset_options(getattr(import_module(COMMANDS[name].module), name))
         command.command(name, epilog="\n".join(["\b", "Examples:", *lines]))(function)
         return typer.main.get_command(command)
 
@@ -74,7 +74,7 @@ class Commands(TyperGroup):
             formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
 
 
-# Help is plain text: in boxes the columns of so many options are a few letters wide.
+# Help is plain text: in boxes the columns of the many options are a few letters wide.
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 

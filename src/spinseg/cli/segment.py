@@ -21,7 +21,6 @@ from spinseg.cli.options import (
     Seed,
     channel_axis_of,
     print_error,
-    with_preset_options,
 )
 from spinseg.cli.tables import print_outcomes
 from spinseg.segmentation.files import OPTIONAL_FILES
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from spinseg.segmentation.batch import Outcome
 
 
-@with_preset_options
 def segment(
     images: Annotated[
         list[str],
@@ -56,7 +54,7 @@ def segment(
     ] = None,
     channel_axis: ChannelAxis = "auto",
     intensity_range: IntensityRange = None,
-    start_label: Annotated[int, typer.Option(help="The first label, 0 or 1; outside is one less.")] = 1,
+    start_label: Annotated[int, typer.Option(min=0, max=1, help="The first label, 0 or 1; outside is one less.")] = 1,
     min_size: Annotated[int | None, typer.Option(help="Fewest sites in a cluster.")] = None,
     max_size: Annotated[int | None, typer.Option(help="Most sites in a cluster.")] = None,
     geojson: Annotated[bool, typer.Option("--geojson", help="Write the regions as polygons, regions.geojson.")] = False,

@@ -5,20 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import multigammaln
 
-from spinseg._validation import check_array, check_choice, check_real, finite_array, invalid, site_set
-from spinseg.model.likelihoods import (
-    DenseTerm,
-    Floats,
-    HistogramTerm,
-    Likelihood,
-    edge_lengths,
-    per_channel,
-    rows,
-    site_weights,
-)
+from spinseg._validation import check_array, check_real, finite_array, invalid, site_set
+from spinseg.model.likelihoods import DenseTerm, Floats, HistogramTerm, Likelihood, per_channel, rows, site_weights
 from spinseg.model.special import log_rising
 
 
@@ -75,7 +66,7 @@ class DiagonalGaussian(Likelihood):
         center, variance = _spread(x, w)
         self.mean = per_channel("mean", center if mean is None else mean, channels)
         self.rate = per_channel("rate", 0.1 * self.shape * variance if rate is None else rate, channels, positive=True)
-        self.values = x - self.mean
+        self.values = self.points = x - self.mean
         second = self.values**2
         if squares is not None:
             within = finite_array("squares", squares, x.shape) - x**2
@@ -99,11 +90,6 @@ class DiagonalGaussian(Likelihood):
         constant += self.shape * np.log(self.rate).sum()
         parameters = np.concatenate([[self.kappa, self.shape, constant], self.rate])
         return [DenseTerm("diagonal_gaussian", self.rate.size, self.statistics, parameters)]
-
-    def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
-        """Euclidean distance of the values."""
-        check_choice("distance", distance, ("euclidean",))
-        return edge_lengths(self.values, edges)
 
 
 class Gaussian(Likelihood):
@@ -158,7 +144,7 @@ class Gaussian(Likelihood):
         )
         if not np.allclose(self.scale, self.scale.T) or np.linalg.eigvalsh(self.scale)[0] <= 0:
             invalid("scale", "be symmetric and positive definite", self.scale)
-        self.values = x - self.mean
+        self.values = self.points = x - self.mean
         self.weights = w
 
     def log_marginal(self, sites: ArrayLike) -> float:
@@ -183,8 +169,3 @@ class Gaussian(Likelihood):
         constant = 0.5 * d * math.log(self.kappa) - sum(math.lgamma(0.5 * (self.dof - i)) for i in range(d))
         parameters = np.array([self.kappa, self.dof, 2 * np.log(np.diag(factor)).sum(), constant])
         return [DenseTerm("gaussian", d, weighted, parameters)]
-
-    def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
-        """Euclidean distance of the values."""
-        check_choice("distance", distance, ("euclidean",))
-        return edge_lengths(self.values, edges)

@@ -54,6 +54,7 @@ class Likelihood(ABC):
     """
 
     n_sites: int | None
+    points: Floats | None = None  # (n_sites, channels), whose distances are those of the sites
     _column = "channel"  # what a column of the observations is called
 
     def __repr__(self) -> str:
@@ -70,8 +71,11 @@ class Likelihood(ABC):
         """What the compiled sampler adds up."""
 
     def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
-        """d(y_i, y_j) for every edge."""
-        invalid("distance", f"be defined for the data, and {type(self).__name__} has none", distance)
+        """d(y_i, y_j) for every edge: the Euclidean distance of `points`, where a likelihood has them."""
+        if self.points is None:
+            invalid("distance", f"be defined for the data, and {type(self).__name__} has none", distance)
+        check_choice("distance", distance, ("euclidean",))
+        return np.sqrt(((self.points[edges[:, 0]] - self.points[edges[:, 1]]) ** 2).sum(axis=1))
 
 
 def rows(name: str, values: ArrayLike) -> Floats:
@@ -97,11 +101,6 @@ def per_channel(name: str, value: ArrayLike, channels: int, *, positive: bool = 
     if positive and (vector <= 0).any():
         invalid(name, "be positive", vector[vector <= 0][0])
     return vector
-
-
-def edge_lengths(values: Floats, edges: NDArray[np.int32]) -> Floats:
-    """Euclidean distance between the rows of the two ends."""
-    return np.sqrt(((values[edges[:, 0]] - values[edges[:, 1]]) ** 2).sum(axis=1))
 
 
 class Flat(Likelihood):
@@ -155,11 +154,7 @@ class DirichletMultinomial(Likelihood):
     _column = "bin"
 
     def __init__(
-        self,
-        counts: Any,
-        concentration: float = 50.0,
-        count_weight: float = 1.0,
-        base: ArrayLike | None = None,
+        self, counts: Any, concentration: float = 50.0, count_weight: float = 1.0, base: ArrayLike | None = None
     ) -> None:
         table = count_table("counts", counts)
         self.n_sites = table.shape[0]
@@ -272,6 +267,7 @@ class PoissonGamma(Likelihood):
         self.exposure = site_weights("exposure", exposure, self.n_sites)
         if (self.exposure == 0).any():
             invalid("exposure", "be positive", 0.0)
+        self.points = y / self.exposure[:, None]
         self.shape = per_channel("shape", shape, channels, positive=True)
         means = y.sum(axis=0) / max(self.exposure.sum(), np.finfo(float).tiny)
         default = self.shape / np.where(means > 0, means, 1.0)
@@ -292,11 +288,6 @@ class PoissonGamma(Likelihood):
         constant = (self.shape * np.log(self.rate) - gammaln(self.shape)).sum()
         parameters = np.concatenate([[constant], self.shape, self.rate])
         return [DenseTerm("poisson_gamma", self.rate.size, statistics, parameters)]
-
-    def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
-        """Euclidean distance of the counts per unit of exposure."""
-        check_choice("distance", distance, ("euclidean",))
-        return edge_lengths(self.counts / self.exposure[:, None], edges)
 
 
 class Product(Likelihood):

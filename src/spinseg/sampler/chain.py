@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from spinseg._validation import finite_array, invalid
 from spinseg.model.posterior import Model
 from spinseg.model.priors import ExchangeablePrior
-from spinseg.sampler.exchangeable import run_iterations_with
-from spinseg.sampler.kernels.iterations import run_iterations
+from spinseg.sampler.exchangeable import with_log_g
+from spinseg.sampler.kernels.moves import run_iterations
 from spinseg.sampler.kernels.state import (
     DONE,
     FULL,
@@ -69,7 +69,7 @@ class Chain:
         self.done, self.began = 0, math.inf
         self.run: Callable[..., Any] = run_iterations
         if isinstance(model.prior, ExchangeablePrior):
-            self.run = run_iterations_with(model.prior.log_g)
+            self.run = with_log_g(run_iterations, model.prior.log_g)
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
         """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""

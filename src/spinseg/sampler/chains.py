@@ -15,7 +15,8 @@ from spinseg._validation import check_choice, invalid
 from spinseg._words import counted
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.sampler.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from spinseg.sampler.kernels.state import ACCEPTED, COUNTED_MOVES, PROPOSED
+from spinseg.sampler.kernels.moves import KINDS
+from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED
 from spinseg.sampler.plots import plot_traces
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ def _acceptance(move_counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]
     """Acceptance rates by move, one for each chain, from counts of proposed and accepted moves, (chain, move, 2)."""
     proposed, accepted = move_counts[..., PROPOSED], move_counts[..., ACCEPTED]
     rates = np.where(proposed > 0, accepted / np.maximum(proposed, 1), np.nan)
-    return dict(zip(COUNTED_MOVES, rates.T, strict=True))
+    return dict(zip(KINDS, rates.T, strict=True))
 
 
 class SamplingInterrupted(KeyboardInterrupt):

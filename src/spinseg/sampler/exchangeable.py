@@ -1,10 +1,11 @@
 """Iterations under a prior that is only known as log g(sizes).
 
-The loops are those of the compiled sampler, run uncompiled: the steps within them stay compiled, and in place of the
-functions of `kernels/size_prior.py`, which add nothing there, the loops find functions here that evaluate log g.
+The loops are those of the compiled sampler, run uncompiled: functions of the kernels that lead to one of those that
+`SizePrior` replaces. What they call otherwise stays compiled.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
@@ -12,42 +13,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._compiled import entry
-from spinseg.sampler.kernels import exchange, iterations, regroup, regrowth, split_merge, sweep
+from spinseg.sampler import kernels
 from spinseg.sampler.kernels.state import ANYWHERE, N_CLUSTERS, REACH, State
 
 LogG = Callable[[NDArray[np.int64]], float]
 
 MAX_KNOWN = 100_000  # values of log g that are kept
+KERNELS = kernels.__name__
 
-MODULES = (sweep, split_merge, regroup, regrowth, iterations)
-STEPS = (
-    *(sweep.begin_sweep, sweep.weigh_destinations, sweep.choose, sweep.move, iterations.record_iteration),
-    *(split_merge.propose_split, split_merge.finish_split, split_merge.propose_merge, split_merge.finish_merge),
-    *(split_merge.log_q_reverse_split, regroup.propose_regroup, regroup.finish_regroup, regroup.log_q_reverse_regroup),
-    *(sweep.may_leave, regrowth.draw_seeds, regrowth.plan_regrowth, regrowth.propose_union, regrowth.is_regrown),
-    *(regrowth.finish_union, regrowth.propose_regrowth, regrowth.finish_regrowth, exchange.exchange),
-)
-LOOPS = (
-    *(sweep.sweep, split_merge.split_or_merge, split_merge.split_merge, regroup.regroup),
-    *(regrowth.regrow, regrowth.grow, iterations.run_iterations),
-)
-ENTRIES = {step.__name__: entry(step) for step in STEPS}  # compiled, and callable from the interpreter
+compiled = lru_cache(maxsize=None)(entry)  # each step once, callable from the interpreter
 
 
-def run_iterations_with(log_g: LogG) -> Callable[..., tuple[int, int]]:
-    """`run_iterations` for a target whose tables leave the prior out, with log g added at each decision."""
-    names: dict[str, Any] = {}
-    for module in MODULES:
-        names |= vars(module)
+def with_log_g(kernel: Callable[..., Any], log_g: LogG) -> Callable[..., Any]:
+    """A kernel for a target whose tables leave the prior out, with log g added at each decision."""
     prior = SizePrior(log_g)
-    names |= ENTRIES | {name: getattr(prior, name) for name in vars(SizePrior) if not name.startswith("_")}
-    for loop in LOOPS:
-        names[loop.__name__] = FunctionType(getattr(loop, "py_func", loop).__code__, names)
-    return names["run_iterations"]
+    return uncompiled(kernel, {name: getattr(prior, name) for name in vars(SizePrior) if not name.startswith("_")})
+
+
+def uncompiled(function: Any, replaced: dict[str, Callable[..., Any]]) -> Any:
+    """A function with some kernels replaced, by name, in all that it calls; itself where it calls none of them."""
+    source = getattr(function, "py_func", function)  # with JIT off it is the plain function
+    called = {name: source.__globals__.get(name) for name in source.__code__.co_names}
+    steps = {name: value for name, value in called.items() if is_kernel(value)}
+    inner = {name: replaced.get(name) or uncompiled(step, replaced) for name, step in steps.items()}
+    if inner == steps:
+        return function
+    inner |= {name: compiled(step) for name, step in steps.items() if inner[name] is step}
+    return FunctionType(source.__code__, source.__globals__ | inner)
+
+
+def is_kernel(value: Any) -> bool:
+    """Whether a value is a function of the kernels, compiled or, with JIT off, not."""
+    return isinstance(getattr(value, "py_func", value), FunctionType) and value.__module__.startswith(KERNELS)
 
 
 class SizePrior:
-    """The functions of `kernels/size_prior.py`, under the same names, for one log g."""
+    """What replaces kernels, under the same names, for one log g."""
 
     def __init__(self, log_g: LogG) -> None:
         self._log_g = log_g
@@ -77,22 +78,9 @@ class SizePrior:
                 sizes[slot] -= n_members
             state.log_weight[j] += known[m]
 
-    def change_of_split(self, state: State, slot: int) -> float:
-        """Two new clusters in place of `slot`."""
+    def change_of_sizes(self, state: State, slots: tuple[int, ...], n_old: int, n_new: int) -> float:
+        """Change of log g if n_new clusters from slot k on replace those in slots[:n_old]; one holds their sites."""
         k = int(state.counters[N_CLUSTERS])
-        return self._change(state, [slot], state.size[k : k + 2])
-
-    def change_of_merge(self, state: State, a: int, b: int) -> float:
-        """One new cluster in place of those in slots a and b."""
-        return self._change(state, [a, b], state.size[a] + state.size[b])
-
-    def change_of_regroup(self, state: State, anchors: tuple[int, ...], n_old: int, n_new: int) -> float:
-        """The clusters that were proposed in place of those of the first anchors."""
-        k = int(state.counters[N_CLUSTERS])
-        old = [int(state.slot_of[state.label[anchor]]) for anchor in anchors[:n_old]]
-        return self._change(state, old, state.size[k : k + n_new])
-
-    def _change(self, state: State, old: list[int], new: Any) -> float:
-        """Change of log g when the clusters in slots `old` are replaced by clusters of sizes `new`."""
-        sizes = state.size[: state.counters[N_CLUSTERS]].astype(np.int64)
-        return self._value(np.append(np.delete(sizes, old), new)) - self._value(sizes)
+        sizes, gone = state.size[:k].astype(np.int64), list(slots[:n_old])
+        new = state.size[k : k + n_new] if n_new > 1 else sizes[gone].sum()
+        return self._value(np.append(np.delete(sizes, gone), new)) - self._value(sizes)

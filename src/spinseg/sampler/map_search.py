@@ -15,9 +15,10 @@ from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_int, generator, invalid
 from spinseg.model.posterior import Model
 from spinseg.sampler.chain import Chain, ChainGroup, new_record
+from spinseg.sampler.kernels.moves import attempts_for
 from spinseg.sampler.kernels.state import Plan, Target
 from spinseg.sampler.pack import pack
-from spinseg.sampler.plan import bond_strengths, n_exchanges, unreachable, warn_of_unreachable
+from spinseg.sampler.plan import bond_strengths, is_limited, unreachable, warn_of_unreachable
 from spinseg.sampler.similarity import similar_sites
 from spinseg.sampler.starts import greedy_labels, starting_labels
 from spinseg.sampler.workers import advance_all
@@ -26,8 +27,7 @@ from spinseg.sampler.workers import advance_all
 SCHEDULES = (("one", 1.5), ("greedy", 1.0))
 LAST_TEMPERATURE, STEPS, SWEEPS_PER_STEP = 0.1, 60, 10
 ZERO_TEMPERATURE = 1e-7  # so low that only gains are accepted
-# Attempts to split or merge and to regroup, and sweeps of a hill climb.
-POLISH = ((20, 20), 10)
+POLISHING_SWEEPS = 10  # of a hill climb
 SINGLE_SITES = np.zeros(1)  # lambda of sweeps without bonds
 
 
@@ -139,24 +139,16 @@ class Annealing(ChainGroup):
         self.model, self.target, self.sweeps, self.rng = model, target, sweeps, rng
         self.temperatures = np.geomspace(hottest, LAST_TEMPERATURE, min(STEPS, sweeps))
         _, self.lams = bond_strengths(model, None, "auto")
-        super().__init__([self._chain(start, self.lams, hottest, 10, 3, sweeps)])
+        super().__init__([self._chain(start, self.lams, hottest, "anneal", sweeps)])
         self.result: tuple[NDArray[np.int32], float] | None = None
 
     def _chain(
-        self,
-        labels: NDArray[np.int32],
-        lams: NDArray[np.float64],
-        temperature: float,
-        splits: int,
-        regroups: int,
-        sweeps: int,
+        self, labels: NDArray[np.int32], lams: NDArray[np.float64], temperature: float, purpose: str, sweeps: int
     ) -> Chain:
         """A chain that records only its best partition."""
-        record = new_record(sweeps, labels.size)
-        plan = Plan(lams, splits, regroups, 1 / temperature, sweeps, 1, exchanges=n_exchanges(self.model))
-        if self.model.connected:
-            growths = splits + regroups
-            plan = plan._replace(splits=0, regroups=0, connected=True, growths=growths)
+        record, connected = new_record(sweeps, labels.size), self.model.connected
+        attempts = attempts_for(purpose, labels.size, connected=connected, limited=is_limited(self.model))
+        plan = Plan(lams, attempts, 1 / temperature, sweeps, 1, connected=connected)
         value = self.model.log_posterior(labels)
         return Chain(self.model, self.target, plan, labels, value, record, self.rng)
 
@@ -183,8 +175,9 @@ class Annealing(ChainGroup):
         value = self.model.log_posterior(labels)
         while not self.stopped:
             before = value
-            for lams, attempts, sweeps in ((SINGLE_SITES, (0, 0), 2), (self.lams, *POLISH), (SINGLE_SITES, (0, 0), 2)):
-                climb = self._chain(labels, lams, ZERO_TEMPERATURE, *attempts, sweeps)
+            single_sites = (SINGLE_SITES, "single sites", 2)
+            for lams, purpose, sweeps in (single_sites, (self.lams, "polish", POLISHING_SWEEPS), single_sites):
+                climb = self._chain(labels, lams, ZERO_TEMPERATURE, purpose, sweeps)
                 self.chains = [self.chain, climb]
                 if self.stopped:  # after the line before: `stop` finds this chain, or it does not begin
                     return labels, value

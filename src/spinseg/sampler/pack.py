@@ -1,8 +1,5 @@
 """From a model to the arrays of the compiled sampler: the one place that fixes their types and layout."""
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
@@ -15,55 +12,23 @@ from spinseg.model.likelihoods import DenseTerm, HistogramTerm, Likelihood, Prod
 from spinseg.model.posterior import Model
 from spinseg.model.special import log_rising
 from spinseg.sampler.kernels.clusters import rebuild
+from spinseg.sampler.kernels.likelihood import FAMILIES
+from spinseg.sampler.kernels.moves import KINDS, MOVES
 from spinseg.sampler.kernels.regrowth import seed_weight
-from spinseg.sampler.kernels.state import (
-    COUNTED_MOVES,
-    FAMILIES,
-    LOG_POSTERIOR,
-    N_CLUSTERS,
-    N_COUNTERS,
-    Record,
-    State,
-    Target,
-)
+from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS, N_COUNTERS, Record, State, Target
 
 MAX_LOG_DELAY = 300.0  # beyond which couplings no longer matter to the order in which sites are reached
 SEED_STRENGTH = 1e12  # of bonds between neighbors of one seed, which are never apart: bonded in every sweep that bonds
 TERMS_ERROR = 1e-6  # by which terms may differ from log marginals, in nats and as a share of these
 TERMS_RULE = "be a list of HistogramTerm and DenseTerm"
-# Of a dense term of d channels: how many statistics a site has, and how many parameters there are.
-FAMILY_SIZES: dict[str, Callable[[int], tuple[int, int]]] = {
-    "diagonal_gaussian": lambda d: (1 + 2 * d, 3 + d),
-    "gaussian": lambda d: (1 + d + d * (d + 1) // 2, 4),
-    "poisson_gamma": lambda d: (1 + d, 1 + 2 * d),
-}
 MAX_TABLE = 2**25  # entries of all tables of lgamma together, 256 MB; bins beyond that are evaluated directly
 
 
-class Histograms(NamedTuple):
-    """The histogram part of a Target."""
-
-    row: NDArray[np.uint64]
-    bin: NDArray[np.uint32]
-    bin_count: NDArray[np.int32]
-    table: NDArray[np.float64]
-    table_start: NDArray[np.int64]
-    bin_prior: NDArray[np.float64]
-
-
-class Blocks(NamedTuple):
-    """The part of a Target with dense statistics."""
-
-    block: NDArray[np.int64]
-    parameter: NDArray[np.float64]
-    statistic: NDArray[np.float64]
+Fields = dict[str, NDArray]  # of a Target or a State
 
 
 def pack(
-    model: Model,
-    strength: NDArray[np.float64],
-    similar: NDArray[np.uint32] | None = None,
-    max_table: int = MAX_TABLE,
+    model: Model, strength: NDArray[np.float64], similar: NDArray[np.uint32] | None = None, max_table: int = MAX_TABLE
 ) -> Target:
     """The model as a Target.
 
@@ -72,26 +37,19 @@ def pack(
     graph, n_sites = model.graph, model.graph.n_sites
     before = np.bincount(graph.edges.max(axis=1), minlength=n_sites)
     terms = terms_of(model.likelihood, n_sites)
-    histograms = _pack_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, model.power, max_table)
-    blocks = _pack_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites, model.power)
-    marker_size = np.empty(0)
-    if model.seeds is not None:
-        marker_size, marks = _markers(model.seeds)
-        blocks = blocks._replace(statistic=np.ascontiguousarray(np.hstack([blocks.statistic, marks])))
     nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
-    log_v, log_w = model.tables or (nothing, nothing)
+    log_v, log_w = (np.ascontiguousarray(table, np.float64) for table in model.tables or (nothing, nothing))
     target = Target(
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
         neighbor=graph.neighbors.astype(np.uint32),
         **_couplings(model, strength),
-        **histograms._asdict(),
-        **blocks._asdict(),
-        log_v=np.ascontiguousarray(log_v, dtype=np.float64),
-        log_w=np.ascontiguousarray(log_w, dtype=np.float64),
-        proposal_log_w=_interpolated(np.ascontiguousarray(log_w, dtype=np.float64)),
+        **_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, model.power, max_table),
+        **_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites, model.power, model.seeds),
+        log_v=log_v,
+        log_w=log_w,
+        proposal_log_w=_interpolated(log_w),
         similar=np.empty((n_sites, 0), np.uint32) if similar is None else similar,
-        marker_size=marker_size,
     )
     if not _is_ours(model.likelihood):
         _check_terms(model, target)
@@ -129,9 +87,9 @@ def _checked_term(name: str, term: object, n_sites: int) -> HistogramTerm | Dens
         return HistogramTerm(counts, prior, sign, check_real(f"{name}.weight", term.weight, above=0))
     if not isinstance(term, DenseTerm):
         invalid("likelihood.terms()", TERMS_RULE, f"a list with {type(term).__name__}")
-    check_choice(f"{name}.family", term.family, FAMILIES)
+    check_choice(f"{name}.family", term.family, tuple(FAMILIES))
     channels = check_int(f"{name}.channels", term.channels, at_least=1)
-    n_statistics, n_parameters = FAMILY_SIZES[term.family](channels)
+    n_statistics, n_parameters = FAMILIES[term.family](channels)
     statistics = finite_array(f"{name}.statistics", term.statistics, (n_sites, n_statistics))
     parameters = finite_array(f"{name}.parameters", term.parameters, (n_parameters,))
     return DenseTerm(term.family, channels, statistics, parameters)
@@ -160,7 +118,7 @@ def recoupled(target: Target, model: Model, strength: NDArray[np.float64]) -> Ta
     return target._replace(**_couplings(model, strength))
 
 
-def _couplings(model: Model, strength: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+def _couplings(model: Model, strength: NDArray[np.float64]) -> Fields:
     """The fields of Target that depend on couplings and bonds."""
     graph, coupling = model.graph, model.power * model.beta
     beta = coupling[graph.edge_of]
@@ -180,12 +138,6 @@ def _joined_by_seed(graph: SiteGraph, seeds: NDArray[np.int64]) -> NDArray[np.bo
     """Which edges join two sites of one seed."""
     ends = seeds[graph.edges]
     return (ends[:, 0] == ends[:, 1]) & (ends[:, 0] > 0)
-
-
-def _markers(seeds: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How many sites each seed has, from 1 on, and the two statistics of each site that `kernels.markers` needs."""
-    number = np.unique(np.append(0, seeds), return_inverse=True)[1].ravel()[1:]
-    return np.bincount(number).astype(np.float64), np.stack([number > 0, number], axis=1).astype(np.float64)
 
 
 def _growth(model: Model, beta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -210,7 +162,7 @@ def _interpolated(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.interp(sizes, sizes[finite], log_w[finite])
 
 
-def _pack_histograms(terms: list[HistogramTerm], n_sites: int, power: float, max_table: int) -> Histograms:
+def _histograms(terms: list[HistogramTerm], n_sites: int, power: float, max_table: int) -> Fields:
     """All histogram terms side by side, with the tables of as many bins as fit, small ones first."""
     counts = sparse.csr_array((n_sites, 0), dtype=np.int32)
     bin_prior = np.empty((0, 4))
@@ -232,28 +184,34 @@ def _pack_histograms(terms: list[HistogramTerm], n_sites: int, power: float, max
     for d in order:
         pi, weight, sign, _ = bin_prior[d]
         table[start[d] : start[d] + highest[d] + 1] = sign * log_rising(pi, weight * np.arange(highest[d] + 1))
-    return Histograms(
-        row=counts.indptr.astype(np.uint64),
-        bin=counts.indices.astype(np.uint32),
-        bin_count=counts.data.astype(np.int32),
-        table=table,
-        table_start=start,
-        bin_prior=bin_prior,
-    )
+    return {
+        "row": counts.indptr.astype(np.uint64),
+        "bin": counts.indices.astype(np.uint32),
+        "bin_count": counts.data.astype(np.int32),
+        "table": table,
+        "table_start": start,
+        "bin_prior": bin_prior,
+    }
 
 
-def _pack_blocks(terms: list[DenseTerm], n_sites: int, power: float) -> Blocks:
-    """All dense terms side by side."""
+def _blocks(terms: list[DenseTerm], n_sites: int, power: float, seeds: NDArray[np.int64] | None) -> Fields:
+    """All dense terms side by side, and for seeds the two statistics of each site that `kernels.constraints` needs."""
     rows, statistic, parameter = [], 0, 1
     for term in terms:
-        rows.append((FAMILIES.index(term.family), term.channels, statistic, parameter))
+        rows.append((list(FAMILIES).index(term.family), term.channels, statistic, parameter))
         statistic += term.statistics.shape[1]
         parameter += term.parameters.size
-    return Blocks(
-        block=np.array(rows, dtype=np.int64).reshape(-1, 4),
-        parameter=np.concatenate([[power], *(term.parameters for term in terms)]),
-        statistic=np.ascontiguousarray(np.hstack([np.empty((n_sites, 0)), *(term.statistics for term in terms)])),
-    )
+    statistics, marker_size = [np.empty((n_sites, 0)), *(term.statistics for term in terms)], np.empty(0)
+    if seeds is not None:
+        marker = np.unique(np.append(0, seeds), return_inverse=True)[1].ravel()[1:]
+        marker_size = np.bincount(marker).astype(np.float64)
+        statistics.append(np.stack([marker > 0, marker], axis=1).astype(np.float64))
+    return {
+        "block": np.array(rows, dtype=np.int64).reshape(-1, 4),
+        "parameter": np.concatenate([[power], *(term.parameters for term in terms)]),
+        "statistic": np.ascontiguousarray(np.hstack(statistics)),
+        "marker_size": marker_size,
+    }
 
 
 def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -> State:
@@ -279,6 +237,7 @@ def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -
         queue=np.zeros(n_grown, np.uint32),
         place=np.zeros(n_grown, np.uint32),
         pending=np.zeros(n_grown, np.uint32),
+        attempts_left=np.zeros(len(MOVES), np.int64),
         counters=np.zeros(N_COUNTERS, np.int64),
         scalars=np.zeros(2),
     )
@@ -293,7 +252,7 @@ def _capacity(n_clusters: int) -> int:
     return 4 * (n_clusters // 2 + 3)
 
 
-def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> dict[str, NDArray]:
+def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> Fields:
     """The fields of State that have an entry for each slot, all zero."""
     return {
         "slot_of": np.zeros(capacity, np.uint32),
@@ -333,5 +292,5 @@ def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int) -> Record:
         best=np.empty((chains, n_sites), np.int32),
         best_log_posterior=np.empty((chains, 1)),
         spin=np.zeros((chains, n_sites), np.uint32),
-        move_counts=np.zeros((chains, len(COUNTED_MOVES), 2), np.int64),
+        move_counts=np.zeros((chains, len(KINDS), 2), np.int64),
     )

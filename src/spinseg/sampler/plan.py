@@ -9,21 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._validation import check_choice, check_real, finite_array, invalid
 from spinseg.model.likelihoods import DISTANCES
 from spinseg.model.posterior import Model
+from spinseg.sampler.kernels.moves import attempts_at, attempts_for
 from spinseg.sampler.kernels.state import Plan
 
 PAPER_LAM = 10.0
 MIXED_LAMS = (0.0, 1.0, 3.0, 10.0, 20.0)
 CONNECTED_LAMS = (0.25, 0.5, 1.0, 2.0, 4.0)  # if clusters must be connected
-ATTEMPTS = {"auto": (10, 3), "gsw": (0, 0)}  # to split or merge, and to regroup, after each sweep
-# If clusters must be connected: the least number of attempts to split, merge, redraw or regroup them after each sweep,
-# and the number of sites for each further attempt. One that takes m sites is made with probability
-# min(1, GROWTH_LIMIT / m)^1.5.
-MIN_GROWTHS, SITES_PER_GROWTH, GROWTH_LIMIT = 4, 80, 500.0
-# An attempt takes time proportional to the number of sites, and one that reallocates thousands is rarely accepted.
-MANY_SITES = 20_000
-ATTEMPTS_OF_MANY = {"auto": (1, 0), "gsw": (0, 0)}
-LOCAL_OF_MANY = {"auto": 0.9, "gsw": 0.0}  # share of sweeps in which spin-clusters move only to neighbors
-MIN_EXCHANGES, SITES_PER_EXCHANGE = 10, 2  # of two sites after each sweep: at least 10, and one for every two sites
+MOVES = ("auto", "gsw")
+GROWTH_LIMIT = 500.0  # an attempt that takes m sites is made with probability min(1, GROWTH_LIMIT / m)^1.5
+MANY_SITES, LOCAL_OF_MANY = 20_000, 0.9  # above, the share of sweeps in which spin-clusters move only to neighbors
 
 
 class UnreachableWarning(UserWarning):
@@ -100,29 +94,24 @@ def bonds_that_move(model: Model, lam: Lam, moves: str) -> tuple[NDArray[np.floa
 
 def iteration_plan(model: Model, moves: str, lams: NDArray[np.float64], burn_in: int, thin: int) -> Plan:
     """The moves of one iteration, fewer for many sites."""
-    n_sites, local = model.graph.n_sites, 0.0
-    splits, regroups, growths = *ATTEMPTS[moves], 0
-    if model.connected:
-        splits, regroups = 0, 0
-        growths = MIN_GROWTHS + n_sites // SITES_PER_GROWTH if moves == "auto" and model.graph.n_edges else 0
-    elif n_sites > MANY_SITES:
-        splits, regroups = ATTEMPTS_OF_MANY[moves]
-        local = LOCAL_OF_MANY[moves] if model.tables is not None else 0.0  # sizes are then weighed by tables
+    n_sites, local, attempts = model.graph.n_sites, 0.0, attempts_at()
+    if moves == "auto":
+        many = n_sites > MANY_SITES
+        purpose = "many" if many else "few"
+        attempts = attempts_for(purpose, n_sites, connected=model.connected, limited=is_limited(model))
+        if many and not model.connected and model.tables is not None:  # sizes are then weighed by tables
+            local = LOCAL_OF_MANY
     global_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites rarely move far, and cost most
-    plan = Plan(lams, splits, regroups, 1.0, burn_in, thin, local, global_lams, model.connected, growths, GROWTH_LIMIT)
-    return plan if moves == "gsw" else plan._replace(exchanges=n_exchanges(model))
+    return Plan(lams, attempts, 1.0, burn_in, thin, local, global_lams, model.connected, GROWTH_LIMIT)
 
 
-def n_exchanges(model: Model) -> int:
-    """How many exchanges of two sites are tried after each sweep: none where all clusters may merge and split again."""
-    n_sites = model.graph.n_sites
+def is_limited(model: Model) -> bool:
+    """Whether the prior keeps clusters from merging and splitting freely, so that sites must be exchanged."""
     fewest = model.graph.component_sizes.size if model.connected else 1
     if model.tables is None:
-        is_limited = model.prior.max_size is not None and model.prior.max_size < n_sites
-    else:
-        log_v, log_w = model.tables
-        is_limited = log_v[fewest] == -np.inf or bool((log_w[model.prior.min_size :] == -np.inf).any())
-    return max(MIN_EXCHANGES, n_sites // SITES_PER_EXCHANGE) if is_limited else 0
+        return model.prior.max_size is not None and model.prior.max_size < model.graph.n_sites
+    log_v, log_w = model.tables
+    return log_v[fewest] == -np.inf or bool((log_w[model.prior.min_size :] == -np.inf).any())
 
 
 def warn_of_unreachable(line: str | None, stacklevel: int) -> None:

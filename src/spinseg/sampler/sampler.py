@@ -19,9 +19,10 @@ from spinseg.sampler.chain import Arrays, Chain, ParallelTempering, checked_temp
 from spinseg.sampler.chains import Chains, SamplingInterrupted, collect
 from spinseg.sampler.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
 from spinseg.sampler.concentration import ConcentrationUpdate, checked_gamma
+from spinseg.sampler.kernels.moves import REGROUP, REGROW
 from spinseg.sampler.kernels.state import Plan, Record, Target
 from spinseg.sampler.pack import new_records, pack, recoupled
-from spinseg.sampler.plan import ATTEMPTS, Lam, bonds_that_move, iteration_plan, unreachable, warn_of_unreachable
+from spinseg.sampler.plan import MOVES, Lam, bonds_that_move, iteration_plan, unreachable, warn_of_unreachable
 from spinseg.sampler.similarity import similar_sites
 from spinseg.sampler.starts import ALTERNATING_STARTS, OPPOSITE_STARTS, starting_labels
 from spinseg.sampler.workers import advance_all
@@ -126,7 +127,7 @@ class Sampler:
     ) -> None:
         if not isinstance(model, Model):
             invalid("model", "be a Model", model)
-        check_choice("moves", moves, tuple(ATTEMPTS))
+        check_choice("moves", moves, MOVES)
         sweeps, chains, burn_in, thin = _checked_lengths(model, sweeps, chains, burn_in, thin)
         replicas = checked_temperatures(temperatures)
         gamma = None if concentration_prior is None else checked_gamma(concentration_prior)
@@ -140,7 +141,7 @@ class Sampler:
 
         components = [model.component(c) for c in range(model.n_components)]
         targets, plan = _packed(components, lam, moves, burn_in, thin)
-        self.unreachable = unreachable(model, moves, splits_only=plan.regroups + plan.growths == 0)
+        self.unreachable = unreachable(model, moves, splits_only=plan.attempts[REGROUP] + plan.attempts[REGROW] == 0)
         settings = {"chains": chains, "temperatures": replicas, "concentration_prior": gamma and list(gamma)}
         listed = {"plan": [np.asarray(part).tolist() for part in plan]}
         self._about: dict[str, Any] = {"n_sites": model.graph.n_sites, "n_components": model.n_components}
@@ -348,7 +349,7 @@ def _packed(components: Sequence[Model], lam: Lam, moves: str, burn_in: int, thi
     """The target of each component, which share all but their couplings, and the moves of one iteration."""
     first, bonds = components[0], [bonds_that_move(component, lam, moves) for component in components]
     plan = iteration_plan(first, moves, bonds[0][1], burn_in, thin)
-    targets = [pack(first, bonds[0][0], similar_sites(first) if plan.regroups else None)]
+    targets = [pack(first, bonds[0][0], similar_sites(first) if plan.attempts[REGROUP] else None)]
     for component, (strength, _) in zip(components[1:], bonds[1:], strict=True):
         targets.append(recoupled(targets[0], component, strength))
     return targets, plan

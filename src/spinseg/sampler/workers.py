@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from spinseg._run.progress import Progress, Report
-from spinseg.sampler.kernels.iterations import run_iterations
+from spinseg.sampler.kernels.moves import run_iterations
 
 if TYPE_CHECKING:
     from spinseg.sampler.chain import Chain, ParallelTempering

@@ -23,6 +23,7 @@ from spinseg.model.likelihoods import HistogramTerm, Likelihood
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.sampler import pack
+from spinseg.sampler.kernels.moves import attempts_at
 from spinseg.sampler.kernels.state import LOG_POSTERIOR, Plan, Record, State
 from spinseg.sampler.sampler import MAX_DRAW_BYTES
 from studies.evaluation.baselines import ddcrp_kernels as kernels
@@ -136,7 +137,7 @@ def sample_ddcrp(
     record = Record(*(array[0] for array in pack.new_records(1, sweeps, n_draws, graph.n_sites)))
     record.best[:], record.best_log_posterior[0] = start_labels, clusters.scalars[LOG_POSTERIOR]
     n_regions, began = np.empty(sweeps, np.int32), time.perf_counter()
-    plan = Plan(np.zeros(1), 0, 0, 1.0, burn_in, every)
+    plan = Plan(np.zeros(1), attempts_at(), 1.0, burn_in, every)
     clusters, links = _run(problem, clusters, links, record, n_regions, plan, generator(rng), progress)
     return LinkChain(
         best_labels=record.best,

@@ -15,10 +15,10 @@ import numpy as np
 
 from spinseg._bundle import Bundle
 from spinseg._compiled import internal, jit
-from spinseg.sampler.kernels.clusters import pool
-from spinseg.sampler.kernels.iterations import record_iteration
+from spinseg.sampler.kernels.clusters import likelihood_at, pool
+from spinseg.sampler.kernels.moves import record_iteration
 from spinseg.sampler.kernels.state import DONE, FULL, LOG_POSTERIOR, N_CLUSTERS, NEXT_INDEX, NONE, Target
-from spinseg.sampler.kernels.sweep import choose, likelihood_at, move, weigh_likelihood
+from spinseg.sampler.kernels.sweep import choose, move, weigh_likelihood
 
 # Entries of Links.counters.
 N_REGIONS, MARK = range(2)

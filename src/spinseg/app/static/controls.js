@@ -3,8 +3,6 @@
 import { OPTION_FLAGS, VIEWS } from "./display.js";
 import { byId, make, significant, write } from "./dom.js";
 
-const ALWAYS_NUMBERS = { chains: 2, seed: 0 }; // these controls have no automatic value
-
 // What can be set, from the description that the server gives: defaults, and what applies to which preset and prior.
 export class SettingsSchema {
   constructor(description) {
@@ -18,12 +16,12 @@ export class SettingsSchema {
   defaults() {
     const values = {};
     for (const [name, options] of Object.entries(this.selects)) values[name] = options[0].name;
-    for (const { name } of this.controls) values[name] = ALWAYS_NUMBERS[name] ?? null;
+    for (const { name, usual } of this.controls) values[name] = usual;
     return values;
   }
 
   chosen = (select, settings) => this.selects[select].find((option) => option.name === settings[select]);
-  hasAutomatic = (control) => !(control.name in ALWAYS_NUMBERS);
+  hasAutomatic = (control) => control.usual === null;
 
   applies(control, settings) {
     if (control.presets && !control.presets.includes(settings.preset)) return false;

@@ -133,7 +133,7 @@ class App {
     if (frame.chains.length) this.traces.add(frame);
     this.chain = Math.min(this.chain, Math.max(0, frame.chains.length - 1));
     Object.assign(document.body.dataset, { state: frame.state, stage: frame.stage, sweeps: frame.sweeps });
-    this.scribbles.allow(frame.n_details > 1); // where clusters are connected
+    this.scribbles.allow(this.schema.chosen("preset", this.session.settings).connected);
     if (frame.stage !== before?.stage) this.showNote(frame.note);
     this.showState();
     this.runButtons.show(frame, frame.chains[this.chain]);

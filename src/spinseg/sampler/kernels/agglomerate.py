@@ -4,8 +4,8 @@ import numpy as np
 
 from spinseg._bundle import Bundle
 from spinseg._compiled import internal, jit
+from spinseg.sampler.kernels.constraints import n_marked
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
-from spinseg.sampler.kernels.markers import n_marked
 
 
 class Merging(Bundle):

@@ -34,6 +34,30 @@ def pool(target, state, group):
 
 
 @internal
+def bins_log_predictive(target, state, slot, n_bins, sign):
+    """Change of the histograms' log marginal in a slot if the pooled sites join it, or leave it where sign is -1."""
+    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
+    counts, value, pool_bin, pool_count = state.counts, state.value, state.pool_bin, state.pool_count
+    change = 0.0
+    for t in range(n_bins):
+        d = pool_bin[t]
+        change += bin_value(table, table_start, bin_prior, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
+    return change
+
+
+@internal
+def likelihood_at(target, state, slot, n_bins, sign):
+    """log p(y_C | y_A): C the pooled sites, A those of the slot, without C where sign is -1."""
+    log_p = bins_log_predictive(target, state, slot, n_bins, sign)
+    if target.block.shape[0] > 0:
+        total, joined, pool_total = state.total, state.joined, state.pool_total
+        for s in range(joined.size):
+            joined[s] = total[slot, s] + sign * pool_total[s]
+        log_p += dense_log_marginal(target.block, target.parameter, joined, state.work) - state.dense_value[slot]
+    return sign * log_p
+
+
+@internal
 def add_pooled(target, state, slot, n_members, n_bins, sign):
     """As `update_slot`, but for the log marginal of the blocks."""
     table, table_start, bin_prior = target.table, target.table_start, target.bin_prior

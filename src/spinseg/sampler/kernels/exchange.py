@@ -10,21 +10,10 @@ import numpy as np
 
 from spinseg._compiled import internal
 from spinseg.sampler.kernels.clusters import pool, update_slot
-from spinseg.sampler.kernels.connectivity import leaves_connected
+from spinseg.sampler.kernels.constraints import leaves_connected, n_marked
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
-from spinseg.sampler.kernels.markers import n_marked
 from spinseg.sampler.kernels.regrowth import draw_seeds
-from spinseg.sampler.kernels.state import (
-    ACCEPTED,
-    DONE,
-    EXCHANGE,
-    EXCHANGES_LEFT,
-    LOG_POSTERIOR,
-    NO_SPIN,
-    PROPOSED,
-    STOP,
-    STOPPED,
-)
+from spinseg.sampler.kernels.state import LOG_POSTERIOR, NO_SPIN
 
 
 @internal
@@ -81,24 +70,19 @@ def may_replace(target, state, i, j, slot):
 
 
 @internal
-def is_held(target, label, pair, queue, place, pending, spin):
-    """Whether the cluster that the second site of a pair has entered, and the first has left, is connected."""
-    start, neighbor = target.start, target.neighbor
-    own, has_neighbor = label[pair[1]], False
-    for h in range(start[pair[1]], start[pair[1] + 1]):
-        has_neighbor |= label[neighbor[h]] == own
-    return has_neighbor and leaves_connected(start, neighbor, label, own, spin, NO_SPIN, pair, queue, place, pending)
-
-
-@internal
 def stay_connected(target, state, i, j):
     """Whether both clusters are connected, now that sites i and j have exchanged their labels."""
-    member, label = state.member, state.label
+    start, neighbor, label, member = target.start, target.neighbor, state.label, state.member
     queue, place, pending, spin = state.queue, state.place, state.pending, state.spin
-    for first, second in ((i, j), (j, i)):
-        member[0], member[1] = first, second
-        alone = state.size[np.int64(state.slot_of[label[second]])] == 1
-        if not alone and not is_held(target, label, member[:2], queue, place, pending, spin):
+    for gone, entered in ((i, j), (j, i)):
+        own = label[entered]
+        touches = state.size[state.slot_of[own]] == 1  # or it needs a neighbor there
+        for h in range(start[entered], start[entered + 1]):
+            touches |= label[neighbor[h]] == own
+        if not touches:
+            return False
+        member[0], member[1] = gone, entered
+        if not leaves_connected(start, neighbor, label, own, spin, NO_SPIN, member[:2], queue, place, pending):
             return False
     return True
 
@@ -115,29 +99,23 @@ def finish_exchange(target, state, i, j, slot_i, slot_j, change):
 
 
 @internal
-def exchange(target, state, move_counts, plan, rng):
-    """Make the remaining attempts of this iteration to exchange two sites; DONE or STOPPED."""
-    counters, label, slot_of = state.counters, state.label, state.slot_of
-    while counters[EXCHANGES_LEFT] > 0:
-        if counters[STOP] != 0:
-            return STOPPED
-        counters[EXCHANGES_LEFT] -= 1
-        log_u = math.log(1.0 - rng.random())
-        i, j = draw_pair(target, label.size, plan.connected, rng)
-        if label[i] == label[j]:
-            continue
-        move_counts[EXCHANGE, PROPOSED] += 1
-        a, b = np.int64(slot_of[label[i]]), np.int64(slot_of[label[j]])
-        if not (may_replace(target, state, i, j, b) and may_replace(target, state, j, i, a)):
-            continue
-        change = change_of_marginal(target, state, a, i, j) + change_of_marginal(target, state, b, j, i)
-        change += change_of_couplings(target, label, i, j) + change_of_couplings(target, label, j, i)
-        if log_u >= plan.inv_temperature * change:
-            continue
+def exchange(target, state, plan, rng):
+    """Try to exchange two sites; returns 0, or -1 if they share a cluster, and whether it was accepted."""
+    label, slot_of = state.label, state.slot_of
+    log_u = math.log(1.0 - rng.random())
+    i, j = draw_pair(target, label.size, plan.connected, rng)
+    if label[i] == label[j]:
+        return -1, False
+    a, b = np.int64(slot_of[label[i]]), np.int64(slot_of[label[j]])
+    if not (may_replace(target, state, i, j, b) and may_replace(target, state, j, i, a)):
+        return 0, False
+    change = change_of_marginal(target, state, a, i, j) + change_of_marginal(target, state, b, j, i)
+    change += change_of_couplings(target, label, i, j) + change_of_couplings(target, label, j, i)
+    if log_u >= plan.inv_temperature * change:
+        return 0, False
+    label[i], label[j] = label[j], label[i]
+    if plan.connected and not stay_connected(target, state, i, j):
         label[i], label[j] = label[j], label[i]
-        if plan.connected and not stay_connected(target, state, i, j):
-            label[i], label[j] = label[j], label[i]
-            continue
-        finish_exchange(target, state, i, j, a, b, change)
-        move_counts[EXCHANGE, ACCEPTED] += 1
-    return DONE
+        return 0, False
+    finish_exchange(target, state, i, j, a, b, change)
+    return 0, True

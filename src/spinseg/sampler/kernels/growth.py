@@ -10,11 +10,11 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import add_pooled, clear_slot, pool, refresh
+from spinseg.sampler.kernels.clusters import add_pooled, bins_log_predictive, pool, refresh
+from spinseg.sampler.kernels.constraints import marker_in, n_marked
 from spinseg.sampler.kernels.likelihood import dense_log_marginal
-from spinseg.sampler.kernels.markers import marker_in, n_marked
+from spinseg.sampler.kernels.replacement import discard_clusters
 from spinseg.sampler.kernels.state import COUPLING, DENSE_AFTER, FORCED, IS_STALE, LOG_WEIGHT, N_CLUSTERS
-from spinseg.sampler.kernels.sweep import bins_log_predictive
 
 
 @internal
@@ -164,12 +164,11 @@ def choose_side(state, n_sides, wanted, inv_temperature, rng):
 def allocate_along(target, state, seeds, n_sides, second, n_sites, forced, is_ordered, floor, inv_temperature, rng):
     """Let n_sides sides grow from the seeds through the n_sites sites of the clusters of the seeds.
 
-    Two sides are founded by the seeds 0 and `second`, three by all of them; where there are two seeds, the third is the
-    same as the second. Side s + 1 is built in slot k + s, and the side of each site is written to `spin`, which is zero
-    before. FREE draws each choice. FORCED repeats the present clusters of these seeds, and ends early where log q falls
-    below `floor`, or where growth cannot give them at all. Both end early where no side may take a site for its marker.
-    The order of the sites is left in `member`, or taken from there if `is_ordered`. Returns log q, which is -inf where
-    there are no such sides, the sum of couplings between the sides, and how many sites were placed and are reached.
+    Two sides are founded by the seeds 0 and `second`, three by all of them; of two seeds, the third repeats the second.
+    Side s + 1 is built in slot k + s and written to `spin`, which is zero before. FREE draws each choice. FORCED
+    repeats the present clusters, and ends early where log q falls below `floor` or growth cannot give them. The order
+    of the sites is left in `member`, or taken from there if `is_ordered`. Returns log q, -inf where there are no such
+    sides, the sum of couplings between the sides, and how many sites were placed and are reached.
     """
     label, spin, member, sides, k = state.label, state.spin, state.member, state.sides, state.counters[N_CLUSTERS]
     n_seeds, has_markers = 2 if seeds[2] == seeds[1] else 3, target.marker_size.size > 0
@@ -235,5 +234,4 @@ def forget(state, n_placed, n_reached):
 def discard(state, n_sides, n_placed, n_reached):
     """Discard what a growth has built."""
     forget(state, n_placed, n_reached)
-    for s in range(n_sides):
-        clear_slot(state, state.counters[N_CLUSTERS] + s)
+    discard_clusters(state, state.counters[N_CLUSTERS], n_sides)

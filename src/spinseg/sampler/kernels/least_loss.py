@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinseg._compiled import internal, jit
-from spinseg.sampler.kernels.connectivity import leaves_connected
+from spinseg.sampler.kernels.constraints import leaves_connected
 
 
 class Search(NamedTuple):

@@ -5,8 +5,14 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.state import DIAGONAL_GAUSSIAN, GAUSSIAN
 
+# The families of dense terms: of d channels, how many statistics a site has, and how many parameters there are.
+FAMILIES = {
+    "diagonal_gaussian": lambda d: (1 + 2 * d, 3 + d),
+    "gaussian": lambda d: (1 + d + d * (d + 1) // 2, 4),
+    "poisson_gamma": lambda d: (1 + d, 1 + 2 * d),
+}
+DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
 HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 SMALL, LARGE = 1e-100, 1e100  # between which factors are multiplied before their logarithm is taken
 
@@ -37,7 +43,7 @@ def log_gamma(x):
 def diagonal_gaussian(d, stat, par):
     """Normal-inverse-gamma; stat = N, sum x (d), sum x^2 (d), x less its prior mean; par = kappa, shape, c, rate (d).
 
-    c holds what does not depend on the cluster. The logarithms of the channels are those of products of them.
+    c, here and below, holds what does not depend on the cluster. Logarithms are taken of products over channels.
     """
     n, kappa_n, shape_n = stat[0], par[0] + stat[0], par[1] + 0.5 * stat[0]
     log_rates, product = 0.0, 1.0
@@ -57,10 +63,7 @@ def diagonal_gaussian(d, stat, par):
 
 @internal
 def gaussian(d, stat, par, work):
-    """Normal-inverse-Wishart, whitened x; stat = N, sum x (d), lower rows of sum xx'; par = kappa, dof, log |scale|, c.
-
-    c holds what does not depend on the cluster.
-    """
+    """Normal-inverse-Wishart, white x; stat = N, sum x (d), lower rows of sum xx'; par = kappa, dof, log |scale|, c."""
     n, kappa_n, dof_n = stat[0], par[0] + stat[0], par[1] + stat[0]
     log_p = par[3] - 0.5 * d * math.log(kappa_n) - 0.5 * n * (d * math.log(math.pi) + par[2])
     row = 0
@@ -79,10 +82,7 @@ def gaussian(d, stat, par, work):
 
 @internal
 def poisson_gamma(d, stat, par):
-    """Poisson counts with gamma rates; stat = exposure, sum y (d); par = c, shape (d), rate (d).
-
-    c holds what does not depend on the cluster.
-    """
+    """Poisson counts with gamma rates; stat = exposure, sum y (d); par = c, shape (d), rate (d)."""
     log_p = par[0]
     for c in range(d):
         shape_n = par[1 + c] + stat[1 + c]
@@ -92,10 +92,7 @@ def poisson_gamma(d, stat, par):
 
 @internal
 def dense_log_marginal(block, parameter, stat, work):
-    """Log marginal of all blocks at the summed statistics `stat`, times the power of the evidence, `parameter[0]`.
-
-    A new family is one more branch.
-    """
+    """Log marginal of all blocks at the summed statistics `stat`, times the power of the evidence, `parameter[0]`."""
     log_p = 0.0
     for b in range(block.shape[0]):
         family, d = block[b, 0], block[b, 1]

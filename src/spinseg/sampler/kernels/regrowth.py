@@ -10,33 +10,16 @@ import math
 
 import numpy as np
 
-from spinseg._compiled import inlined, internal
-from spinseg.sampler.kernels.clusters import clear_slot, drop_slot
-from spinseg.sampler.kernels.connectivity import couplings_between
+from spinseg._compiled import internal
+from spinseg.sampler.kernels.constraints import couplings_between, n_marked
 from spinseg.sampler.kernels.growth import allocate_along, discard, forget
-from spinseg.sampler.kernels.markers import n_marked
-from spinseg.sampler.kernels.size_prior import change_of_merge, change_of_regroup
-from spinseg.sampler.kernels.split_merge import change_if_merged, merge_slots, slot_log_marginal
-from spinseg.sampler.kernels.state import (
-    ACCEPTED,
-    DONE,
-    FORCED,
-    FREE,
-    FULL,
-    GROWTHS_LEFT,
-    LOG_POSTERIOR,
-    MERGE,
-    N_CLUSTERS,
-    NONE,
-    ONE,
-    PROPOSED,
-    REDRAW,
-    REGROUP,
-    SPLIT,
-    STOP,
-    STOPPED,
-    TWO,
+from spinseg.sampler.kernels.replacement import (
+    change_if_merged,
+    change_if_replaced,
+    merge_clusters,
+    replace_clusters,
 )
+from spinseg.sampler.kernels.state import FORCED, FREE, NONE, ONE, TWO
 
 
 @internal
@@ -75,167 +58,106 @@ def draw_seeds(target, rng):
 
 
 @internal
-def slot_of_site(state, i):
-    """The slot of the cluster of a site."""
-    return np.int64(state.slot_of[state.label[i]])
+def plan_regrowth(state, seeds, plan, point):
+    """What to try with these seeds, as (second_old, n_old, second_new, n_new); n_old is 0 for nothing.
+
+    The clusters of n_old seeds are to become n_new, where two are those of seeds 0 and `second`. `point` is uniform on
+    (0, 1), and its shares are the same for a move and for its reverse: of splits and merges, of redrawn borders, and of
+    regroupings. Of two clusters that are regrouped, the first two seeds are in one, and the third is in the other.
+    """
+    i, j, third = seeds
+    a, b, c = state.label[i], state.label[j], state.label[third]
+    until_merge, until_redraw = plan.growth_shares[0], plan.growth_shares[1]
+    if i == j or (a == b and until_merge <= point < until_redraw):
+        return ONE, NONE, ONE, NONE
+    if point < until_merge:
+        return (ONE, ONE, ONE, TWO) if a == b else (ONE, TWO, ONE, ONE)
+    if point < until_redraw:
+        return ONE, TWO, ONE, TWO
+    if third in (i, j) or c in (a, b):
+        return ONE, NONE, ONE, NONE
+    return (TWO, TWO, ONE, TWO + ONE) if a == b else (ONE, TWO + ONE, TWO, TWO)
 
 
 @internal
-def propose_regrowth(target, state, seeds, second_old, n_old, second_new, n_new, inv_temperature, rng):
-    """Propose n_new clusters in place of the n_old clusters of the seeds.
+def regrow_one(target, state, seeds, slots, n_sites, log_u, inv_temperature, rng):
+    """Try to merge the clusters of the first two seeds; returns whether they were."""
+    a, b = slots[0], slots[1]
+    if target.marker_size.size > 0 and n_marked(state.total[a]) > 0.0 and n_marked(state.total[b]) > 0.0:
+        return False
+    i, j = (seeds[0], seeds[1]) if state.size[a] <= state.size[b] else (seeds[1], seeds[0])
+    change = change_if_merged(target, state, a, b) + couplings_between(target, state, i, j)
+    # log q is at most 0: most merges are rejected before anything grows, the rest as soon as it is too low.
+    floor = log_u - inv_temperature * change
+    if not floor < 0.0:
+        return False
+    log_q, _, n_placed, n_reached = allocate_along(
+        target, state, seeds, TWO, ONE, n_sites, FORCED, False, floor, inv_temperature, rng
+    )
+    discard(state, TWO, n_placed, n_reached)
+    accepted = log_q > floor
+    if accepted:
+        merge_clusters(target, state, a, b, change)
+    return accepted
+
+
+@internal
+def regrow_several(
+    target, state, seeds, slots, second_old, n_old, second_new, n_new, n_sites, log_u, inv_temperature, rng
+):
+    """Try n_new clusters in place of the n_old clusters of the seeds; returns whether that was accepted.
 
     `second_old` and `second_new` are the `second` of `allocate_along` for the present clusters and for the new ones.
-    Returns how many sites they have, or 0 if the present ones cannot be grown, or the new ones not be ended; the change
-    of log posterior; and the log ratio of the probabilities of the reverse proposal and of this one. The order of the
-    sites is drawn once.
+    The order of the sites is drawn once.
     """
-    log_v, log_w, size, k = target.log_v, target.log_w, state.size, state.counters[N_CLUSTERS]
-    n_sites, change, log_q_old = NONE, log_v[k - n_old + n_new] - log_v[k], 0.0
-    for s in range(n_old):
-        slot = slot_of_site(state, seeds[second_old if s == 1 else s])
-        n_sites += size[slot]
-        change -= slot_log_marginal(state, slot) + log_w[size[slot]]
+    log_q_old, cut_old = 0.0, 0.0
     if n_old > 1:
-        log_q_old, cut, n_placed, n_reached = allocate_along(
+        log_q_old, cut_old, n_placed, n_reached = allocate_along(
             target, state, seeds, n_old, second_old, n_sites, FORCED, False, -np.inf, inv_temperature, rng
         )
         discard(state, n_old, n_placed, n_reached)
         if log_q_old == -np.inf:
-            return NONE, 0.0, 0.0
-        change += cut
+            return False
     log_q, cut, n_placed, n_reached = allocate_along(
         target, state, seeds, n_new, second_new, n_sites, FREE, n_old > 1, -np.inf, inv_temperature, rng
     )
     if log_q == -np.inf:
         discard(state, n_new, n_placed, n_reached)
-        return NONE, 0.0, 0.0
-    for s in range(n_new):
-        change += slot_log_marginal(state, k + s) + log_w[size[k + s]]
-    return n_sites, change - cut, log_q_old - log_q
-
-
-@internal
-def finish_regrowth(state, seeds, second_old, n_old, n_new, n_sites, change, accepted):
-    """Replace the n_old clusters of the seeds by those that were proposed, or discard these."""
-    counters, label, member, id_of = state.counters, state.label, state.member, state.id_of
-    k = counters[N_CLUSTERS]
-    if not accepted:
+        return False
+    change = change_if_replaced(target, state, slots, n_old, n_new) + cut_old - cut
+    accepted = log_u < inv_temperature * change + (log_q_old - log_q)
+    if accepted:
+        replace_clusters(state, state.spin, slots, n_old, n_new, n_sites, change)
+        forget(state, n_sites, NONE)
+    else:
         discard(state, n_new, n_sites, NONE)
-        return
-    ids = label[seeds[0]], label[seeds[second_old]], label[seeds[2]]
-    for q in range(n_sites):
-        label[member[q]] = id_of[k + state.spin[member[q]] - 1]
-    forget(state, n_sites, NONE)
-    counters[N_CLUSTERS] = k + n_new
-    state.scalars[LOG_POSTERIOR] += change
-    for s in range(n_old):
-        gone = np.int64(state.slot_of[ids[s]])
-        clear_slot(state, gone)
-        drop_slot(state, gone)
+    return accepted
 
 
 @internal
-def propose_union(target, state, seeds):
-    """The slots of the clusters of the first two seeds, and the change of log posterior if they merge."""
-    a, b = slot_of_site(state, seeds[0]), slot_of_site(state, seeds[1])
-    if target.marker_size.size > 0 and n_marked(state.total[a]) > 0.0 and n_marked(state.total[b]) > 0.0:
-        return a, b, -np.inf
-    i, j = (seeds[0], seeds[1]) if state.size[a] <= state.size[b] else (seeds[1], seeds[0])
-    return a, b, change_if_merged(target, state, a, b) + couplings_between(target, state, i, j)
-
-
-@internal
-def is_regrown(target, state, seeds, floor, inv_temperature, rng):
-    """Whether log q of the reverse of a merge, a split into the clusters of the first two seeds, is above `floor`."""
-    n_sites = state.size[slot_of_site(state, seeds[0])] + state.size[slot_of_site(state, seeds[1])]
-    log_q, _, n_placed, n_reached = allocate_along(
-        target, state, seeds, TWO, ONE, np.int64(n_sites), FORCED, False, floor, inv_temperature, rng
-    )
-    discard(state, TWO, n_placed, n_reached)
-    return log_q > floor
-
-
-@internal
-def finish_union(target, state, a, b, change):
-    """Put the sites of slot b, which are among those that were grown last, into slot a."""
-    label, label_a = state.label, state.id_of[a]
-    for q in range(state.size[a] + state.size[b]):
-        label[state.member[q]] = label_a
-    merge_slots(target, state, a, b, change)
-
-
-@internal
-def plan_regrowth(state, seeds, plan, point, limit):
-    """What to try with these seeds: the four numbers of `propose_regrowth`, all 0 for nothing.
-
-    `point` is uniform on (0, 1), and its shares are the same for a move and for its reverse: of splits and merges, of
-    redrawn borders, and of regroupings. Where these have two clusters, they are those of the first and the third seed,
-    and the second is in that of the first. The clusters may have at most `limit` sites together.
-    """
-    i, j, third = seeds
-    a, b, c = state.label[i], state.label[j], state.label[third]
-    second_old, n_old, second_new, n_new = ONE, TWO, ONE, TWO
-    until_merge, until_redraw = plan.growth_shares[0], plan.growth_shares[1]
-    if i == j or (a == b and until_merge <= point < until_redraw):
-        return NONE, NONE, NONE, NONE
-    if point < until_merge:
-        n_old, n_new = (ONE, TWO) if a == b else (TWO, ONE)
-    elif point >= until_redraw:
-        if third in (i, j) or c in (a, b):
-            return NONE, NONE, NONE, NONE
-        second_old, n_old, second_new, n_new = (TWO, TWO, ONE, TWO + ONE) if a == b else (ONE, TWO + ONE, TWO, TWO)
-    n_sites = NONE
-    for s in range(n_old):
-        n_sites += state.size[slot_of_site(state, seeds[second_old if s == 1 else s])]
-    return (second_old, n_old, second_new, n_new) if n_sites <= limit else (NONE, NONE, NONE, NONE)
-
-
-@inlined
-def regrow(target, state, move_counts, plan, rng):
+def regrow(target, state, plan, rng):
     """Try one split, merge, redraw or regrouping: of m sites with probability min(1, plan.growth_limit / m)^1.5.
 
-    So the expected work of an attempt has a bound. The reverse has the same sites, and the same probability.
+    So the expected work of an attempt has a bound. The reverse has the same sites, and the same probability. Returns
+    the kind, or -1 for nothing, and whether it was accepted.
     """
-    seeds, inv_temperature = draw_seeds(target, rng), plan.inv_temperature
+    label, slot_of, inv_temperature = state.label, state.slot_of, plan.inv_temperature
+    seeds = draw_seeds(target, rng)
     limit = plan.growth_limit * (1.0 - rng.random()) ** (-2 / 3)
     log_u = math.log(1.0 - rng.random())
-    second_old, n_old, second_new, n_new = plan_regrowth(state, seeds, plan, rng.random(), limit)
-    if n_old > 0:
-        move = SPLIT if n_old == 1 else MERGE if n_new == 1 else REDRAW if n_old == n_new else REGROUP
-        move_counts[move, PROPOSED] += 1
-        if move != REGROUP:
-            seeds = seeds[0], seeds[1], seeds[1]  # growth is not to enter the cluster of the third
-        if move == MERGE:
-            a, b, change = propose_union(target, state, seeds)
-            change += change_of_merge(state, a, b)
-            # log q is at most 0: most merges are rejected before anything grows, the rest as soon as it is too low.
-            floor = log_u - inv_temperature * change
-            if floor < 0.0 and is_regrown(target, state, seeds, floor, inv_temperature, rng):
-                finish_union(target, state, a, b, change)
-                move_counts[MERGE, ACCEPTED] += 1
-        else:
-            n_sites, change, log_q_ratio = propose_regrowth(
-                target, state, seeds, second_old, n_old, second_new, n_new, inv_temperature, rng
-            )
-            if n_sites > 0:
-                change += change_of_regroup(state, (seeds[0], seeds[second_old], seeds[2]), n_old, n_new)
-                accepted = log_u < inv_temperature * change + log_q_ratio
-                finish_regrowth(state, seeds, second_old, n_old, n_new, n_sites, change, accepted)
-                move_counts[move, ACCEPTED] += accepted
-
-
-@inlined
-def grow(target, state, move_counts, plan, rng):
-    """Make the remaining attempts of this iteration along growth orders; DONE, FULL or STOPPED."""
-    counters = state.counters
-    if counters[GROWTHS_LEFT] > 0:
-        for i in range(state.spin.size):
-            state.spin[i] = 0
-    while counters[GROWTHS_LEFT] > 0:
-        if counters[N_CLUSTERS] + 4 >= state.size.size:
-            return FULL
-        if counters[STOP] != 0:
-            return STOPPED
-        regrow(target, state, move_counts, plan, rng)
-        counters[GROWTHS_LEFT] -= 1
-    return DONE
+    second_old, n_old, second_new, n_new = plan_regrowth(state, seeds, plan, rng.random())
+    kind = 0 if n_old == 1 else 1 if n_new == 1 else 2 if n_old == n_new else 3  # split, merge, redraw or regroup
+    if kind < 3:
+        seeds = seeds[0], seeds[1], seeds[1]  # growth is not to enter the cluster of the third
+    founders = label[seeds[0]], label[seeds[second_old]], label[seeds[2]]
+    slots = np.int64(slot_of[founders[0]]), np.int64(slot_of[founders[1]]), np.int64(slot_of[founders[2]])
+    n_sites = NONE
+    for s in range(n_old):
+        n_sites += state.size[slots[s]]
+    if n_old == 0 or n_sites > limit:
+        return -1, False
+    if kind == 1:
+        return kind, regrow_one(target, state, seeds, slots, n_sites, log_u, inv_temperature, rng)
+    return kind, regrow_several(
+        target, state, seeds, slots, second_old, n_old, second_new, n_new, n_sites, log_u, inv_temperature, rng
+    )

@@ -1,6 +1,7 @@
-"""Bonds, and the spin-clusters that they join."""
+"""How a sweep begins: bonds, and the spin-clusters that they join."""
 
 from spinseg._compiled import internal
+from spinseg.sampler.kernels.state import ANYWHERE, CONNECTED, LAM, N_SPIN_CLUSTERS, NEXT_INDEX, REACH, TOUCHING
 
 
 @internal
@@ -16,9 +17,9 @@ def root(parent, i):
 def draw_bonds(target, parent, label, lam, rng):
     """Bond neighbours of one cluster with probability 1 - exp(-lambda strength); the result is a forest in `parent`.
 
-    Think of the edges as consecutive intervals of length lambda * strength. A unit Poisson process hits an interval
-    with just that probability, independently of the others, so that one exponential gap leads to the next bond, after
-    which a new gap starts at the end of the interval. The parent of a site never has a larger number than the site.
+    The edges are consecutive intervals of length lambda * strength. A unit Poisson process hits each with that
+    probability: an exponential gap leads to the next bond, and a new one starts at the end of its interval. The parent
+    of a site never has a larger number than the site.
     """
     start, upper, neighbor, strength = target.start, target.upper, target.neighbor, target.strength
     for i in range(parent.size):
@@ -59,3 +60,22 @@ def list_spin_clusters(spin, member, first):
         first[spin[i]] -= 1
         member[first[spin[i]]] = i
     return p
+
+
+@internal
+def draw_one(numbers, rng):
+    """An entry of an array, drawn uniformly."""
+    return numbers[int(rng.random() * numbers.size) if numbers.size > 1 else 0]
+
+
+@internal
+def begin_sweep(target, state, plan, rng):
+    """Draw whether the sweep is local, its lambda, and its bonds; list the spin-clusters."""
+    counters, spin = state.counters, state.spin
+    far = not plan.connected and (plan.local == 0.0 or rng.random() >= plan.local)
+    counters[REACH] = CONNECTED if plan.connected else ANYWHERE if far else TOUCHING
+    lam = draw_one(plan.global_lams, rng) if far and plan.local > 0.0 else draw_one(plan.lams, rng)
+    state.scalars[LAM] = lam
+    draw_bonds(target, spin, state.label, lam, rng)
+    counters[N_SPIN_CLUSTERS] = list_spin_clusters(spin, state.member, state.first)
+    counters[NEXT_INDEX] = 0

@@ -16,14 +16,9 @@ import numpy as np
 
 from spinseg._bundle import Bundle
 
-FAMILIES = ("diagonal_gaussian", "gaussian", "poisson_gamma")
-DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
-
 # Entries of State.counters and State.scalars.
-N_CLUSTERS, N_SPIN_CLUSTERS, NEXT_INDEX, SPLITS_LEFT, REGROUPS_LEFT, GROWTHS_LEFT, EXCHANGES_LEFT, STOP, REACH = range(
-    9
-)
-N_COUNTERS = 9
+N_CLUSTERS, N_SPIN_CLUSTERS, NEXT_INDEX, STOP, REACH = range(5)
+N_COUNTERS = 5
 LOG_POSTERIOR, LAM = range(2)
 
 # Columns of State.sides.
@@ -33,9 +28,7 @@ COUPLING, LOG_WEIGHT, DENSE_AFTER, IS_STALE = range(4)
 # one that it touches if what it leaves stays connected. It may found a cluster in each case.
 ANYWHERE, TOUCHING, CONNECTED = range(3)
 
-# Rows and columns of Record.move_counts. It stays with a chain when parallel tempering exchanges states.
-COUNTED_MOVES = ("split", "merge", "regroup", "redraw", "exchange")
-SPLIT, MERGE, REGROUP, REDRAW, EXCHANGE = range(len(COUNTED_MOVES))
+# Columns of Record.move_counts; `moves.py` names its rows.
 PROPOSED, ACCEPTED = range(2)
 
 # Typed constants to pass as arguments: a literal has a type of its own in Numba, and would compile a second signature.
@@ -63,7 +56,7 @@ class Target(Bundle):
     bin_prior: np.ndarray  # (D, 4) float64; pi, s, power * sign, lgamma(pi)
     block: np.ndarray  # (B, 4) int64; family, channels, first statistic, first parameter
     parameter: np.ndarray  # float64; the power, then the parameters of the blocks
-    statistic: np.ndarray  # (n, S) float64; if there are markers, the last two are those of `markers.py`
+    statistic: np.ndarray  # (n, S) float64; if there are markers, the last two are those of `constraints.py`
     log_v: np.ndarray  # (n + 1,) float64
     log_w: np.ndarray  # (n + 1,) float64
     proposal_log_w: np.ndarray  # (n + 1,) float64; log_w with its -inf filled in, so that every split can be proposed
@@ -87,9 +80,7 @@ class State(Bundle):
     dense_value: np.ndarray  # (capacity,) float64; log marginal of the blocks at `total`
     log_weight: np.ndarray  # (capacity,) float64; log posterior with the spin-cluster there, up to a constant
     bond_weight: np.ndarray  # (capacity,) float64; summed bond strength to each destination; `choose` overwrites it
-    touched: (
-        np.ndarray
-    )  # (capacity,) uint32; slot of each destination in a local sweep; in others it is the same number
+    touched: np.ndarray  # (capacity,) uint32; slot of each destination in a local sweep
     rank: np.ndarray  # (capacity,) int32; scratch; in a local sweep the destination of each touched slot
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in a sweep; its side in a split, merge or regrouping
     member: np.ndarray  # (n,) uint32; the sites, spin-cluster by spin-cluster
@@ -107,7 +98,8 @@ class State(Bundle):
     queue: np.ndarray  # (n,) uint32; and the sites; in a search, the sites in the order in which they were found
     place: np.ndarray  # (n,) uint32; 1 + place in the heap; in a search 1 + the site that led here; 0 between calls
     pending: np.ndarray  # (n,) uint32; in a search, at the root of each set, how many of its sites are to be followed
-    counters: np.ndarray  # (9,) int64
+    attempts_left: np.ndarray  # (moves,) int64; of this iteration
+    counters: np.ndarray  # (5,) int64
     scalars: np.ndarray  # (2,) float64
 
 
@@ -115,18 +107,15 @@ class Plan(NamedTuple):
     """The moves of one iteration, and which draws are kept."""
 
     lams: np.ndarray  # float64; a sweep draws its lambda from these
-    splits: int  # attempts to split or merge after each sweep
-    regroups: int  # attempts to regroup two clusters into three, or back, after those
+    attempts: np.ndarray  # (moves,) int64; at each move of `moves.py`, after each sweep
     inv_temperature: float
     burn_in: int
     thin: int
     local: float = 0.0  # share of sweeps in which a spin-cluster only moves to a cluster it touches, or founds one
     global_lams: np.ndarray = np.ones(1)  # float64; lambdas of the other sweeps, where some are local
     connected: bool = False  # whether clusters must be connected
-    growths: int = 0  # attempts to split, merge or redraw connected clusters
-    growth_limit: float = np.inf  # an attempt with m sites has probability min(1, growth_limit / m)^1.5
+    growth_limit: float = np.inf  # an attempt to grow m sites has probability min(1, growth_limit / m)^1.5
     growth_shares: np.ndarray = np.array([0.5, 0.75])  # up to which a uniform number means split or merge, or redraw
-    exchanges: int = 0  # attempts to exchange two sites, after all others
 
 
 class Record(NamedTuple):
@@ -138,4 +127,4 @@ class Record(NamedTuple):
     best: np.ndarray  # (n,) int32; labels numbered by first appearance
     best_log_posterior: np.ndarray  # (1,) float64
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in the last sweep begun
-    move_counts: np.ndarray  # (5, 2) int64; how many moves of each kind were proposed and accepted
+    move_counts: np.ndarray  # (kinds, 2) int64; how many moves of each kind were proposed and accepted

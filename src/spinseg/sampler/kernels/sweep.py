@@ -5,12 +5,9 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import drop_slot, pool, update_slot
-from spinseg.sampler.kernels.connectivity import leaves_connected
+from spinseg.sampler.kernels.clusters import drop_slot, likelihood_at, pool, update_slot
+from spinseg.sampler.kernels.constraints import holds_part, leaves_connected, n_marked
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
-from spinseg.sampler.kernels.markers import holds_part, n_marked
-from spinseg.sampler.kernels.size_prior import weigh_sizes
-from spinseg.sampler.kernels.spin_clusters import draw_bonds, list_spin_clusters
 from spinseg.sampler.kernels.state import (
     ANYWHERE,
     CONNECTED,
@@ -24,7 +21,6 @@ from spinseg.sampler.kernels.state import (
     REACH,
     STOP,
     STOPPED,
-    TOUCHING,
 )
 
 
@@ -32,13 +28,8 @@ from spinseg.sampler.kernels.state import (
 def weigh_likelihood(target, state, old, n_bins, n_slots):
     """log_weight[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j those of slot j without C."""
     table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
-    log_weight, counts, value, pool_bin, pool_count = (
-        state.log_weight,
-        state.counts,
-        state.value,
-        state.pool_bin,
-        state.pool_count,
-    )
+    log_weight, counts, value = state.log_weight, state.counts, state.value
+    pool_bin, pool_count = state.pool_bin, state.pool_count
     tabulated = True
     for quad in range((n_slots + 3) // 4):  # four slots at a time keep their sums in registers
         j0 = np.uint64(4 * quad)
@@ -118,46 +109,16 @@ def weigh(target, state, group, old, n_bins):
 
 
 @internal
-def bins_log_predictive(target, state, slot, n_bins, sign):
-    """Change of the histograms' log marginal in a slot if the pooled sites join it, or leave it where sign is -1."""
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
-    counts, value, pool_bin, pool_count = state.counts, state.value, state.pool_bin, state.pool_count
-    change = 0.0
-    for t in range(n_bins):
-        d = pool_bin[t]
-        change += bin_value(table, table_start, bin_prior, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
-    return change
-
-
-@internal
-def likelihood_at(target, state, slot, n_bins, sign):
-    """log p(y_C | y_A): C the pooled sites, A those of the slot, without C where sign is -1."""
-    log_p = bins_log_predictive(target, state, slot, n_bins, sign)
-    if target.block.shape[0] > 0:
-        total, joined, pool_total = state.total, state.joined, state.pool_total
-        for s in range(joined.size):
-            joined[s] = total[slot, s] + sign * pool_total[s]
-        log_p += dense_log_marginal(target.block, target.parameter, joined, state.work) - state.dense_value[slot]
-    return sign * log_p
-
-
-@internal
 def weigh_touching(target, state, group, old, n_bins):
     """As `weigh`, but the destinations are the slots that the spin-cluster touches and, last, a new cluster.
 
-    touched[t] is the slot of destination t, and rank[touched[t]] = t. There are no destinations if the spin-cluster
-    does not touch the rest of its own cluster, since the reverse move would be impossible. Otherwise the set of
-    destinations does not depend on where the spin-cluster is, as detailed balance needs.
+    touched[t] is the slot of destination t, and rank[touched[t]] = t. There are none if the spin-cluster does not touch
+    the rest of its own cluster: it could not come back. Otherwise they do not depend on where the spin-cluster is.
     """
     log_v, log_w = target.log_v, target.log_w
     start, neighbor, beta, strength = target.start, target.neighbor, target.beta, target.strength
-    size, log_weight, bond_weight, touched, rank = (
-        state.size,
-        state.log_weight,
-        state.bond_weight,
-        state.touched,
-        state.rank,
-    )
+    size, log_weight, bond_weight = state.size, state.log_weight, state.bond_weight
+    touched, rank = state.touched, state.rank
     spin, slot_of, label = state.spin, state.slot_of, state.label
     mine, n = spin[group[0]], 0
     for q in range(group.size):
@@ -191,6 +152,14 @@ def weigh_touching(target, state, group, old, n_bins):
         likelihood_at(target, state, new, n_bins, -1 if rest == 0 else 1) + log_w[group.size] + log_v[k_rest + 1]
     )
     return n + 1
+
+
+@internal
+def weigh_sizes(state, c, old, n_destinations):
+    """Add log g of the sizes after spin-cluster c has moved to the log weight of each of its destinations.
+
+    Nothing: a prior with tables is all in `log_v` and `log_w`. `exchangeable.py` replaces this.
+    """
 
 
 @internal
@@ -252,9 +221,9 @@ def touches_another(target, state, group):
 def weigh_destinations(target, state, c):
     """Weigh the destinations of spin-cluster c.
 
-    Returns its slot, which destination that is, its number of occupied bins, and the number of destinations. That is 0
-    where it must stay: the rest of its cluster would have a size that the prior forbids, a local sweep could not bring
-    it back, it lies inside its cluster and is too small to found one, or it would leave a part of its marker behind.
+    Returns its slot, which destination that is, how many bins it occupies, and how many destinations there are: 0 if
+    the rest would have a size that the prior forbids, it could not come back, it is too small to found a cluster and
+    touches no other, or it would leave a part of its marker behind.
     """
     group, reach = state.member[state.first[c] : state.first[c + 1]], state.counters[REACH]
     old = state.slot_of[state.label[group[0]]]
@@ -297,25 +266,6 @@ def move(target, state, c, old, new, n_bins, change):
         counters[N_CLUSTERS] += 1
     if state.size[old] == 0:
         drop_slot(state, np.int64(old))
-
-
-@internal
-def draw_one(numbers, rng):
-    """An entry of an array, drawn uniformly."""
-    return numbers[int(rng.random() * numbers.size) if numbers.size > 1 else 0]
-
-
-@internal
-def begin_sweep(target, state, plan, rng):
-    """Draw whether the sweep is local, its lambda, and its bonds; list the spin-clusters."""
-    counters, spin = state.counters, state.spin
-    far = not plan.connected and (plan.local == 0.0 or rng.random() >= plan.local)
-    counters[REACH] = CONNECTED if plan.connected else ANYWHERE if far else TOUCHING
-    lam = draw_one(plan.global_lams, rng) if far and plan.local > 0.0 else draw_one(plan.lams, rng)
-    state.scalars[LAM] = lam
-    draw_bonds(target, spin, state.label, lam, rng)
-    counters[N_SPIN_CLUSTERS] = list_spin_clusters(spin, state.member, state.first)
-    counters[NEXT_INDEX] = 0
 
 
 @internal

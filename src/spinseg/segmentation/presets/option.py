@@ -142,11 +142,12 @@ def prior_from_text(text: str) -> PartitionPrior:
     rule = f"be a call, such as 'PitmanYor(3.0, discount=0.25)', of {', '.join(PRIORS)}"
     try:
         call = ast.parse(text.strip(), mode="eval").body
-        assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+            raise SyntaxError
         numbers = [ast.literal_eval(value) for value in call.args]
         named = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
         return PRIORS[call.func.id](*numbers, **named)
     except InvalidInput:
         raise
-    except (AssertionError, KeyError, SyntaxError, TypeError, ValueError):
+    except (KeyError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
         invalid("prior", rule, text)

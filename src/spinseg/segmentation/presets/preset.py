@@ -14,13 +14,13 @@ from spinseg._validation import check_choice, integer_array, invalid
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.picture import Picture
-from spinseg.image.superpixels import KINDS, superpixels
+from spinseg.image.superpixels import KINDS, PIXELS_PER_SITE, superpixels
 from spinseg.image.working import WorkingCopy
 from spinseg.model.posterior import Model
-from spinseg.model.priors import PartitionPrior
+from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates.minimize import allowed_estimate
-from spinseg.sampler.plan import ATTEMPTS, Lam, check_lam
+from spinseg.sampler.plan import MOVES, Lam, check_lam
 from spinseg.sampler.sampler import listed_starts
 from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS
 from spinseg.segmentation.presets.option import Option, Slider, as_python, equal, option
@@ -69,21 +69,23 @@ class Preset:
     usual_chains: ClassVar[int] = 2
     usual_sweeps: ClassVar[int | None] = None  # None: until the chains have converged
     max_pixels: ClassVar[int | None] = None  # a larger image is reduced before it is analyzed
-    pixels_per_site: ClassVar[float]
+    pixels_per_site: ClassVar[float] = PIXELS_PER_SITE
     known: ClassVar[dict[str, type[Preset]]] = {}
 
     n_sites: int | None = option(
         None, "About how many superpixels.", kind=int, least=1, slider=Slider(10, 20_000, "log")
     )
     sites: str | NDArray[np.integer] = option("slic", "How superpixels are made.", choices=KINDS, is_open=True)
-    prior: PartitionPrior = option(None, "The prior on partitions, such as 'PitmanYor(3.0, discount=0.25)'.")
+    prior: PartitionPrior = option(
+        DirichletProcess(1.0), "The prior on partitions, such as 'PitmanYor(3.0, discount=0.25)'."
+    )
     estimate: str = option(
         "vi",
         "The partition to show: least expected variation of information, least expected loss of Binder, or the best "
         "visited.",
         choices=ESTIMATES,
     )
-    moves: str = option("auto", "All moves of the sampler, or those of the paper.", choices=tuple(ATTEMPTS))
+    moves: str = option("auto", "All moves of the sampler, or those of the paper.", choices=MOVES)
     lam: Lam = option(
         None,
         "Bond strength: how likely neighbors are to move together. It changes how fast chains mix, not the posterior.",
@@ -243,10 +245,11 @@ def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:
         kind = type(preset)
     else:
         invalid("preset", "be a preset or the name of one", preset)
-    names = [each.name for each in fields(kind)]
+    names = {each.name for each in fields(kind)}
     for name in options:
         if name not in names:
-            raise InvalidInput(f"unknown option: {name}. The preset {kind.name} has {', '.join(names)}.")
+            known = ", ".join(kind.options())
+            raise InvalidInput(f"unknown option: {name}. The preset {kind.name} has {known}.")
     return kind(**options) if isinstance(preset, str) else replace(preset, **options)
 
 

@@ -1,6 +1,33 @@
-"""Whether clusters stay connected, and what lies between two of them: searches that end as early as they can."""
+"""What restricts partitions: clusters that must be connected, and seeds that must be kept.
+
+The compiled code calls the seeds of a model *markers*: there, a seed is a site from which growth starts. The sites of
+one marker lie in one cluster, those of different markers in different clusters. The last two statistics of a site are 1
+if it has a marker, and the marker's number. They add up like all others. Without markers there are none.
+"""
+
+import numpy as np
 
 from spinseg._compiled import internal
+
+
+@internal
+def n_marked(total):
+    """How many of the sites with these summed statistics have a marker."""
+    return total[total.size - 2]
+
+
+@internal
+def marker_in(total):
+    """The marker of sites with these summed statistics, which have one at most; 0 if none."""
+    n = n_marked(total)
+    return np.int64(total[total.size - 1] / n + 0.5) if n > 0.0 else np.int64(0)
+
+
+@internal
+def holds_part(target, total):
+    """Whether sites with these summed statistics have some of the sites of a marker, and not all."""
+    n = n_marked(total)
+    return n > 0.0 and n < target.marker_size[marker_in(total)]
 
 
 @internal
@@ -16,10 +43,9 @@ def set_root(place, i):
 def leaves_connected(start, neighbor, label, own, spin, c, group, queue, place, pending):
     """Whether the cluster of label `own` is connected, or empty, without the sites `group`, which have spin c.
 
-    A search spreads from all neighbors of the group at once, inside what would be left, and joins the sets of sites
-    found from each where they meet. It ends when one set is left, or when one has nowhere to go, so that its length is
-    that of a short way around, or of the smallest piece that would be cut off. The last three arrays are scratch, and
-    `place` is zero before and after.
+    A search spreads from all neighbors of the group at once, inside what would be left, and joins sets of sites that
+    meet. It ends when one set is left, or when one has nowhere to go: after a short way around, or the smallest piece
+    that would be cut off. The last three arrays are scratch; `place` is zero before and after.
     """
     n_found, n_sets = 0, 0
     for q in range(group.size):

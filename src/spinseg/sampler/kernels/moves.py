@@ -1,0 +1,178 @@
+"""The moves, and a run of iterations: a sweep, then attempts at each move in turn.
+
+To add a move, write its file, and here an entry of MOVES, its number and its branch of `attempt`. All else follows.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from spinseg._compiled import internal, jit
+from spinseg.sampler.kernels.exchange import exchange
+from spinseg.sampler.kernels.reallocation import regroup, split_or_merge
+from spinseg.sampler.kernels.regrowth import regrow
+from spinseg.sampler.kernels.spin_clusters import begin_sweep
+from spinseg.sampler.kernels.state import (
+    ACCEPTED,
+    DONE,
+    FULL,
+    LOG_POSTERIOR,
+    N_CLUSTERS,
+    N_SPIN_CLUSTERS,
+    NEXT_INDEX,
+    PROPOSED,
+    STOP,
+    STOPPED,
+)
+from spinseg.sampler.kernels.sweep import sweep
+
+ROOM = 7  # empty slots that an attempt may need
+
+
+class Move(NamedTuple):
+    """A move: an attempt proposes at most one change of the partition, and accepts or rejects it."""
+
+    kinds: tuple[str, ...]  # names of what it proposes, in the order of the numbers that an attempt returns
+    attempts: Callable[[str, int], int]  # after a sweep, by purpose and number of sites
+    connected: bool | None = None  # whether clusters must be connected; None if it is for either
+    if_limited: bool = False  # only where the prior limits the sizes or the number of clusters
+
+
+# In the order in which an iteration makes them. The purposes are to sample few sites or many, and three parts of the
+# search for the mode: "anneal", "polish" and "single sites". An attempt to reallocate takes time in proportion to the
+# number of sites, and one that reallocates thousands is rarely accepted.
+MOVES = {
+    "split_or_merge": Move(
+        ("split", "merge"),
+        lambda purpose, n_sites: {"few": 10, "many": 1, "anneal": 10, "polish": 20}.get(purpose, 0),
+        connected=False,
+    ),
+    "regroup": Move(
+        ("regroup",),
+        lambda purpose, n_sites: {"few": 3, "anneal": 3, "polish": 20}.get(purpose, 0),
+        connected=False,
+    ),
+    "regrow": Move(
+        ("split", "merge", "redraw", "regroup"),
+        lambda purpose, n_sites: {"anneal": 13, "polish": 40, "single sites": 0}.get(purpose, 4 + n_sites // 80),
+        connected=True,
+    ),
+    "exchange": Move(("exchange",), lambda purpose, n_sites: max(10, n_sites // 2), if_limited=True),
+}
+SPLIT_OR_MERGE, REGROUP, REGROW, EXCHANGE = range(len(MOVES))
+
+
+@internal
+def attempt(move, target, state, plan, rng):
+    """Attempt a move once; returns the number of its kind, or -1 if nothing was proposed, and whether it was accepted.
+
+    `spin` is zero before the first attempt of an iteration at each move.
+    """
+    if move == SPLIT_OR_MERGE:
+        return split_or_merge(target, state, plan, rng)
+    if move == REGROUP:
+        return regroup(target, state, plan, rng)
+    if move == REGROW:
+        return regrow(target, state, plan, rng)
+    if move == EXCHANGE:
+        return exchange(target, state, plan, rng)
+    return -1, False
+
+
+# All kinds, the rows of Record.move_counts, and ROW[move, number of the kind].
+KINDS = tuple(dict.fromkeys(kind for move in MOVES.values() for kind in move.kinds))
+ROW = np.full((len(MOVES), len(KINDS)), -1)
+for place, made in enumerate(MOVES.values()):
+    ROW[place, : len(made.kinds)] = [KINDS.index(kind) for kind in made.kinds]
+
+
+def attempts_for(purpose: str, n_sites: int, *, connected: bool, limited: bool) -> np.ndarray:
+    """Plan.attempts for a purpose; `limited` says that the prior limits the sizes or the number of clusters."""
+    fitting = {
+        name: move.attempts(purpose, n_sites)
+        for name, move in MOVES.items()
+        if move.connected in (None, connected) and (limited or not move.if_limited)
+    }
+    return attempts_at(**fitting)
+
+
+def attempts_at(**numbers: int) -> np.ndarray:
+    """Plan.attempts with these numbers of attempts by move, and 0 for all others."""
+    assert numbers.keys() <= MOVES.keys(), numbers
+    return np.array([numbers.get(name, 0) for name in MOVES])
+
+
+@internal
+def make_moves(target, state, move_counts, plan, rng):
+    """Make the attempts that are left of this iteration; DONE, FULL or STOPPED."""
+    counters, left, spin = state.counters, state.attempts_left, state.spin
+    for move in range(left.size):
+        if left[move] > 0:
+            for i in range(spin.size):
+                spin[i] = 0
+        while left[move] > 0:
+            if counters[N_CLUSTERS] + ROOM >= state.size.size:
+                return FULL
+            if counters[STOP] != 0:
+                return STOPPED
+            left[move] -= 1
+            kind, accepted = attempt(move, target, state, plan, rng)
+            if kind >= 0:
+                move_counts[ROW[move, kind], PROPOSED] += 1
+                move_counts[ROW[move, kind], ACCEPTED] += accepted
+    return DONE
+
+
+@internal
+def renumber(label, rank, out):
+    """Write `label` to `out`, numbered 0..k-1 by first appearance."""
+    for r in range(rank.size):
+        rank[r] = -1
+    k = 0
+    for i in range(label.size):
+        if rank[label[i]] < 0:
+            rank[label[i]] = k
+            k += 1
+        out[i] = rank[label[i]]
+
+
+@internal
+def record_iteration(state, record, plan, t):
+    """Record the traces of sweep t, its draw if it is one to keep, and its partition if it is the best so far."""
+    record.log_posterior[t] = state.scalars[LOG_POSTERIOR]
+    record.n_clusters[t] = state.counters[N_CLUSTERS]
+    after = t + 1 - plan.burn_in
+    if after > 0 and after % plan.thin == 0:
+        renumber(state.label, state.rank, record.draw[after // plan.thin - 1])
+    if state.scalars[LOG_POSTERIOR] > record.best_log_posterior[0]:
+        record.best_log_posterior[0] = state.scalars[LOG_POSTERIOR]
+        renumber(state.label, state.rank, record.best)
+
+
+@internal
+def begin_iteration(target, state, record, plan, rng):
+    """Begin an iteration, unless the last one was interrupted."""
+    left = state.counters[N_SPIN_CLUSTERS] - state.counters[NEXT_INDEX]
+    for move in range(state.attempts_left.size):
+        left += state.attempts_left[move]
+    if left == 0:
+        begin_sweep(target, state, plan, rng)
+        for i in range(state.spin.size):
+            record.spin[i] = state.spin[i]
+        for move in range(state.attempts_left.size):
+            state.attempts_left[move] = plan.attempts[move]
+
+
+@jit
+def run_iterations(target, state, record, plan, done, until, rng):
+    """Do iterations done..until-1, the first perhaps interrupted before; returns the status, and how many are done."""
+    for t in range(done, until):
+        begin_iteration(target, state, record, plan, rng)
+        status = sweep(target, state, plan.inv_temperature, rng)
+        if status == DONE:
+            status = make_moves(target, state, record.move_counts, plan, rng)
+        if status != DONE:
+            return status, t
+        record_iteration(state, record, plan, t)
+    return DONE, until

@@ -1,0 +1,127 @@
+"""A new preset is one file: segment, the command line and the web app know it as soon as it is imported."""
+
+import asyncio
+import importlib.util
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import spinseg as ss
+from command import spinseg
+from spinseg.app.controls import UserSettings, controls, page_description
+from spinseg.app.session import Session, Threads
+from spinseg.cli.program import app
+from spinseg.image.io import read_picture
+from spinseg.segmentation.presets.preset import Preset
+
+FILE = '''
+"""`Tiles`: squares of a grid by their mean intensity."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import spinseg as ss
+from spinseg.image.features import site_means
+from spinseg.segmentation.presets.preset import Preset, SitePosterior, Slider, option
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Tiles(Preset):
+    name: ClassVar[str] = "tiles"
+    about: ClassVar[str] = "Squares of a grid by their mean intensity."
+    usual_sweeps: ClassVar[int] = 20
+
+    sites: str = "grid"
+    prior: ss.PartitionPrior = ss.DirichletProcess(0.5)
+    spread: float = option(
+        0.1, "Standard deviation of intensities in a cluster.", above=0, slider=Slider(0.01, 1, "log")
+    )
+
+    def posterior(self, image, seeds=None):
+        sites, graph = self.make_sites(image)
+        levels = site_means(image.picture.codes / 65535, sites)[:, :1]
+        likelihood = ss.DiagonalGaussian(levels, rate=2 * self.spread**2)
+        return SitePosterior(sites, ss.Model(graph, likelihood, self.prior, beta=0.2))
+'''
+HELP = "Standard deviation of intensities in a cluster."
+
+
+@pytest.fixture
+def tiles(tmp_path):
+    """The preset, until the end of a test."""
+    path = tmp_path / "tiles.py"
+    path.write_text(FILE)
+    spec = importlib.util.spec_from_file_location("tiles", path)
+    sys.modules["tiles"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module.Tiles
+    del Preset.known["tiles"], sys.modules["tiles"]
+    assert "spread" not in controls()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """An image of two halves with noise."""
+    image = np.full((48, 64), 60) + 120 * (np.arange(64) >= 32)
+    image = image + np.random.default_rng(0).normal(0, 10, image.shape)
+    Image.fromarray(image.clip(0, 255).astype(np.uint8)).save(path := tmp_path_factory.mktemp("images") / "halves.png")
+    return path
+
+
+def test_it_segments_by_value_and_by_name_and_its_python_code_repeats_it(tiles, path):
+    found, named = ss.segment(path, tiles(spread=0.2), rng=0), ss.segment(path, "tiles", spread=0.2, rng=0)
+    np.testing.assert_array_equal(found.labels, named.labels)
+    assert len({found.labels[20, 10], found.labels[20, 50]}) == 2
+    assert repr(named.preset) == "Tiles(spread=0.2)" and found.chains.n_sweeps == 20 and found.sites.max() > 10
+    assert found.python_code.endswith(f"ss.segment({str(path)!r}, 'tiles', spread=0.2, rng=0)")
+    again = eval(found.python_code.splitlines()[-1], {"ss": ss})
+    np.testing.assert_array_equal(found.labels, again.labels)
+    with pytest.raises(ss.InvalidInput, match="spread must be a finite number above 0; received -1"):
+        tiles(spread=-1)
+    with pytest.raises(ss.InvalidInput, match=r"^detail is not an option of the preset tiles, which has .*, spread$"):
+        ss.segment(path, "tiles", detail=0.5)
+
+
+def test_the_command_has_its_option(tiles, path, tmp_path):
+    told = " ".join(CliRunner().invoke(app, ["segment", "--help"]).output.split())
+    assert f"--spread <float> {HELP} (tiles)" in told and "--detail <float>" in told
+    spinseg("segment", path, "--preset", "tiles", "--spread", "0.2", "--out", tmp_path, "--quiet", check=0)
+    labels = np.asarray(Image.open(tmp_path / "halves" / "labels.png"))
+    np.testing.assert_array_equal(labels, ss.segment(path, tiles(spread=0.2), rng=0).labels)
+    settings = json.loads((tmp_path / "halves" / "result.json").read_text())["settings"]
+    assert (settings["preset"], settings["spread"]) == ("tiles", 0.2)
+    run = spinseg("segment", path, "--spread", "0.2", "--out", tmp_path, check=2)
+    assert run.stderr.startswith("spinseg: spread is not an option of the preset photo, which has n_sites, ")
+
+
+def test_the_web_app_has_a_control_for_its_slider(tiles, path):
+    control, described = controls()["spread"], page_description(1, 1, 1)
+    assert (control.label, control.about, control.presets) == ("Spread", HELP, ("tiles",))
+    assert (control.least, control.most, control.scale, control.group) == (0.01, 1, "log", "posterior")
+    assert described["presets"][-1] == {"name": "tiles", "about": tiles.about, "connected": False} | {
+        "values": {"spread": 0.1}
+    }
+    assert UserSettings.from_json({"spread": 0.2}).numbers == {}  # of no effect on photo
+
+    async def used(session):
+        await session.apply(UserSettings.from_json({"preset": "tiles", "spread": 0.2, "seed": 3}))
+        await session.loop.step()
+        before = await session.repeat()
+        told = await session.apply(UserSettings.from_json({"preset": "tiles", "spread": 0.3, "seed": 3}))
+        await session.loop.step()
+        return before, told, await session.segmentation(), await session.repeat()
+
+    with ThreadPoolExecutor(2) as chains, ThreadPoolExecutor(2) as others:
+        session = Session(read_picture(path), str(path), Threads(chains, others))
+        before, told, found, after = asyncio.run(used(session))
+        session.close()
+    assert "--preset tiles --spread 0.2 --sweeps 1 " in before["command"]
+    assert told == {"restarted": False, "note": None}
+    exec(after["python"], names := {})
+    np.testing.assert_array_equal(found.labels, names["found"].labels)
+    assert "spread=0.3" in found.python_code.splitlines()[-1]
