@@ -27,7 +27,8 @@ from typing import ClassVar
 
 import spinseg as ss
 from spinseg.image.features import site_means
-from spinseg.segmentation.presets.preset import Preset, SitePosterior, Slider, option
+from spinseg.segmentation.presets.option import Slider, option
+from spinseg.segmentation.presets.preset import Preset, SitePosterior
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
