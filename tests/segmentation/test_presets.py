@@ -1,7 +1,7 @@
 """Presets as values: what is refused, and when; equality, changes, and the Python that repeats them."""
 
 import re
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -126,9 +126,7 @@ def test_an_unknown_option_lists_those_of_the_preset(preset, name):
     with pytest.raises(ss.InvalidInput, match=f"^unknown option: {name}. The preset ") as error:
         ss.segment("no such image.png", preset, **{name: 1.0})
     kind = type(chosen_preset(preset, {}))
-    names = [each.name for each in fields(kind)]
-    assert str(error.value).endswith(f"{kind.name} has {', '.join(names)}.")
-    assert name not in names and set(kind.options()) <= set(names)
+    assert str(error.value).endswith(f"{kind.name} has {', '.join(kind.options())}.") and name not in kind.options()
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
