@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 import spinseg as ss
 from command import spinseg
 from spinseg.cli.program import COMMANDS, app
-from spinseg.segmentation.presets.preset import Preset, prior_from_text
+from spinseg.segmentation.presets.option import prior_from_text
+from spinseg.segmentation.presets.preset import Preset
 
 ONLY_IN_PYTHON = {"image", "workers", "progress", "options"}  # `images`, `--jobs` and `--quiet`
 OF_COMMAND = {"images", "out", "csv", "geojson", "probabilities", "svg", "jobs", "dask", "resume", "overwrite"}
