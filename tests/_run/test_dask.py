@@ -213,9 +213,9 @@ def test_a_result_that_is_there_is_kept_on_a_cluster_too(here, cluster):
     ("changes", "line"),
     [
         ({"rng": 1}, "(seed 0, not 1)"),
-        ({"sweeps": 20, "chains": 2}, "(sweeps 10, not 20, chains 1, not 2)"),
+        ({"sweeps": 20, "chains": 2}, "(chains 1, not 2, sweeps 10, not 20)"),
         ({"mask": None}, "(mask {here}/mask.png, not None)"),
-        ({"preset": "paper"}, "(preset photo, not paper, sites watershed, not slic, pixels_per_site 190, not 60 and "),
+        ({"preset": "paper"}, "(preset photo, not paper, connected True, not False, sites watershed, not slic and "),
         ({"source": "elsewhere/p0.png"}, "(picture {here}/p0.png, not {here}/elsewhere/p0.png)"),
         ({"version": "9.9"}, ", not 9.9)"),
     ],

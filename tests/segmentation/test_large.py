@@ -42,7 +42,7 @@ zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
 tifffile = pytest.importorskip("tifffile")
 
 FAST = {"n_sites": 250, "sweeps": 6, "tile": 64, "jobs": 1, "rng": 0}
-OPTIONS = ["--sites", "250", "--sweeps", "6", "--tile", "64", "--jobs", "1"]
+OPTIONS = ["--n-sites", "250", "--sweeps", "6", "--tile", "64", "--jobs", "1"]
 SHAPE = (150, 210)
 
 pytestmark = pytest.mark.xdist_group("dask")  # one cluster, one picture segmented once
@@ -217,7 +217,7 @@ def check_written(found):
     assert sites.max() + 1 == found.model.graph.n_sites == found.partition.size
     assert labels.dtype == np.int32 and np.array_equal(labels, found.partition[sites] + 1)
     assert np.array_equal(found.labels.compute(), labels)
-    edges = region_adjacency(sites).graph.edges
+    edges = region_adjacency(sites).edges
     painted = paint_edges(sites, edges, separation_probability(found.chains.labels, edges))
     assert apart.dtype == np.uint8 and np.array_equal(apart, np.rint(255 * painted))
     assert np.array_equal(found.boundary_probability.compute(), apart)
@@ -306,7 +306,7 @@ def test_sites_whose_border_two_tiles_see_differently(here, tmp_path, monkeypatc
         photograph = np.array(astronaut.convert("RGB"))[:200, :300]
     found = segment_large(da.from_array(photograph), tmp_path, **FAST | {"n_sites": 400, "detail": 1})
     check_written(found)
-    edges = set(map(tuple, region_adjacency(numbered(pieces(tmp_path)[0])).graph.edges.tolist()))
+    edges = set(map(tuple, region_adjacency(numbered(pieces(tmp_path)[0])).edges.tolist()))
     assert edges - set(map(tuple, found.model.graph.edges.tolist()))
 
 
@@ -335,7 +335,7 @@ def test_a_folder_of_another_run_is_refused_and_kept(found, place, changes, line
 def test_another_sampling_keeps_the_tiles(found, place):
     before, other = times(found.folder), {"detail": np.float32(1), "sweeps": np.int64(8)}
     finer = segment_large(place / "picture.zarr", found.folder, **FAST | other)
-    assert check_written(finer)["detail"] == 1 and finer.chains.log_posterior.shape == (1, 8)
+    assert check_written(finer)["detail"] == 1 and finer.chains.trace("log_posterior").shape == (1, 8)
     assert not np.allclose(finer.model.beta, found.model.beta)
     back = segment_large(place / "picture.zarr", found.folder, **FAST)
     assert np.array_equal(back.partition, found.partition) and back.n_regions == check_written(back)["regions"]
@@ -474,7 +474,7 @@ def test_the_command_prints_what_is_asked(found, place, capsys, monkeypatch):
     ("options", "line"),
     [
         (["--tile", "63"], "tile must be a whole number of at least 64; received 63"),
-        (["--sites", "0"], "n_sites must be a whole number of at least 1; received 0"),
+        (["--n-sites", "0"], "n_sites must be a whole number of at least 1; received 0"),
         (["--sweeps", "0"], "sweeps must be a whole number of at least 1; received 0"),
         (["--chains", "0"], "chains must be a whole number of at least 1; received 0"),
         (["--jobs", "0"], "jobs must be a whole number of at least 1; received 0"),

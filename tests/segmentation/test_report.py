@@ -145,11 +145,11 @@ def test_captions_tell_which_clusters_and_which_sweeps_are_counted(segmented):
     text = seen(page(segmented))
     assert f"{segmented.n_clusters} regions, " in text and "cut into regions" not in text
     assert text.count("burn-in (shaded) included") == 2 and "its share of the sweeps after the burn-in" in text
-    cut = ss.segment(blocks(), rng=0, sweeps=20, beta=0.5)
+    cut = ss.segment(blocks(), "classes", rng=0, sweeps=20, regions=True)
     text = seen(page(cut))
     assert f"{cut.n_clusters} clusters after cutting into regions" in text
     assert f"before clusters are cut into regions, of which the segmentation has {len(cut.regions)}" in text
-    unbroken = ss.segment(blocks(), rng=0, sweeps=20, regions=False)
+    unbroken = ss.segment(blocks(), "classes", rng=0, sweeps=20)
     text = seen(page(unbroken))
     assert (
         f"{unbroken.n_clusters} clusters in {len(unbroken.regions)} regions" in text and "cut into regions" not in text
@@ -189,9 +189,9 @@ def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
 
 
 def test_every_region_has_its_number_well_inside(segmented):
-    for regions in (True, False):  # with clusters of one region each, and with clusters of several
-        found = ss.segment(blocks(), rng=0, sweeps=20, regions=regions)
-        assert (len(found.region_rows) == found.n_clusters) is regions
+    for preset in ("photo", "classes"):  # with clusters of one region each, and with clusters of several
+        found = ss.segment(blocks(), preset, rng=0, sweeps=20)
+        assert len(found.region_rows) == found.n_clusters or preset == "classes"
         places = numbers(page(found))
         assert sorted(places) == list(range(1, len(found.region_rows) + 1))
         for region in found.region_rows:

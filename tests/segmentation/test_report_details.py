@@ -17,11 +17,13 @@ from spinseg.sampler.convergence import Quantity
 from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.files import REPORT_DETAILS
-from spinseg.segmentation.presets import PHOTO, details_of
+from spinseg.segmentation.presets.photo import details_of
 from spinseg.segmentation.report.pictures import ReducedPicture, answer_picture
+from spinseg.segmentation.schedule import Schedule
 from spinseg.segmentation.verdict import verdict_sentences
 
-DETAILS = [PHOTO.detail if abs(detail - PHOTO.detail) < 0.1 else detail for detail in REPORT_DETAILS]
+USUAL, AUTOMATIC = ss.Photo(), Schedule(2)
+DETAILS = [USUAL.detail if abs(detail - USUAL.detail) < 0.1 else detail for detail in REPORT_DETAILS]
 
 pytestmark = pytest.mark.xdist_group("report_details")  # they share a segmentation
 
@@ -84,7 +86,7 @@ def test_each_position_shows_the_labels_of_its_detail(found, text):
     drawn = []
     for i, (detail, stop, (css, alt, source)) in enumerate(zip(DETAILS, stops, shown, strict=True)):
         at = found.at(detail)
-        is_chosen = detail == found.settings.detail
+        is_chosen = detail == found.detail
         assert stop[0] == stop[3] == str(i) and stop[1] == str(i + 1) and bool(stop[2]) is is_chosen
         words = re.sub(r"<[^>]*>", "", stop[4])
         regions = f"{at.n_clusters} region{'' if at.n_clusters == 1 else 's'}"
@@ -123,7 +125,6 @@ def test_where_draws_have_no_detail_there_is_no_row(picture, found, tmp_path):
     small = picture[:40, :50]
     plain = [
         ss.segment(small, "paper", sweeps=4, rng=0),
-        ss.segment(small, sites="pixels", sweeps=4, rng=0),
         ss.segment(small, sweeps=4, estimate="best", rng=0),
     ]
     for i, each in enumerate(plain):
@@ -203,22 +204,22 @@ def judged(error, r_hat, agreement, r_hat_of_components=None):
 @pytest.mark.parametrize("r_hat", [1.0, 1.3, np.inf])
 @pytest.mark.parametrize("agreement", [0.7, 0.99])
 def test_the_advice_is_not_to_sample_longer_where_the_program_chose_how_long(error, r_hat, agreement):
-    text = verdict_sentences(judged(error, r_hat, agreement), PHOTO, 400)
+    text = verdict_sentences(judged(error, r_hat, agreement), USUAL, 400, AUTOMATIC)
     converged = error <= 0.04 and r_hat <= 1.05
     assert "sweeps halve" not in text and "more sweeps" not in text and "longer" not in text
     assert ("or run four times as many chains" in text) is not converged
     assert ("Diagnostics cannot detect segmentations that no chain reached." in text) is converged
     assert ("The regions have converged" in text) is (agreement > 0.9) is ("Other segmentations fit" not in text)
     assert ("have a standard error of" in text) is (error > 0 or not converged)
-    asked = verdict_sentences(judged(error, r_hat, agreement), replace(PHOTO, sweeps=40), 40)
+    asked = verdict_sentences(judged(error, r_hat, agreement), USUAL, 40, Schedule(2, 40))
     assert ("Four times as many sweeps halve the error." in asked) is (error > 0.04 and r_hat <= 1.05)
     assert ("If each is level, run more chains." in asked) is (r_hat > 1.05)
 
 
 def test_chains_from_one_place_are_named():
-    text = verdict_sentences(judged(0.01, 1.0, 0.99), replace(PHOTO, init="greedy"), 400)
+    text = verdict_sentences(judged(0.01, 1.0, 0.99), ss.Photo(init="greedy"), 400, AUTOMATIC)
     assert "All chains started from the same place" in text
-    assert "started from" not in verdict_sentences(judged(0.01, 1.0, 0.99), PHOTO, 400)
+    assert "started from" not in verdict_sentences(judged(0.01, 1.0, 0.99), USUAL, 400, AUTOMATIC)
 
 
 def test_single_details_that_have_not_converged_are_named():
@@ -228,7 +229,7 @@ def test_single_details_that_have_not_converged_are_named():
         (1.76, "at a single one, R-hat is up to 1.8."),
         (np.inf, "R-hat is infinite."),
     ):
-        text = verdict_sentences(judged(0.01, 1.0, 0.99, alone), PHOTO, 400)
+        text = verdict_sentences(judged(0.01, 1.0, 0.99, alone), USUAL, 400, AUTOMATIC)
         assert words in text and ("all levels of detail together" in text) is bool(words)
 
 
@@ -240,10 +241,9 @@ def test_what_was_not_compared_with_people_is_said(picture, found):
     assert ss.segment(opaque, **fast).calibrated
     cases = {
         "volumes": ss.segment(np.stack(4 * [small.mean(axis=2)]), channel_axis=None, **fast),
-        "pictures with 5 channels": ss.segment(np.dstack([small, small[..., :2]]), channel_axis=2, **fast),
-        "sites that are pixels": ss.segment(small[:20, :20], sites="pixels", **fast),
+        "images with 5 channels": ss.segment(np.dstack([small, small[..., :2]]), channel_axis=2, **fast),
         "the preset paper": ss.segment(small, "paper", **fast),
-        "these settings": ss.segment(small, beta=0.5, **fast),
+        "these options": ss.segment(small, kappa=0.5, **fast),
     }
     for kind, each in cases.items():
         clause = f" These probabilities have not been validated against human annotations for {kind}."
@@ -254,6 +254,6 @@ def test_what_was_not_compared_with_people_is_said(picture, found):
 
 def test_another_posterior_of_a_photograph_is_not_calibrated(found):
     for changed in ({"n_sites": 300}, {"count_weight": 0.01}, {"prior": ss.DirichletProcess(1.0)}):
-        assert not replace(found, settings=replace(found.settings, **changed)).calibrated
-    for changed in ({"chains": 4}, {"sweeps": 99}, {"estimate": "binder"}, {"init": "greedy"}):
-        assert replace(found, settings=replace(found.settings, **changed)).calibrated
+        assert not replace(found, preset=replace(found.preset, **changed)).calibrated
+    for changed in ({"detail": 0.1}, {"estimate": "binder"}, {"init": "greedy"}):
+        assert replace(found, preset=replace(found.preset, **changed)).calibrated

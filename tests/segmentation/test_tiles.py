@@ -164,10 +164,10 @@ def test_what_tiles_know_adds_up_to_what_the_whole_picture_shows(n_channels, dty
     assert statistics.words.shape == counts.shape and not (statistics.words != counts).nnz
 
     whole_adjacency = region_adjacency(sites)
-    edges = statistics.adjacency.edges
-    assert statistics.adjacency.n_sites == statistics.pixels.size
+    edges = statistics.graph.edges
+    assert statistics.graph.n_sites == statistics.pixels.size
     assert np.array_equal(edges, whole_adjacency.edges)
-    assert np.array_equal(statistics.adjacency.length, whole_adjacency.length)
+    assert np.array_equal(statistics.graph.length, whole_adjacency.length)
     assert np.allclose(
         statistics.gradient, edge_means(sites, edges, gradient_magnitude(picture.colors, GRADIENT_SCALE)), rtol=1e-6
     )
@@ -188,7 +188,7 @@ def test_where_sites_are_larger_the_network_sees_the_picture_reduced():
     picture, sites = as_picture(image), statistics.site_of[cells]
     reduced = BoundaryNetwork.fitted().log_odds(Picture(block_means(picture.codes, 3)).values)
     whole = reduced.repeat(3, axis=1).repeat(3, axis=2)[:, :390, :410]
-    known = np.stack([edge_means(sites, statistics.adjacency.edges, values) for values in whole], axis=1)
+    known = np.stack([edge_means(sites, statistics.graph.edges, values) for values in whole], axis=1)
     assert np.allclose(statistics.network, known, atol=1e-3)
 
 
@@ -197,7 +197,7 @@ def test_where_sites_are_larger_the_network_sees_the_picture_reduced():
 def test_hardly_an_edge_of_a_photograph_is_lost_or_made_up(photograph, n_sites):
     """Across a border two tiles may see a pixel in different sites."""
     _, cells, statistics = by_tiles(photograph, n_sites, 64)
-    pairs = zip(statistics.adjacency.edges.tolist(), statistics.adjacency.length.tolist(), strict=True)
+    pairs = zip(statistics.graph.edges.tolist(), statistics.graph.length.tolist(), strict=True)
     found = {tuple(edge): length for edge, length in pairs}
     sites = region_adjacency(statistics.site_of[cells])
     assert abs(sum(found.values()) - sites.length.sum()) <= 0.003 * sites.length.sum()
@@ -208,8 +208,8 @@ def test_hardly_an_edge_of_a_photograph_is_lost_or_made_up(photograph, n_sites):
 def test_a_picture_of_one_site_has_no_edges():
     image = noise((70, 30), 3)
     _, cells, statistics = by_tiles(image, 1, 64)
-    assert not cells.any() and statistics.pixels.tolist() == [2100] and not statistics.adjacency.n_edges
-    assert statistics.adjacency.length.size == statistics.gradient.size == 0
+    assert not cells.any() and statistics.pixels.tolist() == [2100] and not statistics.graph.n_edges
+    assert statistics.graph.length.size == statistics.gradient.size == 0
 
 
 def test_cells_without_pixels_are_no_sites():
@@ -229,5 +229,5 @@ def test_cells_without_pixels_are_no_sites():
         and statistics.site_of[8] == 7
         and statistics.pixels.size == statistics.site_of.max() + 1
     )
-    assert statistics.adjacency.edges.min() == 0 and np.isfinite(statistics.gradient).all()
+    assert statistics.graph.edges.min() == 0 and np.isfinite(statistics.gradient).all()
     assert np.array_equal(statistics.words.sum(axis=1), statistics.pixels)
