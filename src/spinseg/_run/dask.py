@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinseg._errors import MissingExtra, TaskFailure
 from spinseg._run.atomic import print_warning
-from spinseg._run.executor import Work, ignore
 from spinseg._validation import invalid
+
+if TYPE_CHECKING:
+    from spinseg._run.executor import Work
 
 TASKS_PER_THREAD = 3  # submitted at a time, so that no thread of the cluster waits
 RETRIES = 2  # of a task that raised an exception, perhaps on another worker
@@ -17,7 +19,11 @@ WORKER_CHECK_SECONDS = 2.0  # between two checks for workers, while no result co
 MAX_SECONDS_WITHOUT_WORKERS = 300.0  # after which all tasks fail
 
 
-def run_on_dask(work: Work, tasks: Sequence[Any], address: str) -> Iterator[tuple[int, Any]]:
+def never_interrupted(*_: Any) -> None:
+    """A `check_interrupt` for tasks that are never interrupted."""
+
+
+def run_on_dask(work: "Work", tasks: Sequence[Any], address: str) -> Iterator[tuple[int, Any]]:
     """Yield the index of each task and its result or TaskFailure, as `run_tasks` does, from a scheduler's workers.
 
     Running tasks are not interrupted: on Ctrl-C they are abandoned. Where the scheduler itself is lost, or has no
@@ -34,7 +40,7 @@ def run_on_dask(work: Work, tasks: Sequence[Any], address: str) -> Iterator[tupl
             n_threads = max(1, sum(client.nthreads().values()))  # workers come and go
             while len(indices) < TASKS_PER_THREAD * n_threads and (following := next(waiting, None)) is not None:
                 index, task = following
-                future = client.submit(work, task, ignore, pure=False, retries=RETRIES)
+                future = client.submit(work, task, never_interrupted, pure=False, retries=RETRIES)
                 indices[future] = index
                 finished.add(future)
             if not indices:

@@ -18,6 +18,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from spinseg._errors import TaskFailure
+from spinseg._run.dask import never_interrupted, run_on_dask
 from spinseg._validation import check_int, invalid
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when the libraries are loaded
@@ -27,10 +28,6 @@ POLL_SECONDS = 0.1  # between two checks for Ctrl-C
 
 CheckInterrupt = Callable[..., None]
 Work = Callable[[Any, CheckInterrupt], Any]
-
-
-def ignore(*_: Any) -> None:
-    """A `check_interrupt` for tasks that are never interrupted."""
 
 
 def check_jobs(jobs: int | None, dask: str | None, default: int | None = None) -> int:
@@ -65,8 +62,6 @@ def run_tasks(
     if in_process:
         return _run_here(work, tasks)
     if dask is not None and tasks:
-        from spinseg._run.dask import run_on_dask
-
         return run_on_dask(work, tasks, dask)
     return run_in_processes(work, tasks, jobs)
 
@@ -75,7 +70,7 @@ def _run_here(work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
     for index, task in enumerate(tasks):
         start = time.perf_counter()
         try:
-            result = work(task, ignore)
+            result = work(task, never_interrupted)
         except Exception as error:
             result = TaskFailure.from_exception(error, time.perf_counter() - start)
         yield index, result
