@@ -151,7 +151,7 @@ def test_quiet_says_nothing_and_plain_shows_a_table(photo, tmp_path):
 WRONG = {
     "--chains 0": "chains must be a whole number of at least 1; received 0",
     "--sweeps 0": "sweeps must be",
-    "--sweeps 5 --seconds 5": "seconds must be None if sweeps are given",
+    "--sweeps 5 --seconds 5": "seconds must be None if sweeps are given; received 5.0",
     "--jobs 0": "jobs must be",
     "--jobs 2 --dask tcp://nowhere:1": "jobs must not be combined with dask; received 2",
     "--n-sites -3": "n_sites must be a whole number of at least 1; received -3",
