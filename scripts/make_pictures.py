@@ -15,7 +15,7 @@ from skimage import data
 
 from spinseg.image.render import graded_boundaries, mean_colors, outlined
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.draws import spread_draws
+from spinseg.segmentation.report.pictures import spread_draws
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.segment import segment
 

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from spinseg.cli.options import BUG, WRONG_INPUT, Dask, Jobs, Json, Quiet, Seed, print_error
-from spinseg.cli.tables import print_table
+from spinseg.cli.segment import print_table
 from studies import paper
 from studies.evaluation.comparison import compare_methods, known_methods
 from studies.evaluation.summary import DISPLAYED_COLUMNS, PROBABILITY_COLUMNS, Columns, Summary, format_cells

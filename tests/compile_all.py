@@ -20,7 +20,7 @@ ss.find_map(model, 1, sweeps=2, rng=0)
 THE_REST = """
 import sys; sys.path[:0] = ["..", "studies", "image"]
 import numpy as np, spinseg as ss, test_ddcrp, test_outlines
-from spinseg.sampler.estimates.minimize import minimize_vi
+from spinseg.sampler.estimates import minimize_vi
 from spinseg.segmentation.problem import prepare
 case = test_ddcrp.GRAPHS["ring with a chord"], test_ddcrp.LIKELIHOODS["weight 0.7"]
 test_ddcrp.p_after_one_sweep(*case, 1.0, 0.5, 10, 0)

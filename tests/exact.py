@@ -18,8 +18,7 @@ from spinseg.sampler.kernels.spin_clusters import begin_sweep
 from spinseg.sampler.kernels.state import N_CLUSTERS, Plan
 from spinseg.sampler.kernels.sweep import sweep
 from spinseg.sampler.pack import new_state, pack
-from spinseg.sampler.plan import bond_strengths
-from spinseg.sampler.similarity import similar_sites
+from spinseg.sampler.plan import bond_strengths, similar_sites
 
 # Six sites: a ring with two chords.
 EDGES = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 0], [0, 3], [1, 4]])

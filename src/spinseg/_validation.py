@@ -148,3 +148,14 @@ def check_writable(name: str, folder: str | os.PathLike[str]) -> None:
     there = next((place for place in (path, *path.parents) if os.path.lexists(place)), path)
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         invalid(name, "be a folder that can be written", os.fspath(folder))
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "site"), counted(2300, "site")
+    ('1 site', '2,300 sites')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

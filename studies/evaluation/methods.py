@@ -72,7 +72,9 @@ def evidence_of(image: NDArray[Any], preset: Photo = Photo()) -> tuple[EdgeProba
     """Return the probabilities of boundaries that the evidence of each edge gives alone, and their nested regions."""
     picture = as_picture(image)
     working_image = working_copy(picture, picture.inside, preset.max_pixels)
-    sites, graph, maps = preset.sites_and_maps(working_image)
+    maps = preset.maps(working_image)
+    sites = preset.make_sites(working_image, maps)
+    graph = preset.graph(sites, working_image)
     separation = expit(preset.log_odds(working_image.picture, sites, graph, maps))
     sites = working_image.completed(working_image.to_original(sites, outside=-1))
     nested = Hierarchy(sites, graph, merge_heights(graph, separation), start_label=0)

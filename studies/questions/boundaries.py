@@ -94,8 +94,11 @@ def edges_of(
         annotations = [drawn[::2, ::2][: image.shape[0], : image.shape[1]] for drawn in annotations]
     picture = as_picture(image)
     preset = Photo(evidence=BoundaryEvidence(network_of(fold), network_relief=network_relief))
-    sites, adjacency, maps = preset.sites_and_maps(working_copy(picture, None, None))
+    working_image = working_copy(picture, None, None)
+    maps = preset.maps(working_image)
     assert maps is not None
+    sites = preset.make_sites(working_image, maps)
+    adjacency = preset.graph(sites, working_image)
     words = Codebook.general(N_WORDS).words(picture)
     statistics = SiteStatistics.of(picture, sites, site_histograms(words, sites, N_WORDS), maps)
     edges, apart = adjacency.edges, []

@@ -69,7 +69,7 @@ def stages(image: NDArray[np.uint8], preset: str) -> dict[str, Callable[[], obje
         "graph": lambda: region_adjacency(problem.sites),
         "sampling": lambda: sample_posterior(problem.model, chosen, schedule, 0, workers=1),
     }
-    return found | ({"maps": lambda: chosen.maps(as_picture(image))} if isinstance(chosen, Photo) else {})
+    return found | ({"maps": lambda: chosen.maps(problem.working_image)} if isinstance(chosen, Photo) else {})
 
 
 def study() -> dict[str, object]:

@@ -31,8 +31,8 @@ from spinseg.image.picture import as_picture
 from spinseg.partition.pairs import co_clustering, separation_probability
 from spinseg.pictures import PICTURES
 from spinseg.sampler.starts import STARTS
-from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.presets.preset import Preset
+from spinseg.segmentation.report.pictures import spread_draws
 from spinseg.segmentation.verdict import verdict_sentences
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from spinseg.image.polygons import region_polygons
-from spinseg.segmentation.exports import region_geojson, region_svg
+from spinseg.segmentation.files import region_geojson, region_svg
 
 
 def filled(shape, rings):

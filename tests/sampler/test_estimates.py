@@ -14,10 +14,10 @@ from effort import effort, exhaustive
 from exact import partitions
 from spinseg.partition.numbering import by_first_appearance
 from spinseg.partition.pairs import co_clustering, count_clusters, separation_probability
+from spinseg.sampler.estimates import minimize_binder, minimize_vi
 from spinseg.sampler.estimates import search as searching
-from spinseg.sampler.estimates.losses import credible_ball, expected_binder, expected_vi
-from spinseg.sampler.estimates.minimize import minimize_binder, minimize_vi
 from spinseg.sampler.kernels import least_loss as kernels
+from spinseg.sampler.losses import credible_ball, expected_binder, expected_vi
 
 ALL_PARTITIONS = partitions(effort(5, 6))
 LOSSES = {"vi": (minimize_vi, expected_vi), "binder": (minimize_binder, expected_binder)}
@@ -207,7 +207,7 @@ def test_a_reallocation_without_gain_is_undone():
 SMALL_RUN = """
 import numpy as np
 from test_estimates import blurred
-from spinseg.sampler.estimates.minimize import minimize_binder, minimize_vi
+from spinseg.sampler.estimates import minimize_binder, minimize_vi
 draws = blurred(2, n_sites=25, n_draws=12)
 print(minimize_vi(draws, rng=1).labels.tolist(), minimize_binder(draws, cost_together=2.0, rng=1).labels.tolist())
 """

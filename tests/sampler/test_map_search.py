@@ -9,8 +9,7 @@ import spinseg as ss
 from effort import effort, exhaustive
 from spinseg.sampler.map_search import Annealing
 from spinseg.sampler.pack import pack
-from spinseg.sampler.plan import bond_strengths
-from spinseg.sampler.similarity import similar_sites
+from spinseg.sampler.plan import bond_strengths, similar_sites
 from spinseg.sampler.starts import greedy_labels
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import spinseg as ss
-from spinseg.sampler.similarity import MAX_SIMILAR, _smallest, similar_sites
+from spinseg.sampler.plan import MAX_SIMILAR, _smallest, similar_sites
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 20])

@@ -7,7 +7,7 @@ import pytest
 
 import spinseg as ss
 from spinseg.model.seeds import keeps_seeds
-from spinseg.sampler.estimates.search import improved
+from spinseg.sampler.estimate_search import improved
 
 PRIOR = ss.Photo().prior
 

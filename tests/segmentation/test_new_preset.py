@@ -28,7 +28,7 @@ from typing import ClassVar
 import spinseg as ss
 from spinseg.image.features import site_means
 from spinseg.segmentation.presets.option import Slider, option
-from spinseg.segmentation.presets.preset import Preset, SitePosterior
+from spinseg.segmentation.presets.preset import Preset
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -43,11 +43,9 @@ class Tiles(Preset):
         0.1, "Standard deviation of intensities in a cluster.", above=0, slider=Slider(0.01, 1, "log")
     )
 
-    def posterior(self, image, seeds=None):
-        sites, graph = self.make_sites(image)
+    def model(self, image, sites, graph, maps=None, seeds=None):
         levels = site_means(image.picture.codes / 65535, sites)[:, :1]
-        likelihood = ss.DiagonalGaussian(levels, rate=2 * self.spread**2)
-        return SitePosterior(sites, ss.Model(graph, likelihood, self.prior, beta=0.2))
+        return ss.Model(graph, ss.DiagonalGaussian(levels, rate=2 * self.spread**2), self.prior, beta=0.2)
 '''
 HELP = "Standard deviation of intensities in a cluster."
 

@@ -116,7 +116,7 @@ def test_wrong_input_gets_one_line_before_the_image_is_read(keywords, line):
 )
 def test_what_does_not_fit_the_image_is_refused_before_sites_are_made(picture, keywords, line, monkeypatch):
     for kind in (ss.Photo, ColorWords):
-        monkeypatch.setattr(kind, "posterior", lambda *_: 1 / 0)
+        monkeypatch.setattr(kind, "make_sites", lambda *_: 1 / 0)
     with pytest.raises(ss.InvalidInput, match="^" + re.escape(line)):
         ss.segment(picture, **keywords)
 

@@ -15,10 +15,9 @@ import spinseg as ss
 from spinseg.image.render import graded_boundaries, outlines
 from spinseg.sampler.convergence import Quantity
 from spinseg.sampler.diagnostics import Diagnostics
-from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.files import REPORT_DETAILS
 from spinseg.segmentation.presets.photo import details_of
-from spinseg.segmentation.report.pictures import ReducedPicture, answer_picture
+from spinseg.segmentation.report.pictures import ReducedPicture, answer_picture, spread_draws
 from spinseg.segmentation.schedule import Schedule
 from spinseg.segmentation.verdict import verdict_sentences
 

@@ -25,7 +25,7 @@ from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.draws import N_SHOWN
+from spinseg.segmentation.report.pictures import N_SHOWN
 from spinseg.segmentation.result import Segmentation
 
 STATIC = Path(str(files("spinseg.app").joinpath("static")))

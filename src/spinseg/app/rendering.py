@@ -9,7 +9,6 @@ from spinseg.image.picture import Picture
 from spinseg.image.working import working_copy
 from spinseg.partition.contingency import contingency_table
 from spinseg.sampler.chains import Chains
-from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.report.pictures import (
     SMALL,
@@ -18,6 +17,7 @@ from spinseg.segmentation.report.pictures import (
     answer_picture,
     answer_words,
     data_url,
+    spread_draws,
 )
 
 MAX_DISPLAYED_PIXELS = 300_000

@@ -9,15 +9,14 @@ from scipy.optimize import linear_sum_assignment
 
 from spinseg import _validation
 from spinseg._run.progress import Report
-from spinseg._validation import check_int, invalid
-from spinseg._words import counted
+from spinseg._validation import check_int, counted, invalid
 from spinseg.clustering.table_model import starting_partitions
 from spinseg.model.posterior import Model
 from spinseg.partition.contingency import contingency_table
 from spinseg.partition.pairs import flatten_draws
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import ADVICE, Diagnostics, diagnose
-from spinseg.sampler.estimates.minimize import allowed_estimate
+from spinseg.sampler.estimates import allowed_estimate
 from spinseg.sampler.sampler import sample, thin_to_fit
 
 FAR_BELOW = 5.0  # standard deviations of the log posterior, with one nat more

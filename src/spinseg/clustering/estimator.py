@@ -4,8 +4,7 @@ from typing import Any, Self
 
 from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._run.progress import Report
-from spinseg._validation import invalid
-from spinseg._words import counted
+from spinseg._validation import counted, invalid
 from spinseg.clustering.clustering import find_clusters, warn_of_disagreement
 from spinseg.clustering.table_model import MIN_EVIDENCE, LikelihoodOf, clustering_model
 from spinseg.graph.site_graph import SiteGraph

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from spinseg._errors import MissingExtra
 from spinseg._run.progress import Report
 from spinseg._run.provenance import Provenance
-from spinseg._validation import check_int, invalid, seed_of
-from spinseg._words import counted
+from spinseg._validation import check_int, counted, invalid, seed_of
 from spinseg.clustering.clustering import Clustering, find_clusters, warn_of_disagreement
 from spinseg.clustering.table_model import MIN_EVIDENCE, LikelihoodOf, clustering_model, coupling_strength
 from spinseg.graph.site_graph import SiteGraph

@@ -9,8 +9,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._errors import MissingExtra
-from spinseg._validation import check_array, check_int, finite_array, integer_array, invalid
-from spinseg._words import counted
+from spinseg._validation import check_array, check_int, counted, finite_array, integer_array, invalid
 from spinseg.graph import edges as found
 
 MAX_SITES = 2**31 - 1  # sites are numbered in 32 bits

@@ -16,8 +16,16 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from spinseg._validation import check_array, check_choice, check_real, finite_array, invalid, per_item, site_set
-from spinseg._words import counted
+from spinseg._validation import (
+    check_array,
+    check_choice,
+    check_real,
+    counted,
+    finite_array,
+    invalid,
+    per_item,
+    site_set,
+)
 from spinseg.model.special import log_rising
 
 Floats = NDArray[np.float64]

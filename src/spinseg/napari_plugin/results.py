@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._run.progress import Report
-from spinseg._words import counted
+from spinseg._validation import counted
 from spinseg.image.features import site_sizes
 from spinseg.napari_plugin.layers import (
     LayerData,
@@ -18,7 +18,7 @@ from spinseg.napari_plugin.layers import (
     together_layer,
 )
 from spinseg.partition.numbering import label_image, largest_first
-from spinseg.segmentation.draws import N_SHOWN, spread_draws
+from spinseg.segmentation.report.pictures import N_SHOWN, spread_draws
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted
 from spinseg.segmentation.segment import segment
 from spinseg.segmentation.verdict import units

@@ -1,12 +1,12 @@
 """The panel: segment the selected image, choose the detail, and click a place to see what belongs with it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from napari.qt.threading import GeneratorWorker
-from qtpy.QtCore import QEvent, Qt
+from napari.qt.threading import GeneratorWorker, WorkerBase, WorkerBaseSignals
+from qtpy.QtCore import QEvent, Qt, Signal
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -21,13 +21,11 @@ from qtpy.QtWidgets import (
 )
 
 from spinseg._errors import error_line, is_expected
-from spinseg._run.progress import Progress
-from spinseg._validation import InvalidInput, invalid
-from spinseg._words import counted
+from spinseg._run.progress import Progress, Report
+from spinseg._validation import InvalidInput, counted, invalid
 from spinseg.image.layout import ChannelAxis
 from spinseg.napari_plugin.layers import LayerData, image_of
 from spinseg.napari_plugin.results import DETAILS, LayerResult, segment_image
-from spinseg.napari_plugin.worker import SegmentationWorker
 from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.presets.preset import Preset
 
@@ -40,6 +38,39 @@ CLICK_PIXELS = 4  # that the pointer may move between press and release
 USERS_OWN = ("name", "opacity", "visible", "blending", "colormap", "contrast_limits")  # kept where a layer is updated
 TOGETHER = "How probably each place is in one region with the clicked one: from 0, black, to 1, nearly white."
 NO_DRAWS = "There are no draws yet: it was cancelled too early. Segment again."
+
+
+class _Signals(WorkerBaseSignals):
+    """Those of every worker, and how far sampling has come."""
+
+    progressed = Signal(object)
+
+
+class SegmentationWorker(WorkerBase):
+    """Calls a function in a thread, with a `Report` that interrupts it after `cancel`."""
+
+    def __init__(self, function: Callable[[Report], LayerResult]) -> None:
+        super().__init__(SignalsClass=_Signals)
+        self._function = function
+        self._cancelled = False
+
+    def work(self) -> LayerResult:
+        """Call the function."""
+        return self._function(self._report)
+
+    def _report(self, progress: Progress) -> None:
+        if self._cancelled:
+            raise KeyboardInterrupt
+        self.progressed.emit(progress)
+
+    def cancel(self) -> None:
+        """Stop sampling soon; `returned` tells what the finished sweeps give."""
+        self._cancelled = True
+
+    def quit(self) -> None:
+        """Stop sampling soon, and tell nothing: napari calls this when it is closed."""
+        self.cancel()
+        super().quit()
 
 
 class PresetOptions(QWidget):

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from spinseg import _validation
 from spinseg._errors import MissingExtra
-from spinseg._validation import check_choice, invalid
-from spinseg._words import counted
+from spinseg._validation import check_choice, counted, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.sampler.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from spinseg.sampler.kernels.moves import KINDS

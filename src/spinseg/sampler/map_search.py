@@ -18,8 +18,7 @@ from spinseg.sampler.chain import Chain, ChainGroup, new_record
 from spinseg.sampler.kernels.moves import attempts_for
 from spinseg.sampler.kernels.state import Plan, Target
 from spinseg.sampler.pack import pack
-from spinseg.sampler.plan import bond_strengths, is_limited, unreachable, warn_of_unreachable
-from spinseg.sampler.similarity import similar_sites
+from spinseg.sampler.plan import bond_strengths, is_limited, similar_sites, unreachable, warn_of_unreachable
 from spinseg.sampler.starts import greedy_labels, starting_labels
 from spinseg.sampler.workers import advance_all
 

@@ -22,8 +22,15 @@ from spinseg.sampler.concentration import ConcentrationUpdate, checked_gamma
 from spinseg.sampler.kernels.moves import REGROUP, REGROW
 from spinseg.sampler.kernels.state import Plan, Record, Target
 from spinseg.sampler.pack import new_records, pack, recoupled
-from spinseg.sampler.plan import MOVES, Lam, bonds_that_move, iteration_plan, unreachable, warn_of_unreachable
-from spinseg.sampler.similarity import similar_sites
+from spinseg.sampler.plan import (
+    MOVES,
+    Lam,
+    bonds_that_move,
+    iteration_plan,
+    similar_sites,
+    unreachable,
+    warn_of_unreachable,
+)
 from spinseg.sampler.starts import ALTERNATING_STARTS, OPPOSITE_STARTS, starting_labels
 from spinseg.sampler.workers import advance_all
 

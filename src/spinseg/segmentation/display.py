@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinseg._run.atomic import printable
-from spinseg._words import counted
+from spinseg._validation import counted
 from spinseg.image.picture import Picture
 from spinseg.image.render import graded_boundaries, outlined
 from spinseg.sampler.plots import new_axes

@@ -19,6 +19,7 @@ from spinseg.image.layout import ChannelAxis, IntensityRange, check_channel_axis
 from spinseg.image.picture import Picture, as_picture, checked_mask
 from spinseg.image.render import paint_edges
 from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
+from spinseg.image.superpixels import superpixels
 from spinseg.image.working import WorkingCopy, working_copy
 from spinseg.model.posterior import Model
 from spinseg.partition.numbering import label_image, largest_first
@@ -156,7 +157,16 @@ def prepare(
     if picture.n_channels != 3:
         scaled = in_units_of_noise(working_image.picture.codes, working_image.inside)
         working_image = working_image._replace(picture=Picture(scaled))
-    sites, model, relief, is_cut = preset.posterior(working_image, on_pixels)
+    reduced = None if on_pixels is None else reduced_seeds(on_pixels, working_image.step)  # before what takes long
+    maps = preset.maps(working_image)
+    sites, relief = preset.make_sites(working_image, maps), None if maps is None else maps.relief
+    of_sites, is_cut = None, False
+    if reduced is not None:
+        cut = cut_sites(sites, reduced, relief)
+        is_cut = not np.array_equal(cut, sites)
+        sites = superpixels(working_image.picture, kind=cut, mask=working_image.inside) if is_cut else sites
+        of_sites = seeds_of_sites(sites, reduced)
+    model = preset.model(working_image, sites, preset.graph(sites, working_image), maps, of_sites)
     return Problem(picture, preset, working_image, sites, model, relief, provenance, on_pixels, is_cut)
 
 

@@ -25,8 +25,15 @@ from spinseg.sampler.chains import Chains
 from spinseg.sampler.convergence import separation_of_chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.segmentation.display import as_html, in_words, plot_segmentation
-from spinseg.segmentation.exports import region_geojson, region_svg, to_dataset
-from spinseg.segmentation.files import FILES, summary_of, unwritable_files, write_files
+from spinseg.segmentation.files import (
+    FILES,
+    region_geojson,
+    region_svg,
+    summary_of,
+    to_dataset,
+    unwritable_files,
+    write_files,
+)
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.region_table import as_table, boundary_table, region_table

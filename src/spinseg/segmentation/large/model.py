@@ -22,8 +22,6 @@ from spinseg.segmentation.presets.option import option
 from spinseg.segmentation.presets.photo import N_WORDS, REFERENCE_PIXELS, Coupling, Photo
 from spinseg.segmentation.presets.preset import Preset, Start
 from spinseg.segmentation.presets.site_features import (
-    Moments,
-    SiteFeatures,
     gaussian_likelihood,
     lightness_and_chroma,
 )
@@ -163,12 +161,12 @@ def large_model(statistics: SiteStatistics, preset: Large, pixels_per_site: floa
     else:
         means, squares = {"color": color}, {"color": color_squares}
     means["position"], squares["position"] = scale * position, scale**2 * position_squares
-    features = SiteFeatures(statistics.pixels, {name: Moments(means[name], squares[name]) for name in means})
+    features = {name: (means[name], squares[name]) for name in means}
     graph, usual = statistics.graph, Photo()
     cues = plain_cues_from(color, statistics.gradient, statistics.words, graph.edges)
     if statistics.network is not None:
         cues = np.hstack([cues, statistics.network])
     beta = signed_couplings(weigh_plain_cues(cues), graph.length, *preset.coupling)
     beta *= pixel_weight**0.5
-    likelihood = gaussian_likelihood(features, usual.count_weight, pixel_weight, usual.kappa)
+    likelihood = gaussian_likelihood(features, usual.count_weight * statistics.pixels * pixel_weight, usual.kappa)
     return Model(graph, likelihood, preset.prior, beta)

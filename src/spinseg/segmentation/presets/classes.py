@@ -15,7 +15,7 @@ from spinseg.image.outlines import refine_classes, with_connected_regions
 from spinseg.model.priors import ParsimoniousProcess, PartitionPrior
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.search import improved
+from spinseg.sampler.estimate_search import improved
 from spinseg.segmentation.presets.color_words import ColorWords
 from spinseg.segmentation.presets.option import option
 from spinseg.segmentation.presets.preset import Start

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spinseg._validation import check_choice
 from spinseg.graph.site_graph import SiteGraph
+from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import PIXELS_PER_SITE
@@ -17,7 +18,7 @@ from spinseg.image.working import WorkingCopy
 from spinseg.model.likelihoods import DirichletMultinomial
 from spinseg.model.posterior import Model
 from spinseg.segmentation.presets.option import Slider, option
-from spinseg.segmentation.presets.preset import Preset, SitePosterior
+from spinseg.segmentation.presets.preset import Preset
 
 CODEBOOKS = ("general", "image")
 
@@ -63,16 +64,18 @@ class ColorWords(Preset, listed=False):
             book = Codebook.fit(picture, self.n_words, rng=0)
         return book.words(picture), len(book)
 
-    def model(self, picture: Picture, sites: NDArray[np.int32], graph: SiteGraph) -> Model:
+    def model(
+        self,
+        image: WorkingCopy,
+        sites: NDArray[np.int32],
+        graph: SiteGraph,
+        maps: BoundaryMaps | None = None,
+        seeds: NDArray[np.int64] | None = None,
+    ) -> Model:
         """The posterior over partitions of these sites."""
-        words, n_words = self.words(picture)
+        words, n_words = self.words(image.picture)
         parts, n_parts = mean_with_neighbors(site_histograms(words, sites, n_words), graph, self.smoothing)
         return Model(graph, DirichletMultinomial(parts, self.phi, self.count_weight / n_parts), self.prior, self.beta)
-
-    def posterior(self, image: WorkingCopy, seeds: NDArray[np.int64] | None = None) -> SitePosterior:
-        """The sites of an image and the posterior over their partitions."""
-        sites, graph = self.make_sites(image)
-        return SitePosterior(sites, self.model(image.picture, sites, graph))
 
 
 def mean_with_neighbors(counts: sparse.csr_array, graph: SiteGraph, n_times: int = 1) -> tuple[sparse.csr_array, float]:

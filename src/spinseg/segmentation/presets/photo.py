@@ -9,29 +9,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import BoundaryEvidence, signed_couplings
 from spinseg.image.boundary.maps import BoundaryMaps
-from spinseg.image.features import Codebook, site_histograms
+from spinseg.image.features import Codebook, site_histograms, site_sizes
 from spinseg.image.outlines import nearby_pairs, outlined_sites
 from spinseg.image.picture import Picture
-from spinseg.image.seeds import cut_sites, reduced_seeds, seeds_of_sites
 from spinseg.image.superpixels import KINDS, superpixels
 from spinseg.image.working import WorkingCopy
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.minimize import allowed_estimate
+from spinseg.sampler.estimates import allowed_estimate
 from spinseg.segmentation.presets.option import Slider, option
-from spinseg.segmentation.presets.preset import Preset, SitePosterior, Start
+from spinseg.segmentation.presets.preset import Preset, Start
 from spinseg.segmentation.presets.site_features import (
     FEATURE_WEIGHTS,
     VARIANCE_RATES,
     FeatureConstants,
-    SiteFeatures,
     gaussian_likelihood,
+    site_moments,
 )
 
 if TYPE_CHECKING:
@@ -117,47 +115,43 @@ class Photo(Preset):
 
     # --- the posterior ---
 
-    def posterior(self, image: WorkingCopy, seeds: NDArray[np.int64] | None = None) -> SitePosterior:
-        """The sites of an image, cut between seeds, and the posterior at every level of detail."""
-        reduced = None if seeds is None else reduced_seeds(seeds, image.step)  # before what takes long
-        sites, graph, maps = self.sites_and_maps(image)
-        relief = None if maps is None else maps.relief
-        of_sites, is_cut = None, False
-        if reduced is not None:
-            cut = cut_sites(sites, reduced, relief)
-            is_cut = not np.array_equal(cut, sites)
-            if is_cut:
-                sites = superpixels(image.picture, kind=cut, mask=image.inside)
-                graph = region_adjacency(sites)
-            of_sites = seeds_of_sites(sites, reduced)
-        features = SiteFeatures.of(image.picture, sites, maps)
-        weight = pixel_weight(int(features.n_pixels.sum()))
-        constants = (self.feature_weights, self.variance_rates)
-        likelihood = gaussian_likelihood(features, self.count_weight, weight, self.kappa, *constants)
-        log_odds = self.log_odds(image.picture, sites, graph, maps)
-        weight = weight**0.5  # boundaries have a length, where pixels have an area
-        betas = [weight * self.couplings(log_odds, graph, detail) for detail in details_of(self.n_details)]
-        how: dict[str, Any] = {"connected": True, "power": self.power, "seeds": of_sites}
-        model = Model(graph, likelihood, self.prior, betas, **how)
-        return SitePosterior(sites, model, relief, is_cut)
-
-    def sites_and_maps(self, image: WorkingCopy) -> tuple[NDArray[np.int32], SiteGraph, BoundaryMaps | None]:
-        """The sites of an image, the graph of those that touch, and its boundary maps."""
-        maps = self.maps(image.picture, image.inside)
-        relief = None if maps is None else maps.relief
-        n_pixels = int(np.prod(image.picture.shape) if image.inside is None else np.count_nonzero(image.inside))
-        each = min(self.pixels_per_site, max(n_pixels / FEWEST_SITES, MIN_PIXELS_PER_SITE))
-        return *self.make_sites(image, relief=relief, pixels_per_site=each), maps
-
-    def maps(self, picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps | None:
+    def maps(self, image: WorkingCopy) -> BoundaryMaps | None:
         """The boundary maps of a photograph, for sites, texture and couplings.
 
         None for volumes, for channels other than color, and for images so large that the maps would take more than
         about a gigabyte.
         """
+        picture = image.picture
         is_photograph = len(picture.shape) == 2 and picture.n_channels == 3
         fits = np.prod(picture.shape) <= MAX_MAP_PIXELS
-        return self.evidence.maps(picture, inside) if is_photograph and fits else None
+        return self.evidence.maps(picture, image.inside) if is_photograph and fits else None
+
+    def make_sites(self, image: WorkingCopy, maps: BoundaryMaps | None) -> NDArray[np.int32]:
+        """The site of every pixel: more of them for its size in a small image."""
+        n_pixels = int(np.prod(image.picture.shape) if image.inside is None else np.count_nonzero(image.inside))
+        each = min(self.pixels_per_site, max(n_pixels / FEWEST_SITES, MIN_PIXELS_PER_SITE))
+        how: dict[str, Any] = {"n_sites": self.n_sites, "pixels_per_site": each}
+        how["relief"] = None if maps is None else maps.relief
+        return superpixels(image.picture, kind=self.sites, mask=image.inside, **how)
+
+    def model(
+        self,
+        image: WorkingCopy,
+        sites: NDArray[np.int32],
+        graph: SiteGraph,
+        maps: BoundaryMaps | None = None,
+        seeds: NDArray[np.int64] | None = None,
+    ) -> Model:
+        """The posterior at every level of detail."""
+        area = site_sizes(sites)
+        weight = pixel_weight(int(area.sum()))
+        weights = self.count_weight * area * weight
+        features, constants = site_moments(image.picture, sites, maps), (self.feature_weights, self.variance_rates)
+        likelihood = gaussian_likelihood(features, weights, self.kappa, *constants)
+        log_odds = self.log_odds(image.picture, sites, graph, maps)
+        weight = weight**0.5  # boundaries have a length, where pixels have an area
+        betas = [weight * self.couplings(log_odds, graph, detail) for detail in details_of(self.n_details)]
+        return Model(graph, likelihood, self.prior, betas, connected=True, power=self.power, seeds=seeds)
 
     def log_odds(
         self, picture: Picture, sites: NDArray[np.int32], graph: SiteGraph, maps: BoundaryMaps | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,14 @@ from spinseg.image.working import WorkingCopy
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.minimize import allowed_estimate
+from spinseg.sampler.estimates import allowed_estimate
 from spinseg.sampler.plan import MOVES, Lam, check_lam
 from spinseg.sampler.sampler import listed_starts
 from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS
 from spinseg.segmentation.presets.option import Option, Slider, as_python, equal, option
 
 if TYPE_CHECKING:
+    from spinseg.image.boundary.maps import BoundaryMaps
     from spinseg.segmentation.problem import Problem
 
 DEFAULT = "photo"  # the preset of `segment`
@@ -34,25 +35,13 @@ ESTIMATES = ("vi", "binder", "best")
 Start = str | Sequence[str] | NDArray[np.integer]  # of chains, as `sample` takes it
 
 
-class SitePosterior(NamedTuple):
-    """The sites of an image, and the posterior over their partitions.
-
-    `relief` is the boundary map that outlines follow, if there is one, and `is_cut` says whether seeds cut sites.
-    """
-
-    sites: NDArray[np.int32]
-    model: Model
-    relief: NDArray[np.floating[Any]] | None = None
-    is_cut: bool = False
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Preset:
     """A way to segment: a posterior for an image, and the partition to show for draws of it.
 
     A subclass is a frozen dataclass. Its fields made with `option` are keywords of `segment` and options of the command
     line; a subclass changes the default of an inherited one with ``name: type = default``. It has a `name` and a line
-    `about` it, and defines `posterior`. Everything else has a default here. Subclasses are known by name from the
+    `about` it, and defines `model`. Everything else has a default here. Subclasses are known by name from the
     moment they are defined.
 
     Examples
@@ -190,16 +179,28 @@ class Preset:
         elif self.sites == "felzenszwalb" and len(picture.shape) == 3:
             invalid("sites", "be another than 'felzenszwalb' for a volume", self.sites)
 
-    def make_sites(self, image: WorkingCopy, **how: Any) -> tuple[NDArray[np.int32], SiteGraph]:
-        """The sites of an image, and the graph of those that touch; other keywords are those of `superpixels`."""
-        how = {"pixels_per_site": self.pixels_per_site} | how
-        sites = superpixels(image.picture, kind=self.sites, n_sites=self.n_sites, mask=image.inside, **how)
-        if not self.sites_are_pixels:
-            return sites, region_adjacency(sites)
-        return sites, SiteGraph.grid(sites.shape, inside=image.inside)
+    def maps(self, image: WorkingCopy) -> BoundaryMaps | None:
+        """The boundary maps of an image, for its sites, model and outlines; None for a preset without."""
+        return None
 
-    def posterior(self, image: WorkingCopy, seeds: NDArray[np.int64] | None = None) -> SitePosterior:
-        """The sites of an image and the posterior over their partitions; `seeds` are those of its pixels."""
+    def make_sites(self, image: WorkingCopy, maps: BoundaryMaps | None) -> NDArray[np.int32]:
+        """The site of every pixel, -1 outside."""
+        how: dict[str, Any] = {"n_sites": self.n_sites, "pixels_per_site": self.pixels_per_site}
+        return superpixels(image.picture, kind=self.sites, mask=image.inside, **how)
+
+    def graph(self, sites: NDArray[np.int32], image: WorkingCopy) -> SiteGraph:
+        """The graph of the sites that touch."""
+        return SiteGraph.grid(sites.shape, inside=image.inside) if self.sites_are_pixels else region_adjacency(sites)
+
+    def model(
+        self,
+        image: WorkingCopy,
+        sites: NDArray[np.int32],
+        graph: SiteGraph,
+        maps: BoundaryMaps | None = None,
+        seeds: NDArray[np.int64] | None = None,
+    ) -> Model:
+        """The posterior over partitions of the sites of `image.picture`; `seeds` are those of the sites."""
         raise NotImplementedError
 
     # --- the answer ---

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._words import counted
+from spinseg._validation import counted
 from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
-from spinseg.segmentation.draws import spread_draws
 from spinseg.segmentation.report.charts import bar_chart, line_chart
 from spinseg.segmentation.report.pictures import (
     DetailView,
@@ -23,6 +22,7 @@ from spinseg.segmentation.report.pictures import (
     one_region_each,
     outline_figure,
     probability_figure,
+    spread_draws,
 )
 from spinseg.segmentation.verdict import headline, units
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from spinseg._words import counted
+from spinseg._validation import counted
 from spinseg.image.picture import Picture
 from spinseg.image.render import OUTLINE_COLORS, graded_boundaries, mean_colors, outlined, outlines
-from spinseg.segmentation.draws import Draw
+from spinseg.sampler.chains import Chains
+from spinseg.segmentation.presets.photo import details_of
 
 MAX_SIDE = 1000  # pixels: larger pictures are reduced
 THUMBNAIL_SIDE = 320  # pixels, of a single draw
@@ -28,6 +29,7 @@ PLAIN, COLORED_LINES, SMALL = (
     {"quality": 78, "subsampling": 2},
 )
 LEGEND_GRAY = 128  # of the ground on which the legend shows boundaries
+N_SHOWN = 10  # draws
 
 
 class DetailView(NamedTuple):
@@ -140,6 +142,33 @@ def means_figure(shown: ReducedPicture, labels: NDArray[np.int32], unit: str) ->
     colors = mean_colors(shown.picture, shown.labels_of(labels), start_label=0)
     caption = f"{unit.capitalize()}s in their mean colors"
     return _figure(caption, colors, f"{caption}.", jpeg=None)
+
+
+class Draw(NamedTuple):
+    """One draw: its chain, its detail (None where draws have none), its number of clusters, and its labels."""
+
+    chain: int
+    detail: float | None
+    n_clusters: int
+    labels: NDArray[np.int32]
+
+
+def spread_draws(chains: Chains, n: int = N_SHOWN) -> list[Draw]:
+    """Up to `n` draws, from coarse to fine, spread over levels of detail, chains and sweeps."""
+    details, n_details = details_of(chains.n_components), chains.n_components
+    component = [(2 * i + 1) * n_details // (2 * n) for i in range(n)]  # of each draw, in equal shares
+    places: dict[tuple[int, int], int] = {}
+    for i, d in enumerate(component):
+        of_detail = np.flatnonzero(chains.component == d)
+        if of_detail.size:
+            order = component[:i].count(d)  # among the draws of the same detail
+            draw = of_detail[(2 * order + 1) * of_detail.size // (2 * component.count(d))]
+            places.setdefault((i % chains.n_chains, int(draw)), d)
+    return [
+        Draw(chain, details[d] if n_details > 1 else None, int(labels.max()) + 1, labels)
+        for (chain, draw), d in places.items()
+        for labels in [chains.labels[chain, draw]]
+    ]
 
 
 def answer_figures(found: Sequence[Draw], picture: Picture, sites: NDArray[np.int32], unit: str) -> str:

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._validation import check_real
-from spinseg._words import counted
+from spinseg._validation import check_real, counted
 from spinseg.graph.merging import absorb_small
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.posterior import Model
 from spinseg.partition.pairs import flatten_draws, separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimates.losses import expected_binder, expected_vi
-from spinseg.sampler.estimates.search import best_draw, costs_of_binder, costs_of_vi, search
+from spinseg.sampler.estimate_search import best_draw, costs_of_binder, costs_of_vi, search
+from spinseg.sampler.losses import expected_binder, expected_vi
 
 
 @dataclass(frozen=True, eq=False, repr=False)

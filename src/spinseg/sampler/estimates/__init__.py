@@ -1,1 +1,0 @@
-"""Point estimates and summaries of draws of partitions."""
