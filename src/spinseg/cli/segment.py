@@ -49,7 +49,7 @@ def segment(
         str, typer.Option(metavar="|".join(Preset.known), help="What to look for; options below may name their preset.")
     ] = DEFAULT,
     sweeps: Annotated[
-        int | None, typer.Option(help="Sweeps of each chain; by default until the chains have converged (photo).")
+        int | None, typer.Option(help="Sweeps of each chain; by default until more are of no use, 400 at most (photo).")
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="About how long to sample, instead of --sweeps.")] = None,
     chains: Annotated[int | None, typer.Option(help="Number of chains.")] = None,

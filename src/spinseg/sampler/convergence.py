@@ -1,7 +1,7 @@
 """Whether chains have converged, in numbers: agreement of partitions, standard errors, R-hat, sample sizes."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
@@ -281,23 +281,23 @@ def may_stop(
     partitions: Callable[[Chains], Partitions | None],
     area: NDArray[np.integer] | None = None,
 ) -> bool:
-    """Whether more sweeps are of no use: `diagnose` would find that the chains have converged, or never would.
+    """Whether more sweeps are of no use. One chain never stops early: it cannot tell.
 
-    The latter is where chains do not agree though the probabilities have half the error that they may have: two
-    partitions are then about as good, and the agreement does not rise with the sweeps. `partitions` gives those of each
-    chain alone. What takes longest is computed last, if at all.
+    The probabilities must have converged. Then chains stop if they agree on the partition, or if the standard error is
+    half of what it may be: two partitions are then about as good, and more sweeps do not make chains agree.
+    `partitions` gives those of each chain alone. What takes longest is computed last, if at all.
     """
     error = error_in_doubt(separation_of_chains(chains, graph.edges))
-    judgement = Judgement(1.0, error, 1.0)
-    if error is None or not judgement.converged:
+    if error is None or error > ERROR_LIMIT:
         return False
     judged = (trace for name, trace in traces(chains, graph).items() if name not in SHOWN_ONLY)
     r_hat = largest(rank_r_hat(_in_units(trace)[0]) for trace in judged if trace.shape[1] >= MIN_DRAWS)
-    judgement = replace(judgement, r_hat=r_hat)
-    if not judgement.converged or error <= ERROR_LIMIT / 2:
-        return judgement.converged is True
+    if not Judgement(None, error, r_hat).probabilities_converged:
+        return False
+    if error <= ERROR_LIMIT / 2:
+        return True
     agreement = agreement_of_partitions(partitions(chains) or [], area)
-    return replace(judgement, agreement=agreement).converged is True
+    return Judgement(agreement, error, r_hat).converged is True
 
 
 def largest(numbers: Iterable[float | None]) -> float | None:

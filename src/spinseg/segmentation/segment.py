@@ -72,8 +72,9 @@ def segment(
         from 0.
     chains, sweeps : int, optional
         Number of chains, and of sweeps of each. The first half of the sweeps is burn-in. By default `Photo` discards 40
-        sweeps and samples until the chains have converged, for 400 sweeps at most; it runs `chains` chains for each of
-        twelve levels of detail. `Classes` makes 120 sweeps and `Paper` 1000.
+        sweeps and goes on, to 400 at most, until the chains agree or the probabilities are twice as accurate as needed;
+        one chain runs to the end. It runs `chains` chains for each of twelve levels of detail. `Classes` makes 120
+        sweeps and `Paper` 1000.
     seconds : float, optional
         About how long to sample, instead of `sweeps`; draws of more than 256 MB end it earlier. The number of sweeps
         then depends on the machine; `seg.python_code` has it and repeats the segmentation.

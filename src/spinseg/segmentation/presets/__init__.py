@@ -1,4 +1,4 @@
-"""Presets, one file for each: whatever lies in this folder is known by its name, the default first."""
+"""Presets, one file for each: every preset in this folder is known by its name, the default first."""
 
 from importlib import import_module
 from pkgutil import iter_modules

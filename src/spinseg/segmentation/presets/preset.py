@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -39,17 +40,31 @@ Start = str | Sequence[str] | NDArray[np.integer]  # of chains, as `sample` take
 class Preset:
     """A way to segment: a posterior for an image, and the partition to show for draws of it.
 
-    A subclass is a frozen dataclass. Its fields made with `option` are keywords of `segment` and options of the command
-    line; a subclass changes the default of an inherited one with ``name: type = default``. It has a `name` and a line
-    `about` it, and defines `model`. Everything else has a default here. Subclasses are known by name from the
-    moment they are defined.
+    A subclass is a frozen dataclass with a `name` and a line `about` it. It defines `model`; everything else has a
+    default here. Its fields made with `option` are keywords of `segment` and options of the command line; it changes
+    the default of an inherited one with ``name: type = default``. `segment` knows it by name as soon as it is defined,
+    unless it is defined with ``listed=False``. Of the keywords of `dataclass` below, `eq` and `repr` keep the
+    comparison and the short text that presets have.
 
     Examples
     --------
     >>> import spinseg as ss
-    >>> from dataclasses import replace
-    >>> replace(ss.Photo(), detail=0.9)
-    Photo(detail=0.9)
+    >>> from dataclasses import dataclass
+    >>> from spinseg.image.features import site_means
+    >>> @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+    ... class Levels(ss.Preset):
+    ...     name = "levels"
+    ...     about = "Squares of a grid by their mean intensity."
+    ...     usual_sweeps = 20
+    ...     sites: str = "grid"
+    ...     spread: float = ss.option(0.1, "Standard deviation of intensities in a cluster.", above=0)
+    ...     def model(self, image, sites, graph, maps=None, seeds=None):
+    ...         means = site_means(image.picture.values, sites)[:, :1]
+    ...         return ss.Model(graph, ss.DiagonalGaussian(means, rate=2 * self.spread**2), self.prior, beta=0.2)
+    >>> seg = ss.segment([[0] * 20 + [255] * 20] * 20, "levels", spread=0.2, n_sites=16, rng=0)
+    >>> seg.n_clusters, seg.preset
+    (2, Levels(n_sites=16, spread=0.2))
+    >>> del ss.Preset.known["levels"]
     """
 
     name: ClassVar[str]
@@ -90,8 +105,14 @@ class Preset:
     )
 
     def __init_subclass__(cls, listed: bool = True) -> None:
-        if listed:
-            Preset.known[cls.name] = cls
+        if not listed:
+            return
+        if "name" not in cls.__dict__:
+            raise TypeError(f"{cls.__name__} must have a name of its own, or be defined with listed=False")
+        before = Preset.known.get(cls.name)
+        if before is not None and (before.__module__, before.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(f"the name {cls.name!r} of {cls.__name__} is taken by {before.__name__}")
+        Preset.known[cls.name] = cls
 
     def __post_init__(self) -> None:
         """Refuse whatever can be refused without an image."""
@@ -149,8 +170,10 @@ class Preset:
         """The call of `segment` with this preset, as Python; `expressions` replace options."""
         options = {name: as_python(name, value) for name, value in self.changes().items()} | expressions
         options |= {name: as_python(name, value) for name, value in arguments.items()}
-        parts = [repr(source) if source else "image", *([] if self.name == DEFAULT else [repr(self.name)])]
-        return f"ss.segment({', '.join([*parts, *(f'{name}={text}' for name, text in options.items())])})"
+        by_name = [] if self.name == DEFAULT else [repr(self.name)]
+        kind = by_name if Preset.known.get(self.name) is type(self) else [f"{type(self).__name__}()"]
+        parts = [repr(source) if source else "image", *kind, *(f"{name}={text}" for name, text in options.items())]
+        return f"ss.segment({', '.join(parts)})"
 
     def __repr__(self) -> str:
         changes = [f"{name}={value!r}" for name, value in self.changes().items()]
@@ -246,11 +269,12 @@ def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:
         kind = type(preset)
     else:
         invalid("preset", "be a preset or the name of one", preset)
-    names = {each.name for each in fields(kind)}
+    names = [each.name for each in fields(kind)]
     for name in options:
         if name not in names:
-            known = ", ".join(kind.options())
-            raise InvalidInput(f"unknown option: {name}. The preset {kind.name} has {known}.")
+            known, near = ", ".join(kind.options()), get_close_matches(name, names, 1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            raise InvalidInput(f"unknown option: {name}.{meant} The preset {kind.name} has {known}.")
     return kind(**options) if isinstance(preset, str) else replace(preset, **options)
 
 
