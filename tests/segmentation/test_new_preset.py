@@ -82,7 +82,10 @@ def test_it_segments_by_value_and_by_name_and_its_python_code_repeats_it(tiles, 
     np.testing.assert_array_equal(found.labels, again.labels)
     with pytest.raises(ss.InvalidInput, match="spread must be a finite number above 0; received -1"):
         tiles(spread=-1)
-    with pytest.raises(ss.InvalidInput, match=r"^unknown option: detail\. The preset tiles has .*, spread\.$"):
+    with pytest.raises(
+        ss.InvalidInput,
+        match=r"^unknown option: detail\. The preset tiles has .*, spread\. detail is an option of photo\.$",
+    ):
         ss.segment(path, "tiles", detail=0.5)
 
 

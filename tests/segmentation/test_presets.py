@@ -126,7 +126,20 @@ def test_an_unknown_option_lists_those_of_the_preset(preset, name):
     with pytest.raises(ss.InvalidInput, match=f"^unknown option: {name}. The preset ") as error:
         ss.segment("no such image.png", preset, **{name: 1.0})
     kind = type(chosen_preset(preset, {}))
-    assert str(error.value).endswith(f"{kind.name} has {', '.join(kind.options())}.") and name not in kind.options()
+    known = f"{kind.name} has {', '.join(kind.options())}. {name} is an option of "
+    assert known in str(error.value) and name not in kind.options()
+    with pytest.raises(ss.InvalidInput, match=r"Did you mean estimate\?$"):
+        ss.segment("no such image.png", preset, estimates="vi")
+
+
+def test_a_name_is_that_of_one_preset_only():
+    with pytest.raises(TypeError, match="^Finer must have a name of its own"):
+        type("Finer", (ss.Photo,), {})
+    with pytest.raises(TypeError, match="^the name 'photo' of Finer is taken by Photo$"):
+        type("Finer", (ss.Photo,), {"name": "photo"})
+    assert ss.Preset.known["photo"] is ss.Photo
+    unlisted = type("Finer", (ss.Photo,), {}, listed=False)(detail=0.9)
+    assert unlisted.call(None, {"rng": 0}) == "ss.segment(image, Finer(), detail=0.9, rng=0)"
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------

@@ -61,9 +61,9 @@ class Preset:
     ...     def model(self, image, sites, graph, maps=None, seeds=None):
     ...         means = site_means(image.picture.values, sites)[:, :1]
     ...         return ss.Model(graph, ss.DiagonalGaussian(means, rate=2 * self.spread**2), self.prior, beta=0.2)
-    >>> seg = ss.segment([[0] * 20 + [255] * 20] * 20, "levels", spread=0.2, n_sites=16, rng=0)
+    >>> seg = ss.segment([[0] * 20 + [255] * 20] * 20, "levels", spread=0.2, n_sites=32, rng=0)
     >>> seg.n_clusters, seg.preset
-    (2, Levels(n_sites=16, spread=0.2))
+    (2, Levels(n_sites=32, spread=0.2))
     >>> del ss.Preset.known["levels"]
     """
 
@@ -272,9 +272,12 @@ def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:
     names = [each.name for each in fields(kind)]
     for name in options:
         if name not in names:
-            known, near = ", ".join(kind.options()), get_close_matches(name, names, 1)
-            meant = f" Did you mean {near[0]}?" if near else ""
-            raise InvalidInput(f"unknown option: {name}.{meant} The preset {kind.name} has {known}.")
+            near = get_close_matches(name, names, 1, cutoff=0.75)
+            others = [other for other, preset_kind in Preset.known.items() if name in preset_kind.options()]
+            hint = f" {name} is an option of {' and '.join(others)}." if others else ""
+            hint = f" Did you mean {near[0]}?" if near else hint
+            known = ", ".join(kind.options())
+            raise InvalidInput(f"unknown option: {name}. The preset {kind.name} has {known}.{hint}")
     return kind(**options) if isinstance(preset, str) else replace(preset, **options)
 
 
