@@ -133,9 +133,9 @@ def test_an_unknown_option_lists_those_of_the_preset(preset, name):
 
 
 def test_a_name_is_that_of_one_preset_only():
-    with pytest.raises(TypeError, match="^Finer must have a name of its own"):
+    with pytest.raises(TypeError, match=r"^Finer must have a name of its own"):
         type("Finer", (ss.Photo,), {})
-    with pytest.raises(TypeError, match="^the name 'photo' of Finer is taken by Photo$"):
+    with pytest.raises(TypeError, match=r"^the name 'photo' of Finer is taken by Photo$"):
         type("Finer", (ss.Photo,), {"name": "photo"})
     assert ss.Preset.known["photo"] is ss.Photo
     unlisted = type("Finer", (ss.Photo,), {}, listed=False)(detail=0.9)
