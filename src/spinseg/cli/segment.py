@@ -36,31 +36,34 @@ MAX_VERDICTS = 3  # images that each get a sentence on how far to trust them
 MAX_NAMED = 10  # of those that failed, or came back as one region
 PIPED_WIDTH = 10_000  # of a table that no terminal shows: paths are not broken
 
+_PRESETS = "; ".join(f"{name}: {kind.about[0].lower()}{kind.about[1:-1]}" for name, kind in Preset.known.items()) + "."
+
 
 def segment(
     images: Annotated[
         list[str],
-        typer.Argument(help="Images: PNG, JPEG, GIF, WebP, BMP, TIFF, NPY, Zarr; with an extra NIfTI."),
+        typer.Argument(help="PNG, JPEG, JPEG 2000, GIF, WebP, BMP, TIFF, NPY or Zarr; NIfTI with the extra [nifti]."),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the results, one folder in it for each image.")] = Path(
         "spinseg-out"
     ),
-    preset: Annotated[
-        str, typer.Option(metavar="|".join(Preset.known), help="What to look for; options below may name their preset.")
-    ] = DEFAULT,
+    preset: Annotated[str, typer.Option(metavar="|".join(Preset.known), help=_PRESETS)] = DEFAULT,
     sweeps: Annotated[
         int | None, typer.Option(help="Sweeps of each chain; by default until more are of no use, 400 at most (photo).")
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="About how long to sample, instead of --sweeps.")] = None,
     chains: Annotated[int | None, typer.Option(help="Number of chains.")] = None,
     seed: Seed = 0,
-    mask: Annotated[str | None, typer.Option(help="Image that is not black where to segment.")] = None,
+    mask: Annotated[str | None, typer.Option(help="Segment only where this image is not black.")] = None,
     seeds: Annotated[
-        str | None, typer.Option(help="Label image: equal numbers above 0 are kept together, others apart (photo).")
+        str | None,
+        typer.Option(
+            help="Label image: pixels of one number stay together, different numbers apart; 0 is free (photo)."
+        ),
     ] = None,
     channel_axis: ChannelAxis = "auto",
     intensity_range: IntensityRange = None,
-    start_label: Annotated[int, typer.Option(min=0, max=1, help="The first label, 0 or 1; outside is one less.")] = 1,
+    start_label: Annotated[int, typer.Option(min=0, max=1, help="First label, 0 or 1; one less outside.")] = 1,
     min_size: Annotated[int | None, typer.Option(help="Fewest sites in a cluster.")] = None,
     max_size: Annotated[int | None, typer.Option(help="Most sites in a cluster.")] = None,
     geojson: Annotated[bool, typer.Option("--geojson", help="Write the regions as polygons, regions.geojson.")] = False,
@@ -82,18 +85,18 @@ def segment(
         bool,
         typer.Option(
             "--resume",
-            help="Skip images that are done already, and do again those that were cut short. Results of another "
-            "image, seed, options or version are kept, with an error; --overwrite replaces them.",
+            help="Skip images that are complete, and repeat those that were interrupted. A result of another image, "
+            "seed, option or version is an error; --overwrite replaces it.",
         ),
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there already.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing results.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     **options: Any,
 ) -> None:
     """Segment images, and write label images, overlays and reports.
 
-    Images that cannot be read get a line, and the others are done.
+    If an image cannot be read, a line says why, and the others are segmented.
     """
     options = {name: value for name, value in options.items() if value is not None}
     if "prior" in options:

@@ -43,9 +43,7 @@ class Classes(ColorWords):
     """
 
     name: ClassVar[str] = "classes"
-    about: ClassVar[str] = (
-        "For kinds of tissue or material: a cluster may lie in many places, and its outlines follow the pixels."
-    )
+    about: ClassVar[str] = "Kinds of tissue or material, each of which may lie in many places."
     usual_sweeps: ClassVar[int | None] = 120
     pixels_per_site: ClassVar[float] = 30
 

@@ -26,7 +26,7 @@ class Paper(ColorWords):
     """
 
     name: ClassVar[str] = "paper"
-    about: ClassVar[str] = "As in Xu, Caron & Doucet: histograms of color words, equal couplings and their sampler."
+    about: ClassVar[str] = "The model and the sampler of Xu, Caron & Doucet."
     usual_chains: ClassVar[int] = 1
     usual_sweeps: ClassVar[int | None] = 1000
     pixels_per_site: ClassVar[float] = 60

@@ -78,7 +78,7 @@ class Photo(Preset):
     """
 
     name: ClassVar[str] = "photo"
-    about: ClassVar[str] = "For photographs: connected regions, with couplings that carry the evidence of a boundary."
+    about: ClassVar[str] = "Connected regions, for photographs."
     connected: ClassVar[bool] = True
     max_pixels: ClassVar[int | None] = 300_000
     pixels_per_site: ClassVar[float] = 190
