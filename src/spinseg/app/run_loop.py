@@ -83,10 +83,8 @@ class ChainRun(NamedTuple):
 
     def python_line(self, source: str) -> str:
         """The Python line that repeats this run; a continued run needs the line of the run before it."""
-        provenance, preset = self.problem.provenance, self.problem.preset
-        usual = {"channel_axis": "auto", "intensity_range": None, "seeds": None}
-        given = {name: provenance[name] for name in usual if provenance[name] != usual[name]}
-        arguments = self.schedule.arguments(preset, self.n_sweeps) | given | {"rng": self.seed}
+        preset, provenance = self.problem.preset, self.problem.provenance
+        arguments = self.schedule.arguments(preset, self.n_sweeps, self.seed, provenance | {"mask": None})
         return f"found = {preset.call(source, arguments, **({'init': LAST_LABELS} if self.continued else {}))}"
 
 

@@ -319,9 +319,7 @@ class Segmentation:
     @property
     def python_code(self) -> str:
         """The Python that repeats the run, unless it was interrupted: a call after `preceding_code`."""
-        usual = {"start_label": 1, "channel_axis": "auto", "intensity_range": None, "mask": None, "seeds": None}
-        given = {name: getattr(self, name) for name in usual if getattr(self, name) != usual[name]}
-        arguments = self.schedule.arguments(self.preset, self.chains.n_sweeps) | given | {"rng": self.seed}
+        arguments = self.schedule.arguments(self.preset, self.chains.n_sweeps, self.seed, vars(self))
         if not self.preceding_code:
             return self.preset.call(self.source, arguments)
         call = self.preset.call(self.source, arguments, init=LAST_LABELS)

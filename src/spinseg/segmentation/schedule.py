@@ -1,6 +1,7 @@
 """How long to sample: a number of sweeps or of seconds, or until the chains have converged."""
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # Sweeps of automatic chains: those discarded, those between two checks, and the most.
 BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 40, 40, 400
+USUAL = {"start_label": 1, "channel_axis": "auto", "intensity_range": None, "mask": None, "seeds": None}
 TIMED_SWEEPS = 10  # sweeps between two looks at the clock, and the fewest
 
 
@@ -51,11 +53,13 @@ class Schedule(NamedTuple):
         """Whether chains run until they have converged."""
         return self.sweeps is None and self.seconds is None
 
-    def arguments(self, preset: "Preset", n_sweeps: int) -> dict[str, int]:
-        """The arguments of `segment` that repeat `n_sweeps` sweeps, as far as they are not those of the preset."""
+    def arguments(self, preset: "Preset", n_sweeps: int, seed: int, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of `segment` that repeat `n_sweeps` sweeps, without those that are as usual."""
         sweeps = n_sweeps if self.seconds is not None else self.sweeps
-        found = {} if self.chains == preset.usual_chains else {"chains": self.chains}
-        return found if sweeps is None or sweeps == preset.usual_sweeps else found | {"sweeps": sweeps}
+        found: dict[str, Any] = {} if self.chains == preset.usual_chains else {"chains": self.chains}
+        found |= {} if sweeps is None or sweeps == preset.usual_sweeps else {"sweeps": sweeps}
+        found |= {name: given[name] for name, usual in USUAL.items() if given.get(name, usual) != usual}
+        return found | {"rng": seed}
 
 
 def sample_posterior(
