@@ -15,11 +15,10 @@ from effort import exhaustive
 
 SOURCE = Path(__file__).parents[1] / "src" / "spinseg"
 TRIES = 6  # to be quick once: on a busy machine even the time of the processor varies
-PRIVATE = {"_version", "_errors", "_words", "_validation", "_compiled", "_bundle"}
+PRIVATE = {"_version", "_errors", "_validation", "_compiled", "_bundle"}
 TOOLS = PRIVATE | {"_run"}
-# What each room may import beside itself. How clusters are numbered needs NumPy alone, and is a tool of all.
+# What each room may import beside itself.
 ROOMS = {
-    "partition.numbering": set(),
     **dict.fromkeys(PRIVATE, PRIVATE),
     "_run": PRIVATE,
     "pictures": PRIVATE,
@@ -103,7 +102,7 @@ MODULES = {
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_only_from_the_rooms_below_its_own(module):
     room = room_of(module)
-    allowed = ROOMS[room] | {room, "partition.numbering"}
+    allowed = ROOMS[room] | {room}
     assert {name for name in imports(MODULES[module]) if room_of(name) not in allowed} == set()
 
 

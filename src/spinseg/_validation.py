@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._errors import InvalidInput as InvalidInput
-from spinseg.partition.numbering import by_first_appearance
 
 MAX_MAGNITUDE = 1e100  # numbers beyond it overflow in sums of squares
 
@@ -120,14 +119,6 @@ def seed_of(rng: int | np.random.Generator | None) -> int:
     if not isinstance(rng, (int, np.integer)):
         invalid("rng", "be a whole number of at least 0, a Generator or None", rng)
     return int(rng)
-
-
-def labels(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int32]:
-    """`value` as a partition of the sites: int32 labels numbered 0..k-1 by first appearance."""
-    array = check_array(name, value)
-    if array.shape != (n_sites,):
-        invalid(name, f"have one entry per site, shape ({n_sites},)", array.shape)
-    return by_first_appearance(integer_array(name, array))
 
 
 def site_set(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int64]:

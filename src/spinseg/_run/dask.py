@@ -1,15 +1,12 @@
 """Run tasks on a Dask cluster, which runs the tasks of a lost worker again on another one."""
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from spinseg._errors import MissingExtra, TaskFailure
 from spinseg._run.atomic import print_warning
 from spinseg._validation import invalid
-
-if TYPE_CHECKING:
-    from spinseg._run.executor import Work
 
 TASKS_PER_THREAD = 3  # submitted at a time, so that no thread of the cluster waits
 RETRIES = 2  # of a task that raised an exception, perhaps on another worker
@@ -18,12 +15,15 @@ POLL_SECONDS = 0.02  # between two checks for results
 WORKER_CHECK_SECONDS = 2.0  # between two checks for workers, while no result comes
 MAX_SECONDS_WITHOUT_WORKERS = 300.0  # after which all tasks fail
 
+CheckInterrupt = Callable[..., None]
+Work = Callable[[Any, CheckInterrupt], Any]
+
 
 def never_interrupted(*_: Any) -> None:
     """A `check_interrupt` for tasks that are never interrupted."""
 
 
-def run_on_dask(work: "Work", tasks: Sequence[Any], address: str) -> Iterator[tuple[int, Any]]:
+def run_on_dask(work: Work, tasks: Sequence[Any], address: str) -> Iterator[tuple[int, Any]]:
     """Yield the index of each task and its result or TaskFailure, as `run_tasks` does, from a scheduler's workers.
 
     Running tasks are not interrupted: on Ctrl-C they are abandoned. Where the scheduler itself is lost, or has no

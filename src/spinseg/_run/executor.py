@@ -11,23 +11,21 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, resource_tracker
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from spinseg._errors import TaskFailure
-from spinseg._run.dask import never_interrupted, run_on_dask
+from spinseg._run.dask import CheckInterrupt as CheckInterrupt
+from spinseg._run.dask import Work, never_interrupted, run_on_dask
 from spinseg._validation import check_int, invalid
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when the libraries are loaded
 UNGUARDED = "a script must start processes under `if __name__ == '__main__':`"
 STOP = b"stop"  # no pickle begins with these bytes
 POLL_SECONDS = 0.1  # between two checks for Ctrl-C
-
-CheckInterrupt = Callable[..., None]
-Work = Callable[[Any, CheckInterrupt], Any]
 
 
 def check_jobs(jobs: int | None, dask: str | None, default: int | None = None) -> int:

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from spinseg import _validation
 from spinseg._run.progress import Report
 from spinseg._validation import check_int, counted, invalid
 from spinseg.clustering.table_model import starting_partitions
 from spinseg.model.posterior import Model
 from spinseg.partition.contingency import contingency_table
+from spinseg.partition.numbering import checked_labels
 from spinseg.partition.pairs import flatten_draws
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import ADVICE, Diagnostics, diagnose
@@ -143,7 +143,7 @@ def membership(draws: ArrayLike, labels: NDArray[np.int32]) -> NDArray[np.float6
         invalid("labels", f"have the {rows.shape[1]} sites of the draws", labels.shape)
     n_times = np.zeros((labels.size, n_labels))
     for row in rows:
-        draw = _validation.labels("draws", row, labels.size)  # so that ties do not depend on how clusters are numbered
+        draw = checked_labels("draws", row, labels.size)  # so that ties do not depend on how clusters are numbered
         table = contingency_table(labels, draw)
         shared = np.zeros((n_labels, table.column_sizes.size), np.int64)
         shared[table.row, table.column] = table.shared

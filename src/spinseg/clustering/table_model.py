@@ -9,7 +9,6 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, svds
 
-from spinseg import _validation
 from spinseg._validation import check_choice, check_real, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import k_means, nearest_center
@@ -17,6 +16,7 @@ from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.likelihoods import DenseTerm, DirichletMultinomial, HistogramTerm, Likelihood, PoissonGamma
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess, PartitionPrior, Table
+from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.kernels.state import Target
 from spinseg.sampler.pack import pack, terms_of
 from spinseg.sampler.plan import bond_strengths
@@ -129,7 +129,7 @@ def _merged_parts(
     parts = nearest_center(features, k_means(sampled, N_PARTS, rng))
     if model.connected:
         parts = model.graph.pieces(parts)
-    return greedy_labels(target, _validation.labels("parts", parts, n_sites), model.connected)
+    return greedy_labels(target, checked_labels("parts", parts, n_sites), model.connected)
 
 
 def _views(model: Model, rng: np.random.Generator) -> Iterator[NDArray[np.float32]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg import _validation
 from spinseg._validation import invalid
 from spinseg.graph.edges import boundary_pairs, checked_sites, site_edges
 from spinseg.graph.site_graph import SiteGraph
+from spinseg.partition.numbering import checked_labels
 
 
 def region_adjacency(sites: ArrayLike) -> SiteGraph:
@@ -39,7 +39,7 @@ def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:
     >>> regions_of([0, 1, 0], SiteGraph(3, [[0, 1], [1, 2]]))
     array([0, 1, 2], dtype=int32)
     """
-    return graph.pieces(_validation.labels("labels", labels, graph.n_sites))
+    return graph.pieces(checked_labels("labels", labels, graph.n_sites))
 
 
 def edge_means(sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArray) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import Likelihood
 from spinseg.model.priors import ExchangeablePrior, PartitionPrior, Table
 from spinseg.model.seeds import checked_seeds, keeps_seeds
+from spinseg.partition.numbering import checked_labels
 
 
 class Model:
@@ -137,7 +138,7 @@ class Model:
 
     def allows(self, labels: ArrayLike) -> bool:
         """Whether the partition with equal labels together has a positive probability."""
-        z = _validation.labels("labels", labels, self.graph.n_sites)
+        z = checked_labels("labels", labels, self.graph.n_sites)
         return self.log_prior_of_sizes(np.bincount(z)) != -np.inf and self._is_connected(z)
 
     def _is_connected(self, z: NDArray[np.int32]) -> bool:
@@ -151,7 +152,7 @@ class Model:
         """
         if self.n_components > 1:
             invalid("model", "have one component, such as model.component(0)", f"{self.n_components} components")
-        z = _validation.labels("labels", labels, self.graph.n_sites)
+        z = checked_labels("labels", labels, self.graph.n_sites)
         sizes = np.bincount(z)
         log_g = self.log_prior_of_sizes(sizes)
         if log_g == -np.inf or not self._is_connected(z):

@@ -1,7 +1,9 @@
 """How the clusters of a partition are numbered. It needs NumPy alone, so that anything may import it."""
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from spinseg._validation import check_array, integer_array, invalid
 
 
 def in_order(labels: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -33,6 +35,14 @@ def by_first_appearance(labels: NDArray[np.integer]) -> NDArray[np.int32]:
     rank = np.empty(first.size, np.int32)
     rank[np.argsort(first)] = np.arange(first.size, dtype=np.int32)
     return rank[numbers]
+
+
+def checked_labels(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int32]:
+    """`value` as a partition of the sites: int32 labels numbered 0..k-1 by first appearance."""
+    array = check_array(name, value)
+    if array.shape != (n_sites,):
+        invalid(name, f"have one entry per site, shape ({n_sites},)", array.shape)
+    return by_first_appearance(integer_array(name, array))
 
 
 def largest_first(partition: NDArray[np.int32], pixels: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -13,6 +13,7 @@ from spinseg import _validation
 from spinseg._errors import MissingExtra
 from spinseg._validation import check_choice, counted, invalid
 from spinseg.graph.site_graph import SiteGraph
+from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from spinseg.sampler.kernels.moves import KINDS
 from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED
@@ -155,7 +156,7 @@ class Chains:
         is_ahead = any(int(state["done"]) > self.n_sweeps for state in states)
         if is_ahead and self.sweep.size and self.sweep[-1] == self.n_sweeps:
             return self.labels[:, self.component == middle][:, -1]
-        return np.stack([_validation.labels("labels", state["state.label"], state["best"].size) for state in states])
+        return np.stack([checked_labels("labels", state["state.label"], state["best"].size) for state in states])
 
     def best_of(self, component: int, chain: int | None = None) -> NDArray[np.int32]:
         """The best partition of a component that any chain visited, or that this one did."""

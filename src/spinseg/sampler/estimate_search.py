@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg import _validation
 from spinseg._validation import check_int, generator, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.seeds import checked_seeds, keeps_seeds
+from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.kernels import least_loss as kernels
 from spinseg.sampler.kernels.least_loss import Search
 
@@ -46,7 +46,7 @@ def best_draw(draws: NDArray[np.int32], loss: str, *, max_draws: int) -> NDArray
     """
     n_sites = draws.shape[1]
     used = draws[_evenly_spaced(len(draws), max_draws)]
-    used = np.array([_validation.labels("draws", draw, n_sites) for draw in used])
+    used = np.array([checked_labels("draws", draw, n_sites) for draw in used])
     tables, used, _ = _make_tables(used, COSTS[loss](n_sites), n_sites)
     return used[np.argmin([_start(tables, draw) for draw in used])]
 
@@ -69,7 +69,7 @@ def improved(
     if start.max() >= tables.size.size:  # of which there is no room for a table
         return start
     found = _descend(tables, start, limit, generator(rng))[1]
-    return _validation.labels("labels", found.label, n_sites)
+    return checked_labels("labels", found.label, n_sites)
 
 
 def search(
@@ -90,7 +90,7 @@ def search(
     starts = max(4, 400 // n_sites) if starts is None else check_int("starts", starts, at_least=0)
     limit = n_sites if max_clusters is None else min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
     used = draws[_evenly_spaced(len(draws), check_int("max_draws", max_draws, at_least=1))]
-    used = np.array([_validation.labels("labels", draw, n_sites) for draw in used])
+    used = np.array([checked_labels("labels", draw, n_sites) for draw in used])
     tables, used, limit = _make_tables(used, costs, limit, graph, held)
 
     compared = used[_evenly_spaced(len(used), N_COMPARED_DRAWS)]
@@ -115,7 +115,7 @@ def search(
         loss, tables = _descend(tables, start, limit, random)
         if loss < best_loss:
             best_loss, best = loss, tables.label.copy()
-    return _validation.labels("labels", best, n_sites)
+    return checked_labels("labels", best, n_sites)
 
 
 def _seeds_of(draws: NDArray[np.int32], graph: SiteGraph | None, seeds: ArrayLike | None) -> NDArray[np.int64] | None:

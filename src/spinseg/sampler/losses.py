@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg import _validation
 from spinseg._validation import check_choice, check_real, invalid
 from spinseg.partition.contingency import ContingencyTable, binder_of, contingency_table, vi_of
-from spinseg.partition.numbering import in_order
+from spinseg.partition.numbering import checked_labels, in_order
 from spinseg.partition.pairs import Partition, count_clusters, flatten_draws, labels_of
 from spinseg.sampler.chains import Chains
 
@@ -140,7 +139,7 @@ def credible_ball(
     if check_real("level", level, above=0) > 1:
         invalid("level", "be at most 1", level)
     draws = flatten_draws(labels)
-    center = _validation.labels("center", labels_of(center), draws.shape[1])
+    center = checked_labels("center", labels_of(center), draws.shape[1])
     distance = np.array([METRICS[metric](table) for table in _tables(draws, center)])
     # In floating point 0.95 * 20 is slightly above 19.
     radius = np.sort(distance)[int(np.ceil(level * len(draws) - ROUNDING_ERROR)) - 1]
@@ -150,7 +149,7 @@ def credible_ball(
     def farthest(candidates: NDArray[np.intp]) -> NDArray[np.int32]:
         """Return the distinct partitions at the largest distance among these draws."""
         far = candidates[distance[candidates] >= distance[candidates].max() - ROUNDING_ERROR]
-        return np.unique([_validation.labels("labels", draws[d], draws.shape[1]) for d in far], axis=0)
+        return np.unique([checked_labels("labels", draws[d], draws.shape[1]) for d in far], axis=0)
 
     return CredibleBall(
         center=center,
@@ -165,6 +164,6 @@ def credible_ball(
 
 def _tables(draws: NDArray[np.int32], candidate: ArrayLike | Partition) -> Iterator[ContingencyTable]:
     """Yield the table of each draw: rows are clusters of the candidate, columns those of the draw."""
-    z = _validation.labels("candidate", labels_of(candidate), draws.shape[1])
+    z = checked_labels("candidate", labels_of(candidate), draws.shape[1])
     for draw in draws:
         yield contingency_table(z, in_order(draw))

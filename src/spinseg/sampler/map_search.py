@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg import _validation
 from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_int, generator, invalid
 from spinseg.model.posterior import Model
+from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.chain import Chain, ChainGroup, new_record
 from spinseg.sampler.kernels.moves import attempts_for
 from spinseg.sampler.kernels.state import Plan, Target
@@ -164,7 +164,7 @@ class Annealing(ChainGroup):
 
     def _polish(self) -> None:
         """Climb from the best partition and from the last one."""
-        last = _validation.labels("labels", self.chain.state.label, self.chain.state.label.size)
+        last = checked_labels("labels", self.chain.state.label, self.chain.state.label.size)
         ends = [self._polished(labels) for labels in (self.chain.record.best.copy(), last)]
         if not self.stopped:
             self.result = max(ends, key=lambda end: end[1])

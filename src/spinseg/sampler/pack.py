@@ -5,12 +5,12 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from spinseg import _validation
 from spinseg._validation import check_choice, check_int, check_real, finite_array, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm, Likelihood, Product, count_table
 from spinseg.model.posterior import Model
 from spinseg.model.special import log_rising
+from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.kernels.clusters import rebuild
 from spinseg.sampler.kernels.likelihood import FAMILIES
 from spinseg.sampler.kernels.moves import KINDS, MOVES
@@ -103,7 +103,7 @@ def _check_terms(model: Model, target: Target) -> None:
     alone[some] = 1 + np.arange(some.size)
     partitions = [np.zeros(n_sites, np.int64), rng.integers(0, 2, n_sites), rng.integers(0, 5, n_sites), alone]
     ours, theirs = [], []
-    for labels in (_validation.labels("labels", labels, n_sites) for labels in partitions):
+    for labels in (checked_labels("labels", labels, n_sites) for labels in partitions):
         state = new_state(target, labels, 0.0)
         ours.append(float(state.value.sum() + state.dense_value.sum()) / model.power)
         theirs.append(sum(model.likelihood.log_marginal(np.flatnonzero(labels == c)) for c in range(labels.max() + 1)))

@@ -10,7 +10,7 @@ from spinseg.graph.merging import absorb_small, touching_regions
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
-from spinseg.partition.numbering import in_order
+from spinseg.partition.numbering import checked_labels, in_order
 from spinseg.sampler.kernels.agglomerate import Merging, agglomerate, merge_mutual, pair_gains
 from spinseg.sampler.kernels.state import Target
 
@@ -36,7 +36,7 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
     """
     n_sites = model.graph.n_sites
     if not isinstance(init, str):
-        labels = _validation.labels("init", init, n_sites)
+        labels = checked_labels("init", init, n_sites)
         if model.seeds is not None and not keeps_seeds(labels, model.seeds):
             labels = _with_seeds(model, labels)
         if model.log_prior_of_sizes(np.bincount(labels)) == -np.inf:
@@ -82,7 +82,7 @@ def _with_seeds(model: Model, labels: NDArray[np.int32]) -> NDArray[np.int32]:
     assert model.seeds is not None
     cost = np.exp(-np.clip(model.power * model.beta, -MAX_LOG_COST, MAX_LOG_COST))
     kept = partition_with_seeds(labels, model.graph, model.seeds, cost)
-    return _validation.labels("init", kept, model.graph.n_sites)
+    return checked_labels("init", kept, model.graph.n_sites)
 
 
 def _equal_start(model: Model, init: str) -> NDArray[np.int32]:
@@ -142,7 +142,7 @@ def _connected_blocks(
         near = np.concatenate([graph.neighbors[graph.start[i] : graph.start[i + 1]] for i in inside])
         others = block[near][block[near] != root]
         block[inside] = others[0] if others.size else root
-    labels = _validation.labels("init", block, n_sites)
+    labels = checked_labels("init", block, n_sites)
     sizes = np.bincount(labels)
     return labels if min_size <= sizes.min() and sizes.max() <= max_size else None
 
@@ -202,7 +202,7 @@ def greedy_labels(
     merged = np.arange(n_units)
     pairs = np.ascontiguousarray(pairs, dtype=np.int64)
     agglomerate(merging, merged, pairs, coupling, np.zeros(len(pairs)), np.full(n_units, -1))
-    return _validation.labels("init", merged[unit], n_sites)
+    return checked_labels("init", merged[unit], n_sites)
 
 
 def _merged_in_rounds(target: Target, unit: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -285,4 +285,4 @@ def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
         order = sparse.csgraph.reverse_cuthill_mckee(model.graph.to_sparse(), symmetric_mode=True)
     labels = np.empty(n_sites, np.int64)
     labels[order] = np.repeat(np.arange(sizes.size), sizes)
-    return _validation.labels("init", labels, n_sites)
+    return checked_labels("init", labels, n_sites)

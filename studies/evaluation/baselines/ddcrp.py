@@ -22,6 +22,7 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import HistogramTerm, Likelihood
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
+from spinseg.partition.numbering import checked_labels
 from spinseg.sampler import pack
 from spinseg.sampler.kernels.moves import attempts_at
 from spinseg.sampler.kernels.state import LOG_POSTERIOR, Plan, Record, State
@@ -147,7 +148,7 @@ def sample_ddcrp(
         n_regions=n_regions,
         labels=record.draw,
         links=links.link.copy(),
-        clusters=_validation.labels("clusters", clusters.label, graph.n_sites),
+        clusters=checked_labels("clusters", clusters.label, graph.n_sites),
         seconds=time.perf_counter() - began,
     )
 
@@ -340,7 +341,7 @@ def _checked(
         i = int(np.flatnonzero(wrong)[0])
         invalid("links", "lead from each site to itself or to a neighbour", f"{i} -> {target[i]}")
     links = target.astype(np.int32)
-    labels = _validation.labels("clusters", clusters, n_sites)
+    labels = checked_labels("clusters", clusters, n_sites)
     if (labels[links] != labels).any():
         invalid("clusters", "be the same at both ends of a link", labels)
     if regions_are_clusters and (regions_of_links(links) != labels).any():
