@@ -7,8 +7,6 @@ import pytest
 from scipy import ndimage
 from two_halves import TwoHalves
 
-from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.boundary.cues import NEIGHBOR_COLOR_SCALE
 from spinseg.image.boundary.log_odds import (
     KINDS,
     NETWORK_LOG_ODDS,
@@ -21,9 +19,7 @@ from spinseg.image.boundary.log_odds import (
     weigh_plain_cues,
 )
 from spinseg.image.boundary.maps import boundary_maps
-from spinseg.image.features import site_histograms, site_means
 from spinseg.image.picture import as_picture
-from spinseg.image.superpixels import superpixels
 
 N_LOCAL, N_CUES = 33, 45  # of the two sites of an edge, and with those of the whole picture
 
@@ -96,85 +92,43 @@ def test_the_second_stage_sees_the_first_ones_log_odds(example, monkeypatch):
     assert len(np.unique(merged.round(9))) <= len(example.pixels) - 1
 
 
-def test_pictures_of_one_hue_are_judged_by_weights_of_their_own(example, monkeypatch):
-    asked = []
-    fitted = random_weights(N_LOCAL, N_CUES, 3, np.random.default_rng(0))
+def test_an_image_of_nearly_constant_chroma_is_gray_and_judged_by_weights_of_its_own(example, monkeypatch):
+    rng, asked = np.random.default_rng(0), []
+    light = rng.random((*example.sites.shape, 1)) * np.ones(3)
+    noisy = (light + rng.normal(0, 0.002, light.shape)).clip(0, 1)
+    fitted = random_weights(N_LOCAL, N_CUES, 3, rng)
     monkeypatch.setattr(BoundaryWeights, "fitted", lambda kind: asked.append(kind) or fitted)
-    gray = np.random.default_rng(1).random((*example.sites.shape, 1)) * np.ones(3)
-    for image in (example.picture, gray):
+    for image in (example.picture, light, noisy, np.full(light.shape, [0.8, 0.2, 0.1])):
         picture = as_picture(image)
         BoundaryEvidence().log_odds(picture, example.sites, example.adjacency, example.counts, boundary_maps(picture))
-    assert asked == ["colour", "grey"]
-
-
-def test_a_picture_is_gray_if_its_chroma_is_nearly_constant():
-    light = np.random.default_rng(0).random((30, 40))
-    assert is_gray(as_picture(light)) and is_gray(as_picture(np.full((5, 6, 3), [0.8, 0.2, 0.1])))
-    assert is_gray(as_picture((light[..., None] + np.random.default_rng(1).normal(0, 0.002, (30, 40, 3))).clip(0, 1)))
-    halves = np.full((30, 40, 3), 0.5)
-    halves[:, 20:] = [0.7, 0.4, 0.5]
-    assert not is_gray(as_picture(halves))
-
-
-def is_across(example):
-    columns = np.array([example.center(s)[0] for s in range(len(example.pixels))])
-    return (columns[example.edges] < 24.5).sum(axis=1) == 1
+        assert is_gray(picture) == (asked[-1] == "grey")
+    assert asked == ["colour", "grey", "grey", "grey"]
 
 
 def test_a_boundary_that_is_there_is_likelier(example):
-    across = is_across(example)
+    columns = np.array([example.center(s)[0] for s in range(len(example.pixels))])
+    across = (columns[example.edges] < 24.5).sum(axis=1) == 1
     args = example.picture, example.sites, example.adjacency, example.counts
-    log_odds = BoundaryEvidence().log_odds(*args, example.maps)
-    assert 2 <= across.sum() < len(across) and np.isfinite(log_odds).all()
-    assert log_odds[across].min() > log_odds[~across].max()
-    plain = plain_log_odds(*args)
-    assert plain[across].min() > plain[~across].max()
+    assert 2 <= across.sum() < len(across)
+    for log_odds in (BoundaryEvidence().log_odds(*args, example.maps), plain_log_odds(*args)):
+        assert np.isfinite(log_odds).all() and log_odds[across].min() > log_odds[~across].max()
 
 
-def plain_example():
-    rng = np.random.default_rng(0)
-    image = rng.normal(0.5, 0.05, (50, 60, 3)).clip(0, 1)
-    image[:, 30:] += [0.3, -0.2, 0.1]
-    picture = as_picture(image.clip(0, 1))
-    sites = superpixels(picture, n_sites=40)
-    words = rng.integers(0, 12, sites.shape) + 12 * (np.arange(60) >= 30)
-    return picture, sites, region_adjacency(sites), site_histograms(words, sites, 24)
-
-
-def test_plain_cues_are_what_they_say():
-    picture, sites, adjacency, counts = plain_example()
-    found = plain_cues(picture, sites, adjacency, counts)
-    lab, edges = picture.colors, adjacency.edges
-    means = site_means(lab, sites)
+def test_plain_cues_are_what_they_say(example):
+    """The root of the step of color and of the mean slope along the boundary, and the distance of pooled words."""
+    found = plain_cues(example.picture, example.sites, example.adjacency, example.counts)
+    lab = example.picture.colors
     slope = np.sqrt(sum(ndimage.gaussian_gradient_magnitude(lab[..., c], 2.0) ** 2 for c in range(3)))
-    table = counts.toarray()
-    for e in (0, 7, len(edges) - 1):
-        i, j = edges[e]
-        assert found[e, 0] == pytest.approx(np.sqrt(np.linalg.norm(means[i] - means[j])))
-        pairs = [
-            max(slope[a], slope[b])
-            for a in zip(*np.nonzero(sites == i), strict=True)
-            for b in ((a[0] + 1, a[1]), (a[0] - 1, a[1]), (a[0], a[1] + 1), (a[0], a[1] - 1))
-            if 0 <= b[0] < 50 and 0 <= b[1] < 60 and sites[b] == j
-        ]
-        assert found[e, 1] == pytest.approx(np.sqrt(np.mean(pairs)), rel=1e-5)
-
-        def around(s):
-            total = table[s].astype(float)
-            for a, b in edges:
-                if s in (a, b):
-                    other = a + b - s
-                    total += np.exp(-np.linalg.norm(means[a] - means[b]) / NEIGHBOR_COLOR_SCALE) * table[other]
-            return total / total.sum()
-
-        p, q = around(i), around(j)
-        inner = p + q > 0
-        assert found[e, 2] == pytest.approx(0.5 * ((p - q)[inner] ** 2 / (p + q)[inner]).sum())
+    for e, (i, j) in enumerate(example.edges):
+        assert found[e, 0] == pytest.approx(math.sqrt(math.dist(example.color(i), example.color(j))), rel=1e-4)
+        steps = [max(slope[p], slope[q]) for p, q in example.pairs(i, j)]
+        assert found[e, 1] == pytest.approx(np.sqrt(np.mean(steps)), rel=1e-5)
+    np.testing.assert_allclose(found[:, 2], example.cues["words1"], rtol=1e-4)
 
 
-@pytest.mark.parametrize("numbers", [PLAIN_LOG_ODDS, NETWORK_LOG_ODDS], ids=["plain", "with the network"])
-def test_plain_log_odds_weigh_three_cues_or_five_with_the_network(numbers):
-    constant, *weights = numbers
-    rows = np.random.default_rng(0).normal(size=(7, len(weights)))
-    np.testing.assert_allclose(weigh_plain_cues(rows), [constant + np.dot(weights, row) for row in rows])
-    np.testing.assert_allclose(plain_log_odds(*plain_example()), weigh_plain_cues(plain_cues(*plain_example())))
+def test_plain_log_odds_weigh_three_cues_or_five_with_the_network(example):
+    for constant, *weights in (PLAIN_LOG_ODDS, NETWORK_LOG_ODDS):
+        rows = np.random.default_rng(0).normal(size=(7, len(weights)))
+        np.testing.assert_allclose(weigh_plain_cues(rows), [constant + np.dot(weights, row) for row in rows])
+    args = example.picture, example.sites, example.adjacency, example.counts
+    np.testing.assert_allclose(plain_log_odds(*args), weigh_plain_cues(plain_cues(*args)))

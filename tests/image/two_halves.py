@@ -13,7 +13,7 @@ N_WORDS = 12
 
 
 class TwoHalves:
-    """A picture of two halves, its sites, and all that cues are made from."""
+    """The image and its cues; the methods compute the parts of cues slowly, pixel by pixel."""
 
     def __init__(self, masked):
         rng = np.random.default_rng(0)
@@ -32,6 +32,7 @@ class TwoHalves:
         self.maps = boundary_maps(self.picture)
         self.statistics = SiteStatistics.of(self.picture, self.sites, self.counts, self.maps)
         self.cues = edge_cues(self.statistics, self.sites, self.adjacency, self.maps)
+        self.mean_size = np.bincount(self.sites[self.sites >= 0]).mean()
         self.pixels = [list(zip(*np.nonzero(self.sites == s), strict=True)) for s in range(self.sites.max() + 1)]
 
     def pairs(self, i, j):
@@ -58,7 +59,4 @@ class TwoHalves:
         return x, y
 
     def histogram(self, kinds, n_kinds, site):
-        total = [0.0] * n_kinds
-        for pixel in self.pixels[site]:
-            total[kinds[pixel]] += 1
-        return np.array(total)
+        return np.bincount(kinds[self.sites == site], minlength=n_kinds).astype(float)
