@@ -16,17 +16,24 @@ from spinseg.partition.pairs import separation_probability
 
 def expected_length(sites, weight, draws):
     """The definition, draw by draw and pixel by pixel."""
-    total = 0.0
+    total, (height, width) = 0.0, sites.shape
     for draw in draws:
         labels = np.append(draw, -1)[sites]
         for dy, dx, nearness in zip(*Window.of(RADIUS), strict=True):
-            height, width = sites.shape
             here = slice(max(-dy, 0), height - max(dy, 0)), slice(max(-dx, 0), width - max(dx, 0))
             there = slice(max(dy, 0), height + min(dy, 0)), slice(max(dx, 0), width + min(dx, 0))
             known = (labels[here] >= 0) & (labels[there] >= 0)
             apart = known & (labels[here] != labels[there])
             total += nearness * (weight[here] * weight[there])[apart].sum()
     return total / len(draws)
+
+
+def problem(seed, shape, n_sites, n_draws=4, mask=None):
+    """Sites, the weight of each pixel, and random draws."""
+    rng = np.random.default_rng(seed)
+    sites = superpixels(rng.random(shape), kind="watershed", n_sites=n_sites, mask=mask)
+    weight = np.exp(-2 * rng.random(shape)).astype(np.float32)
+    return sites, weight, rng.integers(0, 3, (n_draws, sites.max() + 1)).astype(np.int32)
 
 
 def shortened(sites, weight, draws, is_free=None):
@@ -36,24 +43,20 @@ def shortened(sites, weight, draws, is_free=None):
     return shorten_outlines(sites, weight, graph, pairs, separation_probability(draws, pairs), is_free=is_free)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_outlines_get_shorter_and_sites_touch_as_before(seed):
-    rng = np.random.default_rng(seed)
-    image = rng.random((40, 50))
-    mask = np.ones((40, 50), bool)
-    mask[:9, : rng.integers(0, 20)] = False
-    sites = superpixels(image, kind="watershed", n_sites=40, mask=mask)
-    draws = rng.integers(0, 3, (7, sites.max() + 1)).astype(np.int32)
-    weight = np.exp(-2 * rng.random(sites.shape)).astype(np.float32)
+    mask, free = np.ones((40, 50), bool), np.random.default_rng(seed).random((40, 50)) < 0.8
+    mask[:9, : 6 * seed] = False
+    sites, weight, draws = problem(seed, (40, 50), 40, mask=mask)
     before = sites.copy()
-    moved = shortened(sites, weight, draws)
+    moved = shortened(sites, weight, draws, free)
     np.testing.assert_array_equal(sites, before)
+    np.testing.assert_array_equal(moved[~free], sites[~free])
     assert np.count_nonzero(moved != sites) > 20
     assert expected_length(moved, weight, draws) < expected_length(sites, weight, draws)
     np.testing.assert_array_equal(moved < 0, sites < 0)
     np.testing.assert_array_equal(region_adjacency(moved).edges, region_adjacency(sites).edges)
-    pieces = label(moved, background=-1, connectivity=1)
-    assert pieces.max() == sites.max() + 1
+    assert label(moved, background=-1, connectivity=1).max() == sites.max() + 1
 
 
 def moves(sites):
@@ -76,24 +79,12 @@ def moves(sites):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_where_it_ends_no_pixel_makes_outlines_shorter(seed):
-    rng = np.random.default_rng(seed)
-    sites = superpixels(rng.random((15, 16)), kind="watershed", n_sites=6)
-    draws = rng.integers(0, 3, (4, sites.max() + 1)).astype(np.int32)
-    weight = np.exp(-2 * rng.random(sites.shape)).astype(np.float32)
+    sites, weight, draws = problem(seed, (15, 16), 6)
     while not np.array_equal(sites, better := shortened(sites, weight, draws)):
         sites = better
     length = expected_length(sites, weight, draws)
     others = [expected_length(other, weight, draws) for other in moves(sites)]
     assert len(others) > 10 and min(others) > length * (1 - 1e-6)
-
-
-def test_a_pixel_that_is_not_free_stays():
-    rng = np.random.default_rng(1)
-    sites = superpixels(rng.random((40, 50)), kind="watershed", n_sites=40)
-    draws, free = np.arange(sites.max() + 1, dtype=np.int32)[None], rng.random(sites.shape) < 0.5
-    moved = shortened(sites, np.ones(sites.shape), draws, is_free=free)
-    assert (moved != sites).any()
-    np.testing.assert_array_equal(moved[~free], sites[~free])
 
 
 def zigzag(height=40, width=60, tooth=6, depth=3):
@@ -107,27 +98,17 @@ def climbs(upper):
     return np.abs(np.diff(np.count_nonzero(upper, axis=0))).sum()
 
 
-def test_without_evidence_a_boundary_is_straight_and_with_evidence_it_stays():
+def test_only_what_draws_keep_apart_is_shortened_and_only_without_evidence():
     sites, apart = zigzag(tooth=6), np.array([[0, 1]], np.int32)
-    straight = shortened(sites, np.ones(sites.shape), apart)
-    assert climbs(straight == 0) < climbs(sites == 0) / 2
+    ones = np.ones(sites.shape)
+    assert climbs(shortened(sites, ones, apart) == 0) < climbs(sites == 0) / 2
+    np.testing.assert_array_equal(shortened(sites, ones, 0 * apart), sites)
+    four = sites * 2 + (np.arange(60) >= 30)  # the upper two are always together, and the lower two
+    assert climbs(shortened(four, ones, np.array([[0, 0, 1, 1]], np.int32)) < 2) < climbs(sites == 0) / 2
     sites = zigzag(tooth=10)
     ridge = boundaries(sites)  # on both sides of the boundary, all along the teeth
     weight = np.where(ridge, 1e-4, np.where(binary_dilation(ridge), 1e-2, 1.0))
     assert climbs(shortened(sites, weight, apart) == 0) > 0.9 * climbs(sites == 0)
-
-
-def test_a_boundary_that_no_draw_has_stays():
-    sites = zigzag()
-    np.testing.assert_array_equal(shortened(sites, np.ones(sites.shape), np.array([[0, 0]], np.int32)), sites)
-
-
-def test_sites_move_along_a_boundary_of_clusters_that_they_do_not_end_at():
-    """Four sites, of which the upper and the lower two are always together: only the line between them is shortened."""
-    sites = zigzag()
-    sites = sites * 2 + (np.arange(60) >= 30)
-    moved = shortened(sites, np.ones(sites.shape), np.array([[0, 0, 1, 1]], np.int32))
-    assert climbs(moved < 2) < climbs(sites < 2) / 2
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (64, 9), (65, 7), (130, 20)])
