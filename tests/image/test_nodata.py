@@ -41,7 +41,10 @@ def test_two_values_one_channel_and_the_highest_mountain_do_not_mislead():
     image[0, 0], image[1, 1, 1], image[2, 2] = FLOAT32_LOWEST, -9999, 8849
     with pytest.warns(UserWarning, match="nodata"):
         seg = ss.segment(image.astype(np.float32), channel_axis=-1, sweeps=2, chains=1, rng=0)
-    assert np.argwhere(seg.labels == 0).tolist() == [[0, 0], [1, 1]] and "1 pixel left out as nodata (-9999)" in seg.read_as
+    assert (
+        np.argwhere(seg.labels == 0).tolist() == [[0, 0], [1, 1]]
+        and "1 pixel left out as nodata (-9999)" in seg.read_as
+    )
 
 
 @pytest.mark.parametrize(
