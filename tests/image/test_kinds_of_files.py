@@ -1,6 +1,5 @@
 """Every kind of file is read with its own pixels, channels and intensities, and docs/howto/files.md says so."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -10,38 +9,30 @@ from kinds_of_files import KINDS, OPACITY, table
 from spinseg.image.io import read_image, read_picture
 
 DOCS = Path(__file__).parents[2] / "docs" / "howto" / "files.md"
-EXTRAS = ("zarr", "nibabel")
-
-
-def is_installed(package):
-    return not package or importlib.util.find_spec(package) is not None
-
-
-def codes_of(pixels, low, high):
-    """The intensities of numbers, from 0 to 65535, by the definition."""
-    return np.rint(((pixels.astype(np.float64) - low) / (high - low)).clip(0, 1) * 65535)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.file)
 def test_pixels_channels_and_intensities_are_those_of_the_file(kind, tmp_path):
-    if not is_installed(kind.needs):
-        pytest.skip(f"the package {kind.needs} is not installed")
+    if kind.needs:
+        pytest.importorskip(kind.needs, reason="an extra is not installed")
     kind.write(tmp_path / kind.file)
     stored = read_image(tmp_path / kind.file)
     np.testing.assert_array_equal(stored.reshape(kind.pixels.shape), kind.pixels, strict=True)
     picture = read_picture(tmp_path / kind.file)
     reading = picture.reading
     assert (*reading.shape, reading.n_channels) == kind.pixels.shape
+    assert bool(reading.otherwise) == (kind.file in ("unnamed.tif", "first.tif"))  # short axes without a name
     np.testing.assert_allclose(reading.intensity_range, (kind.low, kind.high), rtol=1e-6)
-    expected = codes_of(kind.pixels, kind.low, kind.high)
+    expected = np.rint(((kind.pixels.astype(np.float64) - kind.low) / (kind.high - kind.low)).clip(0, 1) * 65535)
     if reading.has_opacity:
         assert kind.name == "RGBA" and np.array_equal(picture.inside, OPACITY > 0)
         expected = np.where(OPACITY[..., None] > 0, expected[..., :3], 65535)
     assert np.array_equal(picture.codes, np.broadcast_to(expected, picture.codes.shape))
 
 
-@pytest.mark.skipif(not all(map(is_installed, EXTRAS)), reason="an extra, [zarr] or [nifti], is not installed")
 def test_the_table_in_the_documentation_is_what_is_read(tmp_path):
+    for package in ("zarr", "nibabel"):
+        pytest.importorskip(package, reason="an extra is not installed")
     text = DOCS.read_text(encoding="utf-8")
     assert table(tmp_path) in text and "python tests/image/kinds_of_files.py" in text
 
@@ -54,13 +45,3 @@ def test_a_given_axis_is_counted_in_the_order_of_the_file(given, shape, n_channe
             kind.write(tmp_path / kind.file)
             reading = read_picture(tmp_path / kind.file, channel_axis=given).reading
             assert (reading.shape, reading.n_channels) == (shape, n_channels) and reading.otherwise is None
-
-
-def test_only_short_axes_without_a_name_are_doubted(tmp_path):
-    doubted = {kind.file for kind in KINDS if is_installed(kind.needs) and _otherwise(kind, tmp_path)}
-    assert doubted == {"unnamed.tif", "first.tif"}
-
-
-def _otherwise(kind, folder):
-    kind.write(folder / kind.file)
-    return read_picture(folder / kind.file).reading.otherwise
