@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import tifffile
 from image_files import DEEP, refusal
-from kinds_of_files import FIVE, ome_zarr
+from kinds_of_files import FIVE, save_nifti, save_zarr
 
 from spinseg._errors import MissingExtra
 from spinseg.image.io import read_image, read_picture
 from spinseg.image.picture import as_picture
 
-nibabel = pytest.importorskip("nibabel", reason="the extra [nifti] is not installed")
+pytest.importorskip("nibabel", reason="the extra [nifti] is not installed")
 zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
 
 VOLUME = np.stack([DEEP, DEEP // 2, DEEP // 3]).astype(np.int16)
@@ -55,10 +55,10 @@ def test_metadata_that_do_not_fit_the_pages_are_refused(lie, tmp_path):
 
 def test_ome_zarr_whose_metadata_lie_is_refused(tmp_path):
     for version in ("0.4", "0.5"):
-        ome_zarr(FIVE, "yx", version)(tmp_path / version)
+        save_zarr(tmp_path / version, FIVE, "yx", version)
         text = refusal(read_picture, tmp_path / version)
         assert "must have the 2 axes that its metadata name, y, x; received (5, 90, 120)" in text
-    ome_zarr(FIVE, "cyx", "0.5")(tmp_path / "longer")
+    save_zarr(tmp_path / "longer", FIVE, "cyx", "0.5")
     about = replaced(tmp_path / "longer" / "0" / "zarr.json", b"120", b"240")
     assert str(tmp_path / "longer") in refusal(read_picture, tmp_path / "longer")
     about.unlink()
@@ -68,7 +68,7 @@ def test_ome_zarr_whose_metadata_lie_is_refused(tmp_path):
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
 @pytest.mark.parametrize("kept", [0, 0.5, 0.98])
 def test_a_truncated_chunk_is_refused(version, kept, tmp_path):
-    ome_zarr(FIVE, "cyx", version)(tmp_path / "cut")
+    save_zarr(tmp_path / "cut", FIVE, "cyx", version)
     chunk = max((path for path in tmp_path.rglob("*") if path.is_file()), key=os.path.getsize)
     os.truncate(chunk, int(kept * os.path.getsize(chunk)))
     assert f"{tmp_path / 'cut'} must be a whole Zarr file" in refusal(read_picture, tmp_path / "cut")
@@ -97,29 +97,24 @@ def test_no_pickle_in_zarr_is_run(place, dtype, tmp_path):
     assert str(folder) in refusal(read_picture, folder) and not (tmp_path / "made").exists()
 
 
-def as_nifti(path, array=VOLUME, kind=nibabel.Nifti1Image):
-    nibabel.save(kind(array, np.eye(4)), path)
-    return path
-
-
 @pytest.mark.parametrize("name", ["a.nii", "a.nii.gz"])
 @pytest.mark.parametrize("kept", [0.02, 0.1, 0.5, 0.99])
 def test_a_truncated_nifti_is_refused(name, kept, tmp_path):
-    path = as_nifti(tmp_path / name)
+    path = save_nifti(tmp_path / name, VOLUME)
     assert np.array_equal(read_image(path), VOLUME)
     path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
     assert str(path) in refusal(read_image, path)
 
 
 def test_nifti_of_both_versions_axes_and_colors(tmp_path):
-    assert np.array_equal(read_image(as_nifti(tmp_path / "2.nii", kind=nibabel.Nifti2Image)), VOLUME)
-    flat = as_nifti(tmp_path / "flat.nii", VOLUME[:1].transpose(1, 2, 0))
+    assert np.array_equal(read_image(save_nifti(tmp_path / "2.nii", VOLUME, "Nifti2Image")), VOLUME)
+    flat = save_nifti(tmp_path / "flat.nii", VOLUME[:1].transpose(1, 2, 0))
     assert read_picture(flat).shape == DEEP.shape
     color = np.zeros((4, 5, 6), [("R", "u1"), ("G", "u1"), ("B", "u1")])
     color["G"] = 200
-    found = read_picture(as_nifti(tmp_path / "color.nii", color))
+    found = read_picture(save_nifti(tmp_path / "color.nii", color))
     assert found.shape == (4, 5, 6) and found.rgb[0, 0, 0].tolist() == [0, 200, 0]
-    times = as_nifti(tmp_path / "times.nii", np.stack([VOLUME, VOLUME + 1], axis=-1))
+    times = save_nifti(tmp_path / "times.nii", np.stack([VOLUME, VOLUME + 1], axis=-1))
     text = refusal(read_picture, times)
     assert "channel_axis names their axis" in text and "axes XYZT of (3, 30, 40, 2)" in text
     assert read_picture(times, channel_axis=3).codes.shape == (*VOLUME.shape, 2)
@@ -136,7 +131,7 @@ def test_nifti_of_both_versions_axes_and_colors(tmp_path):
     ],
 )
 def test_a_nifti_whose_header_lies_is_refused_and_nothing_is_logged(place, numbers, says, tmp_path, caplog):
-    path = as_nifti(tmp_path / "a.nii")
+    path = save_nifti(tmp_path / "a.nii", VOLUME)
     content = bytearray(path.read_bytes())
     content[place : place + len(numbers)] = numbers
     path.write_bytes(gzip.compress(content + bytes(2**20)) if place == 108 else content)
@@ -159,10 +154,7 @@ def test_a_channel_that_is_not_finite_is_named(value, tmp_path):
 
 @pytest.mark.parametrize(("package", "extra"), [("nibabel", "nifti"), ("zarr", "zarr")])
 def test_without_its_reader_a_file_gets_the_line_that_names_the_extra(package, extra, tmp_path, monkeypatch):
-    path = as_nifti(tmp_path / "a.nii")
-    if package == "zarr":
-        path = tmp_path / "a.zarr"
-        ome_zarr(FIVE, "cyx", "0.5")(path)
+    path = save_nifti(tmp_path / "a.nii", VOLUME) if extra == "nifti" else save_zarr(tmp_path / "a.zarr", FIVE, "cyx")
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra, match=rf"^[^\n]*pip install '[^\n]*spinseg\[{extra}\][^\n]*$"):
         read_picture(path)
