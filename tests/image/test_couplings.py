@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import spinseg as ss
 from spinseg.graph.adjacency import region_adjacency
@@ -10,7 +9,6 @@ from spinseg.image.boundary.log_odds import BoundaryEvidence, plain_log_odds, si
 from spinseg.image.boundary.maps import boundary_maps
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
-from spinseg.pictures import PICTURES
 from spinseg.segmentation.presets.photo import Photo, details_of
 from spinseg.segmentation.problem import prepare
 
@@ -83,15 +81,3 @@ def test_a_boundary_on_its_own_is_drawn_by_as_many_as_its_log_odds_say():
     log_odds, graph = np.linspace(-3, 3, 13), ss.SiteGraph(14, [[i, i + 1] for i in range(13)])
     drawn = np.mean([PHOTO.couplings(log_odds, graph, detail) < 0 for detail in details_of(1000)], axis=0)
     np.testing.assert_allclose(drawn, 1 / (1 + np.exp(-log_odds)), atol=0.001)
-
-
-def test_a_picture_falls_into_more_regions_with_more_detail():
-    with Image.open(PICTURES["coffee"].path) as image:
-        picture = np.asarray(image)[100:220, 200:360]
-    coarse, fine = (ss.segment(picture, detail=detail, sweeps=40, chains=1, rng=3) for detail in (0.1, 0.9))
-    assert 1 <= coarse.n_clusters < fine.n_clusters
-    np.testing.assert_array_equal(coarse.chains.labels, fine.chains.labels)
-    np.testing.assert_array_equal(coarse.at(0.9).labels, fine.labels)
-    for found, detail in ((coarse, 0.1), (fine, 0.9)):
-        assert np.bincount(found.partition).min() >= PHOTO.prior.min_size
-        assert found.preset.detail == detail and f"detail={detail}" in found.python_code
