@@ -11,8 +11,6 @@ from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.schedule import Schedule, sample_posterior
 
 SHAPE = (48, 66)
-
-
 ROWS, COLUMNS = np.indices(SHAPE)
 MASKS = {f"column {at}": at != COLUMNS for at in (32, 33, 34)} | {f"row {at}": at != ROWS for at in (22, 23)}
 MASKS |= {
