@@ -1,11 +1,15 @@
-"""Overlays, boundaries, palettes and heat maps."""
+"""Overlays, boundaries, palettes, heat maps and polygons."""
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 from image_files import refusal
 from skimage import data
 
 from spinseg.image.picture import as_picture
+from spinseg.image.polygons import region_polygons
 from spinseg.image.render import DARK, LIGHT, boundaries, label_colors, mean_colors, overlay, probability_picture
 
 HALVES = np.repeat([[1, 1, 1, 2, 2, 2]], 4, axis=0)
@@ -128,3 +132,37 @@ def test_probability_picture_gets_lighter():
 )
 def test_bad_input_is_refused_in_one_line(call, args, message):
     assert refusal(call, *args) == message
+
+
+def picture(*rows):
+    return np.array([[int(number) for number in row] for row in rows])
+
+
+label_images = st.integers(0, 4).flatmap(
+    lambda n: arrays(np.int64, array_shapes(min_dims=2, max_dims=2, max_side=13), elements=st.integers(0, n))
+)
+
+
+@given(label_images)
+@example(picture("1111", "1011", "1101", "1111"))  # two holes that touch in a corner
+@example(picture("111", "101", "110"))  # a ring that is closed in a corner
+@example(picture("112", "121", "112"))  # a piece that touches the others in two corners
+@example(picture("1112", "1211", "2121", "1111"))  # holes that touch the outline
+@example(picture("1111111", "1000001", "1011101", "1010101", "1011101", "1000001", "1111111"))  # pieces within holes
+@example(picture("1110111", "1010101", "1110111"))  # two pieces with a hole each
+def test_polygons_are_valid_and_hold_the_pixels_of_their_regions(regions):
+    shapely = pytest.importorskip("shapely")
+    found = region_polygons(regions)
+    assert sorted(found) == [number for number in np.unique(regions).tolist() if number > 0]
+    y, x = np.indices(regions.shape) + 0.5
+    for number, polygons in found.items():
+        geometry = shapely.MultiPolygon([shapely.Polygon(outer, holes) for outer, *holes in polygons])
+        assert geometry.is_valid, shapely.is_valid_reason(geometry)
+        np.testing.assert_array_equal(shapely.contains_xy(geometry, x, y), regions == number)
+        assert geometry.area == np.count_nonzero(regions == number)
+        for polygon in geometry.geoms:
+            assert polygon.exterior.is_ccw and not any(hole.is_ccw for hole in polygon.interiors)
+        for ring in (ring for polygon in polygons for ring in polygon):
+            assert len(set(ring)) == len(ring)  # it meets itself nowhere
+            upright = np.diff([*ring, ring[0]], axis=0)[:, 0] == 0
+            assert np.all(upright != np.roll(upright, 1))  # corners only
