@@ -1,53 +1,49 @@
 """Files that cannot be read are rejected in one line; names, threads and permissions."""
 
-import io
 import os
 import struct
-import subprocess
-import sys
 import tempfile
 import threading
+import warnings
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
-from image_files import DEEP, GRAY, RGB, jpeg, npy, png, refusal, saved, tiff, webp
+from image_files import DEEP, RGB, jpeg, npy, png, refusal, saved, tiff, webp
 from PIL import Image
 
 from spinseg._run.atomic import atomic_write
 from spinseg.image.io import MAX_PIXELS, read_image, read_mask, write_png
 from spinseg.image.stored import check_size
 
+LIMIT = f"at most {MAX_PIXELS} pixels"
+
 
 @pytest.mark.parametrize(
     "content, says",
     [
         (b"", "'an empty file'"),
-        (b"not a picture at all\n" * 40, "'text'"),
         ("Grüße aus Köln ".encode() * 100, "'text'"),
         (b"BMW is a car", "'text'"),
         (bytes(1000), r"b'\x00"),
         (b"\0\0\0\x18ftypheic" + bytes(90), "ftypheic"),
         (b"RIFF\x10\0\0\0WAVEfmt " + bytes(90), "WebP"),
-        (png(30000, 30000, 8, 2), f"at most {MAX_PIXELS} pixels; received (30000, 30000)"),
+        (png(30000, 30000, 8, 2), f"{LIMIT}; received (30000, 30000)"),
         (png(11000, 11000, 8, 2), "whole PNG"),  # of a size for which Image.open would warn
-        (
-            b"GIF89a" + struct.pack("<HH", 30000, 30000) + b"\0\0\0,\0\0\0\0\1\0\1\0\0\2\0;",
-            f"at most {MAX_PIXELS} pixels",
-        ),
-        (b"BM" + struct.pack("<IIIIiiHHIIiiII", 0, 0, 54, 40, 30000, 30000, 1, 24, 0, 0, 0, 0, 0, 0), "at most"),
-        (webp(30000, 30000), "WebP"),
-        (jpeg(30000, 30000), f"at most {MAX_PIXELS} pixels; received (30000, 30000)"),
-        (tiff(30000, 30000), f"at most {MAX_PIXELS} pixels; received (30000, 30000)"),
-        (tiff(2**32 - 1, 2**32 - 1), "at most"),
+        (b"GIF89a" + struct.pack("<HH", 30000, 30000) + b"\0\0\0,\0\0\0\0\1\0\1\0\0\2\0;", LIMIT),
+        (b"BM" + struct.pack("<IIIIiiHHIIiiII", 0, 0, 54, 40, 30000, 30000, 1, 24, 0, 0, 0, 0, 0, 0), LIMIT),
+        (webp(13000, 13000), "WebP"),
+        (jpeg(30000, 30000), f"{LIMIT}; received (30000, 30000)"),
+        (tiff(30000, 30000), f"{LIMIT}; received (30000, 30000)"),
+        (tiff(2**32 - 1, 2**32 - 1), LIMIT),
         (tiff(0, 5), "at least one pixel"),
         (tiff(50, 50), "whole TIFF"),
-        (b"II*\0", "whole TIFF"),
         (b"II*\0\x08\0\0\0", "whole TIFF"),
         (b"MM\0*" + b"\xff" * 90, "whole TIFF"),
-        (npy((2**40, 2**40)), f"at most {MAX_PIXELS} pixels"),
+        (npy((2**40, 2**40)), LIMIT),
         (npy((50, 50)), "whole NPY"),
         (npy((2, 2), "<c8") + bytes(32), "hold numbers; received 'complex64'"),
         (npy((4,)) + bytes(4), "one picture or volume, with or without channels; received (4,)"),
@@ -55,28 +51,14 @@ from spinseg.image.stored import check_size
         (b"\x93NUMPY\x01", "whole NPY"),
     ],
 )
-def test_what_is_no_picture_is_one_line(content, says, tmp_path):
+def test_what_is_no_picture_gets_one_line_and_no_warning_print_or_log(content, says, tmp_path, capfd, caplog):
     path = tmp_path / "some photo.jpg"
     path.write_bytes(content)
-    text = refusal(read_image, path)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        text = refusal(read_image, path)
     assert text.startswith(f"{path} must ") and says in text
-
-
-def test_nothing_is_printed_beside_that_line(tmp_path):
-    script = (
-        "import sys\n"
-        "from spinseg.image.io import read_image\n"
-        "for path in sys.argv[1:]:\n"
-        "    try: read_image(path)\n"
-        "    except ValueError: print('refused')\n"
-    )
-    contents = [png(11000, 11000, 8, 2), png(30000, 30000, 8, 2), jpeg(30000, 30000), webp(13000, 13000)]
-    contents += [tiff(30000, 30000), b"II*\0\x08\0\0\0", b"II*\0\xff\xff\xff\x00", b"MM\0*" + b"\xff" * 90]
-    for number, content in enumerate(contents):
-        (tmp_path / str(number)).write_bytes(content)
-    command = [sys.executable, "-c", script, *map(str, sorted(tmp_path.iterdir()))]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["refused"] * len(contents) and run.stderr == ""
+    assert not warned and capfd.readouterr() == ("", "") and not caplog.records
 
 
 def test_a_pickle_is_not_run(tmp_path):
@@ -95,34 +77,33 @@ def test_giants_are_refused_before_they_are_read(tmp_path):
     refusal(check_size, "x", (2**13, 2**14, 5), MAX_PIXELS)
 
 
-@pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
-@pytest.mark.parametrize("kept", [0.1, 0.3, 0.9, 0.97])
-def test_a_truncated_file_is_refused(form, kept, tmp_path):
-    content = io.BytesIO()
-    Image.fromarray(RGB).save(content, form)
-    (tmp_path / "cut").write_bytes(content.getvalue()[: int(kept * len(content.getvalue()))])
-    assert "must be a whole " in refusal(read_image, tmp_path / "cut")
+Image.init()
+FORMS = ("PNG", "JPEG", "JPEG2000", "GIF", "WEBP", "BMP", "TIFF")  # Pillow may be built without one
+STACK = np.stack([DEEP] * 5)
+WHOLE = {form: partial(saved, image=RGB, form=form) for form in FORMS if Image.SAVE.get(form)}
+for kind, options in {"plain": {}, "unnamed": {"metadata": None}, "big": {"bigtiff": True, "compression": 8}}.items():
+    WHOLE[f"{kind} stack"] = partial(tifffile.imwrite, data=STACK, photometric="minisblack", **options)
 
 
-def test_a_truncated_stack_is_refused(tmp_path):
-    for options in ({}, {"compression": "zlib"}, {"metadata": None}, {"bigtiff": True, "compression": "zlib"}):
-        tifffile.imwrite(tmp_path / "cut", np.stack([DEEP] * 5), photometric="minisblack", **options)
-        assert read_image(tmp_path / "cut").shape == (5, 30, 40)
-        content = (tmp_path / "cut").read_bytes()
-        for kept in (0.3, 0.6, 0.95):
-            (tmp_path / "cut").write_bytes(content[: int(kept * len(content))])
-            assert "must be a whole TIFF" in refusal(read_image, tmp_path / "cut")
+@pytest.mark.parametrize("kind", WHOLE)
+def test_a_truncated_file_is_refused(kind, tmp_path):
+    path = tmp_path / "cut"
+    WHOLE[kind](path)
+    assert read_image(path).shape == (STACK if "stack" in kind else RGB).shape
+    content = path.read_bytes()
+    for kept in (0.1, 0.3, 0.6, 0.95):
+        path.write_bytes(content[: int(kept * len(content))])
+        assert "must be a whole " in refusal(read_image, path)
 
 
 def test_missing_files_folders_and_pipes_are_refused(tmp_path):
     text = refusal(read_image, tmp_path / "none.jpg", kind=FileNotFoundError)
     assert text == f"{tmp_path / 'none.jpg'} must be a file that can be read; received No such file or directory"
-    assert "received 'a folder'" in refusal(read_image, tmp_path)
+    assert "received 'a folder'" in refusal(read_mask, str(tmp_path))
     os.mkfifo(tmp_path / "pipe")
     assert "received 'a pipe or a device'" in refusal(read_image, tmp_path / "pipe")
     refusal(read_image, tmp_path / ("x" * 300), kind=OSError)
     assert "a?b" in refusal(read_image, tmp_path / "a\nb", kind=FileNotFoundError)
-    refusal(read_mask, str(tmp_path), kind=ValueError)
 
 
 @contextmanager
@@ -151,13 +132,11 @@ def test_without_permission_there_is_one_line():
 
 
 def test_names_may_have_spaces_and_any_letters(tmp_path):
-    for name in ("a photo.png", "Füße 写真.png", "ß.tif", os.fsdecode(b"caf\xe9.png")):
+    for name in ("a photo.png", "Füße 写真.png", os.fsdecode(b"caf\xe9.png")):
         write_png(tmp_path / name, RGB)
         np.testing.assert_array_equal(read_image(str(tmp_path / name)), RGB)
         (tmp_path / name).write_bytes(b"text")
         refusal(read_image, tmp_path / name).encode()  # can be printed
-    np.save(tmp_path / "é ü.npy", GRAY)
-    np.testing.assert_array_equal(read_image(tmp_path / "é ü.npy"), GRAY)
 
 
 def test_pillow_is_left_as_it_was_and_threads_do_not_mind(tmp_path):

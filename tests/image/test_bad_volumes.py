@@ -6,18 +6,19 @@ import logging
 import os
 import struct
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 import tifffile
 from image_files import DEEP, refusal
-from kinds_of_files import FIVE, ome_zarr
+from kinds_of_files import FIVE, save_nifti, save_zarr
 
 from spinseg._errors import MissingExtra
 from spinseg.image.io import read_image, read_picture
 from spinseg.image.picture import as_picture
 
-nibabel = pytest.importorskip("nibabel", reason="the extra [nifti] is not installed")
+pytest.importorskip("nibabel", reason="the extra [nifti] is not installed")
 zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
 
 VOLUME = np.stack([DEEP, DEEP // 2, DEEP // 3]).astype(np.int16)
@@ -31,57 +32,44 @@ def replaced(path, before, after):
     return path
 
 
+OME, IMAGEJ, PLAIN = {"metadata": {"axes": "CYX"}}, {"imagej": True, "metadata": {"axes": "CYX"}}, {}
 LIES = {
-    "more channels": (b'SizeC="5"', b'SizeC="9"'),
-    "fewer channels": (b'SizeC="5"', b'SizeC="3"'),
-    "wider": (b'SizeX="120"', b'SizeX="180"'),
+    "more channels": (OME, b'SizeC="5"', b'SizeC="9"'),
+    "fewer channels": (OME, b'SizeC="5"', b'SizeC="3"'),
+    "wider": (OME, b'SizeX="120"', b'SizeX="180"'),
+    "ImageJ": (IMAGEJ, b"channels=5", b"channels=9"),
+    "plain": (PLAIN, b"[5, 90, 120]", b"[7, 90, 120]"),
 }
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_ome_metadata_that_do_not_fit_the_pages_are_refused(lie, tmp_path):
-    path = tmp_path / "five.ome.tif"
-    tifffile.imwrite(path, FIVE, metadata={"axes": "CYX"})
-    assert read_picture(path).n_channels == 5
-    text = refusal(read_picture, replaced(path, *LIES[lie]))
-    assert text.startswith(f"{path} must have metadata that fit its pages; received ") and "OME series" in text
-
-
-def test_imagej_and_plain_metadata_that_do_not_fit_the_pages_are_refused(tmp_path):
-    path = tmp_path / "five.tif"
-    tifffile.imwrite(path, FIVE, imagej=True, metadata={"axes": "CYX"})
-    assert "must have metadata that fit" in refusal(read_picture, replaced(path, b"channels=5", b"channels=9"))
-    tifffile.imwrite(path, FIVE, photometric="minisblack")
-    assert str(path) in refusal(read_picture, replaced(path, b"[5, 90, 120]", b"[7, 90, 120]"))
+def test_metadata_that_do_not_fit_the_pages_are_refused(lie, tmp_path):
+    options, before, after = LIES[lie]
+    path = tmp_path / ("five.ome.tif" if options is OME else "five.tif")
+    tifffile.imwrite(path, FIVE, photometric="minisblack", **options)
+    read_picture(path)
+    text = refusal(read_picture, replaced(path, before, after))
+    assert text.startswith(f"{path} must ")
+    assert options is PLAIN or "must have metadata that fit its pages; received " in text
 
 
 def test_ome_zarr_whose_metadata_lie_is_refused(tmp_path):
     for version in ("0.4", "0.5"):
-        ome_zarr(FIVE, "yx", version)(tmp_path / version)
+        save_zarr(tmp_path / version, FIVE, "yx", version)
         text = refusal(read_picture, tmp_path / version)
         assert "must have the 2 axes that its metadata name, y, x; received (5, 90, 120)" in text
-    ome_zarr(FIVE, "cyx", "0.5")(tmp_path / "gone")
-    (tmp_path / "gone" / "0" / "zarr.json").unlink()
-    assert "must be a whole Zarr file" in refusal(read_picture, tmp_path / "gone")
-    ome_zarr(FIVE, "cyx", "0.5")(tmp_path / "longer")
-    about = tmp_path / "longer" / "0" / "zarr.json"
-    said = json.loads(about.read_text())
-    said["chunk_grid"]["configuration"]["chunk_shape"] = [5, 90, 240]
-    about.write_text(json.dumps(said))
+    save_zarr(tmp_path / "longer", FIVE, "cyx", "0.5")
+    about = replaced(tmp_path / "longer" / "0" / "zarr.json", b"120", b"240")
     assert str(tmp_path / "longer") in refusal(read_picture, tmp_path / "longer")
-
-
-def chunks(folder):
-    """The files with numbers in a folder of Zarr."""
-    files = (os.path.join(place, name) for place, _, names in os.walk(folder) for name in names)
-    return [file for file in files if not os.path.basename(file).startswith((".z", "zarr"))]
+    about.unlink()
+    assert "must be a whole Zarr file" in refusal(read_picture, tmp_path / "longer")
 
 
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
 @pytest.mark.parametrize("kept", [0, 0.5, 0.98])
 def test_a_truncated_chunk_is_refused(version, kept, tmp_path):
-    ome_zarr(FIVE, "cyx", version)(tmp_path / "cut")
-    (chunk,) = chunks(tmp_path / "cut")
+    save_zarr(tmp_path / "cut", FIVE, "cyx", version)
+    chunk = max((path for path in tmp_path.rglob("*") if path.is_file()), key=os.path.getsize)
     os.truncate(chunk, int(kept * os.path.getsize(chunk)))
     assert f"{tmp_path / 'cut'} must be a whole Zarr file" in refusal(read_picture, tmp_path / "cut")
 
@@ -109,109 +97,73 @@ def test_no_pickle_in_zarr_is_run(place, dtype, tmp_path):
     assert str(folder) in refusal(read_picture, folder) and not (tmp_path / "made").exists()
 
 
-def as_nifti(path, array=VOLUME, kind=nibabel.Nifti1Image):
-    nibabel.save(kind(array, np.eye(4)), path)
-    return path
-
-
 @pytest.mark.parametrize("name", ["a.nii", "a.nii.gz"])
 @pytest.mark.parametrize("kept", [0.02, 0.1, 0.5, 0.99])
 def test_a_truncated_nifti_is_refused(name, kept, tmp_path):
-    path = as_nifti(tmp_path / name)
+    path = save_nifti(tmp_path / name, VOLUME)
     assert np.array_equal(read_image(path), VOLUME)
     path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
     assert str(path) in refusal(read_image, path)
 
 
 def test_nifti_of_both_versions_axes_and_colors(tmp_path):
-    assert np.array_equal(read_image(as_nifti(tmp_path / "2.nii", kind=nibabel.Nifti2Image)), VOLUME)
-    flat = as_nifti(tmp_path / "flat.nii", VOLUME[:1].transpose(1, 2, 0))
+    assert np.array_equal(read_image(save_nifti(tmp_path / "2.nii", VOLUME, "Nifti2Image")), VOLUME)
+    flat = save_nifti(tmp_path / "flat.nii", VOLUME[:1].transpose(1, 2, 0))
     assert read_picture(flat).shape == DEEP.shape
     color = np.zeros((4, 5, 6), [("R", "u1"), ("G", "u1"), ("B", "u1")])
     color["G"] = 200
-    found = read_picture(as_nifti(tmp_path / "color.nii", color))
+    found = read_picture(save_nifti(tmp_path / "color.nii", color))
     assert found.shape == (4, 5, 6) and found.rgb[0, 0, 0].tolist() == [0, 200, 0]
-    times = as_nifti(tmp_path / "times.nii", np.stack([VOLUME, VOLUME + 1], axis=-1))
+    times = save_nifti(tmp_path / "times.nii", np.stack([VOLUME, VOLUME + 1], axis=-1))
     text = refusal(read_picture, times)
     assert "channel_axis names their axis" in text and "axes XYZT of (3, 30, 40, 2)" in text
     assert read_picture(times, channel_axis=3).codes.shape == (*VOLUME.shape, 2)
 
 
-def test_nifti_that_claims_much_is_refused_before_it_is_read(tmp_path):
-    path = as_nifti(tmp_path / "a.nii")
+@pytest.mark.parametrize(
+    ("place", "numbers", "says"),
+    [
+        (42, struct.pack("<3h", 30_000, 30_000, 30_000), "at most"),
+        (42, struct.pack("<h", -3), "at least one pixel"),
+        (108, struct.pack("<f", 2.0**30), "must have its numbers in the first"),  # after a gigabyte of extensions
+        (344, b"ni1\0", "the header alone"),
+        (0, struct.pack("<i", 347) + bytes(66) + struct.pack("<h", -252), "must "),  # nibabel would log this
+    ],
+)
+def test_a_nifti_whose_header_lies_is_refused_and_nothing_is_logged(place, numbers, says, tmp_path, caplog):
+    path = save_nifti(tmp_path / "a.nii", VOLUME)
     content = bytearray(path.read_bytes())
-    content[42:48] = struct.pack("<3h", 30_000, 30_000, 30_000)
-    path.write_bytes(content)
-    assert "at most" in refusal(read_image, path)
-    content = bytearray(as_nifti(path).read_bytes())
-    content[108:112] = struct.pack("<f", 2.0**30)  # where the numbers begin, after a gigabyte of extensions
-    path.write_bytes(gzip.compress(content + bytes(2**20)))
-    assert "must have its numbers in the first" in refusal(read_image, path)
-    content[108:112], content[42:44] = struct.pack("<f", 352), struct.pack("<h", -3)
-    path.write_bytes(content)
-    assert "at least one pixel" in refusal(read_image, path)
-
-
-def test_nibabel_prints_nothing_beside_the_line(tmp_path, caplog):
-    content = bytearray(as_nifti(tmp_path / "a.nii").read_bytes())
-    content[0:4], content[70:72] = struct.pack("<i", 347), struct.pack("<h", -252)
-    refusal(read_image, written(tmp_path / "a.nii", content))
-    assert not caplog.records
+    content[place : place + len(numbers)] = numbers
+    path.write_bytes(gzip.compress(content + bytes(2**20)) if place == 108 else content)
+    assert says in refusal(read_image, path) and not caplog.records
     logging.getLogger("nibabel.global").warning("of somebody else")
     assert len(caplog.records) == 1
-
-
-def test_the_header_of_a_nifti_pair_and_other_compressed_files_are_refused(tmp_path):
-    path = as_nifti(tmp_path / "a.nii")
-    replaced(path, b"n+1\0", b"ni1\0")
-    assert "the header alone" in refusal(read_image, path)
-    path.write_bytes(gzip.compress(b"not a volume" * 90))
-    assert "another compressed file" in refusal(read_image, path)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_channel_that_is_not_finite_is_named(value, tmp_path):
     image = FIVE.astype(np.float32)
     image[3] = value
-    tifffile.imwrite(tmp_path / "five.tif", image, imagej=True, metadata={"axes": "CYX"})
+    tifffile.imwrite(tmp_path / "five.tif", image, **IMAGEJ)
     for keywords in ({}, {"intensity_range": (0, 4095)}):
-        line = r"^image must hold finite numbers; received '(nan|inf) in channel 3 of 5'$"
-        with pytest.raises(ValueError, match=line):
-            read_picture(tmp_path / "five.tif", **keywords)
-    everywhere = np.full((9, 9, 2), value)
-    with pytest.raises(ValueError, match=r"in channels 0, 1 of 2'$"):
-        as_picture(everywhere, channel_axis=-1)
+        text = refusal(partial(read_picture, tmp_path / "five.tif", **keywords))
+        assert text == f"image must hold finite numbers; received '{value} in channel 3 of 5'"
+    text = refusal(partial(as_picture, np.full((9, 9, 2), value), channel_axis=-1))
+    assert text.endswith("in channels 0, 1 of 2'")
 
 
-def test_an_axis_that_does_not_exist_is_refused(tmp_path):
-    tifffile.imwrite(tmp_path / "five.ome.tif", FIVE, metadata={"axes": "CYX"})
-    for axis in (3, -4, 99):
-        text = refusal(lambda axis=axis: read_picture(tmp_path / "five.ome.tif", channel_axis=axis))
-        assert text == f"channel_axis must be None, 'auto' or an axis of the image of 3 axes; received {axis}"
-
-
-EXTRAS = {
-    "nibabel": (lambda path: as_nifti(path / "a.nii"), "spinseg[nifti]"),
-    "zarr": (lambda path: (ome_zarr(FIVE, "cyx", "0.5")(path / "a.zarr"), path / "a.zarr")[1], "spinseg[zarr]"),
-}
-
-
-def written(path, content):
-    path.write_bytes(content)
-    return path
-
-
-@pytest.mark.parametrize("package", EXTRAS)
-def test_without_its_reader_a_file_gets_the_line_that_names_the_extra(package, tmp_path, monkeypatch):
-    write, extra = EXTRAS[package]
-    path = write(tmp_path)
+@pytest.mark.parametrize(("package", "extra"), [("nibabel", "nifti"), ("zarr", "zarr")])
+def test_without_its_reader_a_file_gets_the_line_that_names_the_extra(package, extra, tmp_path, monkeypatch):
+    path = save_nifti(tmp_path / "a.nii", VOLUME) if extra == "nifti" else save_zarr(tmp_path / "a.zarr", FIVE, "cyx")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=r"^[^\n]*pip install '[^\n]*$") as told:
+    with pytest.raises(MissingExtra, match=rf"^[^\n]*pip install '[^\n]*spinseg\[{extra}\][^\n]*$"):
         read_picture(path)
-    assert extra in str(told.value)
 
 
 @pytest.mark.parametrize(("name", "start"), [("CZI", b"ZISRAWFILE"), ("LIF", b"\x70\0\0\0")])
 def test_files_of_microscopes_are_left_to_bioio(name, start, tmp_path):
-    path = written(tmp_path / "slide", start + bytes(90))
+    path = tmp_path / "slide"
+    path.write_bytes(start + bytes(90))
     assert refusal(read_picture, path).endswith(f"read it with bioio, and give the array; received 'a {name} file'")
+    path.write_bytes(gzip.compress(b"not a volume" * 90))
+    assert "another compressed file" in refusal(read_image, path)

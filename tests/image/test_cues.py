@@ -1,16 +1,84 @@
-"""Local cues of a boundary, each against its definition."""
+"""Local cues of a boundary, each against its definition, and the log-odds that weights make of them."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
-from two_halves import N_WORDS, TwoHalves
+from scipy import ndimage
 
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.boundary.cues import SiteStatistics, chi_square, edge_cues, symmetric_matrix
+from spinseg.image.boundary.cues import SiteStatistics, chi_square, edge_cues
+from spinseg.image.boundary.log_odds import (
+    KINDS,
+    NETWORK_LOG_ODDS,
+    PLAIN_LOG_ODDS,
+    BoundaryEvidence,
+    BoundaryWeights,
+    is_gray,
+    plain_cues,
+    plain_log_odds,
+    weigh_plain_cues,
+)
 from spinseg.image.boundary.maps import N_TEXTONS, boundary_maps
 from spinseg.image.features import site_histograms
 from spinseg.image.picture import as_picture
+from spinseg.image.superpixels import superpixels
+
+N_WORDS = 12
+
+
+class TwoHalves:
+    """The image and its cues; the methods compute the parts of cues slowly, pixel by pixel."""
+
+    def __init__(self, masked):
+        rng = np.random.default_rng(0)
+        image = rng.normal(0.5, 0.05, (41, 50, 3))
+        image[:, 25:] += [0.3, -0.2, 0.1]
+        image[:20, :25] += 0.1 * rng.normal(size=(20, 25, 1))
+        mask = np.ones((41, 50), bool)
+        if masked:
+            mask[15:27, 20:31] = mask[:3] = False
+        self.picture = as_picture(image.clip(0, 1))
+        self.sites = superpixels(self.picture, n_sites=18, mask=mask)
+        y, x = np.argwhere(self.sites == 0).mean(axis=0).astype(int)
+        self.sites[y - 1 : y + 2, x : x + 3] = self.sites.max() + 1  # a site within another
+        self.adjacency = region_adjacency(self.sites)
+        self.edges = self.adjacency.edges
+        self.words = rng.integers(0, N_WORDS // 2, self.sites.shape) + N_WORDS // 2 * (np.arange(50) >= 25)
+        self.counts = site_histograms(self.words, self.sites, N_WORDS)
+        self.maps = boundary_maps(self.picture)
+        self.statistics = SiteStatistics.of(self.picture, self.sites, self.counts, self.maps)
+        self.cues = edge_cues(self.statistics, self.sites, self.adjacency, self.maps)
+        self.mean_size = np.bincount(self.sites[self.sites >= 0]).mean()
+        self.pixels = [list(zip(*np.nonzero(self.sites == s), strict=True)) for s in range(self.sites.max() + 1)]
+
+    def pairs(self, i, j):
+        """Pixels of site i and of site j that lie beside each other."""
+        height, width = self.sites.shape
+        for y, x in self.pixels[i]:
+            for v, u in ((y + 1, x), (y - 1, x), (y, x + 1), (y, x - 1)):
+                if 0 <= v < height and 0 <= u < width and self.sites[v, u] == j:
+                    yield (y, x), (v, u)
+
+    def mean(self, values, site):
+        return sum(values[pixel].astype(float) for pixel in self.pixels[site]) / len(self.pixels[site])
+
+    def color(self, site):
+        return self.mean(self.picture.colors, site)
+
+    def variance(self, site):
+        middle = self.color(site)
+        squares = [(self.picture.colors[pixel] - middle) ** 2 for pixel in self.pixels[site]]
+        return sum(squares) / len(squares) + 4.0
+
+    def center(self, site):
+        y, x = np.mean(self.pixels[site], axis=0)
+        return x, y
+
+    def histogram(self, kinds, n_kinds, site):
+        return np.bincount(kinds[self.sites == site], minlength=n_kinds).astype(float)
+
 
 COLOR_GRADIENTS = ["g1", "g2", "g4"]
 HISTOGRAM_GRADIENTS = ["L3", "C3", "L6", "L12", "C6", "C12", "T6", "T12"]
@@ -28,15 +96,15 @@ def assert_cue(example, name, of_edge, rel=1e-4):
 
 
 def test_the_cues_come_in_the_order_that_the_weights_expect(example):
-    expected = [*COLOR_GRADIENTS, *HISTOGRAM_GRADIENTS, "relief", "ground"]
-    expected += ["network1", "within1", "network3", "within3", "dLab", "dL", "dab", "welch", "spread", "texture"]
-    expected += [f"{kind}{hop}" for kind in ("words", "textons") for hop in range(4)] + ["size", "reach"]
-    assert list(example.cues) == expected
+    pooled = [f"{kind}{hop}" for kind in ("words", "textons") for hop in range(4)]
+    *middle, size, reach = CUES
+    assert list(example.cues) == [*COLOR_GRADIENTS, *HISTOGRAM_GRADIENTS, *middle, *pooled, size, reach]
     assert all(cue.shape == (len(example.edges),) and np.isfinite(cue).all() for cue in example.cues.values())
 
 
 @pytest.mark.parametrize("name", [*COLOR_GRADIENTS, *HISTOGRAM_GRADIENTS])
 def test_gradients_are_from_center_to_center_at_the_larger_of_two_pixels(example, name):
+    """From pixel to pixel where one site lies around the other."""
     found = (example.maps.color | example.maps.histogram)[name]
 
     def across(i, j):
@@ -60,80 +128,63 @@ def test_gradients_are_from_center_to_center_at_the_larger_of_two_pixels(example
     assert_cue(example, name, across, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("along", "within", "map_of"),
-    [
-        ("relief", "ground", lambda maps: maps.relief),
-        ("network1", "within1", lambda maps: maps.network[0]),
-        ("network3", "within3", lambda maps: maps.network[1]),
-    ],
-)
-def test_relief_and_the_networks_log_odds_are_along_the_boundary_and_within_the_sites(example, along, within, map_of):
-    heights = map_of(example.maps)
-
-    def mean_along(i, j):
-        return np.mean([max(float(heights[p]), float(heights[q])) for p, q in example.pairs(i, j)])
-
-    assert_cue(example, along, mean_along)
-    assert_cue(example, within, lambda i, j: max(example.mean(heights, i), example.mean(heights, j)))
+def color_gap(channels):
+    return lambda e, i, j: math.sqrt(math.dist(e.color(i)[channels], e.color(j)[channels]))
 
 
-def test_differences_of_colour_are_roots_of_distances(example):
-    def root(channels):
-        return lambda i, j: math.sqrt(math.dist(example.color(i)[channels], example.color(j)[channels]))
-
-    assert_cue(example, "dLab", root([0, 1, 2]))
-    assert_cue(example, "dL", root([0]))
-    assert_cue(example, "dab", root([1, 2]))
+def welch(e, i, j):
+    return math.sqrt(((e.color(i) - e.color(j)) ** 2 / (e.variance(i) + e.variance(j))).sum())
 
 
-def test_welch_and_spread_compare_variances_of_at_least_four(example):
-    def welch(i, j):
-        gap, spread = example.color(i) - example.color(j), example.variance(i) + example.variance(j)
-        return math.sqrt(sum(g * g / s for g, s in zip(gap, spread, strict=True)))
-
-    def spread(i, j):
-        pairs = zip(example.variance(i), example.variance(j), strict=True)
-        return sum(abs(math.log(math.sqrt(one)) - math.log(math.sqrt(other))) for one, other in pairs)
-
-    assert_cue(example, "welch", welch, rel=1e-3)
-    assert_cue(example, "spread", spread, rel=1e-3)
+def along(map_of):
+    return lambda e, i, j: np.mean([max(map_of(e.maps)[p], map_of(e.maps)[q]) for p, q in e.pairs(i, j)])
 
 
-def test_texture_is_the_distance_of_mean_responses(example):
-    responses = example.maps.responses
-    assert_cue(example, "texture", lambda i, j: math.dist(example.mean(responses, i), example.mean(responses, j)))
+def within(map_of):
+    return lambda e, i, j: max(e.mean(map_of(e.maps), i), e.mean(map_of(e.maps), j))
 
 
-@pytest.mark.parametrize("hops", range(4))
+CUES = {  # of an example and two sites
+    "relief": along(lambda maps: maps.relief),
+    "ground": within(lambda maps: maps.relief),
+    "network1": along(lambda maps: maps.network[0]),
+    "within1": within(lambda maps: maps.network[0]),
+    "network3": along(lambda maps: maps.network[1]),
+    "within3": within(lambda maps: maps.network[1]),
+    "dLab": color_gap([0, 1, 2]),
+    "dL": color_gap([0]),
+    "dab": color_gap([1, 2]),
+    "welch": welch,
+    "spread": lambda e, i, j: abs(np.log(e.variance(i) / e.variance(j))).sum() / 2,
+    "texture": lambda e, i, j: math.dist(e.mean(e.maps.responses, i), e.mean(e.maps.responses, j)),
+    "size": lambda e, i, j: math.log(min(len(e.pixels[i]), len(e.pixels[j])) / e.mean_size),
+    "reach": lambda e, i, j: math.log(max(1, math.dist(e.center(i), e.center(j))) / math.sqrt(e.mean_size)),
+}
+
+
+@pytest.mark.parametrize("name", CUES)
+def test_a_cue_is_its_definition(example, name):
+    assert_cue(example, name, partial(CUES[name], example), rel=1e-3)
+
+
 @pytest.mark.parametrize("kind", ["words", "textons"])
-def test_histograms_are_pooled_with_neighbors_edge_by_edge(example, kind, hops):
-    n_kinds = N_WORDS if kind == "words" else N_TEXTONS
-    kinds = example.words if kind == "words" else example.maps.textons
-    own = [example.histogram(kinds, n_kinds, s) for s in range(len(example.pixels))]
-    colors = [example.color(s) for s in range(len(example.pixels))]
-    neighbors = {s: {int(a + b - s) for a, b in example.edges if s in (a, b)} for s in range(len(own))}
+def test_histograms_are_pooled_with_neighbors_edge_by_edge(example, kind):
+    kinds, n_kinds = (example.words, N_WORDS) if kind == "words" else (example.maps.textons, N_TEXTONS)
+    n_sites = len(example.pixels)
+    own = np.stack([example.histogram(kinds, n_kinds, s) for s in range(n_sites)])
+    near = np.zeros((n_sites, n_sites))
+    for i, j in example.edges:
+        near[i, j] = near[j, i] = math.exp(-math.dist(example.color(i), example.color(j)) / 8)
+    pooled = own
+    for hops in range(4):
+        shares = pooled / pooled.sum(axis=1, keepdims=True)
 
-    def around(site, hop):
-        total = own[site].copy()
-        for other in neighbors[site] if hop else ():
-            total += math.exp(-math.dist(colors[site], colors[other]) / 8) * around(other, hop - 1)
-        return total
+        def chi(i, j, shares=shares):
+            p, q = shares[[i, j]]
+            return 0.5 * ((p - q) ** 2 / np.where(p + q > 0, p + q, 1)).sum()
 
-    shares = [total / total.sum() for total in (around(s, hops) for s in range(len(own)))]
-
-    def chi(i, j):
-        return 0.5 * sum((p - q) ** 2 / (p + q) for p, q in zip(shares[i], shares[j], strict=True) if p + q > 0)
-
-    assert_cue(example, f"{kind}{hops}", chi)
-
-
-def test_size_and_reach_are_in_terms_of_the_average_site(example):
-    sizes = [len(pixels) for pixels in example.pixels]
-    average = sum(sizes) / len(sizes)
-    assert_cue(example, "size", lambda i, j: math.log(min(sizes[i], sizes[j]) / average))
-    center, side = example.center, math.sqrt(average)
-    assert_cue(example, "reach", lambda i, j: math.log(math.dist(center(i), center(j)) / side))
+        assert_cue(example, f"{kind}{hops}", chi)
+        pooled = own + near @ pooled
 
 
 def test_chi_square_is_zero_for_equal_shares_and_one_for_disjoint_ones():
@@ -143,23 +194,96 @@ def test_chi_square_is_zero_for_equal_shares_and_one_for_disjoint_ones():
     np.testing.assert_allclose(chi_square(counts, edges), expected, atol=1e-12)
 
 
-def test_the_matrix_of_edge_weights_is_symmetric():
-    found = symmetric_matrix(np.array([[0, 1], [1, 3]], np.int32), np.array([0.5, 2.0]), 4)
-    np.testing.assert_array_equal(found.toarray(), [[0, 0.5, 0, 0], [0.5, 0, 0, 2], [0, 0, 0, 0], [0, 2, 0, 0]])
-    assert symmetric_matrix(np.empty((0, 2), np.int32), np.empty(0), 1).toarray().tolist() == [[0]]
+N_LOCAL, N_CUES = 33, 45  # of the two sites of an edge, and with those of the whole picture
 
 
-def test_a_disc_in_a_ring_has_a_boundary():
-    y, x = np.mgrid[:61, :61] - 30
-    disc = np.hypot(x, y) < 12
-    picture = as_picture(np.where(disc, 255, 0).astype(np.uint8))
-    sites = (~disc).astype(np.int32)
-    halves = np.broadcast_to((x > 0), sites.shape).astype(np.int32)
-    split = as_picture((255 * halves).astype(np.uint8))
-    found = {}
-    for name, (photo, parts) in {"ring": (picture, sites), "halves": (split, halves)}.items():
-        maps, adjacency = boundary_maps(photo), region_adjacency(parts)
-        statistics = SiteStatistics.of(photo, parts, site_histograms(parts, parts, 2), maps)
-        found[name] = edge_cues(statistics, parts, adjacency, maps)
-    for cue in ("g1", "g2", "L3"):
-        assert found["ring"][cue] > 0.6 * found["halves"][cue]
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_weights_of_the_package_are_whole(kind):
+    weights = BoundaryWeights.fitted(kind)
+    n_hidden = weights.output.size
+    assert weights.mean.shape == weights.deviation.shape == weights.direct.shape == (N_CUES,)
+    assert weights.first.shape == (1 + N_LOCAL,) and weights.constant.size == 1
+    assert weights.hidden.shape == (n_hidden, N_CUES) and weights.bias.shape == (n_hidden,)
+    assert all(np.isfinite(numbers).all() for name, numbers in vars(weights).items() if name != "deviation")
+    assert weights.deviation.min() > 0
+    assert np.isinf(weights.deviation).sum() == (4 if kind == "grey" else 0)  # those of chroma
+
+
+def random_weights(n_local, n_cues, n_hidden, rng):
+    shapes = {"mean": n_cues, "first": 1 + n_local, "constant": 1, "direct": n_cues, "hidden": (n_hidden, n_cues)}
+    drawn = {name: rng.normal(size=shape) for name, shape in (shapes | {"bias": n_hidden, "output": n_hidden}).items()}
+    return BoundaryWeights(deviation=rng.uniform(0.5, 2, n_cues), **drawn)
+
+
+def test_log_odds_are_linear_in_the_cues_plus_a_layer_of_tanh():
+    rng = np.random.default_rng(1)
+    w, table = random_weights(3, 5, 4, rng), rng.normal(size=(6, 5))
+    cues = dict(zip("abcde", table.T, strict=True))
+    x = (table - w.mean) / w.deviation
+    expected = w.constant + x @ w.direct + np.tanh(w.bias + x @ w.hidden.T) @ w.output
+    np.testing.assert_allclose(w.log_odds(cues), expected)
+    first = w.first_log_odds({name: cues[name] for name in "abc"})
+    np.testing.assert_allclose(first, w.first[0] + x[:, :3] @ w.first[1:])
+
+
+def test_the_second_stage_sees_the_first_ones_log_odds(example, monkeypatch):
+    names = list(example.cues)
+    w = BoundaryWeights(
+        mean=np.zeros(N_CUES),
+        deviation=np.ones(N_CUES),
+        first=np.append(-3.0, np.arange(N_LOCAL) == names.index("dLab")),
+        constant=np.array([0.25]),
+        direct=2.0 * (np.arange(N_CUES) == N_LOCAL + 1),
+        hidden=np.zeros((1, N_CUES)),
+        bias=np.zeros(1),
+        output=np.ones(1),
+    )
+    monkeypatch.setattr(BoundaryWeights, "fitted", lambda kind: w)
+    found = BoundaryEvidence().log_odds(example.picture, example.sites, example.adjacency, example.counts, example.maps)
+    merged = (found - 0.25) / 2
+    first = example.cues["dLab"] - 3
+    assert merged.min() == pytest.approx(first.min())  # the weakest boundary is the first to go
+    assert first.min() < merged.max() <= first.max() + 1e-9
+    assert len(np.unique(merged.round(9))) <= len(example.pixels) - 1
+
+
+def test_an_image_of_nearly_constant_chroma_is_gray_and_judged_by_weights_of_its_own(example, monkeypatch):
+    rng, asked = np.random.default_rng(0), []
+    light = rng.random((*example.sites.shape, 1)) * np.ones(3)
+    noisy = (light + rng.normal(0, 0.002, light.shape)).clip(0, 1)
+    fitted = random_weights(N_LOCAL, N_CUES, 3, rng)
+    monkeypatch.setattr(BoundaryWeights, "fitted", lambda kind: asked.append(kind) or fitted)
+    for image in (example.picture, light, noisy, np.full(light.shape, [0.8, 0.2, 0.1])):
+        picture = as_picture(image)
+        BoundaryEvidence().log_odds(picture, example.sites, example.adjacency, example.counts, boundary_maps(picture))
+        assert is_gray(picture) == (asked[-1] == "grey")
+    assert asked == ["colour", "grey", "grey", "grey"]
+
+
+def test_a_boundary_that_is_there_is_likelier(example):
+    columns = np.array([example.center(s)[0] for s in range(len(example.pixels))])
+    across = (columns[example.edges] < 24.5).sum(axis=1) == 1
+    args = example.picture, example.sites, example.adjacency, example.counts
+    assert 2 <= across.sum() < len(across)
+    for log_odds in (BoundaryEvidence().log_odds(*args, example.maps), plain_log_odds(*args)):
+        assert np.isfinite(log_odds).all() and log_odds[across].min() > log_odds[~across].max()
+
+
+def test_plain_cues_are_what_they_say(example):
+    """The root of the step of color and of the mean slope along the boundary, and the distance of pooled words."""
+    found = plain_cues(example.picture, example.sites, example.adjacency, example.counts)
+    lab = example.picture.colors
+    slope = np.sqrt(sum(ndimage.gaussian_gradient_magnitude(lab[..., c], 2.0) ** 2 for c in range(3)))
+    for e, (i, j) in enumerate(example.edges):
+        assert found[e, 0] == pytest.approx(math.sqrt(math.dist(example.color(i), example.color(j))), rel=1e-4)
+        steps = [max(slope[p], slope[q]) for p, q in example.pairs(i, j)]
+        assert found[e, 1] == pytest.approx(np.sqrt(np.mean(steps)), rel=1e-5)
+    np.testing.assert_allclose(found[:, 2], example.cues["words1"], rtol=1e-4)
+
+
+def test_plain_log_odds_weigh_three_cues_or_five_with_the_network(example):
+    for constant, *weights in (PLAIN_LOG_ODDS, NETWORK_LOG_ODDS):
+        rows = np.random.default_rng(0).normal(size=(7, len(weights)))
+        np.testing.assert_allclose(weigh_plain_cues(rows), [constant + np.dot(weights, row) for row in rows])
+    args = example.picture, example.sites, example.adjacency, example.counts
+    np.testing.assert_allclose(plain_log_odds(*args), weigh_plain_cues(plain_cues(*args)))

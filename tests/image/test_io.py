@@ -24,18 +24,14 @@ def test_a_mask_is_what_is_neither_black_nor_transparent(tmp_path):
     blue = np.zeros((30, 40, 3), np.uint8)
     blue[inside, 2] = 1
     assert np.array_equal(read_mask(saved(tmp_path / "mask", blue, "PNG")), inside)
-    hidden = np.dstack([blue, ALPHA])
-    assert np.array_equal(read_mask(saved(tmp_path / "mask", hidden, "PNG")), inside & (ALPHA > 0))
-    clear = np.dstack([blue, inside * np.uint8(255)])
-    clear[..., 0] = 9  # also where it is transparent
-    assert np.array_equal(read_mask(saved(tmp_path / "mask", clear, "PNG")), inside)
+    hidden = np.dstack([blue + 9, ALPHA])  # colors count where they are not transparent
+    assert np.array_equal(read_mask(saved(tmp_path / "mask", hidden, "PNG")), ALPHA > 0)
     np.save(tmp_path / "mask.npy", np.where(inside, -0.5, np.nan))
     assert np.array_equal(read_mask(tmp_path / "mask.npy"), inside)
     volume = np.stack([inside, ~inside, inside, inside, inside])
     tifffile.imwrite(tmp_path / "mask.tif", volume.astype(np.uint16), photometric="minisblack")
     np.testing.assert_array_equal(read_mask(tmp_path / "mask.tif"), volume, strict=True)
-    six = np.zeros((30, 40, 6), np.uint8)
-    six[inside, 5] = 1
+    six = np.dstack([0 * blue, blue])
     tifffile.imwrite(tmp_path / "mask.tif", six, photometric="minisblack", planarconfig="contig")
     np.testing.assert_array_equal(read_mask(tmp_path / "mask.tif"), inside, strict=True)
 
@@ -48,7 +44,6 @@ def some_labels(n, shape=(30, 40)):
 @pytest.mark.parametrize(
     "first, n, shape, dtype",
     [
-        (0, 5, (30, 40), np.uint16),
         (0, 65536, (256, 256), np.uint16),
         (0, 65537, (257, 256), np.int32),
         (-1, 5, (30, 40), np.int32),
@@ -61,10 +56,9 @@ def some_labels(n, shape=(30, 40)):
 )
 def test_label_tiffs_read_back_in_other_tools(first, n, shape, dtype, tmp_path):
     labels = np.resize(np.arange(first, n, dtype=np.int32), shape)
-    kept = labels.copy()
-    write_labels_tif(tmp_path / "labels.tif", labels)
-    np.testing.assert_array_equal(labels, kept)
     expected = labels.astype(dtype)
+    write_labels_tif(tmp_path / "labels.tif", labels)
+    np.testing.assert_array_equal(labels, expected)
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "labels.tif"), expected, strict=True)
     if shape[0] != 3:  # three planes scikit-image takes for red, green and blue, whatever the file says
         np.testing.assert_array_equal(skio.imread(tmp_path / "labels.tif"), expected)
@@ -74,52 +68,40 @@ def test_label_tiffs_read_back_in_other_tools(first, n, shape, dtype, tmp_path):
         np.testing.assert_array_equal(np.asarray(image), expected.reshape(-1, *shape[-2:])[0])
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 14, 255])
-def test_the_indices_of_a_label_png_are_the_labels(n, tmp_path):
-    labels, colors = some_labels(n), label_colors(n + 3)
+def assert_read_back(path, expected):
+    np.testing.assert_array_equal(skio.imread(path), expected, strict=True)
+    np.testing.assert_array_equal(read_image(path), expected, strict=True)
+
+
+@pytest.mark.parametrize("n", [0, 1, 14, 255, 256, 65535])
+def test_the_indices_of_a_label_png_are_the_labels_and_many_are_16_bit_gray(n, tmp_path):
+    labels, colors = some_labels(n, (256, 256)), label_colors(n + 3)
     write_labels_png(tmp_path / "labels.png", labels, colors)
+    if n > 255:
+        assert_read_back(tmp_path / "labels.png", np.where(labels < 0, 65535, labels).astype(np.uint16))
+        return
     assert (tmp_path / "labels.png").read_bytes()[24:26] == bytes([8, 3])  # 8 bits, indexed
     with Image.open(tmp_path / "labels.png") as image:
-        np.testing.assert_array_equal(
-            np.asarray(image), np.where(labels < 0, 255, labels).astype(np.uint8), strict=True
-        )
-    expected = np.vstack([colors[:n], np.full((1, 3), 255, np.uint8)])[labels]
-    np.testing.assert_array_equal(skio.imread(tmp_path / "labels.png"), expected, strict=True)
-    np.testing.assert_array_equal(read_image(tmp_path / "labels.png"), expected, strict=True)
+        expected = np.where(labels < 0, 255, labels).astype(np.uint8)
+        np.testing.assert_array_equal(np.asarray(image), expected, strict=True)
+    assert_read_back(tmp_path / "labels.png", np.vstack([colors[:n], np.full((1, 3), 255, np.uint8)])[labels])
 
 
-@pytest.mark.parametrize("n", [256, 65535])
-def test_a_png_of_many_labels_is_16_bit_grey(n, tmp_path):
-    labels = some_labels(n, (256, 256))
-    write_labels_png(tmp_path / "labels.png", labels, label_colors(n))
-    expected = np.where(labels < 0, 65535, labels).astype(np.uint16)
-    np.testing.assert_array_equal(skio.imread(tmp_path / "labels.png"), expected, strict=True)
-    np.testing.assert_array_equal(read_image(tmp_path / "labels.png"), expected, strict=True)
-
-
-@pytest.mark.parametrize(
-    "pixels", [RGB, GRAY, DEEP, DEEP.astype(">u2"), RGB[::-1, ::2]], ids=["rgb", "8", "16", "big-endian", "view"]
-)
-def test_pictures_read_back(pixels, tmp_path):
-    write_png(tmp_path / "out.png", pixels)
-    expected = pixels.astype(pixels.dtype.newbyteorder("="))
-    np.testing.assert_array_equal(skio.imread(tmp_path / "out.png"), expected, strict=True)
-    np.testing.assert_array_equal(read_image(tmp_path / "out.png"), expected, strict=True)
-
-
-def test_the_same_data_give_the_same_bytes(tmp_path):
+def test_images_read_back_and_the_same_data_give_the_same_bytes(tmp_path):
+    for pixels in (RGB, GRAY, DEEP, DEEP.astype(">u2"), RGB[::-1, ::2]):
+        write_png(tmp_path / "a.png", pixels)
+        assert_read_back(tmp_path / "a.png", pixels.astype(pixels.dtype.newbyteorder("=")))
+        write_png(tmp_path / "b.png", pixels.copy())
+        assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     for name in ("a", "b"):
         write_labels_tif(tmp_path / f"{name}.tif", some_labels(5, (4, 30, 40)))
         write_labels_png(tmp_path / f"{name}.png", np.asfortranarray(some_labels(5)).astype(np.int64), label_colors(5))
-        write_png(tmp_path / f"{name}.rgb", RGB if name == "a" else RGB[::-1].copy()[::-1])
-        write_png(tmp_path / f"{name}.grey", DEEP)
-    for suffix in ("tif", "png", "rgb", "grey"):
+    for suffix in ("tif", "png"):
         content = (tmp_path / f"a.{suffix}").read_bytes()
         assert content == (tmp_path / f"b.{suffix}").read_bytes()
         assert b"tIME" not in content and b"/tmp" not in content
     with tifffile.TiffFile(tmp_path / "a.tif") as written:
         assert "DateTime" not in written.pages[0].tags
-    np.testing.assert_array_equal(skio.imread(tmp_path / "a.rgb"), RGB, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -135,10 +117,8 @@ def test_the_same_data_give_the_same_bytes(tmp_path):
         (write_labels_png, ([[[0, 1]]], label_colors(2)), "one picture"),
         (write_labels_png, ([[-1, 65535]], label_colors(2)), "at most 65535 labels"),
         (write_png, (RGBA,), "pixels must be uint8 of shape (H, W, 3)"),
-        (write_png, (np.stack([RGB, RGB]),), "received 'uint8 of (2, 30, 40, 3)'"),
         (write_png, (GRAY[0],), "received 'uint8 of (40,)'"),
         (write_png, (RGB.astype(np.uint16),), "received 'uint16 of (30, 40, 3)'"),
-        (write_png, (RGB / 255,), "received 'float64"),
         (write_png, (RGB[:0],), "(0, 40, 3)"),
     ],
 )

@@ -1,32 +1,50 @@
-"""Outlines are as short as the evidence allows, and nothing else changes: sites hold together and touch as before."""
+"""Outlines are as short as the evidence allows, of regions and of classes; sites hold together and touch as before."""
 
 import numpy as np
 import pytest
-from scipy.ndimage import binary_dilation, sobel
+from scipy.ndimage import gaussian_filter, sobel
 from skimage.measure import label
 
 import spinseg as ss
 from effort import effort
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.outlines import RADIUS, Window, _steepest_change, nearby_pairs, shorten_outlines
+from spinseg.image.outlines import (
+    OUTLINE_COUPLING,
+    RADIUS,
+    Window,
+    _steepest_change,
+    nearby_pairs,
+    refine_classes,
+    shorten_outlines,
+    with_connected_regions,
+    word_log_frequencies,
+)
 from spinseg.image.render import boundaries
 from spinseg.image.superpixels import superpixels
 from spinseg.partition.pairs import separation_probability
+from studies.evaluation.metrics import adjusted_rand_index
 
 
 def expected_length(sites, weight, draws):
     """The definition, draw by draw and pixel by pixel."""
-    total = 0.0
+    total, (height, width) = 0.0, sites.shape
     for draw in draws:
         labels = np.append(draw, -1)[sites]
         for dy, dx, nearness in zip(*Window.of(RADIUS), strict=True):
-            height, width = sites.shape
             here = slice(max(-dy, 0), height - max(dy, 0)), slice(max(-dx, 0), width - max(dx, 0))
             there = slice(max(dy, 0), height + min(dy, 0)), slice(max(dx, 0), width + min(dx, 0))
             known = (labels[here] >= 0) & (labels[there] >= 0)
             apart = known & (labels[here] != labels[there])
             total += nearness * (weight[here] * weight[there])[apart].sum()
     return total / len(draws)
+
+
+def problem(seed, shape, n_sites, n_draws=4, mask=None):
+    """Sites, the weight of each pixel, and random draws."""
+    rng = np.random.default_rng(seed)
+    sites = superpixels(rng.random(shape), kind="watershed", n_sites=n_sites, mask=mask)
+    weight = np.exp(-2 * rng.random(shape)).astype(np.float32)
+    return sites, weight, rng.integers(0, 3, (n_draws, sites.max() + 1)).astype(np.int32)
 
 
 def shortened(sites, weight, draws, is_free=None):
@@ -36,24 +54,20 @@ def shortened(sites, weight, draws, is_free=None):
     return shorten_outlines(sites, weight, graph, pairs, separation_probability(draws, pairs), is_free=is_free)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_outlines_get_shorter_and_sites_touch_as_before(seed):
-    rng = np.random.default_rng(seed)
-    image = rng.random((40, 50))
-    mask = np.ones((40, 50), bool)
-    mask[:9, : rng.integers(0, 20)] = False
-    sites = superpixels(image, kind="watershed", n_sites=40, mask=mask)
-    draws = rng.integers(0, 3, (7, sites.max() + 1)).astype(np.int32)
-    weight = np.exp(-2 * rng.random(sites.shape)).astype(np.float32)
+    mask, free = np.ones((40, 50), bool), np.random.default_rng(seed).random((40, 50)) < 0.8
+    mask[:9, : 6 * seed] = False
+    sites, weight, draws = problem(seed, (40, 50), 40, mask=mask)
     before = sites.copy()
-    moved = shortened(sites, weight, draws)
+    moved = shortened(sites, weight, draws, free)
     np.testing.assert_array_equal(sites, before)
+    np.testing.assert_array_equal(moved[~free], sites[~free])
     assert np.count_nonzero(moved != sites) > 20
     assert expected_length(moved, weight, draws) < expected_length(sites, weight, draws)
     np.testing.assert_array_equal(moved < 0, sites < 0)
     np.testing.assert_array_equal(region_adjacency(moved).edges, region_adjacency(sites).edges)
-    pieces = label(moved, background=-1, connectivity=1)
-    assert pieces.max() == sites.max() + 1
+    assert label(moved, background=-1, connectivity=1).max() == sites.max() + 1
 
 
 def moves(sites):
@@ -76,58 +90,12 @@ def moves(sites):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_where_it_ends_no_pixel_makes_outlines_shorter(seed):
-    rng = np.random.default_rng(seed)
-    sites = superpixels(rng.random((15, 16)), kind="watershed", n_sites=6)
-    draws = rng.integers(0, 3, (4, sites.max() + 1)).astype(np.int32)
-    weight = np.exp(-2 * rng.random(sites.shape)).astype(np.float32)
+    sites, weight, draws = problem(seed, (15, 16), 6)
     while not np.array_equal(sites, better := shortened(sites, weight, draws)):
         sites = better
     length = expected_length(sites, weight, draws)
     others = [expected_length(other, weight, draws) for other in moves(sites)]
     assert len(others) > 10 and min(others) > length * (1 - 1e-6)
-
-
-def test_a_pixel_that_is_not_free_stays():
-    rng = np.random.default_rng(1)
-    sites = superpixels(rng.random((40, 50)), kind="watershed", n_sites=40)
-    draws, free = np.arange(sites.max() + 1, dtype=np.int32)[None], rng.random(sites.shape) < 0.5
-    moved = shortened(sites, np.ones(sites.shape), draws, is_free=free)
-    assert (moved != sites).any()
-    np.testing.assert_array_equal(moved[~free], sites[~free])
-
-
-def zigzag(height=40, width=60, tooth=6, depth=3):
-    """Two sites with a boundary of teeth."""
-    row = height // 2 + depth * ((np.arange(width) // tooth) % 2)
-    return (np.arange(height)[:, None] >= row).astype(np.int32)
-
-
-def climbs(upper):
-    """How far the lower end of the upper side rises and falls, from column to column."""
-    return np.abs(np.diff(np.count_nonzero(upper, axis=0))).sum()
-
-
-def test_without_evidence_a_boundary_is_straight_and_with_evidence_it_stays():
-    sites, apart = zigzag(tooth=6), np.array([[0, 1]], np.int32)
-    straight = shortened(sites, np.ones(sites.shape), apart)
-    assert climbs(straight == 0) < climbs(sites == 0) / 2
-    sites = zigzag(tooth=10)
-    ridge = boundaries(sites)  # on both sides of the boundary, all along the teeth
-    weight = np.where(ridge, 1e-4, np.where(binary_dilation(ridge), 1e-2, 1.0))
-    assert climbs(shortened(sites, weight, apart) == 0) > 0.9 * climbs(sites == 0)
-
-
-def test_a_boundary_that_no_draw_has_stays():
-    sites = zigzag()
-    np.testing.assert_array_equal(shortened(sites, np.ones(sites.shape), np.array([[0, 0]], np.int32)), sites)
-
-
-def test_sites_move_along_a_boundary_of_clusters_that_they_do_not_end_at():
-    """Four sites, of which the upper and the lower two are always together: only the line between them is shortened."""
-    sites = zigzag()
-    sites = sites * 2 + (np.arange(60) >= 30)
-    moved = shortened(sites, np.ones(sites.shape), np.array([[0, 0, 1, 1]], np.int32))
-    assert climbs(moved < 2) < climbs(sites < 2) / 2
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (64, 9), (65, 7), (130, 20)])
@@ -149,3 +117,86 @@ def test_a_large_picture_has_outlines_without_stairs(shape):
     assert wrong < 0.35  # with stairs of two pixels it is 0.5, and with stairs of three 0.75
     edge = boundaries(inner.astype(np.int32))
     assert np.mean(found.boundary_probability[edge] > 0.5) > 0.95
+
+
+N_WORDS = 6
+
+
+def phantom(rng, shape, noise):
+    """A picture or volume of three materials with noise, and the materials."""
+    field = gaussian_filter(rng.normal(size=shape), 5)
+    materials = np.digitize(field, np.quantile(field, [0.15, 0.6]))
+    return np.clip(0.2 + 0.3 * materials + rng.normal(0, noise, shape), 0, 1).astype(np.float32), materials
+
+
+def class_problem(rng, shape):
+    """Sites of a phantom, the class of each, and the word of each pixel; some pixels are outside."""
+    values, materials = phantom(rng, shape, 0.1)
+    inside = np.ones(shape, bool)
+    inside[..., -3:] = False
+    sites = superpixels(values, kind="grid", pixels_per_site=20, mask=inside, channel_axis=None)
+    means = np.bincount(sites[inside], materials[inside]) / np.bincount(sites[inside])
+    words = np.minimum((values * N_WORDS).astype(np.int32), N_WORDS - 1)
+    return sites, np.rint(means).astype(np.int32), words
+
+
+def fit(classes, words, log_frequency, coupling):
+    """How well the pixels fit: frequencies of words, and pairs of touching pixels of one class."""
+    inside = classes >= 0
+    total = log_frequency[classes[inside], words[inside]].sum()
+    for axis in range(classes.ndim):
+        a, b = np.delete(classes, -1, axis), np.delete(classes, 0, axis)
+        total += coupling * np.count_nonzero((a == b) & (a >= 0))
+    return total
+
+
+@pytest.mark.parametrize("shape", [(20, 26), (6, 10, 12)])
+def test_no_single_move_fits_better(shape):
+    sites, class_of, words = class_problem(np.random.default_rng(0), shape)
+    refined = refine_classes(sites, class_of, words, N_WORDS)
+    how = words, word_log_frequencies(sites, class_of, words, N_WORDS), OUTLINE_COUPLING[len(shape)]
+    before, classes = (np.append(class_of, -1)[each] for each in (sites, refined))
+    reached = fit(classes, *how)
+    assert reached > fit(before, *how) and np.array_equal(refined < 0, sites < 0)
+    sizes = np.bincount(refined[refined >= 0], minlength=len(class_of))
+    assert sizes.min() >= 1
+    padded, steps = np.pad(classes, 1, constant_values=-1), np.eye(len(shape), dtype=int)
+    for place in np.argwhere((classes >= 0) & (sizes[refined] > 1)):
+        for step in (*steps, *-steps):
+            other = classes.copy()
+            other[tuple(place)] = padded[tuple(place + step + 1)]
+            assert other[tuple(place)] < 0 or fit(other, *how) <= reached + 1e-9
+
+
+def test_frequencies_are_those_of_a_class_with_one_more_of_each_word():
+    found = np.exp(word_log_frequencies(np.array([[0, 0, 1, -1]]), np.array([0, 1]), np.array([[2, 0, 2, 1]]), 3))
+    assert found == pytest.approx(np.array([[2 / 5, 1 / 5, 2 / 5], [1 / 4, 1 / 4, 2 / 4]]))
+
+
+def test_no_site_loses_its_last_pixel_and_nothing_moves_where_there_is_one_class():
+    sites = np.zeros((7, 7), np.int32)
+    sites[3, 3] = 1
+    for class_of in ([0, 1], [0, 0]):
+        assert np.array_equal(refine_classes(sites, np.array(class_of, np.int32), np.zeros((7, 7), int), 2), sites)
+
+
+@pytest.mark.parametrize("shape", [(90, 110), (24, 30, 36)])
+def test_materials_are_found_wherever_they_are(shape):
+    values, materials = phantom(np.random.default_rng(2), shape, 0.08)
+    found = ss.segment(values, "classes", channel_axis=None, sweeps=60, rng=0)
+    assert found.n_clusters == 3
+    assert adjusted_rand_index(found.labels, materials) > 0.8
+    assert np.array_equal(found.partition[found.sites] + 1, found.labels)
+
+
+def test_pieces_cut_off_from_their_region_join_a_touching_one():
+    rng = np.random.default_rng(0)
+    sites = (np.arange(20)[:, None] // 5 * 4 + np.arange(24) // 6).astype(np.int32)
+    region_of = (np.arange(16) // 4).astype(np.int32)
+    sites = np.where(rng.random(sites.shape) < 0.1, rng.integers(0, 16, sites.shape), sites).astype(np.int32)
+    sites[0, :3] = -1
+    found = with_connected_regions(sites, region_of)
+    assert np.array_equal(found < 0, sites < 0) and np.unique(found[found >= 0]).size == 16
+    regions = np.append(region_of, -1)[found]
+    assert all(label(regions == region, connectivity=1).max() == 1 for region in range(4))
+    assert np.array_equal(with_connected_regions(found, region_of), found)

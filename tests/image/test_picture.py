@@ -1,24 +1,22 @@
 """The same image in any dtype and layout becomes the same picture; bad input raises one clear line."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from image_files import refusal
 from skimage import color, data
 
 from spinseg.image.picture import MAX_CODE, as_picture, cielab
 
-MASK_INVALID = "(a mask leaves others out: in Python, np.ma.masked_invalid(image))"
+MASKED = "np.ma.masked_invalid(image)"
 RGB = data.astronaut()[100:140, 60:120]
 GRAY = data.camera()[50:200, 150:350]  # nearly black to nearly white
-
-
 SAME = {
-    "uint16": RGB.astype(np.uint16) * 257,
     "big-endian": (RGB.astype(np.uint16) * 257).astype(">u2"),
     "int64": RGB.astype(np.int64),
     "float32-255": RGB.astype(np.float32),
-    "float64-255": RGB.astype(np.float64),
     "float64": RGB / 255,
-    "float32": (RGB / 255).astype(np.float32),
     "float32-rounded": RGB * np.float32(1 / 255),
     "view": RGB[..., ::-1].copy()[..., ::-1],
     "fortran": np.asfortranarray(RGB),
@@ -28,45 +26,43 @@ SAME = {
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_dtype_and_intensity_range_do_not_matter(name):
+def test_dtype_and_intensity_range_do_not_matter_and_the_input_is_neither_changed_nor_shared(name):
+    image = np.array(SAME[name])
     found, expected = as_picture(SAME[name]), as_picture(RGB)
     assert np.array_equal(found.codes, expected.codes) and np.array_equal(found.colors, expected.colors)
+    found.codes[:] = 7
+    assert np.array_equal(SAME[name], image)
+    assert as_picture(found) is found
+    with pytest.raises(AttributeError):
+        found.codes = None
 
 
-@pytest.mark.parametrize("dtype", [np.uint16, ">u2", np.int32, np.int64, np.uint64, np.float32, np.float64])
-@pytest.mark.parametrize("bits", [9, 10, 12, 14, 15])
+@pytest.mark.parametrize("dtype", [np.uint16, ">u2", np.int32, np.uint64, np.float32, np.float64])
+@pytest.mark.parametrize("bits", [9, 12, 15])
 def test_more_than_8_bits_are_stretched_to_what_they_use(bits, dtype):
     numbers = GRAY.astype(np.int64) << bits - 8
-    values = as_picture(numbers.astype(dtype)).values
-    assert values.min() == 0 and values.max() == 1
-    np.testing.assert_allclose(values, as_picture(GRAY).values, atol=0.05)
-    assert np.array_equal(values, as_picture(numbers).values)  # whatever the type
-
-
-@pytest.mark.parametrize("offset", [-3000, 1000, 32768, 10**6])
-def test_an_offset_does_not_matter(offset):
-    numbers = GRAY.astype(np.int64) * 16
-    shifted = (numbers + offset).astype(np.uint16 if 0 < offset < 40_000 else np.int32)
-    assert np.array_equal(as_picture(shifted).codes, as_picture(numbers).codes)
+    codes = as_picture(numbers).codes
+    np.testing.assert_allclose(codes / MAX_CODE, as_picture(GRAY).values, atol=0.05)
+    assert codes.min() == 0 and codes.max() == MAX_CODE
+    for offset in (0, 1000):
+        assert np.array_equal(as_picture((numbers + offset).astype(dtype)).codes, codes)
 
 
 def test_numbers_that_fill_16_bits_and_8_bits_in_more_are_taken_as_they_are():
     deep = np.random.default_rng(0).integers(500, 65_000, (90, 120)).astype(np.uint16)
-    for same in (deep, deep.astype(np.int32), deep.astype(np.float64), deep.astype(">u2")):
-        assert np.array_equal(as_picture(same).codes[..., 0], deep)
+    for dtype in (np.uint16, np.int32, np.float64, ">u2"):
+        assert np.array_equal(as_picture(deep.astype(dtype)).codes[..., 0], deep)
     dull = GRAY // 4 + 60
-    for dtype in (np.uint16, np.int16, np.int64, np.float32):
-        assert np.array_equal(as_picture(dull.astype(dtype)).codes, as_picture(dull).codes)
-        spread = (dull.astype(np.uint16) * 257).astype(np.int32 if dtype == np.int16 else dtype)
-        assert np.array_equal(as_picture(spread).codes, as_picture(dull).codes)
+    for dtype in (np.uint16, np.int64, np.float32):
+        for same in (dull, dull.astype(np.uint16) * 257):
+            assert np.array_equal(as_picture(same.astype(dtype)).codes, as_picture(dull).codes)
 
 
 @pytest.mark.parametrize("scale", [1, 16, 250, 1 / 255], ids=["8-bit", "12-bit", "16-bit", "float"])
 def test_hot_and_dead_pixels_do_not_count(scale):
     numbers = GRAY * float(scale) if scale < 1 else GRAY.astype(np.uint16) * np.uint16(scale) + np.uint16(200)
     spoilt = numbers.astype(np.float64)
-    places = np.random.default_rng(1).integers(0, 100, (2, 10))
-    spoilt[tuple(places)] = 1e7
+    spoilt[tuple(np.random.default_rng(1).integers(0, 100, (2, 10)))] = 1e7
     spoilt[120, 20:25] = 1e7  # some stand together
     spoilt[140:142, 30:32] = -1e7
     unspoilt = spoilt == numbers
@@ -91,10 +87,13 @@ def test_few_levels_and_few_pixels_do_not_collapse():
     rare[np.arange(0, 200, 10), np.arange(0, 200, 10)] = 1000  # 0.05 %, each alone
     assert np.array_equal(as_picture(rare).codes[..., 0], np.where(rare, MAX_CODE, 0))
     few = np.array([[1000, 1001], [1002, 5000]], np.uint16)
-    assert as_picture(few).values[..., 0].max() == 1 and as_picture(few).values[..., 0].min() == 0
-    for number in (0, 300, 65_535, -7):
-        flat = np.full((60, 60), number, np.int32)
-        assert len(np.unique(as_picture(flat).codes)) == 1
+    assert as_picture(few).codes.max() == MAX_CODE and as_picture(few).codes.min() == 0
+
+
+@pytest.mark.parametrize("number", [0, 300, -7, 2**53, -(2**62), np.uint64(2**63), 1e99, np.float32(-3.4028235e38)])
+def test_a_constant_picture_of_any_number_is_read(number):
+    picture = as_picture(np.full((6, 8), number))
+    assert len(np.unique(picture.codes)) == 1 and picture.inside is None
 
 
 def test_all_channels_have_one_range_and_planes_are_judged_one_by_one():
@@ -109,13 +108,13 @@ def test_all_channels_have_one_range_and_planes_are_judged_one_by_one():
 
 
 def test_only_what_is_inside_counts_for_the_range():
-    image = GRAY.astype(np.uint16) * 16
-    inside = np.ones(GRAY.shape, bool)
-    inside[:, 150:] = False
-    other = np.where(inside, image, 65535).astype(np.uint16)
+    image = GRAY.astype(np.float64) * 16
+    inside = np.broadcast_to(np.arange(200) < 150, GRAY.shape)
     expected = as_picture(image[:, :150]).codes
-    assert np.array_equal(as_picture(other, mask=inside).codes[:, :150], expected)
-    assert np.array_equal(as_picture(np.ma.array(other, mask=~inside)).codes[:, :150], expected)
+    for value in (65535, np.nan):
+        other = np.where(inside, image, value)
+        assert np.array_equal(as_picture(other, mask=inside).codes[:, :150], expected)
+        assert np.array_equal(as_picture(np.ma.array(other, mask=~inside)).codes[:, :150], expected)
 
 
 def test_numbers_in_0_to_1_are_kept_whatever_is_rare_and_may_overshoot():
@@ -130,29 +129,6 @@ def test_the_intensity_range_may_be_given():
     image = np.array([[0, 100, 1000, 5000]], np.uint16)
     found = as_picture(image, intensity_range=(100, 1100)).values[0, :, 0]
     np.testing.assert_allclose(found, [0, 0, 0.9, 1], atol=1e-4)
-    for wrong in ((5, 5), (1,), ("a", 2), 7):
-        with pytest.raises(ValueError, match=r"^intensity_range must .*received"):
-            as_picture(image, intensity_range=wrong)
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64, bool])
-def test_the_input_is_never_changed_and_never_shared(dtype):
-    image = (RGB > 128) if dtype is bool else RGB.astype(dtype)
-    kept = image.copy()
-    picture = as_picture(image)
-    picture.codes[:] = 7
-    assert np.array_equal(image, kept)
-
-
-def test_gray_is_the_color_image_with_equal_channels():
-    gray = RGB[..., 0]
-    for same in [gray, gray[..., None], gray / 255]:
-        assert np.array_equal(as_picture(same).codes, as_picture(np.dstack([gray] * 3)).codes)
-
-
-def test_rgba_lies_on_white():
-    image = np.array([[[200, 100, 0, 255], [200, 100, 0, 0], [200, 100, 0, 51]]], np.uint8)
-    assert as_picture(image).rgb.tolist() == [[[200, 100, 0], [255, 255, 255], [244, 224, 204]]]
 
 
 def test_what_is_masked_or_transparent_is_outside():
@@ -165,8 +141,9 @@ def test_what_is_masked_or_transparent_is_outside():
     moved = np.ma.array(np.moveaxis(masked.data, -1, 0), mask=np.moveaxis(masked.mask, -1, 0))
     assert np.array_equal(as_picture(moved, channel_axis=0).inside, picture.inside)
     clear = np.dstack([RGB, np.full(RGB.shape[:2], 255, np.uint8)])
-    clear[3:5, 6, 3], clear[9, 9, 3] = 0, 1
+    clear[3:5, 6, 3], clear[9, 9] = 0, (200, 100, 0, 51)
     assert np.array_equal(as_picture(clear).inside, picture.inside)
+    assert as_picture(clear).rgb[[3, 9], [6, 9]].tolist() == [[255, 255, 255], [244, 224, 204]]  # it lies on white
     assert as_picture(clear, channel_axis=-1).inside is None  # four channels, none of them opacity
     mask = np.ones(RGB.shape[:2], bool)
     mask[0] = False
@@ -186,19 +163,13 @@ def test_opacity_has_a_range_of_its_own(full):
 @pytest.mark.parametrize(
     ("given", "axis", "shape", "n_channels"),
     [
-        ((5, 6), "auto", (5, 6), 3),
-        ((5, 6, 3), "auto", (5, 6), 3),
+        ((5, 6, 1), "auto", (5, 6), 3),
         ((5, 6, 2), "auto", (5, 6), 2),
-        ((5, 6, 7), "auto", (5, 6, 7), 3),
         ((5, 6, 7), -1, (5, 6), 7),
-        ((7, 5, 6), 0, (5, 6), 7),
         ((4, 5, 6), 0, (5, 6), 4),
         ((5, 6, 4), "auto", (5, 6), 3),
-        ((5, 6, 4), -1, (5, 6), 4),
         ((5, 6, 3), None, (5, 6, 3), 3),
         ((4, 5, 6, 3), "auto", (4, 5, 6), 3),
-        ((9, 4, 5, 6), 0, (4, 5, 6), 9),
-        ((1, 1), "auto", (1, 1), 3),
     ],
 )
 def test_axes(given, axis, shape, n_channels):
@@ -208,14 +179,9 @@ def test_axes(given, axis, shape, n_channels):
     assert picture.values.shape == picture.colors.shape == (*shape, n_channels)
     assert picture.values.dtype == picture.colors.dtype == np.float32
     assert picture.rgb.shape == (*shape, 3) and picture.rgb.dtype == np.uint8
-
-
-def test_channels_keep_their_proportions_and_their_order():
-    image = np.zeros((2, 2, 6))
-    image[0, 0] = [-10, 0, 10, 20, 30, 40]
-    values = as_picture(image, channel_axis=-1).values
-    np.testing.assert_allclose(values[0, 0], [0, 0.2, 0.4, 0.6, 0.8, 1.0], atol=1e-5)
-    np.testing.assert_allclose(values[1, 1], 0.2, atol=1e-5)
+    if given[-1] != 4:  # gray is the color image with equal channels
+        channels = image[..., None] if axis is None else np.moveaxis(image, axis if axis != "auto" else -1, -1)
+        np.testing.assert_allclose(picture.values, np.broadcast_to(channels / 255, picture.values.shape), atol=1e-5)
 
 
 def test_black_to_white_is_a_distance_of_100_in_any_number_of_channels():
@@ -231,31 +197,20 @@ def test_cielab_is_that_of_skimage():
     assert np.abs(cielab(as_picture(rgb).codes) - color.rgb2lab(rgb)).max() < 2e-3
 
 
-def test_mask_hides_what_is_not_finite_and_has_a_say_in_the_range():
-    image = np.array([[0.0, 1.0], [np.nan, 1e30]])
-    picture = as_picture(image, mask=[[True, True], [False, False]])
-    assert picture.rgb[..., 0].tolist() == [[0, 255], [0, 255]]
-
-
 FINITE = "image must hold finite numbers"
 SHAPE = "image must have two or three axes, and one of channels or none; received"
 AXIS = "channel_axis must be None, 'auto' or an axis of the image of {} axes; received {}"
-FLAT, TOP = np.zeros((3, 4)), [[True, True], [False, False]]
+FLAT, TOP = np.zeros((3, 4)), np.arange(12).reshape(3, 4) < 4
 BAD = [
-    (np.zeros((0, 5)), {}, "image must hold at least one pixel; received (0, 5)"),
     (np.zeros((5, 5, 0)), {}, "image must hold at least one pixel; received (5, 5, 0)"),
-    (np.zeros(5), {}, f"{SHAPE} (5,)"),
-    (np.zeros((2, 2, 2, 2, 2)), {}, f"{SHAPE} (2, 2, 2, 2, 2)"),
     (7, {}, f"{SHAPE} ()"),
     (FLAT, {"channel_axis": 0}, f"{SHAPE} (3, 4)"),
     (FLAT, {"channel_axis": 2}, AXIS.format(2, 2)),
     (FLAT, {"channel_axis": "last"}, AXIS.format(2, "'last'")),
     (np.zeros((3, 4, 5)), {"channel_axis": True}, AXIS.format(3, True)),
-    (np.array([[1.0, np.nan]]), {}, f"{FINITE} {MASK_INVALID}; received nan"),
-    (np.array([[1.0, np.inf]]), {}, f"{FINITE} {MASK_INVALID}; received inf"),
+    (np.array([[1.0, np.nan]]), {}, f"{FINITE} (a mask leaves others out: in Python, {MASKED}); received nan"),
     (np.array([[np.nan, np.nan]]), {}, f"{FINITE}; received nan"),
-    (np.array([[1.0, np.nan]]), {"mask": [[False, True]]}, f"{FINITE} inside the mask; received nan"),  # none is left
-    (np.array([["a", "b"]]), {}, "image must be an array of numbers; received 'str32'"),
+    (np.array([[1.0, np.inf]]), {"mask": [[False, True]]}, f"{FINITE} inside the mask; received inf"),  # none is left
     (np.zeros((3, 3), complex), {}, "image must be an array of numbers; received 'complex128'"),
     ("cat.jpg", {}, "image must be an array of numbers; received 'cat.jpg'"),
     ([[1, 2], [3]], {}, "image must be an array of numbers; received [[1, 2], [3]]"),
@@ -263,37 +218,12 @@ BAD = [
     (FLAT, {"mask": np.zeros((3, 4), bool)}, "mask must leave some pixel inside; received 'all False'"),
     (FLAT, {"mask": np.ones((3, 4))}, "mask must be True inside and False outside; received 'float64'"),
     (np.ma.array(FLAT, mask=True), {}, "image must have a pixel that is not masked; received 'all masked'"),
-    (
-        np.zeros((3, 4, 4), np.uint8),
-        {},
-        "image must have a pixel that is not transparent; received 'an opacity of 0 everywhere'",
-    ),
-    (
-        np.ma.array(np.zeros((2, 2)), mask=TOP),
-        {"mask": TOP},
-        "mask must leave some pixel inside that is neither masked nor transparent; received 'none'",
-    ),
+    (np.zeros((3, 4, 4), "u1"), {}, "image must have a pixel that is not transparent; received 'an opacity of 0"),
+    (np.ma.array(FLAT, mask=TOP), {"mask": TOP}, "mask must leave some pixel inside that is neither masked nor trans"),
+    (FLAT, {"intensity_range": (5, 5)}, "intensity_range must "),
 ]
 
 
 @pytest.mark.parametrize(("image", "keywords", "message"), BAD)
 def test_bad_images_are_refused_in_one_line(image, keywords, message):
-    with pytest.raises(ValueError) as caught:
-        as_picture(image, **keywords)
-    assert str(caught.value) == message
-
-
-GIANTS = [(2**53, np.int64), (-(2**62), np.int64), (2**63, np.uint64), (1e99, float), (-3.4028235e38, np.float32)]
-
-
-@pytest.mark.parametrize(("number", "kind"), GIANTS)
-def test_a_constant_picture_of_any_number_is_read(number, kind):
-    picture = as_picture(np.full((6, 8), number, kind))
-    assert len(np.unique(picture.codes)) == 1 and picture.inside is None
-
-
-def test_a_picture_is_frozen_and_passes_as_it_is():
-    picture = as_picture(RGB)
-    assert as_picture(picture) is picture
-    with pytest.raises(AttributeError):
-        picture.codes = None
+    assert refusal(partial(as_picture, image, **keywords)).startswith(message)

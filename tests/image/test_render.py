@@ -1,10 +1,15 @@
-"""Overlays, boundaries, palettes and heat maps."""
+"""Overlays, boundaries, palettes, heat maps and polygons."""
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from image_files import refusal
 from skimage import data
 
 from spinseg.image.picture import as_picture
+from spinseg.image.polygons import region_polygons
 from spinseg.image.render import DARK, LIGHT, boundaries, label_colors, mean_colors, overlay, probability_picture
 
 HALVES = np.repeat([[1, 1, 1, 2, 2, 2]], 4, axis=0)
@@ -24,29 +29,14 @@ def test_boundaries_against_a_loop():
     assert not boundaries(np.zeros((3, 3), int)).any()
 
 
-@pytest.mark.parametrize("gray", [0, 60, 128, 200, 255])
-def test_boundaries_show_on_dark_and_on_light_pictures(gray):
-    drawn = overlay(np.full((4, 6), gray, np.uint8), HALVES).astype(int)
-    lightness = drawn.mean(axis=-1)
-    assert np.abs(lightness[:, 2:4] - gray).max(axis=1).min() > 80
-    assert np.all(drawn[:, [0, 1, 4, 5]] == gray)
-
-
-@pytest.mark.parametrize("falling", [False, True])
-def test_slanting_boundaries_show_too(falling):
-    labels = 1 + np.tri(40, dtype=int)[:, :: 1 if falling else -1]
-    drawn = overlay(np.full((40, 40), 128, np.uint8), labels)
-    for color in (LIGHT, DARK):
-        assert np.count_nonzero((drawn == color).all(axis=-1).any(axis=1)) >= 39
-
-
+@pytest.mark.parametrize("gray", [0, 128, 255])
 @pytest.mark.parametrize(("longest", "wide"), [(6, 1), (650, 1), (1300, 2), (4000, 6)])
-def test_boundaries_are_as_wide_as_the_picture_asks_for(longest, wide):
+def test_boundaries_are_light_and_dark_and_as_wide_as_the_image_asks_for(longest, wide, gray):
     labels = np.repeat([[1, 2]], longest // 2, axis=1) + np.zeros((20, 1), int)
-    drawn = overlay(np.full(labels.shape, 128, np.uint8), labels)[10]
+    drawn = overlay(np.full(labels.shape, gray, np.uint8), labels)[10]
     middle = longest // 2
     assert np.all(drawn[middle - wide : middle] == LIGHT) and np.all(drawn[middle : middle + wide] == DARK)
-    assert np.all(drawn[: middle - wide] == 128) and np.all(drawn[middle + wide :] == 128)
+    assert np.all(drawn[: middle - wide] == gray) and np.all(drawn[middle + wide :] == gray)
 
 
 def test_a_wide_boundary_goes_round_corners_as_a_disc_would():
@@ -59,12 +49,27 @@ def test_a_wide_boundary_goes_round_corners_as_a_disc_would():
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (4, 6), (3, 4, 5)])
-def test_all_of_a_picture_may_be_outside(shape):
-    labels, image = np.zeros(shape, int), np.full(shape, 0.2)
-    for picture in (image, as_picture(image, channel_axis=None)):
-        assert np.all(overlay(picture, labels, channel_axis=None) == 51 // 3 + 170)
-        assert np.all(mean_colors(picture, labels, channel_axis=None) == 255)
-    assert not boundaries(labels).any()
+def test_all_of_an_image_or_volume_of_many_channels_may_be_outside(shape):
+    labels, image = np.zeros(shape, int), np.full((*shape, 5), 0.2)
+    assert np.all(mean_colors(image, labels, channel_axis=-1) == 255)
+    assert np.all(overlay(image, labels, channel_axis=-1) == 51 // 3 + 170)
+
+
+def test_the_outside_is_faded():
+    labels = np.where(np.arange(6) < 4, 1, 0) + np.zeros((4, 1), int)
+    image = np.full((4, 6), 0.2)
+    image[:, 5] = np.nan
+    drawn = overlay(image, labels)
+    assert drawn[0, 0].tolist() == [51, 51, 51] and drawn[0, 5].tolist() == [170, 170, 170]
+    np.testing.assert_array_equal(overlay(image, labels - 1, start_label=0), drawn)
+
+
+@pytest.mark.parametrize("falling", [False, True])
+def test_slanting_boundaries_show_too(falling):
+    labels = 1 + np.tri(40, dtype=int)[:, :: 1 if falling else -1]
+    drawn = overlay(np.full((40, 40), 128, np.uint8), labels)
+    for color in (LIGHT, DARK):
+        assert np.count_nonzero((drawn == color).all(axis=-1).any(axis=1)) >= 39
 
 
 def test_overlay_draws_on_boundaries_only_and_changes_no_input():
@@ -79,15 +84,6 @@ def test_overlay_draws_on_boundaries_only_and_changes_no_input():
         assert np.array_equal(overlay(same, labels), drawn)
 
 
-def test_the_outside_is_faded():
-    labels = np.where(np.arange(6) < 4, 1, 0) + np.zeros((4, 1), int)
-    image = np.full((4, 6), 0.2)
-    image[:, 5] = np.nan
-    drawn = overlay(image, labels)
-    assert drawn[0, 0].tolist() == [51, 51, 51] and drawn[0, 5].tolist() == [170, 170, 170]
-    np.testing.assert_array_equal(overlay(image, labels - 1, start_label=0), drawn)
-
-
 def test_mean_colors():
     image = np.zeros((4, 6, 3), np.uint8)
     image[:, 0] = (30, 60, 90)
@@ -99,14 +95,6 @@ def test_mean_colors():
     assert painted[0, 0].tolist() == [255, 255, 255]
     assert painted[1, 0].tolist() == np.rint(np.array([30, 60, 90]) * 3 / 11).astype(int).tolist()
     assert painted[0, 4].tolist() == [10, 200, 255]
-
-
-@pytest.mark.parametrize("shape", [(5, 6, 7), (5, 6)])
-def test_volumes_and_many_channels_can_be_shown(shape):
-    image = np.random.default_rng(0).random((*shape, 5))
-    labels = np.ones(shape, int)
-    assert overlay(image, labels, channel_axis=-1).shape == (*shape, 3)
-    assert mean_colors(image, labels, channel_axis=-1).shape == (*shape, 3)
 
 
 def test_label_colors_are_distinct_and_stable():
@@ -131,19 +119,50 @@ def test_probability_picture_gets_lighter():
 
 
 @pytest.mark.parametrize(
-    ("act", "message"),
+    ("call", "args", "message"),
     [
-        (lambda: overlay(np.zeros((3, 3)), HALVES), "labels must have the image's shape (3, 3); received (4, 6)"),
-        (lambda: mean_colors(np.zeros((3, 3)), HALVES), "labels must have the image's shape (3, 3); received (4, 6)"),
-        (lambda: boundaries([[0.5]]), "labels must be whole numbers; received 'float64'"),
-        (lambda: boundaries([[0, -2]]), "labels must number pixels from 0, with -1 outside; received [[ 0 -2]]"),
-        (lambda: boundaries(np.zeros((0, 3), int)), "labels must number pixels from 0, with -1 outside; received []"),
-        (lambda: label_colors(-1), "n must be a whole number of at least 0; received -1"),
-        (lambda: probability_picture([[0.5, 1.5]]), "probability must lie in 0..1; received 1.5"),
-        (lambda: probability_picture([[np.nan]]), "probability must be finite; received nan"),
+        (overlay, [np.zeros((3, 3)), HALVES], "labels must have the image's shape (3, 3); received (4, 6)"),
+        (mean_colors, [np.zeros((3, 3)), HALVES], "labels must have the image's shape (3, 3); received (4, 6)"),
+        (boundaries, [[[0.5]]], "labels must be whole numbers; received 'float64'"),
+        (boundaries, [[[0, -2]]], "labels must number pixels from 0, with -1 outside; received [[ 0 -2]]"),
+        (label_colors, [-1], "n must be a whole number of at least 0; received -1"),
+        (probability_picture, [[[0.5, 1.5]]], "probability must lie in 0..1; received 1.5"),
+        (probability_picture, [[[np.nan]]], "probability must be finite; received nan"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(act, message):
-    with pytest.raises(ValueError) as caught:
-        act()
-    assert str(caught.value) == message
+def test_bad_input_is_refused_in_one_line(call, args, message):
+    assert refusal(call, *args) == message
+
+
+def picture(*rows):
+    return np.array([[int(number) for number in row] for row in rows])
+
+
+label_images = st.integers(0, 4).flatmap(
+    lambda n: arrays(np.int64, array_shapes(min_dims=2, max_dims=2, max_side=13), elements=st.integers(0, n))
+)
+
+
+@given(label_images)
+@example(picture("1111", "1011", "1101", "1111"))  # two holes that touch in a corner
+@example(picture("111", "101", "110"))  # a ring that is closed in a corner
+@example(picture("112", "121", "112"))  # a piece that touches the others in two corners
+@example(picture("1112", "1211", "2121", "1111"))  # holes that touch the outline
+@example(picture("1111111", "1000001", "1011101", "1010101", "1011101", "1000001", "1111111"))  # pieces within holes
+@example(picture("1110111", "1010101", "1110111"))  # two pieces with a hole each
+def test_polygons_are_valid_and_hold_the_pixels_of_their_regions(regions):
+    shapely = pytest.importorskip("shapely")
+    found = region_polygons(regions)
+    assert sorted(found) == [number for number in np.unique(regions).tolist() if number > 0]
+    y, x = np.indices(regions.shape) + 0.5
+    for number, polygons in found.items():
+        geometry = shapely.MultiPolygon([shapely.Polygon(outer, holes) for outer, *holes in polygons])
+        assert geometry.is_valid, shapely.is_valid_reason(geometry)
+        np.testing.assert_array_equal(shapely.contains_xy(geometry, x, y), regions == number)
+        assert geometry.area == np.count_nonzero(regions == number)
+        for polygon in geometry.geoms:
+            assert polygon.exterior.is_ccw and not any(hole.is_ccw for hole in polygon.interiors)
+        for ring in (ring for polygon in polygons for ring in polygon):
+            assert len(set(ring)) == len(ring)  # it meets itself nowhere
+            upright = np.diff([*ring, ring[0]], axis=0)[:, 0] == 0
+            assert np.all(upright != np.roll(upright, 1))  # corners only

@@ -1,18 +1,17 @@
 """Sites and the graph of those that touch: against loops over pixels, and properties over kinds, shapes and masks."""
 
-import itertools
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
+from image_files import refusal
 from skimage import data
 from skimage.measure import label
 
 import spinseg.image.superpixels as module
 from spinseg.graph.adjacency import edge_means, region_adjacency
-from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.features import site_means, site_sizes
-from spinseg.image.picture import as_picture
+from spinseg.image.features import site_sizes
 from spinseg.image.superpixels import superpixels
 
 PHOTO = data.chelsea()[60:160, 100:230]
@@ -28,92 +27,62 @@ def assert_sites(sites, shape, inside=None):
     assert label(sites + 1, connectivity=1, background=0).max() == len(numbers)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_sites_of_a_photograph(kind):
-    sites = superpixels(PHOTO, kind=kind)
-    assert_sites(sites, PHOTO.shape[:2])
-    if kind != "pixels":
-        wanted = PHOTO.shape[0] * PHOTO.shape[1] / 60
-        assert abs(sites.max() + 1 - wanted) < 0.2 * wanted
-        assert site_sizes(sites).min() >= 15
-
-
 @pytest.mark.parametrize("kind", KINDS[:4])
-@pytest.mark.parametrize("n_sites", [1, 7, 60, 1000])
+@pytest.mark.parametrize("n_sites", [None, 1, 7, 60, 700])
 def test_as_many_sites_as_asked(kind, n_sites):
-    sites = superpixels(PHOTO, kind=kind, n_sites=n_sites)
-    assert_sites(sites, PHOTO.shape[:2])
-    assert n_sites / 1.5 <= sites.max() + 1 <= 1.5 * n_sites
-
-
-@pytest.mark.parametrize("n_sites", [100, 300, 700])
-def test_the_watershed_makes_up_for_what_is_merged(n_sites):
-    inside = np.hypot(*(np.mgrid[:100, :130] - 50)) < 49
-    for mask in (None, inside):
-        found = superpixels(PHOTO, kind="watershed", n_sites=n_sites, mask=mask).max() + 1
-        assert 0.95 <= found / n_sites <= 1.1
+    """The watershed makes up for what is merged, also inside a mask."""
+    disc = np.hypot(*(np.mgrid[:100, :130] - 50)) < 49
+    for mask in (None, disc):
+        sites = superpixels(PHOTO, kind=kind, n_sites=n_sites, mask=mask)
+        assert_sites(sites, PHOTO.shape[:2], mask)
+        wanted = n_sites or np.count_nonzero(sites >= 0) / 60
+        slack = 1.25 if n_sites is None else 1.1 if n_sites == 700 and kind == "watershed" else 1.5
+        assert wanted / slack <= sites.max() + 1 <= slack * wanted
+        assert n_sites is not None or site_sizes(sites).min() >= 15
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (1, 7), (9, 1), (3, 40), (1, 1, 1), (2, 2, 2), (5, 1, 6), (6, 9, 8)])
-@pytest.mark.parametrize("content", ["constant", "noise"])
-def test_any_shape_and_any_content(kind, shape, content):
-    image = np.full(shape, 0.5)
-    if content == "noise":
-        image = np.random.default_rng(1).random(shape)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (1, 7), (9, 1), (3, 40), (1, 1, 1), (5, 1, 6), (6, 9, 8)])
+def test_any_shape_and_any_content(kind, shape):
     if kind == "felzenszwalb" and len(shape) == 3:
         with pytest.raises(ValueError, match=r"^kind must be another than 'felzenszwalb' for a volume; received 'felz"):
-            superpixels(image, kind=kind, channel_axis=None)
+            superpixels(np.zeros(shape), kind=kind, channel_axis=None)
         return
-    for n_sites in [None] if kind == "pixels" else [None, 1, 3, 10**6]:
-        sites = superpixels(image, kind=kind, n_sites=n_sites, channel_axis=None)
-        assert_sites(sites, shape)
-        if n_sites == 1 and kind != "felzenszwalb":
-            assert sites.max() == 0
-        if n_sites == 10**6 and kind in ("slic", "watershed", "grid"):
-            assert sites.max() + 1 == image.size
+    noise = np.random.default_rng(1).random((*shape, 7))
+    n_channels = 3 if kind == "felzenszwalb" else 7
+    for image, axis in ((np.full(shape, 0.5), None), (noise[..., 0], None), (noise[..., :n_channels], -1)):
+        for n_sites in [None] if kind == "pixels" else [None, 1, 3, 10**6]:
+            sites = superpixels(image, kind=kind, n_sites=n_sites, channel_axis=axis)
+            assert_sites(sites, shape)
+            if n_sites == 1 and kind != "felzenszwalb":
+                assert sites.max() == 0
+            if n_sites == 10**6 and kind in ("slic", "watershed", "grid"):
+                assert sites.max() + 1 == sites.size
+
+
+@pytest.mark.parametrize("kind", ["slic", "watershed", "grid"])
+def test_volumes(kind):
+    sites = superpixels(np.random.default_rng(0).random((12, 20, 24)), kind=kind)
+    assert_sites(sites, (12, 20, 24))
+    assert 48 < sites.max() + 1 < 192
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_site_lies_inside_the_mask(kind):
+def test_every_site_lies_inside_the_mask_and_pixels_outside_do_not_count(kind):
     rng = np.random.default_rng(3)
-    rows, columns = np.ogrid[:100, :130]
-    disc = (rows - 50) ** 2 + (columns - 60) ** 2 < 35**2
-    for mask in [disc, disc & (rng.random(disc.shape) < 0.7), rng.random(disc.shape) < 0.1]:
+    for mask in (rng.random((100, 130)) < 0.7, rng.random((100, 130)) < 0.1):
         sites = superpixels(PHOTO, kind=kind, mask=mask)
         assert_sites(sites, mask.shape, mask)
         if kind != "pixels":  # a fragment is left only where it touches nothing
             alone = np.bincount(region_adjacency(sites).edges.ravel(), minlength=sites.max() + 1) == 0
             assert np.all(alone | (site_sizes(sites) >= 15))
-
-
-def test_pixels_outside_the_mask_do_not_count():
-    image = (PHOTO / 255.0)[..., 0]
-    mask = np.zeros(image.shape, bool)
+    mask, image = np.zeros((100, 130), bool), (PHOTO / 255)[..., 0]
     mask[20:60, 30:90] = True
-    expected = superpixels(image, mask=mask)
-    assert np.array_equal(superpixels(np.where(mask, image, np.nan), mask=mask), expected)
-    assert np.array_equal(superpixels(image[20:60, 30:90]), expected[20:60, 30:90])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_value_range_order_in_memory_and_repetition_do_not_matter(kind):
-    expected = superpixels(PHOTO, kind=kind)
-    kept = PHOTO.copy()
-    for same in [PHOTO, PHOTO / 255, PHOTO.astype(np.float32), PHOTO.astype(np.uint16) * 257, np.asfortranarray(PHOTO)]:
-        assert np.array_equal(superpixels(same, kind=kind), expected)
-    assert np.array_equal(superpixels(PHOTO, kind=kind, mask=np.ones((100, 130), bool)), expected)
-    assert np.array_equal(PHOTO, kept)
-
-
-@pytest.mark.parametrize("kind", ["slic", "watershed", "grid"])
-@pytest.mark.parametrize("n_channels", [None, 3, 7])
-def test_volumes(kind, n_channels):
-    shape = (12, 20, 24)
-    image = np.random.default_rng(0).random(shape if n_channels is None else (*shape, n_channels))
-    sites = superpixels(image, kind=kind)
-    assert_sites(sites, shape)
-    assert 48 < sites.max() + 1 < 192
+    expected = superpixels(image, kind=kind, mask=mask)
+    assert np.array_equal(superpixels(np.where(mask, image, np.nan), kind=kind, mask=mask), expected)
+    assert np.array_equal(superpixels(image, kind=kind, mask=mask | True), superpixels(image, kind=kind))
+    if kind == "slic":
+        assert np.array_equal(superpixels(image[20:60, 30:90]), expected[20:60, 30:90])
 
 
 def test_sites_follow_colours():
@@ -122,16 +91,6 @@ def test_sites_follow_colours():
     for kind, slack in [("slic", 0), ("watershed", 1), ("felzenszwalb", 0)]:  # a slope is a pixel wide on either side
         sites = superpixels(image, kind=kind)
         assert not set(sites[:, : 31 - slack].ravel()) & set(sites[:, 31 + slack :].ravel())
-
-
-def test_colour_varies_less_within_sites_than_within_those_of_skimage_alone():
-    from skimage.segmentation import slic
-
-    colors = as_picture(PHOTO).colors
-    left = []
-    for sites in [superpixels(PHOTO), slic(PHOTO, n_segments=PHOTO.shape[0] * PHOTO.shape[1] // 60, start_label=0)]:
-        left.append(np.square(colors - site_means(colors, sites)[sites]).sum())
-    assert left[0] < left[1]
 
 
 def test_fragments_join_the_neighbour_of_the_nearest_colour():
@@ -143,34 +102,38 @@ def test_fragments_join_the_neighbour_of_the_nearest_colour():
         assert len(np.unique(joined)) == 2
 
 
+SITES = "sites must number pixels from 0, some of them, with -1 outside; received"
+
+
 @pytest.mark.parametrize(
-    ("keywords", "message"),
+    ("call", "message"),
     [
-        ({"kind": "snic"}, f"kind must be one of {str(KINDS)[1:-1]}; received 'snic'"),
-        ({"n_sites": 0}, "n_sites must be a whole number of at least 1; received 0"),
-        ({"n_sites": 2.5}, "n_sites must be a whole number of at least 1; received 2.5"),
-        ({"kind": "pixels", "n_sites": 4}, "n_sites must be None where every pixel is a site; received 4"),
-        ({"compactness": 0}, "compactness must be a finite number above 0; received 0"),
-        ({"mask": np.ones((2, 2), bool)}, "mask must have the image's shape (100, 130); received (2, 2)"),
+        (partial(superpixels, PHOTO, kind="snic"), f"kind must be one of {str(KINDS)[1:-1]}; received 'snic'"),
+        (partial(superpixels, PHOTO, n_sites=2.5), "n_sites must be a whole number of at least 1; received 2.5"),
+        (
+            partial(superpixels, PHOTO, kind="pixels", n_sites=4),
+            "n_sites must be None where every pixel is a site; received 4",
+        ),
+        (partial(superpixels, PHOTO, compactness=0), "compactness must be a finite number above 0; received 0"),
+        (partial(superpixels, PHOTO, relief=np.ones(3)), "relief must have shape (100, 130); received (3,)"),
+        (partial(region_adjacency, [[0.0, 1.0]]), "sites must be whole numbers; received 'float64'"),
+        (partial(region_adjacency, [[-2, 1]]), f"{SITES} [[-2 1]]"),
+        (partial(region_adjacency, [[-1, -1]]), f"{SITES} [[-1 -1]]"),
+        (partial(region_adjacency, np.zeros((0, 3), int)), f"{SITES} []"),
     ],
 )
-def test_bad_parameters_are_refused_in_one_line(keywords, message):
-    with pytest.raises(ValueError) as caught:
-        superpixels(PHOTO, **keywords)
-    assert str(caught.value) == message
+def test_bad_input_is_refused_in_one_line(call, message):
+    assert refusal(call) == message
 
 
 def brute_adjacency(sites):
     """Edge -> boundary length, by a loop over pixels and axes; sorted."""
     found = Counter()
-    for place in itertools.product(*map(range, sites.shape)):
-        for axis in range(sites.ndim):
+    for place in np.ndindex(sites.shape):
+        for axis, end in enumerate(sites.shape):
             other = tuple(p + (a == axis) for a, p in enumerate(place))
-            if other[axis] == sites.shape[axis]:
-                continue
-            pair = sites[place], sites[other]
-            if pair[0] != pair[1] and min(pair) >= 0:
-                found[min(pair), max(pair)] += 1
+            if other[axis] < end and sites[place] != sites[other] and min(sites[place], sites[other]) >= 0:
+                found[tuple(sorted((int(sites[place]), int(sites[other]))))] += 1
     return dict(sorted(found.items()))
 
 
@@ -184,43 +147,9 @@ def test_region_adjacency_against_a_loop_over_pixels(shape, lowest):
     assert found.n_sites == sites.max() + 1
     assert found.weights.tolist() == found.length.tolist() == list(expected.values())
     assert np.array_equal(sites, kept)
-
-
-def test_pixels_as_sites_give_the_grid_graph():
-    for shape in [(4, 6), (3, 4, 5), (1, 1)]:
-        found = region_adjacency(superpixels(np.zeros(shape), kind="pixels", channel_axis=None))
-        expected = SiteGraph.grid(shape)
-        assert sorted(map(tuple, expected.edges.tolist())) == list(map(tuple, found.edges.tolist()))
-        assert np.all(found.length == 1)
-
-
-def test_no_edge_crosses_the_outside():
-    assert region_adjacency([[0, -1, 1]]).n_edges == 0
-
-
-@pytest.mark.parametrize(
-    ("sites", "message"),
-    [
-        ([[0.0, 1.0]], "sites must be whole numbers; received 'float64'"),
-        ([[-2, 1]], "sites must number pixels from 0, some of them, with -1 outside; received [[-2 1]]"),
-        ([[-1, -1]], "sites must number pixels from 0, some of them, with -1 outside; received [[-1 -1]]"),
-        (np.zeros((0, 3), int), "sites must number pixels from 0, some of them, with -1 outside; received []"),
-    ],
-)
-def test_bad_sites_are_refused_in_one_line(sites, message):
-    with pytest.raises(ValueError) as caught:
-        region_adjacency(sites)
-    assert str(caught.value) == message
-
-
-def test_means_along_edges_follow_the_order_of_the_graph():
-    rng = np.random.default_rng(3)
-    sites = superpixels(rng.random((20, 30)), n_sites=12)
-    adjacency = region_adjacency(sites)
-    ones = edge_means(sites, adjacency.edges, np.ones(sites.shape))
-    np.testing.assert_array_equal(ones, 1)
-    largest = edge_means(sites, adjacency.edges, sites.astype(float))
-    np.testing.assert_array_equal(largest, adjacency.edges.max(axis=1))
+    if sites.ndim > 1:  # means along edges follow the order of the graph
+        largest = edge_means(sites, found.edges, sites.astype(float))
+        np.testing.assert_array_equal(largest, found.edges.max(axis=1))
 
 
 def test_the_watershed_floods_the_relief_it_is_given():
@@ -229,5 +158,3 @@ def test_the_watershed_floods_the_relief_it_is_given():
     relief[15, [4, 30]] = -1
     sites = superpixels(np.zeros((30, 40, 3)), kind="watershed", n_sites=2, relief=relief)
     assert len(np.unique(sites[:, :13])) == len(np.unique(sites[:, 14:])) == 1 and sites[0, 0] != sites[0, 39]
-    with pytest.raises(ValueError, match=r"relief must have shape \(30, 40\)"):
-        superpixels(np.zeros((30, 40, 3)), kind="watershed", n_sites=2, relief=relief.T)
