@@ -114,18 +114,11 @@ def test_wrong_settings_are_named(call, setting):
         call(np.zeros((4, 4), np.uint8), **setting)
 
 
-@pytest.mark.parametrize(
-    ("call", "module", "line"),
-    [
-        (mean_shift, "cv2", "mean_shift needs OpenCV: pip install 'spinseg[cv]'"),
-        (gaussian_mixture, "sklearn.mixture", "gaussian_mixture needs scikit-learn: pip install 'spinseg[sklearn]'"),
-    ],
-)
-def test_a_missing_extra_is_named_in_one_line(call, module, line, monkeypatch):
+@pytest.mark.parametrize(("call", "module"), [(mean_shift, "cv2"), (gaussian_mixture, "sklearn.mixture")])
+def test_a_missing_extra_is_named_in_one_line(call, module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError) as caught:
+    with pytest.raises(ImportError, match=rf"^{call.__name__} needs [^\n]*: pip install 'spinseg\[(cv|sklearn)\]'$"):
         call(np.zeros((20, 20), np.uint8))
-    assert str(caught.value) == line
 
 
 # Mean shift, step by step
@@ -216,24 +209,6 @@ def test_the_range_bandwidth_is_in_units_of_luv(cv2):
 def test_the_filter_ends_where_pixels_rest(cv2, photograph):
     expected = cv2.pyrMeanShiftFiltering(photograph, 5, 30, maxLevel=0, termcrit=(3, 1000, 0))
     assert np.array_equal(steps.apply_filter(photograph, 5, 30), expected)
-
-
-def test_opencv_has_one_thread_and_gets_its_number_back(cv2, monkeypatch):
-    before, seen = cv2.getNumThreads(), []
-
-    def fail(*_, **__):
-        seen.append(cv2.getNumThreads())
-        raise RuntimeError("out of order")
-
-    monkeypatch.setattr(cv2, "pyrMeanShiftFiltering", fail)
-    try:
-        cv2.setNumThreads(2)
-        chosen = cv2.getNumThreads()
-        with pytest.raises(RuntimeError):
-            mean_shift(np.zeros((5, 5), np.uint8))
-        assert seen == [1] and cv2.getNumThreads() == chosen
-    finally:
-        cv2.setNumThreads(before)
 
 
 # The libraries' own

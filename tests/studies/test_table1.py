@@ -9,7 +9,6 @@ from PIL import Image
 from scipy.io import savemat
 
 from effort import exhaustive
-from studies.evaluation.benchmark import labels_path
 from studies.evaluation.methods import METHODS, Method
 from studies.evaluation.results import read_rows
 from studies.evaluation.summary import summarize
@@ -81,18 +80,6 @@ def test_the_table_has_the_medians_of_its_rows_beside_the_papers(root, tmp_path)
             assert (float(line["printed_median_rand"]), line["printed_p_value"]) == (printed.rand, printed.p_value)
     reproduce("table1", out, root, progress=messages.append)
     assert len(messages) == 2 * 4 * N_METHODS  # nothing was done again
-
-
-@exhaustive
-def test_figure_5_shows_six_photographs_under_each_method(root, tmp_path):
-    picture, table = reproduce("figure5", tmp_path / "out", root, jobs=2)
-    lines = list(csv.DictReader(table.read_text().splitlines()))
-    assert len(lines) == 6 * 6
-    assert [line["method"] for line in lines[:6]] == list(table1.COLUMNS)
-    assert len({line["image"] for line in lines}) == 6
-    assert picture.exists()
-    rows = read_rows(tmp_path / "out" / "figure5-rows.csv")
-    assert all(labels_path(tmp_path / "out" / "figure5-rows.csv", row).exists() for row in rows)
 
 
 def test_what_needs_data_says_so(tmp_path):
