@@ -125,15 +125,6 @@ def test_a_line_that_was_cut_short_is_dropped_and_the_others_stay(tmp_path, caps
     assert list(ComparisonFile(path).rows) == [("a", "m")] and capsys.readouterr().err == ""
 
 
-def test_a_later_row_takes_the_place_of_an_earlier_one_and_finishing_puts_them_in_order(tmp_path):
-    file = ComparisonFile(tmp_path / "r.csv")
-    for found in (row("b"), row("a", error="no", scores=None), row("a", rand=0.75), row("z")):
-        file.append(found)
-    file.finish([("a", "m"), ("b", "m"), ("c", "m")])
-    assert [found.image for found in read_rows(tmp_path / "r.csv")] == ["a", "b", "z"]
-    assert read_rows(tmp_path / "r.csv")[0] == row("a", rand=0.75)
-
-
 def test_results_of_another_run_are_refused_and_left_as_they_are(tmp_path):
     path, line = tmp_path / "r.csv", r"another run \(seed 7, not 8, settings s, not t\), which is kept; name another"
     ComparisonFile(path).append(row())
