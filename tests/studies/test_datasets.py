@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
+from photographs import new, write_mat, write_png
 from PIL import Image
 from scipy.io import loadmat, savemat
 
@@ -21,21 +22,8 @@ HALVES = np.repeat([[0, 0, 1, 1, 1]], 4, axis=0)
 STRIPES = np.repeat([[0], [1], [2], [2]], 5, axis=1)
 
 
-def new(path):
-    """The path, whose folder is made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
-
-
 def write_image(path, size=(5, 4)):
     Image.new("RGB", size, (200, 60, 20)).save(new(path))
-
-
-def write_mat(path, *images):
-    """As BSDS500 has it: a cell array of structs."""
-    cells = np.empty((1, len(images)), object)
-    cells[0] = [{"Segmentation": np.asarray(image) + np.uint16(1)} for image in images]
-    savemat(new(path), {"groundTruth": cells}, do_compression=True)  # whose checksum tells of flipped bits
 
 
 def seg_text(labels, header=""):
@@ -53,10 +41,6 @@ def seg_text(labels, header=""):
 
 def write_seg(path, labels):
     new(path).write_text(seg_text(labels))
-
-
-def write_png(path, numbers, dtype=np.uint8):
-    Image.fromarray(np.asarray(numbers, dtype)).save(new(path))
 
 
 def same(found, expected):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sparse
+from photographs import write_photograph, write_png
 from scipy.special import digamma
 
 import exact
@@ -15,7 +16,6 @@ import spinseg as ss
 from effort import effort, exhaustive
 from spinseg._errors import TaskError
 from spinseg._run import executor
-from spinseg.image.io import write_png
 from studies.evaluation.datasets import Example, labelme
 from studies.paper import figure1, figure2, figure3, figure4
 
@@ -176,19 +176,11 @@ def test_figure3_shows_a_sweep_in_which_everything_happens(drawing, tmp_path):
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory):
     """Two pictures of a few patches each, where LabelMe's would be."""
-    pytest.importorskip("PIL")
-    from PIL import Image
-
-    root = tmp_path_factory.mktemp("root")
-    rng = np.random.default_rng(6)
-    for part in ("images", "labels"):
-        (root / "labelme" / part).mkdir(parents=True)
+    root, rng = tmp_path_factory.mktemp("root"), np.random.default_rng(6)
     for name in ("coast_a1", "forest_b2"):
         truth = rng.integers(0, 4, (4, 5)).repeat(16, axis=0).repeat(16, axis=1)
-        colors = rng.integers(40, 200, (4, 3))
-        pixels = np.clip(colors[truth] + rng.normal(0, 25, (*truth.shape, 3)), 0, 255).astype(np.uint8)
-        Image.fromarray(pixels).save(root / "labelme" / "images" / f"{name}.jpg")
-        write_png(root / "labelme" / "labels" / f"{name}.png", (truth + 1).astype(np.uint8))
+        write_photograph(root / "labelme" / "images" / f"{name}.jpg", truth)
+        write_png(root / "labelme" / "labels" / f"{name}.png", truth + 1)
     return root
 
 

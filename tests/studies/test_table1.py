@@ -5,8 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from PIL import Image
-from scipy.io import savemat
+from photographs import halves, write_mat, write_photograph, write_png
 
 from effort import exhaustive
 from studies.evaluation.methods import METHODS, Method
@@ -35,24 +34,13 @@ N_METHODS = 7  # the six of the paper, and rdd-CRP with a smaller count weight
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """Four photographs of LabelMe, and of BSDS two for testing and four for training."""
-    rng = np.random.default_rng(0)
-
-    def photograph(place, edge):
-        """Save a photograph of two halves there, and return their labels and where those belong."""
-        truth = np.broadcast_to(1 + (np.arange(40) >= edge), (30, 40)).astype(np.uint8)
-        colors = np.clip(60 * truth[..., None] + rng.integers(0, 30, (30, 40, 3)), 0, 255)
-        for part in ("images", "labels", "ground_truth"):
-            (tmp_path / place.replace("images", part)).parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(colors.astype(np.uint8)).save(tmp_path / f"{place}.jpg")
-        return truth
-
+    labelme, berkeley = tmp_path / "labelme8", tmp_path / "bsds300"
     for i, name in enumerate(("coast_1", "coast_2", "street_1", "street_2")):
-        truth = photograph(f"labelme8/images/{name}", 8 + 7 * i)
-        Image.fromarray(truth).save(tmp_path / f"labelme8/labels/{name}.png")
+        write_photograph(labelme / "images" / f"{name}.jpg", halves(8 + 7 * i))
+        write_png(labelme / "labels" / f"{name}.png", 1 + halves(8 + 7 * i))
     for i, name in enumerate(("test/101", "test/102", "train/201", "train/202", "train/203", "train/204")):
-        cell = np.empty((1, 1), object)
-        cell[0, 0] = {"Segmentation": photograph(f"bsds300/images/{name}", 10 + 4 * i).astype(np.uint16)}
-        savemat(tmp_path / f"bsds300/ground_truth/{name}.mat", {"groundTruth": cell})
+        write_photograph(berkeley / "images" / f"{name}.jpg", halves(10 + 4 * i))
+        write_mat(berkeley / "ground_truth" / f"{name}.mat", halves(10 + 4 * i))
     monkeypatch.setattr(table1, "get_methods", quick_methods)
     monkeypatch.setattr(figure5, "get_methods", quick_methods)
     return tmp_path
