@@ -64,78 +64,51 @@ def test_it_is_the_model_of_the_stored_graph_and_features():
     assert adata.uns["layer"]["inputs"]["features"]["source"] == "X_pca" and "domain" not in adata.obs
 
 
-def test_without_a_graph_the_nearest_places_are_neighbors():
+def test_without_a_graph_the_nearest_places_are_neighbors_and_features_may_be_a_layer():
     with_places, with_graph = spots(), spots()
     with_graph.obsp["near"] = sparse.csr_matrix(ss.SiteGraph.nearest(PLACES, 4).to_sparse())
-    ss.cluster_anndata(with_places, n_neighbors=4, **QUICK)
-    ss.cluster_anndata(with_graph, graph="near", **QUICK)
+    with_graph.layers["counts"] = with_graph.X.copy()
+    with_graph.X = np.zeros(with_graph.shape, np.float32)
+    ss.cluster_anndata(with_places, n_neighbors=4, likelihood="poisson", **QUICK)
+    numbers = {"sweeps": np.int64(60), "chains": np.int64(2), "min_evidence": np.float32(0.03)}
+    ss.cluster_anndata(with_graph, graph="near", use_rep="counts", likelihood="poisson", rng=0, **numbers)
     assert with_places.obs["domain"].tolist() == with_graph.obs["domain"].tolist()
+    assert adjusted_rand_index(with_graph.obs["domain"].cat.codes.to_numpy(), TRUTH) > 0.9
     assert with_places.uns["domain"]["inputs"]["graph"]["source"] == "the 4 nearest in spatial"
-
-
-def test_features_may_be_a_layer():
-    adata = spots()
-    adata.layers["counts"] = adata.X.copy()
-    adata.X = np.zeros(adata.shape, np.float32)
-    ss.cluster_anndata(adata, use_rep="counts", likelihood="poisson", **QUICK)
-    assert adjusted_rand_index(adata.obs["domain"].cat.codes.to_numpy(), TRUTH) > 0.9
+    assert with_graph.uns["domain"]["settings"]["sweeps"] == 60
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"use_rep": "X_umap"}, "use_rep must be 'X', a key of obsm, or a key of layers; received 'X_umap'"),
+        ({"use_rep": "cube"}, r"obsm\['cube'\] must be a table of numbers; received .*"),
         ({"likelihood": "gauss"}, "likelihood must be one of 'gaussian', 'histogram', 'poisson'; received 'gauss'"),
         ({"use_rep": "spatial", "n_components": 3}, r"n_components must be at most the 2 of obsm\['spatial'\]; received 3"),
         ({"use_rep": "spatial", "n_components": "8"}, "n_components must be a whole number, \"auto\" or \"all\"; received '8'"),
         ({"min_evidence": -1}, "min_evidence must be a finite number of at least 0; received -1"),
-        ({"n_neighbors": 0}, "k must be a whole number of at least 1; received 0"),
+        ({"graph": "spatial"}, r"graph must be a key of obsp \('near', 'spatial_distances'\); received 'spatial'"),
+        ({"graph": "spatial_distances"}, "graph must say how near .* not how far apart; received 'spatial_distances'"),
+        ({"adata": np.ones((3, 2))}, "adata must be an AnnData; received 'ndarray'"),
+        ({"adata": anndata.AnnData(np.ones((3, 2), np.float32))}, r"adata must say which observations are neighbors: .*"),
     ],
 )  # fmt: skip
-def test_wrong_settings_get_one_line_and_nothing_is_written(settings, message):
-    adata = spots()
-    with pytest.raises(ss.InvalidInput, match=f"^{message}$"):
-        ss.cluster_anndata(adata, **settings)
-    assert "domain" not in adata.obs and "domain" not in adata.uns
-
-
-def test_numbers_of_numpy_and_sparse_components_are_taken_and_what_is_no_table_is_refused():
-    adata = spots()
-    adata.obsm["X_sparse"] = sparse.csr_matrix(adata.X.toarray())
-    numbers = {"sweeps": np.int64(20), "chains": np.int64(2), "min_evidence": np.float32(0.03)}
-    ss.cluster_anndata(adata, use_rep="X_sparse", rng=0, **numbers)
-    assert adata.uns["domain"]["settings"]["sweeps"] == 20
-    adata.obsm["X_cube"] = np.zeros((TRUTH.size, 2, 2))
-    with pytest.raises(ss.InvalidInput, match=r"^obsm\['X_cube'\] must be a table of numbers; received "):
-        ss.cluster_anndata(adata, use_rep="X_cube", **QUICK)
-
-
-def test_what_has_no_places_or_is_no_anndata_is_refused():
-    line = r"^adata must say which observations are neighbors: run squidpy.gr.spatial_neighbors\(adata\), or put coord"
-    with pytest.raises(ss.InvalidInput, match=line):
-        ss.cluster_anndata(anndata.AnnData(np.ones((3, 2), np.float32)))
-    with pytest.raises(ss.InvalidInput, match=r"^adata must be an AnnData; received 'ndarray'$"):
-        ss.cluster_anndata(np.ones((3, 2)))
-
-
-def test_a_graph_that_is_named_must_be_there_and_say_how_near_spots_are():
+def test_wrong_input_gets_one_line_and_nothing_is_written(settings, message):
     near = sparse.csr_matrix(ss.SiteGraph.nearest(PLACES, 4).to_sparse())
-    adata = spots(obsp={"spatial_connectivities": near, "spatial_distances": near})
-    keys = r"\('spatial_connectivities', 'spatial_distances'\)"
-    with pytest.raises(ss.InvalidInput, match=rf"^graph must be a key of obsp {keys}; received 'spatial'$"):
-        ss.cluster_anndata(adata, graph="spatial")
-    with pytest.raises(ss.InvalidInput, match=r"^graph must say how near .* not how far apart; received 'spatial_dist"):
-        ss.cluster_anndata(adata, graph="spatial_distances")
+    adata = spots(obsp={"near": near, "spatial_distances": near})
+    adata.obsm["cube"] = np.zeros((TRUTH.size, 2, 2))
+    with pytest.raises(ss.InvalidInput, match=f"^{message}$"):
+        ss.cluster_anndata(**{"adata": adata, **settings})
+    assert "domain" not in adata.obs and "domain" not in adata.uns
 
 
 @pytest.mark.parametrize("place", ["obsm['X_pca']", "obsm['spatial']", "X"])
 def test_what_is_not_finite_is_named_with_its_place(place):
     adata = spots()
-    adata.obsm["X_pca"] = np.zeros((TRUTH.size, 2))
-    bad = {"obsm['X_pca']": adata.obsm["X_pca"], "obsm['spatial']": adata.obsm["spatial"].copy(), "X": adata.X}[place]
-    bad[[3, 8], 1] = np.nan
-    if place == "obsm['spatial']":
-        adata.obsm["spatial"] = bad
+    adata.obsm["X_pca"], adata.obsm["spatial"] = np.zeros((TRUTH.size, 2)), PLACES.copy()
+    {"obsm['X_pca']": adata.obsm["X_pca"], "obsm['spatial']": adata.obsm["spatial"], "X": adata.X}[place][[3, 8], 1] = (
+        np.nan
+    )
     line = f"{place} must be finite; received \"NaN or infinity in 2 observations, first: '3'\""
     with pytest.raises(ss.InvalidInput, match=f"^{re.escape(line)}$"):
         ss.cluster_anndata(adata, use_rep="X" if place == "X" else None)

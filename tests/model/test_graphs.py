@@ -47,14 +47,6 @@ def test_networkx_there_and_back_keeps_nodes_edges_their_order_and_weights(seed,
     assert (nx.to_scipy_sparse_array(original, dtype=float) != graph.to_sparse()).nnz == 0
 
 
-def test_a_matrix_gives_the_edges_that_networkx_finds_in_it():
-    matrix = random_matrix(3)
-    graph, expected = ss.SiteGraph.from_sparse(matrix), nx.from_scipy_sparse_array(matrix)
-    assert {tuple(edge): weight for edge, weight in zip(graph.edges.tolist(), graph.weights, strict=True)} == {
-        (a, b): weight for a, b, weight in expected.edges(data="weight")
-    }
-
-
 def test_what_is_stored_as_zero_is_an_edge_and_booleans_have_no_weights():
     stored = sparse.coo_array((np.array([0.0, 2.0]), ([0, 1], [1, 2])), shape=(3, 3))
     assert ss.SiteGraph.from_sparse(stored).weights.tolist() == [0.0, 2.0]
@@ -89,21 +81,21 @@ def test_simplify_drops_loops_and_all_but_the_first_of_equal_edges_with_their_we
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: ss.SiteGraph(0, []), r"n_sites must be a whole number of at least 1; received 0"),
+        (lambda: ss.SiteGraph(3, [[0, 0]]), r"edges must join two different sites, unless .* drops loops; received \[0 0\]"),
+        (lambda: ss.SiteGraph(3, [[0, 1], [2, 1], [1, 0]]), r"edges must hold each pair of sites once, unless .*; received \[1 0\]"),
+        (lambda: ss.SiteGraph(3, [[0, 3]]), r"edges must join sites 0..2; received \[0 3\]"),
+        (lambda: ss.SiteGraph(3, [[-1, 2]]), r"edges must join sites 0..2; received \[-1  ?2\]"),
+        (lambda: ss.SiteGraph(3, [[0.0, 1.0]]), r"edges must be whole numbers; received 'float64'"),
+        (lambda: ss.SiteGraph(3, [0, 1]), r"edges must have shape \(n_edges, 2\); received \(2,\)"),
         (lambda: ss.SiteGraph(2, [[0, 1]], [1.0, 2.0]), r"weights must have shape \(1\); received \(2,\)"),
         (lambda: ss.SiteGraph(2, [[0, 1]], [np.nan]), r"weights must be finite; received nan"),
-        (lambda: ss.SiteGraph.from_sparse(np.eye(2)), r"edges must join two different sites, unless .*; received \[0 0\]"),
         (lambda: ss.SiteGraph.from_sparse([[0, 1], [2, 0]]), r"matrix must hold one weight .*; received '1 and 2 between \[0, 1\]'"),
         (lambda: ss.SiteGraph.from_sparse(np.ones((2, 3))), r"matrix must be square; received \(2, 3\)"),
-        (lambda: ss.SiteGraph.from_sparse("ab"), r"matrix must be an array of numbers; received 'ab'"),
-        (lambda: ss.SiteGraph.from_sparse(sparse.csr_array((0, 0))), r"n_sites must be a whole number of at least 1; received 0"),
-        (lambda: ss.SiteGraph.from_networkx(nx.DiGraph([(0, 1), (1, 0)])), r"edges must hold each pair of sites once"),
         (lambda: ss.SiteGraph.from_networkx({}), r"graph must be a graph of networkx; received 'dict'"),
         (lambda: ss.SiteGraph.nearest([[0.0], [1.0]], 2), r"k must be below the number of points, 2; received 2"),
-        (lambda: ss.SiteGraph.nearest([0.0, 1.0], 1), r"points must have shape \(any, any\); received \(2,\)"),
         (lambda: ss.SiteGraph.delaunay([[0, 0], [1, 1], [2, 2]]), r"points must span at least 2 axes, .*; received \(3, 2\)"),
-        (lambda: ss.SiteGraph.delaunay([[0.0], [1.0], [2.0]]), r"points must span at least 2 axes, .*; received \(3, 1\)"),
         (lambda: ss.SiteGraph.grid(5), r"shape must be a tuple of whole numbers; received 5"),
-        (lambda: ss.SiteGraph.grid((2, 0)), r"shape must be a whole number of at least 1; received 0"),
         (lambda: ss.SiteGraph.grid((2, 2), inside=[True]), r"inside must be booleans of shape \(2, 2\); received"),
         (lambda: ss.SiteGraph.from_regions([[0.5]]), r"labels must be whole numbers; received 'float64'"),
     ],
@@ -130,11 +122,8 @@ def test_regions_are_joined_where_they_touch_by_the_length_of_their_boundary():
     lengths = (lengths + lengths.T)[1:, 1:]
     np.fill_diagonal(lengths, 0)
     assert np.array_equal(graph.to_sparse().toarray(), lengths)
-
-
-def test_labels_with_gaps_and_an_outside_are_numbered_in_increasing_order():
-    graph = ss.SiteGraph.from_regions([[7, -1, 30], [7, 2, 30]])
-    assert graph.n_sites == 3 and graph.edges.tolist() == [[0, 1], [0, 2]]
+    gaps = ss.SiteGraph.from_regions([[7, -1, 30], [7, 2, 30]])  # numbered in increasing order
+    assert gaps.n_sites == 3 and gaps.edges.tolist() == [[0, 1], [0, 2]]
 
 
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 6))
@@ -145,11 +134,6 @@ def test_the_nearest_points_are_those_at_the_smallest_distances(seed, n_axes, k)
     near = distance <= np.sort(distance, axis=1)[:, k - 1 : k]
     graph = ss.SiteGraph.nearest(points, k)
     assert np.array_equal(graph.to_sparse().toarray(), near | near.T) and graph.weights is None
-
-
-def test_points_in_one_place_are_near_each_other_and_never_to_themselves():
-    graph = ss.SiteGraph.nearest(np.zeros((30, 2)), 3)
-    assert (np.bincount(graph.edges.ravel(), minlength=30) >= 3).all()
 
 
 @given(st.integers(0, 2**32))
@@ -165,19 +149,13 @@ def test_no_edge_of_a_triangulation_could_be_replaced_by_one_nearer(seed):
     assert graph.n_edges <= 3 * 15 - 6 and graph.component_sizes.tolist() == [15]
 
 
-def test_a_point_on_another_is_joined_to_it_in_a_triangulation():
+def test_points_in_one_place_are_joined():
+    graph = ss.SiteGraph.nearest(np.zeros((30, 2)), 3)
+    assert (np.bincount(graph.edges.ravel(), minlength=30) >= 3).all()  # and never to themselves
     corners = [[0, 0], [2, 0], [0, 2], [3, 3]]
     graph = ss.SiteGraph.delaunay([*corners, [2, 0]])
     assert graph.n_sites == 5 and sum(4 in edge for edge in graph.edges.tolist()) >= 1
     assert graph.component_sizes.tolist() == [5]
-
-
-def test_weights_are_couplings_in_the_order_of_edges():
-    graph = ss.SiteGraph.from_sparse(random_matrix(5))
-    model = ss.Model(graph, ss.Flat(), ss.Potts(2), beta=0.5 * graph.weights)
-    labels = np.arange(12) % 2
-    together = 0.5 * sum(w for (a, b), w in zip(graph.edges.tolist(), graph.weights, strict=True) if (a - b) % 2 == 0)
-    assert model.log_posterior(labels) - model.prior.log_g([6, 6]) == pytest.approx(together, abs=1e-12)
 
 
 def test_without_networkx_a_line_names_the_extra(monkeypatch):

@@ -7,11 +7,10 @@ import pytest
 import scipy.sparse as sparse
 from scipy import integrate
 from scipy.special import gammaln
-from scipy.stats import beta, gamma, invwishart, multivariate_t, nbinom, norm, t
+from scipy.stats import beta, multivariate_t, nbinom, t
 
 import model_cases
 import spinseg as ss
-from effort import exhaustive
 from spinseg.sampler.kernels.likelihood import FAMILIES, log_gamma
 from spinseg.sampler.pack import new_state, pack
 
@@ -86,38 +85,13 @@ def test_histogram_against_an_integral():
     assert likelihood.log_marginal([0, 1]) == pytest.approx(math.log(value), abs=1e-8)
 
 
-def test_poisson_against_an_integral():
-    likelihood = ss.PoissonGamma([3, 1, 4], shape=1.5, rate=0.6)
-    density = lambda u: gamma.pdf(u, 1.5, scale=1 / 0.6) * math.exp(-3 * u) * u**8 / (6 * 1 * 24)  # noqa: E731
-    assert likelihood.log_marginal([0, 1, 2]) == pytest.approx(math.log(integrate.quad(density, 0, 60)[0]), abs=1e-8)
-
-
-@exhaustive
-@pytest.mark.parametrize("family", ["diagonal", "full"])
-def test_gaussians_in_one_channel_against_an_integral(family):
-    y = np.array([0.3, -0.8, 1.1])
-    m0, kappa, shape, rate = 0.1, 0.6, 1.7, 0.9
-    if family == "diagonal":
-        likelihood = ss.DiagonalGaussian(y, mean=m0, kappa=kappa, shape=shape, rate=rate)
-    else:
-        likelihood = ss.Gaussian(y, mean=[m0], kappa=kappa, dof=2 * shape, scale=[[2 * rate]])
-        assert invwishart.pdf(0.7, 2 * shape, 2 * rate) == pytest.approx(
-            gamma.pdf(1 / 0.7, shape, scale=1 / rate) / 0.49
-        )
-
-    def density(mean, log_precision):
-        precision = math.exp(log_precision)
-        prior = gamma.pdf(precision, shape, scale=1 / rate) * norm.pdf(mean, m0, 1 / math.sqrt(kappa * precision))
-        return prior * norm.pdf(y, mean, 1 / math.sqrt(precision)).prod() * precision
-
-    value, _ = integrate.dblquad(density, -9, 5, -12, 12, epsabs=1e-9, epsrel=1e-6)
-    assert likelihood.log_marginal([0, 1, 2]) == pytest.approx(math.log(value), abs=1e-5)
-
-
-@pytest.mark.parametrize("name", model_cases.likelihoods(N))
+@pytest.mark.parametrize("name", [*model_cases.likelihoods(N), 1e-90, 1e90])
 def test_the_compiled_sampler_has_the_same_log_marginals(name):
     """Differences over partitions of the running log marginal equal those of the definition."""
-    likelihood = model_cases.likelihoods(N)[name]
+    if isinstance(name, float):  # rates whose product no number holds
+        likelihood = ss.DiagonalGaussian(np.zeros((N, 8)), mean=0.0, rate=[name] * 4 + [1e90] * 4)
+    else:
+        likelihood = model_cases.likelihoods(N)[name]
     model = ss.Model(ss.SiteGraph(N, []), likelihood, ss.TabulatedPrior(lambda k: 0.0, lambda m: 0.0))
     target = pack(model, np.zeros(0))
     ours, theirs = [], []
@@ -126,29 +100,21 @@ def test_the_compiled_sampler_has_the_same_log_marginals(name):
         state = new_state(target, z, 0.0)
         ours.append(state.value.sum() + state.dense_value.sum())
         theirs.append(model.log_posterior(z))
-    np.testing.assert_allclose(np.diff(ours), np.diff(theirs), atol=1e-9)
-
-
-def test_every_family_has_its_branch():
+    np.testing.assert_allclose(np.diff(ours), np.diff(theirs), rtol=1e-10, atol=1e-9)
     terms = [term for likelihood in model_cases.likelihoods(N).values() for term in likelihood.terms()]
-    assert {term.family for term in terms if hasattr(term, "family")} == set(FAMILIES)
+    assert {term.family for term in terms if hasattr(term, "family")} == set(FAMILIES)  # every one is tried
 
 
-def test_sparse_and_dense_counts_are_the_same_and_unused_bins_do_not_matter():
+def test_sparse_counts_unused_bins_masks_and_sites_without_counts():
     wide = np.zeros((N, 7), int)
     wide[:, [1, 3, 4, 6]] = COUNTS
-    plain, padded = ss.DirichletMultinomial(COUNTS), ss.DirichletMultinomial(sparse.coo_array(wide))
+    wide[2] = 0
+    plain, padded = ss.DirichletMultinomial(wide[:, [1, 3, 4, 6]]), ss.DirichletMultinomial(sparse.coo_array(wide))
     np.testing.assert_allclose(increments(plain), increments(padded), atol=1e-12)
     assert plain.counts.shape == padded.counts.shape
-
-
-def test_a_site_may_be_a_mask_and_may_have_no_counts():
-    counts = COUNTS.copy()
-    counts[2] = 0
-    likelihood = ss.DirichletMultinomial(counts)
-    assert likelihood.log_marginal([2]) == pytest.approx(0.0, abs=1e-12)
+    assert plain.log_marginal([2]) == pytest.approx(0.0, abs=1e-12)
     mask = np.array([True, False, True, False, True, True])
-    assert likelihood.log_marginal(mask) == likelihood.log_marginal([0, 2, 4, 5])
+    assert plain.log_marginal(mask) == plain.log_marginal([0, 2, 4, 5])
 
 
 def test_squares_are_the_scatter_inside_sites():
@@ -177,24 +143,16 @@ HISTOGRAM, DIAGONAL, POISSON = ss.DirichletMultinomial, ss.DiagonalGaussian, ss.
 REFUSED = {  # the rule: what breaks it
     r"counts must be a table of numbers of shape \(n_sites, n_bins\); received \(3,\)": lambda: HISTOGRAM([1, 2, 3]),
     r"counts must be whole numbers of at least 0; received .*-2": lambda: HISTOGRAM([[1, -2]]),
-    r"counts must be whole numbers of at least 0; received .*0.5": lambda: HISTOGRAM([[1, 0.5]]),
-    r"counts must be whole numbers of at least 0; received .*nan": lambda: HISTOGRAM([[1, math.nan]]),
     r"counts must sum to less than 2\^31": lambda: HISTOGRAM([[2**30, 2**30]]),
-    r"counts must be an array of numbers": lambda: HISTOGRAM([["a", "b"]]),
-    r"concentration must be a finite number above 0; received 0": lambda: HISTOGRAM([[1]], concentration=0),
     r"count_weight must be a finite number above 0; received -1": lambda: HISTOGRAM([[1]], count_weight=-1),
     r"base must be positive in every bin that is used": lambda: HISTOGRAM([[1, 2]], base=[1, 0]),
     r"values must be finite; received .*inf": lambda: ss.Gaussian([[1.0, math.inf]]),
     r"scale must be symmetric and positive definite": lambda: ss.Gaussian([[1.0, 2.0]], scale=[[1.0, 2.0], [2.0, 1.0]]),
-    r"dof must be a finite number above 1; received 1.0": lambda: ss.Gaussian([[1.0, 2.0]], dof=1.0),
     r"rate must be positive; received .*0.0": lambda: DIAGONAL([[1.0]], rate=0.0),
     r"weights must not be negative; received .*-1.0": lambda: DIAGONAL([[1.0]], weights=[-1.0]),
     r"weights must have shape \(2\); received \(1,\)": lambda: DIAGONAL([[1.0], [2.0]], weights=[1.0]),
     r"squares must be at least values \*\* 2": lambda: DIAGONAL([[2.0]], squares=[[1.0]]),
-    r"values must have shape \(any, any\); received \(2, 2, 2\)": lambda: DIAGONAL(np.zeros((2, 2, 2))),
-    r"counts must be whole numbers of at least 0; received .*1.5": lambda: POISSON([1.5]),
     r"exposure must be positive; received 0.0": lambda: POISSON([1, 2], exposure=[0.0, 1.0]),
-    r"shape must be positive; received .*-1.0": lambda: POISSON([1], shape=-1.0),
     r"parts must be likelihoods; received 3": lambda: ss.Product(ss.Flat(), 3),
     r"parts must have the same number of sites; received \[1, 2\]": lambda: ss.Product(POISSON([1]), POISSON([1, 2])),
     r"must be one of 'euclidean'; received 'hellinger'": lambda: ss.Gaussian([[1.0]]).distances(EDGE, "hellinger"),
@@ -213,13 +171,3 @@ def test_log_gamma_is_that_of_scipy():
     x = np.concatenate([np.geomspace(1e-12, 1e12, 400), [0.5, 1.0, 2.0, 9.99, 10.0, 10.01]])
     found, known = np.array([compute(value) for value in x]), gammaln(x)
     assert (np.abs(found - known) <= 1e-12 + 1e-14 * np.abs(known)).all()
-
-
-@pytest.mark.parametrize("rates", [[1e-90] * 4, [1e90] * 4, [1e-90] * 4 + [1e90] * 4])
-def test_rates_whose_product_no_number_holds(rates):
-    values = np.zeros((3, len(rates)))
-    likelihood = ss.DiagonalGaussian(values, mean=0.0, rate=rates)
-    target = pack(ss.Model(ss.SiteGraph(3, []), likelihood, ss.DirichletProcess(1.0)), np.empty(0))
-    state = new_state(target, np.array([0, 0, 1], np.int32), 0.0)
-    assert state.dense_value[0] == pytest.approx(likelihood.log_marginal([0, 1]), rel=1e-12)
-    assert state.dense_value[1] == pytest.approx(likelihood.log_marginal([2]), rel=1e-12)

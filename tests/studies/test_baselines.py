@@ -1,8 +1,9 @@
-"""Baselines: known regions found, steps against slow definitions, units, seeds, refusals, missing extras."""
+"""Baselines: known regions found, steps against slow definitions, units, refusals, missing extras."""
 
 import sys
 from functools import partial
 
+import networkx as nx
 import numpy as np
 import pytest
 from skimage import graph, segmentation
@@ -31,7 +32,6 @@ METHODS = {
     "gaussian_mixture": lambda image: gaussian_mixture(image, n_components=5),
 }
 NEEDS = {"mean_shift": "cv2", "gaussian_mixture": "sklearn"}
-every_method = pytest.mark.parametrize("name", METHODS)
 
 
 def method(name):
@@ -84,50 +84,28 @@ def test_flat_shapes_are_found_and_a_flat_picture_is_one_region(name, shapes):
     assert not METHODS[name](np.full((30, 40, 3), 90, np.uint8)).any()
 
 
-@every_method
-@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (2, 2)])
-def test_tiny_pictures(name, shape):
-    assert method(name)(np.zeros(shape, np.uint8)).shape == shape
-
-
-@every_method
-def test_grey_float_and_opaque_pictures_are_the_same_as_8_bit_rgb(name, photograph):
-    run = method(name)
-    grey = photograph[..., 1]
-    before = grey.copy()
+@pytest.mark.parametrize("name", METHODS)
+def test_every_kind_of_picture_is_read_and_what_is_none_is_refused(name, photograph):
+    run, grey = method(name), photograph[..., 1].copy()
     expected = run(np.stack([grey] * 3, axis=-1))
-    assert np.array_equal(run(grey), expected) and np.array_equal(grey, before)
-    assert np.array_equal(run(grey / 255), expected)
-    assert np.array_equal(run(np.dstack([grey] * 3 + [np.full_like(grey, 255)])), expected)
-
-
-@every_method
-@pytest.mark.parametrize("shape", [(6, 7, 2), (5, 6, 7), (3, 5, 6, 3)], ids=["two channels", "volume", "colour volume"])
-def test_what_is_no_picture_is_refused_in_one_line(name, shape):
-    run = method(name)
-    with pytest.raises(ValueError, match="image must be a gray or color picture") as caught:
-        run(np.zeros(shape, np.uint8))
-    assert "\n" not in str(caught.value)
+    for same in (grey, grey / 255, np.dstack([grey] * 3 + [np.full_like(grey, 255)])):
+        assert np.array_equal(run(same), expected)
+    assert np.array_equal(grey, photograph[..., 1])
+    for shape in [(1, 1), (1, 7), (2, 2)]:
+        assert run(np.zeros(shape, np.uint8)).shape == shape
+    for shape in [(6, 7, 2), (5, 6, 7)]:
+        with pytest.raises(ValueError, match=r"^image must be a gray or color picture[^\n]*$"):
+            run(np.zeros(shape, np.uint8))
 
 
 @pytest.mark.parametrize(
     ("call", "setting"),
     [
         (mean_shift, {"spatial_bandwidth": 0}),
-        (mean_shift, {"range_bandwidth": -1}),
-        (mean_shift, {"min_size": 0.5}),
         (mean_shift, {"colors": "hsv"}),
-        (felzenszwalb, {"scale": 0}),
         (felzenszwalb, {"sigma": -1}),
-        (felzenszwalb, {"min_size": 0}),
         (quickshift, {"kernel_size": 0.5}),
-        (quickshift, {"max_dist": 0}),
-        (quickshift, {"ratio": -1}),
-        (quickshift, {"seed": -1}),
         (slic_merged, {"n_segments": 0}),
-        (slic_merged, {"compactness": 0}),
-        (slic_merged, {"threshold": 0}),
-        (gaussian_mixture, {"n_components": 0}),
         (gaussian_mixture, {"seed": 2**32}),
     ],
 )
@@ -136,97 +114,69 @@ def test_wrong_settings_are_named(call, setting):
         call(np.zeros((4, 4), np.uint8), **setting)
 
 
-@pytest.mark.parametrize(
-    ("call", "module", "line"),
-    [
-        (mean_shift, "cv2", "mean_shift needs OpenCV: pip install 'spinseg[cv]'"),
-        (gaussian_mixture, "sklearn.mixture", "gaussian_mixture needs scikit-learn: pip install 'spinseg[sklearn]'"),
-    ],
-)
-def test_a_missing_extra_is_named_in_one_line(call, module, line, monkeypatch):
+@pytest.mark.parametrize(("call", "module"), [(mean_shift, "cv2"), (gaussian_mixture, "sklearn.mixture")])
+def test_a_missing_extra_is_named_in_one_line(call, module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError) as caught:
+    with pytest.raises(ImportError, match=rf"^{call.__name__} needs [^\n]*: pip install 'spinseg\[(cv|sklearn)\]'$"):
         call(np.zeros((20, 20), np.uint8))
-    assert str(caught.value) == line
 
 
 # Mean shift, step by step
 
 
-def slow_pieces(values, reach):
-    """Flood fill, pixel by pixel."""
-    height, width = values.shape[:2]
-    found = np.full((height, width), -1)
-    for start in np.ndindex(height, width):
-        if found[start] < 0:
-            found[start], waiting = found.max() + 1, [start]
-            while waiting:
-                y, x = waiting.pop()
-                for place in ((y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)):
-                    inside = 0 <= place[0] < height and 0 <= place[1] < width
-                    if inside and found[place] < 0 and all(abs(values[y, x] - values[place]) < reach):
-                        found[place] = found[start]
-                        waiting.append(place)
-    return found
+def slow_join(regions, pairs):
+    """Regions that a chain of pairs joins get the smallest number among them."""
+    joined = regions.copy()
+    for part in nx.connected_components(nx.Graph(pairs)):
+        joined[np.isin(regions, list(part))] = min(part)
+    return joined
 
 
 def slow_touching(regions):
     """The regions beside each region."""
     found = {int(r): set() for r in np.unique(regions)}
-    for one, other in ((regions[1:], regions[:-1]), (regions[:, 1:], regions[:, :-1])):
-        for a, b in zip(one.ravel().tolist(), other.ravel().tolist(), strict=True):
-            if a != b:
-                found[a].add(b)
-                found[b].add(a)
+    for one, other in nx.grid_2d_graph(*regions.shape).edges:
+        if regions[one] != regions[other]:
+            found[regions[one]].add(int(regions[other]))
+            found[regions[other]].add(int(regions[one]))
     return found
 
 
-def slow_join(regions, pairs):
-    """One pair after the other, all pixels of the second getting the number of the first."""
-    group = {int(r): int(r) for r in np.unique(regions)}
-    for one, other in pairs:
-        old, new = group[other], group[one]
-        group = {r: new if g == old else g for r, g in group.items()}
-    return np.vectorize(group.get)(regions)
-
-
-def slow_fused(regions, values, reach):
+def slow_merged(regions, values, choose):
+    """Pairs that are chosen, given what touches each region and how far apart two are, join until none is left."""
     while True:
         modes = {r: values[regions == r].mean(axis=0) for r in np.unique(regions).tolist()}
-        touching = slow_touching(regions)
-        near = [(r, s) for r in touching for s in touching[r] if np.linalg.norm(modes[r] - modes[s]) < reach]
-        if not near:
+        pairs = choose(regions, slow_touching(regions), lambda r, s: np.linalg.norm(modes[r] - modes[s]))  # noqa: B023
+        if not pairs:
             return regions
-        regions = slow_join(regions, near)
-
-
-def slow_absorbed(regions, values, smallest):
-    while True:
-        modes = {r: values[regions == r].mean(axis=0) for r in np.unique(regions).tolist()}
-        touching = slow_touching(regions)
-        small = [r for r in touching if (regions == r).sum() < smallest and touching[r]]
-        if not small:
-            return regions
-        nearest = [(r, min(touching[r], key=lambda s: np.linalg.norm(modes[r] - modes[s]))) for r in small]
-        regions = slow_join(regions, nearest)
+        regions = slow_join(regions, pairs)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_steps_equal_their_slow_definitions(seed):
     rng = np.random.default_rng(seed)
     shape = tuple(rng.integers(1, 14, 2))
-    values = rng.integers(0, 6, (*shape, 3)) + rng.normal(0, 0.1, (*shape, 3))
-    values = values.astype(np.float32)
-    pieces = connected_pieces(values, 1.5)
-    assert same_partition(pieces, slow_pieces(values, 1.5))
+    values = (rng.integers(0, 6, (*shape, 3)) + rng.normal(0, 0.1, (*shape, 3))).astype(np.float32)
+    apart = np.arange(values[..., 0].size).reshape(shape)
+    near = [(apart[a], apart[b]) for a, b in nx.grid_2d_graph(*shape).edges if all(abs(values[a] - values[b]) < 1.5)]
+    assert same_partition(connected_pieces(values, 1.5), slow_join(apart, near))
 
     pieces = label(rng.integers(0, 3, shape), background=-1, connectivity=1).astype(np.int32) - 1
     for reach in (0.5, 1.5, 2.5):
+
+        def close(regions, touching, distance, reach=reach):
+            return [(r, s) for r in touching for s in touching[r] if distance(r, s) < reach]
+
         joined = merge_pieces(pieces, values, partial(close_pairs, distance=reach))
-        assert same_partition(joined, slow_fused(pieces, values, reach))
+        assert same_partition(joined, slow_merged(pieces, values, close))
     for smallest in (1, 3, 10, 1000):
+
+        def small(regions, touching, distance, smallest=smallest):
+            few = [r for r in touching if (regions == r).sum() < smallest and touching[r]]
+            return [(r, min(touching[r], key=partial(distance, r))) for r in few]
+
         left = merge_pieces(pieces, values, partial(pairs_of_small, min_size=smallest))
-        assert same_partition(left, slow_absorbed(pieces, values, smallest))
+        assert same_partition(left, slow_merged(pieces, values, small))
 
 
 def test_no_region_is_smaller_than_asked_and_all_are_connected(cv2, photograph):
@@ -245,70 +195,20 @@ def test_colours_are_luv_of_the_numbers_as_they_are(cv2):
     np.testing.assert_allclose(red[0, 0], (53.24, 175.02, 37.76), atol=0.2)  # CIE, D65
 
 
-@pytest.mark.parametrize("patch", [None, (255, 0, 0)], ids=["alone", "beside red"])
-def test_the_range_bandwidth_is_in_units_of_luv(cv2, patch):
+def test_the_range_bandwidth_is_in_units_of_luv(cv2):
     low, high = 100, 130
     gap = 116 * (np.cbrt(high / 255) - np.cbrt(low / 255))  # 10.3 of lightness
     image = np.full((40, 60, 3), low, np.uint8)
     image[:, 30:] = high
-    if patch is not None:  # what else is in the picture has no say
-        image[:10, :10] = patch
-    for factor, parts in ((0.95, 2), (2.1, 1)):
+    image[:10, :10] = (255, 0, 0)  # what else is in the picture has no say
+    for factor, parts in ((0.95, 3), (2.1, 2)):
         labels = mean_shift(image, spatial_bandwidth=4, range_bandwidth=factor * gap, min_size=1, colors="luv")
-        assert labels.max() + 1 == parts + (patch is not None)
-
-
-def slow_filtered(levels, spatial_radius, radius):
-    """Each pixel to the mean of a square of pixels, those of a near colour, until its place rests; all rounded."""
-    settled = np.empty_like(levels)
-    for start in np.ndindex(levels.shape[:2]):
-        place, colour = np.array(start), levels[start].astype(int)
-        for _ in range(100):
-            low = np.maximum(place - spatial_radius, 0)
-            window = levels[tuple(slice(a, b) for a, b in zip(low, place + spatial_radius + 1, strict=True))].astype(
-                int
-            )
-            near = np.square(window - colour).sum(axis=-1) <= radius**2
-            moved = np.rint(np.argwhere(near).mean(axis=0) + low).astype(int)
-            rests = (moved == place).all()
-            place, colour = moved, np.rint(window[near].mean(axis=0)).astype(int)
-            if rests:
-                break
-        settled[start] = colour
-    return settled
+        assert labels.max() + 1 == parts
 
 
 def test_the_filter_ends_where_pixels_rest(cv2, photograph):
-    levels = np.ascontiguousarray(photograph[40:70, 40:75])
-    settled = steps.apply_filter(levels, 5, 30)
-    expected = slow_filtered(levels, 5, 30)
-    assert np.mean((settled == expected).all(axis=-1)) > 0.99  # a half may be rounded either way
-    assert (expected != levels).any(axis=-1).mean() > 0.9
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_opencv_has_one_thread_and_gets_its_number_back(cv2, fails, monkeypatch):
-    before, seen = cv2.getNumThreads(), []
-    filtering = cv2.pyrMeanShiftFiltering
-
-    def watched(*arguments, **settings):
-        seen.append(cv2.getNumThreads())
-        if fails:
-            raise RuntimeError("out of order")
-        return filtering(*arguments, **settings)
-
-    monkeypatch.setattr(cv2, "pyrMeanShiftFiltering", watched)
-    try:
-        cv2.setNumThreads(2)
-        chosen = cv2.getNumThreads()
-        if fails:
-            with pytest.raises(RuntimeError):
-                mean_shift(np.zeros((5, 5), np.uint8))
-        else:
-            mean_shift(np.zeros((5, 5), np.uint8))
-        assert seen == [1] and cv2.getNumThreads() == chosen
-    finally:
-        cv2.setNumThreads(before)
+    expected = cv2.pyrMeanShiftFiltering(photograph, 5, 30, maxLevel=0, termcrit=(3, 1000, 0))
+    assert np.array_equal(steps.apply_filter(photograph, 5, 30), expected)
 
 
 # The libraries' own
@@ -347,12 +247,3 @@ def test_a_mixture_finds_colours(shapes):
     assert adjusted_rand_index(gaussian_mixture(image, n_components=8), truth) > 0.6
     assert gaussian_mixture(image, n_components=1).max() == 0
     assert gaussian_mixture(image, n_components=10**6).max() < 72 * 96 / 60 * 1.5  # no more than sites
-
-
-def test_a_fit_cut_short_is_no_error(shapes, monkeypatch):
-    method("gaussian_mixture")
-    from sklearn.mixture import BayesianGaussianMixture
-
-    fit = BayesianGaussianMixture.fit_predict
-    monkeypatch.setattr(BayesianGaussianMixture, "fit_predict", lambda self, x: fit(self.set_params(max_iter=1), x))
-    assert gaussian_mixture(shapes[1], n_components=5).max() > 0

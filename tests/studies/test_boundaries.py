@@ -15,7 +15,7 @@ from studies.evaluation.boundaries import (
     match_pixels,
     outlines,
 )
-from studies.evaluation.metrics import TOLERANCE, boundary_pixels
+from studies.evaluation.metrics import boundary_pixels
 
 
 def best_matching(apart, distance):
@@ -53,14 +53,6 @@ def lines(*columns, shape=(60, 80)):
     return labels
 
 
-def test_a_boundary_has_the_width_of_one_pixel():
-    y, x = np.indices((60, 80))
-    for labels in (lines(20, 50), (np.hypot(y - 30, x - 40) < 20).astype(int), (y + x > 70).astype(int)):
-        drawn = outlines(labels)
-        squares = drawn[1:, 1:] & drawn[:-1, 1:] & drawn[1:, :-1] & drawn[:-1, :-1]
-        assert drawn.any() and not squares.any()
-
-
 def test_probabilities_are_drawn_where_labels_are():
     rng = np.random.default_rng(3)
     sites = rng.integers(0, 6, (9, 11)).repeat(3, axis=0).repeat(2, axis=1).astype(np.int32)
@@ -79,32 +71,33 @@ def test_probabilities_are_drawn_where_labels_are():
     np.testing.assert_array_equal(drawn, expected)
 
 
-def test_equal_boundaries_have_f_1_and_those_farther_than_the_distance_0():
-    truth = lines(30)
-    reach = int(TOLERANCE * np.hypot(*truth.shape) * 4)  # pixels, at four times the usual tolerance
-    for shift, expected in ((0, 1.0), (reach, 1.0), (reach + 1, 0.0)):
-        counts = BoundaryCounts.of(outlines(lines(30 + shift)), [truth, truth], tolerance=4 * TOLERANCE)
-        assert counts.f.tolist() == [expected] * THRESHOLDS.size, shift
-    assert counts.true == 2 * truth.shape[0]
+REACH = int(0.05 * np.hypot(60, 80))  # pixels, at the tolerance of these cases
 
 
-def test_a_second_line_beside_a_true_one_is_an_error():
-    truth, doubled = lines(30), outlines(lines(30)) | outlines(lines(32))
-    counts = BoundaryCounts.of(doubled, [truth], tolerance=0.05)
-    assert (counts.found[0], counts.correct[0], counts.recalled[0]) == (120, 60, 60)
-    assert (counts.precision[0], counts.recall[0]) == (0.5, 1.0)
-    counts = BoundaryCounts.of(doubled, [truth] * 5, tolerance=0.05)  # annotators do not share it among them
-    assert (counts.found[0], counts.correct[0], counts.recalled[0]) == (120, 60, 300)
-
-
-def test_a_pixel_is_correct_if_any_annotator_has_it_and_recall_is_over_all():
-    people = [lines(20), lines(20, 60), lines(60)]
-    counts = BoundaryCounts.of(outlines(lines(20, 60)), people)
-    assert set(counts.precision) == set(counts.recall) == {1.0}
-    counts = BoundaryCounts.of(outlines(lines(20)), people)
-    assert (set(counts.precision), set(counts.recall)) == ({1.0}, {0.5})
-    counts = BoundaryCounts.of(outlines(lines(20, 40)), people)
-    assert (set(counts.precision), set(counts.recall)) == ({0.5}, {0.5})
+@pytest.mark.parametrize(
+    ("drawn", "people", "found", "correct", "recalled", "true"),
+    [  # boundaries before these columns; counts in lines
+        ([30], [[30], [30]], 1, 1, 2, 2),
+        ([30 + REACH], [[30], [30]], 1, 1, 2, 2),
+        ([31 + REACH], [[30], [30]], 1, 0, 0, 2),
+        ([30, 32], [[30]], 2, 1, 1, 1),  # a second line beside a true one is an error
+        ([30, 32], [[30]] * 5, 2, 1, 5, 5),  # and annotators do not share it among them
+        ([20, 60], [[20], [20, 60], [60]], 2, 2, 4, 4),  # correct if any annotator has it; recall is over all
+        ([20], [[20], [20, 60], [60]], 1, 1, 2, 4),
+        ([20, 40], [[20], [20, 60], [60]], 2, 1, 2, 4),
+        ([], [[]], 0, 0, 0, 0),
+        ([], [[20]], 0, 0, 0, 1),
+    ],
+)
+def test_lines_are_matched_one_to_one_within_the_distance(drawn, people, found, correct, recalled, true):
+    probability = sum((outlines(lines(column)) for column in drawn), np.zeros((60, 80)))
+    counts = BoundaryCounts.of(probability, [lines(*columns) for columns in people], tolerance=0.05)
+    for values, expected in zip(counts, (found, correct, recalled), strict=False):
+        assert set(values) == {60 * expected}
+    assert counts.true == 60 * true
+    precision, recall = correct / found if found else 1.0, recalled / true if true else 1.0
+    assert (counts.precision[0], counts.recall[0]) == (precision, recall)
+    assert counts.f[0] == pytest.approx(2 * precision * recall / ((precision + recall) or 1.0))
 
 
 def test_each_threshold_counts_what_reaches_it():
@@ -119,39 +112,22 @@ def test_each_threshold_counts_what_reaches_it():
     assert alone.found[0] == counts.found[10] and THRESHOLDS[10] == 0.44
 
 
-def test_wide_boundaries_are_thinned_before_they_are_counted():
+def test_wide_boundaries_are_thinned_and_pixels_that_nobody_labeled_do_not_count():
     wide = binary_dilation(outlines(lines(30)), iterations=2)
     counts = BoundaryCounts.of(wide, [lines(30)], tolerance=0.05)
     assert counts.found[0] == pytest.approx(60, abs=4) and counts.f[0] > 0.95
-
-
-def test_pixels_that_nobody_labeled_do_not_count():
     truth = lines(20, 50)
     blank = np.where(np.arange(80) < 40, truth, -1)
     assert BoundaryCounts.of(outlines(truth), [blank]) == BoundaryCounts.of(outlines(lines(20)), [lines(20)])
 
 
-def test_nothing_found_is_no_error_where_there_is_nothing():
-    nothing = np.zeros((60, 80))
-    assert BoundaryCounts.of(nothing, [lines()]).f[0] == 1.0
-    assert BoundaryCounts.of(nothing, [lines(20)]).f[0] == 0.0
-
-
-def counts_of(rng, n):
-    """Counts such as n pictures may have."""
-    found = []
-    for _ in range(n):
-        true = int(rng.integers(200, 400))
-        size = np.sort(rng.integers(20, 600, THRESHOLDS.size))[::-1]
-        share = np.sort(rng.uniform(0.2, 0.95, THRESHOLDS.size))
-        correct = (share * size).astype(int)
-        recalled = np.minimum(correct, true)
-        found.append(BoundaryCounts(*(tuple(values.tolist()) for values in (size, correct, recalled)), true))
-    return found
-
-
 def test_scores_over_pictures_come_from_summed_counts():
-    pictures = counts_of(np.random.default_rng(2), 5)
+    rng, pictures = np.random.default_rng(2), []
+    for true in rng.integers(200, 400, 5).tolist():
+        size = np.sort(rng.integers(20, 600, THRESHOLDS.size))[::-1]
+        correct = (np.sort(rng.uniform(0.2, 0.95, THRESHOLDS.size)) * size).astype(int)
+        columns = size, correct, np.minimum(correct, true)
+        pictures.append(BoundaryCounts(*(tuple(values.tolist()) for values in columns), true))
     found = BoundaryBenchmark.of(pictures)
     size, correct, recalled = (sum(np.array(one[k]) for one in pictures) for k in range(3))
     true = sum(one.true for one in pictures)
@@ -172,9 +148,7 @@ def test_average_precision_is_the_area_under_the_curve():
     columns = (size, precision * size, recall * true)
     counts = BoundaryCounts(*(tuple(values.round().astype(int).tolist()) for values in columns), true)
     assert counts.average_precision == pytest.approx(0.2 * 1.0 + 0.6 * 0.75, abs=0.01)
-    # Thresholds that leave nothing tell nothing.
-    fewer = BoundaryCounts(*((*values[:-2], 0, 0) for values in counts[:3]), true)
+    fewer = BoundaryCounts(*((*values[:-2], 0, 0) for values in counts[:3]), true)  # which tell nothing
     assert fewer.average_precision == pytest.approx(counts.average_precision, abs=0.01)
-    assert BoundaryCounts.of(np.zeros((60, 80)), [lines(20)]).average_precision == 0.0
     certain = BoundaryCounts.of(outlines(lines(20, 40)), [lines(20, 60)])  # half of it right, and half of all
     assert certain.average_precision == pytest.approx(0.5 * 0.5, abs=0.01)

@@ -8,18 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sparse
+from photographs import write_photograph, write_png
 from scipy.special import digamma
 
 import exact
 import spinseg as ss
 from effort import effort, exhaustive
 from spinseg._errors import TaskError
-from spinseg._run.executor import run_tasks
-from spinseg.image.io import write_png
+from spinseg._run import executor
 from studies.evaluation.datasets import Example, labelme
-from studies.paper import figure1, figure2, figure3, figure4, reproduce
-
-FIGURES = (figure1, figure2, figure3, figure4)
+from studies.paper import figure1, figure2, figure3, figure4
 
 
 @pytest.fixture
@@ -34,16 +32,13 @@ def table(path):
 def assert_pictures(paths, folder, names):
     assert [path.name for path in paths] == names
     assert sorted(path.name for path in folder.iterdir()) == sorted(names)  # nothing half-written stays
-    image = paths[0].read_bytes()
-    assert image.startswith(b"\x89PNG")
-    width, height = (int.from_bytes(image[at : at + 4], "big") for at in (16, 20))
-    assert width > 1000 and height > 500
+    assert paths[0].read_bytes().startswith(b"\x89PNG")
 
 
 # --- All figures ---
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.__name__)
+@pytest.mark.parametrize("figure", [figure1, figure2, figure3, figure4], ids=lambda figure: figure.__name__)
 def test_without_matplotlib_one_line_says_what_to_install_before_any_work(figure, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
@@ -56,24 +51,18 @@ def test_without_matplotlib_one_line_says_what_to_install_before_any_work(figure
 # --- Figure 1 ---
 
 
-@pytest.mark.parametrize("alpha", [0.2, 1.0, 3.0, 5.0])
-@pytest.mark.parametrize("n_sites", [1, 2, 50, 1000])
-def test_the_exact_distribution_sums_to_one_and_has_the_exact_mean(alpha, n_sites):
-    distribution = figure1.exact_distribution(alpha, n_sites)
-    assert distribution.shape == (n_sites + 1,) and distribution.min() >= 0 and distribution[0] == 0
-    assert distribution.sum() == pytest.approx(1, abs=1e-12)
-    mean = alpha * (digamma(alpha + n_sites) - digamma(alpha))
-    assert distribution @ np.arange(n_sites + 1) == pytest.approx(mean, abs=1e-9)
-    assert figure1.exact_mean(alpha, n_sites) == pytest.approx(mean, abs=1e-12)
-
-
-@pytest.mark.parametrize("alpha", [0.5, 3.0])
-def test_the_exact_distribution_is_that_of_all_partitions(alpha):
-    n_sites, prior = 6, ss.DirichletProcess(alpha)
-    listed = np.zeros(n_sites + 1)
-    for row in exact.partitions(n_sites):
-        listed[row.max() + 1] += math.exp(prior.log_g(np.bincount(row)) - prior.log_normalizer(n_sites))
-    np.testing.assert_allclose(figure1.exact_distribution(alpha, n_sites), listed, atol=1e-12)
+@pytest.mark.parametrize("alpha", [0.2, 3.0])
+def test_the_exact_distribution_is_that_of_all_partitions_and_has_the_exact_mean(alpha):
+    prior, listed = ss.DirichletProcess(alpha), np.zeros(7)
+    for row in exact.partitions(6):
+        listed[row.max() + 1] += math.exp(prior.log_g(np.bincount(row)) - prior.log_normalizer(6))
+    np.testing.assert_allclose(figure1.exact_distribution(alpha, 6), listed, atol=1e-12)
+    for n_sites in (1, 1000):
+        mean = alpha * (digamma(alpha + n_sites) - digamma(alpha))
+        distribution = figure1.exact_distribution(alpha, n_sites)
+        assert distribution.sum() == pytest.approx(1, abs=1e-12)
+        assert distribution @ np.arange(n_sites + 1) == pytest.approx(mean, abs=1e-9)
+        assert figure1.exact_mean(alpha, n_sites) == pytest.approx(mean, abs=1e-12)
 
 
 def test_simulated_frequencies_are_the_exact_ones():
@@ -91,12 +80,9 @@ def test_simulated_frequencies_are_the_exact_ones():
 def test_figure1_writes_its_picture_and_its_numbers(drawing, monkeypatch, tmp_path):
     monkeypatch.setattr(figure1, "N_SITES", 100)
     monkeypatch.setattr(figure1, "QUICK", figure1.SimulationSize(chains=4, burn_in=20, sweeps=120))
-    messages = []
-    paths = figure1.reproduce(tmp_path, None, True, messages.append)
+    paths = figure1.reproduce(tmp_path, None, True)
     assert_pictures(paths, tmp_path, ["figure1.png", "figure1.csv"])
-    assert len(messages) == 2
     rows = table(paths[1])
-    assert list(rows[0]) == ["alpha", "k", "exact", "simulated", "standard_error"]
     for alpha in (3.0, 5.0):
         mine = [row for row in rows if float(row["alpha"]) == alpha]
         assert sum(float(row["exact"]) for row in mine) == pytest.approx(1, abs=1e-6)
@@ -114,11 +100,6 @@ def test_the_graph_has_as_many_sites_as_the_papers_and_is_one_piece():
     assert sparse.csgraph.connected_components(links, directed=False)[0] == 1
 
 
-def test_the_smallest_site_joins_the_one_it_touches_most():
-    sites = np.array([[0, 0, 1, 1], [2, 2, 3, 3], [2, 2, 3, 3]], np.int32)
-    np.testing.assert_array_equal(figure2._without_smallest(sites), [[1, 1, 0, 0], [1, 1, 2, 2], [1, 1, 2, 2]])
-
-
 @pytest.mark.parametrize("beta", [0.0, 0.4])
 def test_simulated_means_are_those_of_all_partitions(beta):
     graph, _ = exact.graph(6)
@@ -130,8 +111,6 @@ def test_simulated_means_are_those_of_all_partitions(beta):
     assert point[:2] == (3.0, beta) and point.r_hat < 1.02
     assert 0.001 < point.standard_error < 0.03
     assert abs(point.mean - wanted) < 4.5 * point.standard_error
-    if beta == 0:
-        assert wanted == pytest.approx(figure1.exact_mean(3.0, 6), abs=1e-12)
 
 
 @exhaustive
@@ -140,9 +119,7 @@ def test_figure2_marks_the_exact_means_and_opposite_starts_agree(drawing, monkey
     paths = figure2.reproduce(tmp_path, None, True)
     assert_pictures(paths, tmp_path, ["figure2.png", "figure2.csv"])
     rows = table(paths[1])
-    assert list(rows[0]) == ["alpha", "beta", "mean", "standard_error", "exact", "r_hat"]
     assert [float(row["exact"]) for row in rows[::2]] == pytest.approx([7.58, 18.24, 27.50], abs=0.01)
-    assert [row["exact"] for row in rows[1::2]] == ["", "", ""]
     for row in rows:
         assert float(row["r_hat"]) < 1.15
     distribution = figure1.exact_distribution(5.0, 1099)
@@ -180,55 +157,16 @@ def test_the_sweep_drawn_is_one_that_the_sampler_does(lam, seed):
     assert lam > 0 or (len(found.bonds) == 0 and found.spin_cluster.max() == 35)
 
 
-def test_every_pair_of_neighbours_in_a_cluster_is_bonded_as_often_as_it_should():
-    """A spanning set of bonds would do for the spin-clusters, and be too few."""
-    model, start = figure3.lattice_model(), figure3.paper_partition()
-    ends = start[model.graph.edges]
-    n_pairs, n_sweeps = np.count_nonzero(ends[:, 0] == ends[:, 1]), effort(15, 60)
-    n_bonds = sum(len(figure3.one_sweep(model, start, figure3.LAM, seed).bonds) for seed in range(n_sweeps))
-    p, n = 1 - math.exp(-figure3.BETA * figure3.LAM), n_pairs * n_sweeps
-    assert abs(n_bonds - n * p) < 4.5 * math.sqrt(n * p * (1 - p))
-
-
-def test_the_sweep_chosen_shows_everything():
-    found = figure3.choose_sweep()
+def test_figure3_shows_a_sweep_in_which_everything_happens(drawing, tmp_path):
+    found, paths = figure3.choose_sweep(), figure3.reproduce(tmp_path)
     assert np.bincount(found.before).tolist() == [15, 14, 7]  # red, green and blue in the paper's source
     moved = found.before != found.after
     assert np.unique(found.spin_cluster[moved]).size >= 4
     assert np.setdiff1d(found.after, found.before).size == 1  # a new cluster
-    for cluster in range(3):  # a number that was freed and taken again would be another cluster in the same color
-        assert (found.before[~moved] == cluster).any()
-
-
-def test_outlines_go_around_their_sites_and_no_others(drawing):
-    from matplotlib.path import Path as Line
-
-    model, start = figure3.lattice_model(), figure3.paper_partition()
-    places = np.stack(np.divmod(np.arange(36), 6)[::-1], axis=1)
-    ring = np.setdiff1d([7, 8, 9, 13, 14, 15, 19, 20, 21], [14])
-    hooked = np.array([0, 1, 2, 6, 8, 12, 13])  # 8 and 13 touch at a corner
-    sets = [ring, hooked, np.sort(5 - hooked % 6 + hooked // 6 * 6), np.sort(35 - hooked)]
-    for seed in range(5):
-        spin_cluster = figure3.one_sweep(model, start, 2.0, seed).spin_cluster
-        sets += [np.flatnonzero(spin_cluster == c) for c in range(spin_cluster.max() + 1)]
-    for sites in sets:
-        lines = figure3.outlines(sites, 6)
-        inside = np.zeros(36, int)
-        for corners in lines:
-            inside += Line([*corners, corners[0]]).contains_points(places)
-            assert {6 * round(y) + round(x) for x, y in corners} <= set(sites.tolist())
-        np.testing.assert_array_equal(np.flatnonzero(inside % 2), sites)
-    assert len(figure3.outlines(ring, 6)) == 2 and len(figure3.outlines(hooked, 6)) == 1
-
-
-def test_figure3_writes_its_picture_and_its_numbers(drawing, tmp_path):
-    paths = figure3.reproduce(tmp_path)
+    assert set(found.before[~moved]) == {0, 1, 2}  # else a number freed and taken again would have the same color
     assert_pictures(paths, tmp_path, ["figure3.png", "figure3.csv", "figure3-bonds.csv"])
     rows, bonds = table(paths[1]), table(paths[2])
-    found = figure3.choose_sweep()
     assert [int(row["after"]) for row in rows] == found.after.tolist()
-    assert [int(row["spin_cluster"]) for row in rows] == found.spin_cluster.tolist()
-    assert [[int(row["row"]), int(row["column"])] for row in rows[:7]] == [*([0, c] for c in range(6)), [1, 0]]
     assert [[int(row["site"]), int(row["other_site"])] for row in bonds] == found.bonds.tolist()
 
 
@@ -238,25 +176,18 @@ def test_figure3_writes_its_picture_and_its_numbers(drawing, tmp_path):
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory):
     """Two pictures of a few patches each, where LabelMe's would be."""
-    pytest.importorskip("PIL")
-    from PIL import Image
-
-    root = tmp_path_factory.mktemp("root")
-    rng = np.random.default_rng(6)
-    for part in ("images", "labels"):
-        (root / "labelme" / part).mkdir(parents=True)
+    root, rng = tmp_path_factory.mktemp("root"), np.random.default_rng(6)
     for name in ("coast_a1", "forest_b2"):
         truth = rng.integers(0, 4, (4, 5)).repeat(16, axis=0).repeat(16, axis=1)
-        colors = rng.integers(40, 200, (4, 3))
-        pixels = np.clip(colors[truth] + rng.normal(0, 25, (*truth.shape, 3)), 0, 255).astype(np.uint8)
-        Image.fromarray(pixels).save(root / "labelme" / "images" / f"{name}.jpg")
-        write_png(root / "labelme" / "labels" / f"{name}.png", (truth + 1).astype(np.uint8))
+        write_photograph(root / "labelme" / "images" / f"{name}.jpg", truth)
+        write_png(root / "labelme" / "labels" / f"{name}.png", truth + 1)
     return root
 
 
-def here(work, tasks, jobs):
-    """Like `run_in_processes`, but in this process."""
-    yield from run_tasks(work, tasks, jobs=jobs, in_process=True)
+@pytest.fixture
+def here(monkeypatch):
+    """Tasks are done by this process."""
+    monkeypatch.setattr(executor, "run_in_processes", lambda work, tasks, jobs: executor._run_here(work, tasks))
 
 
 @exhaustive
@@ -265,36 +196,26 @@ def test_figure4_compares_samplers_in_processes(drawing, photographs, monkeypatc
     messages = []
     paths = figure4.reproduce(tmp_path, photographs, True, messages.append)
     assert_pictures(paths, tmp_path, ["figure4.png", "figure4.csv", "figure4-trace.csv", "figure4-summary.csv"])
-    assert [line.split()[1] for line in messages] == ["1/2", "2/2"]
+    assert len(messages) == 2
     rows, traces = table(paths[1]), table(paths[2])
-    assert [row["image"] for row in rows] == ["coast_a1"] * 6 + ["forest_b2"] * 6
-    assert [row["sampler"] for row in rows] == 2 * [
-        "lambda=0",
-        "lambda=1",
-        "lambda=5",
-        "lambda=10",
-        "lambda=20",
-        "auto",
-    ]
+    assert len(rows) == 2 * len(figure4.SAMPLERS)
     best = {(row["image"], row["sampler"]): float(row["best_log_posterior"]) for row in rows}
     for row in rows:
         base = best[row["image"], "lambda=0"]
         nats = float(row["best_log_posterior"]) - base
         assert float(row["increase_nats"]) == pytest.approx(nats, abs=1e-5)
         assert float(row["increase_percent"]) == pytest.approx(100 * nats / abs(base), abs=1e-5)
-    assert [row["sweep"] for row in traces] == [str(t + 1) for t in range(40)]
     image = figure4.median_image(list(figure4.RunsFile(paths[1]).rows.values()))
     for name in list(traces[0])[1:]:  # the very chains of the table
         assert max(float(row[name]) for row in traces) == pytest.approx(best[image, name], abs=1e-3)
 
 
-def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", here)
+def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, here, tmp_path, capsys):
     tasks = [figure4.Task(example, 10) for example in labelme(photographs)]
     whole = figure4.all_runs(tasks, tmp_path / "whole.csv", 1, None)
     content = (tmp_path / "whole.csv").read_bytes()
     second = content.index(b"forest_b2")
-    for cut in (len(content), second, second + 70, len(content) - 5, content.index(b"coast_a1") + 30):
+    for cut in (len(content), second, second + 70, content.index(b"coast_a1") + 30):
         (tmp_path / "cut.csv").write_bytes(content[:cut])
         messages = []
         again = figure4.all_runs(tasks, tmp_path / "cut.csv", 1, messages.append)
@@ -305,43 +226,20 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, monkeypatc
         assert len((tmp_path / "cut.csv").read_text().splitlines()) == 13
 
 
-def test_results_of_other_settings_are_refused_in_one_line(photographs, monkeypatch, tmp_path):
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", here)
-    path, examples = tmp_path / "figure4.csv", labelme(photographs)
-    runs = figure4.all_runs([figure4.Task(example, 3) for example in examples], path, 1, None)
+def test_other_settings_are_refused_and_a_picture_that_cannot_be_read_is_named(photographs, here, tmp_path):
+    path, example = tmp_path / "figure4.csv", labelme(photographs)[0]
+    damaged = tmp_path / "street_x.jpg"
+    damaged.write_bytes(b"\xff\xd8\xff no picture")
+    tasks = [figure4.Task(example, 3), figure4.Task(Example("street_x", damaged, ()), 3)]
+    with pytest.raises(TaskError, match=r"^street_x: [^\n]*street_x.jpg must be a [^\n]*$"):
+        figure4.all_runs(tasks, path, 1, None)
     before = path.read_bytes()
+    assert {image for image, _ in figure4.RunsFile(path).rows} == {"coast_a1"}
     with pytest.raises(
         ss.InvalidInput, match=r"^[^\n]*figure4.csv holds the result of another run \(settings sweeps=3 "
     ):
-        figure4.all_runs([figure4.Task(example, 4) for example in examples], path, 1, None)
+        figure4.all_runs([figure4.Task(example, 4)], path, 1, None)
     assert path.read_bytes() == before
-    assert figure4.all_runs([figure4.Task(examples[0], 3)], path, 1, None) == runs[: len(figure4.SAMPLERS)]
-
-
-def test_a_picture_that_cannot_be_read_is_named_and_the_others_are_kept(photographs, monkeypatch, tmp_path):
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", here)
-    damaged = tmp_path / "street_x.jpg"
-    damaged.write_bytes(b"\xff\xd8\xff no picture")
-    tasks = [figure4.Task(labelme(photographs)[0], 3), figure4.Task(Example("street_x", damaged, ()), 3)]
-    with pytest.raises(TaskError, match=r"^street_x: [^\n]*street_x.jpg must be a [^\n]*$"):
-        figure4.all_runs(tasks, tmp_path / "figure4.csv", 1, None)
-    assert {image for image, _ in figure4.RunsFile(tmp_path / "figure4.csv").rows} == {"coast_a1"}
-
-
-@pytest.mark.parametrize("what", ["figure1", "table1"])
-def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch, what):
-    (tmp_path / "file").write_text("kept")
-    monkeypatch.setattr("studies.paper.import_module", None)
-    for place in ("file", "file/out"):
-        with pytest.raises(ss.InvalidInput, match=r"^out must be a folder that can be written; received [^\n]*$"):
-            reproduce(what, tmp_path / place, tmp_path)
-
-
-def test_the_dataset_must_be_there(drawing, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no LabelMe under [^\n]*$"):
-        figure4.reproduce(tmp_path / "out", tmp_path)
-    with pytest.raises(ValueError, match=r"^root must be the folder of LabelMe's photographs"):
-        figure4.reproduce(tmp_path / "out")
 
 
 def test_photographs_are_spread_over_categories_whatever_their_order():
