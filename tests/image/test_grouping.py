@@ -16,6 +16,7 @@ from spinseg.image.boundary.log_odds import BoundaryEvidence, plain_log_odds, si
 from spinseg.image.boundary.maps import boundary_maps
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
+from spinseg.image.working import working_copy
 from spinseg.segmentation.presets.photo import Photo, details_of
 from spinseg.segmentation.problem import prepare
 
@@ -202,7 +203,7 @@ def test_sites_are_coupled_by_length_and_evidence_at_every_level_of_detail(kind)
     image = np.random.default_rng(2).random(shape)
     problem = prepare(image, Photo(sites="grid", n_sites=12), channel_axis=channel_axis)
     picture, sites, model = problem.working_image.picture, problem.sites, problem.model
-    maps = PHOTO.maps(picture)
+    maps = PHOTO.maps(working_copy(picture, None, None))
     assert (maps is not None) == (kind == "photograph")
     book = Codebook.fit(picture, 120, rng=0) if kind == "five channels" else Codebook.general(120)
     counts = site_histograms(book.words(picture), sites, len(book))
@@ -223,7 +224,7 @@ def test_sites_of_ones_own_are_coupled_by_all_cues_and_small_ones_by_plain_cues(
     for side, is_plain in ((8, False), (4, True)):
         sites = np.arange(32 * 40 // side**2, dtype=np.int32).reshape(32 // side, -1)
         sites = sites.repeat(side, axis=0).repeat(side, axis=1)
-        graph, maps = region_adjacency(sites), PHOTO.maps(picture)
+        graph, maps = region_adjacency(sites), PHOTO.maps(working_copy(picture, None, None))
         counts = site_histograms(Codebook.general(120).words(picture), sites, 120)
         plain = plain_log_odds(picture, sites, graph, counts)
         assert np.array_equal(PHOTO.log_odds(picture, sites, graph, maps), plain) is is_plain
