@@ -144,7 +144,7 @@ def reproduce(
     runs = all_runs(tasks, table, check_jobs(jobs, None), progress)
     example, sweeps = tasks[[task.example.name for task in tasks].index(median_image(runs))]
     model = model_of(example)
-    traces = {s: one_run(model, s, example.name, sweeps).log_posterior[0] for s in SAMPLERS if s != "auto"}
+    traces = {s: one_run(model, s, example.name, sweeps).trace("log_posterior")[0] for s in SAMPLERS if s != "auto"}
     header = ("sweep", *traces)
     rows = [(t + 1, *(f"{trace[t]:.3f}" for trace in traces.values())) for t in range(sweeps)]
     return [
