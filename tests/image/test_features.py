@@ -103,7 +103,6 @@ def stored(save, *arrays, **named):
 BOOK = stored(np.savez_compressed, format=np.array("spinseg codebook 1"), colors=Codebook.general().colors)
 FOREIGN = {
     "text": b"hello",
-    "empty": b"",
     "npy": stored(np.save, np.zeros((3, 3))),
     "other npz": stored(np.savez, colors=np.zeros((3, 3))),
     "pickle": stored(np.savez, colors=np.array([None])),
