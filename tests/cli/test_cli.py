@@ -262,7 +262,7 @@ def test_the_first_run_says_that_it_compiles_and_later_ones_do_not(cold_run):
 def test_all_is_compiled_before_processes_start():
     script = (
         "from spinseg.segmentation import batch; from spinseg.sampler.kernels.agglomerate import agglomerate;"
-        "from spinseg.sampler.kernels.moves import run_iterations; batch._compile(progress=False);"
+        "from spinseg.sampler.kernels.moves import run_iterations; batch.compile_sampler(progress=False);"
         "assert run_iterations.signatures and agglomerate.signatures"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

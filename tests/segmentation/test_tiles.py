@@ -201,7 +201,7 @@ def test_hardly_an_edge_of_a_photograph_is_lost_or_made_up(photograph, n_sites):
     found = {tuple(edge): length for edge, length in pairs}
     sites = region_adjacency(statistics.site_of[cells])
     assert abs(sum(found.values()) - sites.length.sum()) <= 0.003 * sites.length.sum()
-    there = set(map(tuple, sites.graph.edges.tolist()))
+    there = set(map(tuple, sites.edges.tolist()))
     assert len(there ^ set(found)) <= 0.005 * len(there)
 
 
