@@ -151,7 +151,7 @@ def shorten(sites, weight, is_free, pairs, window, waiting, is_waiting, n_waitin
             for r in range(8):
                 if site_at(sites, y + RING_Y[r], x + RING_X[r]) >= 0:
                     other = pixel + RING_Y[r] * width + RING_X[r]
-                    if not is_waiting[other]:
+                    if not is_waiting[other] and n_next < waiting.shape[1]:  # one may come twice
                         is_waiting[other] = True
                         waiting[(t + 1) % 2, n_next] = other
                         n_next += 1
