@@ -8,6 +8,8 @@ from skimage.measure import label
 import spinseg as ss
 from effort import effort
 from spinseg.graph.adjacency import region_adjacency
+from spinseg.image import outlines
+from spinseg.image.outline_kernels import shorten
 from spinseg.image.outlines import (
     OUTLINE_COUPLING,
     RADIUS,
@@ -86,6 +88,22 @@ def moves(sites):
                 whole = np.unique(pieces[pieces > 0]).size == 1
                 if other[y, x] != sites[y, x] and whole and np.array_equal(region_adjacency(other).edges, edges):
                     yield other
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pixel_waits_once(seed, monkeypatch):
+    # with pixels that wait twice, the row of those of the next pass overflowed on small pictures of many outlines
+    def shorten_once(*args):
+        waiting, is_waiting, n_passes = args[5], args[6], args[8]
+        assert n_passes > 1
+        waiting[1] = -1
+        n_moved = shorten(*args[:8], 1, *args[9:])
+        next_pass = waiting[1][waiting[1] >= 0]
+        assert n_moved > 3 and next_pass.size > 8
+        np.testing.assert_array_equal(np.sort(next_pass), np.flatnonzero(is_waiting))
+
+    monkeypatch.setattr(outlines, "shorten", shorten_once)
+    shortened(*problem(seed, (24, 30), 40))
 
 
 @pytest.mark.parametrize("seed", range(3))

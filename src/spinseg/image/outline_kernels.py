@@ -131,8 +131,9 @@ def best_site(sites, weight, pairs, window, y, x, found, total):  # type: ignore
 def shorten(sites, weight, is_free, pairs, window, waiting, is_waiting, n_waiting, n_passes, found, total):  # type: ignore[no-untyped-def]
     """Give pixels to the sites with which outlines are shortest, in passes over those that wait; return how many moved.
 
-    `waiting`, of two rows, has the pixels of this pass and those of the next, and `is_waiting` marks the latter. A
-    pixel that moves makes those around it wait.
+    `waiting`, of two rows, has the pixels of this pass and those of the next. A pixel that moves makes those around it
+    wait, unless they do: `is_waiting` marks both those left in this pass and those of the next, so that none is twice
+    in a row.
     """
     width, n_moved = sites.shape[1], 0
     for t in range(n_passes):
@@ -151,7 +152,7 @@ def shorten(sites, weight, is_free, pairs, window, waiting, is_waiting, n_waitin
             for r in range(8):
                 if site_at(sites, y + RING_Y[r], x + RING_X[r]) >= 0:
                     other = pixel + RING_Y[r] * width + RING_X[r]
-                    if not is_waiting[other] and n_next < waiting.shape[1]:  # one may come twice
+                    if not is_waiting[other]:
                         is_waiting[other] = True
                         waiting[(t + 1) % 2, n_next] = other
                         n_next += 1

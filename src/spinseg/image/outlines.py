@@ -153,6 +153,7 @@ def shorten_outlines(
     waiting = np.zeros((2, moved.size), np.int64)
     waiting[0, : first.size] = first
     is_waiting, scratch = np.zeros(moved.size, bool), (np.zeros(MAX_SITES_AROUND, np.int64), np.zeros(MAX_SITES_AROUND))
+    is_waiting[first] = True
     weight = np.ascontiguousarray(weight, dtype=np.float32)
     shorten(moved, weight, is_free, table, Window.of(RADIUS), waiting, is_waiting, first.size, N_PASSES, *scratch)
     return moved
