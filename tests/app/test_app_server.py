@@ -53,15 +53,14 @@ def fuzz(examples):
 # The same server with shorter times, an error in /api/about, and images that take long.
 SPARE = """
 import time
-from spinseg.app import handlers, sessions, server
-from spinseg.app.session import Session
+from spinseg.app import handlers, run_loop, server, session, sessions
 sessions.STOP_SECONDS, sessions.CLOSE_SECONDS, sessions.MAX_SESSIONS, sessions.MAX_RUNNING_CHAINS = 0.5, 1.5, 12, 4
 def fail(*arguments): raise ValueError("a secret of the server")
 handlers.page_description = fail
-def slowly(do):
-    def slow(self, *arguments): time.sleep(1.2 * (self.source == "slow.png")); return do(self, *arguments)
-    return slow
-Session._record, Session._new_run = slowly(Session._record), slowly(Session._new_run)
+record, new_run = run_loop.RunLoop._record, session.Session._new_run
+def slow_record(self, run): time.sleep(1.2 * (run.problem.provenance["source"] == "slow.png")); record(self, run)
+def slow_run(self, settings): time.sleep(1.2 * (self.source == "slow.png")); return new_run(self, settings)
+run_loop.RunLoop._record, session.Session._new_run = slow_record, slow_run
 server.serve(open_browser=False)
 """
 

@@ -24,8 +24,8 @@ from spinseg.app import handlers
 from spinseg.app.controls import DIFFERENT_STARTS, PRIOR_CHOICES, UserSettings, controls, page_description
 from spinseg.app.guard import Refused
 from spinseg.app.rendering import match_labels
-from spinseg.app.run_loop import NotYet
-from spinseg.app.session import CUT, FORBIDDEN, Session, Threads
+from spinseg.app.run_loop import NotYet, Threads
+from spinseg.app.session import CUT, FORBIDDEN, Session
 from spinseg.image.io import read_picture
 from spinseg.image.picture import as_picture
 from spinseg.partition.pairs import co_clustering, separation_probability
@@ -36,7 +36,6 @@ from spinseg.segmentation.report.pictures import spread_draws
 from spinseg.segmentation.verdict import verdict_sentences
 
 pytestmark = pytest.mark.anyio
-GOES_ON = {"restarted": False, "note": None}
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def opened():
 
         yield open_session
         for session in made:
-            session.close()
+            session.loop.close()
 
 
 @pytest.fixture
@@ -76,7 +75,9 @@ def session(opened, path):
 
 
 async def apply(session, **sent):
-    return await session.apply(UserSettings.from_json(sent))
+    """Apply settings; returns the first frame after it."""
+    await session.apply(UserSettings.from_json(sent))
+    return latest(session)
 
 
 async def until(true):
@@ -87,7 +88,7 @@ async def until(true):
 
 
 def latest(session):
-    return session.frame(0, 0)
+    return session.loop.frame(0, 0)
 
 
 async def until_outlined(session):
@@ -163,11 +164,11 @@ async def test_chains_continue_under_another_posterior_and_the_python_code_repea
     await run_sweeps(session, 7)
     at = session.loop.chain_run.labels().copy()
     for change in ({"beta": 0.3}, {"prior": "PitmanYor"}):  # the second before a sweep is made
-        assert await apply(session, **sent, **change) == GOES_ON
+        assert (await apply(session, **sent, **change))["began"]
         np.testing.assert_array_equal(session.loop.chain_run.labels(), at)
     await session.loop.step()
     await session.loop.step()
-    assert await apply(session, **sent, prior="PitmanYor", count_weight=0.02) == GOES_ON
+    assert (await apply(session, **sent, prior="PitmanYor", count_weight=0.02))["began"]
     await run_sweeps(session, 5)
     found, told = await repeats(session)
     assert told["python"].count("ss.segment(") == 3 and told["command"] is None and told["note"]
@@ -181,10 +182,10 @@ async def test_chains_continue_under_another_posterior_and_the_python_code_repea
 async def test_a_prior_that_forbids_the_present_partitions_restarts_the_chains(session):
     await apply(session, start="singletons")
     await session.loop.step()
-    told = await apply(session, start="singletons", prior="Potts", n_labels=2)
+    frame = await apply(session, start="singletons", prior="Potts", n_labels=2)
+    assert frame["note"] == FORBIDDEN and frame["began"] == 0
     await session.loop.step()
     frame = latest(session)
-    assert told == {"restarted": True, "note": FORBIDDEN} and frame["note"] == FORBIDDEN and frame["began"] == 0
     assert max(chain["n_clusters"] for chain in frame["chains"]) <= 2
     await repeats(session)
 
@@ -207,9 +208,8 @@ async def test_settings_that_change_the_sites_prepare_the_image_again(session):
     await apply(session)
     before = session.sites()
     await session.loop.step()
-    assert (await apply(session, n_sites=40))["restarted"]
-    after, frame = session.sites(), latest(session)
-    assert frame["scene"] == 2 and frame["n_sites"] == after.max() + 1 < before.max()
+    frame, after = await apply(session, n_sites=40), session.sites()
+    assert frame["scene"] == 2 and frame["began"] == 0 and frame["n_sites"] == after.max() + 1 < before.max()
     assert before.shape == after.shape == session.image.shape[:2]
 
 
@@ -245,7 +245,7 @@ async def test_chains_go_on_with_seeds_and_the_python_code_repeats_it(session):
     seeds = {"1": [[20, 20], [20, 100]], "2": [[70, 15]], "5": [[70, 70]], "6": [[80, 110]]}
     await apply(session, chains=1)
     await run_sweeps(session, 6)
-    assert await apply(session, chains=1, seeds=seeds) == GOES_ON
+    assert (await apply(session, chains=1, seeds=seeds))["note"] is None
     await run_sweeps(session, 6)
     (found, told), frame, labels = await repeats(session), latest(session), (await session.segmentation()).labels
     assert frame["began"] >= 6 and frame["scene"] == 1 and frame["stage"] == 2
@@ -270,7 +270,7 @@ async def test_seeds_in_one_site_cut_it_and_restart_the_chains(session):
     applied = await apply(session, chains=1, seeds={"1": [first], "2": [second]})
     await run_sweeps(session, 3)
     found, _ = await repeats(session)
-    assert applied == {"restarted": True, "note": CUT} and latest(session)["scene"] == 2
+    assert (applied["began"], applied["note"], applied["scene"]) == (0, CUT, 2)
     assert found.labels[tuple(first)] != found.labels[tuple(second)]
 
 
@@ -336,7 +336,7 @@ async def test_the_page_has_the_outlines_of_the_exports_whenever_the_chains_rest
 
 
 async def test_classes_have_a_result_while_the_chains_run_once_their_draws_have_few_clusters(session, monkeypatch):
-    monkeypatch.setattr("spinseg.app.run_loop.MAX_ESTIMATED_CLUSTERS", 0)
+    monkeypatch.setattr("spinseg.app.chain_run.MAX_ESTIMATED_CLUSTERS", 0)
     await apply(session, preset="classes", chains=1, start="singletons")
     session.loop.start(1.0)  # which leaves the chain at rest most of the time
     await until(lambda: latest(session)["sweeps"])
@@ -350,7 +350,7 @@ async def test_classes_have_a_result_while_the_chains_run_once_their_draws_have_
 
 @exhaustive
 async def test_outlines_are_refined_now_and_then_while_the_chains_run(session, monkeypatch):
-    monkeypatch.setattr("spinseg.app.frames.IDLE_RATIO", 1)
+    monkeypatch.setattr("spinseg.app.run_loop.IDLE_RATIO", 1)
     await apply(session, chains=1)
     session.loop.start(None)
     for _ in range(2):
@@ -434,11 +434,11 @@ async def test_one_region_of_contrast_and_unreachable_partitions_come_with_a_war
 
 async def test_frames_contain_each_value_of_the_traces_once(session):
     await apply(session, chains=2)
-    frames = [session.frame(-1, 0)]
+    frames = [session.loop.frame(-1, 0)]
     for n_steps in (2, 1):
         for _ in range(n_steps):
             await session.loop.step()
-        frames.append(session.frame(frames[-1]["stage"], frames[-1]["sweeps"]))
+        frames.append(session.loop.frame(frames[-1]["stage"], frames[-1]["sweeps"]))
     chains = (await session.segmentation()).chains
     assert [frame["traces"]["from"] for frame in frames] == [0, 0, 2]
     for name, whole in chains._traces.items():
@@ -536,7 +536,7 @@ async def test_there_are_no_results_before_the_first_sweep(session):
 
 
 async def test_the_run_ends_at_the_maximum_number_of_sweeps(session, monkeypatch):
-    monkeypatch.setattr("spinseg.app.run_loop.MAX_SWEEPS", 12)
+    monkeypatch.setattr("spinseg.app.chain_run.MAX_SWEEPS", 12)
     await apply(session)
     await run_sweeps(session, 99)
     assert (session.loop.state, latest(session)["sweeps"]) == ("done", 12)

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 import spinseg as ss
 from command import spinseg
 from spinseg.app.controls import UserSettings, controls, page_description
-from spinseg.app.session import Session, Threads
+from spinseg.app.run_loop import Threads
+from spinseg.app.session import Session
 from spinseg.cli.program import app
 from spinseg.image.io import read_picture
 from spinseg.segmentation.presets.preset import Preset
@@ -114,16 +115,16 @@ def test_the_web_app_has_a_control_for_its_slider(tiles, path):
         await session.apply(UserSettings.from_json({"preset": "tiles", "spread": 0.2, "seed": 3}))
         await session.loop.step()
         before = await session.repeat()
-        told = await session.apply(UserSettings.from_json({"preset": "tiles", "spread": 0.3, "seed": 3}))
+        await session.apply(UserSettings.from_json({"preset": "tiles", "spread": 0.3, "seed": 3}))
         await session.loop.step()
-        return before, told, await session.segmentation(), await session.repeat()
+        return before, session.loop.frame(0, 0), await session.segmentation(), await session.repeat()
 
     with ThreadPoolExecutor(2) as chains, ThreadPoolExecutor(2) as others:
         session = Session(read_picture(path), str(path), Threads(chains, others))
-        before, told, found, after = asyncio.run(used(session))
-        session.close()
+        before, frame, found, after = asyncio.run(used(session))
+        session.loop.close()
     assert "--preset tiles --spread 0.2 --sweeps 1 " in before["command"]
-    assert told == {"restarted": False, "note": None}
+    assert frame["began"] == 1
     exec(after["python"], names := {})
     np.testing.assert_array_equal(found.labels, names["found"].labels)
     assert "spread=0.3" in found.python_code.splitlines()[-1]

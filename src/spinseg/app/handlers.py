@@ -1,18 +1,24 @@
-"""The handlers of all requests."""
+"""The answers to all requests."""
 
 import asyncio
+import contextlib
+import inspect
 import io
 import json
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from spinseg._errors import MissingExtra
 from spinseg._validation import InvalidInput, check_real
@@ -43,13 +49,56 @@ EXPORTS = {
 
 
 class Handlers:
-    """One method for each kind of request."""
+    """The answers to all requests; those of a session are given it, and answer with a response, an array or JSON."""
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
 
-    def _session(self, request: Request) -> Session:
-        return self.sessions[request.path_params["id"]]
+    def routes(self) -> list[Route]:
+        """All requests but those for static files."""
+        get: dict[str, Callable[[Request, Session], Any]] = {
+            "events": self.events,
+            "picture": self.picture,
+            "sites": lambda request, session: session.sites(),
+            "outlines": lambda request, session: session.outlines(),
+            "result": self.result,
+            "boundaries": lambda request, session: session.boundaries(),
+            "together": self.together,
+            "answers": self.answers,
+            "repeat": lambda request, session: session.repeat(),
+            "export/{file}": self.export,
+        }
+        post: dict[str, Callable[[Mapping[str, Any], Session], Any]] = {
+            "settings": self.settings,
+            "run": self.run,
+            "pause": lambda sent, session: session.loop.pause(),
+            "step": lambda sent, session: session.loop.step(),
+            "restart": lambda sent, session: session.restart(),
+        }
+
+        def reading(name: str) -> Callable[[Request], Awaitable[Response]]:
+            async def handler(request: Request) -> Response:
+                found = get[name](request, self.sessions[request.path_params["id"]])
+                return _response(await found if inspect.isawaitable(found) else found)
+
+            return handler
+
+        def changing(name: str) -> Callable[[Request], Awaitable[Response]]:
+            async def handler(request: Request) -> Response:
+                session = self.sessions[request.path_params["id"]]
+                await post[name](await read_json(request), session)
+                return JSONResponse({})
+
+            return handler
+
+        return [
+            Route("/", self.index),
+            Route("/api/about", self.about),
+            Route("/api/examples/{name}", self.example),
+            Route("/api/pages", self.create, methods=["POST"]),
+            *(Route(f"/api/pages/{{id}}/{name}", reading(name)) for name in get),
+            *(Route(f"/api/pages/{{id}}/{name}", changing(name), methods=["POST"]) for name in post),
+        ]
 
     async def index(self, request: Request) -> Response:
         """The page itself."""
@@ -75,120 +124,100 @@ class Handlers:
         reading = {"read_as": str(picture.reading), "read_otherwise": picture.reading and picture.reading.otherwise}
         return JSONResponse({"id": self.sessions.add(session), "name": Path(source).name, **shapes, **reading}, 201)
 
-    async def settings(self, request: Request) -> Response:
+    async def settings(self, sent: Mapping[str, Any], session: Session) -> None:
         """Apply settings."""
-        session, settings = self._session(request), UserSettings.from_json(await read_json(request))
+        settings = UserSettings.from_json(sent)
         if session.loop.running:
             self.sessions.check_capacity(session, settings.chains)
-        return JSONResponse(await session.apply(settings))
+        await session.apply(settings)
 
-    async def run(self, request: Request) -> Response:
+    async def run(self, sent: Mapping[str, Any], session: Session) -> None:
         """Let the chains run."""
-        session, sent = self._session(request), await read_json(request)
         speed = sent.get("speed")
         if speed is not None:
             speed = check_real("speed", speed, at_least=0.1, at_most=1000)
         self.sessions.check_capacity(session, session.n_chains)
         session.loop.start(speed)
-        return JSONResponse({})
 
-    def action(self, act: Callable[[Session], Awaitable[None]]) -> Callable[[Request], Awaitable[Response]]:
-        """Make the handler of a request that has no parameters."""
-
-        async def handler(request: Request) -> Response:
-            session = self._session(request)
-            await read_json(request)
-            await act(session)
-            return JSONResponse({})
-
-        return handler
-
-    async def events(self, request: Request) -> Response:
+    def events(self, request: Request, session: Session) -> Response:
         """The frames of a session while its chains run, as server-sent events."""
-        frames = self._frames(request.path_params["id"], self._session(request))
-        return StreamingResponse("" if request.method == "HEAD" else frames, media_type="text/event-stream")
+        frames = "" if request.method == "HEAD" else self._frames(session)
+        return StreamingResponse(frames, media_type="text/event-stream")
 
-    async def _frames(self, session_id: str, session: Session) -> AsyncIterator[str]:
+    async def _frames(self, session: Session) -> AsyncIterator[str]:
         """Frames until the browser disconnects; each is made after the one before was sent, so none is out of date."""
-        run_number, n_sent = -1, 0
-        with self.sessions.listener(session_id):
-            while not session.frames.closed and not self.sessions.stopping():
-                began, version = time.monotonic(), session.frames.version
-                frame = session.frame(run_number, n_sent)
+        loop, stage, n_sent = session.loop, -1, 0
+        session.n_listeners += 1
+        try:
+            while not loop.closed and not self.sessions.stopping():
+                began, changed, frame = time.monotonic(), loop.changed, loop.frame(stage, n_sent)
                 if not self.sessions.compiled.is_set():
                     frame["state"] = "compiling"
-                run_number, n_sent = frame["stage"], frame["sweeps"]
+                stage, n_sent = frame["stage"], frame["sweeps"]
                 yield f"data: {json.dumps(frame)}\n\n"
-                await session.frames.wait(version, MAX_FRAME_SECONDS)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), MAX_FRAME_SECONDS)
                 await asyncio.sleep(MIN_FRAME_SECONDS - (time.monotonic() - began))
+        finally:
+            session.n_listeners -= 1
+            session.left_at = time.monotonic()
 
-    async def picture(self, request: Request) -> Response:
+    async def picture(self, request: Request, session: Session) -> Response:
         """The displayed image."""
-        return Response(await asyncio.to_thread(_as_png, self._session(request).image), media_type="image/png")
+        file, image = io.BytesIO(), Image.fromarray(session.image)
+        await session.threads.do(partial(image.save, file, "PNG", compress_level=1))
+        return Response(file.getvalue(), media_type="image/png")
 
-    async def sites(self, request: Request) -> Response:
-        """The site of each displayed pixel."""
-        return _binary(self._session(request).sites().astype("<i4"))
-
-    async def outlines(self, request: Request) -> Response:
-        """The same, with refined outlines."""
-        return _binary(self._session(request).outlines().astype("<i4"))
-
-    async def result(self, request: Request) -> Response:
+    async def result(self, request: Request, session: Session) -> dict[str, Any] | None:
         """The segmentation so far, at the detail of the settings or at another one; null before the first sweep.
 
         The page asks again and again, so that it is no error to ask too early.
         """
-        session, text = self._session(request), request.query_params.get("detail")
-        detail = None if text is None else _detail(text)
+        text, detail = request.query_params.get("detail"), None
+        if text is not None:
+            try:
+                detail = check_real("detail", float(text[:30]), at_least=0, at_most=1)
+            except ValueError:
+                raise Refused(422, "detail must be a number from 0 to 1.") from None
         try:
-            return JSONResponse(await session.result(detail))
+            return await session.result(detail)
         except NotYet:
-            return JSONResponse(None)
+            return None
 
-    async def boundaries(self, request: Request) -> Response:
-        """Boundary probabilities."""
-        return _binary(await self._session(request).boundaries())
-
-    async def together(self, request: Request) -> Response:
+    async def together(self, request: Request, session: Session) -> NDArray[np.uint8]:
         """Probabilities of sharing a cluster with one site."""
-        session, site = self._session(request), _whole_number(request.query_params.get("site", ""))
-        if site is None:
-            raise Refused(422, "site must be the number of a site.")
-        return _binary(await session.together(site))
+        return await session.together(_whole_number(request, "site", "", "the number of a site"))
 
-    async def answers(self, request: Request) -> Response:
+    async def answers(self, request: Request, session: Session) -> dict[str, Any]:
         """Single draws, as pictures."""
-        session, count = self._session(request), _whole_number(request.query_params.get("count", str(N_SHOWN)))
-        if count is None or not 1 <= count <= MAX_ANSWERS:
-            raise Refused(422, f"count must be a whole number from 1 to {MAX_ANSWERS}.")
-        return JSONResponse({"answers": await session.answers(count)})
+        rule = f"a whole number from 1 to {MAX_ANSWERS}"
+        count = _whole_number(request, "count", str(N_SHOWN), rule, 1, MAX_ANSWERS)
+        return {"answers": await session.answers(count)}
 
-    async def repeat(self, request: Request) -> Response:
-        """The Python code and the command that give the same result."""
-        return JSONResponse(await self._session(request).repeat())
-
-    async def export(self, request: Request) -> Response:
+    async def export(self, request: Request, session: Session) -> Response:
         """A file to download."""
-        session, name = self._session(request), request.path_params["file"]
+        name = request.path_params["file"]
         if name not in EXPORTS:
             raise Refused(404, f"There is no such export; there are {', '.join(EXPORTS)}.")
-        content = await self.sessions.threads.do(_file_content, await session.segmentation(), name)
+        content = await session.threads.do(_file_content, await session.segmentation(), name)
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type=EXPORTS[name], headers=headers)
 
 
-def _whole_number(text: str) -> int | None:
-    """A number from the address of a request, if it is one."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+def _response(found: Any) -> Response:
+    """A response as it is, an array as its bytes in memory, and all else as JSON."""
+    if isinstance(found, np.ndarray):
+        content = found.astype(found.dtype.newbyteorder("<")).tobytes()
+        return Response(content, media_type="application/octet-stream")
+    return found if isinstance(found, Response) else JSONResponse(found)
 
 
-def _detail(text: str) -> float:
-    """A detail from the address of a request."""
-    try:
-        return check_real("detail", float(text[:30]), at_least=0, at_most=1)
-    except ValueError:
-        raise Refused(422, "detail must be a number from 0 to 1.") from None
+def _whole_number(request: Request, name: str, usual: str, rule: str, least: int = 0, most: int = 10**9) -> int:
+    """A number from the address of a request."""
+    text = request.query_params.get(name, usual)
+    if text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most:
+        return int(text)
+    raise Refused(422, f"{name} must be {rule}.")
 
 
 def _example_path(name: str) -> Path:
@@ -230,37 +259,18 @@ def _decode(body: bytes, path: Path | None, given: dict[str, Any]) -> Picture:
         except (InvalidInput, MissingExtra) as error:
             raise Refused(415, f"{error}.".replace(str(upload), "The picture")) from None
     if len(picture.shape) != 2:
-        raise Refused(415, _volume_sentence(picture))
+        reading = picture.reading
+        sentence = f"The web app shows images, not volumes, and this is {reading}: use spinseg.segment in Python."
+        if reading is not None and reading.otherwise is not None:
+            sentence += " If one of its axes holds channels, say which below Choose a file."
+        raise Refused(415, sentence)
     return picture
-
-
-def _volume_sentence(picture: Picture) -> str:
-    """Why a volume is refused, how it was read, and what to do."""
-    reading = picture.reading
-    sentence = f"The web app shows images, not volumes, and this is {reading}: use spinseg.segment in Python."
-    if reading is not None and reading.otherwise is not None:
-        sentence += " If one of its axes holds channels, say which below Choose a file."
-    return sentence
 
 
 def _printable_name(name: str) -> str:
     """The last part of an upload's name, without unprintable characters; it is displayed, never used as a path."""
     printable = "".join(c for c in name.replace("\\", "/").split("/")[-1] if c.isprintable())[:120]
     return "picture.png" if printable.strip("-.") == "" else printable.lstrip("-")
-
-
-def _as_png(image: NDArray) -> bytes:
-    """The content of a PNG file."""
-    from PIL import Image
-
-    file = io.BytesIO()
-    Image.fromarray(image).save(file, "PNG", compress_level=1)
-    return file.getvalue()
-
-
-def _binary(array: NDArray) -> Response:
-    """An array as its bytes in memory."""
-    return Response(array.tobytes(), media_type="application/octet-stream")
 
 
 def _file_content(found: Segmentation, name: str) -> bytes:

@@ -1,133 +1,67 @@
-"""The chains of a session, and the loop that advances them in rounds short enough to display and pause in between."""
+"""The loop that advances the chains of a session, and what the browser gets of them meanwhile."""
 
 import asyncio
+import contextlib
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.app.chain_run import ChainRun
+from spinseg.app.rendering import match_labels
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sampler import Sampler
-from spinseg.segmentation.problem import Problem
-from spinseg.segmentation.result import LAST_LABELS
-from spinseg.segmentation.schedule import Schedule
 
 ROUND_SECONDS = 0.07
-MAX_SWEEPS = 5000  # of one run
-MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
-MAX_ESTIMATED_CLUSTERS = 200  # of a draw, for estimates while the chains run: they would take many seconds else
-
-
-class ChainRun(NamedTuple):
-    """Chains that sample from one posterior, with their seed; `continued` if they started where another run ended."""
-
-    problem: Problem
-    sampler: Sampler
-    chains: int
-    seed: int
-    continued: bool = False
-
-    @classmethod
-    def create(cls, problem: Problem, chains: int, seed: int, labels: NDArray[np.int32] | None = None) -> "ChainRun":
-        """Make a run that starts as the preset says, or from `labels` of shape (n_chains, n_sites)."""
-        if labels is not None:
-            problem = replace(problem, preset=replace(problem.preset, init=labels))
-        model, preset = problem.model, problem.preset
-        max_sweeps = MAX_STORED_LABELS // (chains * model.n_components * model.graph.n_sites)
-        max_sweeps = max(1, min(MAX_SWEEPS, max_sweeps))
-        how = (chains, preset.moves, preset.lam, preset.init)
-        sampler = Sampler(model, max_sweeps, *how, rng=seed, progress=False)
-        return cls(problem, sampler, chains, seed, labels is not None)
-
-    @property
-    def n_sweeps(self) -> int:
-        """The number of sweeps that every chain has finished."""
-        return self.sampler.n_sweeps
-
-    @property
-    def n_left(self) -> int:
-        """The number of sweeps that memory is left for."""
-        return self.sampler.max_sweeps - self.n_sweeps
-
-    @property
-    def shown(self) -> slice:
-        """Which runners the web app shows: the chains of the middle component."""
-        middle = self.problem.model.n_components // 2
-        return slice(middle * self.chains, (middle + 1) * self.chains)
-
-    def labels(self) -> NDArray[np.int32]:
-        """The present labels of the chains that are shown, of shape (n_chains, n_sites)."""
-        records = self.sampler.records
-        return (records.draw[:, self.n_sweeps - 1] if self.n_sweeps else records.best)[self.shown]
-
-    @property
-    def schedule(self) -> Schedule:
-        """The schedule with which `segment` gives the same result."""
-        return Schedule(self.chains, self.n_sweeps)
-
-    def draws(self) -> Chains:
-        """The chains without their first half, which `segment` discards as burn-in, too."""
-        chains = self.sampler.chains
-        return chains.after(chains.n_sweeps // 2)
-
-    def is_quick_to_estimate(self, draws: Chains) -> bool:
-        """Whether an estimate from these draws takes little time; those after a start from single sites do not."""
-        if self.problem.preset.connected or self.problem.preset.estimate == "best":
-            return True
-        return bool(draws.n_clusters.max() <= MAX_ESTIMATED_CLUSTERS)
-
-    def python_line(self, source: str) -> str:
-        """The Python line that repeats this run; a continued run needs the line of the run before it."""
-        preset, provenance = self.problem.preset, self.problem.provenance
-        arguments = self.schedule.arguments(preset, self.n_sweeps, self.seed, provenance | {"mask": None})
-        return f"found = {preset.call(source, arguments, **({'init': LAST_LABELS} if self.continued else {}))}"
+DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
+MIN_DIAGNOSED_SWEEPS = 40
+IDLE_RATIO = 19  # while the chains run, they have the processor for this many times as long as refining takes
+POLL_SECONDS = 0.05
+EMPTY_FRAME: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "n_sites": 0, "outlined": 0}
+EMPTY_FRAME |= {"chains": []}
 
 
 class NotYet(Exception):
     """Raised if a request needs settings or a sweep that do not exist yet."""
 
 
-class BackgroundTask:
-    """A coroutine that runs beside the requests, at most once at a time; a failure is printed and stops the chains."""
+class Threads(NamedTuple):
+    """Threads for chains, and for all other work that takes long."""
 
-    def __init__(self, work: Callable[[], Any], loop: "RunLoop") -> None:
-        self._work, self._loop = work, loop
-        self._task: asyncio.Task[None] | None = None
+    chains: Executor
+    others: Executor
 
-    def start(self) -> None:
-        """Start the coroutine, unless it is running."""
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._work())
-            self._task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._loop.running = False
-            traceback.print_exception(error)
+    async def do(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of some work that is not a chain's."""
+        return await asyncio.get_running_loop().run_in_executor(self.others, work, *arguments)
 
 
 class RunLoop:
     """Advances all chains of a run by the same number of sweeps in each round, every chain in its own thread.
 
-    After each round `record(chain_run)` is called in a thread, while the chains rest, and then `announce()`. Whatever
-    reads or replaces the chains holds `lock`, and so waits for the end of a round.
+    Whatever reads or replaces the chains holds `lock`, and so waits for the end of a round. `changed` is set as soon as
+    there is a newer frame, and is another event then.
     """
 
-    def __init__(
-        self, executor: Executor, record: Callable[[ChainRun], None], announce: Callable[[], Awaitable[None]]
-    ) -> None:
-        self._executor, self._record, self._announce = executor, record, announce
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
         self.chain_run: ChainRun | None = None
-        self.running = self._in_round = False
-        self.sweeps_per_second = 0.0
-        self.lock = asyncio.Lock()
+        self.running = self._in_round = self.closed = False
         self._speed: float | None = None
-        self._rounds = BackgroundTask(self._run_rounds, self)
+        self._sweeps_per_second = 0.0
+        self.lock, self.changed = asyncio.Lock(), asyncio.Event()
+        self.labels: list[NDArray[np.int32]] = []  # of each chain, in numbers that clusters keep from frame to frame
+        self._latest: tuple[ChainRun, dict[str, Any]] | None = None  # the run of the latest frame, and the frame
+        self._agreement: dict[str, Any] | None = None
+        self._outlined: tuple[Sampler, int] | None = None  # whose draws, after how many sweeps, outlines are made from
+        self._outlines: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None  # sites before and after refining
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    # --- running ---
 
     @property
     def state(self) -> str:
@@ -141,13 +75,13 @@ class RunLoop:
     def start(self, speed: float | None) -> None:
         """Let the chains run, at most `speed` sweeps a second."""
         self.running, self._speed = True, speed
-        self._rounds.start()
+        self._in_background(self._run_rounds)
 
     async def pause(self) -> None:
         """Stop after the round in progress."""
         self.running = False
         async with self.lock:
-            await self._announce()
+            self.announce()
 
     async def step(self) -> None:
         """Make one sweep, and pause."""
@@ -156,11 +90,19 @@ class RunLoop:
             run = self.prepared()
             if run.n_left:
                 await self._advance(run, 1)
-            await self._announce()
+            self.announce()
+
+    async def begin(self, run: ChainRun) -> None:
+        """Replace the present run by a new one; the caller holds `lock`."""
+        if not run.earlier:
+            self.labels = []
+        await self._threads.do(self._record, run)
+        self.chain_run, self._agreement, self._outlined = run, None, None
+        self.announce()
 
     def close(self) -> None:
-        """Stop in the middle of a round."""
-        self.running = False
+        """Stop for good, in the middle of a round."""
+        self.running, self.closed = False, True
         if self.chain_run is not None:
             self.chain_run.sampler.stop()
 
@@ -178,7 +120,7 @@ class RunLoop:
         return run
 
     async def draws(self) -> tuple[ChainRun, Chains]:
-        """The present run and its draws so far."""
+        """The present run and its draws so far; raises NotYet before its first sweep."""
         async with self.lock:
             run = self.sampled()
             return run, run.draws()
@@ -204,16 +146,104 @@ class RunLoop:
                 finally:
                     self._in_round = False
                 seconds = time.perf_counter() - began
-            await self._announce()
+            self.announce()
             due = max(due + size / speed, time.perf_counter()) if speed is not None else time.perf_counter()
             while self.running and self._speed == speed and (rest := due - time.perf_counter()) > 0:
-                await asyncio.sleep(min(0.05, rest))
-            rate = size / (time.perf_counter() - began)
-            self.sweeps_per_second += (0.2 if self.sweeps_per_second else 1.0) * (rate - self.sweeps_per_second)
+                await asyncio.sleep(min(POLL_SECONDS, rest))
+            rate, before = size / (time.perf_counter() - began), self._sweeps_per_second
+            self._sweeps_per_second += (0.2 if before else 1.0) * (rate - before)
             size = max(1, min(int(size * ROUND_SECONDS / seconds), 2 * size))
 
     async def _advance(self, run: ChainRun, n_sweeps: int) -> None:
         """Make this many more sweeps, and record where the chains are."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._executor, run.sampler.advance, n_sweeps)
-        await loop.run_in_executor(self._executor, self._record, run)
+        await loop.run_in_executor(self._threads.chains, run.sampler.advance, n_sweeps)
+        await loop.run_in_executor(self._threads.chains, self._record, run)
+
+    def _in_background(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a coroutine beside the requests, unless it is running; a failure is printed and stops the chains."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self.running = False
+                traceback.print_exception(error)
+
+        task = self._tasks.get(work.__name__)
+        if task is None or task.done():
+            self._tasks[work.__name__] = task = asyncio.create_task(work())
+            task.add_done_callback(ended)
+
+    # --- frames ---
+
+    def _record(self, run: ChainRun) -> None:
+        """Record where the chains of a run are; they must rest meanwhile."""
+        matched: list[NDArray[np.int32]] = []
+        for c, labels in enumerate(run.labels()):  # first to the first chain, so that chains can be compared
+            matched.append(match_labels(labels, *matched[:1], *self.labels[c : c + 1]))
+        self.labels, self._latest = matched, (run, run.frame(matched))
+
+    def frame(self, stage: int, n_sent: int) -> dict[str, Any]:
+        """The latest frame, with the traces from sweep `n_sent` on if the present run is still that of `stage`."""
+        state = {"state": self.state, "per_second": round(self._sweeps_per_second, 1)}
+        if self._latest is None:
+            return EMPTY_FRAME | state
+        run, frame = self._latest
+        sampler, n_outlined = self._outlined or (None, 0)
+        outlined = n_outlined if sampler is run.sampler else 0  # the sweep at which outlines were refined
+        traces = run.traces(n_sent if stage == frame["stage"] else 0, frame["sweeps"])
+        return frame | state | {"agreement": self._agreement, "outlined": outlined, "traces": traces}
+
+    def announce(self) -> None:
+        """Wake all who wait for a frame, and diagnose and refine what was drawn since."""
+        self._in_background(self._diagnose)
+        self._in_background(self._refine)
+        self._notify()
+
+    def _notify(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def _diagnose(self) -> None:
+        """Diagnose the chains about once a second, until all that was drawn is diagnosed."""
+        diagnosed: tuple[ChainRun, int] | None = None
+        while not self.closed:
+            run = self.chain_run
+            if run is None or len(run.starts) < 2 or run.n_sweeps < MIN_DIAGNOSED_SWEEPS:
+                return
+            if diagnosed == (run, run.n_sweeps):
+                return
+            with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
+                run, draws = await self.draws()
+                found = await self._threads.do(run.agreement, draws)
+                diagnosed = run, draws.n_sweeps
+                if run is self.chain_run:
+                    self._agreement = found
+                    self._notify()
+            await asyncio.sleep(DIAGNOSIS_SECONDS)
+
+    async def _refine(self) -> None:
+        """Refine the outlines until they are those of all that was drawn: now and then while the chains run."""
+        while not self.closed:
+            run, began = self.chain_run, time.monotonic()
+            if run is None or not run.n_sweeps or not run.problem.preset.refines(run.problem):
+                return
+            if self._outlined == (run.sampler, run.n_sweeps):
+                return
+            with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
+                run, draws = await self.draws()
+                if self.running and not run.is_quick_to_estimate(draws):
+                    return
+                self._outlines = run.problem.sites, await self._threads.do(run.refined_sites, draws)
+                self._outlined = run.sampler, draws.n_sweeps
+                self._notify()
+            due = time.monotonic() + IDLE_RATIO * (time.monotonic() - began)
+            while self.state == "running" and time.monotonic() < due:
+                await asyncio.sleep(POLL_SECONDS)
+
+    def outlined_sites(self, run: ChainRun) -> NDArray[np.int32]:
+        """The sites of a run with the latest outlines; as they are if there are none.
+
+        A refined site is the same site with other pixels, so that labels of sites are labels of refined ones, too.
+        """
+        sites, outlines = run.problem.sites, self._outlines
+        return outlines[1] if outlines is not None and np.array_equal(outlines[0], sites) else sites

@@ -14,14 +14,13 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from spinseg._validation import InvalidInput, invalid
 from spinseg.app.guard import Guard, Refused, error_response
 from spinseg.app.handlers import STATIC, Handlers
 from spinseg.app.run_loop import NotYet
-from spinseg.app.session import Session
 from spinseg.app.sessions import Sessions
 
 
@@ -43,27 +42,9 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
         started()
         yield
         reaping.cancel()
-        for session_id in list(sessions.by_id):
-            sessions.close(session_id)
+        for session in sessions.by_id.values():
+            session.loop.close()
 
-    handlers = Handlers(sessions)
-    at = "/api/pages/{id}"
-    get = [handlers.events, handlers.picture, handlers.sites, handlers.outlines, handlers.result]
-    get += [handlers.boundaries, handlers.together, handlers.answers, handlers.repeat]
-    post: dict[str, Any] = {"settings": handlers.settings, "run": handlers.run}
-    post["pause"] = handlers.action(lambda session: session.loop.pause())
-    post["step"] = handlers.action(lambda session: session.loop.step())
-    post["restart"] = handlers.action(Session.restart)
-    routes = [
-        Route("/", handlers.index),
-        Route("/api/about", handlers.about),
-        Route("/api/examples/{name}", handlers.example),
-        Route("/api/pages", handlers.create, methods=["POST"]),
-        *(Route(f"{at}/{handler.__name__}", handler) for handler in get),
-        *(Route(f"{at}/{name}", handler, methods=["POST"]) for name, handler in post.items()),
-        Route(f"{at}/export/{{file}}", handlers.export),
-        Mount("/static", _StaticFiles(directory=STATIC)),
-    ]
     error_handlers: dict[Any, Any] = {
         Refused: lambda request, error: error_response(error.status, str(error)),
         InvalidInput: lambda request, error: error_response(422, f"{str(error).rstrip('.')}."),
@@ -72,6 +53,7 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
         HTTPException: lambda request, error: error_response(error.status_code, f"{error.detail}."),
         Exception: _failed,
     }
+    routes = [*Handlers(sessions).routes(), Mount("/static", _StaticFiles(directory=STATIC))]
     app = Starlette(routes=routes, exception_handlers=error_handlers, lifespan=lifespan)
     return Guard(app)  # outside, so that error responses get its headers, too
 

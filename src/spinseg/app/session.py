@@ -1,19 +1,18 @@
 """A session: one image, the settings chosen for it, its chains, and their results."""
 
-import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import InvalidInput, invalid
+from spinseg.app.chain_run import MAX_THINNED_DRAWS, ChainRun
 from spinseg.app.controls import UserSettings
-from spinseg.app.frames import MAX_THINNED_DRAWS, Frames, Outlines, diagnose_until_current
 from spinseg.app.rendering import (
     MAX_PACKED_LABELS,
     displayed_answers,
@@ -23,13 +22,12 @@ from spinseg.app.rendering import (
     match_labels,
     packed,
 )
-from spinseg.app.run_loop import BackgroundTask, ChainRun, NotYet, RunLoop
+from spinseg.app.run_loop import NotYet, RunLoop, Threads
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
 from spinseg.partition.pairs import co_clustering
-from spinseg.sampler.starts import OPPOSITE_STARTS
-from spinseg.segmentation.presets.preset import Preset, chosen_preset
-from spinseg.segmentation.problem import prepare
+from spinseg.segmentation.presets.preset import chosen_preset
+from spinseg.segmentation.problem import Problem, prepare
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.verdict import one_region_warning
 
@@ -40,22 +38,11 @@ NO_FILE = "Seeds are part of the Python code. For the command they would be a fi
 NO_COMMAND = "The settings were changed while the chains ran. The Python code repeats that; one command line cannot."
 
 
-class Threads(NamedTuple):
-    """Threads for chains, and for all other work that takes long."""
-
-    chains: Executor
-    others: Executor
-
-    async def do(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of some work that is not a chain's."""
-        return await asyncio.get_running_loop().run_in_executor(self.others, work, *arguments)
-
-
 class Session:
     """One image and its chains; `source` is its name in the Python code and the command that repeat the run.
 
-    `reading_options` are the keywords `channel_axis` and `intensity_range` with which the image was read.
-    `loop` advances the chains, `frames` holds what the browser displays of them.
+    `reading_options` are the keywords `channel_axis` and `intensity_range` with which the image was read. `loop`
+    advances the chains. `n_listeners` counts the browsers that listen, and `left_at` is when the last of them left.
     """
 
     def __init__(
@@ -66,118 +53,82 @@ class Session:
         self.n_pixels = int(np.prod(picture.shape))
         self.image = displayed_image(picture)
         self.settings: UserSettings | None = None
-        self.frames = Frames()
-        self.loop = RunLoop(threads.chains, self._record, self._announce)
-        self._diagnosis = BackgroundTask(partial(diagnose_until_current, self.loop, self.frames, threads.do), self.loop)
-        self._outlines = Outlines(self.loop, self.frames, threads.do)
-        self._refinement = BackgroundTask(self._outlines.refine_until_current, self.loop)
+        self.loop = RunLoop(threads)
+        self.n_listeners, self.left_at = 0, time.monotonic()
         self._pending_chains: list[int] = []  # of settings that are being applied
-        self._earlier: list[tuple[int, str]] = []  # sweeps and Python of the runs that the present run continues
         self._shown_detail: float | None = None  # of the last result
-        self._starts: list[str] = []  # of the chains
-        self._header: dict[str, Any] = {"scene": 0, "stage": 0}
 
     @property
     def n_chains(self) -> int:
         """The number of chains, including those of settings that are being applied."""
         return max(0 if self.settings is None else self.settings.chains, *self._pending_chains, 0)
 
-    def frame(self, run_number: int, n_sent: int) -> dict[str, Any]:
-        """The latest frame, as in `Frames`, with the state of the loop."""
-        state = {"state": self.loop.state, "per_second": round(self.loop.sweeps_per_second, 1)}
-        return self.frames.frame(run_number, n_sent) | state
-
-    def close(self) -> None:
-        """Stop the chains for good."""
-        self.frames.closed = True
-        self.loop.close()
-
     # --- settings ---
 
-    async def apply(self, settings: UserSettings) -> dict[str, Any]:
+    async def apply(self, settings: UserSettings) -> None:
         """Apply new settings: the chains continue under the new posterior if they can, or else restart."""
         self._pending_chains.append(settings.chains)
         try:
             async with self.loop.lock:
-                if settings == self.settings:
-                    return {"restarted": False, "note": None}
-                return await self._apply(settings)
+                before, run = self.settings, self.loop.chain_run
+                if settings == before:
+                    return
+                if before and run and before.without_detail() == settings.without_detail():
+                    self.loop.chain_run = run._replace(problem=self._with_preset(run, settings))
+                    self.settings = settings
+                    self.loop.announce()
+                    return
+                new = await self.threads.do(self._new_run, settings)
+                self.settings = settings
+                await self.loop.begin(new)
         finally:
             self._pending_chains.remove(settings.chains)
 
-    async def _apply(self, settings: UserSettings) -> dict[str, Any]:
-        before, run = self.settings, self.loop.chain_run
-        if before is not None and run is not None and before.without_detail() == settings.without_detail():
-            problem = replace(run.problem, preset=settings.chosen(self.n_pixels))  # draws are of every detail
-            self.settings, self.loop.chain_run = settings, run._replace(problem=problem)
-            await self._announce()
-            return {"restarted": False, "note": None}
-        earlier, labels = self._earlier, None
-        if before is not None and run is not None and not settings.needs_restart(before):
-            earlier = [*earlier, (run.n_sweeps, run.python_line(self.source))] if run.n_sweeps else earlier
-            labels = run.labels() if earlier else None
-        new = await self.threads.do(self._new_run, settings, labels, settings.seed + len(earlier))
-        same_sites = run is not None and np.array_equal(run.problem.sites, new.problem.sites)
-        note = None
-        if before is not None and labels is not None and not new.continued:
-            note = FORBIDDEN if same_sites else CUT if settings.seeds != before.seeds else OTHER_SITES
-        self.settings, self._earlier = settings, earlier if new.continued else []
-        self._header["scene"] += not same_sites
-        await self._begin(new, note)
-        return {"restarted": not new.continued, "note": note}
+    def _with_preset(self, run: ChainRun, settings: UserSettings) -> Problem:
+        """The problem of a run with the preset of settings that leave its posterior as it is."""
+        return replace(run.problem, preset=settings.chosen(self.n_pixels))
 
-    def _new_run(self, settings: UserSettings, labels: NDArray[np.int32] | None, seed: int) -> ChainRun:
-        """A run under new settings: from `labels`, which keep new seeds then, if the prior allows it; else anew."""
-        preset, before = settings.chosen(self.n_pixels), self.loop.chain_run
-        problem, seeds = None, dict(settings.seeds) or None
-        if before and self.settings and settings.posterior_key() == self.settings.posterior_key():
-            problem = before.problem
-            if settings.seeds != self.settings.seeds:
-                problem = problem.with_seeds(seeds)
+    def _new_run(self, settings: UserSettings) -> ChainRun:
+        """A run under new settings: from where the chains are, if the prior allows it, else from its own start."""
+        before, run, problem = self.settings, self.loop.chain_run, self._problem(settings)
+        if before is None or run is None:
+            return ChainRun.create(problem, settings.chains, settings.seed)
+        same_sites = np.array_equal(run.problem.sites, problem.sites)
+        about: dict[str, Any] = {"scene": run.scene + (not same_sites), "stage": run.stage + 1}
+        earlier = run.earlier
+        if run.n_sweeps:
+            earlier += ((run.n_sweeps, run.python_line(self.source)),)
+        if earlier and not settings.needs_restart(before):
+            labels = run.labels()
+            if labels.shape[1] == problem.model.graph.n_sites:
+                with contextlib.suppress(InvalidInput):  # which says that no such start is allowed
+                    how = (settings.chains, settings.seed + len(earlier), labels)
+                    return ChainRun.create(problem, *how, earlier=earlier, **about)
+            about["note"] = FORBIDDEN if same_sites else CUT if settings.seeds != before.seeds else OTHER_SITES
+        return ChainRun.create(problem, settings.chains, settings.seed, **about)
+
+    def _problem(self, settings: UserSettings) -> Problem:
+        """The posterior under new settings, with the sites and the likelihood of the present one where they serve."""
+        preset, seeds = settings.chosen(self.n_pixels), dict(settings.seeds) or None
+        before, run, problem = self.settings, self.loop.chain_run, None
+        if before and run and settings.posterior_key() == before.posterior_key():
+            problem = run.problem if settings.seeds == before.seeds else run.problem.with_seeds(seeds)
         if problem is not None:
-            problem = replace(problem, preset=preset, model=problem.model.with_prior(preset.prior))
-        else:
-            problem = prepare(self.picture, preset, seeds=seeds)
-            if problem.model.graph.n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
-                invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", problem.model.graph.n_sites)
-            provenance = problem.provenance | {"source": self.source, **self.reading_options}
-            problem = replace(problem, provenance=provenance)
-        if labels is not None and labels.shape[1] == problem.model.graph.n_sites:
-            with contextlib.suppress(InvalidInput):  # which says that no such start is allowed
-                return ChainRun.create(problem, settings.chains, seed, labels)
-        return ChainRun.create(problem, settings.chains, settings.seed)
+            return replace(problem, preset=preset, model=problem.model.with_prior(preset.prior))
+        problem = prepare(self.picture, preset, seeds=seeds)
+        n_sites = problem.model.graph.n_sites
+        if n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
+            invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", n_sites)
+        return replace(problem, provenance=problem.provenance | {"source": self.source, **self.reading_options})
 
     async def restart(self) -> None:
         """Start the chains again, with the same settings and seed."""
         async with self.loop.lock:
             run, settings = self.loop.prepared(), self.settings
             assert settings is not None
-            problem = replace(run.problem, preset=settings.chosen(self.n_pixels))
-            self._earlier = []
-            new = await self.threads.do(ChainRun.create, problem, settings.chains, settings.seed)
-            await self._begin(new, None)
-
-    async def _begin(self, run: ChainRun, note: str | None) -> None:
-        """Replace the present run by a new one."""
-        assert self.settings is not None
-        init: Any = self.settings.chosen(self.n_pixels).init
-        starts = OPPOSITE_STARTS if init == "opposite" else [init] if isinstance(init, str) else init
-        self._starts = [starts[c % len(starts)] for c in range(run.chains)]
-        first_sweep = sum(n_sweeps for n_sweeps, _ in self._earlier)
-        self._header |= {"stage": self._header["stage"] + 1, "began": first_sweep, "note": note}
-        if not run.continued:
-            self.frames.labels = []
-        await self.threads.do(self._record, run)
-        self.loop.chain_run, self.frames.agreement, self.frames.outlined = run, None, None
-        await self._announce()
-
-    def _record(self, run: ChainRun) -> None:
-        self.frames.record(run, self._header, self._starts)
-
-    async def _announce(self) -> None:
-        self._diagnosis.start()
-        self._refinement.start()
-        await self.frames.notify()
+            about = partial(ChainRun.create, scene=run.scene, stage=run.stage + 1)
+            problem = self._with_preset(run, settings)
+            await self.loop.begin(await self.threads.do(about, problem, settings.chains, settings.seed))
 
     # --- results ---
 
@@ -187,7 +138,7 @@ class Session:
 
     def outlines(self) -> NDArray[np.int32]:
         """The site of each displayed pixel, with refined outlines as soon as there are any."""
-        return displayed_sites(self._outlines.of(self.loop.prepared().problem.sites), self.image.shape)
+        return displayed_sites(self.loop.outlined_sites(self.loop.prepared()), self.image.shape)
 
     async def result(self, detail: float | None = None) -> dict[str, Any]:
         """The segmentation as an export would have it now, or as it would be at another detail.
@@ -202,7 +153,7 @@ class Session:
             if draws.n_components == 1:  # the preset was changed since the browser asked
                 raise NotYet
             problem = replace(problem, preset=chosen_preset(problem.preset, {"detail": detail}))
-        reference = self.frames.labels[:1]  # taken before the await: the sites may be replaced meanwhile
+        reference = self.loop.labels[:1]  # taken before the await: the sites may be replaced meanwhile
         preset, shown = problem.preset, getattr(problem.preset, "detail", None)
         is_new = detail is None and shown != self._shown_detail
         async with self.loop.lock if is_new else contextlib.nullcontext():  # the chains rest, so that it is quick
@@ -211,14 +162,11 @@ class Session:
             self._shown_detail = shown
         warning = run.sampler.unreachable
         if not partition.any():
-            warning = await self.threads.do(self._warning, preset) or warning
+            contrast = await self.threads.do(lambda: self._contrast)
+            warning = one_region_warning(contrast, self.picture.reading, preset) or warning
         facts = {"n_regions": int(partition.max()) + 1, "cut": getattr(preset, "regions", preset.connected)}
         facts |= {"sweeps": draws.n_sweeps, "detail": shown, "estimate": preset.estimate, "warning": warning}
         return facts | {"labels": packed(match_labels(partition, *reference))}
-
-    def _warning(self, preset: Preset) -> str | None:
-        """What to try where the image came back as one region."""
-        return one_region_warning(self._contrast, self.picture.reading, preset)
 
     @cached_property
     def _contrast(self) -> Contrast:
@@ -227,7 +175,7 @@ class Session:
     async def boundaries(self) -> NDArray[np.uint8]:
         """The boundary probability at each displayed pixel, scaled to 0..255."""
         run, draws = await self.loop.draws()
-        sites = self._outlines.of(run.problem.sites)
+        sites = self.loop.outlined_sites(run)
 
         def paint() -> NDArray[np.uint8]:
             probability = run.problem.boundary_probability(sites, draws.thinned(MAX_THINNED_DRAWS))
@@ -244,23 +192,23 @@ class Session:
     async def answers(self, n: int) -> list[dict[str, str]]:
         """Single draws, as `displayed_answers` gives them."""
         run, draws = await self.loop.draws()
-        return await self.threads.do(displayed_answers, run.problem, self._outlines.of(run.problem.sites), draws, n)
+        return await self.threads.do(displayed_answers, run.problem, self.loop.outlined_sites(run), draws, n)
 
     async def segmentation(self) -> Segmentation:
         """The segmentation that the Python code of `repeat` gives."""
         run, draws = await self.loop.draws()
-        found = partial(run.problem.segmentation, preceding_code=tuple(line for _, line in self._earlier))
+        found = partial(run.problem.segmentation, preceding_code=tuple(line for _, line in run.earlier))
         return await self.threads.do(found, draws, run.seed, run.schedule)
 
     async def repeat(self) -> dict[str, str | None]:
         """The Python code, and the command line if one is enough, that give the same result."""
         async with self.loop.lock:
             run, settings = self.loop.sampled(), self.settings
-            lines = ["import spinseg as ss", *(line for _, line in self._earlier), run.python_line(self.source)]
+            lines = ["import spinseg as ss", *(line for _, line in run.earlier), run.python_line(self.source)]
             found: dict[str, str | None] = {"python": "\n".join(lines), "command": None, "note": NO_COMMAND}
             if settings is not None and settings.seeds:
                 found |= {"note": NO_FILE}
-            elif not self._earlier and settings is not None:
+            elif not run.earlier and settings is not None:
                 command = settings.command(self.source, self.n_pixels, run.n_sweeps, self.reading_options)
                 found |= {"command": command, "note": None}
             return found

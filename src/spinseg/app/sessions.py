@@ -7,14 +7,15 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from spinseg.app.chain_run import ChainRun
 from spinseg.app.guard import Refused
-from spinseg.app.run_loop import ChainRun
-from spinseg.app.session import Session, Threads
+from spinseg.app.run_loop import Threads
+from spinseg.app.session import Session
 from spinseg.image.picture import as_picture
 from spinseg.sampler.diagnostics import diagnose
 from spinseg.segmentation.presets.preset import Preset
@@ -32,8 +33,6 @@ class Sessions:
     def __init__(self) -> None:
         self.threads = Threads(ThreadPoolExecutor(MAX_RUNNING_CHAINS, "chain"), ThreadPoolExecutor(3, "other"))
         self.by_id: dict[str, Session] = {}
-        self.n_listeners: dict[str, int] = {}
-        self.left_at: dict[str, float] = {}
         self.compiled = threading.Event()
         self.stopping: Callable[[], bool] = lambda: False
 
@@ -45,7 +44,6 @@ class Sessions:
             raise Refused(429, "The images of all open pages together are too large: close a page first.")
         session_id = secrets.token_urlsafe(16)
         self.by_id[session_id] = session
-        self.left_at[session_id] = time.monotonic()
         return session_id
 
     def __getitem__(self, session_id: str) -> Session:
@@ -60,36 +58,17 @@ class Sessions:
         if running + n_chains > MAX_RUNNING_CHAINS:
             raise Refused(429, FULL.format(running=running, most=MAX_RUNNING_CHAINS))
 
-    @contextlib.contextmanager
-    def listener(self, session_id: str) -> Iterator[None]:
-        """Count a listener of a session, without which it is closed after a while."""
-        self.n_listeners[session_id] = self.n_listeners.get(session_id, 0) + 1
-        try:
-            yield
-        finally:
-            if session_id in self.by_id:
-                self.n_listeners[session_id] -= 1
-                self.left_at[session_id] = time.monotonic()
-
     async def reap_idle(self) -> None:
         """Stop and close sessions that have had no listener for a while."""
         while True:
             await asyncio.sleep(0.5)
             for session_id, session in list(self.by_id.items()):
-                if self.n_listeners.get(session_id):
-                    continue
-                idle_seconds = time.monotonic() - self.left_at[session_id]
+                idle_seconds = 0.0 if session.n_listeners else time.monotonic() - session.left_at
                 if idle_seconds > STOP_SECONDS:
                     session.loop.running = False
                 if idle_seconds > CLOSE_SECONDS:
-                    self.close(session_id)
+                    self.by_id.pop(session_id).loop.close()
                     self.threads.others.submit(release_memory)
-
-    def close(self, session_id: str) -> None:
-        """Close a session for good."""
-        self.by_id.pop(session_id).close()
-        self.n_listeners.pop(session_id, None)
-        del self.left_at[session_id]
 
     def compile(self) -> None:
         """Do once all that a session does, so that the code is compiled and loaded before the first image comes."""

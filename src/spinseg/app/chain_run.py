@@ -1,0 +1,154 @@
+"""Chains under one posterior, and what the web app shows of them: labels, agreement and outlines."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.app.rendering import packed
+from spinseg.image.features import site_sizes
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.diagnostics import diagnose
+from spinseg.sampler.sampler import Sampler
+from spinseg.sampler.starts import OPPOSITE_STARTS
+from spinseg.segmentation.problem import Problem
+from spinseg.segmentation.result import LAST_LABELS
+from spinseg.segmentation.schedule import Schedule, partitions_of_chains
+from spinseg.segmentation.verdict import calibration_clause, headline, verdict_sentences
+
+MAX_SWEEPS = 5000  # of one run
+MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
+MAX_ESTIMATED_CLUSTERS = 200  # of a draw, for estimates while the chains run: they would take many seconds else
+MAX_THINNED_DRAWS = 400  # of a chain, for diagnoses and maps on the page; exports use all draws
+MAX_ESTIMATED_DRAWS = 100  # of a chain, for the partition that it alone gives
+
+
+class ChainRun(NamedTuple):
+    """Chains that sample from one posterior, with their seed and the names of their starts.
+
+    `earlier` has the sweeps and the Python of the runs that this one continues. `scene` counts how often sites were
+    made, `stage` counts the runs of a session, and `note` says why this one could not continue.
+    """
+
+    problem: Problem
+    sampler: Sampler
+    seed: int
+    starts: list[str]
+    earlier: tuple[tuple[int, str], ...] = ()
+    scene: int = 1
+    stage: int = 1
+    note: str | None = None
+
+    @classmethod
+    def create(
+        cls, problem: Problem, chains: int, seed: int, labels: NDArray[np.int32] | None = None, **about: Any
+    ) -> "ChainRun":
+        """Make a run that starts as the preset says, or from `labels` of shape (n_chains, n_sites)."""
+        model, init = problem.model, problem.preset.init
+        names: Any = OPPOSITE_STARTS if init == "opposite" else [init] if isinstance(init, str) else init
+        starts = [names[c % len(names)] for c in range(chains)]
+        if labels is not None:
+            problem = replace(problem, preset=replace(problem.preset, init=labels))
+        max_sweeps = MAX_STORED_LABELS // (chains * model.n_components * model.graph.n_sites)
+        how = (chains, problem.preset.moves, problem.preset.lam, problem.preset.init)
+        sampler = Sampler(model, max(1, min(MAX_SWEEPS, max_sweeps)), *how, rng=seed, progress=False)
+        return cls(problem, sampler, seed, starts, **about)
+
+    @property
+    def n_sweeps(self) -> int:
+        """The number of sweeps that every chain has finished."""
+        return self.sampler.n_sweeps
+
+    @property
+    def n_left(self) -> int:
+        """The number of sweeps that memory is left for."""
+        return self.sampler.max_sweeps - self.n_sweeps
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule with which `segment` gives the same result."""
+        return Schedule(len(self.starts), self.n_sweeps)
+
+    @property
+    def _shown(self) -> slice:
+        """Which runners the web app shows: the chains of the middle component."""
+        middle, chains = self.problem.model.n_components // 2, len(self.starts)
+        return slice(middle * chains, (middle + 1) * chains)
+
+    def labels(self) -> NDArray[np.int32]:
+        """The present labels of the chains that are shown, of shape (n_chains, n_sites)."""
+        records = self.sampler.records
+        return (records.draw[:, self.n_sweeps - 1] if self.n_sweeps else records.best)[self._shown]
+
+    def frame(self, labels: list[NDArray[np.int32]]) -> dict[str, Any]:
+        """Where the chains are, as JSON; `labels` are those of each chain, in the numbers to show."""
+        shown, spins = self.sampler.runners[self._shown], self.sampler.records.spin[self._shown]
+        chains = [
+            {
+                "start": self.starts[c],
+                "n_clusters": runner.n_clusters,
+                "log_posterior": round(runner.log_posterior, 2),
+                "labels": packed(labels[c]),
+                "spins": packed(spins[c]),
+            }
+            for c, runner in enumerate(shown)
+        ]
+        model, began = self.problem.model, sum(n_sweeps for n_sweeps, _ in self.earlier)
+        facts = {"scene": self.scene, "stage": self.stage, "began": began, "note": self.note, "sweeps": self.n_sweeps}
+        counts = {"most_sweeps": self.sampler.max_sweeps, "n_sites": model.graph.n_sites}
+        return facts | counts | {"n_details": model.n_components, "chains": chains}
+
+    def traces(self, first: int, end: int) -> dict[str, Any]:
+        """The traces of the chains that are shown, over these sweeps."""
+        found: dict[str, Any] = {"from": first}
+        for name in ("log_posterior", "n_clusters"):
+            found[name] = np.round(getattr(self.sampler.records, name)[self._shown, first:end], 2).tolist()
+        return found
+
+    def draws(self) -> Chains:
+        """The chains without their first half, which `segment` discards as burn-in, too."""
+        chains = self.sampler.chains
+        return chains.after(chains.n_sweeps // 2)
+
+    def is_quick_to_estimate(self, draws: Chains) -> bool:
+        """Whether an estimate from these draws takes little time; those after a start from single sites do not."""
+        if self.problem.preset.connected or self.problem.preset.estimate == "best":
+            return True
+        return bool(draws.n_clusters.max() <= MAX_ESTIMATED_CLUSTERS)
+
+    def agreement(self, draws: Chains) -> dict[str, Any]:
+        """Whether the regions and their probabilities have converged, as `segment` would say it of these draws."""
+        problem, preset, area = self.problem, self.problem.preset, site_sizes(self.problem.sites)
+        thinned = draws.thinned(MAX_THINNED_DRAWS * draws.n_components)
+        few = thinned.thinned(MAX_ESTIMATED_DRAWS * draws.n_components)
+        alone = partitions_of_chains(few, problem.model, preset, self.seed)
+        found = diagnose(thinned, problem.model.graph, alone, area)
+        numbers = {"ess": found.ess, "largest_r_hat": found.r_hat, "agreement": found.agreement}
+        numbers |= {"standard_error": found.standard_error}
+        r_hat = {name: _json_number(row.r_hat) for name, row in found.table.items()}
+        converged = {"regions_converged": found.partition_converged}
+        converged |= {"probabilities_converged": found.probabilities_converged}
+        clause = calibration_clause(preset.not_validated(problem.picture, problem.model.seeds is not None))
+        return {name: _json_number(value) for name, value in numbers.items()} | {
+            "r_hat": r_hat,
+            "converged": found.converged,
+            "headline": headline({"settings": {"connected": preset.connected}, **converged})[1],
+            "verdict": verdict_sentences(found, preset, draws.n_sweeps) + clause,  # the user decides when to stop
+        }
+
+    def refined_sites(self, draws: Chains) -> NDArray[np.int32]:
+        """The sites of the working image as an export would outline them, if the working image were the image."""
+        problem = self.problem.at_working_size()
+        return problem.outlined_sites(draws, problem.preset.partition(draws, problem, self.seed))
+
+    def python_line(self, source: str) -> str:
+        """The Python line that repeats this run; a run that continues another needs the line of that one."""
+        preset, provenance = self.problem.preset, self.problem.provenance
+        arguments = self.schedule.arguments(preset, self.n_sweeps, self.seed, provenance | {"mask": None})
+        return f"found = {preset.call(source, arguments, **({'init': LAST_LABELS} if self.earlier else {}))}"
+
+
+def _json_number(value: float | None) -> float | str | None:
+    """A number as JSON can hold it."""
+    return value if value is None or np.isfinite(value) else "inf"
