@@ -569,7 +569,7 @@ ODD_JSON = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" + "0" * 400, 
 ODD_JSON += ["null", "true", "[]", "{}", '""', "-1", "0", "0.5", "-0.0", '"1"', "[1]", '{"a": 1}', '"\\ud800"']
 ODD_JSON += ["[" * depth + "]" * depth for depth in (50, 900, 950, 960, 7000)] + ['{"a":' * 940 + "1" + "}" * 940]
 ODD_JSON += ['"' + "a" * 9000 + '"', "1" * 4300, "0." + "1" * 9000, '"../../etc/passwd"', '"\\u0000"']
-FIELDS = ["preset", "prior", "start", *controls()]
+FIELDS = ["preset", "prior", "start", "seeds", *controls()]
 
 
 def repeat_of(server, page):
@@ -582,7 +582,7 @@ def repeat_of(server, page):
 def test_odd_values_of_any_setting_are_refused_or_valid(server, page, value):
     before = repeat_of(server, page)
     for field in (*FIELDS, "nobody", "__class__"):
-        having = [name for name, choice in PRIOR_CHOICES.items() if field in choice.usual]
+        having = [name for name, (_, _, usual) in PRIOR_CHOICES.items() if field in usual]
         prior = f'"prior": "{having[0]}", ' if having else ""
         reply = server.ask("POST", f"{page}/settings", f'{{{prior}"chains": 1, "start": "greedy", "{field}": {value}}}')
         assert reply.status in (200, 400, 422) and is_in_order(reply), (field, reply)

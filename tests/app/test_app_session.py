@@ -6,7 +6,6 @@ import json
 import shlex
 import time
 from base64 import b64decode
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ from spinseg.app import handlers
 from spinseg.app.controls import DIFFERENT_STARTS, PRIOR_CHOICES, UserSettings, controls, page_description
 from spinseg.app.guard import Refused
 from spinseg.app.rendering import match_labels
-from spinseg.app.run_loop import NotYet, Threads
+from spinseg.app.run_loop import NotYet
 from spinseg.app.session import CUT, FORBIDDEN, Session
 from spinseg.image.io import read_picture
 from spinseg.image.picture import as_picture
@@ -57,16 +56,15 @@ def path(tmp_path_factory):
 @pytest.fixture
 def opened():
     """Open sessions of pictures; they are closed at the end."""
-    with ThreadPoolExecutor(4) as chains, ThreadPoolExecutor(2) as others:
-        made = []
+    made = []
 
-        def open_session(picture, source, **given):
-            made.append(Session(picture, str(source), Threads(chains, others), given))
-            return made[-1]
+    def open_session(picture, source, **given):
+        made.append(Session(picture, str(source), **given))
+        return made[-1]
 
-        yield open_session
-        for session in made:
-            session.loop.close()
+    yield open_session
+    for session in made:
+        session.loop.close()
 
 
 @pytest.fixture
@@ -287,7 +285,7 @@ def test_seeds_that_are_none_are_refused(seeds):
 async def test_seeds_that_contradict_each_other_change_nothing(session):
     await apply(session, chains=1)
     await run_sweeps(session, 2)
-    run, settings = session.loop.chain_run, session.settings
+    run = session.loop.chain_run
     for wrong in (
         {"chains": 1, "seeds": {"1": [[1, 1]], "2": [[1, 1]]}},
         {"chains": 1, "seeds": {"1": [[1, 999]]}},
@@ -295,7 +293,7 @@ async def test_seeds_that_contradict_each_other_change_nothing(session):
     ):
         with pytest.raises(ss.InvalidInput, match="seeds must"):
             await apply(session, **wrong)
-    assert session.loop.chain_run is run and session.settings is settings
+    assert session.loop.chain_run is run
 
 
 # --- results ---
@@ -601,12 +599,13 @@ def test_every_option_with_a_slider_has_a_control_that_applies_to_presets_that_h
 def test_priors_have_the_parameters_that_are_set_and_no_others(prior):
     sent = {control.name: control.most for control in controls().values() if control.group == "prior"}
     chosen = UserSettings.from_json({"prior": prior, **sent, "max_size": None})
-    assert chosen.numbers.keys() == {*PRIOR_CHOICES[prior].parameters} - {"max_size"}
+    usual = PRIOR_CHOICES[prior][2]
+    assert chosen.numbers.keys() == {*usual, "min_size"}
     made = chosen.chosen(10_000).prior
     assert {name: getattr(made, name) for name in chosen.numbers} == chosen.numbers
     assert type(made).__name__ == (prior if prior != "preset" else type(ss.Photo().prior).__name__)
-    usual = UserSettings(prior=prior).chosen(10_000).prior
-    assert {name: getattr(usual, name) for name in PRIOR_CHOICES[prior].usual} == PRIOR_CHOICES[prior].usual
+    made = UserSettings(prior=prior).chosen(10_000).prior
+    assert {name: getattr(made, name) for name in usual} == usual
 
 
 @pytest.mark.parametrize(
@@ -626,7 +625,7 @@ def test_chains_start_where_the_preset_says_unless_that_is_one_place_for_all():
 
 
 def test_the_description_has_every_control():
-    description = page_description(4, 1, 1)
+    description = page_description()
     assert [control["name"] for control in description["controls"]] == list(controls())
     assert {start["name"] for start in description["starts"]} == {"different", *STARTS}
     for preset, (name, kind) in zip(description["presets"], Preset.known.items(), strict=True):

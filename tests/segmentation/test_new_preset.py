@@ -4,7 +4,6 @@ import asyncio
 import importlib.util
 import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from typer.testing import CliRunner
 import spinseg as ss
 from command import spinseg
 from spinseg.app.controls import UserSettings, controls, page_description
-from spinseg.app.run_loop import Threads
 from spinseg.app.session import Session
 from spinseg.cli.program import app
 from spinseg.image.io import read_picture
@@ -103,7 +101,7 @@ def test_the_command_has_its_option(tiles, path, tmp_path):
 
 
 def test_the_web_app_has_a_control_for_its_slider(tiles, path):
-    control, described = controls()["spread"], page_description(1, 1, 1)
+    control, described = controls()["spread"], page_description()
     assert (control.label, control.about, control.presets) == ("Spread", HELP, ("tiles",))
     assert (control.least, control.most, control.scale, control.group) == (0.01, 1, "log", "posterior")
     assert described["presets"][-1] == {"name": "tiles", "about": tiles.about, "connected": False} | {
@@ -119,10 +117,9 @@ def test_the_web_app_has_a_control_for_its_slider(tiles, path):
         await session.loop.step()
         return before, session.loop.frame(0, 0), await session.segmentation(), await session.repeat()
 
-    with ThreadPoolExecutor(2) as chains, ThreadPoolExecutor(2) as others:
-        session = Session(read_picture(path), str(path), Threads(chains, others))
-        before, frame, found, after = asyncio.run(used(session))
-        session.loop.close()
+    session = Session(read_picture(path), str(path))
+    before, frame, found, after = asyncio.run(used(session))
+    session.loop.close()
     assert "--preset tiles --spread 0.2 --sweeps 1 " in before["command"]
     assert frame["began"] == 1
     exec(after["python"], names := {})

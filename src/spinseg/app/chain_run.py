@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg.app.controls import UserSettings
 from spinseg.app.rendering import packed
 from spinseg.image.features import site_sizes
 from spinseg.sampler.chains import Chains
@@ -25,7 +26,7 @@ MAX_ESTIMATED_DRAWS = 100  # of a chain, for the partition that it alone gives
 
 
 class ChainRun(NamedTuple):
-    """Chains that sample from one posterior, with their seed and the names of their starts.
+    """Chains that sample from one posterior, under the settings that it was made with.
 
     `earlier` has the sweeps and the Python of the runs that this one continues. `scene` counts how often sites were
     made, `stage` counts the runs of a session, and `note` says why this one could not continue.
@@ -33,8 +34,8 @@ class ChainRun(NamedTuple):
 
     problem: Problem
     sampler: Sampler
-    seed: int
-    starts: list[str]
+    settings: UserSettings
+    starts: list[str]  # their names
     earlier: tuple[tuple[int, str], ...] = ()
     scene: int = 1
     stage: int = 1
@@ -42,18 +43,26 @@ class ChainRun(NamedTuple):
 
     @classmethod
     def create(
-        cls, problem: Problem, chains: int, seed: int, labels: NDArray[np.int32] | None = None, **about: Any
+        cls, problem: Problem, settings: UserSettings, labels: NDArray[np.int32] | None = None, **about: Any
     ) -> "ChainRun":
-        """Make a run that starts as the preset says, or from `labels` of shape (n_chains, n_sites)."""
-        model, init = problem.model, problem.preset.init
-        names: Any = OPPOSITE_STARTS if init == "opposite" else [init] if isinstance(init, str) else init
-        starts = [names[c % len(names)] for c in range(chains)]
+        """Make a run that starts as the settings say, or from `labels` of shape (n_chains, n_sites)."""
+        model, chains = problem.model, settings.chains
+        preset = settings.chosen(int(np.prod(problem.picture.shape)))
+        names: Any = [preset.init] if isinstance(preset.init, str) else preset.init
+        names = OPPOSITE_STARTS if names == ["opposite"] else names
         if labels is not None:
-            problem = replace(problem, preset=replace(problem.preset, init=labels))
+            preset = replace(preset, init=labels)
         max_sweeps = MAX_STORED_LABELS // (chains * model.n_components * model.graph.n_sites)
-        how = (chains, problem.preset.moves, problem.preset.lam, problem.preset.init)
-        sampler = Sampler(model, max(1, min(MAX_SWEEPS, max_sweeps)), *how, rng=seed, progress=False)
-        return cls(problem, sampler, seed, starts, **about)
+        how = (max(1, min(MAX_SWEEPS, max_sweeps)), chains, preset.moves, preset.lam, preset.init)
+        seed = settings.seed + len(about.get("earlier", ()))
+        sampler = Sampler(model, *how, rng=seed, progress=False)
+        starts = [names[c % len(names)] for c in range(chains)]
+        return cls(replace(problem, preset=preset), sampler, settings, starts, **about)
+
+    @property
+    def seed(self) -> int:
+        """The random seed: another one for each run that continues another."""
+        return self.settings.seed + len(self.earlier)
 
     @property
     def n_sweeps(self) -> int:

@@ -4,7 +4,7 @@ import shlex
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
 
 MAX_SITES, MAX_CHAINS = 20_000, 4
 DIFFERENT_STARTS = ("greedy", "one", "greedy", "one")  # of the first to the fourth chain
+RESTARTING = {"preset", "start", "n_sites", "chains", "seed"}  # settings whose change restarts the chains
 MAX_SEED_PIXELS = 4000  # of all seeds together; a request has at most 64 kB
 PALETTE_SIZE, PALETTE_SATURATION, MIDDLE_GRAY = 1000, 0.45, 150  # clusters are large areas: their colors are muted
 
@@ -51,14 +52,13 @@ class Control:
     def checked(self, value: Any) -> float | int:
         """The value, if it is within the range."""
         if self.whole:
-            value = check_int(self.name, value, at_least=int(self.least))
-            return value if value <= self.most else invalid(self.name, f"be at most {self.most}", value)
+            return check_int(self.name, value, at_least=int(self.least), below=int(self.most) + 1)
         return check_real(self.name, value, at_least=self.least, at_most=self.most)
 
     def applies(self, preset: str, prior: str) -> bool:
         """Whether it has an effect with a preset and a prior."""
         if self.group == "prior":
-            return self.name in PRIOR_CHOICES[prior].parameters
+            return self.name in {*PRIOR_CHOICES[prior][2], *SIZE_LIMITS}
         return self.presets is None or preset in self.presets
 
 
@@ -97,37 +97,27 @@ def controls() -> dict[str, Control]:
     return {control.name: control for control in (*OF_PRIOR, *of_presets.values(), CHAINS, SEED)}
 
 
-class PriorChoice(NamedTuple):
-    """The label of a prior, what it says, and its parameters with their usual values."""
-
-    label: str
-    about: str
-    usual: dict[str, float]
-
-    @property
-    def parameters(self) -> list[str]:
-        """The names of the controls that apply to it."""
-        return [*self.usual, "min_size", "max_size"]
-
-
 OF_PRESET = "preset"  # the choice of the preset's own prior
-PRIOR_CHOICES = {
-    OF_PRESET: PriorChoice("Prior of the preset", "Every preset has a prior that suits it.", {}),
-    "DirichletProcess": PriorChoice(
-        "Dirichlet process", "Any number of clusters; large clusters are favored.", {"concentration": 3.0}
+SIZE_LIMITS = ("min_size", "max_size")
+PRIOR_CHOICES: dict[str, tuple[str, str, dict[str, float]]] = {  # labels, explanations, parameters with usual values
+    OF_PRESET: ("Prior of the preset", "Every preset has a prior that suits it.", {}),
+    "DirichletProcess": (
+        "Dirichlet process",
+        "Any number of clusters; large clusters are favored.",
+        {"concentration": 3.0},
     ),
-    "PitmanYor": PriorChoice(
+    "PitmanYor": (
         "Pitman-Yor process",
         "Any number of clusters; their sizes follow a power law.",
         {"concentration": 3.0, "discount": 0.25},
     ),
-    "Potts": PriorChoice("Potts", "At most K clusters; the prior does not depend on their sizes.", {"n_labels": 10}),
-    "FiniteDirichlet": PriorChoice(
+    "Potts": ("Potts", "At most K clusters; the prior does not depend on their sizes.", {"n_labels": 10}),
+    "FiniteDirichlet": (
         "Finite Dirichlet",
         "At most K clusters, with Dirichlet-distributed weights.",
         {"concentration": 1.0, "n_labels": 10},
     ),
-    "MixtureOfFiniteMixtures": PriorChoice(
+    "MixtureOfFiniteMixtures": (
         "Mixture of finite mixtures",
         "A finite Dirichlet prior with an unknown number of labels.",
         {"concentration": 1.0, "mean_labels": 10.0},
@@ -177,20 +167,10 @@ class UserSettings:
         """The random seed."""
         return int(self.numbers.get("seed", SEED.usual))
 
-    def without_detail(self) -> "UserSettings":
-        """The settings that the chains depend on."""
-        return replace(self, numbers={name: value for name, value in self.numbers.items() if name != "detail"})
-
-    def posterior_key(self) -> tuple[Any, ...]:
-        """What the sites, the likelihood and the couplings depend on."""
-        of_posterior = [control.name for control in controls().values() if control.group == "posterior"]
-        return self.preset, *(self.numbers.get(name) for name in of_posterior)
-
-    def needs_restart(self, before: "UserSettings") -> bool:
-        """Whether chains under the settings `before` cannot continue under these."""
-        names = [control.name for control in controls().values() if control.restarts]
-        same = (self.preset, self.start) == (before.preset, before.start)
-        return not same or any(self.numbers.get(name) != before.numbers.get(name) for name in names)
+    def changes(self, before: "UserSettings") -> set[str]:
+        """The names of the settings that differ from those before."""
+        now, then = ({**vars(each), "numbers": None, **each.numbers} for each in (self, before))
+        return {name for name in {*now, *then} if now.get(name) != then.get(name)}
 
     def options(self, n_pixels: int) -> dict[str, Any]:
         """The options of the preset for an image of `n_pixels`: not more than MAX_SITES."""
@@ -212,72 +192,66 @@ class UserSettings:
 
     def _prior(self) -> PartitionPrior | None:
         """The prior that was chosen, with size limits; None for that of the preset."""
-        limits = {name: self.numbers[name] for name in ("min_size", "max_size") if name in self.numbers}
+        limits = {name: self.numbers[name] for name in SIZE_LIMITS if name in self.numbers}
         if self.prior == OF_PRESET:
             return Preset.known[self.preset]().prior.with_limits(**limits) if limits else None
-        usual = PRIOR_CHOICES[self.prior].usual
+        usual = PRIOR_CHOICES[self.prior][2]
         return PRIORS[self.prior](**{name: self.numbers.get(name, value) for name, value in usual.items()}, **limits)
 
-    def command(self, source: str, n_pixels: int, sweeps: int, reading_options: Mapping[str, Any] | None = None) -> str:
+    def command(self, source: str, n_pixels: int, sweeps: int, reading_options: Mapping[str, Any]) -> str:
         """The command line that gives the same result; `reading_options` are keywords of `read_picture`."""
-        reading = dict(reading_options or {})
         options = {} if self.preset == DEFAULT else {"preset": self.preset}
         options |= self.options(n_pixels) | {"sweeps": sweeps, "chains": self.chains, "seed": self.seed}
-        if "channel_axis" in reading:
-            options["channel_axis"] = "none" if reading["channel_axis"] is None else reading["channel_axis"]
         if isinstance(options.get("init"), tuple):
             options["init"] = ",".join(options["init"])
+        if "channel_axis" in reading_options:
+            axis = reading_options["channel_axis"]
+            options["channel_axis"] = "none" if axis is None else axis
         parts = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
-        if "intensity_range" in reading:
-            parts.append(f"--intensity-range {' '.join(map(repr, reading['intensity_range']))}")
+        if "intensity_range" in reading_options:
+            parts.append("--intensity-range {!r} {!r}".format(*reading_options["intensity_range"]))
         return " ".join(["spinseg", "segment", shlex.quote(source), *parts])
 
 
 def _checked_seeds(sent: Any) -> SeedPixels:
     """The pixels of each seed, from an object whose keys are numbers."""
     rule = "be the pixels of each seed, {1: [[row, column], ..], ..}"
-    if not isinstance(sent, dict) or not all(isinstance(pixels, list) and pixels for pixels in sent.values()):
+    if not isinstance(sent, dict):
         invalid("seeds", rule, sent)
-    if sum(map(len, sent.values())) > MAX_SEED_PIXELS:
-        invalid("seeds", f"have at most {MAX_SEED_PIXELS} pixels", "more")
     found = []
     for number, pixels in sent.items():
+        is_number = number.isascii() and number.isdecimal() and len(number) < 10
+        if not (is_number and isinstance(pixels, list) and pixels):
+            invalid("seeds", rule, {number: pixels})
         for pixel in pixels:
-            if not isinstance(pixel, list) or len(pixel) != 2 or not all(type(at) is int for at in pixel):
+            if not isinstance(pixel, list) or [type(at) for at in pixel] != [int, int]:
                 invalid("seeds", rule, pixel)
-        if not (number.isascii() and number.isdecimal() and len(number) < 10):
-            invalid("seeds", rule, number)
         found.append((int(number), tuple((row, column) for row, column in pixels)))
+    if sum(len(pixels) for _, pixels in found) > MAX_SEED_PIXELS:
+        invalid("seeds", f"have at most {MAX_SEED_PIXELS} pixels", "more")
     return tuple(found)
 
 
-def page_description(max_running_chains: int, upload_bytes: int, max_pixels: int) -> dict[str, Any]:
-    """The JSON that the page is built from: examples, controls and limits."""
-    limits = {"upload_bytes": upload_bytes, "pixels": max_pixels, "sites": MAX_SITES, "chains": MAX_CHAINS}
+def page_description() -> dict[str, Any]:
+    """The JSON that the page is built from: examples and controls."""
     palette = PALETTE_SATURATION * label_colors(PALETTE_SIZE) + (1 - PALETTE_SATURATION) * MIDDLE_GRAY
+    known, presets = controls(), []
+    for name, kind in Preset.known.items():
+        usual = {control: getattr(kind(), control, None) for control in known}
+        values = {control: value for control, value in usual.items() if isinstance(value, (int, float))}
+        presets.append({"name": name, "about": kind.about, "values": values, "connected": kind.connected})
     return {
         "version": VERSION,
-        "limits": limits | {"running": max_running_chains},
         "examples": [
             {"name": name, "credit": picture.credit, "picture": f"/api/examples/{name}"}
             for name, picture in PICTURES.items()
         ],
-        "presets": [
-            {"name": name, "about": kind.about, "values": _numbers(kind()), "connected": kind.connected}
-            for name, kind in Preset.known.items()
-        ],
+        "presets": presets,
         "priors": [
-            {"name": name, "label": choice.label, "about": choice.about, "defaults": choice.usual}
-            | {"parameters": choice.parameters}
-            for name, choice in PRIOR_CHOICES.items()
+            {"name": name, "label": label, "about": text, "defaults": usual, "parameters": [*usual, *SIZE_LIMITS]}
+            for name, (label, text, usual) in PRIOR_CHOICES.items()
         ],
         "starts": [{"name": name, "label": label, "about": text} for name, (label, text) in STARTS.items()],
-        "controls": [asdict(control) for control in controls().values()],
+        "controls": [asdict(control) for control in known.values()],
         "palette": b64encode(np.rint(palette).astype(np.uint8).tobytes()).decode(),
     }
-
-
-def _numbers(preset: Preset) -> dict[str, float]:
-    """The numbers that a preset has for controls."""
-    values = {name: getattr(preset, name, None) for name in controls()}
-    return {name: value for name, value in values.items() if isinstance(value, (int, float))}

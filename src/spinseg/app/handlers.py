@@ -5,6 +5,7 @@ import contextlib
 import inspect
 import io
 import json
+import mimetypes
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -22,15 +23,16 @@ from starlette.routing import Route
 
 from spinseg._errors import MissingExtra
 from spinseg._validation import InvalidInput, check_real
-from spinseg.app.controls import UserSettings, page_description
+from spinseg.app.controls import MAX_CHAINS, UserSettings, page_description
 from spinseg.app.guard import UPLOAD_BYTES, Refused, read_body, read_json
-from spinseg.app.run_loop import NotYet
+from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet
 from spinseg.app.session import Session
-from spinseg.app.sessions import MAX_RUNNING_CHAINS, Sessions
+from spinseg.app.sessions import Sessions
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture
 from spinseg.pictures import PICTURES
+from spinseg.segmentation.files import FILES
 from spinseg.segmentation.report.pictures import N_SHOWN
 from spinseg.segmentation.result import Segmentation
 
@@ -38,14 +40,7 @@ STATIC = Path(str(files("spinseg.app").joinpath("static")))
 MAX_PIXELS = 25_000_000
 MAX_ANSWERS = 20  # single draws of one request
 MIN_FRAME_SECONDS, MAX_FRAME_SECONDS = 1 / 12, 1.0  # between two frames; the longest if nothing changes
-EXPORTS = {
-    "labels.png": "image/png",
-    "labels.tif": "image/tiff",
-    "overlay.png": "image/png",
-    "boundary_probability.png": "image/png",
-    "report.html": "text/html; charset=utf-8",
-    "result.json": "application/json",
-}
+LIMITS = {"upload_bytes": UPLOAD_BYTES, "pixels": MAX_PIXELS, "chains": MAX_CHAINS, "running": MAX_RUNNING_CHAINS}
 
 
 class Handlers:
@@ -68,7 +63,7 @@ class Handlers:
             "repeat": lambda request, session: session.repeat(),
             "export/{file}": self.export,
         }
-        post: dict[str, Callable[[Mapping[str, Any], Session], Any]] = {
+        post: dict[str, Callable[[Mapping[str, Any], Session], Awaitable[None]]] = {
             "settings": self.settings,
             "run": self.run,
             "pause": lambda sent, session: session.loop.pause(),
@@ -76,50 +71,37 @@ class Handlers:
             "restart": lambda sent, session: session.restart(),
         }
 
-        def reading(name: str) -> Callable[[Request], Awaitable[Response]]:
-            async def handler(request: Request) -> Response:
-                found = get[name](request, self.sessions[request.path_params["id"]])
-                return _response(await found if inspect.isawaitable(found) else found)
-
-            return handler
-
-        def changing(name: str) -> Callable[[Request], Awaitable[Response]]:
-            async def handler(request: Request) -> Response:
-                session = self.sessions[request.path_params["id"]]
-                await post[name](await read_json(request), session)
-                return JSONResponse({})
-
-            return handler
-
+        at = "/api/pages/{id}"
         return [
-            Route("/", self.index),
-            Route("/api/about", self.about),
-            Route("/api/examples/{name}", self.example),
+            Route("/", lambda request: FileResponse(STATIC / "index.html")),
+            Route("/api/about", lambda request: JSONResponse(page_description() | {"limits": LIMITS})),
+            Route("/api/examples/{name}", lambda request: FileResponse(_example_path(request.path_params["name"]))),
             Route("/api/pages", self.create, methods=["POST"]),
-            *(Route(f"/api/pages/{{id}}/{name}", reading(name)) for name in get),
-            *(Route(f"/api/pages/{{id}}/{name}", changing(name), methods=["POST"]) for name in post),
+            *(Route(f"{at}/{name}", partial(self._read, answer)) for name, answer in get.items()),
+            *(Route(f"{at}/{name}", partial(self._change, act), methods=["POST"]) for name, act in post.items()),
         ]
 
-    async def index(self, request: Request) -> Response:
-        """The page itself."""
-        return FileResponse(STATIC / "index.html")
+    async def _read(self, answer: Callable[[Request, Session], Any], request: Request) -> Response:
+        found = answer(request, self.sessions[request.path_params["id"]])
+        found = await found if inspect.isawaitable(found) else found
+        if isinstance(found, np.ndarray):
+            content = found.astype(found.dtype.newbyteorder("<")).tobytes()
+            return Response(content, media_type="application/octet-stream")
+        return found if isinstance(found, Response) else JSONResponse(found)
 
-    async def about(self, request: Request) -> Response:
-        """The JSON that the page is built from."""
-        return JSONResponse(page_description(MAX_RUNNING_CHAINS, UPLOAD_BYTES, MAX_PIXELS))
-
-    async def example(self, request: Request) -> Response:
-        """An example image."""
-        return FileResponse(_example_path(request.path_params["name"]))
+    async def _change(self, act: Callable[[Mapping[str, Any], Session], Awaitable[None]], request: Request) -> Response:
+        session = self.sessions[request.path_params["id"]]
+        await act(await read_json(request), session)
+        return JSONResponse({})
 
     async def create(self, request: Request) -> Response:
         """Create a session, with an upload or an example."""
         example, body = request.query_params.get("example"), await read_body(request, UPLOAD_BYTES)
         path = None if example is None else _example_path(example)
         given = _reading_options(request)
-        picture = await self.sessions.threads.do(_decode, body, path, given)
+        picture = await asyncio.to_thread(_decode, body, path, given)
         source = _printable_name(request.query_params.get("name", "")) if path is None else str(path)
-        session = await self.sessions.threads.do(Session, picture, source, self.sessions.threads, given)
+        session = await asyncio.to_thread(Session, picture, source, **given)
         shapes = {"shape": list(picture.shape), "shown": list(session.image.shape[:2])}
         reading = {"read_as": str(picture.reading), "read_otherwise": picture.reading and picture.reading.otherwise}
         return JSONResponse({"id": self.sessions.add(session), "name": Path(source).name, **shapes, **reading}, 201)
@@ -165,7 +147,7 @@ class Handlers:
     async def picture(self, request: Request, session: Session) -> Response:
         """The displayed image."""
         file, image = io.BytesIO(), Image.fromarray(session.image)
-        await session.threads.do(partial(image.save, file, "PNG", compress_level=1))
+        await asyncio.to_thread(image.save, file, "PNG", compress_level=1)
         return Response(file.getvalue(), media_type="image/png")
 
     async def result(self, request: Request, session: Session) -> dict[str, Any] | None:
@@ -197,19 +179,11 @@ class Handlers:
     async def export(self, request: Request, session: Session) -> Response:
         """A file to download."""
         name = request.path_params["file"]
-        if name not in EXPORTS:
-            raise Refused(404, f"There is no such export; there are {', '.join(EXPORTS)}.")
-        content = await session.threads.do(_file_content, await session.segmentation(), name)
+        if name not in FILES:
+            raise Refused(404, f"There is no such export; there are {', '.join(FILES)}.")
+        content = await asyncio.to_thread(_file_content, await session.segmentation(), name)
         headers = {"content-disposition": f'attachment; filename="{name}"'}
-        return Response(content, media_type=EXPORTS[name], headers=headers)
-
-
-def _response(found: Any) -> Response:
-    """A response as it is, an array as its bytes in memory, and all else as JSON."""
-    if isinstance(found, np.ndarray):
-        content = found.astype(found.dtype.newbyteorder("<")).tobytes()
-        return Response(content, media_type="application/octet-stream")
-    return found if isinstance(found, Response) else JSONResponse(found)
+        return Response(content, media_type=mimetypes.guess_type(name)[0], headers=headers)
 
 
 def _whole_number(request: Request, name: str, usual: str, rule: str, least: int = 0, most: int = 10**9) -> int:

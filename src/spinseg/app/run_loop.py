@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
+import os
 import time
 import traceback
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from spinseg.app.rendering import match_labels
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sampler import Sampler
 
+MAX_RUNNING_CHAINS = max(4, os.cpu_count() or 1)  # of all sessions together
+CHAIN_THREADS = ThreadPoolExecutor(MAX_RUNNING_CHAINS, "chain")  # so that chains never wait for other work
 ROUND_SECONDS = 0.07
 DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
 MIN_DIAGNOSED_SWEEPS = 40
@@ -29,17 +32,6 @@ class NotYet(Exception):
     """Raised if a request needs settings or a sweep that do not exist yet."""
 
 
-class Threads(NamedTuple):
-    """Threads for chains, and for all other work that takes long."""
-
-    chains: Executor
-    others: Executor
-
-    async def do(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of some work that is not a chain's."""
-        return await asyncio.get_running_loop().run_in_executor(self.others, work, *arguments)
-
-
 class RunLoop:
     """Advances all chains of a run by the same number of sweeps in each round, every chain in its own thread.
 
@@ -47,8 +39,7 @@ class RunLoop:
     there is a newer frame, and is another event then.
     """
 
-    def __init__(self, threads: Threads) -> None:
-        self._threads = threads
+    def __init__(self) -> None:
         self.chain_run: ChainRun | None = None
         self.running = self._in_round = self.closed = False
         self._speed: float | None = None
@@ -96,7 +87,7 @@ class RunLoop:
         """Replace the present run by a new one; the caller holds `lock`."""
         if not run.earlier:
             self.labels = []
-        await self._threads.do(self._record, run)
+        await asyncio.to_thread(self._record, run)
         self.chain_run, self._agreement, self._outlined = run, None, None
         self.announce()
 
@@ -157,8 +148,8 @@ class RunLoop:
     async def _advance(self, run: ChainRun, n_sweeps: int) -> None:
         """Make this many more sweeps, and record where the chains are."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._threads.chains, run.sampler.advance, n_sweeps)
-        await loop.run_in_executor(self._threads.chains, self._record, run)
+        await loop.run_in_executor(CHAIN_THREADS, run.sampler.advance, n_sweeps)
+        await loop.run_in_executor(CHAIN_THREADS, self._record, run)
 
     def _in_background(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start a coroutine beside the requests, unless it is running; a failure is printed and stops the chains."""
@@ -214,7 +205,7 @@ class RunLoop:
                 return
             with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
                 run, draws = await self.draws()
-                found = await self._threads.do(run.agreement, draws)
+                found = await asyncio.to_thread(run.agreement, draws)
                 diagnosed = run, draws.n_sweeps
                 if run is self.chain_run:
                     self._agreement = found
@@ -233,7 +224,7 @@ class RunLoop:
                 run, draws = await self.draws()
                 if self.running and not run.is_quick_to_estimate(draws):
                     return
-                self._outlines = run.problem.sites, await self._threads.do(run.refined_sites, draws)
+                self._outlines = run.problem.sites, await asyncio.to_thread(run.refined_sites, draws)
                 self._outlined = run.sampler, draws.n_sweeps
                 self._notify()
             due = time.monotonic() + IDLE_RATIO * (time.monotonic() - began)

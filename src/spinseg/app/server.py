@@ -8,12 +8,12 @@ import threading
 import warnings
 import webbrowser
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.requests import ClientDisconnect
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
@@ -22,6 +22,9 @@ from spinseg.app.guard import Guard, Refused, error_response
 from spinseg.app.handlers import STATIC, Handlers
 from spinseg.app.run_loop import NotYet
 from spinseg.app.sessions import Sessions
+
+FAILED = "There was an error in spinseg; its terminal shows the details."
+N_THREADS = 3  # for all work but that of chains: uploads are read, and results are estimated, a few at a time
 
 
 class _StaticFiles(StaticFiles):
@@ -37,6 +40,7 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(N_THREADS))
         reaping = asyncio.create_task(sessions.reap_idle())
         threading.Thread(target=sessions.compile, daemon=True).start()
         started()
@@ -51,16 +55,11 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
         NotYet: lambda request, error: error_response(409, "There are no draws yet: start the chains or step."),
         ClientDisconnect: lambda request, error: error_response(400, "The request was cut short."),
         HTTPException: lambda request, error: error_response(error.status_code, f"{error.detail}."),
-        Exception: _failed,
+        Exception: lambda request, error: error_response(500, FAILED),
     }
     routes = [*Handlers(sessions).routes(), Mount("/static", _StaticFiles(directory=STATIC))]
     app = Starlette(routes=routes, exception_handlers=error_handlers, lifespan=lifespan)
     return Guard(app)  # outside, so that error responses get its headers, too
-
-
-def _failed(request: Request, error: Exception) -> Response:
-    """The response to an error of this program; the server prints the traceback on standard error."""
-    return error_response(500, "There was an error in spinseg; its terminal shows the details.")
 
 
 def serve(port: int | None = None, open_browser: bool = True) -> None:

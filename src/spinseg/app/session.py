@@ -1,10 +1,10 @@
 """A session: one image, the settings chosen for it, its chains, and their results."""
 
+import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spinseg._validation import InvalidInput, invalid
 from spinseg.app.chain_run import MAX_THINNED_DRAWS, ChainRun
-from spinseg.app.controls import UserSettings
+from spinseg.app.controls import RESTARTING, UserSettings, controls
 from spinseg.app.rendering import (
     MAX_PACKED_LABELS,
     displayed_answers,
@@ -22,7 +22,7 @@ from spinseg.app.rendering import (
     match_labels,
     packed,
 )
-from spinseg.app.run_loop import NotYet, RunLoop, Threads
+from spinseg.app.run_loop import NotYet, RunLoop
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture
 from spinseg.partition.pairs import co_clustering
@@ -45,15 +45,11 @@ class Session:
     advances the chains. `n_listeners` counts the browsers that listen, and `left_at` is when the last of them left.
     """
 
-    def __init__(
-        self, picture: Picture, source: str, threads: Threads, reading_options: Mapping[str, Any] | None = None
-    ) -> None:
-        self.picture, self.source, self.threads = picture, source, threads
-        self.reading_options = dict(reading_options or {})
+    def __init__(self, picture: Picture, source: str, **reading_options: Any) -> None:
+        self.picture, self.source, self.reading_options = picture, source, reading_options
         self.n_pixels = int(np.prod(picture.shape))
         self.image = displayed_image(picture)
-        self.settings: UserSettings | None = None
-        self.loop = RunLoop(threads)
+        self.loop = RunLoop()
         self.n_listeners, self.left_at = 0, time.monotonic()
         self._pending_chains: list[int] = []  # of settings that are being applied
         self._shown_detail: float | None = None  # of the last result
@@ -61,7 +57,8 @@ class Session:
     @property
     def n_chains(self) -> int:
         """The number of chains, including those of settings that are being applied."""
-        return max(0 if self.settings is None else self.settings.chains, *self._pending_chains, 0)
+        run = self.loop.chain_run
+        return max(0 if run is None else run.settings.chains, *self._pending_chains, 0)
 
     # --- settings ---
 
@@ -70,52 +67,50 @@ class Session:
         self._pending_chains.append(settings.chains)
         try:
             async with self.loop.lock:
-                before, run = self.settings, self.loop.chain_run
-                if settings == before:
-                    return
-                if before and run and before.without_detail() == settings.without_detail():
-                    self.loop.chain_run = run._replace(problem=self._with_preset(run, settings))
-                    self.settings = settings
+                run = self.loop.chain_run
+                if run is None or not settings.changes(run.settings) <= {"detail"}:
+                    await self.loop.begin(await asyncio.to_thread(self._new_run, settings))
+                elif settings != run.settings:  # draws are of every detail
+                    problem = replace(run.problem, preset=settings.chosen(self.n_pixels))
+                    self.loop.chain_run = run._replace(problem=problem, settings=settings)
                     self.loop.announce()
-                    return
-                new = await self.threads.do(self._new_run, settings)
-                self.settings = settings
-                await self.loop.begin(new)
         finally:
             self._pending_chains.remove(settings.chains)
 
-    def _with_preset(self, run: ChainRun, settings: UserSettings) -> Problem:
-        """The problem of a run with the preset of settings that leave its posterior as it is."""
-        return replace(run.problem, preset=settings.chosen(self.n_pixels))
-
     def _new_run(self, settings: UserSettings) -> ChainRun:
         """A run under new settings: from where the chains are, if the prior allows it, else from its own start."""
-        before, run, problem = self.settings, self.loop.chain_run, self._problem(settings)
-        if before is None or run is None:
-            return ChainRun.create(problem, settings.chains, settings.seed)
+        run = self.loop.chain_run
+        if run is None:
+            return ChainRun.create(self._prepared(settings), settings)
+        changes, problem = settings.changes(run.settings), self._problem(run, settings)
         same_sites = np.array_equal(run.problem.sites, problem.sites)
         about: dict[str, Any] = {"scene": run.scene + (not same_sites), "stage": run.stage + 1}
         earlier = run.earlier
         if run.n_sweeps:
             earlier += ((run.n_sweeps, run.python_line(self.source)),)
-        if earlier and not settings.needs_restart(before):
+        if earlier and not changes & RESTARTING:
             labels = run.labels()
             if labels.shape[1] == problem.model.graph.n_sites:
                 with contextlib.suppress(InvalidInput):  # which says that no such start is allowed
-                    how = (settings.chains, settings.seed + len(earlier), labels)
-                    return ChainRun.create(problem, *how, earlier=earlier, **about)
-            about["note"] = FORBIDDEN if same_sites else CUT if settings.seeds != before.seeds else OTHER_SITES
-        return ChainRun.create(problem, settings.chains, settings.seed, **about)
+                    return ChainRun.create(problem, settings, labels, earlier=earlier, **about)
+            about["note"] = FORBIDDEN if same_sites else CUT if "seeds" in changes else OTHER_SITES
+        return ChainRun.create(problem, settings, **about)
 
-    def _problem(self, settings: UserSettings) -> Problem:
-        """The posterior under new settings, with the sites and the likelihood of the present one where they serve."""
-        preset, seeds = settings.chosen(self.n_pixels), dict(settings.seeds) or None
-        before, run, problem = self.settings, self.loop.chain_run, None
-        if before and run and settings.posterior_key() == before.posterior_key():
-            problem = run.problem if settings.seeds == before.seeds else run.problem.with_seeds(seeds)
-        if problem is not None:
-            return replace(problem, preset=preset, model=problem.model.with_prior(preset.prior))
-        problem = prepare(self.picture, preset, seeds=seeds)
+    def _problem(self, run: ChainRun, settings: UserSettings) -> Problem:
+        """The posterior under new settings, with the sites and the likelihood of the present run where they serve."""
+        changes, problem = settings.changes(run.settings), run.problem
+        if changes & {"preset", *(name for name, control in controls().items() if control.group == "posterior")}:
+            return self._prepared(settings)
+        if "seeds" in changes:
+            with_seeds = problem.with_seeds(dict(settings.seeds) or None)
+            if with_seeds is None:
+                return self._prepared(settings)
+            problem = with_seeds
+        return replace(problem, model=problem.model.with_prior(settings.chosen(self.n_pixels).prior))
+
+    def _prepared(self, settings: UserSettings) -> Problem:
+        """The posterior under settings, made of the image."""
+        problem = prepare(self.picture, settings.chosen(self.n_pixels), seeds=dict(settings.seeds) or None)
         n_sites = problem.model.graph.n_sites
         if n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
             invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", n_sites)
@@ -124,11 +119,9 @@ class Session:
     async def restart(self) -> None:
         """Start the chains again, with the same settings and seed."""
         async with self.loop.lock:
-            run, settings = self.loop.prepared(), self.settings
-            assert settings is not None
-            about = partial(ChainRun.create, scene=run.scene, stage=run.stage + 1)
-            problem = self._with_preset(run, settings)
-            await self.loop.begin(await self.threads.do(about, problem, settings.chains, settings.seed))
+            run = self.loop.prepared()
+            about: dict[str, Any] = {"scene": run.scene, "stage": run.stage + 1}
+            await self.loop.begin(await asyncio.to_thread(ChainRun.create, run.problem, run.settings, **about))
 
     # --- results ---
 
@@ -157,12 +150,12 @@ class Session:
         preset, shown = problem.preset, getattr(problem.preset, "detail", None)
         is_new = detail is None and shown != self._shown_detail
         async with self.loop.lock if is_new else contextlib.nullcontext():  # the chains rest, so that it is quick
-            partition = await self.threads.do(preset.partition, draws, problem, run.seed)
+            partition = await asyncio.to_thread(preset.partition, draws, problem, run.seed)
         if detail is None:
             self._shown_detail = shown
         warning = run.sampler.unreachable
         if not partition.any():
-            contrast = await self.threads.do(lambda: self._contrast)
+            contrast = await asyncio.to_thread(lambda: self._contrast)
             warning = one_region_warning(contrast, self.picture.reading, preset) or warning
         facts = {"n_regions": int(partition.max()) + 1, "cut": getattr(preset, "regions", preset.connected)}
         facts |= {"sweeps": draws.n_sweeps, "detail": shown, "estimate": preset.estimate, "warning": warning}
@@ -181,34 +174,35 @@ class Session:
             probability = run.problem.boundary_probability(sites, draws.thinned(MAX_THINNED_DRAWS))
             return displayed_boundaries(probability, self.image.shape)
 
-        return await self.threads.do(paint)
+        return await asyncio.to_thread(paint)
 
     async def together(self, site: int) -> NDArray[np.uint8]:
         """The probability that each site shares a cluster with this one, scaled to 0..255."""
         _, draws = await self.loop.draws()
-        probability = await self.threads.do(co_clustering, draws.thinned(MAX_THINNED_DRAWS).labels, site)
+        probability = await asyncio.to_thread(co_clustering, draws.thinned(MAX_THINNED_DRAWS).labels, site)
         return np.rint(255 * probability).astype(np.uint8)
 
     async def answers(self, n: int) -> list[dict[str, str]]:
         """Single draws, as `displayed_answers` gives them."""
         run, draws = await self.loop.draws()
-        return await self.threads.do(displayed_answers, run.problem, self.loop.outlined_sites(run), draws, n)
+        return await asyncio.to_thread(displayed_answers, run.problem, self.loop.outlined_sites(run), draws, n)
 
     async def segmentation(self) -> Segmentation:
         """The segmentation that the Python code of `repeat` gives."""
         run, draws = await self.loop.draws()
-        found = partial(run.problem.segmentation, preceding_code=tuple(line for _, line in run.earlier))
-        return await self.threads.do(found, draws, run.seed, run.schedule)
+        code = tuple(line for _, line in run.earlier)
+        how = (draws, run.seed, run.schedule)
+        return await asyncio.to_thread(run.problem.segmentation, *how, preceding_code=code)
 
     async def repeat(self) -> dict[str, str | None]:
         """The Python code, and the command line if one is enough, that give the same result."""
         async with self.loop.lock:
-            run, settings = self.loop.sampled(), self.settings
+            run = self.loop.sampled()
             lines = ["import spinseg as ss", *(line for _, line in run.earlier), run.python_line(self.source)]
             found: dict[str, str | None] = {"python": "\n".join(lines), "command": None, "note": NO_COMMAND}
-            if settings is not None and settings.seeds:
+            if run.settings.seeds:
                 found |= {"note": NO_FILE}
-            elif not run.earlier and settings is not None:
-                command = settings.command(self.source, self.n_pixels, run.n_sweeps, self.reading_options)
+            elif not run.earlier:
+                command = run.settings.command(self.source, self.n_pixels, run.n_sweeps, self.reading_options)
                 found |= {"command": command, "note": None}
             return found

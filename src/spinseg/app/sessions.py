@@ -3,26 +3,23 @@
 import asyncio
 import contextlib
 import ctypes
-import os
 import secrets
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from spinseg.app.chain_run import ChainRun
+from spinseg.app.controls import UserSettings
 from spinseg.app.guard import Refused
-from spinseg.app.run_loop import Threads
+from spinseg.app.run_loop import MAX_RUNNING_CHAINS
 from spinseg.app.session import Session
 from spinseg.image.picture import as_picture
-from spinseg.sampler.diagnostics import diagnose
 from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.problem import prepare
 
 MAX_SESSIONS, MAX_TOTAL_PIXELS = 40, 150_000_000
-MAX_RUNNING_CHAINS = max(4, os.cpu_count() or 1)  # of all sessions together
 STOP_SECONDS, CLOSE_SECONDS = 2.0, 30.0  # after the last listener left: the chains stop, the session is closed
 FULL = "{running} chains are running already, and at most {most} may run at a time: pause or close another page first."
 
@@ -31,7 +28,6 @@ class Sessions:
     """All sessions by their ids, which cannot be guessed."""
 
     def __init__(self) -> None:
-        self.threads = Threads(ThreadPoolExecutor(MAX_RUNNING_CHAINS, "chain"), ThreadPoolExecutor(3, "other"))
         self.by_id: dict[str, Session] = {}
         self.compiled = threading.Event()
         self.stopping: Callable[[], bool] = lambda: False
@@ -68,20 +64,19 @@ class Sessions:
                     session.loop.running = False
                 if idle_seconds > CLOSE_SECONDS:
                     self.by_id.pop(session_id).loop.close()
-                    self.threads.others.submit(release_memory)
+                    await asyncio.to_thread(release_memory)
 
     def compile(self) -> None:
         """Do once all that a session does, so that the code is compiled and loaded before the first image comes."""
         try:
             rows, columns = np.mgrid[:96, :128]
             picture = as_picture(((rows // 24 + columns // 32) % 4 * 60).astype(np.uint8))
-            for kind in Preset.known.values():
-                problem = prepare(picture, kind())
-                run = ChainRun.create(problem, kind.usual_chains, 0)
+            for name, kind in Preset.known.items():
+                run = ChainRun.create(prepare(picture, kind()), UserSettings(name))
                 run.sampler.advance(min(16, run.n_left))
                 draws = run.draws()
-                diagnose(draws, problem.model.graph)
-                problem.segmentation(draws, 0, run.schedule)
+                run.agreement(draws)
+                run.problem.segmentation(draws, run.seed, run.schedule)
         finally:
             self.compiled.set()
 
