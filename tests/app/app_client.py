@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image
 
 from processes import PATIENCE, wait_until
-from spinseg.app import sessions
+from spinseg.app import session
 
 HARMLESS = {  # what uvicorn prints about requests that are not HTTP, or not supported
     "WARNING:  Invalid HTTP request received.",
@@ -234,7 +234,7 @@ def is_in_order(reply, method="GET"):
         assert list(reply.json) == ["error"]
         sentence = reply.json["error"]
         assert sentence.endswith(".") and 10 <= len(sentence) < 600 and sentence.isprintable(), sentence
-        for secret in ("Traceback", 'File "', "spinseg-", "site-packages", str(Path(sessions.__file__).parents[2])):
+        for secret in ("Traceback", 'File "', "spinseg-", "site-packages", str(Path(session.__file__).parents[2])):
             assert secret not in sentence
     is_guarded(reply)
     return True

@@ -34,7 +34,7 @@ pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
 from app_client import Listener, Server, complete, is_guarded, is_in_order, small
 
 from processes import PATIENCE, wait_until
-from spinseg.app import guard, sessions
+from spinseg.app import guard, session
 from spinseg.app.controls import PRIOR_CHOICES, STARTS, controls
 from spinseg.segmentation.presets.preset import Preset
 
@@ -50,17 +50,16 @@ def fuzz(examples):
     return settings(max_examples=examples, derandomize=True, database=None, deadline=None, suppress_health_check=slow)
 
 
-# The same server with shorter times, an error in /api/about, and images that take long.
+# The same server with shorter times, an error in /api/about, and an image whose chains take long to prepare.
 SPARE = """
 import time
-from spinseg.app import handlers, run_loop, server, session, sessions
-sessions.STOP_SECONDS, sessions.CLOSE_SECONDS, sessions.MAX_SESSIONS, sessions.MAX_RUNNING_CHAINS = 0.5, 1.5, 12, 4
+from spinseg.app import handlers, server, session
+session.STOP_SECONDS, session.CLOSE_SECONDS, session.MAX_SESSIONS, session.MAX_RUNNING_CHAINS = 0.5, 1.5, 12, 4
 def fail(*arguments): raise ValueError("a secret of the server")
 handlers.page_description = fail
-record, new_run = run_loop.RunLoop._record, session.Session._new_run
-def slow_record(self, run): time.sleep(1.2 * (run.problem.provenance["source"] == "slow.png")); record(self, run)
+new_run = session.Session._new_run
 def slow_run(self, settings): time.sleep(1.2 * (self.source == "slow.png")); return new_run(self, settings)
-run_loop.RunLoop._record, session.Session._new_run = slow_record, slow_run
+session.Session._new_run = slow_run
 server.serve(open_browser=False)
 """
 
@@ -117,7 +116,7 @@ def bystander_is_unaffected(request, bystander):
     yield
     if "bystander" in request.function.__code__.co_varnames or time.monotonic() - min(entered, listener.moved) > 1:
         listener.wait_for(lambda frame: frame["sweeps"] > before["sweeps"] + 1)
-    after, same = listener.latest, ("scene", "stage", "began", "state", "note", "n_sites")
+    after, same = listener.latest, ("scene", "stage", "began", "state", "note")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
     assert after["sweeps"] <= SPEED * (time.monotonic() - began) + 2  # not faster than its speed
     assert listener.problem is None and not listener.ended
@@ -174,7 +173,7 @@ def test_a_request_without_a_host_or_with_two_is_refused(server):
     for hosts in ("", ours + evil, evil + ours, ours + ours):
         for version in ("1.0", "1.1"):
             reply = server.raw(f"GET /api/about HTTP/{version}\r\n{hosts}\r\n".encode())
-            assert reply.status in (400, 403) and b"version" not in reply.body
+            assert reply.status in (400, 403) and b"presets" not in reply.body
     reply = server.raw(server.head("GET", "http://evil.example/api/about"))
     assert reply.status == 404 and is_in_order(reply)
 
@@ -184,32 +183,25 @@ ORIGINS += ["http://127.0.0.1", "http://localhost:{port}", "http://127.0.0.1:{po
 ORIGINS += ["http://127.0.0.1:{port}@evil.example", "http://127.0.0.1:{port} http://evil.example", "moz-extension://a"]
 
 
-@pytest.mark.parametrize("origin", ORIGINS[:: effort(4, 1)])
-def test_a_page_of_another_origin_is_refused(server, bystander, origin):
-    named = origin.format(port=server.port, other=server.port + 1)
-    for method, path, body in [("GET", "/api/about", None), ("POST", f"{bystander[0]}/pause", "{}")]:
-        reply = server.ask(method, path, body, [("Origin", named)])
-        assert reply.status == 403 and is_in_order(reply)
+OTHER_SITES = [[("Origin", origin)] for origin in ORIGINS[:: effort(4, 1)]]
+OTHER_SITES += [
+    [("Origin", "http://127.0.0.1:{port}"), ("Origin", "http://evil.example")],
+    [("Sec-Fetch-Site", "cross-site")],
+    [("Sec-Fetch-Site", "same-site")],  # another port of this machine
+    [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")],
+    [("Origin", "http://127.0.0.1:{port}"), ("Sec-Fetch-Site", "cross-site")],
+    [("Origin", "http://evil.example"), ("Sec-Fetch-Site", "same-origin")],
+]
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        [("Origin", "http://evil.example")],
-        [("Origin", "http://127.0.0.1:{port}"), ("Origin", "http://evil.example")],
-        [("Sec-Fetch-Site", "cross-site")],
-        [("Sec-Fetch-Site", "same-site")],  # another port of this machine
-        [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")],
-        [("Origin", "http://127.0.0.1:{port}"), ("Sec-Fetch-Site", "cross-site")],
-        [("Origin", "http://evil.example"), ("Sec-Fetch-Site", "same-origin")],
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("headers", OTHER_SITES, ids=str)
 def test_every_endpoint_refuses_another_site(server, bystander, headers):
-    sent = [(name, value.format(port=server.port)) for name, value in headers]
+    ports = {"port": server.port, "other": server.port + 1}
+    sent = [(name, value.format(**ports)) for name, value in headers]
+    own = f"http://127.0.0.1:{server.port}"
     for method, path, body in everything(bystander[0]):
         reply = server.ask(method, path, body, sent)
-        is_link = path == "/" and not any("evil" in value for _, value in sent)  # from elsewhere to this page
+        is_link = path == "/" and all(value == own for name, value in sent if name == "Origin")  # from elsewhere
         assert reply.status == (200 if is_link else 403) and is_in_order(reply), (path, reply)
 
 
@@ -372,29 +364,15 @@ def zeros(kind):
     return b"".join(compressor.compress(bytes(2**20)) for _ in range(300)) + compressor.flush()
 
 
-def jpeg_of(width, height):
-    content = bytearray(small("JPEG"))
-    start = content.index(b"\xff\xc0")
-    content[start + 5 : start + 9] = struct.pack(">HH", height, width)
-    return bytes(content)
-
-
-BOMBS = {
+BOMBS = {  # tests/image has such headers of every kind of file
     "png": lambda: png(60_000, 60_000),
-    "png just too large": lambda: png(25_000_001, 1),
     "png text": lambda: png(9, 9, png_chunk(b"zTXt", b"a\0\0" + zeros("deflate"))),
     "png profile": lambda: png(9, 9, png_chunk(b"iCCP", b"a\0\0" + zeros("deflate"))),
-    "gif": lambda: gif((65_535, 65_535), (65_535, 65_535)),
     "gif frame": lambda: gif((1, 1), (65_535, 65_535)),
     "gif frame of a size that Pillow warns of": lambda: gif((1, 1), (10_000, 10_000)),
-    "jpeg": lambda: jpeg_of(60_000, 60_000),
-    "bmp": lambda: b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, 60_000, 60_000, 1, 24, 0, 0, 0, 0, 0, 0),
-    "webp": lambda: b"RIFF\x1e\0\0\0WEBPVP8X\x0a\0\0\0" + bytes(4) + b"\xff\xff\xff\xff\xff\xff" + bytes(20),
     "tiff": lambda: tiff(bytes(100), 60_000, 60_000),
-    "tiff deflated": lambda: tiff(zlib.compress(bytes(999)), 60_000, 60_000, 8),
     "tiff of many bits": lambda: tiff(zlib.compress(bytes(999)), 4_900, 4_900, 8, 64),
     "tiff of many samples": lambda: tiff(bytes(99), 4_000, 4_000, 1, 8, 60_000),
-    "npy": lambda: npy((60_000, 60_000)),
     "npy beyond 64 bits": lambda: npy((2**40, 2**40)),
     "npy negative": lambda: npy((-5, -5)),
     "npy of nothing": lambda: npy((2**40, 0)),
@@ -402,9 +380,7 @@ BOMBS = {
     "npy of large items": lambda: npy((5, 5), "<U99999999"),
     "npy deep": lambda: npy("(" * 3000 + ")" * 3000),
 }
-
-
-UNPACKED = {  # more than there are pixels for
+UNPACKED = {  # to more than there are pixels for
     "deflate": lambda: tiff(zeros("deflate"), compression=8),
     "old deflate": lambda: tiff(zeros("deflate"), compression=32946),
     "lzma": lambda: tiff(zeros("lzma"), compression=34925),
@@ -677,25 +653,18 @@ def test_requests_before_the_settings_or_the_first_sweep_get_409(server):
         assert reply.status == 200 and reply.json is None
 
 
-ODD_NUMBERS = ["", "-1", "21", "ten", "%D9%A3", "9" * 40, "0x5", "nan", "inf", "1e999", "5%00", "0," + "9" * 5000]
+ODD_NUMBERS = ["", "-1", "ten", "%D9%A3", "9" * 40, "0x5", "nan", "inf", "1e999", "5%00", "0," + "9" * 5000, "-0.1"]
 
 
-@pytest.mark.parametrize("number", [*ODD_NUMBERS, "0", "2.5", "1e1", "%201", "1.1", "-0.1"])
-def test_an_odd_number_of_answers_or_detail_gets_one_sentence(server, page, number):
-    odd = {"answers?count=": "count must be a whole number from 1 to 20."}
-    if number not in ("0", "%201"):
-        odd["result?detail="] = "detail must be a number from 0 to 1."
-    for path, sentence in odd.items():
+@pytest.mark.parametrize("number", ODD_NUMBERS, ids=lambda number: number[:9])
+def test_an_odd_site_or_detail_gets_one_sentence(server, page, number):
+    rules = {
+        "together?site=": "site must be the number of a site.",
+        "result?detail=": "detail must be a number from 0 to 1.",
+    }
+    for path, sentence in rules.items():
         reply = server.ask("GET", f"{page}/{path}{number}")
         assert reply.status == 422 and is_in_order(reply) and reply.json == {"error": sentence}, path
-
-
-def test_answers_are_as_many_as_asked_for(server, page):
-    for query, wanted in (("", 10), ("?count=1", 1), ("?count=20", 20)):
-        reply = server.ask("GET", f"{page}/answers{query}")
-        assert reply.status == 200 and is_in_order(reply)
-        assert 1 <= len(reply.json["answers"]) <= wanted
-        assert all(set(answer) == {"words", "picture"} for answer in reply.json["answers"])
 
 
 CHOICES = {"preset": Preset.known, "prior": PRIOR_CHOICES, "start": STARTS}
@@ -807,7 +776,7 @@ def test_the_number_of_pages_is_limited_and_those_without_a_listener_are_closed(
         for reply in replies[:-1]:
             wait_until(lambda path=f"/api/pages/{reply.json['id']}/picture": spare.ask("GET", path).status == 404)
         assert spare.ask("GET", f"{kept}/picture").status == 200
-    assert sessions.MAX_SESSIONS <= 100 and sessions.STOP_SECONDS <= 3 and sessions.CLOSE_SECONDS <= 60
+    assert session.MAX_SESSIONS <= 100 and session.STOP_SECONDS <= 3 and session.CLOSE_SECONDS <= 60
 
 
 def test_chains_stop_without_a_listener(spare):
@@ -836,21 +805,6 @@ def test_two_listeners_count_as_two(spare):
         with Listener(spare, page):
             assert spare.ask("POST", f"{page}/run", '{"speed": 20}').status == 200
         assert listener.wait_for(lambda frame: frame["sweeps"] > 40)["state"] == "running"  # long after STOP_SECONDS
-
-
-@exhaustive
-def test_a_listener_gets_new_chains_once_they_are_prepared(spare):
-    page = spare.page(name="slow.png")
-    with Listener(spare, page) as listener:
-        assert spare.set(page, chains=1).status == 200
-        listener.wait_for(lambda frame: frame["stage"] == 1)
-        for _ in range(3):
-            assert spare.ask("POST", f"{page}/step", "{}").status == 200
-        listener.wait_for(lambda frame: frame["sweeps"] == 3)
-        assert spare.set(page, chains=1, prior="DirichletProcess").status == 200  # they go on
-        assert listener.wait_for(lambda frame: frame["stage"] == 2)["began"] == 3
-        assert spare.ask("POST", f"{page}/restart", "{}").status == 200
-        assert listener.wait_for(lambda frame: frame["stage"] == 3)["began"] == 0
 
 
 @exhaustive

@@ -207,7 +207,7 @@ async def test_settings_that_change_the_sites_prepare_the_image_again(session):
     before = session.sites()
     await session.loop.step()
     frame, after = await apply(session, n_sites=40), session.sites()
-    assert frame["scene"] == 2 and frame["began"] == 0 and frame["n_sites"] == after.max() + 1 < before.max()
+    assert frame["scene"] == 2 and frame["began"] == 0 and after.max() < before.max()
     assert before.shape == after.shape == session.image.shape[:2]
 
 
@@ -389,7 +389,7 @@ async def test_results_at_other_details_are_those_of_the_segmentation(opened):
     await apply(session, detail=0.2)
     await run_sweeps(session, 12)
     results = {detail: await session.result(detail) for detail in (None, 0.2, 0.9)}
-    found, answers = await session.segmentation(), await session.answers(10)
+    found, answers = await session.segmentation(), await session.answers()
     assert results[None] == results[0.2] and results[0.2]["detail"] == 0.2
     assert results[0.2]["n_regions"] < results[0.9]["n_regions"]
     for detail in (0.2, 0.9):
@@ -403,12 +403,12 @@ async def test_results_at_other_details_are_those_of_the_segmentation(opened):
     await session.loop.step()
     with pytest.raises(NotYet):
         await session.result(0.5)
-    few = await session.answers(3)
+    few = await session.answers()
     assert (await session.result())["detail"] is None
     for each in [*answers, *few]:
         with Image.open(io.BytesIO(b64decode(each["picture"]))) as picture:
             assert picture.format == "JPEG" and picture.size == (180, 120)
-    assert 1 <= len(few) <= 3 and all("cluster" in each["words"] for each in few)
+    assert 1 <= len(few) <= len(answers) == 10 and all("cluster" in each["words"] for each in few)
 
 
 @pytest.mark.parametrize(

@@ -103,10 +103,9 @@ class ChainRun(NamedTuple):
             }
             for c, runner in enumerate(shown)
         ]
-        model, began = self.problem.model, sum(n_sweeps for n_sweeps, _ in self.earlier)
-        facts = {"scene": self.scene, "stage": self.stage, "began": began, "note": self.note, "sweeps": self.n_sweeps}
-        counts = {"most_sweeps": self.sampler.max_sweeps, "n_sites": model.graph.n_sites}
-        return facts | counts | {"n_details": model.n_components, "chains": chains}
+        facts = {"scene": self.scene, "stage": self.stage, "note": self.note, "sweeps": self.n_sweeps}
+        facts |= {"began": sum(n_sweeps for n_sweeps, _ in self.earlier), "most_sweeps": self.sampler.max_sweeps}
+        return facts | {"n_details": self.problem.model.n_components, "chains": chains}
 
     def traces(self, first: int, end: int) -> dict[str, Any]:
         """The traces of the chains that are shown, over these sweeps."""

@@ -10,7 +10,6 @@ import numpy as np
 
 import spinseg.segmentation.presets  # noqa: F401 (makes them known)
 from spinseg._validation import check_choice, check_int, check_real, invalid
-from spinseg._version import VERSION
 from spinseg.image.render import label_colors
 from spinseg.model.priors import PartitionPrior
 from spinseg.pictures import PICTURES
@@ -30,9 +29,8 @@ SeedPixels = tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 class Control:
     """A number that the user can set; its fields are keys of the JSON that the page is built from.
 
-    A change of a control that `restarts` restarts the chains; `presets` names those that have the control, and None
-    stands for all; `step` is the distance between two positions of its slider. A control with a `usual` number always
-    has one; others are automatic unless they are set.
+    `presets` names those that have the control, and None stands for all; `step` is the distance between two positions
+    of its slider. A control with a `usual` number always has one; others are automatic unless they are set.
     """
 
     name: str
@@ -45,7 +43,6 @@ class Control:
     scale: str = "linear"
     step: float | None = None
     whole: bool = False
-    restarts: bool = False
     usual: int | None = None
     presets: tuple[str, ...] | None = None
 
@@ -65,6 +62,7 @@ class Control:
 MORE = "A larger one makes more clusters likely a priori."
 POWER_LAW = "A larger one makes many small clusters beside a few large ones likely a priori."
 AGREEMENT = "The number of independent chains. If they agree, they have forgotten where they started."
+SAME_CHAINS = "The same seed gives the same chains."
 OF_PRIOR = (
     Control("concentration", "Concentration", "α", "prior", MORE, 1e-6, 1e3, "log"),
     Control("discount", "Discount", "θ", "prior", POWER_LAW, 0, 0.95),
@@ -73,9 +71,8 @@ OF_PRIOR = (
     Control("min_size", "Smallest cluster", "", "prior", "Fewest sites in a cluster.", 1, 500, "log", whole=True),
     Control("max_size", "Largest cluster", "", "prior", "Most sites in a cluster.", 1, MAX_SITES, "log", whole=True),
 )
-CHAINS = Control("chains", "Chains", "", "sampler", AGREEMENT, 1, MAX_CHAINS, whole=True, restarts=True, usual=2)
-SEED = Control("seed", "Random seed", "", "sampler", "The same seed gives the same chains.", 0, 2**31 - 1)
-SEED = replace(SEED, whole=True, restarts=True, usual=0)
+CHAINS = Control("chains", "Chains", "", "sampler", AGREEMENT, 1, MAX_CHAINS, whole=True, usual=2)
+SEED = Control("seed", "Random seed", "", "sampler", SAME_CHAINS, 0, 2**31 - 1, whole=True, usual=0)
 
 # How options of presets are presented; the others have their names for labels, and belong to the posterior.
 LABELS = {"lam": ("Bond strength", "λ"), "beta": ("Smoothness", "β"), "n_sites": ("Sites", "n")}
@@ -90,8 +87,8 @@ def controls() -> dict[str, Control]:
             if option.slider is None:
                 continue
             label, symbol = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
-            made = Control(name, label, symbol, GROUPS.get(name, "posterior"), option.help, *option.slider, presets=())
-            made = replace(made, whole=option.kind is int, restarts=name == "n_sites")
+            named = (name, label, symbol, GROUPS.get(name, "posterior"))
+            made = Control(*named, option.help, *option.slider, whole=option.kind is int, presets=())
             known = of_presets.setdefault(name, made)
             of_presets[name] = replace(known, presets=(*(known.presets or ()), preset))
     return {control.name: control for control in (*OF_PRIOR, *of_presets.values(), CHAINS, SEED)}
@@ -241,7 +238,6 @@ def page_description() -> dict[str, Any]:
         values = {control: value for control, value in usual.items() if isinstance(value, (int, float))}
         presets.append({"name": name, "about": kind.about, "values": values, "connected": kind.connected})
     return {
-        "version": VERSION,
         "examples": [
             {"name": name, "credit": picture.credit, "picture": f"/api/examples/{name}"}
             for name, picture in PICTURES.items()
@@ -252,6 +248,6 @@ def page_description() -> dict[str, Any]:
             for name, (label, text, usual) in PRIOR_CHOICES.items()
         ],
         "starts": [{"name": name, "label": label, "about": text} for name, (label, text) in STARTS.items()],
-        "controls": [asdict(control) for control in known.values()],
+        "controls": [asdict(control) | {"restarts": name in RESTARTING} for name, control in known.items()],
         "palette": b64encode(np.rint(palette).astype(np.uint8).tobytes()).decode(),
     }

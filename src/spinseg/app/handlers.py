@@ -26,19 +26,16 @@ from spinseg._validation import InvalidInput, check_real
 from spinseg.app.controls import MAX_CHAINS, UserSettings, page_description
 from spinseg.app.guard import UPLOAD_BYTES, Refused, read_body, read_json
 from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet
-from spinseg.app.session import Session
-from spinseg.app.sessions import Sessions
+from spinseg.app.session import Session, Sessions
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.files import FILES
-from spinseg.segmentation.report.pictures import N_SHOWN
 from spinseg.segmentation.result import Segmentation
 
 STATIC = Path(str(files("spinseg.app").joinpath("static")))
 MAX_PIXELS = 25_000_000
-MAX_ANSWERS = 20  # single draws of one request
 MIN_FRAME_SECONDS, MAX_FRAME_SECONDS = 1 / 12, 1.0  # between two frames; the longest if nothing changes
 LIMITS = {"upload_bytes": UPLOAD_BYTES, "pixels": MAX_PIXELS, "chains": MAX_CHAINS, "running": MAX_RUNNING_CHAINS}
 
@@ -59,7 +56,7 @@ class Handlers:
             "result": self.result,
             "boundaries": lambda request, session: session.boundaries(),
             "together": self.together,
-            "answers": self.answers,
+            "answers": lambda request, session: session.answers(),
             "repeat": lambda request, session: session.repeat(),
             "export/{file}": self.export,
         }
@@ -168,13 +165,10 @@ class Handlers:
 
     async def together(self, request: Request, session: Session) -> NDArray[np.uint8]:
         """Probabilities of sharing a cluster with one site."""
-        return await session.together(_whole_number(request, "site", "", "the number of a site"))
-
-    async def answers(self, request: Request, session: Session) -> dict[str, Any]:
-        """Single draws, as pictures."""
-        rule = f"a whole number from 1 to {MAX_ANSWERS}"
-        count = _whole_number(request, "count", str(N_SHOWN), rule, 1, MAX_ANSWERS)
-        return {"answers": await session.answers(count)}
+        text = request.query_params.get("site", "")
+        if not (text.isascii() and text.isdecimal() and len(text) < 10):
+            raise Refused(422, "site must be the number of a site.")
+        return await session.together(int(text))
 
     async def export(self, request: Request, session: Session) -> Response:
         """A file to download."""
@@ -184,14 +178,6 @@ class Handlers:
         content = await asyncio.to_thread(_file_content, await session.segmentation(), name)
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type=mimetypes.guess_type(name)[0], headers=headers)
-
-
-def _whole_number(request: Request, name: str, usual: str, rule: str, least: int = 0, most: int = 10**9) -> int:
-    """A number from the address of a request."""
-    text = request.query_params.get(name, usual)
-    if text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most:
-        return int(text)
-    raise Refused(422, f"{name} must be {rule}.")
 
 
 def _example_path(name: str) -> Path:

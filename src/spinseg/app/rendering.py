@@ -75,7 +75,7 @@ def match_labels(labels: NDArray[np.int32], *references: NDArray[np.int32]) -> N
     return number[labels].astype(np.int32)
 
 
-def displayed_answers(problem: Problem, sites: NDArray[np.int32], draws: Chains, n: int) -> list[dict[str, str]]:
+def displayed_answers(problem: Problem, sites: NDArray[np.int32], draws: Chains) -> list[dict[str, str]]:
     """Single draws as the page shows them: the words below each, and its outlines over the image, base64 of a JPEG.
 
     `sites` are those of the working image, with refined outlines or without.
@@ -83,7 +83,7 @@ def displayed_answers(problem: Problem, sites: NDArray[np.int32], draws: Chains,
     unit = "region" if problem.preset.connected else "cluster"
     shown = ReducedPicture.of(problem.working_image.picture, sites, THUMBNAIL_SIDE)
     found = []
-    for answer in spread_draws(draws, n):
+    for answer in spread_draws(draws):
         url = data_url(answer_picture(answer, shown, sites), "JPEG", **SMALL)
         found.append({"words": answer_words(answer, unit), "picture": url.partition(",")[2]})
     return found

@@ -24,8 +24,7 @@ DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
 MIN_DIAGNOSED_SWEEPS = 40
 IDLE_RATIO = 19  # while the chains run, they have the processor for this many times as long as refining takes
 POLL_SECONDS = 0.05
-EMPTY_FRAME: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "n_sites": 0, "outlined": 0}
-EMPTY_FRAME |= {"chains": []}
+EMPTY_FRAME: dict[str, Any] = {"scene": 0, "stage": 0, "began": 0, "sweeps": 0, "outlined": 0, "chains": []}
 
 
 class NotYet(Exception):

@@ -21,7 +21,7 @@ from spinseg._validation import InvalidInput, invalid
 from spinseg.app.guard import Guard, Refused, error_response
 from spinseg.app.handlers import STATIC, Handlers
 from spinseg.app.run_loop import NotYet
-from spinseg.app.sessions import Sessions
+from spinseg.app.session import Sessions
 
 FAILED = "There was an error in spinseg; its terminal shows the details."
 N_THREADS = 3  # for all work but that of chains: uploads are read, and results are estimated, a few at a time

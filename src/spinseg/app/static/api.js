@@ -61,7 +61,7 @@ export class SessionApi {
   outlines = async () => new Int32Array(await bytes(`${this.path}/outlines`));
   boundaries = async () => new Uint8Array(await bytes(`${this.path}/boundaries`));
   together = async (site) => new Uint8Array(await bytes(`${this.path}/together?site=${site}`));
-  answers = async () => (await json(`${this.path}/answers`)).answers;
+  answers = () => json(`${this.path}/answers`);
   repeat = () => json(`${this.path}/repeat`);
   events = () => new EventSource(`${this.path}/events`);
   exportPath = (name) => `${this.path}/export/${name}`;
