@@ -28,8 +28,34 @@ class LayerImage(NamedTuple):
     axes: tuple[int, ...]  # of the layer that hold planes, rows and columns
 
     def placement(self, *new_axes: str) -> dict[str, Any]:
-        """The attributes that put another layer onto this image, with new axes of these names before its own."""
-        return placement_of(self.attributes, (*new_axes, *self.axes))
+        """Scale, position, rotation and units of another layer on this image, with new axes of these names first."""
+        given, n_new, n_axes = self.attributes, len(new_axes), len(self.attributes["scale"])
+
+        def chosen(name: str, of_new_axis: Any) -> list[Any]:
+            return n_new * [of_new_axis] + [given[name][axis] for axis in self.axes]
+
+        def rearranged(matrix: ArrayLike, *more_axes: int) -> NDArray[np.float64]:
+            """The rows and columns of a matrix for the axes, where new ones are mapped to themselves."""
+            axes = [*self.axes, *more_axes]
+            new = np.eye(n_new + len(axes))
+            new[n_new:, n_new:] = np.asarray(matrix)[np.ix_(axes, axes)]
+            return new
+
+        labels = [*new_axes, *(given["axis_labels"][axis] for axis in self.axes)]
+        for i, label in enumerate(labels):
+            if label.startswith("-"):  # without a label, napari counts axes from the last, which is "-1"
+                labels[i] = str(i - len(labels))
+        placed: dict[str, Any] = {"scale": chosen("scale", 1.0), "translate": chosen("translate", 0.0)}
+        placed |= {"units": tuple(chosen("units", "pixel")), "axis_labels": tuple(labels)}
+        if "rotate" in given:
+            placed["rotate"] = rearranged(given["rotate"])
+        if np.any(given.get("shear", 0)):
+            shear = np.eye(n_axes)
+            shear[np.triu_indices(n_axes, 1)] = given["shear"]
+            placed["shear"] = rearranged(shear)
+        if "affine" in given:
+            placed["affine"] = rearranged(given["affine"], n_axes)
+        return placed
 
 
 def image_of(layers: Sequence[LayerData], channel_axis: ChannelAxis = "auto") -> LayerImage:
@@ -78,49 +104,6 @@ def _channel_axis(shape: tuple[int, ...], channel_axis: ChannelAxis, attributes:
     return found
 
 
-def placement_of(attributes: dict[str, Any], axes: Sequence[int | str]) -> dict[str, Any]:
-    """Scale, position, rotation and units of a layer for another one that has these axes of it, or new ones by name.
-
-    Examples
-    --------
-    >>> of_picture = {"scale": [2.0, 3.0], "translate": [5.0, 0.0], "axis_labels": ("y", "x"), "units": ("um", "um")}
-    >>> of_stack = placement_of(of_picture, ("draw", 0, 1))
-    >>> of_stack["scale"], of_stack["axis_labels"]
-    ([1.0, 2.0, 3.0], ('draw', 'y', 'x'))
-    """
-
-    def chosen(name: str, of_new_axis: Any) -> list[Any]:
-        return [of_new_axis if isinstance(axis, str) else attributes[name][axis] for axis in axes]
-
-    placed: dict[str, Any] = {"scale": chosen("scale", 1.0), "translate": chosen("translate", 0.0)}
-    placed |= {"units": tuple(chosen("units", "pixel")), "axis_labels": _labels(attributes["axis_labels"], axes)}
-    if "rotate" in attributes:
-        placed["rotate"] = _rearranged(attributes["rotate"], axes)
-    if np.any(attributes.get("shear", 0)):
-        n_axes = len(attributes["scale"])
-        shear = np.eye(n_axes)
-        shear[np.triu_indices(n_axes, 1)] = attributes["shear"]
-        placed["shear"] = _rearranged(shear, axes)
-    if "affine" in attributes:
-        placed["affine"] = _rearranged(attributes["affine"], (*axes, len(attributes["scale"])))
-    return placed
-
-
-def _labels(labels: Sequence[str], axes: Sequence[int | str]) -> tuple[str, ...]:
-    """The labels of axes; where a layer has none, napari counts them from the last, which is "-1"."""
-    chosen = [axis if isinstance(axis, str) else labels[axis] for axis in axes]
-    return tuple(str(i - len(axes)) if label.startswith("-") else label for i, label in enumerate(chosen))
-
-
-def _rearranged(matrix: ArrayLike, axes: Sequence[int | str]) -> NDArray[np.float64]:
-    """The rows and columns of a matrix for these axes, where new ones are mapped to themselves."""
-    new = np.eye(len(axes))
-    places = [place for place, axis in enumerate(axes) if not isinstance(axis, str)]
-    old = [axis for axis in axes if not isinstance(axis, str)]
-    new[np.ix_(places, places)] = np.asarray(matrix)[np.ix_(old, old)]
-    return new
-
-
 def labels_layer(labels: Any, name: str, **more: Any) -> LayerData:
     """Labels, through which the picture is seen."""
     return labels, {"name": name, **LABELS, **more}, "labels"
@@ -131,21 +114,10 @@ def boundary_layer(probability: Any, name: str, **more: Any) -> LayerData:
     return probability, {"name": name, **PROBABILITY, "blending": "additive", "visible": False, **more}, "image"
 
 
-def together_layer(probability: Any, name: str, **more: Any) -> LayerData:
-    """The probability that places belong together with one of them, through which the picture shines a little."""
-    return probability, {"name": name, **PROBABILITY, "opacity": 0.9, **more}, "image"
-
-
 def region_features(rows: Sequence[dict[str, Any]], start_label: int = 1) -> dict[str, list[Any]]:
     """The features of a labels layer, from the rows of regions; none where a label has several regions.
 
     The rows count labels from `start_label`, and the layer from 1.
-
-    Examples
-    --------
-    >>> row = {"region": 1, "label": 1, "area": 9, "share": 1.0, "probability": 0.9, "boundary": 0.0, "bbox": []}
-    >>> region_features([row])
-    {'index': [1], 'area': [9], 'share': [1.0], 'probability': [0.9], 'boundary': [0.0]}
     """
     if any(row["label"] != row["region"] for row in rows):
         return {}

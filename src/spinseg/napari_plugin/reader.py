@@ -33,17 +33,14 @@ def read_results(path: str) -> list[LayerData]:
     folder = _folder(path)
     try:
         summary = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        return _large_layers(folder, summary) if (folder / "labels.zarr").exists() else _layers(folder, summary)
+        if (folder / "labels.zarr").exists():
+            return _large_layers(folder, summary)
+        first = summary["settings"]["start_label"]
+        labels = read_image(folder / "labels.tif").astype(np.int32) + 1 - first
+        more = {"features": region_features(summary["regions"], first), "metadata": {"spinseg": summary}}
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
         invalid("result.json", "be one that spinseg wrote", str(folder / "result.json"))
-
-
-def _layers(folder: Path, summary: dict[str, Any]) -> list[LayerData]:
-    """What `Segmentation.save` wrote."""
-    first = summary["settings"]["start_label"]
-    features = region_features(summary["regions"], first)
-    labels = read_image(folder / "labels.tif").astype(np.int32) + 1 - first
-    layers = [labels_layer(labels, f"{folder.name} labels", features=features, metadata={"spinseg": summary})]
+    layers = [labels_layer(labels, f"{folder.name} labels", **more)]
     if labels.ndim == 2 and (folder / "boundary_probability.png").exists():
         probability = read_image(folder / "boundary_probability.png").astype(np.float32) / 255
         layers.append(boundary_layer(probability, f"{folder.name} boundaries"))

@@ -1,7 +1,7 @@
 """A segmentation as layers: its labels at any detail, boundary probability, draws, and what belongs with a place."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,12 @@ from spinseg._run.progress import Report
 from spinseg._validation import counted
 from spinseg.image.features import site_sizes
 from spinseg.napari_plugin.layers import (
+    PROBABILITY,
     LayerData,
     LayerImage,
     boundary_layer,
     labels_layer,
     region_features,
-    together_layer,
 )
 from spinseg.partition.numbering import label_image, largest_first
 from spinseg.segmentation.report.pictures import N_SHOWN, spread_draws
@@ -36,38 +36,23 @@ def segment_image(image: LayerImage, preset: str, options: dict[str, Any], seed:
         return LayerResult(image, stop.segmentation)
 
 
-class DetailView(NamedTuple):
-    """The label of every site at one detail, the features of the regions, and the Python that gives them."""
-
-    partition: NDArray[np.int32]
-    features: dict[str, list[Any]]
-    python: str
-
-    @classmethod
-    def of(cls, found: Segmentation) -> "DetailView":
-        """What a segmentation shows."""
-        return cls(found.partition, region_features(found.region_rows), found.python_code)
-
-
 class LayerResult:
     """The segmentation of an image, and the layers that show it.
 
-    Attributes
-    ----------
-    image, segmentation
-    detail : float
-        The detail that is wanted.
-    views : dict of float to DetailView
-        What is known, by detail; `fetch` completes it.
-    verdict : str
-        That of the segmentation.
+    `detail` is the one that is wanted. `views` has what is known of each detail: the label of every site, and the
+    attributes of the layer that shows them; `fetch` completes it.
     """
 
     def __init__(self, image: LayerImage, segmentation: Segmentation) -> None:
         self.image, self.segmentation = image, segmentation
         self.detail: float = getattr(segmentation.preset, "detail", 0.5)  # of no effect where there is only one
-        self.views = {self.detail: DetailView.of(segmentation)}
+        self.views: dict[float, tuple[NDArray[np.int32], dict[str, Any]]] = {}
+        self._add_view(self.detail, segmentation)
         self.verdict = segmentation.verdict
+
+    def _add_view(self, detail: float, found: Segmentation) -> None:
+        attributes = {"features": region_features(found.region_rows), "metadata": {"python": found.python_code}}
+        self.views[detail] = found.partition, attributes
 
     @property
     def has_draws(self) -> bool:
@@ -83,7 +68,7 @@ class LayerResult:
         """Make the views of all details, always the one nearest to `detail` next, and yield the detail of each."""
         while missing := [detail for detail in DETAILS if detail not in self.views]:
             nearest = min(missing, key=lambda detail: abs(detail - self.detail))
-            self.views[nearest] = DetailView.of(self.segmentation.at(nearest))
+            self._add_view(nearest, self.segmentation.at(nearest))
             yield nearest
 
     def layers(self) -> dict[str, LayerData]:
@@ -93,10 +78,9 @@ class LayerResult:
 
     def labels(self, detail: float) -> LayerData:
         """The labels at a detail whose view is known."""
-        view = self.views[detail]
-        labels = label_image(view.partition, self.segmentation.sites, start_label=1)
-        more = {"features": view.features, "metadata": {"python": view.python}, **self.image.placement()}
-        return labels_layer(labels, f"{self.image.name} labels", **more)
+        partition, attributes = self.views[detail]
+        labels = label_image(partition, self.segmentation.sites, start_label=1)
+        return labels_layer(labels, f"{self.image.name} labels", **attributes, **self.image.placement())
 
     def _boundaries(self) -> LayerData:
         """The boundary probability, with the table of boundaries and their standard errors as metadata."""
@@ -120,12 +104,13 @@ class LayerResult:
             return None
         if found.sites[index] < 0:
             return None
-        return together_layer(found.co_clustering(*index), f"{self.image.name} together", **self.image.placement())
+        attributes = {"name": f"{self.image.name} together", **PROBABILITY, "opacity": 0.9, **self.image.placement()}
+        return found.co_clustering(*index), attributes, "image"
 
     def in_words(self, detail: float) -> str:
         """How many regions there are at a detail, and how far to trust those of the segmentation."""
         found, noun = self.segmentation, units(self.segmentation.preset.connected)[:-1]
-        number = counted(int(self.views[detail].partition.max()) + 1, noun)
+        number = counted(int(self.views[detail][0].max()) + 1, noun)
         if detail != next(iter(self.views)):
             return f"{number} at detail {detail:g}, from the same draws."
         stopped = f"Cancelled after {counted(found.chains.n_sweeps, 'sweep')}. " if found.interrupted else ""

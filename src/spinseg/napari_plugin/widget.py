@@ -118,7 +118,6 @@ class SegmentationPanel(QWidget):
         self.result: LayerResult | None = None
         self.shown: dict[str, Any] = {}  # the layers that show the result
         self._make_controls()
-        self._lay_out()
 
     def _make_controls(self) -> None:
         self.preset, self.channels, self.seed = QComboBox(), QComboBox(), QSpinBox()
@@ -143,14 +142,11 @@ class SegmentationPanel(QWidget):
         self.detail.setValue(DETAILS.index(Photo().detail))
         self.click = QCheckBox("A click shows what belongs together")
         self.click.setChecked(True)
-
-    def _lay_out(self) -> None:
         self.form = form = QFormLayout(self)
         for name, control in (("Preset", self.preset), ("Channels", self.channels), ("Seed", self.seed)):
             form.addRow(name, control)
-        form.addRow(self.options)
-        form.addRow(self.button)
-        form.addRow(self.bar)
+        for row in (self.options, self.button, self.bar):
+            form.addRow(row)
         form.addRow(self.detail_name, self.detail)
         form.addRow(self.click)
         form.addRow(self.status)
@@ -158,8 +154,10 @@ class SegmentationPanel(QWidget):
     def _start_or_cancel(self) -> None:
         if self.worker is None:
             self.start()
-        else:
-            self.cancel()
+        else:  # which then returns what the finished sweeps give
+            self.worker.cancel()
+            self.button.setEnabled(False)
+            self.status.setText("Cancelling ...")
 
     def start(self) -> None:
         """Segment the selected layers in a thread; where they cannot be segmented, a line says why."""
@@ -185,13 +183,6 @@ class SegmentationPanel(QWidget):
         self.bar.show()
         self.status.setText(f"Preparing {image.name} ...")
         self.worker.start()
-
-    def cancel(self) -> None:
-        """Stop sampling, and show what the finished sweeps give."""
-        if self.worker is not None:
-            self.worker.cancel()
-            self.button.setEnabled(False)
-            self.status.setText("Cancelling ...")
 
     def _tell_progress(self, progress: Progress) -> None:
         if not self.button.isEnabled():
