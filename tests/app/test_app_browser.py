@@ -319,17 +319,6 @@ def test_a_narrow_screen_needs_no_horizontal_scrolling(opened, scheme):
     assert len({box["y"] for box in boxes}) == 1 and not page.is_visible("#scribble-undo")
 
 
-@exhaustive
-def test_too_many_chains_get_a_sentence_and_others_continue(opened):
-    pages = [opened("#example=cat&chains=4") for _ in range(2)]
-    run_until(pages[0], 1)
-    pages[1].wait_for_selector("#error", state="visible")
-    assert "chains are running already" in pages[1].inner_text("#error")
-    run_until(pages[0], sweeps(pages[0]) + 1)
-    assert all("429" in line for line in opened.messages)
-    opened.messages.clear()
-
-
 def draw(page, color, places):
     """Draw a stroke through places, given as shares of the width and height of the canvas."""
     page.check(f'input[name="scribble"][value="{color}"]', force=True)

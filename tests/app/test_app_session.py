@@ -101,6 +101,12 @@ async def run_sweeps(session, sweeps):
     await session.loop.pause()
 
 
+async def sample(session, sweeps, **sent):
+    """Apply settings, run until there are at least this many sweeps, and pause."""
+    await apply(session, **sent)
+    await run_sweeps(session, sweeps)
+
+
 async def repeats(session):
     """The segmentation and what repeats it, after a check that the Python code gives the same."""
     found, told, names = await session.segmentation(), await session.repeat(), {}
@@ -130,8 +136,7 @@ EXPORTED = [
 
 @pytest.mark.parametrize("sent", EXPORTED[:: effort(3, 1)], ids=str)
 async def test_exports_equal_what_the_python_code_and_the_command_give(session, sent, tmp_path):
-    await apply(session, **sent)
-    await run_sweeps(session, 11)
+    await sample(session, 11, **sent)
     (found, told), result = await repeats(session), await session.result()
     shown = np.frombuffer(b64decode(result["labels"]), "<u2")
     assert len(set(zip(shown, found.partition, strict=True))) == len(set(shown)) == result["n_regions"]
@@ -148,8 +153,7 @@ async def test_a_picture_that_is_read_otherwise_is_read_so_when_it_is_repeated(o
     file, given = tmp_path / "channels first.npy", {"channel_axis": 0, "intensity_range": (0.0, 300.0)}
     np.save(file, np.moveaxis(np.asarray(Image.open(path)), -1, 0).astype(np.uint16))
     session = opened(read_picture(file, **given), file, **given)
-    await apply(session, preset="paper", chains=1)
-    await run_sweeps(session, 5)
+    await sample(session, 5, preset="paper", chains=1)
     found, told = await repeats(session)
     assert found.summary()["intensity_range"] == [0, 300] and found.read_as.endswith("from 0 to 300")
     assert "channel_axis=0, intensity_range=(0.0, 300.0)" in told["python"]
@@ -158,8 +162,7 @@ async def test_a_picture_that_is_read_otherwise_is_read_so_when_it_is_repeated(o
 
 async def test_chains_continue_under_another_posterior_and_the_python_code_repeats_it(session, tmp_path):
     sent = {"preset": "paper", "seed": 5}
-    await apply(session, **sent)
-    await run_sweeps(session, 7)
+    await sample(session, 7, **sent)
     at = session.loop.chain_run.labels().copy()
     for change in ({"beta": 0.3}, {"prior": "PitmanYor"}):  # the second before a sweep is made
         assert (await apply(session, **sent, **change))["began"]
@@ -183,8 +186,7 @@ async def test_a_prior_that_forbids_the_present_partitions_restarts_the_chains(s
     frame = await apply(session, start="singletons", prior="Potts", n_labels=2)
     assert frame["note"] == FORBIDDEN and frame["began"] == 0
     await session.loop.step()
-    frame = latest(session)
-    assert max(chain["n_clusters"] for chain in frame["chains"]) <= 2
+    assert max(chain["n_clusters"] for chain in latest(session)["chains"]) <= 2
     await repeats(session)
 
 
@@ -219,8 +221,7 @@ async def test_transparent_pixels_are_masked_and_12_bits_are_displayed(opened, p
     clear = np.dstack([deep, deep, deep, np.where(inside, 4095, 0)]).astype(np.uint16)
     tifffile.imwrite(tmp_path / "deep.tif", clear, photometric="rgb", extrasamples=["unassalpha"])
     session = opened(read_picture(tmp_path / "deep.tif"), tmp_path / "deep.tif")
-    await apply(session, n_sites=200, chains=1)
-    await run_sweeps(session, 3)
+    await sample(session, 3, n_sites=200, chains=1)
     found, _ = await repeats(session)
     assert np.ptp(session.image[inside]) > 200
     assert ((session.sites() == -1) == ~inside).all() and ((found.labels == 0) == ~inside).all()
@@ -241,8 +242,7 @@ def test_an_export_that_cannot_be_written_gets_one_sentence(path, monkeypatch):
 async def test_chains_go_on_with_seeds_and_the_python_code_repeats_it(session):
     """Two patches are joined, another is cut; then the seeds are taken back."""
     seeds = {"1": [[20, 20], [20, 100]], "2": [[70, 15]], "5": [[70, 70]], "6": [[80, 110]]}
-    await apply(session, chains=1)
-    await run_sweeps(session, 6)
+    await sample(session, 6, chains=1)
     assert (await apply(session, chains=1, seeds=seeds))["note"] is None
     await run_sweeps(session, 6)
     (found, told), frame, labels = await repeats(session), latest(session), (await session.segmentation()).labels
@@ -253,15 +253,15 @@ async def test_chains_go_on_with_seeds_and_the_python_code_repeats_it(session):
     assert len(lines) == 3 and "seeds=" not in lines[1] and "seeds={1: [(20, 20), (20, 100)], 2: [(70, 15)]" in lines[2]
     assert told["command"] is None and "--seeds" in told["note"]
     assert found.summary()["seeds"] == {1: [(20, 20), (20, 100)], 2: [(70, 15)], 5: [(70, 70)], 6: [(80, 110)]}
-    await apply(session, chains=1)
-    await run_sweeps(session, 3)
-    later = (await session.repeat())["python"].splitlines()
-    assert len(later) == 4 and "seeds=" not in later[3]
+    await sample(session, 3, chains=1)
+    await apply(session, chains=1, detail=0.3)
+    _, told = await repeats(session)
+    *_, last = told["python"].splitlines()
+    assert told["python"].count("\n") == 3 and "seeds=" not in last and "detail=0.3" in last
 
 
 async def test_seeds_in_one_site_cut_it_and_restart_the_chains(session):
-    await apply(session, chains=1)
-    await run_sweeps(session, 3)
+    await sample(session, 3, chains=1)
     site = session.sites()
     rows, columns = np.nonzero(site == site[30, 30])
     first, second = ([int(rows[i]), int(columns[i])] for i in (0, -1))
@@ -283,8 +283,7 @@ def test_seeds_that_are_none_are_refused(seeds):
 
 
 async def test_seeds_that_contradict_each_other_change_nothing(session):
-    await apply(session, chains=1)
-    await run_sweeps(session, 2)
+    await sample(session, 2, chains=1)
     run = session.loop.chain_run
     for wrong in (
         {"chains": 1, "seeds": {"1": [[1, 1]], "2": [[1, 1]]}},
@@ -301,8 +300,7 @@ async def test_seeds_that_contradict_each_other_change_nothing(session):
 
 @pytest.mark.parametrize("preset", ["photo", "classes"])
 async def test_maps_are_made_from_the_draws_so_far_with_refined_outlines(session, preset):
-    await apply(session, preset=preset)
-    await run_sweeps(session, 20)
+    await sample(session, 20, preset=preset)
     await until_outlined(session)
     found, boundaries, together = await session.segmentation(), await session.boundaries(), await session.together(3)
     np.testing.assert_array_equal(session.outlines(), found.sites)
@@ -364,15 +362,13 @@ async def test_the_outlines_of_a_reduced_picture_are_refined_at_the_size_of_the_
     with Image.open(path) as small:
         large = np.asarray(small.resize((359, 269))) + np.random.default_rng(1).normal(0, 80, (269, 359, 3))
     session = opened(as_picture(large.clip(0, 255).astype(np.uint8)), "large.png")
-    await apply(session, chains=1)
-    await run_sweeps(session, 6)
+    await sample(session, 6, chains=1)
     await until_outlined(session)
     found, outlines, before = await session.segmentation(), session.outlines(), session.sites()
     _, first = np.unique(np.where(outlines != before, before, -1), return_index=True)
     moved = np.stack(np.unravel_index(first[1:], before.shape), axis=1).tolist()
     seeds = {str(i): [[3 * row + 1, 3 * column + 1]] for i, (row, column) in enumerate(moved, 1)}
-    await apply(session, chains=1, seeds=seeds)
-    await run_sweeps(session, 6)
+    await sample(session, 6, chains=1, seeds=seeds)
     await until_outlined(session)
     assert outlines.shape == session.image.shape[:2] == (90, 120) and len(moved) > 2
     assert set(np.unique(outlines)) == set(np.unique(before))
@@ -386,8 +382,7 @@ async def test_the_outlines_of_a_reduced_picture_are_refined_at_the_size_of_the_
 async def test_results_at_other_details_are_those_of_the_segmentation(opened):
     image = np.asarray(Image.open(PICTURES["coffee"].path).resize((180, 120)))  # whose details differ
     session = opened(as_picture(image), "small.png")
-    await apply(session, detail=0.2)
-    await run_sweeps(session, 12)
+    await sample(session, 12, detail=0.2)
     results = {detail: await session.result(detail) for detail in (None, 0.2, 0.9)}
     found, answers = await session.segmentation(), await session.answers()
     assert results[None] == results[0.2] and results[0.2]["detail"] == 0.2
@@ -421,8 +416,7 @@ async def test_results_at_other_details_are_those_of_the_segmentation(opened):
 )
 async def test_one_region_of_contrast_and_unreachable_partitions_come_with_a_warning(opened, path, scale, sent, says):
     session = opened(as_picture(np.asarray(Image.open(path)) * scale), path)
-    await apply(session, preset="paper", chains=1, **sent)
-    await run_sweeps(session, 4)
+    await sample(session, 4, preset="paper", chains=1, **sent)
     warning = (await session.result())["warning"]
     assert warning is None if says is None else says in warning
 
@@ -471,15 +465,13 @@ async def test_two_paused_chains_have_the_diagnostics_of_the_python_code(session
 
 
 async def test_of_chains_of_clusters_it_is_said_whether_they_agree_unless_there_is_one(session):
-    await apply(session, preset="paper", chains=2)
-    await run_sweeps(session, 44)
+    await sample(session, 44, preset="paper", chains=2)
     await until(lambda: latest(session)["agreement"] is not None)
     told = latest(session)["agreement"]
     assert "converge" in told["headline"] and "clusters have " in told["verdict"]
     assert "human annotations for the preset paper" in told["verdict"]
     assert not (await session.segmentation()).calibrated
-    await apply(session, preset="paper", chains=1)
-    await run_sweeps(session, 60)
+    await sample(session, 60, preset="paper", chains=1)
     assert latest(session)["agreement"] is None
 
 
@@ -535,8 +527,7 @@ async def test_there_are_no_results_before_the_first_sweep(session):
 
 async def test_the_run_ends_at_the_maximum_number_of_sweeps(session, monkeypatch):
     monkeypatch.setattr("spinseg.app.chain_run.MAX_SWEEPS", 12)
-    await apply(session)
-    await run_sweeps(session, 99)
+    await sample(session, 99)
     assert (session.loop.state, latest(session)["sweeps"]) == ("done", 12)
 
 
