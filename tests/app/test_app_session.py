@@ -204,13 +204,15 @@ async def test_a_restart_repeats_the_run(session):
     assert second["stage"] == first["stage"] + 1 and second["scene"] == first["scene"]
 
 
-async def test_settings_that_change_the_sites_prepare_the_image_again(session):
+@pytest.mark.parametrize("change", [{"n_sites": 40}, {"preset": "paper"}, {"seed": 3}, {"chains": 1}, {"start": "one"}])
+async def test_settings_restart_the_chains_and_prepare_the_image_again_only_where_the_sites_change(session, change):
     await apply(session)
     before = session.sites()
     await session.loop.step()
-    frame, after = await apply(session, n_sites=40), session.sites()
-    assert frame["scene"] == 2 and frame["began"] == 0 and after.max() < before.max()
-    assert before.shape == after.shape == session.image.shape[:2]
+    frame, after = await apply(session, **change), session.sites()
+    new_sites = not change.keys().isdisjoint({"n_sites", "preset"})
+    assert (frame["stage"], frame["scene"], frame["began"], frame["sweeps"]) == (2, 1 + new_sites, 0, 0)
+    assert before.shape == after.shape == session.image.shape[:2] and (before != after).any() == new_sites
 
 
 async def test_transparent_pixels_are_masked_and_12_bits_are_displayed(opened, path, tmp_path):

@@ -43,21 +43,25 @@ class ChainRun(NamedTuple):
 
     @classmethod
     def create(
-        cls, problem: Problem, settings: UserSettings, labels: NDArray[np.int32] | None = None, **about: Any
+        cls,
+        problem: Problem,
+        settings: UserSettings,
+        labels: NDArray[np.int32] | None = None,
+        earlier: tuple[tuple[int, str], ...] = (),
+        **about: Any,
     ) -> "ChainRun":
         """Make a run that starts as the settings say, or from `labels` of shape (n_chains, n_sites)."""
         model, chains = problem.model, settings.chains
         preset = settings.chosen(int(np.prod(problem.picture.shape)))
-        names: Any = [preset.init] if isinstance(preset.init, str) else preset.init
-        names = OPPOSITE_STARTS if names == ["opposite"] else names
+        init: Any = preset.init
+        names = OPPOSITE_STARTS if init == "opposite" else [init] if isinstance(init, str) else init
         if labels is not None:
             preset = replace(preset, init=labels)
         max_sweeps = MAX_STORED_LABELS // (chains * model.n_components * model.graph.n_sites)
         how = (max(1, min(MAX_SWEEPS, max_sweeps)), chains, preset.moves, preset.lam, preset.init)
-        seed = settings.seed + len(about.get("earlier", ()))
-        sampler = Sampler(model, *how, rng=seed, progress=False)
+        sampler = Sampler(model, *how, rng=settings.seed + len(earlier), progress=False)
         starts = [names[c % len(names)] for c in range(chains)]
-        return cls(replace(problem, preset=preset), sampler, settings, starts, **about)
+        return cls(replace(problem, preset=preset), sampler, settings, starts, earlier, **about)
 
     @property
     def seed(self) -> int:

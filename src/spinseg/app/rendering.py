@@ -29,20 +29,15 @@ def displayed_image(picture: Picture) -> NDArray[np.uint8]:
     return working_copy(picture, None, MAX_DISPLAYED_PIXELS).picture.rgb
 
 
-def _stride(image: NDArray, shape: tuple[int, ...]) -> int:
-    """The step along each axis with which an image of the displayed `shape` is taken from `image`."""
-    return -(-image.shape[0] // shape[0])
-
-
 def displayed_sites(sites: NDArray[np.int32], shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """The site of each displayed pixel."""
-    step = _stride(sites, shape)
+    """The site of each displayed pixel, where the displayed image has this shape."""
+    step = -(-sites.shape[0] // shape[0])
     return np.ascontiguousarray(sites[::step, ::step])
 
 
 def displayed_boundaries(probability: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """Boundary probabilities of the displayed pixels, scaled to 0..255; block maxima, so that thin lines are kept."""
-    image, step = np.rint(255 * probability).astype(np.uint8), _stride(probability, shape)
+    image, step = np.rint(255 * probability).astype(np.uint8), -(-probability.shape[0] // shape[0])
     for axis in (0, 1):
         image = np.maximum.reduceat(image, np.arange(0, image.shape[axis], step), axis=axis)
     return image

@@ -100,7 +100,7 @@ class Session:
             labels = run.labels()
             if labels.shape[1] == problem.model.graph.n_sites:
                 with contextlib.suppress(InvalidInput):  # which says that no such start is allowed
-                    return ChainRun.create(problem, settings, labels, earlier=earlier, **about)
+                    return ChainRun.create(problem, settings, labels, earlier, **about)
             about["note"] = FORBIDDEN if same_sites else CUT if "seeds" in changes else OTHER_SITES
         return ChainRun.create(problem, settings, **about)
 
