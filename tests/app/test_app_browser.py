@@ -274,7 +274,7 @@ def test_a_file_that_is_no_image_gets_one_sentence(opened, tmp_path):
     page = opened()
     page.set_input_files("#file", wrong)
     page.wait_for_selector("#error", state="visible")
-    assert "The picture must be" in page.inner_text("#error") and "/tmp" not in page.inner_text("#error")
+    assert "The image must be" in page.inner_text("#error") and "/tmp" not in page.inner_text("#error")
     assert all("415" in line for line in opened.messages)  # the browser logs the status, too
     opened.messages.clear()
 

@@ -24,7 +24,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
 from effort import effort, exhaustive
 
@@ -429,13 +428,10 @@ def test_arrays_that_are_no_picture_are_refused(server, array):
     assert reply.status in (415, 422) and is_in_order(reply)
 
 
-def test_volumes_of_tiff_nothing_at_all_and_files_without_a_reader_are_refused(server):
-    file = io.BytesIO()
-    planes = [Image.fromarray(np.full((9, 9), 20 * i, np.uint8)) for i in range(5)]
-    planes[0].save(file, "TIFF", save_all=True, append_images=planes[1:])
+def test_nothing_at_all_and_files_without_a_reader_are_refused(server):
     missing_reader = server.upload(b"ZISRAWFILE" + bytes(90), "slide.czi")
-    replies = server.upload(file.getvalue()), server.upload(b""), server.ask("POST", "/api/pages"), missing_reader
-    assert all(reply.status in (415, 422) and is_in_order(reply) for reply in replies)
+    for reply in (server.upload(b""), server.ask("POST", "/api/pages"), missing_reader):
+        assert reply.status in (415, 422) and is_in_order(reply)
 
 
 def test_an_upload_says_how_it_was_read_and_takes_how_to_read_it(server):

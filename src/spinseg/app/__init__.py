@@ -1,1 +1,1 @@
-"""The page: a picture, sliders, and chains that can be watched."""
+"""The web app: an image, sliders, and chains that you can watch."""

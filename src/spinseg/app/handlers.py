@@ -217,7 +217,7 @@ def _decode(body: bytes, path: Path | None, given: dict[str, Any]) -> Picture:
         try:
             picture = read_picture(upload, max_pixels=MAX_PIXELS, **given)
         except (InvalidInput, MissingExtra) as error:
-            raise Refused(415, f"{error}.".replace(str(upload), "The picture")) from None
+            raise Refused(415, f"{error}.".replace(str(upload), "The image")) from None
     if len(picture.shape) != 2:
         reading = picture.reading
         sentence = f"The web app shows images, not volumes, and this is {reading}: use spinseg.segment in Python."
