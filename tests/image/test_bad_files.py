@@ -16,8 +16,8 @@ from image_files import DEEP, RGB, jpeg, npy, png, refusal, saved, tiff, webp
 from PIL import Image
 
 from spinseg._run.atomic import atomic_write
+from spinseg.image.decoding import check_size
 from spinseg.image.io import MAX_PIXELS, read_image, read_mask, write_png
-from spinseg.image.stored import check_size
 
 LIMIT = f"at most {MAX_PIXELS} pixels"
 

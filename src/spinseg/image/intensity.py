@@ -1,7 +1,6 @@
 """The numbers of an image: which mean no data, which no and full intensity, and their 16-bit codes."""
 
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,22 +41,17 @@ def extremes(array: NDArray, inside: NDArray[np.bool_] | None) -> IntensityRange
     values = array if inside is None else array[inside]
     low, high = float(values.min()), float(values.max())
     if not np.isfinite([low, high]).all():  # the minimum of numbers with a NaN among them is NaN
+        finite = np.isfinite(values)
         rule = "hold finite numbers" + (" inside the mask" if inside is not None else "")
-        if np.isfinite(values).all(axis=-1).any():
+        if finite.all(axis=-1).any():
             rule += " (a mask leaves others out: in Python, np.ma.masked_invalid(image))"
-        invalid("image", rule, _where_not_finite(values, low + high))
+        *_, n_channels = values.shape
+        bad = np.flatnonzero(~finite.reshape(-1, n_channels).all(axis=0)).tolist()
+        where = f" in channel{'s' if len(bad) > 1 else ''} {', '.join(map(str, bad))} of {n_channels}"
+        invalid("image", rule, low + high if n_channels == 1 else f"{low + high}{where}")
     if max(abs(low), abs(high)) > MAX_MAGNITUDE:
         invalid("image", f"hold numbers of at most {MAX_MAGNITUDE:g} in size", max(low, high, key=abs))
     return low, high
-
-
-def _where_not_finite(values: NDArray, found: float) -> float | str:
-    """Return a number that is not finite, with the channel that it is in where there are several."""
-    n_channels = values.shape[-1]
-    bad = [channel for channel in range(n_channels) if not np.isfinite(values[..., channel]).all()]
-    if n_channels == 1 or not bad:
-        return found
-    return f"{found} in channel{'s' if len(bad) > 1 else ''} {', '.join(map(str, bad))} of {n_channels}"
 
 
 def check_intensity_range(intensity_range: object) -> IntensityRange:
@@ -140,22 +134,14 @@ def _supported_extreme(array: NDArray, inside: NDArray[np.bool_] | None, limit: 
     return float(sign * max(supported, sign * float(limit)))
 
 
-class MissingData(NamedTuple):
-    """The pixels that are left, (*shape), None for all; what was left out, in words; and how to keep a guess."""
-
-    inside: NDArray[np.bool_] | None
-    notes: list[str]
-    otherwise: str | None
-
-
 def leave_out_missing(
     channels: NDArray,
     inside: NDArray[np.bool_] | None,
     declared: float | None,
     intensity_range: IntensityRange | None,
     is_file: bool,
-) -> MissingData:
-    """Return which pixels of an image (*shape, n_channels) have data.
+) -> tuple[NDArray[np.bool_] | None, list[str], str | None]:
+    """Return which pixels have data, (*shape), None for all; what was left out, in words; and how to keep a guess.
 
     Without data are those all of whose channels have the `declared` value; in a file, those with a NaN; and those with
     a value that `conventional_nodata` finds, unless the caller's intensity range includes it.
@@ -170,7 +156,9 @@ def leave_out_missing(
             notes.append(f"{n_missing:,} pixel{'s' if n_missing > 1 else ''} left out as nodata ({value:.10g})")
 
     if declared is not None:
-        leave_out(_is_declared(channels, declared), declared)
+        number = _in_type(declared, channels.dtype)  # None, which equals no number, where it does not fit
+        is_declared = np.isnan(channels) if np.isnan(declared) else channels == number
+        leave_out(is_declared.all(axis=-1), declared)
         if not left.any():
             invalid("image", "have a pixel with data", f"nodata, {declared:g}, everywhere")
     if is_file and channels.dtype.kind == "f":
@@ -182,7 +170,7 @@ def leave_out_missing(
             break
         leave_out((channels == value).any(axis=-1), value)
         otherwise = f"if {value:.10g} is a measurement, give an intensity_range (--intensity-range) that includes it"
-    return MissingData(None if left.all() else left, notes, otherwise)
+    return None if left.all() else left, notes, otherwise
 
 
 def conventional_nodata(channels: NDArray, inside: NDArray[np.bool_] | None) -> float | None:
@@ -213,14 +201,6 @@ def conventional_nodata(channels: NDArray, inside: NDArray[np.bool_] | None) -> 
         if abs(found) > max(abs(low), abs(high)) and min(abs(found - low), abs(found - high)) >= high - low:
             return found
     return None
-
-
-def _is_declared(channels: NDArray, value: float) -> NDArray[np.bool_]:
-    """Return the pixels all of whose channels have a value."""
-    if np.isnan(value):
-        return np.isnan(channels).all(axis=-1)
-    number = _in_type(value, channels.dtype)
-    return np.zeros(channels.shape[:-1], bool) if number is None else (channels == number).all(axis=-1)
 
 
 def _in_type(value: float, dtype: np.dtype) -> np.generic | None:

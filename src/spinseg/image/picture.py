@@ -20,7 +20,6 @@ from spinseg.image.intensity import (
     to_codes,
 )
 from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
-from spinseg.image.stored import StoredArray
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
 _XYZ_OF_RGB = np.array(
@@ -70,7 +69,7 @@ class Picture:
     @cached_property
     def values(self) -> NDArray[np.float32]:
         """Intensities from 0 to 1, (*shape, n_channels)."""
-        return _intensities()[self.codes]
+        return (np.arange(MAX_CODE + 1) / MAX_CODE).astype(np.float32)[self.codes]
 
     @cached_property
     def colors(self) -> NDArray[np.float32]:
@@ -148,50 +147,42 @@ def as_picture(
         if intensity_range is not None:
             invalid("intensity_range", "be left out where the image is a Picture already", intensity_range)
         return image if mask is None else replace(image, inside=_combine_masks(mask, image.inside, image.shape))
-    stored = StoredArray(check_array("image", image), "array")
     masked = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
-    return picture_of(stored, channel_axis, mask, intensity_range, masked)
+    return picture_of(check_array("image", image), Reading(), channel_axis, mask, intensity_range, masked)
 
 
 def picture_of(
-    stored: StoredArray,
+    stored: NDArray,
+    reading: Reading,
     channel_axis: ChannelAxis,
     mask: ArrayLike | None,
     intensity_range: IntensityRange | None,
     masked: NDArray[np.bool_] | None = None,
     name: str = "image",
 ) -> Picture:
-    """Return the picture in an array as stored; `masked` is its mask, and `name` that of the file, for errors."""
-    layout, is_file = stored.layout(channel_axis, name), stored.form != "array"
-    array = layout.arrange(stored.array)
-    hidden = None if masked is None else np.any(layout.arrange(masked), axis=-1)
-    inside = _combine_masks(mask, _visible(array, hidden, layout.has_opacity), array.shape[:-1])
-    channels = array[..., :3] if layout.has_opacity else array
-    given_range = None if intensity_range is None else check_intensity_range(intensity_range)
-    inside, left_out, keep = leave_out_missing(channels, inside, stored.nodata, given_range, is_file)
-    if given_range is None:
+    """Return the image in an array as stored; `masked` is its mask, and `name` that of the file, for errors."""
+    reading, is_file = reading.laid_out(stored.shape, channel_axis, name), reading.form != "array"
+    array = reading.arrange(stored)
+    hidden = None if masked is None else np.any(reading.arrange(masked), axis=-1)
+    inside = _combine_masks(mask, _visible(array, hidden, bool(reading.has_opacity)), reading.shape)
+    channels = array[..., :3] if reading.has_opacity else array
+    found_range = None if intensity_range is None else check_intensity_range(intensity_range)
+    inside, left_out, keep = leave_out_missing(channels, inside, reading.nodata, found_range, is_file)
+    if found_range is None:
         found_range = infer_intensity_range(channels, inside)
-    else:
-        found_range = given_range
-        if array.dtype.kind == "f":
-            extremes(channels, inside)  # which refuses numbers that are not finite
+    elif array.dtype.kind == "f":
+        extremes(channels, inside)  # which refuses numbers that are not finite
     codes = to_codes(channels, found_range)
-    if layout.has_opacity:
+    if reading.has_opacity:
         codes = _composite_over_white(codes, array[..., 3:], inside)
     if codes.shape[-1] == 1:
         codes = np.repeat(codes, 3, axis=-1)
-    reading = Reading(
-        stored.form,
-        stored.array.shape,
-        stored.axes,
-        array.shape[:-1],
-        array.shape[-1],
-        layout.channel_axis,
-        layout.has_opacity,
-        array.dtype.name,
-        found_range,
-        ", ".join(filter(None, [stored.note, *left_out])),
-        "; ".join(filter(None, [layout.otherwise, keep])) or None,
+    reading = replace(
+        reading,
+        number_type=array.dtype.name,
+        intensity_range=found_range,
+        note=", ".join(filter(None, [reading.note, *left_out])),
+        otherwise="; ".join(filter(None, [reading.otherwise, keep])) or None,
     )
     if keep and not is_file:
         warnings.warn(f"{left_out[-1]}; {keep}", stacklevel=3)
@@ -258,12 +249,6 @@ def _matrix_product(values: NDArray[np.float32], matrix: NDArray[np.float64]) ->
     first, second, third = np.moveaxis(values, -1, 0)
     rows = matrix.astype(np.float32)
     return np.stack([row[0] * first + row[1] * second + row[2] * third for row in rows], axis=-1)
-
-
-@lru_cache
-def _intensities() -> NDArray[np.float32]:
-    """Return the intensity of every code, 0 to 1."""
-    return (np.arange(MAX_CODE + 1) / MAX_CODE).astype(np.float32)
 
 
 @lru_cache

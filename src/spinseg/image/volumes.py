@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from spinseg._errors import MissingExtra
 from spinseg._validation import invalid
-from spinseg.image.layout import EMPTY
-from spinseg.image.stored import StoredArray, check_numbers, check_size, decoding, unprinted
+from spinseg.image.decoding import check_numbers, check_size, decoding, unprinted
+from spinseg.image.layout import EMPTY, Reading
 
 _AXES = "XYZTC"  # the fifth holds the components of a vector
 _HEADER_BYTES = 540  # of NIfTI 2, the longer one
@@ -24,7 +24,7 @@ _CHANNEL_NAMES = ("c", "ch", "channel", "channels", "band", "bands")
 _SPACE_AND_TIME = ("t", "z", "y", "x", "time")
 
 
-def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> StoredArray:
+def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the array in a NIfTI file, which may be compressed by gzip; `form` is "NIfTI" or "gzip"."""
     stream: Any = gzip.GzipFile(fileobj=file) if form == "gzip" else file
     with decoding(name, "NIfTI"):
@@ -37,11 +37,17 @@ def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> Store
     check_size(name, tuple(map(int, shape)), max_pixels)
     if offset > _MAX_OFFSET:  # all before it would be unpacked and read
         invalid(name, f"have its numbers in the first {_MAX_OFFSET} bytes", offset)
-    if dtype.fields is None:
+    if len(shape) > len(_AXES):
+        invalid(name, f"have at most {len(_AXES)} axes", shape)
+    colors = dtype.names or ()
+    if not colors:
         check_numbers(name, dtype)
     with unprinted("nibabel.global"), decoding(name, "NIfTI"):
         array = np.asanyarray(image_class.from_stream(stream).dataobj)
-    return _named(name, array)
+    axes = "".join(EMPTY if length == 1 and axis >= 2 else _AXES[axis] for axis, length in enumerate(array.shape))
+    if colors:
+        array, axes = np.stack([array[color] for color in colors], axis=-1), f"{axes}S"
+    return array, Reading("NIfTI", axes, len(colors) == 4)
 
 
 def _image_class(name: str, head: bytes) -> Any:
@@ -57,26 +63,19 @@ def _image_class(name: str, head: bytes) -> Any:
     return nibabel.Nifti2Image if head[4:8] == b"n+2\0" else nibabel.Nifti1Image
 
 
-def _named(name: str, array: NDArray[Any]) -> StoredArray:
-    """Return the array with the names of its axes; colors become an axis of channels."""
-    if array.ndim > len(_AXES):
-        invalid(name, f"have at most {len(_AXES)} axes", array.shape)
-    axes = "".join(EMPTY if length == 1 and axis >= 2 else _AXES[axis] for axis, length in enumerate(array.shape))
-    if array.dtype.names:
-        names = array.dtype.names
-        array, axes = np.stack([array[color] for color in names], axis=-1), f"{axes}S"
-        return StoredArray(array, "NIfTI", axes, len(names) == 4)
-    return StoredArray(array, "NIfTI", axes, False)
-
-
-def decode_zarr(name: str, path: str, max_pixels: int) -> StoredArray:
+def decode_zarr(name: str, path: str, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the array in a folder of Zarr, of the finest level where there are several."""
     with decoding(name, "Zarr"):
         array, axes = open_zarr(name, path)
     check_numbers(name, np.dtype(array.dtype))
     check_size(name, array.shape, max_pixels, axes)
     with decoding(name, "Zarr"):
-        return StoredArray(np.asarray(array[...]), "OME-Zarr" if axes else "Zarr", axes, False if axes else None)
+        return np.asarray(array[...]), zarr_reading(axes)
+
+
+def zarr_reading(axes: str) -> Reading:
+    """Return how a Zarr array with names of axes, or without, is stored."""
+    return Reading("OME-Zarr", axes, False) if axes else Reading("Zarr")
 
 
 def open_zarr(name: str, path: str) -> tuple[Any, str]:
