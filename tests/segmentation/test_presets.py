@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import spinseg as ss
-from spinseg.image.boundary.log_odds import BoundaryEvidence, BoundaryWeights
+from spinseg.image.boundary.log_odds import BoundaryEvidence, fitted_weights
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.picture import as_picture
 from spinseg.segmentation.presets.color_words import ColorWords
@@ -235,8 +235,8 @@ class Blind(BoundaryNetwork):
 
 
 def test_constants_change_by_value_and_nothing_else_does(picture):
-    fitted = BoundaryWeights.fitted("colour")
-    weights = {"colour": replace(fitted, constant=fitted.constant + 1)}
+    fitted = fitted_weights()["colour"]
+    weights = {"colour": {**fitted, "constant": fitted["constant"] + 1}}
 
     def posterior(preset):
         return prepare(picture[:60, :80], preset)

@@ -51,10 +51,7 @@ class BoundaryNetwork:
             return cls(dict(stored))
 
     def log_odds(self, rgb: Maps) -> Maps:
-        """Return the log-odds of a boundary within 1 and within 3 pixels of each pixel, (2, height, width).
-
-        `rgb` is (height, width, 3), from 0 to 1.
-        """
+        """Return the log-odds of a boundary within each of RADII of each pixel of (height, width, 3), from 0 to 1."""
         height, width = rgb.shape[:2]
         if max(height, width) <= WINDOW + 2 * REACH:
             return self._log_odds(rgb)
