@@ -39,11 +39,10 @@ def noise_deviation(channel: NDArray[np.floating]) -> float:
 
 
 def in_units_of_noise(codes: NDArray[np.uint16], inside: NDArray[np.bool_] | None) -> NDArray[np.uint16]:
-    """The codes of a picture, (*shape, n_channels), with the channels scaled so that their noise is equal.
+    """The codes of an image, (*shape, n_channels), with the channels scaled so that their noise is equal.
 
     It becomes REFERENCE_NOISE of the intensity range, unless a channel would then exceed that range: such a channel,
-    with hardly any noise, fills it. A channel of noise alone so counts for little, however wide its range, and a faint
-    one for as much as its contrast exceeds its noise.
+    with hardly any noise, fills it.
     """
     scaled = np.zeros_like(codes)
     for c in range(codes.shape[-1]):
@@ -105,7 +104,10 @@ def contrast_of(picture: Picture) -> Contrast:
             variances.append(np.maximum(_block_sums(values**2, step) / counts - mean**2, 0))
     full = counts >= 0.75 * counts.max()  # others are at the border or the mask, and their means less exact
     found = contrast_of_parts(np.stack(means, -1)[full], np.stack(variances, -1)[full], counts[full])
-    return found._replace(used=_used_intensities(picture.codes[inside]))
+    codes = picture.codes[inside]
+    shares = np.cumsum(np.bincount(codes.ravel(), minlength=MAX_CODE + 1)) / codes.size
+    low, high = np.searchsorted(shares, [USED_SHARE, 1 - USED_SHARE], side="right")
+    return found._replace(used=(float(low) / MAX_CODE, float(min(high, MAX_CODE)) / MAX_CODE))
 
 
 def _block_sums(values: NDArray[np.float64], step: int) -> NDArray[np.float64]:
@@ -113,10 +115,3 @@ def _block_sums(values: NDArray[np.float64], step: int) -> NDArray[np.float64]:
     for axis, length in enumerate(values.shape):
         values = np.add.reduceat(values, np.arange(0, length, step), axis=axis)
     return values
-
-
-def _used_intensities(codes: NDArray[np.uint16]) -> tuple[float, float]:
-    """Return the intensities between which all codes lie but one in a thousand at either end."""
-    shares = np.cumsum(np.bincount(codes.ravel(), minlength=MAX_CODE + 1)) / codes.size
-    low, high = np.searchsorted(shares, [USED_SHARE, 1 - USED_SHARE], side="right")
-    return float(low) / MAX_CODE, float(min(high, MAX_CODE)) / MAX_CODE

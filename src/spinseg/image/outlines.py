@@ -83,20 +83,12 @@ def _steepest_change(codes: NDArray[np.uint16]) -> NDArray[np.floating[Any]]:
     return np.sqrt(steepest) / 8
 
 
-class Window(NamedTuple):
-    """The pixels around one, by their offsets, with the share of each in the length of an outline between them."""
-
-    dy: NDArray[np.int64]
-    dx: NDArray[np.int64]
-    nearness: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, radius: int) -> "Window":
-        """Return the window of a radius in pixels."""
-        dy, dx = np.mgrid[-radius : radius + 1, -radius : radius + 1]
-        distance = np.hypot(dy, dx)
-        within = (distance > 0) & (distance <= radius + 0.3)
-        return cls(dy[within], dx[within], 1 / distance[within])
+def window_around(radius: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the offsets dy and dx of the pixels around one, and the share of each in the length of an outline."""
+    dy, dx = np.mgrid[-radius : radius + 1, -radius : radius + 1]
+    distance = np.hypot(dy, dx)
+    within = (distance > 0) & (distance <= radius + 0.3)
+    return dy[within], dx[within], 1 / distance[within]
 
 
 class SitePairs(NamedTuple):
@@ -155,7 +147,7 @@ def shorten_outlines(
     is_waiting, scratch = np.zeros(moved.size, bool), (np.zeros(MAX_SITES_AROUND, np.int64), np.zeros(MAX_SITES_AROUND))
     is_waiting[first] = True
     weight = np.ascontiguousarray(weight, dtype=np.float32)
-    shorten(moved, weight, is_free, table, Window.of(RADIUS), waiting, is_waiting, first.size, N_PASSES, *scratch)
+    shorten(moved, weight, is_free, table, window_around(RADIUS), waiting, is_waiting, first.size, N_PASSES, *scratch)
     return moved
 
 

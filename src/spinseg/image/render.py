@@ -60,8 +60,9 @@ def outlines(labels: ArrayLike) -> NDArray[np.uint8]:
     array([[0, 2, 1, 0]], dtype=uint8)
     """
     array = _check_labels(labels)
-    lower, upper = _boundary_sides(array, max(1, round(max(array.shape) / PIXELS_PER_LINE_WIDTH)))
-    return np.where(lower, 2, upper).astype(np.uint8)
+    width = max(1, round(max(array.shape) / PIXELS_PER_LINE_WIDTH))
+    has_lower = _extremum_filter(array, width, np.minimum) < array
+    return np.where(_extremum_filter(array, width, np.maximum) > array, 2, has_lower).astype(np.uint8)
 
 
 def outlined(rgb: NDArray[np.uint8], labels: ArrayLike) -> NDArray[np.uint8]:
@@ -78,18 +79,6 @@ def graded_boundaries(rgb: NDArray[np.uint8], probability: NDArray[np.floating])
     colors = probability_picture(MIN_GRADE + (1 - MIN_GRADE) * clipped).astype(np.float64)
     opacity = np.minimum(1, MIN_OPACITY + (1 - MIN_OPACITY) * clipped / OPAQUE_FROM) * np.minimum(1, clipped / 0.05)
     return np.rint(ground + opacity[..., None] * (colors - ground)).astype(np.uint8)
-
-
-def boundaries(labels: ArrayLike) -> NDArray[np.bool_]:
-    """Return whether each pixel has a different label, or the outside, beside it along an axis.
-
-    Examples
-    --------
-    >>> boundaries([[0, 0, 1, 1]])
-    array([[False,  True,  True, False]])
-    """
-    lower, upper = _boundary_sides(_check_labels(labels), 1)
-    return lower | upper
 
 
 def mean_colors(
@@ -179,11 +168,6 @@ def _check_labels(labels: ArrayLike, start_label: int = 0) -> NDArray[np.int32]:
         values, rank = np.unique(array, return_inverse=True)
         array = (rank + start_label - (values[0] < start_label)).reshape(array.shape)
     return array.astype(np.int32, copy=False)
-
-
-def _boundary_sides(labels: NDArray[np.int32], width: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the pixels with a higher label within `width` pixels, and those with a lower one."""
-    return _extremum_filter(labels, width, np.maximum) > labels, _extremum_filter(labels, width, np.minimum) < labels
 
 
 def _extremum_filter(labels: NDArray[np.int32], radius: int, extreme: np.ufunc) -> NDArray[np.int32]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
@@ -18,6 +16,7 @@ from spinseg.image.layout import ChannelAxis
 from spinseg.image.picture import Picture, as_picture
 from spinseg.partition.numbering import by_first_appearance
 
+KINDS = ("slic", "watershed", "felzenszwalb", "grid", "pixels")
 PIXELS_PER_SITE = 60  # as in the paper
 RELIEF_SCALE = 1.0  # pixels, of the gradient that the watershed floods
 SLIC_ITERATIONS = 5  # half of skimage's default: later iterations move few pixels
@@ -78,7 +77,13 @@ def superpixels(
     picture = as_picture(image, channel_axis=channel_axis, mask=mask)
     inside = picture.inside
     if not isinstance(kind, str):
-        return _renumber_given(kind, picture.shape, inside)
+        given = integer_array("sites", kind)
+        if given.shape != picture.shape:
+            invalid("sites", f"have the image's shape {picture.shape}", given.shape)
+        inside = given >= 0 if inside is None else (given >= 0) & inside
+        if not inside.any():
+            invalid("sites", "number some pixel inside from 0", given)
+        return _renumber(given, inside)
     check_choice("kind", kind, KINDS)
     compactness = (10.0 if kind == "slic" else 0.0) if compactness is None else compactness
     compactness = check_real("compactness", compactness, **({"above": 0} if kind == "slic" else {"at_least": 0}))
@@ -97,7 +102,8 @@ def superpixels(
     relief = None if relief is None else finite_array("relief", relief, picture.shape)[box]
     sites, asked = np.full(picture.shape, -1), float(target)
     for _ in range(MAX_ROUNDS):
-        pieces = _METHODS[kind](colors, min(n_pixels, round(asked * n_pixels / n_inside)), compactness, relief)
+        n_pieces = min(n_pixels, round(asked * n_pixels / n_inside))
+        pieces = _pieces(kind, colors, n_pieces, compactness, relief)
         pieces = label(pieces + 1 if inside is None else np.where(inside[box], pieces + 1, 0), connectivity=1) - 1
         merged = _merge_fragments(pieces, colors, MIN_SIZE_FRACTION * n_inside / target)
         n_found = np.unique(merged[merged >= 0]).size
@@ -108,36 +114,32 @@ def superpixels(
     return _renumber(sites, inside)
 
 
-def _renumber_given(sites: ArrayLike, shape: tuple[int, ...], inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
-    """Return a label image that the caller passed, renumbered."""
-    array = integer_array("sites", sites)
-    if array.shape != shape:
-        invalid("sites", f"have the image's shape {shape}", array.shape)
-    inside = array >= 0 if inside is None else (array >= 0) & inside
-    if not inside.any():
-        invalid("sites", "number some pixel inside from 0", array)
-    return _renumber(array, inside)
-
-
-def _slic(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """Run SLIC in the units of `colors`: skimage scales them to 0..1, so the compactness is scaled with them."""
-    value_range = float(np.ptp(colors)) or 1.0
-    return slic(
-        colors,
-        n_segments=n_sites,
-        compactness=compactness / value_range,
-        max_num_iter=SLIC_ITERATIONS,
-        convert2lab=False,
-        enforce_connectivity=False,
-        channel_axis=-1,
-        start_label=0,
-    )
-
-
-def _watershed(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """Run a watershed from the lowest pixel of each cell of a grid."""
-    relief = gradient_magnitude(colors, RELIEF_SCALE) if relief is None else relief
-    return seeded_watershed(relief, _grid(colors, n_sites, compactness, None), compactness)
+def _pieces(
+    kind: str, colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None
+) -> NDArray:
+    """Return about `n_sites` pieces of an image, numbered from 0; they need not be connected."""
+    shape = colors.shape[:-1]
+    if kind == "slic":
+        value_range = float(np.ptp(colors)) or 1.0  # skimage scales colors to 0..1, and so the compactness
+        return slic(
+            colors,
+            n_segments=n_sites,
+            compactness=compactness / value_range,
+            max_num_iter=SLIC_ITERATIONS,
+            convert2lab=False,
+            enforce_connectivity=False,
+            channel_axis=-1,
+            start_label=0,
+        )
+    if kind == "felzenszwalb":
+        return _felzenszwalb(colors, n_sites)
+    cells = np.zeros(shape, np.int64)
+    for axis, count in cells_per_axis(shape, n_sites).items():
+        index = np.arange(shape[axis]) * count // shape[axis]
+        cells = cells * count + index.reshape([-1 if other == axis else 1 for other in range(len(shape))])
+    if kind == "grid":
+        return cells
+    return seeded_watershed(gradient_magnitude(colors, RELIEF_SCALE) if relief is None else relief, cells, compactness)
 
 
 def seeded_watershed(relief: NDArray, cells: NDArray, compactness: float = 0.0) -> NDArray:
@@ -149,7 +151,7 @@ def seeded_watershed(relief: NDArray, cells: NDArray, compactness: float = 0.0) 
     return watershed(relief, markers, compactness=compactness / 100) - 1
 
 
-def _felzenszwalb(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
+def _felzenszwalb(colors: NDArray[np.float32], n_sites: int) -> NDArray:
     """Return Felzenszwalb sites at a scale, found by bisection, that gives about `n_sites`."""
     min_size = max(1, round(MIN_SIZE_FRACTION * colors[..., 0].size / n_sites))
     low, high = 1e-2, 1e4
@@ -161,16 +163,6 @@ def _felzenszwalb(colors: NDArray[np.float32], n_sites: int, compactness: float,
             break
         low, high = (scale, high) if n_found > n_sites else (low, scale)  # larger scales give fewer sites
     return sites
-
-
-def _grid(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """Return a grid of about `n_sites` rectangles, as nearly square as the image allows."""
-    shape = colors.shape[:-1]
-    cells = np.zeros(shape, np.int64)
-    for axis, count in cells_per_axis(shape, n_sites).items():
-        index = np.arange(shape[axis]) * count // shape[axis]
-        cells = cells * count + index.reshape([-1 if other == axis else 1 for other in range(len(shape))])
-    return cells
 
 
 def cells_per_axis(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:
@@ -185,15 +177,6 @@ def cells_per_axis(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:
         counts[axis] = int(np.clip(round(shape[axis] / side), 1, shape[axis]))
         pixels_left, sites_left = pixels_left / shape[axis], max(1.0, sites_left / counts[axis])
     return counts
-
-
-_METHODS: dict[str, Callable[[NDArray[np.float32], int, float, NDArray | None], NDArray]] = {
-    "slic": _slic,
-    "watershed": _watershed,
-    "felzenszwalb": _felzenszwalb,
-    "grid": _grid,
-}
-KINDS = (*_METHODS, "pixels")
 
 
 def _merge_fragments(pieces: NDArray, colors: NDArray[np.float32], min_size: float) -> NDArray:

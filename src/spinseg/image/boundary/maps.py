@@ -118,8 +118,8 @@ def _soft_bins(channel: NDArray[np.float32], low: float, high: float, n_bins: in
 def gaussian(scale: float, order: int = 0) -> NDArray[np.float32]:
     """Return the weights of a Gaussian filter, truncated at three scales, or of its first or second derivative.
 
-    A Gaussian sums to 1. The positive weights of a derivative sum to 1 and the negative ones to -1, so that the first is
-    the mean after a pixel less the mean before it.
+    A Gaussian sums to 1. The positive weights of a derivative sum to 1 and the negative ones to -1: the first is the
+    mean after a pixel less the mean before it.
     """
     radius = int(3 * scale + 0.5)
     offsets = np.arange(-radius, radius + 1, dtype=np.float64)
