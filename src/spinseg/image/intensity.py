@@ -179,13 +179,6 @@ def conventional_nodata(channels: NDArray, inside: NDArray[np.bool_] | None) -> 
     It is the smallest or the largest number of an image of floating or signed numbers, one of CONVENTIONAL, larger in
     size than all other numbers, and at least as far from them as they lie apart. Unsigned numbers are never judged: a
     pixel of 0 or of 65535 is black or white.
-
-    Examples
-    --------
-    >>> conventional_nodata(np.array([[[-9999.0], [3.5], [812.0]]]), None)
-    -9999.0
-    >>> conventional_nodata(np.array([[[-9999.0], [-9998.0], [812.0]]]), None) is None
-    True
     """
     if channels.dtype.kind not in "if":
         return None

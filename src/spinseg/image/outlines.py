@@ -107,13 +107,7 @@ class SitePairs(NamedTuple):
 
 
 def nearby_pairs(graph: SiteGraph) -> NDArray[np.int32]:
-    """Return the pairs of sites that touch or have a neighbor in common, (n_pairs, 2), sorted.
-
-    Examples
-    --------
-    >>> nearby_pairs(SiteGraph(4, [[0, 1], [1, 2], [2, 3]])).tolist()
-    [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]]
-    """
+    """Return the pairs of sites that touch or have a neighbor in common, (n_pairs, 2), sorted."""
     i, j = graph.edges.T
     touching = sparse.coo_array((np.ones(i.size, np.int32), (i, j)), (graph.n_sites, graph.n_sites)).tocsr()
     touching = touching + touching.T
@@ -200,11 +194,6 @@ def with_connected_regions(sites: NDArray[np.int32], region_of: NDArray[np.int32
 
     `region_of` has the region of every site. Sites that lie in a piece that was cut off alone keep their pixels, so
     that none is lost.
-
-    Examples
-    --------
-    >>> with_connected_regions(np.array([[0, 0, 1, 1, 0, 1]], np.int32), np.array([0, 1], np.int32))
-    array([[0, 0, 1, 1, 1, 1]], dtype=int32)
     """
     pieces = label(np.append(region_of, np.int32(-1))[sites], background=-1, connectivity=1)
     sizes = np.bincount(pieces.ravel())

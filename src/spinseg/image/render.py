@@ -50,15 +50,7 @@ def overlay(
 
 
 def outlines(labels: ArrayLike) -> NDArray[np.uint8]:
-    """Return for each pixel 2 on the side of a boundary with the lower label, 1 on the other, and 0 off boundaries.
-
-    Each side is as wide as those of `overlay`.
-
-    Examples
-    --------
-    >>> outlines([[0, 0, 1, 1]])
-    array([[0, 2, 1, 0]], dtype=uint8)
-    """
+    """Return for each pixel 2 on the side of a boundary with the lower label, 1 on the other, and 0 off boundaries."""
     array = _check_labels(labels)
     width = max(1, round(max(array.shape) / PIXELS_PER_LINE_WIDTH))
     has_lower = _extremum_filter(array, width, np.minimum) < array
@@ -128,11 +120,6 @@ def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.f
 
     `edges` and their `values`, (n_edges,), are in the order of `region_adjacency`. Sites that touch without an edge, as
     where seeds were drawn into each other, have the value 1.
-
-    Examples
-    --------
-    >>> paint_edges([[0, 0, 1, 1]], np.array([[0, 1]]), np.array([0.5]))
-    array([[0. , 0.5, 0.5, 0. ]], dtype=float32)
     """
     array, _ = checked_sites(sites)
     painted = np.zeros(array.size, np.float32)

@@ -20,23 +20,10 @@ Seeds = ArrayLike | SeedPoints | str | os.PathLike[str]
 
 
 def seed_image(seeds: Seeds, shape: tuple[int, ...], inside: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Return the seed of every pixel of a picture, 0 where it has none.
+    """Return the seed of every pixel of an image of this shape, 0 where it has none.
 
-    Parameters
-    ----------
-    seeds : array of int, mapping or path
-        A label image of the picture's shape, in which 0 and negative numbers are no seeds; a file that holds one; or
-        the pixels of each seed, {seed: [(row, column), ..]}.
-    shape : tuple of int
-        Of the picture.
-    inside : array of bool, optional
-        The mask of the picture, in which seeds must lie.
-
-    Examples
-    --------
-    >>> seed_image({1: [(0, 0), (0, 2)], 7: [(1, 1)]}, (2, 3))
-    array([[1, 0, 1],
-           [0, 7, 0]])
+    `seeds` is a label image, in which 0 and negative numbers are no seeds; a file that holds one; or the pixels of each
+    seed, {seed: [(row, column), ..]}. They must lie `inside` the mask.
     """
     if isinstance(seeds, Mapping):
         image = _drawn_points(seeds, shape)

@@ -98,13 +98,6 @@ def reduce_mask(
     A block is inside if any of its pixels is. But where two blocks touch in which most pixels inside belong to
     different parts of the mask, the one with fewer of them is outside: a line one pixel wide would separate nothing
     otherwise. The fullest block of each part, and blocks with a pixel that is `held`, stay inside.
-
-    Examples
-    --------
-    >>> inside = np.ones((2, 12), bool)
-    >>> inside[:, 5] = False
-    >>> reduce_mask(inside, 2)[0].tolist()
-    [[True, True, False, True, True, True]]
     """
     part = label(inside, connectivity=1)
     shape = tuple(-(-length // step) for length in inside.shape)
