@@ -61,8 +61,8 @@ def test_every_option_of_every_preset_has_a_check_and_a_help():
     [
         ({"preset": "nice"}, "preset must be one of 'photo', 'classes', 'paper'; received 'nice'"),
         ({"preset": ss.Photo}, "preset must be a preset or the name of one; received <class"),
-        ({"sites": "pixels"}, "sites must be one of 'slic', 'watershed', 'felzenszwalb', 'grid'; received 'pixels'"),
-        ({"preset": "paper", "sites": "hexagons"}, "sites must be one of 'slic', 'watershed', 'felzenszwalb', 'grid',"),
+        ({"sites": "pixels"}, "sites must be one of 'slic', 'watershed', 'grid'; received 'pixels'"),
+        ({"preset": "paper", "sites": "hexagons"}, "sites must be one of 'slic', 'watershed', 'grid',"),
         ({"sites": 7}, "sites must be a kind of sites or have two or three axes; received ()"),
         ({"sites": np.zeros((4, 5))}, "sites must be whole numbers; received 'float64'"),
         (

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
-from zipfile import BadZipFile
-from zlib import error as DeflateError
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_gradient_magnitude
 
-from spinseg._run.atomic import atomic_write
 from spinseg._validation import check_int, finite_array, invalid
 from spinseg.graph.adjacency import checked_sites, pixel_table
 from spinseg.image.layout import ChannelAxis
@@ -23,12 +19,13 @@ from spinseg.image.picture import Picture, as_picture, cielab
 RNG = int | np.random.Generator | None
 
 CELL_BITS = 6  # the color lookup table has 64 cells along each of red, green and blue
-FORMAT = "spinseg codebook 1"
 
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
     """A codebook of color words: every pixel is assigned the word nearest to its color.
+
+    To keep one, save its `colors`, as with `numpy.save`.
 
     Attributes
     ----------
@@ -98,26 +95,6 @@ class Codebook:
             invalid("images", "have equally many channels", n_channels)
         words = k_means(np.concatenate(sample), n_words, rng)
         return cls(words[np.lexsort(words.T[::-1])])
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Codebook:
-        """Read a codebook that `save` wrote."""
-        try:
-            with open(path, "rb") as file, np.load(file) as stored:
-                known = str(stored["format"]) == FORMAT
-                colors = stored["colors"]
-        except FileNotFoundError:
-            invalid("path", "be a file", str(path))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile, DeflateError):
-            known = False
-        if not known:
-            invalid("path", "be a codebook that spinseg saved", str(path))
-        return cls(colors)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the codebook to a file, atomically."""
-        content = {"format": np.array(FORMAT), "colors": self.colors}
-        atomic_write(path, lambda file: np.savez_compressed(file, **content))  # type: ignore[arg-type]
 
     def words(self, image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.int32]:
         """Return the word of every pixel, an array of the image's shape.

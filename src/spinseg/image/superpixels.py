@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from skimage.measure import label
-from skimage.segmentation import felzenszwalb, slic, watershed
+from skimage.segmentation import slic, watershed
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
 from spinseg.graph.adjacency import region_adjacency
@@ -16,7 +16,7 @@ from spinseg.image.layout import ChannelAxis
 from spinseg.image.picture import Picture, as_picture
 from spinseg.partition.numbering import by_first_appearance
 
-KINDS = ("slic", "watershed", "felzenszwalb", "grid", "pixels")
+KINDS = ("slic", "watershed", "grid", "pixels")
 PIXELS_PER_SITE = 60  # as in the paper
 RELIEF_SCALE = 1.0  # pixels, of the gradient that the watershed floods
 SLIC_ITERATIONS = 5  # half of skimage's default: later iterations move few pixels
@@ -43,14 +43,13 @@ def superpixels(
     Parameters
     ----------
     image : Picture or array
-    kind : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image
-        SLIC [1]_; watershed from one marker in each cell of a grid [2]_; Felzenszwalb and Huttenlocher's graph-based
-        sites [3]_ (not for volumes); rectangles; every pixel a site; or a label image of your own, negative outside,
-        which is only renumbered.
+    kind : {"slic", "watershed", "grid", "pixels"} or label image
+        SLIC [1]_; watershed from one marker in each cell of a grid [2]_; rectangles; every pixel a site; or a label
+        image of your own, negative outside, which is only renumbered.
     n_sites : int, optional
         Approximate number of sites; by default the number of pixels over `pixels_per_site`. "watershed" then
         returns 15 to 45 percent fewer, since small pieces are merged; a number that you give it meets within a few
-        percent. "felzenszwalb" never divides an area of one color, and so may return fewer.
+        percent.
     mask : (*shape) array of bool, optional
         False where there shall be no sites. Masked and transparent pixels of the image are excluded as well.
     compactness : float
@@ -65,8 +64,6 @@ def superpixels(
     ----------
     .. [1] Achanta et al., SLIC superpixels, PAMI 2012. :DOI:`10.1109/TPAMI.2012.120`
     .. [2] Machairas et al., Waterpixels, IEEE Trans. Image Processing 2015. :DOI:`10.1109/TIP.2015.2451011`
-    .. [3] Felzenszwalb and Huttenlocher, Efficient graph-based image segmentation, IJCV 2004.
-           :DOI:`10.1023/B:VISI.0000022288.19776.77`
 
     Examples
     --------
@@ -94,8 +91,6 @@ def superpixels(
         if n_sites is not None:
             invalid("n_sites", "be None where every pixel is a site", n_sites)
         return _renumber(np.arange(np.prod(picture.shape)).reshape(picture.shape), inside)
-    if kind == "felzenszwalb" and len(picture.shape) == 3:
-        invalid("kind", "be another than 'felzenszwalb' for a volume", kind)
     box = (slice(None),) if inside is None else ndimage.find_objects(inside.astype(np.uint8))[0]
     colors = picture.colors[box]
     n_pixels = int(np.prod(colors.shape[:-1]))
@@ -131,8 +126,6 @@ def _pieces(
             channel_axis=-1,
             start_label=0,
         )
-    if kind == "felzenszwalb":
-        return _felzenszwalb(colors, n_sites)
     cells = np.zeros(shape, np.int64)
     for axis, count in cells_per_axis(shape, n_sites).items():
         index = np.arange(shape[axis]) * count // shape[axis]
@@ -149,20 +142,6 @@ def seeded_watershed(relief: NDArray, cells: NDArray, compactness: float = 0.0) 
     lowest = np.transpose(ndimage.minimum_position(relief, cells, np.arange(n_cells)))
     markers[tuple(lowest)] = np.arange(1, n_cells + 1)
     return watershed(relief, markers, compactness=compactness / 100) - 1
-
-
-def _felzenszwalb(colors: NDArray[np.float32], n_sites: int) -> NDArray:
-    """Return Felzenszwalb sites at a scale, found by bisection, that gives about `n_sites`."""
-    min_size = max(1, round(MIN_SIZE_FRACTION * colors[..., 0].size / n_sites))
-    low, high = 1e-2, 1e4
-    for _ in range(8):
-        scale = np.sqrt(low * high)
-        sites = felzenszwalb(colors / 100, scale=scale, sigma=0.5, min_size=min_size, channel_axis=-1)
-        n_found = int(sites.max()) + 1
-        if abs(n_found - n_sites) <= 0.1 * n_sites:
-            break
-        low, high = (scale, high) if n_found > n_sites else (low, scale)  # larger scales give fewer sites
-    return sites
 
 
 def cells_per_axis(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:
