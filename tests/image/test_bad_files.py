@@ -1,5 +1,6 @@
 """Files that cannot be read are rejected in one line; names, threads and permissions."""
 
+import gzip
 import os
 import struct
 import tempfile
@@ -7,12 +8,14 @@ import threading
 import warnings
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
 from image_files import DEEP, RGB, jpeg, npy, png, refusal, saved, tiff, webp
+from kinds_of_files import save_nifti
 from PIL import Image
 
 from spinseg._run.atomic import atomic_write
@@ -47,6 +50,9 @@ LIMIT = f"at most {MAX_PIXELS} pixels"
         (npy((2, 2), "<c8") + bytes(32), "hold numbers; received 'complex64'"),
         (npy((4,)) + bytes(4), "one picture or volume, with or without channels; received (4,)"),
         (b"\x93NUMPY\x01", "whole NPY"),
+        (b"ZISRAWFILE" + bytes(90), "read it with bioio, and give the array; received 'a CZI file'"),
+        (b"\x70\0\0\0" + bytes(90), "read it with bioio, and give the array; received 'a LIF file'"),
+        (gzip.compress(b"not a volume" * 90), "another compressed file"),
     ],
 )
 def test_what_is_no_picture_gets_one_line_and_no_warning_print_or_log(content, says, tmp_path, capfd, caplog):
@@ -81,11 +87,13 @@ STACK = np.stack([DEEP] * 5)
 WHOLE = {form: partial(saved, image=RGB, form=form) for form in FORMS if Image.SAVE.get(form)}
 for kind, options in {"plain": {}, "unnamed": {"metadata": None}, "big": {"bigtiff": True, "compression": 8}}.items():
     WHOLE[f"{kind} stack"] = partial(tifffile.imwrite, data=STACK, photometric="minisblack", **options)
+if find_spec("nibabel"):
+    WHOLE |= {f"stack{suffix}": partial(save_nifti, array=STACK) for suffix in (".nii", ".nii.gz")}
 
 
 @pytest.mark.parametrize("kind", WHOLE)
 def test_a_truncated_file_is_refused(kind, tmp_path):
-    path = tmp_path / "cut"
+    path = tmp_path / kind
     WHOLE[kind](path)
     assert read_image(path).shape == (STACK if "stack" in kind else RGB).shape
     content = path.read_bytes()

@@ -9,7 +9,7 @@ from scipy import ndimage
 
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.merging import merge_heights
-from spinseg.image.boundary.cues import SiteStatistics, chi_square, edge_cues
+from spinseg.image.boundary.cues import SiteStatistics, edge_cues
 from spinseg.image.boundary.log_odds import (
     KINDS,
     NETWORK_LOG_ODDS,
@@ -188,13 +188,6 @@ def test_histograms_are_pooled_with_neighbors_edge_by_edge(example, kind):
 
         assert_cue(example, f"{kind}{hops}", chi)
         pooled = own + near @ pooled
-
-
-def test_chi_square_is_zero_for_equal_shares_and_one_for_disjoint_ones():
-    counts = np.array([[2.0, 2, 0, 0], [7, 7, 0, 0], [0, 0, 3, 1], [5, 0, 0, 0], [0, 0, 0, 0]])
-    edges = np.array([[0, 1], [0, 2], [1, 2], [0, 3], [3, 4], [4, 4]])
-    expected = [0, 1, 1, 1 / 3, 0.5, 0]  # 1/2 (.5^2 / 1.5 + .5^2 / .5) is a third; an empty site has no shares
-    np.testing.assert_allclose(chi_square(counts, edges), expected, atol=1e-12)
 
 
 N_LOCAL, N_CUES = 33, 45  # of the two sites of an edge, and with those of the whole picture

@@ -21,7 +21,7 @@ from spinseg.image.boundary.maps import (
     max_oriented_gradient,
     structure_tensor_norm,
 )
-from spinseg.image.boundary.network import BoundaryNetwork, convolve, span_seen
+from spinseg.image.boundary.network import BoundaryNetwork, convolve
 from spinseg.image.picture import as_picture
 
 SHAPES = [(1, 1), (1, 7), (6, 1), (3, 5), (24, 37)]
@@ -219,11 +219,3 @@ def test_windows_leave_no_seams(monkeypatch):
     assert np.abs(BoundaryNetwork.fitted().log_odds(image) - whole).max() < 1e-3
     monkeypatch.setattr(network, "REACH", 2 * network.CELL)
     assert np.abs(BoundaryNetwork.fitted().log_odds(image) - whole).max() > 0.1
-
-
-@pytest.mark.parametrize("step", [1, 3])
-def test_what_a_span_depends_on_begins_with_a_cell(step):
-    seen = span_seen(slice(700, 790), 5000, step)
-    assert seen.start % (32 * step) == 0
-    assert seen.start <= max(0, 700 - 192 * step) and seen.stop >= 790 + 192 * step
-    assert span_seen(slice(10, 20), 100, step) == slice(0, 100)
