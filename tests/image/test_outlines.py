@@ -14,8 +14,8 @@ from spinseg.image.outline_kernels import shorten
 from spinseg.image.outlines import (
     OUTLINE_COUPLING,
     RADIUS,
+    SitePairs,
     _steepest_change,
-    nearby_pairs,
     refine_classes,
     shorten_outlines,
     window_around,
@@ -23,7 +23,6 @@ from spinseg.image.outlines import (
     word_log_frequencies,
 )
 from spinseg.image.superpixels import superpixels
-from spinseg.partition.pairs import separation_probability
 from studies.evaluation.metrics import adjusted_rand_index
 
 
@@ -51,9 +50,7 @@ def problem(seed, shape, n_sites, n_draws=4, mask=None):
 
 def shortened(sites, weight, draws, is_free=None):
     is_free = np.ones(sites.shape, bool) if is_free is None else is_free
-    graph = region_adjacency(sites)
-    pairs = nearby_pairs(graph)
-    return shorten_outlines(sites, weight, graph, pairs, separation_probability(draws, pairs), is_free=is_free)
+    return shorten_outlines(sites, weight, SitePairs.of(region_adjacency(sites), draws), is_free)
 
 
 @pytest.mark.parametrize("seed", range(4))

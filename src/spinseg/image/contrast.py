@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import correlate1d
 
 from spinseg.image.intensity import MAX_CODE
+from spinseg.image.layout import Floats
 from spinseg.image.picture import Picture
 
 REFERENCE_NOISE = 0.02  # of the intensity range: that of photographs, which the constants of "photo" suit
@@ -82,7 +83,7 @@ class Contrast(NamedTuple):
         return self.difference >= MIN_STANDARD_ERRORS * self.standard_error
 
 
-def contrast_of_parts(means: NDArray[np.float64], variances: NDArray[np.float64], n_pixels: ArrayLike) -> Contrast:
+def contrast_of_parts(means: Floats, variances: Floats, n_pixels: ArrayLike) -> Contrast:
     """Return the contrast of parts with these means and variances, (n_parts, n_channels), and numbers of pixels."""
     differences = np.ptp(means, axis=0)
     errors = np.sqrt(np.median(variances / np.asarray(n_pixels, float)[:, None], axis=0))
@@ -110,7 +111,7 @@ def contrast_of(picture: Picture) -> Contrast:
     return found._replace(used=(float(low) / MAX_CODE, float(min(high, MAX_CODE)) / MAX_CODE))
 
 
-def _block_sums(values: NDArray[np.float64], step: int) -> NDArray[np.float64]:
+def _block_sums(values: Floats, step: int) -> Floats:
     """Return the sums over blocks of `step` along each axis; the last blocks may be smaller."""
     for axis, length in enumerate(values.shape):
         values = np.add.reduceat(values, np.arange(0, length, step), axis=axis)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import MAX_MAGNITUDE, check_real, invalid
-from spinseg.image.layout import IntensityRange
+from spinseg.image.layout import IntensityRange, Mask
 
 MAX_CODE = 65535  # the code of full intensity; 255 * 257, so that every 8-bit value has a 16-bit code of its own
 
@@ -20,7 +20,7 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 CONVENTIONAL = (-999, -9999, -99999, -32767, -32768, -(2**31), -_FLOAT32_MAX, _FLOAT32_MAX, 1e20, 9.969209968386869e36)
 
 
-def infer_intensity_range(array: NDArray, inside: NDArray[np.bool_] | None = None) -> IntensityRange:
+def infer_intensity_range(array: NDArray, inside: Mask | None = None) -> IntensityRange:
     """Return the numbers of no and of full intensity in an image (*shape, n_channels), one pair for all channels.
 
     `as_picture` documents the rule.
@@ -36,7 +36,7 @@ def infer_intensity_range(array: NDArray, inside: NDArray[np.bool_] | None = Non
     return standard_range(low, high)
 
 
-def extremes(array: NDArray, inside: NDArray[np.bool_] | None) -> IntensityRange:
+def extremes(array: NDArray, inside: Mask | None) -> IntensityRange:
     """Return the smallest and the largest number; raise InvalidInput if one is not finite or too large."""
     values = array if inside is None else array[inside]
     low, high = float(values.min()), float(values.max())
@@ -75,16 +75,11 @@ def standard_range(low: float, high: float) -> IntensityRange:
 
 
 def to_codes(array: NDArray, intensity_range: IntensityRange) -> NDArray[np.uint16]:
-    """Map a range of numbers linearly to 16-bit codes, 0..MAX_CODE; numbers outside the range are clipped."""
+    """Map a range of numbers linearly to 16-bit codes, 0..MAX_CODE; numbers outside are clipped, and NaN becomes 0."""
     if array.dtype == np.uint8 and intensity_range == (0.0, 255.0):
         return np.multiply(array, CODES_PER_8BIT_STEP, dtype=np.uint16)
     if array.dtype.kind == "u" and array.dtype.itemsize == 2:  # in any byte order; a table is faster
-        return _scale_to_codes(np.arange(MAX_CODE + 1), intensity_range)[array]
-    return _scale_to_codes(array, intensity_range)
-
-
-def _scale_to_codes(array: NDArray, intensity_range: IntensityRange) -> NDArray[np.uint16]:
-    """Compute `to_codes` for numbers of any type; NaN becomes 0."""
+        return to_codes(np.arange(MAX_CODE + 1), intensity_range)[array]
     low, high = intensity_range
     with np.errstate(over="ignore", invalid="ignore"):  # outside a mask there may be anything
         scaled = (array - np.float64(low)) * (MAX_CODE / (high - low))
@@ -97,9 +92,7 @@ def _is_scaled_8bit(values: NDArray) -> bool:
     return not (first % CODES_PER_8BIT_STEP).any() and not (values % CODES_PER_8BIT_STEP).any()
 
 
-def _range_without_outliers(
-    array: NDArray, inside: NDArray[np.bool_] | None, low: float, high: float
-) -> IntensityRange:
+def _range_without_outliers(array: NDArray, inside: Mask | None, low: float, high: float) -> IntensityRange:
     """Return the smallest and the largest supported number, of numbers from `low` to `high`."""
     values = (array if inside is None else array[inside]).ravel()
     n_outliers = values.size // VALUES_PER_OUTLIER
@@ -112,7 +105,7 @@ def _range_without_outliers(
     return (lowest, highest) if lowest < highest else (low, high)
 
 
-def _supported_extreme(array: NDArray, inside: NDArray[np.bool_] | None, limit: np.generic, sign: int) -> float:
+def _supported_extreme(array: NDArray, inside: Mask | None, limit: np.generic, sign: int) -> float:
     """Return the outermost number that MIN_SUPPORT pixels reach in the 3 x 3 around some pixel beyond the limit.
 
     Neighbors lie in the same plane and channel. If no number beyond the limit has that support, return the limit.
@@ -136,11 +129,11 @@ def _supported_extreme(array: NDArray, inside: NDArray[np.bool_] | None, limit: 
 
 def leave_out_missing(
     channels: NDArray,
-    inside: NDArray[np.bool_] | None,
+    inside: Mask | None,
     declared: float | None,
     intensity_range: IntensityRange | None,
     is_file: bool,
-) -> tuple[NDArray[np.bool_] | None, list[str], str | None]:
+) -> tuple[Mask | None, list[str], str | None]:
     """Return which pixels have data, (*shape), None for all; what was left out, in words; and how to keep a guess.
 
     Without data are those all of whose channels have the `declared` value; in a file, those with a NaN; and those with
@@ -149,7 +142,7 @@ def leave_out_missing(
     left = np.ones(channels.shape[:-1], bool) if inside is None else inside.copy()
     notes, otherwise = [], None
 
-    def leave_out(missing: NDArray[np.bool_], value: float) -> None:
+    def leave_out(missing: Mask, value: float) -> None:
         n_missing = np.count_nonzero(left & missing)
         if n_missing:
             left[missing] = False
@@ -173,7 +166,7 @@ def leave_out_missing(
     return None if left.all() else left, notes, otherwise
 
 
-def conventional_nodata(channels: NDArray, inside: NDArray[np.bool_] | None) -> float | None:
+def conventional_nodata(channels: NDArray, inside: Mask | None) -> float | None:
     """Return the value that marks pixels without data in an image, if there is one that stands out; else None.
 
     It is the smallest or the largest number of an image of floating or signed numbers, one of CONVENTIONAL, larger in

@@ -11,6 +11,9 @@ from spinseg._validation import invalid
 
 ChannelAxis = int | Literal["auto"] | None
 IntensityRange = tuple[float, float]
+Mask = NDArray[np.bool_]  # True inside
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
 
 MAX_COLOR_CHANNELS = 4  # a last axis without a name holds channels if it is at most this long
 MAX_CHANNELS = 16  # so does a longer one, up to this length, where the other axes are much longer

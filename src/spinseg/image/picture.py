@@ -19,7 +19,7 @@ from spinseg.image.intensity import (
     standard_range,
     to_codes,
 )
-from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
+from spinseg.image.layout import ChannelAxis, IntensityRange, Mask, Reading
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
 _XYZ_OF_RGB = np.array(
@@ -53,7 +53,7 @@ class Picture:
     """
 
     codes: NDArray[np.uint16]
-    inside: NDArray[np.bool_] | None = None
+    inside: Mask | None = None
     reading: Reading | None = None
 
     @property
@@ -157,7 +157,7 @@ def picture_of(
     channel_axis: ChannelAxis,
     mask: ArrayLike | None,
     intensity_range: IntensityRange | None,
-    masked: NDArray[np.bool_] | None = None,
+    masked: Mask | None = None,
     name: str = "image",
 ) -> Picture:
     """Return the image in an array as stored; `masked` is its mask, and `name` that of the file, for errors."""
@@ -189,7 +189,7 @@ def picture_of(
     return Picture(np.ascontiguousarray(codes), inside, reading)
 
 
-def checked_mask(mask: ArrayLike) -> NDArray[np.bool_]:
+def checked_mask(mask: ArrayLike) -> Mask:
     """Return a mask as bool, False where it is itself masked; raise InvalidInput if it is no mask or empty."""
     try:
         array = np.ma.filled(mask, False) if isinstance(mask, np.ma.MaskedArray) else np.asarray(mask)
@@ -203,9 +203,7 @@ def checked_mask(mask: ArrayLike) -> NDArray[np.bool_]:
     return inside
 
 
-def _combine_masks(
-    mask: ArrayLike | None, visible: NDArray[np.bool_] | None, shape: tuple[int, ...]
-) -> NDArray[np.bool_] | None:
+def _combine_masks(mask: ArrayLike | None, visible: Mask | None, shape: tuple[int, ...]) -> Mask | None:
     """Return which pixels are inside the mask and visible; None for all."""
     inside = visible
     if mask is not None:
@@ -218,7 +216,7 @@ def _combine_masks(
     return None if inside is None or inside.all() else inside
 
 
-def _visible(array: NDArray, hidden: NDArray[np.bool_] | None, has_opacity: bool) -> NDArray[np.bool_] | None:
+def _visible(array: NDArray, hidden: Mask | None, has_opacity: bool) -> Mask | None:
     """Return which pixels are neither hidden by a masked array nor transparent; None for all."""
     visible = np.ones(array.shape[:-1], bool)
     if hidden is not None:
@@ -258,9 +256,7 @@ def _linear_intensities() -> NDArray[np.float32]:
     return np.where(value > 0.04045, ((value + 0.055) / 1.055) ** 2.4, value / 12.92).astype(np.float32)
 
 
-def _composite_over_white(
-    codes: NDArray[np.uint16], opacity: NDArray, inside: NDArray[np.bool_] | None
-) -> NDArray[np.uint16]:
+def _composite_over_white(codes: NDArray[np.uint16], opacity: NDArray, inside: Mask | None) -> NDArray[np.uint16]:
     """Return alpha * color + (1 - alpha) * white; alpha is the opacity in its own value range, which starts at 0."""
     is_uint8 = opacity.dtype == np.uint8
     alpha_range = (0.0, 255.0) if is_uint8 else standard_range(0.0, extremes(opacity, inside)[1])

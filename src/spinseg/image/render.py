@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._validation import check_int, finite_array, integer_array, invalid
 from spinseg.graph.adjacency import boundary_pairs, checked_sites, edge_index
 from spinseg.image.features import site_means
-from spinseg.image.layout import ChannelAxis
+from spinseg.image.layout import ChannelAxis, Ints
 from spinseg.image.picture import MAX_CODE, Picture, as_picture, cielab
 
 LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # RGB of the two sides of a boundary: one is visible on any picture
@@ -115,7 +115,7 @@ def probability_picture(probability: ArrayLike) -> NDArray[np.uint8]:
     return np.rint(table).astype(np.uint8)[np.rint(array * 255).astype(np.uint8)]
 
 
-def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float32]:
+def paint_edges(sites: ArrayLike, edges: Ints, values: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return for each pixel the largest value of the edges whose boundary it touches, and 0 elsewhere.
 
     `edges` and their `values`, (n_edges,), are in the order of `region_adjacency`. Sites that touch without an edge, as
@@ -133,7 +133,7 @@ def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.f
 
 def _check_pair(
     image: Picture | ArrayLike, labels: ArrayLike, channel_axis: ChannelAxis, start_label: int
-) -> tuple[Picture, NDArray[np.int32]]:
+) -> tuple[Picture, Ints]:
     """Return the picture, and the labels from 0 on with -1 outside; raise InvalidInput if they differ in shape."""
     array = _check_labels(labels, start_label) - np.int32(start_label)
     inside = array >= 0
@@ -143,7 +143,7 @@ def _check_pair(
     return picture, array
 
 
-def _check_labels(labels: ArrayLike, start_label: int = 0) -> NDArray[np.int32]:
+def _check_labels(labels: ArrayLike, start_label: int = 0) -> Ints:
     """Return the label image as int32; unlike sites, all pixels may be outside, as in a plane of a volume.
 
     Labels larger than there are pixels are renumbered in their order.
@@ -157,7 +157,7 @@ def _check_labels(labels: ArrayLike, start_label: int = 0) -> NDArray[np.int32]:
     return array.astype(np.int32, copy=False)
 
 
-def _extremum_filter(labels: NDArray[np.int32], radius: int, extreme: np.ufunc) -> NDArray[np.int32]:
+def _extremum_filter(labels: Ints, radius: int, extreme: np.ufunc) -> Ints:
     """Return the maximum or minimum label within a radius, by diamonds and squares in turn, which is nearly a disc."""
     for iteration in range(radius):
         result = labels.copy()

@@ -20,8 +20,8 @@ _AXES = "XYZTC"  # the fifth holds the components of a vector
 _HEADER_BYTES = 540  # of NIfTI 2, the longer one
 _MAX_OFFSET = 2**24  # bytes of header and extensions
 
-_CHANNEL_NAMES = ("c", "ch", "channel", "channels", "band", "bands")
-_SPACE_AND_TIME = ("t", "z", "y", "x", "time")
+_LETTERS = dict.fromkeys(("c", "ch", "channel", "channels", "band", "bands"), "C")  # by the name of an axis
+_LETTERS |= {"t": "T", "time": "T", "z": "Z", "y": "Y", "x": "X"}
 
 
 def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
@@ -101,18 +101,11 @@ def open_zarr(name: str, path: str) -> tuple[Any, str]:
     if len(names) != len(found.shape):
         rule = f"have the {len(names)} axes that its metadata name, {', '.join(map(str, names))}"
         invalid(name, rule, tuple(found.shape))
-    letters = [_letter(str(each).lower()) for each in names]
+    letters = [_LETTERS.get(str(each).lower(), "A") for each in names]
     return found, "".join(
         EMPTY if length == 1 and letter not in "YXC" else letter
         for letter, length in zip(letters, found.shape, strict=True)
     )
-
-
-def _letter(axis: str) -> str:
-    """Return the letter for the name of an axis; "column" is none of channels, whatever it begins with."""
-    if axis in _CHANNEL_NAMES:
-        return "C"
-    return axis[0].upper() if axis in _SPACE_AND_TIME else "A"
 
 
 def _multiscale(zarr: Any, group: Any) -> tuple[dict[str, Any], Any]:
