@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._validation import check_int, finite_array, integer_array, invalid
+from spinseg._validation import integer_array, invalid
 from spinseg.graph.adjacency import boundary_pairs, checked_sites, edge_index
 from spinseg.image.features import site_means
 from spinseg.image.layout import ChannelAxis, Ints
@@ -99,20 +99,15 @@ def label_colors(n: int) -> NDArray[np.uint8]:
     Each color is the one farthest in CIELAB from those before it, among colors neither nearly black nor nearly white.
     After 1,000 they repeat.
     """
-    n = check_int("n", n, at_least=0)
     palette = _palette(1 << max(4, n - 1).bit_length())
     return palette[np.arange(n) % len(palette)]
 
 
 def probability_picture(probability: ArrayLike) -> NDArray[np.uint8]:
     """Return a heat map of probabilities, (*shape, 3), from black at 0 through violet and orange to yellow at 1."""
-    array = np.asarray(probability)
-    array = finite_array("probability", array, (None,) * array.ndim)
-    if array.size and (array.min() < 0 or array.max() > 1):
-        invalid("probability", "lie in 0..1", array[(array < 0) | (array > 1)][0])
     steps = np.linspace(0, 1, 256)
     table = np.stack([np.interp(steps, np.linspace(0, 1, len(_MAGMA)), channel) for channel in _MAGMA.T], axis=1)
-    return np.rint(table).astype(np.uint8)[np.rint(array * 255).astype(np.uint8)]
+    return np.rint(table).astype(np.uint8)[np.rint(np.asarray(probability) * 255).astype(np.uint8)]
 
 
 def paint_edges(sites: ArrayLike, edges: Ints, values: NDArray[np.float64]) -> NDArray[np.float32]:
