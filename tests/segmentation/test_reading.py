@@ -89,7 +89,7 @@ def test_a_wrong_range_is_one_line(wrong):
     ):
         with pytest.raises(ss.InvalidInput, match=r"^intensity_range must [^\n]*; received [^\n]*$"):
             call()
-    with pytest.raises(ss.InvalidInput, match=r"^intensity_range must be left out where the image is a Picture"):
+    with pytest.raises(ss.InvalidInput, match=r"^intensity_range must be None for a Picture"):
         ss.segment(ss.as_picture(SQUARE), intensity_range=(0, 1))
 
 

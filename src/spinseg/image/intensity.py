@@ -21,10 +21,7 @@ CONVENTIONAL = (-999, -9999, -99999, -32767, -32768, -(2**31), -_FLOAT32_MAX, _F
 
 
 def infer_intensity_range(array: NDArray, inside: Mask | None = None) -> IntensityRange:
-    """Return the numbers of no and of full intensity in an image (*shape, n_channels), one pair for all channels.
-
-    `as_picture` documents the rule.
-    """
+    """Return the black and white levels of an image (*shape, n_channels), by the rule of docs/howto/files.md."""
     if array.dtype == np.uint8:
         return 0.0, 255.0
     low, high = extremes(array, inside)
@@ -57,13 +54,13 @@ def extremes(array: NDArray, inside: Mask | None) -> IntensityRange:
 def check_intensity_range(intensity_range: object) -> IntensityRange:
     """Return two finite numbers in increasing order, or raise InvalidInput."""
     if not isinstance(intensity_range, (tuple, list)) or len(intensity_range) != 2:
-        invalid("intensity_range", "be the numbers of no and of full intensity", intensity_range)
+        invalid("intensity_range", "be two numbers, the black and the white level", intensity_range)
     low = check_real("intensity_range", intensity_range[0])
     return low, check_real("intensity_range", intensity_range[1], above=low)
 
 
 def standard_range(low: float, high: float) -> IntensityRange:
-    """Return the numbers of no and of full intensity, from the smallest and the largest without outliers."""
+    """Return the black and white levels, from the smallest and the largest number without outliers."""
     if low >= 0 and high <= 1:
         return 0.0, 1.0
     if low >= 0 and 2 < high <= 255:  # up to 2: an image in 0..1 that some filter made overshoot

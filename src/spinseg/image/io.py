@@ -17,19 +17,12 @@ MAX_PNG_LABELS = 65_535  # that 16 bits hold beside one number for the outside
 
 
 def read_image(path: FilePath) -> NDArray[Any]:
-    """Return the image or the volume in a file, upright, as an array that `as_picture` accepts.
+    """Return the image or the volume in a file, upright, as (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C).
 
-    Shapes are (H, W), (H, W, C), (Z, Y, X) and (Z, Y, X, C), with the number type of the file. Palettes and CMYK are
-    converted to RGB, transparency to RGBA. Only the first frame of an animation is read, and the first series of equal
-    pages of a TIFF, with its numbers as stored even if 0 is white. Color profiles are ignored. Pillow reduces color
-    to 8 bits in a 16-bit PNG and in a 16-bit TIFF compressed by LZW. Files of more than `MAX_PIXELS` pixels, where up
-    to four channels count once, are rejected before they are decoded. An array of five channels may look like a volume;
-    `read_picture` distinguishes them.
-
-    Raises
-    ------
-    ValueError, OSError
-        One line with the file, the rule, and what was found.
+    Palettes and CMYK are converted to RGB, transparency to RGBA, and color profiles are ignored. Of an animation the
+    first frame is read, and of a TIFF the first series of equal pages, with its numbers as stored even if 0 is white.
+    Pillow reduces color to 8 bits in a 16-bit PNG and in a 16-bit TIFF compressed by LZW. Files of more than
+    `MAX_PIXELS` pixels, where up to four channels count once, are rejected before they are decoded.
     """
     array, reading = _decode(path)
     arranged = reading.arrange(array)

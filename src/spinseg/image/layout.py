@@ -50,7 +50,7 @@ class Reading:
     number_type : str
         Such as "uint16".
     intensity_range : (float, float)
-        The numbers of no and of full intensity.
+        The black and white levels.
     otherwise : str or None
         How to read the image in another way, where nothing but its shape or its numbers speaks for this one.
 

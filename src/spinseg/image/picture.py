@@ -114,27 +114,9 @@ def as_picture(
         False outside, in addition to masked and transparent pixels. Numbers outside do not influence the intensity
         range, and may be NaN or infinite.
     intensity_range : (float, float), optional
-        The numbers of no and of full intensity, instead of those inferred as below. Numbers beyond are clipped.
-
-    Notes
-    -----
-    One rule finds the numbers of no and of full intensity, for any number type and any number of channels. All channels
-    share them, and keep their proportions.
-
-    ================================================================================  ====================
-    the numbers                                                                       run from
-    ================================================================================  ====================
-    are of type uint8                                                                 0 to 255
-    lie in 0 to 1                                                                     0 to 1
-    lie in 0 to 255, and some exceed 2                                                0 to 255
-    lie in 0 to 65535 and span three quarters of it, or are all multiples of 257      0 to 65535
-    are any others, as with 10, 12 or 14 bits                                         smallest to largest
-    ================================================================================  ====================
-
-    The first line that fits holds. Outliers do not count: a number is an outlier if no 3 x 3 neighborhood, in one plane
-    and channel, has five pixels that reach it. So a few hot or dead pixels are ignored, and small objects are not. At
-    either end at most one number in a thousand is an outlier, and none if only one number would be left; outliers get
-    no or full intensity. (Multiples of 257 are 8-bit numbers scaled to 16 bits.)
+        The black and white levels; numbers beyond are clipped. By default one rule, which docs/howto/files.md has,
+        infers them for all channels: uint8 from 0 to 255, numbers in 0 to 1 as they are, 10 to 14 bits from the
+        smallest to the largest number that is no outlier.
 
     Examples
     --------
@@ -145,7 +127,7 @@ def as_picture(
     """
     if isinstance(image, Picture):
         if intensity_range is not None:
-            invalid("intensity_range", "be left out where the image is a Picture already", intensity_range)
+            invalid("intensity_range", "be None for a Picture, which has one", intensity_range)
         return image if mask is None else replace(image, inside=_combine_masks(mask, image.inside, image.shape))
     masked = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
     return picture_of(check_array("image", image), Reading(), channel_axis, mask, intensity_range, masked)

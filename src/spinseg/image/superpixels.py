@@ -12,7 +12,7 @@ from spinseg._validation import check_choice, check_int, check_real, finite_arra
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.merging import merge_in_rounds, nearest_pairs
 from spinseg.image.features import gradient_magnitude, site_means, site_sizes
-from spinseg.image.layout import ChannelAxis
+from spinseg.image.layout import ChannelAxis, Ints, Mask
 from spinseg.image.picture import Picture, as_picture
 from spinseg.partition.numbering import by_first_appearance
 
@@ -74,13 +74,7 @@ def superpixels(
     picture = as_picture(image, channel_axis=channel_axis, mask=mask)
     inside = picture.inside
     if not isinstance(kind, str):
-        given = integer_array("sites", kind)
-        if given.shape != picture.shape:
-            invalid("sites", f"have the image's shape {picture.shape}", given.shape)
-        inside = given >= 0 if inside is None else (given >= 0) & inside
-        if not inside.any():
-            invalid("sites", "number some pixel inside from 0", given)
-        return _renumber(given, inside)
+        return _renumber_given(kind, picture.shape, inside)
     check_choice("kind", kind, KINDS)
     compactness = (10.0 if kind == "slic" else 0.0) if compactness is None else compactness
     compactness = check_real("compactness", compactness, **({"above": 0} if kind == "slic" else {"at_least": 0}))
@@ -107,6 +101,17 @@ def superpixels(
         asked *= target / n_found  # small catchment basins were merged
     sites[box] = merged
     return _renumber(sites, inside)
+
+
+def _renumber_given(sites: ArrayLike, shape: tuple[int, ...], inside: Mask | None) -> Ints:
+    """Return a label image that the caller passed, renumbered."""
+    array = integer_array("sites", sites)
+    if array.shape != shape:
+        invalid("sites", f"have the image's shape {shape}", array.shape)
+    inside = array >= 0 if inside is None else (array >= 0) & inside
+    if not inside.any():
+        invalid("sites", "number some pixel inside from 0", array)
+    return _renumber(array, inside)
 
 
 def _pieces(
@@ -177,7 +182,7 @@ def _merge_fragments(pieces: NDArray, colors: NDArray[np.float32], min_size: flo
     return np.append(group, -1)[pieces]
 
 
-def _renumber(sites: NDArray, inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+def _renumber(sites: NDArray, inside: Mask | None) -> Ints:
     """Return the same sites numbered 0..n-1 in row-major order of their first pixels; -1 outside."""
     if inside is None:
         return by_first_appearance(sites)
