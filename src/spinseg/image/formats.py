@@ -144,8 +144,8 @@ def _digest(path: FilePath, add: Callable[["hashlib._Hash", str], None]) -> str 
             return None
         else:
             with decoding(printable(path), "Zarr"):
-                found, axes = open_zarr(printable(path), os.fspath(path))
-            digest.update(repr((found.path, axes)).encode())
+                found, stored = open_zarr(printable(path), os.fspath(path))
+            digest.update(repr((found.path, stored.axes)).encode())
             root = os.path.join(path, found.path)
             for file in sorted(os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names):
                 name = PurePath(os.path.relpath(file, root)).as_posix()

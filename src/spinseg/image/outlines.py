@@ -63,7 +63,7 @@ class SitePairs(NamedTuple):
         table.sort_indices()
         pair = table.data - 1
         separation = np.nan_to_num(separation_probability(draws, pairs))[pair]
-        is_edge = np.isin(pairs @ [n, 1], graph.edges @ [n, 1])[pair]
+        is_edge = np.isin(pairs @ [n, 1], np.sort(graph.edges, axis=1) @ [n, 1])[pair]
         start, other = table.indptr.astype(np.int64), table.indices.astype(np.int64)
         return cls(start, other, separation, is_edge, np.zeros(pair.size, np.int64))
 

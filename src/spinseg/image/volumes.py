@@ -66,20 +66,15 @@ def _image_class(name: str, head: bytes) -> Any:
 def decode_zarr(name: str, path: str, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the array in a folder of Zarr, of the finest level where there are several."""
     with decoding(name, "Zarr"):
-        array, axes = open_zarr(name, path)
+        array, stored = open_zarr(name, path)
     check_numbers(name, np.dtype(array.dtype))
-    check_size(name, array.shape, max_pixels, axes)
+    check_size(name, array.shape, max_pixels, stored.axes)
     with decoding(name, "Zarr"):
-        return np.asarray(array[...]), zarr_reading(axes)
+        return np.asarray(array[...]), stored
 
 
-def zarr_reading(axes: str) -> Reading:
-    """Return how a Zarr array with names of axes, or without, is stored."""
-    return Reading("OME-Zarr", axes, False) if axes else Reading("Zarr")
-
-
-def open_zarr(name: str, path: str) -> tuple[Any, str]:
-    """Return the array of a folder of Zarr without reading its numbers, and a letter for each axis that has a name.
+def open_zarr(name: str, path: str) -> tuple[Any, Reading]:
+    """Return the array of a folder of Zarr without reading its numbers, and how it is stored.
 
     In a group it is the finest level of the first image that OME-NGFF describes. Chunks that are not there hold the
     fill value, as Zarr has it.
@@ -97,15 +92,13 @@ def open_zarr(name: str, path: str) -> tuple[Any, str]:
     elif found.metadata.zarr_format == 3:
         names = found.metadata.dimension_names or ()
     if not names or any(not each for each in names):
-        return found, ""
+        return found, Reading("Zarr")
     if len(names) != len(found.shape):
         rule = f"have the {len(names)} axes that its metadata name, {', '.join(map(str, names))}"
         invalid(name, rule, tuple(found.shape))
     letters = [_LETTERS.get(str(each).lower(), "A") for each in names]
-    return found, "".join(
-        EMPTY if length == 1 and letter not in "YXC" else letter
-        for letter, length in zip(letters, found.shape, strict=True)
-    )
+    axes = [EMPTY if n == 1 and each not in "YXC" else each for each, n in zip(letters, found.shape, strict=True)]
+    return found, Reading("OME-Zarr", "".join(axes), has_opacity=False)
 
 
 def _multiscale(zarr: Any, group: Any) -> tuple[dict[str, Any], Any]:

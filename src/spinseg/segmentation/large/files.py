@@ -22,7 +22,7 @@ from spinseg.image.io import MAX_PIXELS
 from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, IntensityRange, Reading
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.raster import check_metadata, has_opacity, orientation, stores_intensities
-from spinseg.image.volumes import open_zarr, zarr_reading
+from spinseg.image.volumes import open_zarr
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
 SHARED_IMAGE = ".image.zarr"  # in the folder of a run, while tiles are made
@@ -90,12 +90,12 @@ def _open_path(dask_array: Any, path: str) -> tuple[Any, Reading, bool]:
 def _open_zarr(dask_array: Any, path: str) -> tuple[Any, Reading]:
     """The array of a folder of Zarr, and how it is stored."""
     try:
-        stored, axes = open_zarr(printable(path), path)
-        array = dask_array.from_array(stored)
+        found, stored = open_zarr(printable(path), path)
+        array, axes = dask_array.from_array(found), stored.axes
         if -1 < axes.find("X") < axes.find("Y"):
             array = array.swapaxes(axes.index("X"), axes.index("Y"))
-            axes = axes.translate({ord("X"): "Y", ord("Y"): "X"})
-        return array, zarr_reading(axes)
+            stored = replace(stored, axes=axes.translate({ord("X"): "Y", ord("Y"): "X"}))
+        return array, stored
     except InvalidInput:
         raise
     except Exception as error:  # damaged metadata raise nearly anything
