@@ -188,11 +188,7 @@ def conventional_nodata(channels: NDArray, inside: Mask | None) -> float | None:
 
 def _in_type(value: float, dtype: np.dtype) -> np.generic | None:
     """Return a number in a number type; None where it does not fit."""
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            number = np.float64(value).astype(dtype)
-        return number if np.isfinite(number) else None
-    if dtype.kind not in "iu" or not float(value).is_integer():
-        return None
-    limits = np.iinfo(dtype)
-    return dtype.type(int(value)) if limits.min <= value <= limits.max else None
+    with np.errstate(over="ignore", invalid="ignore"):
+        number = np.float64(value).astype(dtype)
+    fits = np.isfinite(number) if dtype.kind == "f" else dtype.kind in "iu" and float(number) == value
+    return number if fits else None
