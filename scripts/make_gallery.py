@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from skimage.segmentation import find_boundaries
 
-from spinseg.image.render import boundaries, overlay
+from spinseg.image.render import overlay
 from studies.evaluation.benchmark import labels_path
 from studies.evaluation.datasets import bsds, read_labels
 from studies.evaluation.metrics import probabilistic_rand_index
@@ -39,7 +40,7 @@ def main() -> None:
         image, annotations = photographs[row.image].image(), photographs[row.image].annotations()
         closest = max(annotations, key=lambda truth: probabilistic_rand_index(labels, [truth]))
         titles.append(title(rank, row))
-        outlines.append(np.where(boundaries(labels), 40, 255).astype(np.uint8))
+        outlines.append(np.where(find_boundaries(labels), 40, 255).astype(np.uint8))
         pictures += [overlay(image, labels, start_label=0), overlay(image, closest, start_label=0)]
         print(titles[-1].replace("\n", ", "))
     draw(outlines, titles, N_COLUMNS, OUTLINES)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from skimage.segmentation import find_boundaries
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import spinseg as ss  # noqa: E402
-from spinseg.image.render import boundaries  # noqa: E402
 from studies.questions.outlines import segmented, stay, twelve_megapixels  # noqa: E402
 
 PATH = ROOT / "docs" / "images" / "outlines.jpg"
@@ -31,7 +31,7 @@ def main() -> None:
     panels = []
     for labels in (segmented(image, stay)[0], found.labels):
         panel = found.picture.rgb[WINDOW].copy()
-        panel[boundaries(labels[WINDOW])] = COLOR
+        panel[find_boundaries(labels[WINDOW])] = COLOR
         panels += [panel, np.full((panel.shape[0], GAP, 3), 255, np.uint8)]
     Image.fromarray(np.hstack(panels[:-1])).save(PATH, quality=85)
     print(PATH)

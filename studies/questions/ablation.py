@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.boundary.log_odds import BoundaryEvidence, BoundaryWeights
+from spinseg.image.boundary.log_odds import BoundaryEvidence, fitted_weights
 from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.presets.site_features import FEATURE_WEIGHTS, FeatureConstants
 from studies.evaluation.datasets import bsds, data_root
@@ -47,6 +47,6 @@ def study() -> dict[str, object]:
     figures: dict[str, object] = {name: summary(preset, examples) for name, preset in VARIANTS.items()}
     for name, (cues, preset) in WITHOUT.items():
         weights = fit(photographs, without=cues, held_out=False).weights
-        evidence = BoundaryEvidence(weights={"colour": weights, "grey": BoundaryWeights.fitted("grey")})
+        evidence = BoundaryEvidence(weights=fitted_weights() | {"colour": weights})
         figures[name] = summary(replace(preset, evidence=evidence), examples)
     return figures

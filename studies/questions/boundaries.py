@@ -28,7 +28,7 @@ from spinseg._run.atomic import atomic_write
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import Cues, SiteStatistics, edge_cues
 from spinseg.image.boundary.grouping import grouping_cues
-from spinseg.image.boundary.log_odds import KINDS, BoundaryEvidence, BoundaryWeights
+from spinseg.image.boundary.log_odds import KINDS, BoundaryEvidence, CueWeights, log_odds_of_standardized
 from spinseg.image.boundary.maps import NETWORK_RELIEF
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
@@ -175,8 +175,8 @@ def average_precision(score: Array, outcome: Array, weight: Array) -> float:
 class Fitted:
     """Weights fitted to all photographs; weights and log-odds of cross-validation."""
 
-    weights: BoundaryWeights
-    by_fold: list[BoundaryWeights]
+    weights: CueWeights
+    by_fold: list[CueWeights]
     first: list[Array]
     log_odds: list[Array]
 
@@ -199,13 +199,13 @@ def fit(photographs: list[Edges], without: Collection[str] = (), held_out: bool 
     scale = {"mean": np.append(mean, mean_more), "deviation": np.append(deviation, deviation_more)}
 
     def predict(net: dict[str, Array], x: Array) -> Array:
-        return BoundaryWeights(first=firsts[-1], **scale, **net).log_odds_of_standardized(x)
+        return log_odds_of_standardized(net, x)
 
     if not held_out:
         net = fit_to(photographs, tables, network)
-        return Fitted(BoundaryWeights(first=firsts[-1], **scale, **net), [], first, [])
+        return Fitted({"first": firsts[-1], **scale, **net}, [], first, [])
     nets, log_odds = cross_validate(photographs, tables, network, predict)
-    by_fold = [BoundaryWeights(first=w, **scale, **net) for w, net in zip(firsts, nets, strict=True)]
+    by_fold: list[CueWeights] = [{"first": w, **scale, **net} for w, net in zip(firsts, nets, strict=True)]
     return Fitted(by_fold[-1], by_fold[:-1], first, log_odds)
 
 
@@ -270,7 +270,7 @@ def study() -> dict[str, object]:
         photographs = training_edges(is_gray=kind == "grey")
         fitted = fit(photographs, without=CHROMA_CUES if kind == "grey" else ())
         for arrays, weights in zip((stored, *by_fold), (fitted.weights, *fitted.by_fold), strict=True):
-            arrays |= {f"{kind} {name}": values for name, values in vars(weights).items()}
+            arrays |= {f"{kind} {name}": values for name, values in weights.items()}
         figures[f"{kind}, local cues alone"] = quality(photographs, fitted.first)
         figures |= {f"{kind}, {version}": quality(photographs, fitted.log_odds, version) for version in VERSIONS}
         figures[f"{kind}, single cues"] = ", ".join(

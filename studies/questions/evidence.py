@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from spinseg.image.boundary.grouping import grouping_cues
-from spinseg.image.boundary.log_odds import BoundaryWeights
+from spinseg.image.boundary.log_odds import final_log_odds, first_log_odds, fitted_weights
 from studies.evaluation.datasets import bsds, data_root
 from studies.questions.boundaries import ORIGINAL, edges_of, quality
 
@@ -20,10 +20,10 @@ def study() -> dict[str, object]:
         photographs = list(
             pool.map(partial(edges_of, fold=None, version=ORIGINAL, is_gray=False), range(len(examples)), examples)
         )
-    weights = BoundaryWeights.fitted("colour")
-    first = [weights.first_log_odds(p.local) for p in photographs]
+    weights = fitted_weights()["colour"]
+    first = [first_log_odds(weights, p.local) for p in photographs]
     both = [
-        weights.log_odds(p.local | grouping_cues(odds, p.statistics, p.adjacency))
+        final_log_odds(weights, p.local | grouping_cues(odds, p.statistics, p.adjacency))
         for p, odds in zip(photographs, first, strict=True)
     ]
     return {"local cues alone": quality(photographs, first), "all cues": quality(photographs, both)}

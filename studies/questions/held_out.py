@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spinseg.image.boundary.log_odds import KINDS, BoundaryEvidence, BoundaryWeights
+from spinseg.image.boundary.log_odds import BoundaryEvidence, CueWeights, weights_by_kind
 from spinseg.image.boundary.network import BoundaryNetwork
 
 FOLDER = Path(os.environ.get("SPINSEG_NETWORKS", "training_data/weights"))
@@ -39,9 +39,9 @@ def network_of(fold: int | None) -> BoundaryNetwork | None:
 
 
 @cache
-def _weights(fold: int) -> dict[str, BoundaryWeights]:
+def _weights(fold: int) -> dict[str, CueWeights]:
     with np.load(_present(weights_path(fold), "python -m studies boundaries")) as stored:
-        return {kind: BoundaryWeights.of_kind(stored, kind) for kind in KINDS}
+        return weights_by_kind(stored)
 
 
 def _present(path: Path, maker: str) -> Path:

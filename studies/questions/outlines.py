@@ -92,7 +92,7 @@ def stay(sites: NDArray[np.int32], *others: object, **options: object) -> NDArra
 
 
 def flood(
-    sites: NDArray[np.int32], weight: NDArray[np.float64], *others: object, is_free: NDArray[np.bool_]
+    sites: NDArray[np.int32], weight: NDArray[np.float64], pairs: object, is_free: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
     """Return a watershed of -log(weight) from the sites, eroded by three pixels, in place of `shorten_outlines`."""
     inner = maximum_filter(sites, ERODED_WIDTH) == minimum_filter(sites, ERODED_WIDTH)

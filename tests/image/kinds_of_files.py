@@ -24,12 +24,15 @@ OPACITY = np.where(ACROSS < 30, 0, 255).astype(np.uint8)
 TWELVE = GRAY.astype(np.uint16) * 16 + 7
 SIXTEEN = GRAY.astype(np.uint16) * 250 + 9
 FIVE = np.stack([np.roll(TWELVE, 9 * channel, axis=1) for channel in range(5)])  # channels first
+LAST = np.moveaxis(FIVE, 0, -1)
 PAGES = np.stack([np.roll(SIXTEEN, 3 * page, axis=0) for page in range(20)])
-
-
-def tiff(array: np.ndarray, **options: Any) -> Callable[[Path], object]:
-    """Return what writes an array as TIFF."""
-    return partial(tifffile.imwrite, data=array, **options)
+INT16 = (PAGES[:17] // 16).astype(np.int16)
+FLOAT, SIGNED = np.float32(GRAY / 255), GRAY / 255 * 2000 - 500
+FLOAT_PAGES = PAGES.astype(np.float32)
+TURNED = Image.Exif()
+TURNED[274] = 6  # by a quarter
+PALETTE, CMYK = Image.fromarray(RGB).quantize(16), Image.fromarray(RGB).convert("CMYK")
+RGBA = np.dstack([RGB, OPACITY])
 
 
 def save_zarr(path: Path, array: np.ndarray, axes: str = "", version: str = "0.5") -> Path:
@@ -66,68 +69,44 @@ class Kind(NamedTuple):
     file: str
     write: Callable[[Path], object]
     pixels: np.ndarray
-    low: float
-    high: float
+    low: float = 0
+    high: float = 255
     needs: str = ""  # the package of an extra
 
 
-def last(array: np.ndarray) -> np.ndarray:
-    """Channels first to channels last."""
-    return np.moveaxis(array, 0, -1)
+def made(write: Callable[..., object], array: Any, *args: Any, **options: Any) -> Callable[[Path], object]:
+    """Return what writes an array, given a path."""
+    return lambda path: write(path, array, *args, **options)
 
 
-INT16 = (PAGES[:17] // 16).astype(np.int16)
-FLOAT, SIGNED = np.float32(GRAY / 255), GRAY / 255 * 2000 - 500
-FLOAT_PAGES = PAGES.astype(np.float32)
-TURNED = Image.Exif()
-TURNED[274] = 6  # by a quarter
-PALETTE, CMYK = Image.fromarray(RGB).quantize(16), Image.fromarray(RGB).convert("CMYK")
-RGBA = np.dstack([RGB, OPACITY])
-PLANAR = {"photometric": "rgb", "planarconfig": "separate"}
-ONE_PAGE = {"photometric": "minisblack", "planarconfig": "contig"}
-IMAGEJ = {"imagej": True, "metadata": {"axes": "CYX"}}
+tiff, pages = partial(made, tifffile.imwrite), partial(made, tifffile.imwrite, photometric="minisblack")
+png, zarr, nifti = partial(made, saved, form="PNG"), partial(made, save_zarr), partial(made, save_nifti)
+gray16, gray_pages = SIXTEEN[..., None], PAGES[..., None]
+planar = tiff(np.moveaxis(RGB, -1, 0), photometric="rgb", planarconfig="separate")
 KINDS = [
-    Kind("8 bits, gray", "gray.png", partial(saved, image=GRAY, form="PNG"), GRAY[..., None], 0, 255),
+    Kind("8 bits, gray", "gray.png", png(GRAY), GRAY[..., None]),
     Kind("12 bits, gray", "twelve.tif", tiff(TWELVE), TWELVE[..., None], 7, 3607),
-    Kind("16 bits, gray, PNG", "sixteen.png", partial(saved, image=SIXTEEN, form="PNG"), SIXTEEN[..., None], 0, 65535),
-    Kind("16 bits, gray, TIFF", "sixteen.tif", tiff(SIXTEEN), SIXTEEN[..., None], 0, 65535),
+    Kind("16 bits, gray, PNG", "sixteen.png", png(SIXTEEN), gray16, 0, 65535),
+    Kind("16 bits, gray, TIFF", "sixteen.tif", tiff(SIXTEEN), gray16, 0, 65535),
     Kind("floating point", "float.tif", tiff(FLOAT), FLOAT[..., None], 0, 1),
-    Kind("NumPy array", "float.npy", partial(np.save, arr=SIGNED), SIGNED[..., None], -500, SIGNED.max()),
-    Kind("RGB", "rgb.bmp", partial(saved, image=RGB, form="BMP"), RGB, 0, 255),
-    Kind("RGBA", "rgba.png", partial(saved, image=RGBA, form="PNG"), RGBA, 0, 255),
-    Kind(
-        "palette", "palette.png", partial(saved, image=PALETTE, form="PNG"), np.asarray(PALETTE.convert("RGB")), 0, 255
-    ),
-    Kind("CMYK", "cmyk.tif", partial(saved, image=CMYK, form="TIFF"), np.asarray(CMYK.convert("RGB")), 0, 255),
-    Kind("turned by EXIF", "turned.png", partial(saved, image=RGB, form="PNG", exif=TURNED), np.rot90(RGB, -1), 0, 255),
-    Kind("planar RGB", "planar.tif", tiff(np.moveaxis(RGB, -1, 0), **PLANAR), RGB, 0, 255),
-    Kind("5 channels first, ImageJ", "five.tif", tiff(FIVE, **IMAGEJ), last(FIVE), 7, 3607),
-    Kind("5 channels last, one page", "last.tif", tiff(last(FIVE), **ONE_PAGE), last(FIVE), 7, 3607),
-    Kind("5 channels last, no names", "unnamed.tif", tiff(last(FIVE), photometric="minisblack"), last(FIVE), 7, 3607),
-    Kind("5 channels first, no names", "first.tif", tiff(FIVE, photometric="minisblack"), FIVE[..., None], 7, 3607),
-    Kind("multi-page TIFF", "pages.tif", tiff(PAGES, photometric="minisblack"), PAGES[..., None], 0, 65535),
-    Kind("OME-TIFF", "five.ome.tif", tiff(FIVE, metadata={"axes": "CYX"}), last(FIVE), 7, 3607),
-    Kind(
-        "OME-Zarr 0.4",
-        "four.zarr",
-        partial(save_zarr, array=FIVE[None, :, None], axes="tczyx", version="0.4"),
-        last(FIVE),
-        7,
-        3607,
-        "zarr",
-    ),
-    Kind("OME-Zarr 0.5", "half.zarr", partial(save_zarr, array=FIVE, axes="cyx"), last(FIVE), 7, 3607, "zarr"),
-    Kind("Zarr, no names", "plain.zarr", partial(save_zarr, array=RGB), RGB, 0, 255, "zarr"),
-    Kind("NIfTI", "volume.nii", partial(save_nifti, array=INT16), INT16[..., None], 0, 3516, "nibabel"),
-    Kind(
-        "NIfTI, gzip",
-        "volume.nii.gz",
-        partial(save_nifti, array=FLOAT_PAGES),
-        FLOAT_PAGES[..., None],
-        0,
-        65535,
-        "nibabel",
-    ),
+    Kind("NumPy array", "float.npy", made(np.save, SIGNED), SIGNED[..., None], -500, SIGNED.max()),
+    Kind("RGB", "rgb.bmp", made(saved, RGB, "BMP"), RGB),
+    Kind("RGBA", "rgba.png", png(RGBA), RGBA),
+    Kind("palette", "palette.png", png(PALETTE), np.asarray(PALETTE.convert("RGB"))),
+    Kind("CMYK", "cmyk.tif", made(saved, CMYK, "TIFF"), np.asarray(CMYK.convert("RGB"))),
+    Kind("turned by EXIF", "turned.png", png(RGB, exif=TURNED), np.rot90(RGB, -1)),
+    Kind("planar RGB", "planar.tif", planar, RGB),
+    Kind("5 channels first, ImageJ", "five.tif", tiff(FIVE, imagej=True, metadata={"axes": "CYX"}), LAST, 7, 3607),
+    Kind("5 channels last, one page", "last.tif", pages(LAST, planarconfig="contig"), LAST, 7, 3607),
+    Kind("5 channels last, no names", "unnamed.tif", pages(LAST), LAST, 7, 3607),
+    Kind("5 channels first, no names", "first.tif", pages(FIVE), FIVE[..., None], 7, 3607),
+    Kind("multi-page TIFF", "pages.tif", pages(PAGES), gray_pages, 0, 65535),
+    Kind("OME-TIFF", "five.ome.tif", tiff(FIVE, metadata={"axes": "CYX"}), LAST, 7, 3607),
+    Kind("OME-Zarr 0.4", "four.zarr", zarr(FIVE[None, :, None], "tczyx", "0.4"), LAST, 7, 3607, "zarr"),
+    Kind("OME-Zarr 0.5", "half.zarr", zarr(FIVE, "cyx"), LAST, 7, 3607, "zarr"),
+    Kind("Zarr, no names", "plain.zarr", zarr(RGB), RGB, needs="zarr"),
+    Kind("NIfTI", "volume.nii", nifti(INT16), INT16[..., None], 0, 3516, "nibabel"),
+    Kind("NIfTI, gzip", "volume.nii.gz", nifti(FLOAT_PAGES), FLOAT_PAGES[..., None], 0, 65535, "nibabel"),
 ]
 
 

@@ -1,24 +1,34 @@
-"""Files that cannot be read are rejected in one line; names, threads and permissions."""
+"""Files and volumes that cannot be read get one line: the name, the rule, and what was found; names and threads."""
 
+import gzip
+import json
+import logging
 import os
 import struct
+import sys
 import tempfile
 import threading
 import warnings
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
 from image_files import DEEP, RGB, jpeg, npy, png, refusal, saved, tiff, webp
+from kinds_of_files import FIVE, save_nifti, save_zarr
 from PIL import Image
 
+from spinseg._errors import MissingExtra
 from spinseg._run.atomic import atomic_write
-from spinseg.image.io import MAX_PIXELS, read_image, read_mask, write_png
-from spinseg.image.stored import check_size
+from spinseg.image.decoding import check_size
+from spinseg.image.io import MAX_PIXELS, read_image, read_mask, read_picture, write_png
+from spinseg.image.picture import as_picture
 
+needs_nibabel = pytest.mark.skipif(find_spec("nibabel") is None, reason="the extra [nifti] is not installed")
+needs_zarr = pytest.mark.skipif(find_spec("zarr") is None, reason="the extra [zarr] is not installed")
 LIMIT = f"at most {MAX_PIXELS} pixels"
 
 
@@ -47,6 +57,9 @@ LIMIT = f"at most {MAX_PIXELS} pixels"
         (npy((2, 2), "<c8") + bytes(32), "hold numbers; received 'complex64'"),
         (npy((4,)) + bytes(4), "one picture or volume, with or without channels; received (4,)"),
         (b"\x93NUMPY\x01", "whole NPY"),
+        (b"ZISRAWFILE" + bytes(90), "read it with bioio, and give the array; received 'a CZI file'"),
+        (b"\x70\0\0\0" + bytes(90), "read it with bioio, and give the array; received 'a LIF file'"),
+        (gzip.compress(b"not a volume" * 90), "another compressed file"),
     ],
 )
 def test_what_is_no_picture_gets_one_line_and_no_warning_print_or_log(content, says, tmp_path, capfd, caplog):
@@ -81,11 +94,13 @@ STACK = np.stack([DEEP] * 5)
 WHOLE = {form: partial(saved, image=RGB, form=form) for form in FORMS if Image.SAVE.get(form)}
 for kind, options in {"plain": {}, "unnamed": {"metadata": None}, "big": {"bigtiff": True, "compression": 8}}.items():
     WHOLE[f"{kind} stack"] = partial(tifffile.imwrite, data=STACK, photometric="minisblack", **options)
+if find_spec("nibabel"):
+    WHOLE |= {f"stack{suffix}": partial(save_nifti, array=STACK) for suffix in (".nii", ".nii.gz")}
 
 
 @pytest.mark.parametrize("kind", WHOLE)
 def test_a_truncated_file_is_refused(kind, tmp_path):
-    path = tmp_path / "cut"
+    path = tmp_path / kind
     WHOLE[kind](path)
     assert read_image(path).shape == (STACK if "stack" in kind else RGB).shape
     content = path.read_bytes()
@@ -150,3 +165,143 @@ def test_pillow_is_left_as_it_was_and_threads_do_not_mind(tmp_path):
         thread.join()
     assert len(found) == 60 and all(np.array_equal(one, RGB) for one in found)
     assert before == Image.MAX_IMAGE_PIXELS
+
+
+VOLUME = np.stack([DEEP, DEEP // 2, DEEP // 3]).astype(np.int16)
+
+
+def replaced(path, before, after):
+    """Change some bytes of a file, which must be there."""
+    content = path.read_bytes()
+    assert before in content and len(before) == len(after)
+    path.write_bytes(content.replace(before, after))
+    return path
+
+
+OME, IMAGEJ, PLAIN = {"metadata": {"axes": "CYX"}}, {"imagej": True, "metadata": {"axes": "CYX"}}, {}
+LIES = {
+    "more channels": (OME, b'SizeC="5"', b'SizeC="9"'),
+    "fewer channels": (OME, b'SizeC="5"', b'SizeC="3"'),
+    "wider": (OME, b'SizeX="120"', b'SizeX="180"'),
+    "ImageJ": (IMAGEJ, b"channels=5", b"channels=9"),
+    "plain": (PLAIN, b"[5, 90, 120]", b"[7, 90, 120]"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_metadata_that_do_not_fit_the_pages_are_refused(lie, tmp_path):
+    options, before, after = LIES[lie]
+    path = tmp_path / ("five.ome.tif" if options is OME else "five.tif")
+    tifffile.imwrite(path, FIVE, photometric="minisblack", **options)
+    read_picture(path)
+    text = refusal(read_picture, replaced(path, before, after))
+    assert text.startswith(f"{path} must ")
+    assert options is PLAIN or "must have metadata that fit its pages; received " in text
+
+
+@needs_zarr
+def test_ome_zarr_whose_metadata_lie_is_refused(tmp_path):
+    for version in ("0.4", "0.5"):
+        save_zarr(tmp_path / version, FIVE, "yx", version)
+        text = refusal(read_picture, tmp_path / version)
+        assert "must have the 2 axes that its metadata name, y, x; received (5, 90, 120)" in text
+    save_zarr(tmp_path / "longer", FIVE, "cyx", "0.5")
+    about = replaced(tmp_path / "longer" / "0" / "zarr.json", b"120", b"240")
+    assert str(tmp_path / "longer") in refusal(read_picture, tmp_path / "longer")
+    about.unlink()
+    assert "must be a whole Zarr file" in refusal(read_picture, tmp_path / "longer")
+
+
+@needs_zarr
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+@pytest.mark.parametrize("kept", [0, 0.5, 0.98])
+def test_a_truncated_chunk_is_refused(version, kept, tmp_path):
+    save_zarr(tmp_path / "cut", FIVE, "cyx", version)
+    chunk = max((path for path in tmp_path.rglob("*") if path.is_file()), key=os.path.getsize)
+    os.truncate(chunk, int(kept * os.path.getsize(chunk)))
+    assert f"{tmp_path / 'cut'} must be a whole Zarr file" in refusal(read_picture, tmp_path / "cut")
+
+
+@needs_zarr
+def test_a_group_without_an_image_and_a_folder_of_something_else_are_refused(tmp_path):
+    import zarr
+
+    zarr.open_group(str(tmp_path / "group"), mode="w")
+    assert "no multiscales" in refusal(read_picture, tmp_path / "group")
+    (tmp_path / "other").mkdir()
+    assert "received 'a folder'" in refusal(read_picture, tmp_path / "other")
+    (tmp_path / "other" / "zarr.json").write_text("[]")
+    assert "must be a whole Zarr file" in refusal(read_picture, tmp_path / "other")
+
+
+@needs_zarr
+@pytest.mark.parametrize("place", ["filters", "compressor"])
+@pytest.mark.parametrize("dtype", ["|u1", "|O"])
+def test_no_pickle_in_zarr_is_run(place, dtype, tmp_path):
+    """Metadata that call the chunks of an array pickled make some versions of zarr run them."""
+    folder = tmp_path / "picture.zarr"
+    folder.mkdir()
+    about = {"zarr_format": 2, "shape": [2, 2], "chunks": [2, 2], "dtype": dtype, "fill_value": 0, "order": "C"}
+    about |= {"filters": None, "compressor": None}
+    about[place] = [{"id": "pickle", "protocol": 0}] if place == "filters" else {"id": "pickle", "protocol": 0}
+    (folder / ".zarray").write_text(json.dumps(about))
+    (folder / "0.0").write_bytes(f"cos\nmkdir\n(S'{tmp_path / 'made'}'\ntR.".encode())
+    assert str(folder) in refusal(read_picture, folder) and not (tmp_path / "made").exists()
+
+
+@needs_nibabel
+def test_nifti_of_both_versions_axes_and_colors(tmp_path):
+    assert np.array_equal(read_image(save_nifti(tmp_path / "2.nii", VOLUME, "Nifti2Image")), VOLUME)
+    flat = save_nifti(tmp_path / "flat.nii", VOLUME[:1].transpose(1, 2, 0))
+    assert read_picture(flat).shape == DEEP.shape
+    color = np.zeros((4, 5, 6), [("R", "u1"), ("G", "u1"), ("B", "u1")])
+    color["G"] = 200
+    found = read_picture(save_nifti(tmp_path / "color.nii", color))
+    assert found.shape == (4, 5, 6) and found.rgb[0, 0, 0].tolist() == [0, 200, 0]
+    times = save_nifti(tmp_path / "times.nii", np.stack([VOLUME, VOLUME + 1], axis=-1))
+    text = refusal(read_picture, times)
+    assert "channel_axis names their axis" in text and "axes XYZT of (3, 30, 40, 2)" in text
+    assert read_picture(times, channel_axis=3).codes.shape == (*VOLUME.shape, 2)
+
+
+@needs_nibabel
+@pytest.mark.parametrize(
+    ("place", "numbers", "says"),
+    [
+        (42, struct.pack("<3h", 30_000, 30_000, 30_000), "at most"),
+        (42, struct.pack("<h", -3), "at least one pixel"),
+        (108, struct.pack("<f", 2.0**30), "must have its numbers in the first"),  # after a gigabyte of extensions
+        (344, b"ni1\0", "the header alone"),
+        (0, struct.pack("<i", 347) + bytes(66) + struct.pack("<h", -252), "must "),  # nibabel would log this
+    ],
+)
+def test_a_nifti_whose_header_lies_is_refused_and_nothing_is_logged(place, numbers, says, tmp_path, caplog):
+    path = save_nifti(tmp_path / "a.nii", VOLUME)
+    content = bytearray(path.read_bytes())
+    content[place : place + len(numbers)] = numbers
+    path.write_bytes(gzip.compress(content + bytes(2**20)) if place == 108 else content)
+    assert says in refusal(read_image, path) and not caplog.records
+    logging.getLogger("nibabel.global").warning("of somebody else")
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_channel_that_is_not_finite_is_named(value, tmp_path):
+    image = FIVE.astype(np.float32)
+    image[3] = value
+    tifffile.imwrite(tmp_path / "five.tif", image, **IMAGEJ)
+    for keywords in ({}, {"intensity_range": (0, 4095)}):
+        text = refusal(partial(read_picture, tmp_path / "five.tif", **keywords))
+        assert text == f"image must hold finite numbers; received '{value} in channel 3 of 5'"
+    text = refusal(partial(as_picture, np.full((9, 9, 2), value), channel_axis=-1))
+    assert text.endswith("in channels 0, 1 of 2'")
+
+
+@needs_zarr
+@needs_nibabel
+@pytest.mark.parametrize(("package", "extra"), [("nibabel", "nifti"), ("zarr", "zarr")])
+def test_without_its_reader_a_file_gets_the_line_that_names_the_extra(package, extra, tmp_path, monkeypatch):
+    path = save_nifti(tmp_path / "a.nii", VOLUME) if extra == "nifti" else save_zarr(tmp_path / "a.zarr", FIVE, "cyx")
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=rf"^[^\n]*pip install '[^\n]*spinseg\[{extra}\][^\n]*$"):
+        read_picture(path)

@@ -12,7 +12,7 @@ from PIL import Image, ImageOps, features
 
 from spinseg._errors import InvalidInput
 from spinseg.image.io import read_image, read_picture
-from spinseg.image.layout import count_pixels, find_layout
+from spinseg.image.layout import Reading, count_pixels
 from spinseg.image.picture import as_picture
 
 LZW = {"compression": "tiff_lzw"}
@@ -169,13 +169,13 @@ def test_pages_that_pillow_decodes_are_planes(tmp_path):
     ],
 )
 def test_axes_without_names_are_judged_by_their_lengths(shape, has_channels, otherwise):
-    layout = find_layout(shape)
+    layout = Reading().laid_out(shape)
     assert (layout.channel_axis == len(shape) - 1) == has_channels
     assert as_picture(np.ones(shape)).reading.otherwise == layout.otherwise
     assert bool(layout.otherwise) == bool(otherwise)
     if otherwise:
         assert f"give channel_axis={otherwise.capitalize()} (--channel-axis {otherwise})" in layout.otherwise
-        assert find_layout(shape, None if otherwise == "none" else int(otherwise)).otherwise is None
+        assert Reading().laid_out(shape, None if otherwise == "none" else int(otherwise)).otherwise is None
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,8 @@ def test_axes_without_names_are_judged_by_their_lengths(shape, has_channels, oth
     ],
 )
 def test_names_are_believed(axes, shape, spatial, channels):
-    layout = find_layout(shape, "auto", axes)
-    assert (layout.axes, layout.channel_axis) == (spatial, channels)
+    layout = Reading(axes=axes).laid_out(shape)
+    assert (layout.spatial_axes, layout.channel_axis) == (spatial, channels)
     array = np.arange(np.prod(shape)).reshape(shape)
     kept = [*spatial] if channels is None else [*spatial, channels]
     moved = array.transpose(*kept, *(axis for axis in range(len(shape)) if axis not in kept))
@@ -205,9 +205,9 @@ def test_names_are_believed(axes, shape, spatial, channels):
 )
 def test_what_is_neither_picture_nor_volume_is_refused(axes, shape):
     with pytest.raises(InvalidInput, match=rf"^a.tif must hold one picture or volume, [^\n]*axes {axes} of "):
-        find_layout(shape, "auto", axes, name="a.tif")
+        Reading(axes=axes).laid_out(shape, name="a.tif")
     with pytest.raises(InvalidInput, match=r"must have two or three axes, and one of channels or none"):
-        find_layout((2, 3, 4, 5, 6))
+        Reading().laid_out((2, 3, 4, 5, 6))
 
 
 def test_up_to_four_channels_count_once():

@@ -1,7 +1,5 @@
 """Codebooks against exact nearest words, and statistics of sites against loops."""
 
-import io
-
 import numpy as np
 import pytest
 import scipy.sparse as sparse
@@ -76,55 +74,12 @@ def test_k_means_finds_separate_groups_and_ends_where_no_centre_moves():
     assert np.abs(again - found).max() < 0.02
 
 
-def test_a_saved_codebook_is_loaded_and_an_interrupted_save_leaves_what_was_there(tmp_path, monkeypatch):
-    codebook, path = Codebook.fit(PHOTO, 17, rng=0), tmp_path / "wörter und mehr"
-    for _ in range(2):
-        codebook.save(path)
-
-    def stop(file, **arrays):
-        file.write(b"half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(np, "savez_compressed", stop)
-    with pytest.raises(KeyboardInterrupt):
-        Codebook.general().save(path)
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
-    assert np.array_equal(Codebook.load(path).colors, codebook.colors)
-    assert repr(Codebook.load(str(path))) == "Codebook(n_words=17, n_channels=3)"
-
-
-def stored(save, *arrays, **named):
-    """The bytes that a function of NumPy saves."""
-    file = io.BytesIO()
-    save(file, *arrays, **named)
-    return file.getvalue()
-
-
-BOOK = stored(np.savez_compressed, format=np.array("spinseg codebook 1"), colors=Codebook.general().colors)
-FOREIGN = {
-    "text": b"hello",
-    "npy": stored(np.save, np.zeros((3, 3))),
-    "other npz": stored(np.savez, colors=np.zeros((3, 3))),
-    "pickle": stored(np.savez, colors=np.array([None])),
-    "truncated": BOOK[:300],
-    "broken": BOOK[:400] + bytes(400) + BOOK[800:],
-}
-
-
-@pytest.mark.parametrize("content", FOREIGN)
-def test_foreign_files_are_refused_in_one_line(tmp_path, content):
-    (tmp_path / "file").write_bytes(FOREIGN[content])
-    for path in (tmp_path / "file", tmp_path):
-        assert refusal(Codebook.load, path) == f"path must be a codebook that spinseg saved; received {str(path)!r}"
-
-
 OTHER = np.zeros((4, 4, 2))
 
 
 @pytest.mark.parametrize(
     ("call", "args", "message"),
     [
-        (Codebook.load, ["nowhere.npz"], "path must be a file; received 'nowhere.npz'"),
         (Codebook.general, [9], "n_words must be one of 30, 60, 120, 240, 480 for the general codebook; received 9"),
         (Codebook.fit, [PHOTO, 0], "n_words must be a whole number of at least 1; received 0"),
         (Codebook.fit, [[]], "images must hold at least one image; received []"),

@@ -11,20 +11,17 @@ from scipy.signal import correlate
 from spinseg.image.boundary import network
 from spinseg.image.boundary.maps import (
     N_TEXTONS,
-    Gradient,
     boundary_maps,
     double,
     filter_responses,
     filter_separable,
     gaussian,
-    gaussian_d1,
-    gaussian_d2,
     gaussian_gradient,
     halve,
     max_oriented_gradient,
     structure_tensor_norm,
 )
-from spinseg.image.boundary.network import BoundaryNetwork, convolve, span_seen
+from spinseg.image.boundary.network import BoundaryNetwork, convolve
 from spinseg.image.picture import as_picture
 
 SHAPES = [(1, 1), (1, 7), (6, 1), (3, 5), (24, 37)]
@@ -41,7 +38,8 @@ def filtered(maps, across, down):
 
 
 def in_direction(found, angle):
-    return np.cos(angle) * found.dx.astype(float) + np.sin(angle) * found.dy.astype(float)
+    dx, dy, _ = found
+    return np.cos(angle) * dx.astype(float) + np.sin(angle) * dy.astype(float)
 
 
 def largest_change(found):
@@ -68,17 +66,19 @@ def test_weights_are_those_of_a_gaussian_and_its_derivatives(scale):
     bell = np.exp(-(x**2) / (2 * scale**2))
     curved = (x**2 / scale**2 - 1) * bell
     curved -= curved.mean()
-    for found, expected, total in ((gaussian, bell, 1), (gaussian_d1, x * bell, 2), (gaussian_d2, curved, 2)):
-        np.testing.assert_allclose(found(scale), total * expected / np.abs(expected).sum(), rtol=1e-5, atol=1e-7)
+    for order, expected, total in ((0, bell, 1), (1, x * bell, 2), (2, curved, 2)):
+        np.testing.assert_allclose(
+            gaussian(scale, order), total * expected / np.abs(expected).sum(), rtol=1e-5, atol=1e-7
+        )
     maps = some_maps((23, 31))
-    gradient = gaussian_gradient(maps, scale)
-    np.testing.assert_allclose(gradient.dx, filtered(maps, gaussian_d1(scale), gaussian(scale)), atol=1e-5)
-    np.testing.assert_allclose(gradient.dy, filtered(maps, gaussian(scale), gaussian_d1(scale)), atol=1e-5)
+    dx, dy, _ = gaussian_gradient(maps, scale)
+    np.testing.assert_allclose(dx, filtered(maps, gaussian(scale, 1), gaussian(scale)), atol=1e-5)
+    np.testing.assert_allclose(dy, filtered(maps, gaussian(scale), gaussian(scale, 1)), atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_oriented_gradients_and_structure_tensors_are_largest_over_directions(shape):
-    found = Gradient(some_maps(shape, 5, seed=1), some_maps(shape, 5, seed=2), 1)
+    found = some_maps(shape, 5, seed=1), some_maps(shape, 5, seed=2), 1
     np.testing.assert_allclose(max_oriented_gradient(found), largest_change(found), rtol=1e-5)
     angles = np.pi * np.arange(3600) / 3600
     lengths = [np.sqrt(np.square(in_direction(found, angle)).sum(axis=0)) for angle in angles]
@@ -112,10 +112,9 @@ def test_maps_fit_the_image_whatever_its_size_and_are_the_same_again(shape):
     maps = boundary_maps(picture)
     assert (np.random.get_state()[1] == before).all() and random.getstate() == plain  # noqa: NPY002
     assert maps.relief.shape == maps.textons.shape == shape
-    for name, found in (maps.color | maps.histogram).items():
-        size = {"g1": 1, "g2": 1, "g4": 2}.get(name, 4 if name.endswith("12") else 2)
-        assert found.stride == size
-        assert found.dx.shape[1:] == found.dy.shape[1:] == tuple(-(-length // size) for length in shape)
+    for name, (dx, dy, stride) in (maps.color | maps.histogram).items():
+        assert stride == {"g1": 1, "g2": 1, "g4": 2}.get(name, 4 if name.endswith("12") else 2)
+        assert dx.shape[1:] == dy.shape[1:] == tuple(-(-length // stride) for length in shape)
     assert all(np.isfinite(numbers).all() for numbers in every_number(maps))
     assert maps.textons.min() >= 0 and maps.textons.max() < N_TEXTONS
     for one, other in zip(every_number(maps), every_number(boundary_maps(picture)), strict=True):
@@ -133,7 +132,7 @@ def test_relief_adds_steps_of_color_changes_of_histograms_and_the_network():
         coarse += weight * np.kron(largest_change(maps.histogram[name]), np.ones((2, 2)))[:33, :46]
     expected = ndimage.gaussian_filter(coarse, 0.7, mode="reflect", radius=2)
     for name in ("g1", "g2"):
-        tensor = np.stack([maps.color[name].dx, maps.color[name].dy]).astype(float)
+        tensor = np.stack(maps.color[name][:2]).astype(float)
         largest = np.linalg.svd(np.moveaxis(tensor, (0, 1), (-2, -1)), compute_uv=False)[..., 0]
         expected += largest / 20
     expected += 8 / (1 + np.exp(-maps.network[0].astype(float)))
@@ -144,7 +143,7 @@ def test_responses_are_compressed_derivatives_at_three_scales_and_half_the_size(
     lightness = 9 * some_maps((40, 52), 1)
     expected = []
     for maps, scale, stride in ((lightness, 1.0, 2), (lightness, 2.0, 2), (halve(lightness), 2.0, 1)):
-        smooth, d1, d2 = gaussian(scale), gaussian_d1(scale), gaussian_d2(scale)
+        smooth, d1, d2 = (gaussian(scale, order) for order in range(3))
         for across, down in ((d1, smooth), (smooth, d1), (d2, smooth), (smooth, d2), (d1, d1)):
             response = filtered(maps, across, down)[0, ::stride, ::stride]
             expected.append(np.sign(response) * np.log(1 + np.abs(response) / 0.3))
@@ -220,11 +219,3 @@ def test_windows_leave_no_seams(monkeypatch):
     assert np.abs(BoundaryNetwork.fitted().log_odds(image) - whole).max() < 1e-3
     monkeypatch.setattr(network, "REACH", 2 * network.CELL)
     assert np.abs(BoundaryNetwork.fitted().log_odds(image) - whole).max() > 0.1
-
-
-@pytest.mark.parametrize("step", [1, 3])
-def test_what_a_span_depends_on_begins_with_a_cell(step):
-    seen = span_seen(slice(700, 790), 5000, step)
-    assert seen.start % (32 * step) == 0
-    assert seen.start <= max(0, 700 - 192 * step) and seen.stop >= 790 + 192 * step
-    assert span_seen(slice(10, 20), 100, step) == slice(0, 100)

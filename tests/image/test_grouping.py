@@ -49,15 +49,9 @@ def slow_affinities(probability, edges, n_sites):
     barrier = np.full((n_sites, n_sites), np.inf)
     for (a, b), p in zip(edges, probability, strict=True):
         barrier[a, b] = barrier[b, a] = p
-    expected = np.zeros((n_sites, n_sites))
-    for i in range(n_sites):
-        for j in range(n_sites):
-            best = barrier[i, j]
-            for k in range(n_sites):
-                best = min(best, max(barrier[i, k], barrier[k, j]))
-            if i != j and np.isfinite(best):
-                expected[i, j] = np.exp(-12 * best)
-    return expected
+    best = np.minimum(barrier, np.maximum(barrier[:, :, None], barrier).min(axis=1))
+    np.fill_diagonal(best, np.inf)
+    return np.exp(-12 * best)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 1.0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, sobel
 from skimage.measure import label
+from skimage.segmentation import find_boundaries
 
 import spinseg as ss
 from effort import effort
@@ -13,17 +14,15 @@ from spinseg.image.outline_kernels import shorten
 from spinseg.image.outlines import (
     OUTLINE_COUPLING,
     RADIUS,
-    Window,
+    SitePairs,
     _steepest_change,
-    nearby_pairs,
     refine_classes,
     shorten_outlines,
+    window_around,
     with_connected_regions,
     word_log_frequencies,
 )
-from spinseg.image.render import boundaries
 from spinseg.image.superpixels import superpixels
-from spinseg.partition.pairs import separation_probability
 from studies.evaluation.metrics import adjusted_rand_index
 
 
@@ -32,7 +31,7 @@ def expected_length(sites, weight, draws):
     total, (height, width) = 0.0, sites.shape
     for draw in draws:
         labels = np.append(draw, -1)[sites]
-        for dy, dx, nearness in zip(*Window.of(RADIUS), strict=True):
+        for dy, dx, nearness in zip(*window_around(RADIUS), strict=True):
             here = slice(max(-dy, 0), height - max(dy, 0)), slice(max(-dx, 0), width - max(dx, 0))
             there = slice(max(dy, 0), height + min(dy, 0)), slice(max(dx, 0), width + min(dx, 0))
             known = (labels[here] >= 0) & (labels[there] >= 0)
@@ -51,9 +50,7 @@ def problem(seed, shape, n_sites, n_draws=4, mask=None):
 
 def shortened(sites, weight, draws, is_free=None):
     is_free = np.ones(sites.shape, bool) if is_free is None else is_free
-    graph = region_adjacency(sites)
-    pairs = nearby_pairs(graph)
-    return shorten_outlines(sites, weight, graph, pairs, separation_probability(draws, pairs), is_free=is_free)
+    return shorten_outlines(sites, weight, SitePairs.of(region_adjacency(sites), draws), is_free)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -77,7 +74,7 @@ def moves(sites):
     same sites touch.
     """
     edges = region_adjacency(sites).edges
-    for y, x in np.argwhere(boundaries(sites)):
+    for y, x in np.argwhere(find_boundaries(sites)):
         for there in ((y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)):
             if min(there) >= 0 and there[0] < sites.shape[0] and there[1] < sites.shape[1]:
                 other = sites.copy()
@@ -133,7 +130,7 @@ def test_a_large_picture_has_outlines_without_stairs(shape):
     inner = found.labels == found.labels[int(0.45 * shape[0]), shape[1] // 2]
     wrong = np.count_nonzero(inner != disc) / (2 * np.pi * 0.31 * min(shape))  # pixels for each pixel of the outline
     assert wrong < 0.35  # with stairs of two pixels it is 0.5, and with stairs of three 0.75
-    edge = boundaries(inner.astype(np.int32))
+    edge = find_boundaries(inner.astype(np.int32))
     assert np.mean(found.boundary_probability[edge] > 0.5) > 0.95
 
 

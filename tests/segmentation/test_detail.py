@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from PIL import Image
+from skimage.segmentation import find_boundaries
 
 import spinseg as ss
 from effort import effort, exhaustive
-from spinseg.image.render import boundaries
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
 from spinseg.partition.pairs import separation_probability
 from spinseg.pictures import PICTURES
@@ -83,7 +83,7 @@ def test_a_certain_boundary_is_one_of_the_labels():
     image[20:70, 30:80] = (0.9, 0.8, 0.2)
     found = ss.segment(image, rng=0)
     certain = found.boundary_probability > 0.9
-    assert certain.any() and boundaries(found.labels)[certain].all()
+    assert certain.any() and find_boundaries(found.labels)[certain].all()
 
 
 # ---- the hierarchy ---------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_levels_are_nested_and_lose_boundaries(found):
         assert np.unique(joined[0]).size == joined.shape[1]  # a finer region lies in one coarser
     assert images[-1].max() == 1 and images[0].max() > 10
     for level, labels in zip(levels, images, strict=True):
-        np.testing.assert_array_equal(boundaries(labels), hierarchy.boundary > np.float32(level))
+        np.testing.assert_array_equal(find_boundaries(labels), hierarchy.boundary > np.float32(level))
     with pytest.raises(ss.InvalidInput, match="level must be a finite number of at least 0 and at most 1"):
         hierarchy.labels(2)
 

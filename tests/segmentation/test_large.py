@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from scipy.ndimage import gaussian_filter
+from skimage.segmentation import find_boundaries
 
 import spinseg as ss
 from effort import exhaustive
@@ -24,7 +25,7 @@ from spinseg._errors import InvalidInput, TaskBug, TaskError
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.picture import as_picture
-from spinseg.image.render import boundaries, paint_edges
+from spinseg.image.render import paint_edges
 from spinseg.partition.pairs import cohesion, separation_probability
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.large.files import (
@@ -280,7 +281,9 @@ def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatc
     assert times(found.folder) == before and np.array_equal(again.partition, found.partition)
     labels = found.labels.compute()[::5, ::5]
     edge = (picture == (255, 230, 0)).all(axis=-1)
-    assert np.array_equal(edge, boundaries(labels) & (labels > 1)) and edge.any()  # the largest is the ground of others
+    assert (
+        np.array_equal(edge, find_boundaries(labels) & (labels > 1)) and edge.any()
+    )  # the largest is the ground of others
 
 
 @exhaustive

@@ -17,7 +17,7 @@ from spinseg.segmentation.verdict import one_region_warning
 FAST = {"preset": "paper", "count_weight": 1.0, "sweeps": 6, "chains": 1, "rng": 0}
 SQUARE = np.zeros((48, 60))
 SQUARE[10:40, 15:45] = 1
-READING = Reading("array", (48, 60), "", (48, 60), 1, None, False, "float64", (0.0, 4.0))
+READING = Reading(intensity_range=(0.0, 4.0))
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_a_wrong_range_is_one_line(wrong):
     ):
         with pytest.raises(ss.InvalidInput, match=r"^intensity_range must [^\n]*; received [^\n]*$"):
             call()
-    with pytest.raises(ss.InvalidInput, match=r"^intensity_range must be left out where the image is a Picture"):
+    with pytest.raises(ss.InvalidInput, match=r"^intensity_range must be None for a Picture"):
         ss.segment(ss.as_picture(SQUARE), intensity_range=(0, 1))
 
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import correlate1d
 
 from spinseg.image.intensity import MAX_CODE
+from spinseg.image.layout import Floats
 from spinseg.image.picture import Picture
 
 REFERENCE_NOISE = 0.02  # of the intensity range: that of photographs, which the constants of "photo" suit
@@ -39,11 +40,10 @@ def noise_deviation(channel: NDArray[np.floating]) -> float:
 
 
 def in_units_of_noise(codes: NDArray[np.uint16], inside: NDArray[np.bool_] | None) -> NDArray[np.uint16]:
-    """The codes of a picture, (*shape, n_channels), with the channels scaled so that their noise is equal.
+    """The codes of an image, (*shape, n_channels), with the channels scaled so that their noise is equal.
 
     It becomes REFERENCE_NOISE of the intensity range, unless a channel would then exceed that range: such a channel,
-    with hardly any noise, fills it. A channel of noise alone so counts for little, however wide its range, and a faint
-    one for as much as its contrast exceeds its noise.
+    with hardly any noise, fills it.
     """
     scaled = np.zeros_like(codes)
     for c in range(codes.shape[-1]):
@@ -83,7 +83,7 @@ class Contrast(NamedTuple):
         return self.difference >= MIN_STANDARD_ERRORS * self.standard_error
 
 
-def contrast_of_parts(means: NDArray[np.float64], variances: NDArray[np.float64], n_pixels: ArrayLike) -> Contrast:
+def contrast_of_parts(means: Floats, variances: Floats, n_pixels: ArrayLike) -> Contrast:
     """Return the contrast of parts with these means and variances, (n_parts, n_channels), and numbers of pixels."""
     differences = np.ptp(means, axis=0)
     errors = np.sqrt(np.median(variances / np.asarray(n_pixels, float)[:, None], axis=0))
@@ -105,18 +105,14 @@ def contrast_of(picture: Picture) -> Contrast:
             variances.append(np.maximum(_block_sums(values**2, step) / counts - mean**2, 0))
     full = counts >= 0.75 * counts.max()  # others are at the border or the mask, and their means less exact
     found = contrast_of_parts(np.stack(means, -1)[full], np.stack(variances, -1)[full], counts[full])
-    return found._replace(used=_used_intensities(picture.codes[inside]))
+    codes = picture.codes[inside]
+    shares = np.cumsum(np.bincount(codes.ravel(), minlength=MAX_CODE + 1)) / codes.size
+    low, high = np.searchsorted(shares, [USED_SHARE, 1 - USED_SHARE], side="right")
+    return found._replace(used=(float(low) / MAX_CODE, float(min(high, MAX_CODE)) / MAX_CODE))
 
 
-def _block_sums(values: NDArray[np.float64], step: int) -> NDArray[np.float64]:
+def _block_sums(values: Floats, step: int) -> Floats:
     """Return the sums over blocks of `step` along each axis; the last blocks may be smaller."""
     for axis, length in enumerate(values.shape):
         values = np.add.reduceat(values, np.arange(0, length, step), axis=axis)
     return values
-
-
-def _used_intensities(codes: NDArray[np.uint16]) -> tuple[float, float]:
-    """Return the intensities between which all codes lie but one in a thousand at either end."""
-    shares = np.cumsum(np.bincount(codes.ravel(), minlength=MAX_CODE + 1)) / codes.size
-    low, high = np.searchsorted(shares, [USED_SHARE, 1 - USED_SHARE], side="right")
-    return float(low) / MAX_CODE, float(min(high, MAX_CODE)) / MAX_CODE

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
-from zipfile import BadZipFile
-from zlib import error as DeflateError
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_gradient_magnitude
 
-from spinseg._run.atomic import atomic_write
 from spinseg._validation import check_int, finite_array, invalid
 from spinseg.graph.adjacency import checked_sites, pixel_table
 from spinseg.image.layout import ChannelAxis
@@ -23,12 +19,13 @@ from spinseg.image.picture import Picture, as_picture, cielab
 RNG = int | np.random.Generator | None
 
 CELL_BITS = 6  # the color lookup table has 64 cells along each of red, green and blue
-FORMAT = "spinseg codebook 1"
 
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
     """A codebook of color words: every pixel is assigned the word nearest to its color.
+
+    To keep one, save its `colors`, as with `numpy.save`.
 
     Attributes
     ----------
@@ -83,33 +80,21 @@ class Codebook:
         count = 2_000
         if isinstance(images, (Picture, np.ndarray)):
             images, count = [images], 20_000
-        sample = [_sample_pixels(as_picture(image, channel_axis=channel_axis), count, rng) for image in images]
+        sample = []
+        for image in images:
+            picture = as_picture(image, channel_axis=channel_axis)
+            codes = picture.codes if picture.inside is None else picture.codes[picture.inside]
+            pixels = codes.reshape(-1, picture.n_channels)
+            if len(pixels) > count:
+                pixels = pixels[rng.choice(len(pixels), count, replace=False)]
+            sample.append(Picture(pixels).colors)
+        n_channels = sorted({pixels.shape[1] for pixels in sample})
         if not sample:
             invalid("images", "hold at least one image", sample)
-        if len({pixels.shape[1] for pixels in sample}) > 1:
-            invalid("images", "have equally many channels", sorted({pixels.shape[1] for pixels in sample}))
+        if len(n_channels) > 1:
+            invalid("images", "have equally many channels", n_channels)
         words = k_means(np.concatenate(sample), n_words, rng)
         return cls(words[np.lexsort(words.T[::-1])])
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Codebook:
-        """Read a codebook that `save` wrote."""
-        try:
-            with open(path, "rb") as file, np.load(file) as stored:
-                known = str(stored["format"]) == FORMAT
-                colors = stored["colors"]
-        except FileNotFoundError:
-            invalid("path", "be a file", str(path))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile, DeflateError):
-            known = False
-        if not known:
-            invalid("path", "be a codebook that spinseg saved", str(path))
-        return cls(colors)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the codebook to a file, atomically."""
-        content = {"format": np.array(FORMAT), "colors": self.colors}
-        atomic_write(path, lambda file: np.savez_compressed(file, **content))  # type: ignore[arg-type]
 
     def words(self, image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.int32]:
         """Return the word of every pixel, an array of the image's shape.
@@ -122,24 +107,19 @@ class Codebook:
             invalid("image", f"have the codebook's {self.colors.shape[1]} channels", picture.n_channels)
         if picture.n_channels != 3:
             return nearest_center(picture.colors.reshape(-1, picture.n_channels), self.colors).reshape(picture.shape)
-        red, green, blue = (picture.codes[..., c].astype(np.int32) >> (16 - CELL_BITS) for c in range(3))
-        cells = (red << 2 * CELL_BITS) | (green << CELL_BITS) | blue
-        table = np.zeros(1 << 3 * CELL_BITS, np.int32)
+        width, n_cells = 1 << (16 - CELL_BITS), (1 << CELL_BITS,) * 3
+        red, green, blue = np.moveaxis(picture.codes // np.uint16(width), -1, 0)
+        cells = np.ravel_multi_index((red, green, blue), n_cells)
+        table = np.zeros(n_cells, np.int32).ravel()
         table[cells] = 1
         used = np.flatnonzero(table)
-        table[used] = nearest_center(_cell_colors(used), self.colors)
+        steps = np.stack(np.unravel_index(used, n_cells), axis=1)
+        table[used] = nearest_center(cielab((steps * width + width // 2).astype(np.uint16)), self.colors)
         return table[cells]
 
 
 def site_histograms(words: ArrayLike, sites: ArrayLike, n_words: int) -> sparse.csr_array:
-    """Count the pixels of each word in each site: int32, (n_sites, n_words).
-
-    Examples
-    --------
-    >>> site_histograms([[0, 2, 2]], [[0, 0, 1]], n_words=3).toarray()
-    array([[1, 0, 1],
-           [0, 0, 1]], dtype=int32)
-    """
+    """Count the pixels of each word in each site: int32, (n_sites, n_words)."""
     array, n_sites = checked_sites(sites)
     words = np.asarray(words)
     if words.shape != array.shape:
@@ -226,20 +206,3 @@ def _kmeans_plus_plus(points: NDArray[np.float32], count: int, rng: np.random.Ge
             break
         chosen.append(min(int(np.searchsorted(total, rng.random() * total[-1], side="right")), len(points) - 1))
     return chosen
-
-
-def _sample_pixels(picture: Picture, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Return the colors of `count` pixels drawn from inside a picture, or of all of them if it has fewer."""
-    codes = picture.codes if picture.inside is None else picture.codes[picture.inside]
-    pixels = codes.reshape(-1, picture.n_channels)
-    if len(pixels) > count:
-        pixels = pixels[rng.choice(len(pixels), count, replace=False)]
-    return Picture(pixels).colors
-
-
-def _cell_colors(cells: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the CIELAB colors of the middles of cells of the lookup table."""
-    last = (1 << CELL_BITS) - 1
-    steps = np.stack([cells >> 2 * CELL_BITS, (cells >> CELL_BITS) & last, cells & last], axis=1)
-    width = 1 << (16 - CELL_BITS)
-    return cielab((steps * width + width // 2).astype(np.uint16))

@@ -4,17 +4,18 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import PurePath
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spinseg._errors import InvalidInput
 from spinseg._run.atomic import FilePath, printable
 from spinseg._validation import invalid
+from spinseg.image.decoding import check_numbers, check_size, decoding
+from spinseg.image.layout import Reading
 from spinseg.image.raster import decode_by_pillow, decode_tiff
-from spinseg.image.stored import StoredArray, check_numbers, check_size, decoding
 from spinseg.image.volumes import decode_nifti, decode_zarr, open_zarr
 
 _FORMATS = {  # by the first bytes of the content, since the name of a file may be wrong
@@ -38,25 +39,23 @@ _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
 _RULE = "be a PNG, JPEG, GIF, WebP, BMP, JPEG 2000, TIFF, NPY or NIfTI file, or a folder of Zarr"
 
 
-def decode(path: FilePath, max_pixels: int) -> StoredArray:
-    """Return the array in an image file, or in a folder of Zarr, of at most `max_pixels` pixels."""
+def decode(path: FilePath, max_pixels: int) -> tuple[NDArray[Any], Reading]:
+    """Return the array in an image file or a folder of Zarr, of at most `max_pixels` pixels, and how it is stored.
+
+    Its axes are in the order of the file, and the image is upright.
+    """
     name = printable(path)
     try:
         if not os.path.isdir(path):
-            found = _decode_file(name, path, max_pixels)
-        elif is_zarr(path):
-            found = decode_zarr(name, os.fspath(path), max_pixels)
+            array, stored = _decode_file(name, path, max_pixels)
+        elif _is_zarr(path):
+            array, stored = decode_zarr(name, os.fspath(path), max_pixels)
         else:
             invalid(name, f"{_RULE} (of other folders, give the files)", "a folder")
     except OSError as error:
         raise type(error)(f"{name} must be a file that can be read; received {error.strerror or error}") from None
-    check_numbers(name, found.array.dtype)
-    return replace(found, array=np.ascontiguousarray(found.array, found.array.dtype.newbyteorder("=")))
-
-
-def is_zarr(path: FilePath) -> bool:
-    """Return whether a folder has the metadata of Zarr, of version 2 or 3."""
-    return any(os.path.isfile(os.path.join(os.fspath(path), file)) for file in _ZARR_FILES)
+    check_numbers(name, array.dtype)
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("=")), stored
 
 
 def file_format(head: bytes) -> str:
@@ -66,8 +65,18 @@ def file_format(head: bytes) -> str:
     return next((form for start, form in _FORMATS.items() if head.startswith(start)), "")
 
 
-def _decode_file(name: str, path: FilePath, max_pixels: int) -> StoredArray:
-    """Return the array in a file."""
+def _is_zarr(path: FilePath) -> bool:
+    """Return whether a folder has the metadata of Zarr, of version 2 or 3."""
+    return any(os.path.isfile(os.path.join(os.fspath(path), file)) for file in _ZARR_FILES)
+
+
+def _is_regular(path: FilePath) -> bool:
+    """Return whether a path is a file, and no pipe or device, which would block when opened."""
+    return stat.S_ISREG(os.stat(path).st_mode)
+
+
+def _decode_file(name: str, path: FilePath, max_pixels: int) -> tuple[NDArray[Any], Reading]:
+    """Return the array in a file, and how it is stored."""
     if not _is_regular(path):
         invalid(name, _RULE, "a pipe or a device")
     with open(path, "rb") as file:
@@ -79,10 +88,11 @@ def _decode_file(name: str, path: FilePath, max_pixels: int) -> StoredArray:
             invalid(name, f"{_RULE}; read it with bioio, and give the array", f"a {form} file")
         if not form or is_text:
             invalid(name, _RULE, "text" if is_text else head[:16] or "an empty file")
-        return _DECODERS.get(form, decode_by_pillow)(name, form, file, max_pixels)
+        decoders = {"TIFF": decode_tiff, "NIfTI": decode_nifti, "gzip": decode_nifti, "NPY": _decode_npy}
+        return decoders.get(form, decode_by_pillow)(name, form, file, max_pixels)
 
 
-def _decode_npy(name: str, form: str, file: BinaryIO, max_pixels: int) -> StoredArray:
+def _decode_npy(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the array in an NPY file; Python objects, which could run code, are not loaded."""
     headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     with decoding(name, form):
@@ -92,15 +102,7 @@ def _decode_npy(name: str, form: str, file: BinaryIO, max_pixels: int) -> Stored
         invalid(name, "hold one picture or volume, with or without channels", shape)
     check_size(name, shape, max_pixels)
     with decoding(name, form):
-        return StoredArray(np.load(file, allow_pickle=False), form)
-
-
-_DECODERS: dict[str, Callable[[str, str, BinaryIO, int], StoredArray]] = {
-    "TIFF": decode_tiff,
-    "NIfTI": decode_nifti,
-    "gzip": decode_nifti,
-    "NPY": _decode_npy,
-}
+        return np.load(file, allow_pickle=False), Reading(form)
 
 
 def content_hash(path: FilePath) -> str | None:
@@ -109,7 +111,12 @@ def content_hash(path: FilePath) -> str | None:
     Other files in a Zarr folder, such as coarser levels, do not count. None for what cannot be read: the decoder says
     why.
     """
-    return _digest(path, _add_content)
+
+    def add_content(digest: "hashlib._Hash", file: str) -> None:
+        with open(file, "rb") as stream:
+            hashlib.file_digest(stream, lambda: digest)
+
+    return _digest(path, add_content)
 
 
 def file_state(path: FilePath) -> str | None:
@@ -117,7 +124,12 @@ def file_state(path: FilePath) -> str | None:
 
     While it is the same, so is the content. It may change without the content, as when files are copied.
     """
-    return _digest(path, _add_state)
+
+    def add_state(digest: "hashlib._Hash", file: str) -> None:
+        status = os.stat(file)
+        digest.update(repr((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)).encode())
+
+    return _digest(path, add_state)
 
 
 def _digest(path: FilePath, add: Callable[["hashlib._Hash", str], None]) -> str | None:
@@ -128,12 +140,12 @@ def _digest(path: FilePath, add: Callable[["hashlib._Hash", str], None]) -> str 
             if not _is_regular(path):
                 return None
             add(digest, os.fspath(path))
-        elif not is_zarr(path):
+        elif not _is_zarr(path):
             return None
         else:
             with decoding(printable(path), "Zarr"):
-                found, axes = open_zarr(printable(path), os.fspath(path))
-            digest.update(repr((found.path, axes)).encode())
+                found, stored = open_zarr(printable(path), os.fspath(path))
+            digest.update(repr((found.path, stored.axes)).encode())
             root = os.path.join(path, found.path)
             for file in sorted(os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names):
                 name = PurePath(os.path.relpath(file, root)).as_posix()
@@ -142,19 +154,3 @@ def _digest(path: FilePath, add: Callable[["hashlib._Hash", str], None]) -> str 
     except (OSError, InvalidInput):
         return None
     return digest.hexdigest()
-
-
-def _is_regular(path: FilePath) -> bool:
-    """Return whether a path is a file, and no pipe or device, which would block when opened."""
-    return stat.S_ISREG(os.stat(path).st_mode)
-
-
-def _add_content(digest: "hashlib._Hash", file: str) -> None:
-    with open(file, "rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-
-
-def _add_state(digest: "hashlib._Hash", file: str) -> None:
-    status = os.stat(file)
-    digest.update(repr((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)).encode())

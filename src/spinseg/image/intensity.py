@@ -1,13 +1,12 @@
 """The numbers of an image: which mean no data, which no and full intensity, and their 16-bit codes."""
 
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import MAX_MAGNITUDE, check_real, invalid
-from spinseg.image.layout import IntensityRange
+from spinseg.image.layout import IntensityRange, Mask
 
 MAX_CODE = 65535  # the code of full intensity; 255 * 257, so that every 8-bit value has a 16-bit code of its own
 
@@ -21,11 +20,8 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 CONVENTIONAL = (-999, -9999, -99999, -32767, -32768, -(2**31), -_FLOAT32_MAX, _FLOAT32_MAX, 1e20, 9.969209968386869e36)
 
 
-def infer_intensity_range(array: NDArray, inside: NDArray[np.bool_] | None = None) -> IntensityRange:
-    """Return the numbers of no and of full intensity in an image (*shape, n_channels), one pair for all channels.
-
-    `as_picture` documents the rule.
-    """
+def infer_intensity_range(array: NDArray, inside: Mask | None = None) -> IntensityRange:
+    """Return the black and white levels of an image (*shape, n_channels), by the rule of docs/howto/files.md."""
     if array.dtype == np.uint8:
         return 0.0, 255.0
     low, high = extremes(array, inside)
@@ -37,39 +33,34 @@ def infer_intensity_range(array: NDArray, inside: NDArray[np.bool_] | None = Non
     return standard_range(low, high)
 
 
-def extremes(array: NDArray, inside: NDArray[np.bool_] | None) -> IntensityRange:
+def extremes(array: NDArray, inside: Mask | None) -> IntensityRange:
     """Return the smallest and the largest number; raise InvalidInput if one is not finite or too large."""
     values = array if inside is None else array[inside]
     low, high = float(values.min()), float(values.max())
     if not np.isfinite([low, high]).all():  # the minimum of numbers with a NaN among them is NaN
+        finite = np.isfinite(values)
         rule = "hold finite numbers" + (" inside the mask" if inside is not None else "")
-        if np.isfinite(values).all(axis=-1).any():
+        if finite.all(axis=-1).any():
             rule += " (a mask leaves others out: in Python, np.ma.masked_invalid(image))"
-        invalid("image", rule, _where_not_finite(values, low + high))
+        *_, n_channels = values.shape
+        bad = np.flatnonzero(~finite.reshape(-1, n_channels).all(axis=0)).tolist()
+        where = f" in channel{'s' if len(bad) > 1 else ''} {', '.join(map(str, bad))} of {n_channels}"
+        invalid("image", rule, low + high if n_channels == 1 else f"{low + high}{where}")
     if max(abs(low), abs(high)) > MAX_MAGNITUDE:
         invalid("image", f"hold numbers of at most {MAX_MAGNITUDE:g} in size", max(low, high, key=abs))
     return low, high
 
 
-def _where_not_finite(values: NDArray, found: float) -> float | str:
-    """Return a number that is not finite, with the channel that it is in where there are several."""
-    n_channels = values.shape[-1]
-    bad = [channel for channel in range(n_channels) if not np.isfinite(values[..., channel]).all()]
-    if n_channels == 1 or not bad:
-        return found
-    return f"{found} in channel{'s' if len(bad) > 1 else ''} {', '.join(map(str, bad))} of {n_channels}"
-
-
 def check_intensity_range(intensity_range: object) -> IntensityRange:
     """Return two finite numbers in increasing order, or raise InvalidInput."""
     if not isinstance(intensity_range, (tuple, list)) or len(intensity_range) != 2:
-        invalid("intensity_range", "be the numbers of no and of full intensity", intensity_range)
+        invalid("intensity_range", "be two numbers, the black and the white level", intensity_range)
     low = check_real("intensity_range", intensity_range[0])
     return low, check_real("intensity_range", intensity_range[1], above=low)
 
 
 def standard_range(low: float, high: float) -> IntensityRange:
-    """Return the numbers of no and of full intensity, from the smallest and the largest without outliers."""
+    """Return the black and white levels, from the smallest and the largest number without outliers."""
     if low >= 0 and high <= 1:
         return 0.0, 1.0
     if low >= 0 and 2 < high <= 255:  # up to 2: an image in 0..1 that some filter made overshoot
@@ -81,16 +72,11 @@ def standard_range(low: float, high: float) -> IntensityRange:
 
 
 def to_codes(array: NDArray, intensity_range: IntensityRange) -> NDArray[np.uint16]:
-    """Map a range of numbers linearly to 16-bit codes, 0..MAX_CODE; numbers outside the range are clipped."""
+    """Map a range of numbers linearly to 16-bit codes, 0..MAX_CODE; numbers outside are clipped, and NaN becomes 0."""
     if array.dtype == np.uint8 and intensity_range == (0.0, 255.0):
         return np.multiply(array, CODES_PER_8BIT_STEP, dtype=np.uint16)
     if array.dtype.kind == "u" and array.dtype.itemsize == 2:  # in any byte order; a table is faster
-        return _scale_to_codes(np.arange(MAX_CODE + 1), intensity_range)[array]
-    return _scale_to_codes(array, intensity_range)
-
-
-def _scale_to_codes(array: NDArray, intensity_range: IntensityRange) -> NDArray[np.uint16]:
-    """Compute `to_codes` for numbers of any type; NaN becomes 0."""
+        return to_codes(np.arange(MAX_CODE + 1), intensity_range)[array]
     low, high = intensity_range
     with np.errstate(over="ignore", invalid="ignore"):  # outside a mask there may be anything
         scaled = (array - np.float64(low)) * (MAX_CODE / (high - low))
@@ -103,9 +89,7 @@ def _is_scaled_8bit(values: NDArray) -> bool:
     return not (first % CODES_PER_8BIT_STEP).any() and not (values % CODES_PER_8BIT_STEP).any()
 
 
-def _range_without_outliers(
-    array: NDArray, inside: NDArray[np.bool_] | None, low: float, high: float
-) -> IntensityRange:
+def _range_without_outliers(array: NDArray, inside: Mask | None, low: float, high: float) -> IntensityRange:
     """Return the smallest and the largest supported number, of numbers from `low` to `high`."""
     values = (array if inside is None else array[inside]).ravel()
     n_outliers = values.size // VALUES_PER_OUTLIER
@@ -118,7 +102,7 @@ def _range_without_outliers(
     return (lowest, highest) if lowest < highest else (low, high)
 
 
-def _supported_extreme(array: NDArray, inside: NDArray[np.bool_] | None, limit: np.generic, sign: int) -> float:
+def _supported_extreme(array: NDArray, inside: Mask | None, limit: np.generic, sign: int) -> float:
     """Return the outermost number that MIN_SUPPORT pixels reach in the 3 x 3 around some pixel beyond the limit.
 
     Neighbors lie in the same plane and channel. If no number beyond the limit has that support, return the limit.
@@ -140,22 +124,14 @@ def _supported_extreme(array: NDArray, inside: NDArray[np.bool_] | None, limit: 
     return float(sign * max(supported, sign * float(limit)))
 
 
-class MissingData(NamedTuple):
-    """The pixels that are left, (*shape), None for all; what was left out, in words; and how to keep a guess."""
-
-    inside: NDArray[np.bool_] | None
-    notes: list[str]
-    otherwise: str | None
-
-
 def leave_out_missing(
     channels: NDArray,
-    inside: NDArray[np.bool_] | None,
+    inside: Mask | None,
     declared: float | None,
     intensity_range: IntensityRange | None,
     is_file: bool,
-) -> MissingData:
-    """Return which pixels of an image (*shape, n_channels) have data.
+) -> tuple[Mask | None, list[str], str | None]:
+    """Return which pixels have data, (*shape), None for all; what was left out, in words; and how to keep a guess.
 
     Without data are those all of whose channels have the `declared` value; in a file, those with a NaN; and those with
     a value that `conventional_nodata` finds, unless the caller's intensity range includes it.
@@ -163,14 +139,16 @@ def leave_out_missing(
     left = np.ones(channels.shape[:-1], bool) if inside is None else inside.copy()
     notes, otherwise = [], None
 
-    def leave_out(missing: NDArray[np.bool_], value: float) -> None:
+    def leave_out(missing: Mask, value: float) -> None:
         n_missing = np.count_nonzero(left & missing)
         if n_missing:
             left[missing] = False
             notes.append(f"{n_missing:,} pixel{'s' if n_missing > 1 else ''} left out as nodata ({value:.10g})")
 
     if declared is not None:
-        leave_out(_is_declared(channels, declared), declared)
+        number = _in_type(declared, channels.dtype)  # None, which equals no number, where it does not fit
+        is_declared = np.isnan(channels) if np.isnan(declared) else channels == number
+        leave_out(is_declared.all(axis=-1), declared)
         if not left.any():
             invalid("image", "have a pixel with data", f"nodata, {declared:g}, everywhere")
     if is_file and channels.dtype.kind == "f":
@@ -182,22 +160,15 @@ def leave_out_missing(
             break
         leave_out((channels == value).any(axis=-1), value)
         otherwise = f"if {value:.10g} is a measurement, give an intensity_range (--intensity-range) that includes it"
-    return MissingData(None if left.all() else left, notes, otherwise)
+    return None if left.all() else left, notes, otherwise
 
 
-def conventional_nodata(channels: NDArray, inside: NDArray[np.bool_] | None) -> float | None:
+def conventional_nodata(channels: NDArray, inside: Mask | None) -> float | None:
     """Return the value that marks pixels without data in an image, if there is one that stands out; else None.
 
     It is the smallest or the largest number of an image of floating or signed numbers, one of CONVENTIONAL, larger in
     size than all other numbers, and at least as far from them as they lie apart. Unsigned numbers are never judged: a
     pixel of 0 or of 65535 is black or white.
-
-    Examples
-    --------
-    >>> conventional_nodata(np.array([[[-9999.0], [3.5], [812.0]]]), None)
-    -9999.0
-    >>> conventional_nodata(np.array([[[-9999.0], [-9998.0], [812.0]]]), None) is None
-    True
     """
     if channels.dtype.kind not in "if":
         return None
@@ -215,21 +186,9 @@ def conventional_nodata(channels: NDArray, inside: NDArray[np.bool_] | None) -> 
     return None
 
 
-def _is_declared(channels: NDArray, value: float) -> NDArray[np.bool_]:
-    """Return the pixels all of whose channels have a value."""
-    if np.isnan(value):
-        return np.isnan(channels).all(axis=-1)
-    number = _in_type(value, channels.dtype)
-    return np.zeros(channels.shape[:-1], bool) if number is None else (channels == number).all(axis=-1)
-
-
 def _in_type(value: float, dtype: np.dtype) -> np.generic | None:
     """Return a number in a number type; None where it does not fit."""
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            number = np.float64(value).astype(dtype)
-        return number if np.isfinite(number) else None
-    if dtype.kind not in "iu" or not float(value).is_integer():
-        return None
-    limits = np.iinfo(dtype)
-    return dtype.type(int(value)) if limits.min <= value <= limits.max else None
+    with np.errstate(over="ignore", invalid="ignore"):
+        number = np.float64(value).astype(dtype)
+    fits = np.isfinite(number) if dtype.kind == "f" else dtype.kind in "iu" and float(number) == value
+    return number if fits else None

@@ -1,6 +1,6 @@
 """Compiled: move pixels at the outlines of sites so that outlines get shorter, and at those of classes where they fit.
 
-Inputs are assumed valid; scratch arrays are passed in. `pairs` is a `SitePairs`, and `window` a `Window`.
+Inputs are assumed valid; scratch arrays are passed in. `pairs` is a `SitePairs`, and `window` that of `window_around`.
 """
 
 from spinseg._compiled import internal, jit
@@ -44,9 +44,10 @@ def stays_connected(sites, y, x):  # type: ignore[no-untyped-def]
 @internal
 def weigh_window(sites, weight, window, y, x, found, total):  # type: ignore[no-untyped-def]
     """Sum the weights of the pixels around one, for each of their sites; return how many sites there are."""
+    dy, dx, nearness = window
     n_found = 0
-    for o in range(window.dy.size):
-        site = site_at(sites, y + window.dy[o], x + window.dx[o])
+    for o in range(dy.size):
+        site = site_at(sites, y + dy[o], x + dx[o])
         if site >= 0:
             k = 0
             while k < n_found and found[k] != site:
@@ -56,7 +57,7 @@ def weigh_window(sites, weight, window, y, x, found, total):  # type: ignore[no-
                     continue
                 found[k], total[k] = site, 0.0
                 n_found += 1
-            total[k] += window.nearness[o] * weight[y + window.dy[o], x + window.dx[o]]
+            total[k] += nearness[o] * weight[y + dy[o], x + dx[o]]
     return n_found
 
 

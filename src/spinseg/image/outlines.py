@@ -16,8 +16,10 @@ from skimage.measure import label
 from spinseg.graph.adjacency import boundary_pairs
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import site_histograms, site_sizes
+from spinseg.image.layout import Floats, Ints, Mask
 from spinseg.image.outline_kernels import move_pixels, shorten
 from spinseg.image.working import WorkingCopy, any_in_blocks, block_means, flooded
+from spinseg.partition.pairs import separation_probability
 
 RADIUS = 3  # pixels, of the window in which the length of outlines is measured
 MAX_SITES_AROUND = 64  # that are distinguished in a window
@@ -34,37 +36,65 @@ OUTLINE_COUPLING = {2: 0.75, 3: 0.5}  # nats for each touching pixel of the same
 MAX_CLASS_PASSES = 20
 
 
+class SitePairs(NamedTuple):
+    """Pairs of sites that touch or have a neighbor in common, those of each site together, every pair twice.
+
+    `start`, (n_sites + 1,), is where the pairs of each site begin, and `other` the other site of each pair. They lie
+    apart with the probability `separation`, touch in the graph if `is_edge`, and have at present `n_contacts` pairs of
+    touching pixels.
+    """
+
+    start: NDArray[np.int64]
+    other: NDArray[np.int64]
+    separation: Floats
+    is_edge: Mask
+    n_contacts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, graph: SiteGraph, draws: Ints) -> "SitePairs":
+        """Return the pairs of a graph, with their separation in draws, (.., n_sites); without draws it is 0."""
+        n, (i, j) = graph.n_sites, graph.edges.T
+        touching = sparse.coo_array((np.ones(i.size, np.int32), (i, j)), (n, n)).tocsr()
+        touching = touching + touching.T
+        near = sparse.triu(touching + touching @ touching, k=1).tocoo()
+        pairs = np.stack([near.row, near.col], axis=1)
+        half = sparse.coo_array((np.arange(1, len(pairs) + 1), (near.row, near.col)), (n, n)).tocsr()
+        table = half + half.T
+        table.sort_indices()
+        pair = table.data - 1
+        separation = np.nan_to_num(separation_probability(draws, pairs))[pair]
+        is_edge = np.isin(pairs @ [n, 1], np.sort(graph.edges, axis=1) @ [n, 1])[pair]
+        start, other = table.indptr.astype(np.int64), table.indices.astype(np.int64)
+        return cls(start, other, separation, is_edge, np.zeros(pair.size, np.int64))
+
+
 def outlined_sites(
-    sites: NDArray[np.int32],
+    sites: Ints,
     relief: NDArray[np.floating[Any]],
     working_image: WorkingCopy,
     codes: NDArray[np.uint16],
-    graph: SiteGraph,
-    pairs: NDArray[np.int32],
-    separation: NDArray[np.float64],
-    *,
-    held: NDArray[np.bool_] | None = None,
-) -> NDArray[np.int32]:
+    pairs: SitePairs,
+    held: Mask | None = None,
+) -> Ints:
     """Return the sites of an image at its full size, with outlines as short as the evidence allows; -1 outside.
 
     `sites` and `relief` are those of the working image, `codes` the image at its full size, and `held` its pixels that
-    stay in their sites; the others are as in `shorten_outlines`. Where the image was reduced, outlines are refined in
-    steps of at most three, each time with what the image shows at that size.
+    stay in their sites. Where the image was reduced, outlines are refined in steps of at most three, each time with
+    what the image shows at that size.
     """
     weight, step = np.exp(-relief / RELIEF_SCALE), working_image.step
     held = np.zeros(working_image.shape, bool) if held is None else held
     free = (relief < FLAT_RELIEF) & ~any_in_blocks(held, step)
-    refined = shorten_outlines(sites, weight, graph, pairs, separation, is_free=free)
+    refined = shorten_outlines(sites, weight, pairs, free)
     while step > 1:
         refined, step = _enlarged(refined, step, step // 2, working_image.shape), step // 2
         change = _steepest_change(codes if step == 1 else block_means(codes, step))
-        weight, free = np.exp(-change / CHANGE_SCALE), ~any_in_blocks(held, step)
-        refined = shorten_outlines(refined, weight, graph, pairs, separation, is_free=free)
+        refined = shorten_outlines(refined, np.exp(-change / CHANGE_SCALE), pairs, ~any_in_blocks(held, step))
     inside = working_image.original_inside
     return refined if inside is None else np.where(inside, refined, np.int32(-1))
 
 
-def _enlarged(sites: NDArray[np.int32], step: int, new_step: int, shape: tuple[int, ...]) -> NDArray[np.int32]:
+def _enlarged(sites: Ints, step: int, new_step: int, shape: tuple[int, ...]) -> Ints:
     """Return sites of blocks of `step` pixels of an image of this shape, for its blocks of `new_step`."""
     rows, columns = ((np.arange(0, length, new_step) + new_step // 2) // step for length in shape)
     return sites[np.ix_(np.minimum(rows, sites.shape[0] - 1), np.minimum(columns, sites.shape[1] - 1))]
@@ -83,107 +113,40 @@ def _steepest_change(codes: NDArray[np.uint16]) -> NDArray[np.floating[Any]]:
     return np.sqrt(steepest) / 8
 
 
-class Window(NamedTuple):
-    """The pixels around one, by their offsets, with the share of each in the length of an outline between them."""
-
-    dy: NDArray[np.int64]
-    dx: NDArray[np.int64]
-    nearness: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, radius: int) -> "Window":
-        """Return the window of a radius in pixels."""
-        dy, dx = np.mgrid[-radius : radius + 1, -radius : radius + 1]
-        distance = np.hypot(dy, dx)
-        within = (distance > 0) & (distance <= radius + 0.3)
-        return cls(dy[within], dx[within], 1 / distance[within])
+def window_around(radius: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Return the offsets dy and dx of the pixels around one, and the share of each in the length of an outline."""
+    dy, dx = np.mgrid[-radius : radius + 1, -radius : radius + 1]
+    distance = np.hypot(dy, dx)
+    within = (distance > 0) & (distance <= radius + 0.3)
+    return dy[within], dx[within], 1 / distance[within]
 
 
-class SitePairs(NamedTuple):
-    """Pairs of sites that touch or have a neighbor in common, those of each site together, every pair twice.
-
-    `start`, (n_sites + 1,), is where the pairs of each site begin, and `other` the other site of each pair. They lie
-    apart with the probability `separation`, touch in the graph if `is_edge`, and have at present `n_contacts` pairs of
-    touching pixels.
-    """
-
-    start: NDArray[np.int64]
-    other: NDArray[np.int64]
-    separation: NDArray[np.float64]
-    is_edge: NDArray[np.bool_]
-    n_contacts: NDArray[np.int64]
-
-
-def nearby_pairs(graph: SiteGraph) -> NDArray[np.int32]:
-    """Return the pairs of sites that touch or have a neighbor in common, (n_pairs, 2), sorted.
-
-    Examples
-    --------
-    >>> nearby_pairs(SiteGraph(4, [[0, 1], [1, 2], [2, 3]])).tolist()
-    [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]]
-    """
-    i, j = graph.edges.T
-    touching = sparse.coo_array((np.ones(i.size, np.int32), (i, j)), (graph.n_sites, graph.n_sites)).tocsr()
-    touching = touching + touching.T
-    both = sparse.triu(touching + touching @ touching, k=1).tocoo()
-    order = np.lexsort((both.col, both.row))
-    return np.stack([both.row, both.col], axis=1)[order].astype(np.int32)
-
-
-def shorten_outlines(
-    sites: NDArray[np.int32],
-    weight: NDArray[np.floating[Any]],
-    graph: SiteGraph,
-    pairs: NDArray[np.int32],
-    separation: NDArray[np.float64],
-    *,
-    is_free: NDArray[np.bool_],
-) -> NDArray[np.int32]:
+def shorten_outlines(sites: Ints, weight: NDArray[np.floating[Any]], pairs: SitePairs, is_free: Mask) -> Ints:
     """Return sites whose outlines are shorter: a local minimum of their expected weighted length, or nearly one.
 
     The length is the sum, over pixels within RADIUS of each other, of the product of their weights over their distance,
     times the probability that their sites lie apart. Every site stays connected, and the same sites touch, so that
     the graph still holds. `weight`, (H, W), says how much the length of an outline counts at each pixel, and `is_free`
-    which pixels may move. `separation` is the probability that each of `pairs`, the `nearby_pairs(graph)`, lies apart.
+    which pixels may move.
     """
     moved = np.ascontiguousarray(sites, dtype=np.int32).copy()
     lower, upper, pixels = boundary_pairs(moved)
-    table, places = _site_pairs(graph, pairs, separation, lower, upper)
-    first = np.unique(pixels[:, table.separation[places] > SHOWN])
+    n = pairs.start.size - 1
+    key = np.repeat(np.arange(n), np.diff(pairs.start)) * n + pairs.other
+    places = np.searchsorted(key, lower.astype(np.int64) * n + upper)
+    back = np.searchsorted(key, upper.astype(np.int64) * n + lower)
+    contacts = np.bincount(places, minlength=key.size) + np.bincount(back, minlength=key.size)
+    first = np.unique(pixels[:, pairs.separation[places] > SHOWN])
     waiting = np.zeros((2, moved.size), np.int64)
     waiting[0, : first.size] = first
     is_waiting, scratch = np.zeros(moved.size, bool), (np.zeros(MAX_SITES_AROUND, np.int64), np.zeros(MAX_SITES_AROUND))
     is_waiting[first] = True
-    weight = np.ascontiguousarray(weight, dtype=np.float32)
-    shorten(moved, weight, is_free, table, Window.of(RADIUS), waiting, is_waiting, first.size, N_PASSES, *scratch)
+    weight, table = np.ascontiguousarray(weight, dtype=np.float32), pairs._replace(n_contacts=contacts)
+    shorten(moved, weight, is_free, table, window_around(RADIUS), waiting, is_waiting, first.size, N_PASSES, *scratch)
     return moved
 
 
-def _site_pairs(
-    graph: SiteGraph,
-    pairs: NDArray[np.int32],
-    separation: NDArray[np.float64],
-    lower: NDArray[np.int32],
-    upper: NDArray[np.int32],
-) -> tuple[SitePairs, NDArray[np.int64]]:
-    """Return the table of pairs, with the contacts of pixels in sites `lower` and `upper`, and the places of these."""
-    n = graph.n_sites
-    first, other = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64).T
-    order = np.argsort(first * n + other)
-    key = (first * n + other)[order]
-    places = np.searchsorted(key, lower.astype(np.int64) * n + upper)
-    back = np.searchsorted(key, upper.astype(np.int64) * n + lower)
-    contacts = np.bincount(places, minlength=key.size) + np.bincount(back, minlength=key.size)
-    edges = graph.edges.astype(np.int64)
-    is_edge = np.isin(key, np.concatenate([edges @ [n, 1], edges @ [1, n]]))
-    start = np.searchsorted(first[order], np.arange(n + 1))
-    twice = np.concatenate([separation, separation])[order]
-    return SitePairs(start, other[order], twice, is_edge, contacts), places
-
-
-def refine_classes(
-    sites: NDArray[np.int32], class_of: NDArray[np.int32], words: NDArray[np.integer], n_words: int
-) -> NDArray[np.int32]:
+def refine_classes(sites: Ints, class_of: Ints, words: NDArray[np.integer], n_words: int) -> Ints:
     """Return sites with pixels moved until none at the outline of a class fits a touching class better.
 
     `class_of` has the class of every site, 0..k-1. A pixel fits a class by the frequency of its word among the pixels
@@ -203,16 +166,11 @@ def refine_classes(
     return moved[(slice(1, -1),) * sites.ndim].copy()
 
 
-def with_connected_regions(sites: NDArray[np.int32], region_of: NDArray[np.int32]) -> NDArray[np.int32]:
+def with_connected_regions(sites: Ints, region_of: Ints) -> Ints:
     """Return sites with pixels moved so that regions are connected: those cut off join a touching region.
 
     `region_of` has the region of every site. Sites that lie in a piece that was cut off alone keep their pixels, so
     that none is lost.
-
-    Examples
-    --------
-    >>> with_connected_regions(np.array([[0, 0, 1, 1, 0, 1]], np.int32), np.array([0, 1], np.int32))
-    array([[0, 0, 1, 1, 1, 1]], dtype=int32)
     """
     pieces = label(np.append(region_of, np.int32(-1))[sites], background=-1, connectivity=1)
     sizes = np.bincount(pieces.ravel())
@@ -227,9 +185,7 @@ def with_connected_regions(sites: NDArray[np.int32], region_of: NDArray[np.int32
     return flooded(sites, kept, sites >= 0)
 
 
-def word_log_frequencies(
-    sites: NDArray[np.int32], class_of: NDArray[np.int32], words: NDArray[np.integer], n_words: int
-) -> NDArray[np.float64]:
+def word_log_frequencies(sites: Ints, class_of: Ints, words: NDArray[np.integer], n_words: int) -> Floats:
     """Return the log of the expected frequency of each word in each class, (n_classes, n_words)."""
     classes = np.append(class_of, np.int32(-1))[sites]
     counts = site_histograms(words, classes, n_words).toarray() + 1.0

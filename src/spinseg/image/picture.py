@@ -19,8 +19,7 @@ from spinseg.image.intensity import (
     standard_range,
     to_codes,
 )
-from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
-from spinseg.image.stored import StoredArray
+from spinseg.image.layout import ChannelAxis, IntensityRange, Mask, Reading
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
 _XYZ_OF_RGB = np.array(
@@ -54,7 +53,7 @@ class Picture:
     """
 
     codes: NDArray[np.uint16]
-    inside: NDArray[np.bool_] | None = None
+    inside: Mask | None = None
     reading: Reading | None = None
 
     @property
@@ -70,7 +69,7 @@ class Picture:
     @cached_property
     def values(self) -> NDArray[np.float32]:
         """Intensities from 0 to 1, (*shape, n_channels)."""
-        return _intensities()[self.codes]
+        return (np.arange(MAX_CODE + 1) / MAX_CODE).astype(np.float32)[self.codes]
 
     @cached_property
     def colors(self) -> NDArray[np.float32]:
@@ -115,27 +114,9 @@ def as_picture(
         False outside, in addition to masked and transparent pixels. Numbers outside do not influence the intensity
         range, and may be NaN or infinite.
     intensity_range : (float, float), optional
-        The numbers of no and of full intensity, instead of those inferred as below. Numbers beyond are clipped.
-
-    Notes
-    -----
-    One rule finds the numbers of no and of full intensity, for any number type and any number of channels. All channels
-    share them, and keep their proportions.
-
-    ================================================================================  ====================
-    the numbers                                                                       run from
-    ================================================================================  ====================
-    are of type uint8                                                                 0 to 255
-    lie in 0 to 1                                                                     0 to 1
-    lie in 0 to 255, and some exceed 2                                                0 to 255
-    lie in 0 to 65535 and span three quarters of it, or are all multiples of 257      0 to 65535
-    are any others, as with 10, 12 or 14 bits                                         smallest to largest
-    ================================================================================  ====================
-
-    The first line that fits holds. Outliers do not count: a number is an outlier if no 3 x 3 neighborhood, in one plane
-    and channel, has five pixels that reach it. So a few hot or dead pixels are ignored, and small objects are not. At
-    either end at most one number in a thousand is an outlier, and none if only one number would be left; outliers get
-    no or full intensity. (Multiples of 257 are 8-bit numbers scaled to 16 bits.)
+        The black and white levels; numbers beyond are clipped. By default one rule, which docs/howto/files.md has,
+        infers them for all channels: uint8 from 0 to 255, numbers in 0 to 1 as they are, 10 to 14 bits from the
+        smallest to the largest number that is no outlier.
 
     Examples
     --------
@@ -146,59 +127,51 @@ def as_picture(
     """
     if isinstance(image, Picture):
         if intensity_range is not None:
-            invalid("intensity_range", "be left out where the image is a Picture already", intensity_range)
+            invalid("intensity_range", "be None for a Picture, which has one", intensity_range)
         return image if mask is None else replace(image, inside=_combine_masks(mask, image.inside, image.shape))
-    stored = StoredArray(check_array("image", image), "array")
     masked = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
-    return picture_of(stored, channel_axis, mask, intensity_range, masked)
+    return picture_of(check_array("image", image), Reading(), channel_axis, mask, intensity_range, masked)
 
 
 def picture_of(
-    stored: StoredArray,
+    stored: NDArray,
+    reading: Reading,
     channel_axis: ChannelAxis,
     mask: ArrayLike | None,
     intensity_range: IntensityRange | None,
-    masked: NDArray[np.bool_] | None = None,
+    masked: Mask | None = None,
     name: str = "image",
 ) -> Picture:
-    """Return the picture in an array as stored; `masked` is its mask, and `name` that of the file, for errors."""
-    layout, is_file = stored.layout(channel_axis, name), stored.form != "array"
-    array = layout.arrange(stored.array)
-    hidden = None if masked is None else np.any(layout.arrange(masked), axis=-1)
-    inside = _combine_masks(mask, _visible(array, hidden, layout.has_opacity), array.shape[:-1])
-    channels = array[..., :3] if layout.has_opacity else array
-    given_range = None if intensity_range is None else check_intensity_range(intensity_range)
-    inside, left_out, keep = leave_out_missing(channels, inside, stored.nodata, given_range, is_file)
-    if given_range is None:
+    """Return the image in an array as stored; `masked` is its mask, and `name` that of the file, for errors."""
+    reading, is_file = reading.laid_out(stored.shape, channel_axis, name), reading.form != "array"
+    array = reading.arrange(stored)
+    hidden = None if masked is None else np.any(reading.arrange(masked), axis=-1)
+    inside = _combine_masks(mask, _visible(array, hidden, bool(reading.has_opacity)), reading.shape)
+    channels = array[..., :3] if reading.has_opacity else array
+    found_range = None if intensity_range is None else check_intensity_range(intensity_range)
+    inside, left_out, keep = leave_out_missing(channels, inside, reading.nodata, found_range, is_file)
+    if found_range is None:
         found_range = infer_intensity_range(channels, inside)
-    else:
-        found_range = given_range
-        if array.dtype.kind == "f":
-            extremes(channels, inside)  # which refuses numbers that are not finite
+    elif array.dtype.kind == "f":
+        extremes(channels, inside)  # which refuses numbers that are not finite
     codes = to_codes(channels, found_range)
-    if layout.has_opacity:
+    if reading.has_opacity:
         codes = _composite_over_white(codes, array[..., 3:], inside)
     if codes.shape[-1] == 1:
         codes = np.repeat(codes, 3, axis=-1)
-    reading = Reading(
-        stored.form,
-        stored.array.shape,
-        stored.axes,
-        array.shape[:-1],
-        array.shape[-1],
-        layout.channel_axis,
-        layout.has_opacity,
-        array.dtype.name,
-        found_range,
-        ", ".join(filter(None, [stored.note, *left_out])),
-        "; ".join(filter(None, [layout.otherwise, keep])) or None,
+    reading = replace(
+        reading,
+        number_type=array.dtype.name,
+        intensity_range=found_range,
+        note=", ".join(filter(None, [reading.note, *left_out])),
+        otherwise="; ".join(filter(None, [reading.otherwise, keep])) or None,
     )
     if keep and not is_file:
         warnings.warn(f"{left_out[-1]}; {keep}", stacklevel=3)
     return Picture(np.ascontiguousarray(codes), inside, reading)
 
 
-def checked_mask(mask: ArrayLike) -> NDArray[np.bool_]:
+def checked_mask(mask: ArrayLike) -> Mask:
     """Return a mask as bool, False where it is itself masked; raise InvalidInput if it is no mask or empty."""
     try:
         array = np.ma.filled(mask, False) if isinstance(mask, np.ma.MaskedArray) else np.asarray(mask)
@@ -212,9 +185,7 @@ def checked_mask(mask: ArrayLike) -> NDArray[np.bool_]:
     return inside
 
 
-def _combine_masks(
-    mask: ArrayLike | None, visible: NDArray[np.bool_] | None, shape: tuple[int, ...]
-) -> NDArray[np.bool_] | None:
+def _combine_masks(mask: ArrayLike | None, visible: Mask | None, shape: tuple[int, ...]) -> Mask | None:
     """Return which pixels are inside the mask and visible; None for all."""
     inside = visible
     if mask is not None:
@@ -227,7 +198,7 @@ def _combine_masks(
     return None if inside is None or inside.all() else inside
 
 
-def _visible(array: NDArray, hidden: NDArray[np.bool_] | None, has_opacity: bool) -> NDArray[np.bool_] | None:
+def _visible(array: NDArray, hidden: Mask | None, has_opacity: bool) -> Mask | None:
     """Return which pixels are neither hidden by a masked array nor transparent; None for all."""
     visible = np.ones(array.shape[:-1], bool)
     if hidden is not None:
@@ -261,21 +232,13 @@ def _matrix_product(values: NDArray[np.float32], matrix: NDArray[np.float64]) ->
 
 
 @lru_cache
-def _intensities() -> NDArray[np.float32]:
-    """Return the intensity of every code, 0 to 1."""
-    return (np.arange(MAX_CODE + 1) / MAX_CODE).astype(np.float32)
-
-
-@lru_cache
 def _linear_intensities() -> NDArray[np.float32]:
     """Return the linear intensity of every sRGB code (IEC 61966-2-1)."""
     value = np.arange(MAX_CODE + 1) / MAX_CODE
     return np.where(value > 0.04045, ((value + 0.055) / 1.055) ** 2.4, value / 12.92).astype(np.float32)
 
 
-def _composite_over_white(
-    codes: NDArray[np.uint16], opacity: NDArray, inside: NDArray[np.bool_] | None
-) -> NDArray[np.uint16]:
+def _composite_over_white(codes: NDArray[np.uint16], opacity: NDArray, inside: Mask | None) -> NDArray[np.uint16]:
     """Return alpha * color + (1 - alpha) * white; alpha is the opacity in its own value range, which starts at 0."""
     is_uint8 = opacity.dtype == np.uint8
     alpha_range = (0.0, 255.0) if is_uint8 else standard_range(0.0, extremes(opacity, inside)[1])

@@ -47,10 +47,9 @@ def region_polygons(regions: NDArray[np.integer]) -> dict[int, list[Polygon]]:
 
 
 def _sides(pieces: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the sides of pixels that lie on an outline: where they start, their directions, and their pieces.
+    """Return the sides of pixels on an outline, sorted: at which corner they start, their directions, and their pieces.
 
-    Corners are numbered row by row. Directions are 0, to the right, along the upper side of a pixel; 1, down its right
-    side; 2, to the left along its lower side; and 3, up its left side. Sides are sorted by start and direction.
+    Corners are numbered row by row. Directions are to the right (0), down (1), to the left (2) and up (3).
     """
     padded = np.pad(pieces, 1)
     corner = np.arange((pieces.shape[0] + 1) * (pieces.shape[1] + 1)).reshape(pieces.shape[0] + 1, -1)
@@ -72,8 +71,7 @@ def _following(
     """Return the side of the same piece that follows each one, and whether a ring turns where each one starts.
 
     Where a piece touches itself in a corner, two sides start there. The one that is followed turns to the left: it
-    stays with the pixel outside, so that the ring around a hole does not run into another. A ring never comes back to
-    a corner then, since a piece of pixels that touch along sides separates the two pixels outside of it.
+    stays with the pixel outside, so that a ring never comes back to a corner.
     """
     key = 4 * start + direction
     stop = start + np.array([1, width, -1, -width])[direction]

@@ -7,17 +7,20 @@ import lzma
 import math
 import struct
 import zlib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import invalid
-from spinseg.image.stored import ORIENTATION_TAG, StoredArray, check_size, decoding, unprinted, upright
+from spinseg.image.decoding import ORIENTATION_TAG, check_size, decoding, unprinted, upright
+from spinseg.image.layout import Reading
 
 if TYPE_CHECKING:
     from PIL import Image
 
+_PLUGINS = {"PNG": "Png", "JPEG": "Jpeg", "GIF": "Gif", "WebP": "WebP", "BMP": "Bmp", "JPEG 2000": "Jpeg2K"}
 _PACKBITS = 32773  # TIFF compression that tifffile alone decodes byte by byte, and Pillow fast
 _COLOR_CODED = (3, 5, 6, 8)  # TIFF photometric: palette, CMYK, YCbCr, CIELAB; tifffile returns their codes as stored
 _YCBCR, _JPEG = 6, 7  # photometric and compression; tifffile converts them to RGB together
@@ -26,58 +29,30 @@ _GDAL_NODATA = 42113  # the tag, text
 _DECOMPRESSORS: dict[int, Any] = {8: zlib.decompressobj, 32946: zlib.decompressobj, 34925: lzma.LZMADecompressor}
 
 
-def decode_by_pillow(name: str, form: str, file: BinaryIO, max_pixels: int) -> StoredArray:
-    """Return the first frame of an image that Pillow decodes.
+def decode_by_pillow(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
+    """Return the first frame of an image that Pillow decodes, and how it is stored.
 
     The classes of formats are called by name: Image.open does the same, but warns of sizes that are allowed here, and
     supports formats that start other programs.
     """
-    image: Any
+    from PIL import Image
+
+    image_class: Any = getattr(import_module(f"PIL.{_PLUGINS[form]}ImagePlugin"), f"{_PLUGINS[form]}ImageFile")
+    if form == "JPEG":  # opening looks into EXIF for a resolution, and warns if it is damaged
+        image_class = type("Jpeg", (image_class,), {"getexif": lambda self: Image.Exif()})
     with decoding(name, form):
-        image = _image_class(form)(file)
+        image = image_class(file)
     check_size(name, image.size[::-1], max_pixels)
-    note = _note(image)
-    with decoding(name, form):
-        array = pillow_pixels(image)
-    array = upright(array, _exif_orientation(image.info.get("exif", b"")), rows=0)
-    return StoredArray(array, form, "YXS"[: array.ndim], array.ndim == 3 and array.shape[-1] == 4, note)
-
-
-def _image_class(form: str) -> Any:
-    """Return the class of Pillow that reads a format."""
-    from PIL import (
-        BmpImagePlugin,
-        GifImagePlugin,
-        Image,
-        Jpeg2KImagePlugin,
-        JpegImagePlugin,
-        PngImagePlugin,
-        WebPImagePlugin,
-    )
-
-    class Jpeg(JpegImagePlugin.JpegImageFile):
-        def getexif(self) -> Image.Exif:  # opening looks there for a resolution, and warns if it is damaged
-            return Image.Exif()
-
-    return {
-        "PNG": PngImagePlugin.PngImageFile,
-        "JPEG": Jpeg,
-        "GIF": GifImagePlugin.GifImageFile,
-        "WebP": WebPImagePlugin.WebPImageFile,
-        "BMP": BmpImagePlugin.BmpImageFile,
-        "JPEG 2000": Jpeg2KImagePlugin.Jpeg2KImageFile,
-    }[form]
-
-
-def _note(image: Any) -> str:
-    """Return what is left out of an image: frames after the first, and the lower bits of 16-bit color."""
-    notes = []
-    n_frames = getattr(image, "n_frames", 1)
+    notes, n_frames = [], getattr(image, "n_frames", 1)
     if n_frames > 1:
         notes.append(f"the first of {n_frames} frames")
     if image.tile and "16" in str(image.tile[0][3]) and len(image.getbands()) > 1:
         notes.append("the upper 8 of 16 bits")
-    return ", ".join(notes)
+    with decoding(name, form):
+        array = pillow_pixels(image)
+    array = upright(array, _exif_orientation(image.info.get("exif", b"")), rows=0)
+    has_opacity = array.ndim == 3 and array.shape[-1] == 4
+    return array, Reading(form, "YXS"[: array.ndim], has_opacity, ", ".join(notes))
 
 
 def pillow_pixels(image: "Image.Image") -> NDArray[Any]:
@@ -111,7 +86,7 @@ def _exif_orientation(exif: bytes) -> int:
     return 1
 
 
-def decode_tiff(name: str, form: str, file: BinaryIO, max_pixels: int) -> StoredArray:
+def decode_tiff(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the first series of a TIFF: OME and ImageJ files, and others that tifffile wrote, name their axes."""
     import tifffile
 
@@ -128,7 +103,11 @@ def decode_tiff(name: str, form: str, file: BinaryIO, max_pixels: int) -> Stored
             with decoding(name, form):
                 array, axes, has_opacity = _tiff_pixels(file, series, series.axes, max_pixels)
     note = f"the first of {len(tiff.series)} series" if len(tiff.series) > 1 else ""
-    return StoredArray(array, form, axes, has_opacity, note, _nodata(series.keyframe))
+    try:
+        nodata = float(series.keyframe.tags.valueof(_GDAL_NODATA))
+    except (TypeError, ValueError):  # none, or no number
+        nodata = None
+    return array, Reading(form, axes, has_opacity, note, nodata)
 
 
 def check_metadata(name: str, warnings: list[str]) -> None:
@@ -146,14 +125,6 @@ def has_opacity(page: Any) -> bool:
 def orientation(page: Any) -> int:
     """Return the orientation of a page, 1 if it is upright."""
     return int(page.tags.valueof(ORIENTATION_TAG, 1))
-
-
-def _nodata(page: Any) -> float | None:
-    """Return the value that GDAL declares for pixels without data; None where there is none, or it is no number."""
-    try:
-        return float(page.tags.valueof(_GDAL_NODATA))
-    except (TypeError, ValueError):
-        return None
 
 
 def stores_intensities(page: Any) -> bool:

@@ -7,10 +7,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._validation import check_int, finite_array, integer_array, invalid
+from spinseg._validation import integer_array, invalid
 from spinseg.graph.adjacency import boundary_pairs, checked_sites, edge_index
 from spinseg.image.features import site_means
-from spinseg.image.layout import ChannelAxis
+from spinseg.image.layout import ChannelAxis, Ints
 from spinseg.image.picture import MAX_CODE, Picture, as_picture, cielab
 
 LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # RGB of the two sides of a boundary: one is visible on any picture
@@ -50,18 +50,11 @@ def overlay(
 
 
 def outlines(labels: ArrayLike) -> NDArray[np.uint8]:
-    """Return for each pixel 2 on the side of a boundary with the lower label, 1 on the other, and 0 off boundaries.
-
-    Each side is as wide as those of `overlay`.
-
-    Examples
-    --------
-    >>> outlines([[0, 0, 1, 1]])
-    array([[0, 2, 1, 0]], dtype=uint8)
-    """
+    """Return for each pixel 2 on the side of a boundary with the lower label, 1 on the other, and 0 off boundaries."""
     array = _check_labels(labels)
-    lower, upper = _boundary_sides(array, max(1, round(max(array.shape) / PIXELS_PER_LINE_WIDTH)))
-    return np.where(lower, 2, upper).astype(np.uint8)
+    width = max(1, round(max(array.shape) / PIXELS_PER_LINE_WIDTH))
+    has_lower = _extremum_filter(array, width, np.minimum) < array
+    return np.where(_extremum_filter(array, width, np.maximum) > array, 2, has_lower).astype(np.uint8)
 
 
 def outlined(rgb: NDArray[np.uint8], labels: ArrayLike) -> NDArray[np.uint8]:
@@ -78,18 +71,6 @@ def graded_boundaries(rgb: NDArray[np.uint8], probability: NDArray[np.floating])
     colors = probability_picture(MIN_GRADE + (1 - MIN_GRADE) * clipped).astype(np.float64)
     opacity = np.minimum(1, MIN_OPACITY + (1 - MIN_OPACITY) * clipped / OPAQUE_FROM) * np.minimum(1, clipped / 0.05)
     return np.rint(ground + opacity[..., None] * (colors - ground)).astype(np.uint8)
-
-
-def boundaries(labels: ArrayLike) -> NDArray[np.bool_]:
-    """Return whether each pixel has a different label, or the outside, beside it along an axis.
-
-    Examples
-    --------
-    >>> boundaries([[0, 0, 1, 1]])
-    array([[False,  True,  True, False]])
-    """
-    lower, upper = _boundary_sides(_check_labels(labels), 1)
-    return lower | upper
 
 
 def mean_colors(
@@ -118,32 +99,22 @@ def label_colors(n: int) -> NDArray[np.uint8]:
     Each color is the one farthest in CIELAB from those before it, among colors neither nearly black nor nearly white.
     After 1,000 they repeat.
     """
-    n = check_int("n", n, at_least=0)
     palette = _palette(1 << max(4, n - 1).bit_length())
     return palette[np.arange(n) % len(palette)]
 
 
 def probability_picture(probability: ArrayLike) -> NDArray[np.uint8]:
     """Return a heat map of probabilities, (*shape, 3), from black at 0 through violet and orange to yellow at 1."""
-    array = np.asarray(probability)
-    array = finite_array("probability", array, (None,) * array.ndim)
-    if array.size and (array.min() < 0 or array.max() > 1):
-        invalid("probability", "lie in 0..1", array[(array < 0) | (array > 1)][0])
     steps = np.linspace(0, 1, 256)
     table = np.stack([np.interp(steps, np.linspace(0, 1, len(_MAGMA)), channel) for channel in _MAGMA.T], axis=1)
-    return np.rint(table).astype(np.uint8)[np.rint(array * 255).astype(np.uint8)]
+    return np.rint(table).astype(np.uint8)[np.rint(np.asarray(probability) * 255).astype(np.uint8)]
 
 
-def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float32]:
+def paint_edges(sites: ArrayLike, edges: Ints, values: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return for each pixel the largest value of the edges whose boundary it touches, and 0 elsewhere.
 
     `edges` and their `values`, (n_edges,), are in the order of `region_adjacency`. Sites that touch without an edge, as
     where seeds were drawn into each other, have the value 1.
-
-    Examples
-    --------
-    >>> paint_edges([[0, 0, 1, 1]], np.array([[0, 1]]), np.array([0.5]))
-    array([[0. , 0.5, 0.5, 0. ]], dtype=float32)
     """
     array, _ = checked_sites(sites)
     painted = np.zeros(array.size, np.float32)
@@ -157,7 +128,7 @@ def paint_edges(sites: ArrayLike, edges: NDArray[np.int32], values: NDArray[np.f
 
 def _check_pair(
     image: Picture | ArrayLike, labels: ArrayLike, channel_axis: ChannelAxis, start_label: int
-) -> tuple[Picture, NDArray[np.int32]]:
+) -> tuple[Picture, Ints]:
     """Return the picture, and the labels from 0 on with -1 outside; raise InvalidInput if they differ in shape."""
     array = _check_labels(labels, start_label) - np.int32(start_label)
     inside = array >= 0
@@ -167,7 +138,7 @@ def _check_pair(
     return picture, array
 
 
-def _check_labels(labels: ArrayLike, start_label: int = 0) -> NDArray[np.int32]:
+def _check_labels(labels: ArrayLike, start_label: int = 0) -> Ints:
     """Return the label image as int32; unlike sites, all pixels may be outside, as in a plane of a volume.
 
     Labels larger than there are pixels are renumbered in their order.
@@ -181,12 +152,7 @@ def _check_labels(labels: ArrayLike, start_label: int = 0) -> NDArray[np.int32]:
     return array.astype(np.int32, copy=False)
 
 
-def _boundary_sides(labels: NDArray[np.int32], width: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the pixels with a higher label within `width` pixels, and those with a lower one."""
-    return _extremum_filter(labels, width, np.maximum) > labels, _extremum_filter(labels, width, np.minimum) < labels
-
-
-def _extremum_filter(labels: NDArray[np.int32], radius: int, extreme: np.ufunc) -> NDArray[np.int32]:
+def _extremum_filter(labels: Ints, radius: int, extreme: np.ufunc) -> Ints:
     """Return the maximum or minimum label within a radius, by diamonds and squares in turn, which is nearly a disc."""
     for iteration in range(radius):
         result = labels.copy()

@@ -14,29 +14,17 @@ from skimage.segmentation import watershed
 
 from spinseg._validation import check_array, check_int, integer_array, invalid
 from spinseg.image.io import read_image
+from spinseg.image.layout import Ints
 
 SeedPoints = Mapping[int, Sequence[Sequence[int]]]
 Seeds = ArrayLike | SeedPoints | str | os.PathLike[str]
 
 
 def seed_image(seeds: Seeds, shape: tuple[int, ...], inside: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Return the seed of every pixel of a picture, 0 where it has none.
+    """Return the seed of every pixel of an image of this shape, 0 where it has none.
 
-    Parameters
-    ----------
-    seeds : array of int, mapping or path
-        A label image of the picture's shape, in which 0 and negative numbers are no seeds; a file that holds one; or
-        the pixels of each seed, {seed: [(row, column), ..]}.
-    shape : tuple of int
-        Of the picture.
-    inside : array of bool, optional
-        The mask of the picture, in which seeds must lie.
-
-    Examples
-    --------
-    >>> seed_image({1: [(0, 0), (0, 2)], 7: [(1, 1)]}, (2, 3))
-    array([[1, 0, 1],
-           [0, 7, 0]])
+    `seeds` is a label image, in which 0 and negative numbers are no seeds; a file that holds one; or the pixels of each
+    seed, {seed: [(row, column), ..]}. They must lie `inside` the mask.
     """
     if isinstance(seeds, Mapping):
         image = _drawn_points(seeds, shape)
@@ -120,11 +108,8 @@ def reduced_seeds(image: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     return reduced.reshape(shape)
 
 
-def cut_sites(sites: NDArray[np.int32], seeds: NDArray[np.int64], relief: NDArray[Any] | None) -> NDArray[np.int32]:
-    """Return sites with one seed at most: a site with several is cut between them, by a watershed of the relief.
-
-    Sites are not numbered consecutively afterwards.
-    """
+def cut_sites(sites: Ints, seeds: NDArray[np.int64], relief: NDArray[Any] | None) -> Ints:
+    """Return sites, not numbered in order, with one seed at most: others are cut by a watershed of the relief."""
     seeded = (seeds > 0) & (sites >= 0)
     pairs = np.unique(np.stack([sites[seeded], seeds[seeded]], axis=1), axis=0)
     found, n_seeds = np.unique(pairs[:, 0], return_counts=True)
@@ -140,7 +125,7 @@ def cut_sites(sites: NDArray[np.int32], seeds: NDArray[np.int64], relief: NDArra
     return result
 
 
-def seeds_of_sites(sites: NDArray[np.int32], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+def seeds_of_sites(sites: Ints, seeds: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the seed of each site, 0 where it has none; a site has pixels of one seed at most."""
     found = np.zeros(int(sites.max()) + 1, np.int64)
     seeded = (seeds > 0) & (sites >= 0)
@@ -148,13 +133,10 @@ def seeds_of_sites(sites: NDArray[np.int32], seeds: NDArray[np.int64]) -> NDArra
     return found
 
 
-def with_own_seeds(
-    sites: NDArray[np.int32], site_seeds: NDArray[np.int64], seeds: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def with_own_seeds(sites: Ints, site_seeds: NDArray[np.int64], seeds: NDArray[np.int64]) -> Ints:
     """Return sites in which every pixel with a seed lies in a site of this seed.
 
-    Where a picture was reduced, a block may have pixels of several seeds. Those whose seed the block did not get go to
-    the nearest site of their seed.
+    A block of a reduced image may have pixels of several seeds. They go to the nearest site of their seed.
     """
     present = np.append(site_seeds, 0)[sites]
     wrong = (seeds > 0) & (present != seeds)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from skimage.measure import label
-from skimage.segmentation import felzenszwalb, slic, watershed
+from skimage.segmentation import slic, watershed
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.merging import merge_in_rounds, nearest_pairs
 from spinseg.image.features import gradient_magnitude, site_means, site_sizes
-from spinseg.image.layout import ChannelAxis
+from spinseg.image.layout import ChannelAxis, Ints, Mask
 from spinseg.image.picture import Picture, as_picture
 from spinseg.partition.numbering import by_first_appearance
 
+KINDS = ("slic", "watershed", "grid", "pixels")
 PIXELS_PER_SITE = 60  # as in the paper
 RELIEF_SCALE = 1.0  # pixels, of the gradient that the watershed floods
 SLIC_ITERATIONS = 5  # half of skimage's default: later iterations move few pixels
@@ -44,14 +43,13 @@ def superpixels(
     Parameters
     ----------
     image : Picture or array
-    kind : {"slic", "watershed", "felzenszwalb", "grid", "pixels"} or label image
-        SLIC [1]_; watershed from one marker in each cell of a grid [2]_; Felzenszwalb and Huttenlocher's graph-based
-        sites [3]_ (not for volumes); rectangles; every pixel a site; or a label image of your own, negative outside,
-        which is only renumbered.
+    kind : {"slic", "watershed", "grid", "pixels"} or label image
+        SLIC [1]_; watershed from one marker in each cell of a grid [2]_; rectangles; every pixel a site; or a label
+        image of your own, negative outside, which is only renumbered.
     n_sites : int, optional
         Approximate number of sites; by default the number of pixels over `pixels_per_site`. "watershed" then
         returns 15 to 45 percent fewer, since small pieces are merged; a number that you give it meets within a few
-        percent. "felzenszwalb" never divides an area of one color, and so may return fewer.
+        percent.
     mask : (*shape) array of bool, optional
         False where there shall be no sites. Masked and transparent pixels of the image are excluded as well.
     compactness : float
@@ -66,8 +64,6 @@ def superpixels(
     ----------
     .. [1] Achanta et al., SLIC superpixels, PAMI 2012. :DOI:`10.1109/TPAMI.2012.120`
     .. [2] Machairas et al., Waterpixels, IEEE Trans. Image Processing 2015. :DOI:`10.1109/TIP.2015.2451011`
-    .. [3] Felzenszwalb and Huttenlocher, Efficient graph-based image segmentation, IJCV 2004.
-           :DOI:`10.1023/B:VISI.0000022288.19776.77`
 
     Examples
     --------
@@ -89,15 +85,14 @@ def superpixels(
         if n_sites is not None:
             invalid("n_sites", "be None where every pixel is a site", n_sites)
         return _renumber(np.arange(np.prod(picture.shape)).reshape(picture.shape), inside)
-    if kind == "felzenszwalb" and len(picture.shape) == 3:
-        invalid("kind", "be another than 'felzenszwalb' for a volume", kind)
     box = (slice(None),) if inside is None else ndimage.find_objects(inside.astype(np.uint8))[0]
     colors = picture.colors[box]
     n_pixels = int(np.prod(colors.shape[:-1]))
     relief = None if relief is None else finite_array("relief", relief, picture.shape)[box]
     sites, asked = np.full(picture.shape, -1), float(target)
     for _ in range(MAX_ROUNDS):
-        pieces = _METHODS[kind](colors, min(n_pixels, round(asked * n_pixels / n_inside)), compactness, relief)
+        n_pieces = min(n_pixels, round(asked * n_pixels / n_inside))
+        pieces = _pieces(kind, colors, n_pieces, compactness, relief)
         pieces = label(pieces + 1 if inside is None else np.where(inside[box], pieces + 1, 0), connectivity=1) - 1
         merged = _merge_fragments(pieces, colors, MIN_SIZE_FRACTION * n_inside / target)
         n_found = np.unique(merged[merged >= 0]).size
@@ -108,7 +103,7 @@ def superpixels(
     return _renumber(sites, inside)
 
 
-def _renumber_given(sites: ArrayLike, shape: tuple[int, ...], inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+def _renumber_given(sites: ArrayLike, shape: tuple[int, ...], inside: Mask | None) -> Ints:
     """Return a label image that the caller passed, renumbered."""
     array = integer_array("sites", sites)
     if array.shape != shape:
@@ -119,25 +114,30 @@ def _renumber_given(sites: ArrayLike, shape: tuple[int, ...], inside: NDArray[np
     return _renumber(array, inside)
 
 
-def _slic(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """Run SLIC in the units of `colors`: skimage scales them to 0..1, so the compactness is scaled with them."""
-    value_range = float(np.ptp(colors)) or 1.0
-    return slic(
-        colors,
-        n_segments=n_sites,
-        compactness=compactness / value_range,
-        max_num_iter=SLIC_ITERATIONS,
-        convert2lab=False,
-        enforce_connectivity=False,
-        channel_axis=-1,
-        start_label=0,
-    )
-
-
-def _watershed(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """Run a watershed from the lowest pixel of each cell of a grid."""
-    relief = gradient_magnitude(colors, RELIEF_SCALE) if relief is None else relief
-    return seeded_watershed(relief, _grid(colors, n_sites, compactness, None), compactness)
+def _pieces(
+    kind: str, colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None
+) -> NDArray:
+    """Return about `n_sites` pieces of an image, numbered from 0; they need not be connected."""
+    shape = colors.shape[:-1]
+    if kind == "slic":
+        value_range = float(np.ptp(colors)) or 1.0  # skimage scales colors to 0..1, and so the compactness
+        return slic(
+            colors,
+            n_segments=n_sites,
+            compactness=compactness / value_range,
+            max_num_iter=SLIC_ITERATIONS,
+            convert2lab=False,
+            enforce_connectivity=False,
+            channel_axis=-1,
+            start_label=0,
+        )
+    cells = np.zeros(shape, np.int64)
+    for axis, count in cells_per_axis(shape, n_sites).items():
+        index = np.arange(shape[axis]) * count // shape[axis]
+        cells = cells * count + index.reshape([-1 if other == axis else 1 for other in range(len(shape))])
+    if kind == "grid":
+        return cells
+    return seeded_watershed(gradient_magnitude(colors, RELIEF_SCALE) if relief is None else relief, cells, compactness)
 
 
 def seeded_watershed(relief: NDArray, cells: NDArray, compactness: float = 0.0) -> NDArray:
@@ -147,30 +147,6 @@ def seeded_watershed(relief: NDArray, cells: NDArray, compactness: float = 0.0) 
     lowest = np.transpose(ndimage.minimum_position(relief, cells, np.arange(n_cells)))
     markers[tuple(lowest)] = np.arange(1, n_cells + 1)
     return watershed(relief, markers, compactness=compactness / 100) - 1
-
-
-def _felzenszwalb(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """Return Felzenszwalb sites at a scale, found by bisection, that gives about `n_sites`."""
-    min_size = max(1, round(MIN_SIZE_FRACTION * colors[..., 0].size / n_sites))
-    low, high = 1e-2, 1e4
-    for _ in range(8):
-        scale = np.sqrt(low * high)
-        sites = felzenszwalb(colors / 100, scale=scale, sigma=0.5, min_size=min_size, channel_axis=-1)
-        n_found = int(sites.max()) + 1
-        if abs(n_found - n_sites) <= 0.1 * n_sites:
-            break
-        low, high = (scale, high) if n_found > n_sites else (low, scale)  # larger scales give fewer sites
-    return sites
-
-
-def _grid(colors: NDArray[np.float32], n_sites: int, compactness: float, relief: NDArray | None) -> NDArray:
-    """Return a grid of about `n_sites` rectangles, as nearly square as the image allows."""
-    shape = colors.shape[:-1]
-    cells = np.zeros(shape, np.int64)
-    for axis, count in cells_per_axis(shape, n_sites).items():
-        index = np.arange(shape[axis]) * count // shape[axis]
-        cells = cells * count + index.reshape([-1 if other == axis else 1 for other in range(len(shape))])
-    return cells
 
 
 def cells_per_axis(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:
@@ -185,15 +161,6 @@ def cells_per_axis(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:
         counts[axis] = int(np.clip(round(shape[axis] / side), 1, shape[axis]))
         pixels_left, sites_left = pixels_left / shape[axis], max(1.0, sites_left / counts[axis])
     return counts
-
-
-_METHODS: dict[str, Callable[[NDArray[np.float32], int, float, NDArray | None], NDArray]] = {
-    "slic": _slic,
-    "watershed": _watershed,
-    "felzenszwalb": _felzenszwalb,
-    "grid": _grid,
-}
-KINDS = (*_METHODS, "pixels")
 
 
 def _merge_fragments(pieces: NDArray, colors: NDArray[np.float32], min_size: float) -> NDArray:
@@ -215,7 +182,7 @@ def _merge_fragments(pieces: NDArray, colors: NDArray[np.float32], min_size: flo
     return np.append(group, -1)[pieces]
 
 
-def _renumber(sites: NDArray, inside: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+def _renumber(sites: NDArray, inside: Mask | None) -> Ints:
     """Return the same sites numbered 0..n-1 in row-major order of their first pixels; -1 outside."""
     if inside is None:
         return by_first_appearance(sites)

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from spinseg._errors import MissingExtra
 from spinseg._validation import invalid
-from spinseg.image.layout import EMPTY
-from spinseg.image.stored import StoredArray, check_numbers, check_size, decoding, unprinted
+from spinseg.image.decoding import check_numbers, check_size, decoding, unprinted
+from spinseg.image.layout import EMPTY, Reading
 
 _AXES = "XYZTC"  # the fifth holds the components of a vector
 _HEADER_BYTES = 540  # of NIfTI 2, the longer one
 _MAX_OFFSET = 2**24  # bytes of header and extensions
 
-_CHANNEL_NAMES = ("c", "ch", "channel", "channels", "band", "bands")
-_SPACE_AND_TIME = ("t", "z", "y", "x", "time")
+_LETTERS = dict.fromkeys(("c", "ch", "channel", "channels", "band", "bands"), "C")  # by the name of an axis
+_LETTERS |= {"t": "T", "time": "T", "z": "Z", "y": "Y", "x": "X"}
 
 
-def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> StoredArray:
+def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the array in a NIfTI file, which may be compressed by gzip; `form` is "NIfTI" or "gzip"."""
     stream: Any = gzip.GzipFile(fileobj=file) if form == "gzip" else file
     with decoding(name, "NIfTI"):
@@ -37,11 +37,17 @@ def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> Store
     check_size(name, tuple(map(int, shape)), max_pixels)
     if offset > _MAX_OFFSET:  # all before it would be unpacked and read
         invalid(name, f"have its numbers in the first {_MAX_OFFSET} bytes", offset)
-    if dtype.fields is None:
+    if len(shape) > len(_AXES):
+        invalid(name, f"have at most {len(_AXES)} axes", shape)
+    colors = dtype.names or ()
+    if not colors:
         check_numbers(name, dtype)
     with unprinted("nibabel.global"), decoding(name, "NIfTI"):
         array = np.asanyarray(image_class.from_stream(stream).dataobj)
-    return _named(name, array)
+    axes = "".join(EMPTY if length == 1 and axis >= 2 else _AXES[axis] for axis, length in enumerate(array.shape))
+    if colors:
+        array, axes = np.stack([array[color] for color in colors], axis=-1), f"{axes}S"
+    return array, Reading("NIfTI", axes, len(colors) == 4)
 
 
 def _image_class(name: str, head: bytes) -> Any:
@@ -57,30 +63,18 @@ def _image_class(name: str, head: bytes) -> Any:
     return nibabel.Nifti2Image if head[4:8] == b"n+2\0" else nibabel.Nifti1Image
 
 
-def _named(name: str, array: NDArray[Any]) -> StoredArray:
-    """Return the array with the names of its axes; colors become an axis of channels."""
-    if array.ndim > len(_AXES):
-        invalid(name, f"have at most {len(_AXES)} axes", array.shape)
-    axes = "".join(EMPTY if length == 1 and axis >= 2 else _AXES[axis] for axis, length in enumerate(array.shape))
-    if array.dtype.names:
-        names = array.dtype.names
-        array, axes = np.stack([array[color] for color in names], axis=-1), f"{axes}S"
-        return StoredArray(array, "NIfTI", axes, len(names) == 4)
-    return StoredArray(array, "NIfTI", axes, False)
-
-
-def decode_zarr(name: str, path: str, max_pixels: int) -> StoredArray:
+def decode_zarr(name: str, path: str, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the array in a folder of Zarr, of the finest level where there are several."""
     with decoding(name, "Zarr"):
-        array, axes = open_zarr(name, path)
+        array, stored = open_zarr(name, path)
     check_numbers(name, np.dtype(array.dtype))
-    check_size(name, array.shape, max_pixels, axes)
+    check_size(name, array.shape, max_pixels, stored.axes)
     with decoding(name, "Zarr"):
-        return StoredArray(np.asarray(array[...]), "OME-Zarr" if axes else "Zarr", axes, False if axes else None)
+        return np.asarray(array[...]), stored
 
 
-def open_zarr(name: str, path: str) -> tuple[Any, str]:
-    """Return the array of a folder of Zarr without reading its numbers, and a letter for each axis that has a name.
+def open_zarr(name: str, path: str) -> tuple[Any, Reading]:
+    """Return the array of a folder of Zarr without reading its numbers, and how it is stored.
 
     In a group it is the finest level of the first image that OME-NGFF describes. Chunks that are not there hold the
     fill value, as Zarr has it.
@@ -98,22 +92,13 @@ def open_zarr(name: str, path: str) -> tuple[Any, str]:
     elif found.metadata.zarr_format == 3:
         names = found.metadata.dimension_names or ()
     if not names or any(not each for each in names):
-        return found, ""
+        return found, Reading("Zarr")
     if len(names) != len(found.shape):
         rule = f"have the {len(names)} axes that its metadata name, {', '.join(map(str, names))}"
         invalid(name, rule, tuple(found.shape))
-    letters = [_letter(str(each).lower()) for each in names]
-    return found, "".join(
-        EMPTY if length == 1 and letter not in "YXC" else letter
-        for letter, length in zip(letters, found.shape, strict=True)
-    )
-
-
-def _letter(axis: str) -> str:
-    """Return the letter for the name of an axis; "column" is none of channels, whatever it begins with."""
-    if axis in _CHANNEL_NAMES:
-        return "C"
-    return axis[0].upper() if axis in _SPACE_AND_TIME else "A"
+    letters = [_LETTERS.get(str(each).lower(), "A") for each in names]
+    axes = [EMPTY if n == 1 and each not in "YXC" else each for each, n in zip(letters, found.shape, strict=True)]
+    return found, Reading("OME-Zarr", "".join(axes), has_opacity=False)
 
 
 def _multiscale(zarr: Any, group: Any) -> tuple[dict[str, Any], Any]:

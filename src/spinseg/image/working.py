@@ -8,6 +8,7 @@ from scipy.ndimage import distance_transform_edt
 from skimage.measure import label
 from skimage.segmentation import watershed
 
+from spinseg.image.layout import Ints, Mask
 from spinseg.image.picture import Picture
 
 
@@ -19,9 +20,9 @@ class WorkingCopy(NamedTuple):
     """
 
     picture: Picture
-    inside: NDArray[np.bool_] | None
+    inside: Mask | None
     step: int
-    original_inside: NDArray[np.bool_] | None
+    original_inside: Mask | None
     shape: tuple[int, ...]
     keeps_parts: bool = False
 
@@ -34,7 +35,7 @@ class WorkingCopy(NamedTuple):
             return values
         return np.where(self.original_inside, values, np.asarray(outside, values.dtype))
 
-    def completed(self, sites: NDArray[np.int32]) -> NDArray[np.int32]:
+    def completed(self, sites: Ints) -> Ints:
         """Return sites of the original, made of this copy's, none of which has pixels of two parts of the mask."""
         if self.original_inside is None or not self.keeps_parts:
             return sites
@@ -42,7 +43,7 @@ class WorkingCopy(NamedTuple):
 
 
 def working_copy(
-    picture: Picture, inside: NDArray[np.bool_] | None, max_pixels: int | None, held: NDArray[np.bool_] | None = None
+    picture: Picture, inside: Mask | None, max_pixels: int | None, held: Mask | None = None
 ) -> WorkingCopy:
     """Return the image to analyze, of at most `max_pixels` pixels.
 
@@ -72,7 +73,7 @@ def block_means(codes: NDArray[np.uint16], step: int) -> NDArray[np.uint16]:
     return np.rint(means).astype(np.uint16)
 
 
-def any_in_blocks(marked: NDArray[np.bool_], step: int) -> NDArray[np.bool_]:
+def any_in_blocks(marked: Mask, step: int) -> Mask:
     """Return which blocks of `step` pixels along each axis have a marked pixel."""
     return _reduce_blocks(marked, step, marked.ndim, np.logical_or, np.bool_)
 
@@ -90,21 +91,12 @@ def _reduce_blocks(
     return reduced
 
 
-def reduce_mask(
-    inside: NDArray[np.bool_], step: int, held: NDArray[np.bool_] | None = None
-) -> tuple[NDArray[np.bool_], bool]:
+def reduce_mask(inside: Mask, step: int, held: Mask | None = None) -> tuple[Mask, bool]:
     """Return which blocks of `step` pixels along each axis are inside, and whether some are not to keep parts apart.
 
     A block is inside if any of its pixels is. But where two blocks touch in which most pixels inside belong to
     different parts of the mask, the one with fewer of them is outside: a line one pixel wide would separate nothing
     otherwise. The fullest block of each part, and blocks with a pixel that is `held`, stay inside.
-
-    Examples
-    --------
-    >>> inside = np.ones((2, 12), bool)
-    >>> inside[:, 5] = False
-    >>> reduce_mask(inside, 2)[0].tolist()
-    [[True, True, False, True, True, True]]
     """
     part = label(inside, connectivity=1)
     shape = tuple(-(-length // step) for length in inside.shape)
@@ -131,7 +123,7 @@ def reduce_mask(
     return reduced, bool((reduced != (owner > 0)).any())
 
 
-def sites_within_parts(sites: NDArray[np.int32], inside: NDArray[np.bool_]) -> NDArray[np.int32]:
+def sites_within_parts(sites: Ints, inside: Mask) -> Ints:
     """Return sites of an image at full size none of which has pixels of two parts of the mask.
 
     A pixel inside without a site, or with one that lies mostly in another part, gets the site of the nearest pixel of
@@ -142,10 +134,7 @@ def sites_within_parts(sites: NDArray[np.int32], inside: NDArray[np.bool_]) -> N
     site, of_part, _ = _counted_pairs(sites[known], part[known])
     owner = np.zeros(int(sites.max()) + 2, np.int64)  # the last is that of no site
     owner[site] = of_part  # in which most of its pixels lie
-    right = inside & (owner[sites] == part)
-    if np.array_equal(right, inside):
-        return sites
-    return flooded(sites, right, inside)
+    return flooded(sites, inside & (owner[sites] == part), inside)
 
 
 def _counted_pairs(
@@ -158,7 +147,7 @@ def _counted_pairs(
     return *np.divmod(pairs[order], stride), counts[order]
 
 
-def flooded(sites: NDArray[np.int32], kept: NDArray[np.bool_], inside: NDArray[np.bool_]) -> NDArray[np.int32]:
+def flooded(sites: Ints, kept: Mask, inside: Mask) -> Ints:
     """Return sites in which pixels inside that are not `kept` get the site of the nearest one, along pixels inside."""
     found = watershed(np.zeros(sites.shape, np.uint8), np.where(kept, sites + 1, 0), connectivity=1, mask=inside)
     return np.where(found > 0, found - 1, sites).astype(np.int32)

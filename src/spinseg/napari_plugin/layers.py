@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
 from spinseg.image.io import MAX_PIXELS
-from spinseg.image.layout import MAX_CHANNELS, ChannelAxis, count_pixels, find_layout
+from spinseg.image.layout import MAX_CHANNELS, ChannelAxis, Reading, count_pixels
 
 LayerData = tuple[Any, dict[str, Any], str]  # data, attributes and kind, as `Layer.as_layer_data_tuple` returns them
 
@@ -94,11 +94,11 @@ def image_of(layers: Sequence[LayerData], channel_axis: ChannelAxis = "auto") ->
 def _channel_axis(shape: tuple[int, ...], channel_axis: ChannelAxis, attributes: dict[str, Any]) -> int | None:
     """The axis of channels of an array that napari does not show in color."""
     if channel_axis != "auto":
-        return find_layout(shape, channel_axis, name="the selected layer").channel_axis
+        return Reading().laid_out(shape, channel_axis, "the selected layer").channel_axis
     labeled = [axis for axis, label in enumerate(attributes["axis_labels"]) if label.lower() in CHANNEL_LABELS]
     if labeled:
         return labeled[0]
-    found = find_layout(shape, name="the selected layer").channel_axis
+    found = Reading().laid_out(shape, name="the selected layer").channel_axis
     if found is not None and shape[found] > MAX_CHANNELS:
         invalid("channels", "be told of a layer of four axes: which of them holds channels", tuple(shape))
     return found

@@ -12,9 +12,10 @@ from spinseg.image.boundary import kernels
 from spinseg.image.boundary.maps import N_TEXTONS, BoundaryMaps, Gradient
 from spinseg.image.boundary.network import RADII
 from spinseg.image.features import site_histograms, site_means, site_sizes
+from spinseg.image.layout import Floats, Ints
 from spinseg.image.picture import Picture
 
-Cues = dict[str, NDArray[np.float64]]  # by name, (n_edges,) each; their order is that of the fitted weights
+Cues = dict[str, Floats]  # by name, (n_edges,) each; their order is that of the fitted weights
 
 NEIGHBOR_COLOR_SCALE = 8.0  # CIELAB units, of the weight of a neighbor's histogram
 N_HOPS = 4  # histograms reach from 0 to N_HOPS - 1 edges away
@@ -27,17 +28,15 @@ class SiteStatistics:
     """Statistics of the sites of a photograph, a row for each."""
 
     sizes: NDArray[np.int64]  # (n_sites,), in pixels
-    centers: NDArray[np.float64]  # (n_sites, 2), mean column and row
-    colors: NDArray[np.float64]  # (n_sites, 3), mean of CIELAB
-    variances: NDArray[np.float64]  # (n_sites, 3), of CIELAB
-    words: NDArray[np.float64]  # (n_sites, n_words), how many pixels have each word
-    textons: NDArray[np.float64]  # (n_sites, N_TEXTONS), how many pixels have each texton
-    texture: NDArray[np.float64]  # (n_sites, 15), mean absolute responses of the texture filters
+    centers: Floats  # (n_sites, 2), mean column and row
+    colors: Floats  # (n_sites, 3), mean of CIELAB
+    variances: Floats  # (n_sites, 3), of CIELAB
+    words: Floats  # (n_sites, n_words), how many pixels have each word
+    textons: Floats  # (n_sites, N_TEXTONS), how many pixels have each texton
+    texture: Floats  # (n_sites, 15), mean absolute responses of the texture filters
 
     @classmethod
-    def of(
-        cls, picture: Picture, sites: NDArray[np.int32], counts: sparse.csr_array, maps: BoundaryMaps
-    ) -> "SiteStatistics":
+    def of(cls, picture: Picture, sites: Ints, counts: sparse.csr_array, maps: BoundaryMaps) -> "SiteStatistics":
         """Compute the statistics of the sites; `counts` are their histograms of color words."""
         colors = site_means(picture.colors, sites)
         rows, columns = np.indices(picture.shape, dtype=np.float32)
@@ -52,7 +51,7 @@ class SiteStatistics:
         )
 
 
-def edge_cues(statistics: SiteStatistics, sites: NDArray[np.int32], adjacency: SiteGraph, maps: BoundaryMaps) -> Cues:
+def edge_cues(statistics: SiteStatistics, sites: Ints, adjacency: SiteGraph, maps: BoundaryMaps) -> Cues:
     """Return the local cues of a boundary along each edge.
 
     - g1, g2, g4 and L3..T12: mean gradient of `BoundaryMaps` across the common boundary, in the direction from one
@@ -100,23 +99,23 @@ def edge_cues(statistics: SiteStatistics, sites: NDArray[np.int32], adjacency: S
     return cues
 
 
-def color_similarity(distance: NDArray[np.float64], edges: NDArray[np.int32], n_sites: int) -> sparse.csr_array:
+def color_similarity(distance: Floats, edges: Ints, n_sites: int) -> sparse.csr_array:
     """Return the symmetric matrix of exp(-d / NEIGHBOR_COLOR_SCALE), d the distance of mean colors of each edge."""
     return symmetric_matrix(edges, np.exp(-distance / NEIGHBOR_COLOR_SCALE), n_sites)
 
 
-def symmetric_matrix(edges: NDArray[np.int32], weights: NDArray[np.float64], n_sites: int) -> sparse.csr_array:
+def symmetric_matrix(edges: Ints, weights: Floats, n_sites: int) -> sparse.csr_array:
     """Return the symmetric matrix, (n_sites, n_sites), of the weights of edges."""
     half = sparse.coo_array((weights, (edges[:, 0], edges[:, 1])), shape=(n_sites, n_sites)).tocsr()
     return (half + half.T).tocsr()
 
 
-def edge_distance(values: NDArray[np.float64], edges: NDArray[np.int32]) -> NDArray[np.float64]:
+def edge_distance(values: Floats, edges: Ints) -> Floats:
     """Return the Euclidean distance between the rows of `values` of the two sites of each edge."""
     return np.linalg.norm(values[edges[:, 0]] - values[edges[:, 1]], axis=1)
 
 
-def chi_square(counts: NDArray[np.float64] | sparse.csr_array, edges: NDArray[np.int32]) -> NDArray[np.float64]:
+def chi_square(counts: Floats | sparse.csr_array, edges: Ints) -> Floats:
     """Return 1/2 sum_d (p_d - q_d)^2 / (p_d + q_d), 0 to 1, of the normalized histograms of each edge's two sites."""
     totals = np.asarray(counts.sum(axis=1)).ravel()
     frequencies = sparse.diags_array(1 / np.maximum(totals, 1e-300)) @ counts
@@ -130,9 +129,7 @@ def chi_square(counts: NDArray[np.float64] | sparse.csr_array, edges: NDArray[np
     return distance
 
 
-def _gradient_cues(
-    statistics: SiteStatistics, sites: NDArray[np.int32], edges: NDArray[np.int32], maps: BoundaryMaps
-) -> Cues:
+def _gradient_cues(statistics: SiteStatistics, sites: Ints, edges: Ints, maps: BoundaryMaps) -> Cues:
     """Return the mean gradient across the common boundary of each edge; of color, its root."""
     lower, upper, (first, second) = boundary_pairs(sites)
     edge = edge_index(edges, lower, upper)
@@ -142,7 +139,7 @@ def _gradient_cues(
     surrounded = distance < MIN_CENTER_DISTANCE * np.sqrt(statistics.sizes[edges].max(axis=1, keepdims=True))
     direction = np.where(surrounded, 0.0, direction / np.maximum(distance, 1e-9)).astype(np.float32)
 
-    def mean_gradient(gradient: Gradient, is_color: bool) -> NDArray[np.float64]:
+    def mean_gradient(gradient: Gradient, is_color: bool) -> Floats:
         total = np.zeros(len(edges), np.float32)
         width = sites.shape[1]
         kernels.add_gradients_across_edges(*gradient, width, first, second, edge, direction, is_color, total)

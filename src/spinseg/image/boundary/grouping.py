@@ -8,11 +8,11 @@ another, and the difference of their statistics after diffusion over the graph.
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import NDArray
 
 from spinseg.graph.merging import merge_heights
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, edge_distance, symmetric_matrix
+from spinseg.image.layout import Floats, Ints
 
 AFFINITY_DECAY = 12.0  # affinity is exp(-AFFINITY_DECAY * probability of a boundary)
 N_EIGENVECTORS = 16
@@ -20,7 +20,7 @@ MAX_NEIGHBORS = 64  # more than sites of about equal size have
 DIFFUSION_STEPS = (2, 4, 8)  # after which the statistics of sites are compared
 
 
-def grouping_cues(log_odds: NDArray[np.float64], statistics: SiteStatistics, graph: SiteGraph) -> Cues:
+def grouping_cues(log_odds: Floats, statistics: SiteStatistics, graph: SiteGraph) -> Cues:
     """Return the cues of each edge that follow from the first log-odds of all edges.
 
     - apart: log of the distance of the two sites in the leading eigenvectors.
@@ -30,12 +30,16 @@ def grouping_cues(log_odds: NDArray[np.float64], statistics: SiteStatistics, gra
     """
     edges, length, n_sites = graph.edges, graph.length, graph.n_sites
     affinity = affinities(1 / (1 + np.exp(-log_odds)), edges, n_sites)
+    weighted = log_odds * length
+    totals = np.bincount(edges.ravel(), weighted.repeat(2), n_sites)[edges] - weighted[:, None]
+    lengths = np.bincount(edges.ravel(), length.repeat(2), n_sites)[edges] - length[:, None]
+    around = np.where(lengths > 0, totals / np.maximum(lengths, 1), log_odds[:, None])
     cues = {"apart": spectral_distance(affinity, edges), "merged": merge_heights(graph, log_odds)}
-    cues["calm"], cues["busy"] = _surrounding_log_odds(log_odds, length, edges, n_sites)
+    cues |= {"calm": around.min(axis=1), "busy": around.max(axis=1)}
     return cues | _diffusion_cues(affinity, statistics, edges)
 
 
-def affinities(probability: NDArray[np.float64], edges: NDArray[np.int32], n_sites: int) -> sparse.csr_array:
+def affinities(probability: Floats, edges: Ints, n_sites: int) -> sparse.csr_array:
     """Return the matrix of exp(-AFFINITY_DECAY * p) for sites at most two edges apart.
 
     p is the smallest over such paths of the largest probability of a boundary on the path. Paths through a site of more
@@ -59,7 +63,7 @@ def affinities(probability: NDArray[np.float64], edges: NDArray[np.int32], n_sit
     return symmetric_matrix(pairs[best], np.exp(-AFFINITY_DECAY * largest[best]), n_sites)
 
 
-def spectral_distance(affinity: sparse.csr_array, edges: NDArray[np.int32]) -> NDArray[np.float64]:
+def spectral_distance(affinity: sparse.csr_array, edges: Ints) -> Floats:
     """Return log(.001 + |v_i - v_j|), where v are the leading solutions of (D - W) v = lambda D v over sqrt(lambda).
 
     The trivial solutions, constant on every connected component, are deflated.
@@ -89,18 +93,7 @@ def spectral_distance(affinity: sparse.csr_array, edges: NDArray[np.int32]) -> N
     return np.log(1e-3 + edge_distance(vectors, edges))
 
 
-def _surrounding_log_odds(
-    log_odds: NDArray[np.float64], length: NDArray[np.float64], edges: NDArray[np.int32], n_sites: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the lower and the higher of the two sites' mean log-odds along their other boundaries."""
-    weighted = log_odds * length
-    totals = np.bincount(edges.ravel(), weighted.repeat(2), n_sites)[edges] - weighted[:, None]
-    lengths = np.bincount(edges.ravel(), length.repeat(2), n_sites)[edges] - length[:, None]
-    means = np.where(lengths > 0, totals / np.maximum(lengths, 1), log_odds[:, None])
-    return means.min(axis=1), means.max(axis=1)
-
-
-def _diffusion_cues(affinity: sparse.csr_array, statistics: SiteStatistics, edges: NDArray[np.int32]) -> Cues:
+def _diffusion_cues(affinity: sparse.csr_array, statistics: SiteStatistics, edges: Ints) -> Cues:
     """Return differences of statistics after steps that replace each site's by the mean over it and its neighbours."""
     weights = affinity + sparse.eye_array(affinity.shape[0], format="csr")
     transition = sparse.diags_array(1 / np.asarray(weights.sum(axis=1)).ravel()) @ weights

@@ -16,67 +16,17 @@ from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.maps import NETWORK_RELIEF, BoundaryMaps, boundary_maps
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.features import gradient_magnitude, site_means
+from spinseg.image.layout import Floats, Ints
 from spinseg.image.picture import Picture
 
 KINDS = ("colour", "grey")  # of photographs, with separate weights
 MAX_GRAY_CHROMA = 3.0  # CIELAB units: sum of the standard deviations of a and b, below which an image counts as gray
 
-
-@dataclass(frozen=True, eq=False)
-class BoundaryWeights:
-    """Weights that turn the cues of an edge into the log-odds that people draw a boundary along it.
-
-    First log-odds are linear in the standardized cues of `edge_cues`. From them `grouping_cues` are computed, and the
-    log-odds from all standardized cues x are c + u.x + v.tanh(A x + a). `python -m studies boundaries` fits both
-    stages to the training photographs of BSDS300 and evaluates them on photographs held out.
-
-    Attributes
-    ----------
-    mean, deviation : (n_cues,) array
-        Mean and standard deviation of all cues; those of `edge_cues` come first.
-    first : (1 + n_edge_cues,) array
-        Constant and weights of the first log-odds.
-    constant, direct, hidden, bias, output : c, u (n_cues,), A (n_hidden, n_cues), a (n_hidden,), v (n_hidden,)
-    """
-
-    mean: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    first: NDArray[np.float64]
-    constant: NDArray[np.float64]
-    direct: NDArray[np.float64]
-    hidden: NDArray[np.float64]
-    bias: NDArray[np.float64]
-    output: NDArray[np.float64]
-
-    @classmethod
-    @lru_cache
-    def fitted(cls, kind: str) -> "BoundaryWeights":
-        """Return the weights that come with the package, for one of `KINDS` of photographs."""
-        with files("spinseg.image").joinpath("data/boundary_weights.npz").open("rb") as file, np.load(file) as stored:
-            return cls.of_kind(stored, kind)
-
-    @classmethod
-    def of_kind(cls, stored: Mapping[str, NDArray[np.float64]], kind: str) -> "BoundaryWeights":
-        """Return the weights for a kind of photographs among arrays named `<kind> <attribute>`."""
-        return cls(**{name: stored[f"{kind} {name}"] for name in cls.__dataclass_fields__})
-
-    def first_log_odds(self, local: Cues) -> NDArray[np.float64]:
-        """Return the log-odds from the cues of `edge_cues` alone, (n_edges,)."""
-        return self.first[0] + self._standardize(local) @ self.first[1:]
-
-    def log_odds(self, cues: Cues) -> NDArray[np.float64]:
-        """Return the log-odds from all cues, (n_edges,)."""
-        return self.log_odds_of_standardized(self._standardize(cues))
-
-    def log_odds_of_standardized(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return c + u.x + v.tanh(A x + a) for standardized cues x, (n_edges, n_cues)."""
-        return self.constant + x @ self.direct + np.tanh(x @ self.hidden.T + self.bias) @ self.output
-
-    def _standardize(self, cues: Cues) -> NDArray[np.float64]:
-        """Return (cue - mean) / deviation of the given cues, which are the first of all, (n_edges, n_given)."""
-        table = np.stack(list(cues.values()), axis=1)
-        count = table.shape[1]
-        return (table - self.mean[:count]) / self.deviation[:count]
+# Weights of cues, by name. `mean` and `deviation`, (n_cues,), standardize the cues, of which those of `edge_cues` come
+# first. `first`, (1 + n_edge_cues,), is the constant and the weights of the first log-odds; the others are
+# `constant` c, `direct` u (n_cues,), `hidden` A (n_hidden, n_cues), `bias` a (n_hidden,) and `output` v (n_hidden,).
+CueWeights = Mapping[str, Floats]
+WEIGHT_NAMES = ("mean", "deviation", "first", "constant", "direct", "hidden", "bias", "output")
 
 
 @dataclass(frozen=True)
@@ -95,7 +45,7 @@ class BoundaryEvidence:
     """
 
     network: BoundaryNetwork | None = None
-    weights: Mapping[str, BoundaryWeights] | None = None
+    weights: Mapping[str, CueWeights] | None = None
     network_relief: float = NETWORK_RELIEF
 
     def maps(self, picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps:
@@ -103,33 +53,65 @@ class BoundaryEvidence:
         return boundary_maps(picture, inside, self.network, self.network_relief)
 
     def log_odds(
-        self,
-        picture: Picture,
-        sites: NDArray[np.int32],
-        graph: SiteGraph,
-        counts: sparse.csr_array,
-        maps: BoundaryMaps | None,
-    ) -> NDArray[np.float64]:
+        self, picture: Picture, sites: Ints, graph: SiteGraph, counts: sparse.csr_array, maps: BoundaryMaps | None
+    ) -> Floats:
         """Return the log-odds that people draw a boundary between the two sites of each edge, (n_edges,).
 
         `counts`, (n_sites, n_words), are histograms of color words. Without `maps` there are only three plain cues.
         """
         if maps is None:
             return plain_log_odds(picture, sites, graph, counts)
-        kind = "grey" if is_gray(picture) else "colour"
-        weights = BoundaryWeights.fitted(kind) if self.weights is None else self.weights[kind]
+        weights = (self.weights or fitted_weights())["grey" if is_gray(picture) else "colour"]
         statistics = SiteStatistics.of(picture, sites, counts, maps)
         local = edge_cues(statistics, sites, graph, maps)
-        return weights.log_odds(local | grouping_cues(weights.first_log_odds(local), statistics, graph))
+        return final_log_odds(weights, local | grouping_cues(first_log_odds(weights, local), statistics, graph))
+
+
+@lru_cache
+def fitted_weights() -> dict[str, CueWeights]:
+    """Return the weights that come with the package, by kind of photograph.
+
+    `python -m studies boundaries` fits them to the training photographs of BSDS300, and evaluates them on photographs
+    held out.
+    """
+    with files("spinseg.image").joinpath("data/boundary_weights.npz").open("rb") as file, np.load(file) as stored:
+        return weights_by_kind(stored)
+
+
+def weights_by_kind(stored: CueWeights) -> dict[str, CueWeights]:
+    """Return the weights for each kind of photographs, of arrays named `<kind> <name>`."""
+    return {kind: {name: stored[f"{kind} {name}"] for name in WEIGHT_NAMES} for kind in KINDS}
+
+
+def first_log_odds(weights: CueWeights, local: Cues) -> Floats:
+    """Return the log-odds from the cues of `edge_cues` alone, in which they are linear, (n_edges,)."""
+    return weights["first"][0] + _standardize(weights, local) @ weights["first"][1:]
+
+
+def final_log_odds(weights: CueWeights, cues: Cues) -> Floats:
+    """Return the log-odds from all cues, (n_edges,)."""
+    return log_odds_of_standardized(weights, _standardize(weights, cues))
+
+
+def log_odds_of_standardized(weights: CueWeights, x: Floats) -> Floats:
+    """Return c + u.x + v.tanh(A x + a) for standardized cues x, (n_edges, n_cues)."""
+    nonlinear = np.tanh(x @ weights["hidden"].T + weights["bias"]) @ weights["output"]
+    return weights["constant"] + x @ weights["direct"] + nonlinear
+
+
+def _standardize(weights: CueWeights, cues: Cues) -> Floats:
+    """Return (cue - mean) / deviation of the given cues, which are the first of all, (n_edges, n_given)."""
+    table = np.stack(list(cues.values()), axis=1)
+    count = table.shape[1]
+    return (table - weights["mean"][:count]) / weights["deviation"][:count]
 
 
 def is_gray(picture: Picture) -> bool:
-    """Return whether the chroma of a picture of three channels is nearly constant: it has one hue or none."""
-    chroma = picture.colors[..., 1:].reshape(-1, 2)
-    return is_gray_chroma(chroma.std(axis=0, dtype=np.float64))
+    """Return whether the chroma of an image of three channels is nearly constant: it has one hue or none."""
+    return is_gray_chroma(picture.colors[..., 1:].reshape(-1, 2).std(axis=0, dtype=np.float64))
 
 
-def is_gray_chroma(deviation: NDArray[np.float64]) -> bool:
+def is_gray_chroma(deviation: Floats) -> bool:
     """Return whether such standard deviations of a and b (CIELAB) are those of a gray picture."""
     return bool(deviation.sum() < MAX_GRAY_CHROMA)
 
@@ -143,31 +125,19 @@ NETWORK_LOG_ODDS = (-0.986, 0.058, 0.022, 1.713, 0.418, 0.283)
 GRADIENT_SCALE = 2.0  # pixels
 
 
-def plain_log_odds(
-    picture: Picture, sites: NDArray[np.int32], graph: SiteGraph, counts: sparse.csr_array
-) -> NDArray[np.float64]:
-    """Return the log-odds of a boundary along each edge of a picture of any kind, (n_edges,)."""
-    return weigh_plain_cues(plain_cues(picture, sites, graph, counts))
+def plain_log_odds(picture: Picture, sites: Ints, graph: SiteGraph, counts: sparse.csr_array) -> Floats:
+    """Return the log-odds of a boundary along each edge of an image of any kind, (n_edges,)."""
+    gradient = edge_means(sites, graph.edges, gradient_magnitude(picture.colors, GRADIENT_SCALE))
+    return weigh_plain_cues(plain_cues(site_means(picture.colors, sites), gradient, counts, graph.edges))
 
 
-def weigh_plain_cues(cues: NDArray[np.float64]) -> NDArray[np.float64]:
+def weigh_plain_cues(cues: Floats) -> Floats:
     """Return the log-odds of a boundary from the three plain cues of each edge, or from five with the network's two."""
     constant, *weights = PLAIN_LOG_ODDS if cues.shape[1] == len(PLAIN_LOG_ODDS) - 1 else NETWORK_LOG_ODDS
     return constant + cues @ weights
 
 
-def plain_cues(
-    picture: Picture, sites: NDArray[np.int32], graph: SiteGraph, counts: sparse.csr_array
-) -> NDArray[np.float64]:
-    """Return the three plain cues of each edge, (n_edges, 3), from a picture."""
-    edges = graph.edges
-    gradient = edge_means(sites, edges, gradient_magnitude(picture.colors, GRADIENT_SCALE))
-    return plain_cues_from(site_means(picture.colors, sites), gradient, counts, edges)
-
-
-def plain_cues_from(
-    means: NDArray[np.float64], gradient: NDArray[np.float64], counts: sparse.csr_array, edges: NDArray[np.int32]
-) -> NDArray[np.float64]:
+def plain_cues(means: Floats, gradient: Floats, counts: sparse.csr_array, edges: Ints) -> Floats:
     """Return the three plain cues of each edge, (n_edges, 3), from statistics of sites and edges.
 
     They are the root of the distance between the two sites' mean colors, the root of the mean color gradient (at
@@ -181,12 +151,8 @@ def plain_cues_from(
 
 
 def signed_couplings(
-    log_odds: NDArray[np.float64],
-    boundary_length: NDArray[np.float64],
-    strength: float,
-    threshold: float,
-    saturation: float = np.inf,
-) -> NDArray[np.float64]:
+    log_odds: Floats, boundary_length: Floats, strength: float, threshold: float, saturation: float = np.inf
+) -> Floats:
     """Return beta_ij = strength * boundary_length * (threshold - log_odds): attractive below the threshold.
 
     With a finite `saturation` c the difference x is c tanh(x / c), which is x near 0 and at most c far away.

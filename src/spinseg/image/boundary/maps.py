@@ -16,24 +16,15 @@ from spinseg.image.features import k_means, nearest_center
 from spinseg.image.picture import Picture
 
 Maps = NDArray[np.float32]  # (n_maps, height, width)
+# Derivatives of maps along x (to the right) and y (downward), and how many pixels of the image along each axis one
+# pixel of them covers. The derivative at angle t is cos(t) dx + sin(t) dy.
+Gradient = tuple[Maps, Maps, int]
 
 N_ORIENTATIONS = 8  # over half a turn, for the maximum of an oriented gradient
 N_TEXTONS = 24
 N_TEXTON_SAMPLES = 2_000  # pixels that textons are fitted to
 NETWORK_RELIEF = 8.0  # height of a boundary that the network is sure of; gradients of strong ones add about 2
 RESPONSE_SCALE = np.float32(0.3)  # CIELAB units: filter responses r are compressed to log(1 + |r| / RESPONSE_SCALE)
-
-
-class Gradient(NamedTuple):
-    """Derivatives of maps along x (to the right) and y (downward), (n_maps, height, width) each.
-
-    The derivative at angle t is cos(t) dx + sin(t) dy. One pixel of the maps covers `stride` x `stride` pixels of the
-    image.
-    """
-
-    dx: Maps
-    dy: Maps
-    stride: int
 
 
 class BoundaryMaps(NamedTuple):
@@ -100,7 +91,7 @@ def filter_responses(lightness: Maps, half_lightness: Maps) -> NDArray[np.float3
     """Return compressed first and second derivatives of lightness at scales 1, 2 and 4, at half size, (h, w, 15)."""
     found = []
     for maps, scale, stride in ((lightness, 1.0, 2), (lightness, 2.0, 2), (half_lightness, 2.0, 1)):
-        smooth, d1, d2 = gaussian(scale), gaussian_d1(scale), gaussian_d2(scale)
+        smooth, d1, d2 = (gaussian(scale, order) for order in range(3))
         for across, down in ((d1, smooth), (smooth, d1), (d2, smooth), (smooth, d2), (d1, d1)):
             found.append(filter_separable(maps, across, down)[0, ::stride, ::stride])
     responses = np.stack(found, axis=-1)
@@ -124,27 +115,22 @@ def _soft_bins(channel: NDArray[np.float32], low: float, high: float, n_bins: in
     return np.maximum(0, 1 - np.abs(position - used[:, None, None]))
 
 
-def gaussian(scale: float) -> NDArray[np.float32]:
-    """Return the weights of a Gaussian filter, truncated at three scales and normalized to sum 1."""
-    weights = np.exp(-0.5 * np.square(_offsets(scale) / scale))
-    return (weights / weights.sum()).astype(np.float32)
+def gaussian(scale: float, order: int = 0) -> NDArray[np.float32]:
+    """Return the weights of a Gaussian filter, truncated at three scales, or of its first or second derivative.
 
-
-def gaussian_d1(scale: float) -> NDArray[np.float32]:
-    """Return the first derivative of a Gaussian, normalized so that a step edge of height 1 has response 1.
-
-    The positive and the negative lobe sum to 1 and -1: the response is the mean after a pixel less the mean before it.
+    A Gaussian sums to 1. The positive weights of a derivative sum to 1 and the negative ones to -1: the first is the
+    mean after a pixel less the mean before it.
     """
-    offsets = _offsets(scale)
-    weights = offsets * np.exp(-0.5 * np.square(offsets / scale))
-    return (2 * weights / np.abs(weights).sum()).astype(np.float32)
-
-
-def gaussian_d2(scale: float) -> NDArray[np.float32]:
-    """Return the second derivative of a Gaussian, normalized to mean 0 and absolute sum 2."""
-    offsets = _offsets(scale)
-    weights = (np.square(offsets / scale) - 1) * np.exp(-0.5 * np.square(offsets / scale))
-    weights -= weights.mean()
+    radius = int(3 * scale + 0.5)
+    offsets = np.arange(-radius, radius + 1, dtype=np.float64)
+    weights = np.exp(-0.5 * np.square(offsets / scale))
+    if order == 0:
+        return (weights / weights.sum()).astype(np.float32)
+    if order == 1:
+        weights = offsets * weights
+    else:
+        weights = (np.square(offsets / scale) - 1) * weights
+        weights -= weights.mean()
     return (2 * weights / np.abs(weights).sum()).astype(np.float32)
 
 
@@ -165,8 +151,8 @@ def filter_separable(maps: Maps, across: NDArray[np.float32], down: NDArray[np.f
 
 def gaussian_gradient(maps: Maps, scale: float, stride: int = 1) -> Gradient:
     """Return the gradient of maps at a scale in pixels of the maps."""
-    smooth, d1 = gaussian(scale), gaussian_d1(scale)
-    return Gradient(filter_separable(maps, d1, smooth), filter_separable(maps, smooth, d1), stride)
+    smooth, derivative = gaussian(scale), gaussian(scale, 1)
+    return filter_separable(maps, derivative, smooth), filter_separable(maps, smooth, derivative), stride
 
 
 def max_oriented_gradient(gradient: Gradient) -> NDArray[np.float32]:
@@ -176,20 +162,20 @@ def max_oriented_gradient(gradient: Gradient) -> NDArray[np.float32]:
     histograms on the two sides of a pixel.
     """
     angles = np.pi * np.arange(N_ORIENTATIONS) / N_ORIENTATIONS
+    dx, dy, _ = gradient
+    out = np.empty(dx.shape[1:], np.float32)
     cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-    _, height, width = gradient.dx.shape
-    out = np.empty((height, width), np.float32)
-    kernels.max_oriented_gradient(gradient.dx, gradient.dy, cosines, sines, np.empty(width, np.float32), out)
+    kernels.max_oriented_gradient(dx, dy, cosines, sines, np.empty(dx.shape[2], np.float32), out)
     return out
 
 
 def structure_tensor_norm(gradient: Gradient) -> NDArray[np.float32]:
-    """Return the root of the larger eigenvalue of the structure tensor, (height, width).
+    """Return the maximum over directions of the norm, over maps, of the directional derivative, (height, width).
 
-    It is the maximum over directions of the Euclidean norm, over maps, of the directional derivative.
+    It is the root of the larger eigenvalue of the structure tensor.
     """
-    xx, yy = np.square(gradient.dx).sum(axis=0), np.square(gradient.dy).sum(axis=0)
-    xy = (gradient.dx * gradient.dy).sum(axis=0)
+    dx, dy, _ = gradient
+    xx, yy, xy = np.square(dx).sum(axis=0), np.square(dy).sum(axis=0), (dx * dy).sum(axis=0)
     return np.sqrt((xx + yy) / 2 + np.sqrt(np.square((xx - yy) / 2) + np.square(xy)))
 
 
@@ -203,9 +189,3 @@ def halve(maps: Maps) -> Maps:
 def double(values: NDArray, shape: tuple[int, ...]) -> NDArray:
     """Repeat the pixels of a halved map along both axes, cropped to the shape of the image."""
     return values.repeat(2, axis=0).repeat(2, axis=1)[: shape[0], : shape[1]]
-
-
-def _offsets(scale: float) -> NDArray[np.float64]:
-    """Return the integers from -3 to 3 scales."""
-    radius = int(3 * scale + 0.5)
-    return np.arange(-radius, radius + 1, dtype=np.float64)

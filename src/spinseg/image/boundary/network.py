@@ -51,10 +51,7 @@ class BoundaryNetwork:
             return cls(dict(stored))
 
     def log_odds(self, rgb: Maps) -> Maps:
-        """Return the log-odds of a boundary within 1 and within 3 pixels of each pixel, (2, height, width).
-
-        `rgb` is (height, width, 3), from 0 to 1.
-        """
+        """Return the log-odds of a boundary within each of RADII of each pixel of (height, width, 3), from 0 to 1."""
         height, width = rgb.shape[:2]
         if max(height, width) <= WINDOW + 2 * REACH:
             return self._log_odds(rgb)
@@ -67,16 +64,21 @@ class BoundaryNetwork:
         return found
 
     def _log_odds(self, rgb: Maps) -> Maps:
-        """Return the log-odds of the whole picture at once."""
+        """Return the log-odds of the whole image at once."""
         spans = [_mirrored_span(length) for length in rgb.shape[:2]]
         continued = np.pad(rgb, [(span.start, total - span.stop) for span, total in spans] + [(0, 0)], mode="symmetric")
         return self.convolve_all(np.moveaxis(continued, -1, 0))[:, *(span for span, _ in spans)]
 
     def convolve_all(self, rgb: Maps) -> Maps:
         """Return the output of the network, (2, height, width), whose sides are multiples of CELL."""
-        x, levels = _unshuffle(rgb - np.float32(0.5)), []
+        n, height, width = rgb.shape
+        blocks = (rgb - np.float32(0.5)).reshape(n, height // 2, 2, width // 2, 2)
+        x = blocks.transpose(0, 2, 4, 1, 3).reshape(4 * n, height // 2, width // 2)  # blocks of 2 x 2 are channels
+        levels = []
         for level in range(self.n_levels):
-            x = x if level == 0 else _max_pool(x)
+            if level > 0:
+                tall = np.maximum(x[:, ::2], x[:, 1::2])
+                x = np.maximum(tall[..., ::2], tall[..., 1::2])
             x = self._block(f"down{level}1", self._block(f"down{level}0", x))
             levels.append(x)
         for level in range(self.n_levels - 2, -1, -1):
@@ -85,7 +87,9 @@ class BoundaryNetwork:
             x = x.reshape(n, h // 2, 2, w // 2, 2)
             x += below[:, :, None, :, None]  # each pixel of the coarser layer four times
             x = self._block(f"up{level}", x.reshape(n, h, w))
-        return _shuffle(self._block("head", x, rectified=False))
+        x = self._block("head", x, rectified=False)
+        blocks = x.reshape(-1, 2, 2, height // 2, width // 2).transpose(0, 3, 1, 4, 2)
+        return blocks.reshape(-1, height, width)
 
     def _block(self, name: str, x: Maps, rectified: bool = True) -> Maps:
         """Return a convolution and, as a rule, its positive part."""
@@ -120,9 +124,9 @@ def boundary_strength(image: Picture | ArrayLike, *, channel_axis: ChannelAxis =
 
 
 def _mirrored_span(length: int) -> tuple[slice, int]:
-    """Return where a picture of this length lies along an axis once it is continued, and how long that is.
+    """Return where an image of this length lies along an axis once it is continued, and how long that is.
 
-    Where cells begin depends on where the picture begins alone, so that a part of it that begins with a cell will do.
+    Where cells begin depends on where the image begins alone, so that a part of it that begins with a cell serves.
     """
     if length < MIN_SIDE - 2 * BORDER:
         before = (MIN_SIDE - length) // 2
@@ -133,7 +137,7 @@ def _mirrored_span(length: int) -> tuple[slice, int]:
 def span_seen(span: slice, length: int, step: int = 1) -> slice:
     """Return the pixels along an axis, of `length`, that the log-odds of a span depend on.
 
-    They begin where a cell begins. With `step`, the network sees the means of blocks of so many pixels along each side.
+    They begin where a cell begins. The network sees the means of blocks of `step` pixels along each side.
     """
     cell, reach = CELL * step, REACH * step
     return slice(max(0, span.start // cell * cell - reach), min(length, -(-span.stop // cell) * cell + reach))
@@ -162,22 +166,3 @@ def convolve(x: Maps, weight: Maps, bias: Maps) -> Maps:
             y[:, first : first + rows] = (matrix @ block).reshape(n_out, rows, width)
     y += bias[:, None, None]
     return y
-
-
-def _unshuffle(x: Maps) -> Maps:
-    """Return blocks of 2 x 2 pixels as channels, (4 n, height / 2, width / 2)."""
-    n, height, width = x.shape
-    blocks = x.reshape(n, height // 2, 2, width // 2, 2).transpose(0, 2, 4, 1, 3)
-    return blocks.reshape(4 * n, height // 2, width // 2)
-
-
-def _shuffle(x: Maps) -> Maps:
-    """Return channels as blocks of 2 x 2 pixels, the inverse of `_unshuffle`."""
-    n, height, width = x.shape
-    return x.reshape(n // 4, 2, 2, height, width).transpose(0, 3, 1, 4, 2).reshape(n // 4, 2 * height, 2 * width)
-
-
-def _max_pool(x: Maps) -> Maps:
-    """Return the largest of each 2 x 2 pixels."""
-    tall = np.maximum(x[:, ::2], x[:, 1::2])
-    return np.maximum(tall[..., ::2], tall[..., 1::2])

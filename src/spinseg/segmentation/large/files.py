@@ -15,21 +15,13 @@ from numpy.typing import DTypeLike, NDArray
 from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._run.atomic import FilePath, print_warning, printable, sync, sync_tree
 from spinseg._validation import invalid
+from spinseg.image.decoding import check_numbers, unprinted, upright
 from spinseg.image.formats import content_hash, decode, file_format, file_state
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.io import MAX_PIXELS
-from spinseg.image.layout import (
-    MAX_COLOR_CHANNELS,
-    UNNAMED,
-    ChannelAxis,
-    IntensityRange,
-    Layout,
-    Reading,
-    find_layout,
-)
+from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, IntensityRange, Reading
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.raster import check_metadata, has_opacity, orientation, stores_intensities
-from spinseg.image.stored import StoredArray, check_numbers, unprinted, upright
 from spinseg.image.volumes import open_zarr
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
@@ -43,29 +35,14 @@ class OpenedPicture(NamedTuple):
     """An image on disk or in a Dask array.
 
     `array` is a Dask array of shape (rows, columns, channels), colors over white where the file has opacity, and
-    `layout` says how it was made from the `stored` one. `parts` is a path and a channel axis with which other processes
-    can read parts of it; None for a Dask array, and for a file that is decoded whole.
+    `reading` says how it was made from the stored one, but for the range of intensities. `parts` is a path and a
+    channel axis with which other processes can read parts of it; None for a Dask array, and for a file that is decoded
+    whole.
     """
 
     array: Any
-    layout: Layout
-    stored: StoredArray
+    reading: Reading
     parts: tuple[str, ChannelAxis] | None
-
-    def reading(self, intensity_range: IntensityRange) -> Reading:
-        """How the image was read."""
-        return Reading(
-            self.stored.form,
-            self.stored.array.shape,
-            self.stored.axes.upper(),
-            self.array.shape[:2],
-            self.array.shape[-1] + self.layout.has_opacity,
-            self.layout.channel_axis,
-            self.layout.has_opacity,
-            self.array.dtype.name,
-            intensity_range,
-            otherwise=self.layout.otherwise,
-        )
 
 
 def open_picture(source: FilePath | Any, channel_axis: ChannelAxis = "auto") -> OpenedPicture:
@@ -78,54 +55,54 @@ def open_picture(source: FilePath | Any, channel_axis: ChannelAxis = "auto") -> 
     dask_array, _ = _libraries()
     parts = None
     if isinstance(source, dask_array.Array):
-        stored = StoredArray(source, "array")
+        array, reading = source, Reading()
     elif not isinstance(source, (str, os.PathLike)):
         invalid("image", "be a path or a Dask array", source)
     else:
-        stored, is_whole = _open_path(dask_array, os.fspath(source))
+        array, reading, is_whole = _open_path(dask_array, os.fspath(source))
         parts = None if is_whole else (os.path.abspath(source), channel_axis)
-    array, axes = stored.array, stored.axes
     check_numbers("image", array.dtype)
     if not array.size > 0:  # NaN where Dask does not know the shape
         invalid("image", "hold at least one pixel", array.shape)
     has_channels_first = len(array.shape) == 3 and array.shape[0] <= MAX_COLOR_CHANNELS < array.shape[-1]
-    if not set(axes) - set(UNNAMED) and channel_axis == "auto" and has_channels_first:
+    if not set(reading.axes) - set(UNNAMED) and channel_axis == "auto" and has_channels_first:
         channel_axis = 0
-    layout = find_layout(array.shape, channel_axis, axes, stored.has_opacity)
-    arranged = layout._replace(axes=_rows_and_columns(array.shape, axes, layout)).arrange(array)
-    return OpenedPicture(_over_white(arranged) if layout.has_opacity else arranged, layout, stored, parts)
+    reading = reading.laid_out(array.shape, channel_axis)
+    reading = replace(reading, spatial_axes=_rows_and_columns(reading), number_type=array.dtype.name, note="")
+    arranged = reading.arrange(array)
+    return OpenedPicture(_over_white(arranged) if reading.has_opacity else arranged, reading, parts)
 
 
-def _open_path(dask_array: Any, path: str) -> tuple[StoredArray, bool]:
-    """The array in a file or a folder, and whether it was read at once: Zarr and most TIFF are read in parts."""
+def _open_path(dask_array: Any, path: str) -> tuple[Any, Reading, bool]:
+    """The array in a file or a folder, how it is stored, and whether it was read at once, not in parts."""
     if not os.path.exists(path):
         invalid("image", "be a file or a folder that is there", path)
     if os.path.isdir(path):
-        return _open_zarr(dask_array, path), False
+        return *_open_zarr(dask_array, path), False
     with open(path, "rb") as file:
         is_tiff = file_format(file.read(512)) == "TIFF"
     if is_tiff and (found := _open_tiff(dask_array, path)) is not None:
-        return found, False
-    stored = decode(path, MAX_PIXELS)
-    return replace(stored, array=dask_array.from_array(stored.array)), True
+        return *found, False
+    array, stored = decode(path, MAX_PIXELS)
+    return dask_array.from_array(array), stored, True
 
 
-def _open_zarr(dask_array: Any, path: str) -> StoredArray:
-    """The array of a folder of Zarr."""
+def _open_zarr(dask_array: Any, path: str) -> tuple[Any, Reading]:
+    """The array of a folder of Zarr, and how it is stored."""
     try:
-        stored, axes = open_zarr(printable(path), path)
-        array = dask_array.from_array(stored)
+        found, stored = open_zarr(printable(path), path)
+        array, axes = dask_array.from_array(found), stored.axes
         if -1 < axes.find("X") < axes.find("Y"):
             array = array.swapaxes(axes.index("X"), axes.index("Y"))
-            axes = axes.translate({ord("X"): "Y", ord("Y"): "X"})
-        return StoredArray(array, "OME-Zarr" if axes else "Zarr", axes, False if axes else None)
+            stored = replace(stored, axes=axes.translate({ord("X"): "Y", ord("Y"): "X"}))
+        return array, stored
     except InvalidInput:
         raise
     except Exception as error:  # damaged metadata raise nearly anything
         invalid("image", "be a Zarr array, or a group with OME-Zarr multiscales", f"{path}: {error}")
 
 
-def _open_tiff(dask_array: Any, path: str) -> StoredArray | None:
+def _open_tiff(dask_array: Any, path: str) -> tuple[Any, Reading] | None:
     """The first series of a TIFF file; None where it must be read whole, since its numbers are codes of colors."""
     try:
         with unprinted("tifffile") as warnings:
@@ -137,15 +114,16 @@ def _open_tiff(dask_array: Any, path: str) -> StoredArray | None:
         return None
     array = dask_array.from_array(finest, meta=np.empty((0,) * finest.ndim, finest.dtype))
     array = upright(array, finest.orientation, rows=finest.axes.index("Y"))
-    return StoredArray(array, "TIFF", finest.axes, finest.has_opacity)
+    return array, Reading("TIFF", finest.axes, finest.has_opacity)
 
 
-def _rows_and_columns(shape: tuple[int, ...], axes: str, layout: Layout) -> tuple[int, int]:
+def _rows_and_columns(reading: Reading) -> tuple[int, int]:
     """The axes of rows and columns in this order; other axes must have length 1."""
+    shape, axes = reading.stored_shape, reading.axes
     letters = axes or UNNAMED[0] * len(shape)
     described = f"axes {', '.join(axes.lower())} of lengths {shape}" if axes else shape
-    long = [axis for axis in layout.axes if shape[axis] > 1 or letters[axis] in "YX"]
-    kept = long if len(long) >= 2 else list(layout.axes[-2:])
+    long = [axis for axis in reading.spatial_axes if shape[axis] > 1 or letters[axis] in "YX"]
+    kept = long if len(long) >= 2 else list(reading.spatial_axes[-2:])
     if len(kept) > 2:
         invalid("image", "be one plane", described)
     if not set(letters) & set(UNNAMED) and len({"X", "Y"} & {letters[axis] for axis in kept}) == 1:

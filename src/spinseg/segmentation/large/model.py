@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.boundary.log_odds import is_gray_chroma, plain_cues_from, signed_couplings, weigh_plain_cues
+from spinseg.image.boundary.log_odds import is_gray_chroma, plain_cues, signed_couplings, weigh_plain_cues
 from spinseg.image.boundary.network import RADII
 from spinseg.image.contrast import Contrast, contrast_of_parts
 from spinseg.image.features import Codebook
@@ -163,7 +163,7 @@ def large_model(statistics: SiteStatistics, preset: Large, pixels_per_site: floa
     means["position"], squares["position"] = scale * position, scale**2 * position_squares
     features = {name: (means[name], squares[name]) for name in means}
     graph, usual = statistics.graph, Photo()
-    cues = plain_cues_from(color, statistics.gradient, statistics.words, graph.edges)
+    cues = plain_cues(color, statistics.gradient, statistics.words, graph.edges)
     if statistics.network is not None:
         cues = np.hstack([cues, statistics.network])
     beta = signed_couplings(weigh_plain_cues(cues), graph.length, *preset.coupling)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def segment_large(
     partition = _regions(model, sampled, statistics, preset, tiling)
     (run.folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
     boxes = write_images(run.folder, tiling, statistics, partition, sampled.labels, shown)
-    reading = opened.reading(run.intensity_range)
+    reading = replace(opened.reading, intensity_range=run.intensity_range)
     warning = None if partition.any() else one_region_warning(statistics.contrast, reading, preset)
     found = LargeSegmentation(
         run.folder, partition, boxes, statistics, model, sampled, preset, run.seed, reading, warning

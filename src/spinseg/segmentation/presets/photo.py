@@ -13,13 +13,12 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import BoundaryEvidence, signed_couplings
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.features import Codebook, site_histograms, site_sizes
-from spinseg.image.outlines import nearby_pairs, outlined_sites
+from spinseg.image.outlines import SitePairs, outlined_sites
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import KINDS, superpixels
 from spinseg.image.working import WorkingCopy
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior, TemperedProcess
-from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates import allowed_estimate
 from spinseg.segmentation.presets.option import Slider, option
@@ -193,12 +192,10 @@ class Photo(Preset):
     def refined_sites(self, problem: Problem, drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
         """The sites of the whole image, with outlines that follow its boundaries; seeds are held."""
         assert problem.relief is not None
-        graph = problem.model.graph
-        pairs = nearby_pairs(graph)
-        apart = np.nan_to_num(separation_probability(drawn.labels, pairs))  # without draws, outlines stay
+        pairs = SitePairs.of(problem.model.graph, drawn.labels)
         held = None if problem.seed_image is None else problem.seed_image > 0
-        how = (problem.relief, problem.working_image, problem.picture.codes, graph, pairs, apart)
-        return outlined_sites(problem.sites, *how, held=held)
+        codes = problem.picture.codes
+        return outlined_sites(problem.sites, problem.relief, problem.working_image, codes, pairs, held)
 
     def not_validated(self, picture: Picture, has_seeds: bool) -> str | None:
         """What the probabilities have not been compared with human annotations for; None for photographs.

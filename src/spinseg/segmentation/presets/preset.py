@@ -196,11 +196,8 @@ class Preset:
 
     def check_fit(self, picture: Picture) -> None:
         """Refuse options that do not fit an image, before any work on it."""
-        if not isinstance(self.sites, str):
-            if np.shape(self.sites) != picture.shape:
-                invalid("sites", f"have the image's shape {picture.shape}", np.shape(self.sites))
-        elif self.sites == "felzenszwalb" and len(picture.shape) == 3:
-            invalid("sites", "be another than 'felzenszwalb' for a volume", self.sites)
+        if not isinstance(self.sites, str) and np.shape(self.sites) != picture.shape:
+            invalid("sites", f"have the image's shape {picture.shape}", np.shape(self.sites))
 
     def maps(self, image: WorkingCopy) -> BoundaryMaps | None:
         """The boundary maps of an image, for its sites, model and outlines; None for a preset without."""

@@ -1,10 +1,9 @@
-"""The array in a file with its axes as stored, and what all decoders share."""
+"""What all decoders of image files share."""
 
 import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,27 +11,11 @@ from numpy.typing import NDArray
 
 from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._validation import invalid
-from spinseg.image.layout import ChannelAxis, Layout, count_pixels, find_layout
+from spinseg.image.layout import count_pixels
 
 ORIENTATION_TAG = 274  # of EXIF and TIFF
 # Orientation: whether rows and columns are exchanged, then whether rows, and columns, are reversed.
 _ORIENTATIONS = {2: (0, 0, 1), 3: (0, 1, 1), 4: (0, 1, 0), 5: (1, 0, 0), 6: (1, 0, 1), 7: (1, 1, 1), 8: (1, 1, 0)}
-
-
-@dataclass(frozen=True, eq=False)
-class StoredArray:
-    """The array in a file."""
-
-    array: NDArray[Any]  # with axes in the order of the file, and upright
-    form: str  # the format of the file
-    axes: str = ""  # a letter for each, as in `find_layout`; empty where the file does not name them
-    has_opacity: bool | None = None  # whether the last channel is opacity; None if the file does not say
-    note: str = ""  # what was left out of the file
-    nodata: float | None = None  # the value that the file declares for pixels without data
-
-    def layout(self, channel_axis: ChannelAxis, name: str) -> Layout:
-        """Return which axes are which; `name` is that of the file, for errors."""
-        return find_layout(self.array.shape, channel_axis, self.axes, self.has_opacity, name)
 
 
 @contextmanager
