@@ -10,7 +10,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from spinseg.cli.options import BUG, WRONG_INPUT, Dask, Jobs, Json, Quiet, Seed, print_error
+from spinseg.cli.commands import BUG, WRONG_INPUT, Dask, Jobs, Json, Quiet, Seed, print_error
 from spinseg.cli.segment import print_table
 from studies import paper
 from studies.evaluation.comparison import compare_methods, known_methods

@@ -38,13 +38,6 @@ def test_good_pictures_are_done_whatever_the_bad_ones_do(album, photo, tmp_path)
     assert "30000" in errors[bad[3]] and "pixels" in errors[bad[3]]
 
 
-def test_nothing_but_errors_goes_to_a_standard_error_that_is_no_terminal(album, photo, tmp_path):
-    missing = album[1][-2]
-    run = spinseg("segment", photo, missing, "--out", tmp_path, *FAST, check=2)
-    lines = [line for line in run.stderr.splitlines() if not line.startswith("Compiling")]  # in a fresh clone
-    assert len(lines) == 1 and missing in lines[0]
-
-
 @exhaustive
 @pytest.mark.skipif(os.name != "posix", reason="terminals")
 def test_a_terminal_shows_a_bar(photo, tmp_path):
@@ -141,11 +134,14 @@ def test_options_reach_the_model(photo, tmp_path):
     assert told["seed"] == 9 and expected.items() <= told["settings"].items()
 
 
-def test_quiet_says_nothing_and_plain_shows_a_table(photo, tmp_path):
+def test_quiet_says_nothing_and_plain_shows_a_table_and_of_errors_one_line(album, photo, tmp_path):
     run = spinseg("segment", photo, "--out", tmp_path, "--quiet", *FAST, check=0)
     assert run.stdout == run.stderr == ""
-    run = spinseg("segment", photo, "--out", tmp_path, "--overwrite", *FAST, check=0)
-    assert photo.name in run.stdout and "clusters" in run.stdout
+    missing = album[1][-2]
+    run = spinseg("segment", photo, missing, "--out", tmp_path, "--overwrite", *FAST, check=2)
+    assert photo.name in run.stdout and "clusters" in run.stdout and f"Not segmented: {missing}" in run.stdout
+    lines = [line for line in run.stderr.splitlines() if not line.startswith("Compiling")]  # in a fresh clone
+    assert len(lines) == 1 and missing in lines[0]
 
 
 WRONG = {

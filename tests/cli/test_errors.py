@@ -68,21 +68,6 @@ def test_an_error_that_names_the_file_is_judged_by_its_origin(tmp_path):
     assert not is_expected(raised(atomic_write, tmp_path / "closed", closed))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: ss.SiteGraph(2, [[0, 5]]),
-        lambda: ss.segment("no-such-file.png", preset="nice"),
-        lambda: ss.DirichletProcess(-1.0),
-        lambda: ss.sample(None),
-        lambda: ss.segment(np.zeros(3)),
-    ],
-)
-def test_wrong_input_is_one_exception_of_our_own(call):
-    error = raised(call)
-    assert isinstance(error, ss.InvalidInput) and isinstance(error, ValueError) and "\n" not in str(error)
-
-
 @pytest.fixture
 def command(monkeypatch, capsys):
     """Run the command; its exit code, standard output and standard error."""

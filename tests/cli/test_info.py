@@ -95,9 +95,3 @@ def test_more_than_three_pictures_get_one_line_of_warnings(tmp_path):
         np.save(tmp_path / f"{name}.npy", FIRST[0] / 1e5)
     run = spinseg("segment", *sorted(tmp_path.glob("*.npy")), "--out", tmp_path / "out", *FAST, check=0)
     assert "Single region despite visible contrast: a.npy, b.npy, c.npy, d.npy." in run.stdout
-
-
-def test_a_file_for_bioio_is_one_line(tmp_path):
-    (tmp_path / "slide.czi").write_bytes(b"ZISRAWFILE" + bytes(90))
-    run = spinseg("segment", tmp_path / "slide.czi", "--out", tmp_path / "out", *FAST, check=2)
-    assert run.stderr.count("\n") == 1 and "read it with bioio" in run.stderr
