@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sparse
 
 import spinseg as ss
-from spinseg.clustering.table_model import starting_partitions
+from spinseg.clustering.clustering import starting_partitions
 from studies.evaluation.metrics import adjusted_rand_index
 
 anndata = pytest.importorskip("anndata", reason="the extra [anndata] is not installed")
@@ -145,7 +145,7 @@ def test_the_number_of_components_may_be_given():
         ss.cluster_anndata(adata, n_components=n_components, sweeps=2, chains=2, rng=0)
         assert adata.uns["domain"]["inputs"]["features"]["components"] == list(range(used))
     adata.obsm["X_pca"] = np.random.default_rng(0).normal(size=(TRUTH.size, 4))
-    with pytest.warns(UserWarning, match="^No component of obsm.'X_pca'. is more alike at neighbors than by chance"):
+    with pytest.warns(UserWarning, match="^No component of obsm.'X_pca'. varies in space"):
         ss.cluster_anndata(adata, **QUICK)
 
 
