@@ -206,9 +206,9 @@ def test_enumeration_and_long_run_frequencies_agree_with_the_golden_answers(gold
 # --- Bookkeeping, and the public door ---
 
 
-def grid_problem(side, seed=0):
+def grid_problem(side):
     """Sites on a grid, two kinds of histograms in halves."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     kinds = np.repeat(rng.dirichlet(np.full(12, 0.3), 2), side * side // 2, axis=0)
     counts = np.array([rng.multinomial(20, kind) for kind in kinds])
     return SiteGraph.grid((side, side)), ss.DirichletMultinomial(counts, 8.0, 0.35)
@@ -311,7 +311,7 @@ def test_one_compiled_signature_serves_every_problem():
 
 
 @pytest.mark.parametrize("gamma", [None, 1.0])
-def test_a_chain_repeats_keeps_its_best_and_goes_on_where_another_ended(gamma):
+def test_a_chain_repeats_itself_and_keeps_its_best(gamma):
     graph, likelihood = grid_problem(6)
     before = np.random.get_state()[1].tolist()  # noqa: NPY002
     run = partial(sample_ddcrp, graph, likelihood, alpha=0.1, gamma=gamma, thin=1)
@@ -325,7 +325,6 @@ def test_a_chain_repeats_keeps_its_best_and_goes_on_where_another_ended(gamma):
     assert first.best_log_joint == first.log_joint[best]
     np.testing.assert_array_equal(first.best_labels, first.labels[best])
     assert first.n_clusters.tolist() == [row.max() + 1 for row in first.labels]
-    assert run(1, init=(first.links, first.clusters), rng=2).best_log_joint >= first.log_joint[-1] - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -334,10 +333,6 @@ def test_a_chain_repeats_keeps_its_best_and_goes_on_where_another_ended(gamma):
         ({"gamma": -1.0}, r"gamma must be a finite number above 0; received -1\.0"),
         ({"burn_in": 9}, "burn_in must be at most sweeps, 5; received 9"),
         ({"init": "tree"}, "init must be one of 'singletons', 'one'; received 'tree'"),
-        ({"init": ([0, 1, 3, 3], [0, 1, 2, 2])}, "links must lead .* received '2 -> 3'"),
-        ({"init": ([0, 1], [0, 1])}, r"links must have one entry per site, shape \(4,\); received \(2,\)"),
-        ({"init": ([1, 1, 2, 3], [0, 1, 2, 3])}, "clusters must be the same at both ends of a link"),
-        ({"init": ([0, 1, 2, 3], [0, 0, 1, 2]), "gamma": None}, "clusters must be the regions of the links"),
         ({"likelihood": ss.PoissonGamma([1, 2, 3, 4])}, "likelihood must be of histograms"),
     ],
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
