@@ -71,9 +71,9 @@ def evaluate(
         print_summaries(found.summaries)
         print(f"Look at {found.page.resolve()}")
     if found.n_errors:
-        print_error(f"{found.n_errors} of {found.n_rows} rows tell of an error: {out}")
+        print_error(f"{found.n_errors} of {found.n_rows} rows failed: {out}")
         if found.n_bugs:
-            print_error(f"{found.n_bugs} of them tell of a bug in spinseg, please report it", bug=True)
+            print_error(f"{found.n_bugs} of them failed because of a bug in spinseg; please report it", bug=True)
         raise SystemExit(BUG if found.n_bugs else WRONG_INPUT)
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 LOG = logging.getLogger("spinseg")  # tracebacks of bugs go here, at the level DEBUG
 
-BUG: Final = "this is a bug in spinseg, please report it"
+BUG: Final = "this is a bug in spinseg; please report it"
 
 # Errors that the machine may raise in any program. Others, as that of a file used after it was closed, are bugs.
 MACHINE_ERRNOS = {
@@ -49,9 +49,9 @@ class MissingExtra(ImportError):
     Examples
     --------
     >>> import spinseg as ss
-    >>> raise ss.MissingExtra('the page needs Starlette: pip install "spinseg[web]"')
+    >>> raise ss.MissingExtra('the web app needs Starlette: pip install "spinseg[web]"')
     Traceback (most recent call last):
-    spinseg._errors.MissingExtra: the page needs Starlette: pip install "spinseg[web]"
+    spinseg._errors.MissingExtra: the web app needs Starlette: pip install "spinseg[web]"
     """
 
 
@@ -93,6 +93,11 @@ class TaskFailure(NamedTuple):
         """An exception to raise for it, whose line begins with the name of the task."""
         line = f"{task}: {self.why}{suffix}"
         return TaskBug(line, self.traceback) if self.traceback else TaskError(line)
+
+
+def reason(error: OSError) -> str:
+    """Why the machine refused, for the end of a line: "no such file or directory"."""
+    return error.strerror.lower() if error.strerror else str(error)
 
 
 def is_expected(error: BaseException) -> bool:

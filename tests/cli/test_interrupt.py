@@ -57,7 +57,7 @@ def after_ctrl_c(run, times=1):
         time.sleep(0.3)
     output, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130 and "Traceback" not in errors, errors
-    assert errors.count("interrupted; what is finished is saved") == 1
+    assert errors.count("interrupted; finished images are saved") == 1
     return json.loads(output)["images"]
 
 

@@ -83,7 +83,9 @@ GARBAGE += ["print(5)", "(lambda: 1)(5)", "Potts(5); Potts(5)", "Potts(__import_
 @pytest.mark.parametrize("text", GARBAGE, ids=lambda text: text[:20])
 def test_a_prior_that_is_none_is_one_line(text, tmp_path):
     run = spinseg("segment", "a.png", "--out", tmp_path / "out", "--prior", text, check=2)
-    assert run.stderr.startswith("spinseg: prior must be a call, such as 'PitmanYor(3.0, discount=0.25)', of Dirichlet")
+    assert run.stderr.startswith(
+        "spinseg: --prior must be a call, such as 'PitmanYor(3.0, discount=0.25)', of Dirichlet"
+    )
     assert run.stderr.count("\n") == 1
 
 

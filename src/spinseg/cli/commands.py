@@ -1,6 +1,7 @@
 """`spinseg info`, `large` and `app`; and the options, exit codes and error lines that all commands share."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,7 +26,7 @@ IntensityRange = Annotated[
     tuple[float, float] | None,
     typer.Option(metavar="LOW HIGH", help="Black and white levels, instead of those inferred."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Random seed; the same seed gives the same result.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed; the same seed gives the same result.")]
 Jobs = Annotated[int | None, typer.Option(help="Tasks at a time, one processor each; by default all processors.")]
 Dask = Annotated[
     str | None,
@@ -36,8 +37,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
 
 
 def print_error(line: str, *, bug: bool = False) -> None:
-    """Print a line to standard error; for a bug it says how to see the traceback."""
-    hint = " (spinseg --debug ... shows its traceback)" if bug else ""
+    """Print a line to standard error, with the options that were given by their flags; for a bug, with a hint."""
+    for flag in (word.partition("=")[0] for word in sys.argv if word.startswith("--")):
+        name = flag[2:].replace("-", "_")
+        line = re.sub(rf"(^|: ){re.escape(name)} must ", rf"\1{flag} must ", line)
+    hint = " (run it with --debug to see the traceback)" if bug else ""
     print(f"spinseg: {line}{hint}", file=sys.stderr, flush=True)
 
 

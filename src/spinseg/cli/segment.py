@@ -159,7 +159,7 @@ def segment_and_print(
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another Ctrl-C must not keep the outcomes from being printed
         code = INTERRUPTED
-        print_error("interrupted; what is finished is saved")
+        print_error("interrupted; finished images are saved")
     ordered = [outcomes[index] for index in sorted(outcomes)]
     if as_json:
         print(json.dumps({"images": [_as_json(outcome) for outcome in ordered]}))

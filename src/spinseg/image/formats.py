@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from spinseg._errors import InvalidInput
+from spinseg._errors import InvalidInput, reason
 from spinseg._run.atomic import FilePath, printable
 from spinseg._validation import invalid
 from spinseg.image.raster import decode_by_pillow, decode_tiff
@@ -49,7 +49,7 @@ def decode(path: FilePath, max_pixels: int) -> StoredArray:
         else:
             invalid(name, f"{_RULE} (of other folders, give the files)", "a folder")
     except OSError as error:
-        raise type(error)(f"{name} must be a file that can be read; received {error.strerror or error}") from None
+        raise type(error)(f"cannot read {name}: {reason(error)}") from None
     check_numbers(name, found.array.dtype)
     return replace(found, array=np.ascontiguousarray(found.array, found.array.dtype.newbyteorder("=")))
 
