@@ -203,9 +203,6 @@ def test_enumeration_and_long_run_frequencies_agree_with_the_golden_answers(gold
     assert np.abs(z).max() < 4.5, z
 
 
-# --- Bookkeeping, and the public door ---
-
-
 def grid_problem(side):
     """Sites on a grid, two kinds of histograms in halves."""
     rng = np.random.default_rng(0)
