@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import re
 from traceback import format_exception
 from typing import Final, NamedTuple
 
@@ -120,7 +121,7 @@ def is_expected(error: BaseException) -> bool:
 
 def error_line(error: BaseException) -> str:
     """The message of an error in one line; that of a bug begins with BUG and the type of the error."""
-    text = str(error) or type(error).__name__
+    text = re.sub(r"^\[Errno \d+\] ", "", str(error)) or type(error).__name__
     if not is_expected(error) and not isinstance(error, TaskBug):
         text = f"{BUG}: {type(error).__name__}: {error}"
     return " ".join(text.split())

@@ -58,7 +58,7 @@ def closed(file):
 def test_what_is_expected_has_its_own_line_and_the_rest_is_called_a_bug(error, own):
     assert is_expected(error) == own
     assert (BUG in error_line(error)) != own and "\n" not in error_line(error)
-    assert str(error) in error_line(error) and error_line(error)
+    assert (getattr(error, "strerror", "") or str(error)) in error_line(error) and error_line(error)
 
 
 def test_an_error_that_names_the_file_is_judged_by_its_origin(tmp_path):

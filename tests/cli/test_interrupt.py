@@ -107,7 +107,9 @@ def test_ctrl_c_while_a_result_is_saved_or_cannot_be_saved(photo, tmp_path, monk
     monkeypatch.setattr(Segmentation, "save", save_meanwhile)
     found = segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0})
     outcome = next(found)[1]
-    assert outcome.error == (error and f"{photo}: {error}") and (error or outcome.summary["interrupted"] is False)
+    assert outcome.error == (error and f"{photo}: {error.strerror}") and (
+        error or outcome.summary["interrupted"] is False
+    )
     with pytest.raises(KeyboardInterrupt):
         next(found)
     assert sorted(path.name for path in tmp_path.rglob("*.*") if path.is_file()) == ([] if error else FILES)

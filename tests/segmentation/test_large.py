@@ -147,7 +147,7 @@ def damaged(path):
 
 
 WRONG = {
-    "missing": (lambda path: None, "be a file or a folder that is there"),
+    "missing": (lambda path: None, "exist"),
     "text": (lambda path: path.write_text("text"), "be a PNG, JPEG, "),
     "empty-file": (lambda path: path.write_bytes(b""), "be a PNG, JPEG, "),
     "cut": (lambda path: path.write_bytes(b"II*\0\x08\0\0\0"), "be a whole TIFF file"),
