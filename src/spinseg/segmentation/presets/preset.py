@@ -277,10 +277,10 @@ def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:
     """The preset of a name, or the one given, with these options."""
     if isinstance(preset, str):
         check_choice("preset", preset, list(Preset.known))
-        return Preset.known[preset](**options)
-    if not isinstance(preset, Preset):
+        kind = Preset.known[preset]
+    elif not isinstance(preset, Preset):
         invalid("preset", "be a preset or the name of one", preset)
-    return replace(preset, **options)
+    return kind(**options) if isinstance(preset, str) else replace(preset, **options)
 
 
 def _fields(kind: type) -> Mapping[str, Any]:
