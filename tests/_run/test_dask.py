@@ -71,7 +71,9 @@ def test_a_cluster_gives_the_files_that_one_process_gives(here, cluster):
     code, told, _ = spinseg(*SOURCES, "missing.png", *OPTIONS, "--out", "dask", "--dask", cluster.scheduler.address)
     assert code == 2 and [image["source"] for image in told] == [*SOURCES, "missing.png"]
     assert [image["error"] is None for image in told] == [True] * 5 + [False]
-    assert told[-1]["error"].startswith("cannot read missing.png: ")  # though the workers have another working directory
+    assert told[-1]["error"].startswith(
+        "cannot read missing.png: "
+    )  # though the workers have another working directory
     assert contents(here / "dask") == contents(here / "serial")
 
 
