@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from spinseg.cli.options import Json
+from spinseg.cli.commands import Json
 from spinseg.cli.program import run
 from studies.commands import evaluate, reproduce
 

@@ -10,7 +10,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from spinseg.cli.options import BUG, WRONG_INPUT, Dask, Jobs, Json, Quiet, Seed, print_error
+from spinseg.cli.commands import BUG, WRONG_INPUT, Dask, Jobs, Json, Quiet, Seed, print_error
 from spinseg.cli.segment import print_table
 from studies import paper
 from studies.evaluation.comparison import compare_methods, known_methods
@@ -71,9 +71,9 @@ def evaluate(
         print_summaries(found.summaries)
         print(f"Look at {found.page.resolve()}")
     if found.n_errors:
-        print_error(f"{found.n_errors} of {found.n_rows} rows tell of an error: {out}")
+        print_error(f"{found.n_errors} of {found.n_rows} rows failed: {out}")
         if found.n_bugs:
-            print_error(f"{found.n_bugs} of them tell of a bug in spinseg, please report it", bug=True)
+            print_error(f"{found.n_bugs} of them failed because of a bug in spinseg; please report it", bug=True)
         raise SystemExit(BUG if found.n_bugs else WRONG_INPUT)
 
 

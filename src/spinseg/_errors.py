@@ -2,12 +2,13 @@
 
 import errno
 import logging
+import re
 from traceback import format_exception
 from typing import Final, NamedTuple
 
 LOG = logging.getLogger("spinseg")  # tracebacks of bugs go here, at the level DEBUG
 
-BUG: Final = "this is a bug in spinseg, please report it"
+BUG: Final = "this is a bug in spinseg; please report it"
 
 # Errors that the machine may raise in any program. Others, as that of a file used after it was closed, are bugs.
 MACHINE_ERRNOS = {
@@ -49,9 +50,9 @@ class MissingExtra(ImportError):
     Examples
     --------
     >>> import spinseg as ss
-    >>> raise ss.MissingExtra('the page needs Starlette: pip install "spinseg[web]"')
+    >>> raise ss.MissingExtra('the web app needs Starlette: pip install "spinseg[web]"')
     Traceback (most recent call last):
-    spinseg._errors.MissingExtra: the page needs Starlette: pip install "spinseg[web]"
+    spinseg._errors.MissingExtra: the web app needs Starlette: pip install "spinseg[web]"
     """
 
 
@@ -95,6 +96,11 @@ class TaskFailure(NamedTuple):
         return TaskBug(line, self.traceback) if self.traceback else TaskError(line)
 
 
+def reason(error: OSError) -> str:
+    """Why the machine refused, for the end of a line: "no such file or directory"."""
+    return error.strerror.lower() if error.strerror else str(error)
+
+
 def is_expected(error: BaseException) -> bool:
     """Whether an error comes from the input or the machine, so that its line is enough; any other is a bug.
 
@@ -115,7 +121,7 @@ def is_expected(error: BaseException) -> bool:
 
 def error_line(error: BaseException) -> str:
     """The message of an error in one line; that of a bug begins with BUG and the type of the error."""
-    text = str(error) or type(error).__name__
+    text = re.sub(r"^\[Errno \d+\] ", "", str(error)) or type(error).__name__
     if not is_expected(error) and not isinstance(error, TaskBug):
         text = f"{BUG}: {type(error).__name__}: {error}"
     return " ".join(text.split())

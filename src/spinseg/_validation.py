@@ -133,12 +133,12 @@ def site_set(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def check_writable(name: str, folder: str | os.PathLike[str]) -> None:
+def check_writable(folder: str | os.PathLike[str]) -> None:
     """Refuse a folder that cannot be written or made, without making it: there may be nothing to write."""
     path = Path(folder).absolute()
     there = next((place for place in (path, *path.parents) if os.path.lexists(place)), path)
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        invalid(name, "be a folder that can be written", os.fspath(folder))
+        raise InvalidInput(f"cannot write to the folder {os.fspath(folder)}")
 
 
 def counted(number: int, noun: str) -> str:

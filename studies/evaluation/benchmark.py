@@ -97,7 +97,7 @@ def evaluate(
     jobs = check_jobs(jobs, dask)
     if Path(out).suffix != ".csv":  # label images are written to the folder that has its name without the suffix
         invalid("out", "be a file whose name ends in .csv", str(out))
-    check_writable("out", Path(out).parent)
+    check_writable(Path(out).parent)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     hashes = {method.name: {"settings": method.settings_hash} for method in methods}
     inputs = {example.name: inputs_of(example.name, example.content()) for example in examples}

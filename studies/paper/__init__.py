@@ -38,7 +38,7 @@ def reproduce(
     check_choice("what", what, (*WITHOUT_DATA, *WITH_DATA))
     if what in WITH_DATA and root is None:
         invalid("root", f"be the folder that has the datasets, for {what}", root)
-    check_writable("out", out)
+    check_writable(out)
     run = import_module(f"studies.paper.{what}").reproduce
     if what in WITHOUT_DATA:
         return run(out, quick=quick, progress=progress)

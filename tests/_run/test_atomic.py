@@ -65,7 +65,7 @@ def test_a_disk_that_fails_leaves_the_old_file_but_folders_need_not_reach_it(mon
     if folders_alone:
         atomic_write(tmp_path / "a", lambda file: file.write(b"new"))
     else:
-        with pytest.raises(OSError, match=r"a must be a file that can be written; received Input/output error$"):
+        with pytest.raises(OSError, match=r"^cannot write .*a: input/output error$"):
             atomic_write(tmp_path / "a", lambda file: file.write(b"new"))
         with pytest.raises(OSError, match="Input/output error"):
             sync(tmp_path)
@@ -106,8 +106,9 @@ def test_a_killed_process_leaves_the_old_file(tmp_path):
 
 def test_places_that_are_no_files_are_refused_in_one_line(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    for name, what in {".": "'a folder'", "pipe": "'a pipe or a device'", "none/x": ""}.items():
-        with pytest.raises((ValueError, FileNotFoundError), match=rf"^[^\n]* must [^\n]*; received {what}[^\n]*$"):
+    lines = {".": "must be a file; received 'a folder'", "pipe": "received 'a pipe or a device'"}
+    for name, line in {**lines, "none/x": "^cannot write .*none/x: no such file or directory"}.items():
+        with pytest.raises((ValueError, FileNotFoundError), match=rf"{line}$"):
             atomic_write(tmp_path / name, lambda file: None)
 
 

@@ -48,7 +48,7 @@ class Foreign:
 FAILURES = {  # the beginning of the line, and what the traceback of a bug has
     "bug": (f"{BUG}: ValueError: operands could not be broadcast", "np.zeros(2) + np.zeros(3)"),
     "closed": (f"{BUG}: OSError", "Bad file descriptor"),
-    "full": ("[Errno 28] No space left on device", ""),
+    "full": ("No space left on device", ""),
     "wrong": ("beta must be finite; received nan", ""),
 }
 OF_PROCESSES = {

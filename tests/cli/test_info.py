@@ -27,7 +27,7 @@ def test_info_says_how_each_file_would_be_read_and_segments_nothing(stack, album
     volume = "a volume of 5 planes of 48 x 60 pixels, gray, 16 bits, intensities from 0 to 5000"
     color = "a picture of 30 x 40 pixels, color, 8 bits, intensities from 0 to 255"
     assert run.stdout.splitlines() == [f"{stack}: {volume}; {DOUBT}", f"{good[0]}: {color}"]
-    assert run.stderr.splitlines() == [f"spinseg: {bad[0]} must be {run.stderr.split(' must be ')[1].strip()}"]
+    assert run.stderr.startswith(f"spinseg: {bad[0]} must be ") and run.stderr.count("\n") == 1
     assert not any(path.is_dir() for path in tmp_path.iterdir())
 
 
@@ -41,16 +41,16 @@ def test_info_takes_the_axis_and_the_range_and_tells_programs(stack):
     run = spinseg("info", stack, "--channel-axis", "3", "--json", check=2)
     assert "channel_axis must be" in json.loads(run.stdout)["images"][0]["error"]
     assert run.stderr.startswith(
-        f"spinseg: {stack}: channel_axis must be None, 'auto' or an axis of the image of 3 axes"
+        f"spinseg: {stack}: --channel-axis must be None, 'auto' or an axis of the image of 3 axes"
     )
 
 
 @pytest.mark.parametrize(
     "given, says",
     [
-        (["--channel-axis", "last"], "channel_axis must be auto, none or the number of an axis; received 'last'"),
-        (["--intensity-range", "5", "1"], "intensity_range must be a finite number above 5; received 1.0"),
-        (["--intensity-range", "0", "nan"], "intensity_range must be a finite number above 0; received nan"),
+        (["--channel-axis", "last"], "--channel-axis must be auto, none or the number of an axis; received 'last'"),
+        (["--intensity-range", "5", "1"], "--intensity-range must be a finite number above 5; received 1.0"),
+        (["--intensity-range", "0", "nan"], "--intensity-range must be a finite number above 0; received nan"),
     ],
 )
 @pytest.mark.parametrize("command", ["segment", "info", "large"])
@@ -86,7 +86,7 @@ def test_an_axis_that_one_picture_lacks_does_not_keep_the_others_from_being_done
     run = spinseg(
         "segment", tmp_path / "flat.npy", stack, "--out", tmp_path / "out", "--channel-axis", "2", *FAST, check=2
     )
-    assert "flat.npy: channel_axis must be" in run.stderr and told(tmp_path / "out" / "stack")["shape"] == [5, 48]
+    assert "flat.npy: --channel-axis must be" in run.stderr and told(tmp_path / "out" / "stack")["shape"] == [5, 48]
     assert not (tmp_path / "out" / "flat").exists()
 
 
@@ -95,9 +95,3 @@ def test_more_than_three_pictures_get_one_line_of_warnings(tmp_path):
         np.save(tmp_path / f"{name}.npy", FIRST[0] / 1e5)
     run = spinseg("segment", *sorted(tmp_path.glob("*.npy")), "--out", tmp_path / "out", *FAST, check=0)
     assert "Single region despite visible contrast: a.npy, b.npy, c.npy, d.npy." in run.stdout
-
-
-def test_a_file_for_bioio_is_one_line(tmp_path):
-    (tmp_path / "slide.czi").write_bytes(b"ZISRAWFILE" + bytes(90))
-    run = spinseg("segment", tmp_path / "slide.czi", "--out", tmp_path / "out", *FAST, check=2)
-    assert run.stderr.count("\n") == 1 and "read it with bioio" in run.stderr

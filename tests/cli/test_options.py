@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import spinseg as ss
 from command import spinseg
-from spinseg.cli.program import COMMANDS, app
+from spinseg.cli.program import app
 from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.preset import Preset
 
@@ -19,6 +19,7 @@ OF_COMMAND = {"images", "out", "csv", "geojson", "probabilities", "svg", "jobs",
 OF_COMMAND |= {"as_json", "quiet", "min_size", "max_size"}
 OPTIONS = {name: kind.options() for name, kind in Preset.known.items()}
 EVERY = {name: about for options in OPTIONS.values() for name, about in options.items()}
+COMMANDS = get_command(app).commands
 
 
 def flag(name):
@@ -27,17 +28,19 @@ def flag(name):
 
 def parameters(command):
     """The parameters of a command, by the names of the function's arguments."""
-    found = get_command(app).get_command(None, command)
-    return {parameter.name: parameter for parameter in found.params if parameter.name != "help"}
+    found = COMMANDS[command].make_context(command, [], resilient_parsing=True).command
+    return {parameter.name: parameter for parameter in found.params}
 
 
 @pytest.mark.parametrize("preset", OPTIONS)
-def test_the_command_has_every_option_of_a_preset_with_its_help_and_its_choices(preset):
+def test_the_command_has_every_option_of_a_preset_with_its_help_choices_and_defaults(preset):
     found = parameters("segment")
     for name, about in OPTIONS[preset].items():
-        having = [other for other, options in OPTIONS.items() if name in options]
-        more = "" if len(having) == len(OPTIONS) else f" ({', '.join(having)})"
-        assert found[name].help == about.help + more
+        default = getattr(Preset.known[preset], name)
+        users = [other for other in OPTIONS if name in OPTIONS[other]]
+        assert found[name].help.startswith(f"{about.help}  [default: ")
+        assert ("auto" if default is None else str(default)) in found[name].help
+        assert (preset in found[name].rich_help_panel) == (len(users) < len(OPTIONS))
         assert set(about.choices) <= set((found[name].metavar or "").split("|")) and found[name].default is None
         assert list(found[name].opts) == [flag(name)]
         assert list(found[name].secondary_opts) == ([f"--no{flag(name)[1:]}"] if about.kind is bool else [])
@@ -50,15 +53,11 @@ def test_the_other_options_are_the_keywords_of_segment():
     assert all(list(found[name].opts) == [flag(name)] for name in others - {"images"})
 
 
-def a_value(about):
-    return [] if about.kind is bool else [about.choices[0] if about.choices else "1"]
-
-
 @pytest.mark.parametrize("preset", OPTIONS)
 def test_an_option_of_another_preset_is_refused_with_those_that_it_has(preset, tmp_path):
     for name in EVERY.keys() - OPTIONS[preset].keys():
-        option = [flag(name), *a_value(EVERY[name])]
-        run = spinseg("segment", "a.png", "--preset", preset, "--out", tmp_path / "out", *option, check=2)
+        value = [] if EVERY[name].kind is bool else [(*EVERY[name].choices, "1")[0]]
+        run = spinseg("segment", "a.png", "--preset", preset, "--out", tmp_path / "out", flag(name), *value, check=2)
         has = ", ".join(OPTIONS[preset])
         assert run.stderr.startswith(f"spinseg: unknown option: {name}. The preset {preset} has {has}. {name} is an")
     with pytest.raises(ss.InvalidInput, match=f"^unknown option: name. The preset {preset} has n_sites, "):
@@ -84,7 +83,9 @@ GARBAGE += ["print(5)", "(lambda: 1)(5)", "Potts(5); Potts(5)", "Potts(__import_
 @pytest.mark.parametrize("text", GARBAGE, ids=lambda text: text[:20])
 def test_a_prior_that_is_none_is_one_line(text, tmp_path):
     run = spinseg("segment", "a.png", "--out", tmp_path / "out", "--prior", text, check=2)
-    assert run.stderr.startswith("spinseg: prior must be a call, such as 'PitmanYor(3.0, discount=0.25)', of Dirichlet")
+    assert run.stderr.startswith(
+        "spinseg: --prior must be a call, such as 'PitmanYor(3.0, discount=0.25)', of Dirichlet"
+    )
     assert run.stderr.count("\n") == 1
 
 
@@ -95,20 +96,25 @@ def test_the_version_is_told():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_every_command_has_examples_that_work(name):
-    found = parameters(name).values()
-    options = {option for parameter in found for option in (*parameter.opts, *parameter.secondary_opts)}
+    options = {option for parameter in parameters(name).values() for option in parameter.opts}
     told = CliRunner().invoke(app, [name, "--help"])
     assert told.exit_code == 0 and "<bool>" not in told.output
-    assert COMMANDS[name].summary.rstrip(".") in " ".join(told.output.split())
-    for line in COMMANDS[name].examples:
-        assert f"    {line}\n" in told.output and line.startswith(f"spinseg {name}")
-        assert {word for word in line.split() if word.startswith("--")} <= options
+    lines = told.output.split("  Examples:\n")[1].splitlines()
+    assert lines and all(line.startswith(f"    spinseg {name}") for line in lines)
+    assert {word for line in lines for word in line.split() if word.startswith("--")} <= options
+
+
+def test_the_help_of_segment_has_a_section_for_each_group_of_presets():
+    told = CliRunner().invoke(app, ["segment", "--help"]).output
+    sections = told.split("\nOptions of ")[1:]
+    assert [section.split(":")[0] for section in sections] == ["every preset", "photo", "classes and paper", "classes"]
+    assert "--detail" in sections[1] and "[default: 0.65]" in sections[1] and told.count("--detail ") == 2
 
 
 def test_the_list_of_commands_has_whole_sentences_and_loads_nothing_slow():
     command = [sys.executable, "-X", "importtime", "-m", "spinseg", "--help"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "..." not in run.stdout.split("Commands:")[1] and "130 interrupted" in run.stdout
-    assert all(f"  {name} " in run.stdout and command.summary in run.stdout for name, command in COMMANDS.items())
+    listed = run.stdout.split("Commands:")[1]
+    assert listed.count(".\n") == len(COMMANDS) + 1 and "..." not in listed and "130 interrupted" in listed
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in run.stderr.splitlines()}
     assert "typer" in loaded and not loaded & {"numba", "scipy", "PIL", "rich", "starlette"}

@@ -9,11 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spinseg as ss
-from spinseg.clustering.clustering import estimate, find_clusters, membership
-from spinseg.clustering.table_model import TOTAL_COUPLING, ClusterPrice, clustering_model, starting_partitions
+from spinseg.clustering.clustering import (
+    TOTAL_COUPLING,
+    ClusterPrice,
+    clustering_model,
+    find_clusters,
+    membership,
+    starting_partitions,
+)
+from spinseg.sampler.estimates import allowed_estimate
 from studies.evaluation.metrics import adjusted_rand_index
 
 N_SITES = 7
+pytestmark = pytest.mark.filterwarnings("ignore:The chains have not converged")  # few sweeps may not make them
 
 
 def partitions(n_labels):
@@ -48,11 +56,11 @@ def test_membership_does_not_depend_on_how_clusters_are_numbered(seed):
 
 def test_couplings_are_beta_times_weights_and_by_default_add_up_to_a_constant():
     graph, values = ss.SiteGraph(3, [[0, 1], [1, 2]], weights=[1.0, 3.0]), np.arange(3.0)[:, None]
-    assert usual_model(values, graph, beta=0.5).beta.tolist() == [0.5, 1.5]
-    usual = usual_model(values, graph)
+    assert clustering_model(values, graph, beta=0.5).beta.tolist() == [0.5, 1.5]
+    usual = clustering_model(values, graph)
     assert usual.beta.sum() * 2 / 3 == pytest.approx(TOTAL_COUPLING) and usual.beta[1] == 3 * usual.beta[0]
     assert isinstance(usual.prior, ClusterPrice)
-    alone = usual_model(values, ss.SiteGraph(3, []))
+    alone = clustering_model(values, ss.SiteGraph(3, []))
     assert alone.beta.size == 0 and repr(alone.prior) == "DirichletProcess(concentration=1.0)"
 
 
@@ -65,15 +73,10 @@ def stripes(seed, n_noise=0, distance=3.0):
     return values, truth, ss.SiteGraph.grid((24, 24))
 
 
-def usual_model(values, graph, **settings):
-    defaults = {"prior": None, "beta": None, "likelihood": "gaussian", "connected": False}
-    return clustering_model(values, graph, **{**defaults, **settings})
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_the_second_start_finds_clusters_that_merging_of_single_sites_misses(seed):
     values, truth, graph = stripes(seed, n_noise=30, distance=4.0)
-    model = usual_model(values, graph)
+    model = clustering_model(values, graph)
     merged, greedy = starting_partitions(model, np.random.default_rng(0))
     assert adjusted_rand_index(merged, truth) > 0.5 > 0.1 > adjusted_rand_index(greedy, truth)
     assert model.log_posterior(merged) > model.log_posterior(greedy)
@@ -88,7 +91,7 @@ def test_starts_are_partitions_that_the_posterior_allows(likelihood, connected):
     counts = np.random.default_rng(0).poisson(np.exp(values / 3))
     tables = [values if likelihood == "gaussian" else counts, np.zeros((576, 60)), np.ones((576, 60))]  # two are flat
     for table, prior in product(tables, (None, ss.Potts(2), ss.DirichletProcess(1.0, min_size=20))):
-        model = usual_model(table, graph, likelihood=likelihood, prior=prior, connected=connected)
+        model = clustering_model(table, graph, likelihood=likelihood, prior=prior, connected=connected)
         starts = starting_partitions(model, np.random.default_rng(0))
         assert starts and all(model.allows(start) for start in starts)
         values_of = [model.log_posterior(start) for start in starts]
@@ -100,13 +103,13 @@ def test_many_features_are_reduced_for_the_start():
     rng, graph = np.random.default_rng(0), ss.SiteGraph.grid((12, 12))
     truth = np.repeat(np.arange(2), 72)
     shares = rng.dirichlet(np.ones(120), 2)
-    model = usual_model(sparse.csr_array(rng.multinomial(200, shares[truth])), graph, likelihood="histogram")
+    model = clustering_model(sparse.csr_array(rng.multinomial(200, shares[truth])), graph, likelihood="histogram")
     assert adjusted_rand_index(starting_partitions(model, rng)[0], truth) > 0.9
 
 
 def test_a_cluster_costs_log_n_and_a_share_of_what_clusters_explain():
     values, truth, graph = stripes(0)
-    free, usual, dear = (usual_model(values, graph, min_evidence=share) for share in (0.0, 0.03, 1.2))
+    free, usual, dear = (clustering_model(values, graph, min_evidence=share) for share in (0.0, 0.03, 1.2))
     assert free.prior.price == pytest.approx(np.log(truth.size))
     explained = (usual.prior.price - free.prior.price) / 0.03
     assert dear.prior.price - free.prior.price == pytest.approx(1.2 * explained)
@@ -114,7 +117,7 @@ def test_a_cluster_costs_log_n_and_a_share_of_what_clusters_explain():
     assert [find_clusters(model, 20, 2, 0).n_clusters for model in (usual, dear)] == [3, 1]
     same = ss.TemperedProcess(np.exp(-5.0), power=0.0).tables(9)
     assert all(np.allclose(*tables) for tables in zip(ClusterPrice(5.0).tables(9), same, strict=True))
-    noise = usual_model(np.random.default_rng(0).normal(size=truth.size), graph)
+    noise = clustering_model(np.random.default_rng(0).normal(size=truth.size), graph)
     assert find_clusters(noise, 20, 2, 0).n_clusters == 1
 
 
@@ -125,18 +128,19 @@ TWO_CLUSTERS = ss.ExchangeablePrior(lambda sizes: 0.0 if sizes.size == 2 else -n
 def test_the_estimate_is_a_partition_that_the_prior_allows(prior):
     draws = np.repeat([[0, 1, 1], [0, 0, 1], [0, 1, 0]], 5, axis=1)[None]  # between which three clusters are best
     assert ss.minimize_vi(draws, rng=0).labels.max() == 2
-    labels = estimate(ss.Model(ss.SiteGraph(15, []), ss.Flat(), prior), draws, seed=0)
+    model = ss.Model(ss.SiteGraph(15, []), ss.Flat(), prior)
+    labels = allowed_estimate(model, draws, "vi", max_clusters=2, rng=0)
     assert sorted(np.bincount(labels)) == [5, 10]
 
 
 def test_chains_and_advice_that_can_be_followed_come_with_the_clusters():
     values, _, graph = stripes(0, distance=1.0)
-    found = find_clusters(usual_model(values, graph, beta=0.2), sweeps=8, chains=6, seed=0)
+    found = find_clusters(clustering_model(values, graph, beta=0.2), sweeps=8, chains=6, seed=0)
     assert found.diagnostics.converged is False and "min_evidence" in found.diagnostics.verdict
     assert "temperatures" not in found.diagnostics.verdict  # no entry point of clusterings has them
     assert found.chains.n_chains == 6 and found.draws is found.chains.labels
-    sure = find_clusters(usual_model(*stripes(0, distance=9.0)[::2]), sweeps=8, chains=2, seed=0)
+    sure = find_clusters(clustering_model(*stripes(0, distance=9.0)[::2]), sweeps=8, chains=2, seed=0)
     assert "nothing in them ever varied" in sure.diagnostics.verdict and "Start chains" not in sure.diagnostics.verdict
-    assert repr(sure).startswith(
-        "3 clusters of 576 sites, mean probability of a label 1.000\nTwo chains have converged"
-    )
+    first, second = repr(sure).splitlines()
+    assert first == "3 clusters of 576 sites, mean probability of a label 1.000"
+    assert second.startswith("Two chains have converged")

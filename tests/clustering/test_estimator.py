@@ -47,17 +47,15 @@ def test_neighbors_make_clusters_better(seed):
 
 
 def test_the_same_seed_gives_the_same_labels_and_a_clone_and_a_pickle_do_too():
-    X = features(0)
-    estimator = ss.SpatialClustering(ss.DirichletProcess(0.5), 0.3, random_state=3, **QUICK).fit(X, connectivity=GRAPH)
-    again = clone(estimator).fit(X, connectivity=GRAPH)
-    stored = pickle.loads(pickle.dumps(estimator))
-    for other in (again, stored, pickle.loads(pickle.dumps(clone(estimator))).fit(X, connectivity=GRAPH)):
+    first = ss.SpatialClustering(ss.DirichletProcess(0.5), 0.3, random_state=3, **QUICK)
+    first.fit(features(0), connectivity=GRAPH)
+    other = clone(first).set_params(random_state=4)
+    again, other = (estimator.fit(features(0), connectivity=GRAPH) for estimator in (clone(first), other))
+    for same in (again, pickle.loads(pickle.dumps(first))):
         for name in ("labels_", "probability_", "membership_", "draws_"):
-            assert np.array_equal(getattr(other, name), getattr(estimator, name)), name
-    assert clone(estimator).prior.concentration == 0.5 and again.diagnostics_.verdict == estimator.diagnostics_.verdict
-    assert not np.array_equal(
-        clone(estimator).set_params(random_state=4).fit(X, connectivity=GRAPH).draws_, again.draws_
-    )
+            assert np.array_equal(getattr(same, name), getattr(first, name)), name
+    assert again.prior.concentration == 0.5 and again.diagnostics_.verdict == first.diagnostics_.verdict
+    assert not np.array_equal(other.draws_, again.draws_)
 
 
 def test_connectivity_may_be_what_agglomerative_clustering_takes():

@@ -111,7 +111,7 @@ def test_a_truncated_file_is_refused(kind, tmp_path):
 
 def test_missing_files_folders_and_pipes_are_refused(tmp_path):
     text = refusal(read_image, tmp_path / "none.jpg", kind=FileNotFoundError)
-    assert text == f"{tmp_path / 'none.jpg'} must be a file that can be read; received No such file or directory"
+    assert text == f"cannot read {tmp_path / 'none.jpg'}: no such file or directory"
     assert "received 'a folder'" in refusal(read_mask, str(tmp_path))
     os.mkfifo(tmp_path / "pipe")
     assert "received 'a pipe or a device'" in refusal(read_image, tmp_path / "pipe")
@@ -138,9 +138,9 @@ def test_without_permission_there_is_one_line():
         Path(folder).chmod(0o555)
         with nobody():
             text = refusal(read_image, path, kind=PermissionError)
-            assert text == f"{path} must be a file that can be read; received Permission denied"
+            assert text == f"cannot read {path}: permission denied"
             text = refusal(atomic_write, path, lambda file: None, kind=PermissionError)
-            assert text == f"{path} must be a file that can be written; received Permission denied"
+            assert text == f"cannot write {path}: permission denied"
         Path(folder).chmod(0o755)
 
 

@@ -127,7 +127,7 @@ def test_a_result_of_a_picture_that_is_gone_is_kept_with_a_line(tmp_path):
     before = (album.result / "result.json").read_bytes()
     album.files["source"].unlink()
     outcome = album.run(resume=True)
-    assert not outcome.done_before and f"{album.files['source']} must be a file that can be read" in outcome.error
+    assert not outcome.done_before and f"cannot read {album.files['source']}" in outcome.error
     assert (album.result / "result.json").read_bytes() == before
 
 

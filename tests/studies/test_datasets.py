@@ -49,9 +49,6 @@ def same(found, expected):
     )
 
 
-# --- the real files ---------------------------------------------------------------------------------------------------
-
-
 @real
 @pytest.mark.parametrize(("split", "count"), [("train", 200), ("test", 100)])
 def test_bsds300_is_found_whole_and_in_order(split, count):
@@ -109,9 +106,6 @@ def test_people_agree_with_each_other_as_they_are_known_to():
     assert information == pytest.approx(1.16, abs=0.25) and covering == pytest.approx(0.728, abs=0.06)
 
 
-# --- layouts ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("base", "truth"),
     [("", "groundTruth"), ("bsds300", "ground_truth"), ("BSDS500/data", "groundTruth"), ("BSR/BSDS500/data", "groundTruth")],
@@ -143,7 +137,7 @@ def test_bsds_with_seg_files_of_colour_annotators_by_number(tmp_path):
 def test_any_two_folders_and_every_kind_of_label_file(tmp_path):
     numbers = np.array([[0, 1, 300], [2, 2, 0]])
     images, labels = tmp_path / "photographs", tmp_path / "truth"
-    for name in "abcdefgh":
+    for name in "abcdefghi":
         write_image(images / f"{name}.{'JPG' if name == 'a' else 'png'}", (3, 2))
     write_png(labels / "a.PNG", numbers % 256)
     write_png(labels / "b.png", numbers, np.uint16)
@@ -156,33 +150,16 @@ def test_any_two_folders_and_every_kind_of_label_file(tmp_path):
     palette = Image.fromarray((numbers % 256).astype(np.uint8))
     palette.putpalette([9] * 768)  # all of one color: the indices alone tell labels apart
     palette.save(labels / "h.png")
+    colors = np.stack([numbers % 256, numbers // 256, 0 * numbers], axis=-1).astype(np.uint8)
+    Image.fromarray(colors).save(labels / "i.png")
     (labels / "readme.txt").write_text("not a label image")
     byte, found = numbers % 256, folder(images, labels)
-    expected = [
-        [byte],
-        [numbers],
-        [numbers - 1],
-        [numbers],
-        [numbers] * 2,
-        [numbers],
-        [numbers % 2, numbers % 3],
-        [byte],
-    ]
-    assert "".join(example.name for example in found) == "abcdefgh"
+    expected = [[byte], [numbers], [numbers - 1], [numbers], [numbers] * 2, [numbers]]
+    expected += [[numbers % 2, numbers % 3], [byte], [(byte << 16) + (numbers // 256 << 8)]]
+    assert "".join(example.name for example in found) == "abcdefghi"
     assert all(same(example.annotations(), truth) for example, truth in zip(found, expected, strict=True))
     assert same(folder(images, labels, unlabeled=2)[0].annotations(), [np.where(numbers == 2, -1, byte)])
-
-
-def test_colours_are_labels(tmp_path):
-    colors = np.array([[[255, 0, 0], [0, 0, 1]], [[0, 0, 0], [255, 0, 0]]], np.uint8)
-    Image.fromarray(colors).save(tmp_path / "a.png")
-    Image.fromarray(np.dstack([colors, np.full((2, 2), 9, np.uint8)])).save(tmp_path / "b.png")
-    for name in ("a.png", "b.png"):
-        assert same(read_labels(tmp_path / name), [[[0xFF0000, 1], [0, 0xFF0000]]])
-        assert same(read_labels(tmp_path / name, unlabeled=0xFF0000), [[[-1, 1], [0, -1]]])
-
-
-# --- what is absent ---------------------------------------------------------------------------------------------------
+    assert same(read_labels(labels / "i.png", unlabeled=2 << 16), [np.where(numbers == 2, -1, expected[8][0])])
 
 
 def test_an_absent_dataset_says_what_was_looked_for_and_who_offers_it(tmp_path):
@@ -236,9 +213,6 @@ def test_wrong_splits_and_folders_that_do_not_fit_get_one_line(tmp_path):
     write_image(images / "a.png")
     refused(r".*images must have one file of a name; received 'a\.jpg and a\.png'")
     refused("unlabeled must be a whole number", lambda: folder(images, labels, unlabeled=0.5))
-
-
-# --- what is damaged --------------------------------------------------------------------------------------------------
 
 
 def assert_one_line(path, message):
@@ -296,30 +270,23 @@ def test_every_cut_and_many_flips_of_a_mat_file_give_labels_or_one_clear_line(tm
     assert refused > len(damaged) // 3
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"other": 1},
-        {"groundTruth": 5.0},
-        {"groundTruth": np.empty((1, 0), object)},
-        {"groundTruth": np.array([[{"Boundaries": HALVES}]], object)},
-        {"groundTruth": np.array([[{"Segmentation": HALVES + 0.5}]], object)},
-    ],
-    ids=lambda content: str(content)[:40],
-)
-def test_other_matlab_files_get_one_clear_line(tmp_path, content):
-    savemat(tmp_path / "1.mat", content)
-    assert_one_line(tmp_path / "1.mat", "must be a MATLAB file with BSDS's groundTruth")
+ANNOTATIONS = [  # that are none
+    {"other": 1},
+    {"groundTruth": 5.0},
+    {"groundTruth": np.empty((1, 0), object)},
+    {"groundTruth": np.array([[{"Boundaries": HALVES}]], object)},
+    {"groundTruth": np.array([[{"Segmentation": HALVES + 0.5}]], object)},
+]
 
 
-@pytest.mark.parametrize("name", ["1.png", "1.tif", "1.npy", "1.mat", "1.seg"])
-def test_damaged_label_files_get_one_clear_line(tmp_path, name):
-    for content in (b"", b"no such format", b"\x89PNG\r\n\x1a\nbut no more"):
-        (tmp_path / name).write_bytes(content)
-        assert_one_line(tmp_path / name, re.escape(name))
-
-
-def test_label_pictures_must_hold_whole_numbers(tmp_path):
+def test_other_files_than_of_labels_get_one_clear_line(tmp_path):
+    for content in ANNOTATIONS:
+        savemat(tmp_path / "1.mat", content)
+        assert_one_line(tmp_path / "1.mat", "must be a MATLAB file with BSDS's groundTruth")
+    for name in ("1.png", "1.tif", "1.npy", "1.mat", "1.seg"):
+        for content in (b"", b"no such format", b"\x89PNG\r\n\x1a\nbut no more"):
+            (tmp_path / name).write_bytes(content)
+            assert_one_line(tmp_path / name, re.escape(name))
     np.save(tmp_path / "a.npy", np.ones((2, 2)))
     assert_one_line(tmp_path / "a.npy", "must hold whole numbers or 8-bit colors; received 'float64'")
     np.save(tmp_path / "a.npy", np.full((2, 2), 2**40))

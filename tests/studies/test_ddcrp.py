@@ -1,4 +1,4 @@
-"""dd-CRP and rdd-CRP against enumeration: on four sites all links and clusters can be listed."""
+"""dd-CRP and rdd-CRP, and the plain sweep that speed is compared with, against enumeration."""
 
 import itertools
 import json
@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import kstest
 
 import exact
+import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
 from kernel_source import IMPORTS, names_of, source_of
@@ -26,6 +27,7 @@ from studies.evaluation.baselines import ddcrp
 from studies.evaluation.baselines import ddcrp_kernels as kernels
 from studies.evaluation.baselines.ddcrp import log_joint, regions_of_links, sample_ddcrp
 from studies.evaluation.baselines.ddcrp_kernels import rebuild_links, sweep
+from studies.speed import plain
 
 N_SITES = 4
 GRAPHS = {
@@ -42,24 +44,16 @@ LIKELIHOODS = {
 GAMMAS = [None, 0.05, 0.6, 4.0]
 
 
-def clusterings(regions, regions_are_clusters):
-    """All clusters that regions can form: themselves, or any partition of them."""
-    if regions_are_clusters:
-        return regions[None]
-    return exact.partitions(regions.max() + 1)[:, regions]
-
-
 @cache
 def states(graph, regions_are_clusters):
-    """All (links, clusters), as two arrays, one state a row."""
+    """All (links, clusters), as two arrays, one state a row; clusters are the regions, or any partition of them."""
     targets = [[i, *graph.neighbors[graph.start[i] : graph.start[i + 1]].tolist()] for i in range(graph.n_sites)]
-    pairs = [
-        (links, clusters)
-        for links in itertools.product(*targets)
-        for clusters in clusterings(regions_of_links(links), regions_are_clusters)
-    ]
-    links, clusters = (np.array(rows, dtype=np.int32) for rows in zip(*pairs, strict=True))
-    return links, clusters
+    pairs = []
+    for links in itertools.product(*targets):
+        regions = regions_of_links(links)
+        merged = regions[None] if regions_are_clusters else exact.partitions(regions.max() + 1)[:, regions]
+        pairs += [(links, clusters) for clusters in merged]
+    return tuple(np.array(rows, dtype=np.int32) for rows in zip(*pairs, strict=True))
 
 
 @cache
@@ -71,8 +65,7 @@ def prior_of_states(graph, alpha, gamma):
 
 def probabilities(graph, likelihood, alpha, gamma):
     """Exact posterior of each state; the likelihood of each partition is evaluated once."""
-    _, clusters = states(graph, gamma is None)
-    rows, which = np.unique(clusters, axis=0, return_inverse=True)
+    rows, which = np.unique(states(graph, gamma is None)[1], axis=0, return_inverse=True)
     marginals = [sum(likelihood.log_marginal(row == t) for t in range(row.max() + 1)) for row in rows]
     log_p = prior_of_states(graph, alpha, gamma) + np.array(marginals)[which.reshape(-1)]
     return np.exp(log_p - np.logaddexp.reduce(log_p))
@@ -194,10 +187,7 @@ def test_enumeration_and_long_run_frequencies_agree_with_the_golden_answers(gold
     for entry in golden[process]:
         known += entry["probability"] * (exact.partitions(N_SITES) == entry["labels"]).all(axis=1)
 
-    links, clusters = states(graph, gamma is None)
-    listed = zip(links, clusters, strict=True)
-    log_p = np.array([log_joint(graph, likelihood, *state, alpha=golden["alpha"], gamma=gamma) for state in listed])
-    p = np.exp(log_p - np.logaddexp.reduce(log_p))
+    p, clusters = probabilities(graph, likelihood, golden["alpha"], gamma), states(graph, gamma is None)[1]
     of_partition = np.searchsorted(exact.code(exact.partitions(N_SITES)), exact.code(clusters))
     np.testing.assert_allclose(np.bincount(of_partition, p, known.size), known, rtol=0, atol=1e-9)
 
@@ -213,12 +203,9 @@ def test_enumeration_and_long_run_frequencies_agree_with_the_golden_answers(gold
     assert np.abs(z).max() < 4.5, z
 
 
-# --- Bookkeeping, and the public door ---
-
-
-def grid_problem(side, seed=0):
+def grid_problem(side):
     """Sites on a grid, two kinds of histograms in halves."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     kinds = np.repeat(rng.dirichlet(np.full(12, 0.3), 2), side * side // 2, axis=0)
     counts = np.array([rng.multinomial(20, kind) for kind in kinds])
     return SiteGraph.grid((side, side)), ss.DirichletMultinomial(counts, 8.0, 0.35)
@@ -267,19 +254,6 @@ def check_lists(links):
             pairs.append((j, i))
             last, j = j, int(links.next_source[j])
     assert sorted(pairs) == [(i, j) for i, j in enumerate(links.link.tolist()) if i != j]
-
-
-def test_links_are_listed_by_target_whatever_the_order_of_changes():
-    """A sweep removes the oldest link of a list, its last; the lists must allow any order."""
-    remove, add = (getattr(function, "py_func", function) for function in (kernels.remove_link, kernels.add_link))
-    rng, sites = np.random.default_rng(0), np.arange(12, dtype=np.int32)
-    problem = ddcrp.pack_problem(ss.SiteGraph(12, []), ss.Flat(), 1.0, 1.0)
-    _, links = ddcrp.new_state(problem, sites, sites)
-    for _ in range(300):
-        i = int(rng.integers(12))
-        remove(links, i)
-        add(links, i, int(rng.integers(3)))
-        check_lists(links)
 
 
 def test_running_out_of_slots_changes_nothing():
@@ -334,7 +308,7 @@ def test_one_compiled_signature_serves_every_problem():
 
 
 @pytest.mark.parametrize("gamma", [None, 1.0])
-def test_a_chain_repeats_keeps_its_best_and_goes_on_where_another_ended(gamma):
+def test_a_chain_repeats_itself_and_keeps_its_best(gamma):
     graph, likelihood = grid_problem(6)
     before = np.random.get_state()[1].tolist()  # noqa: NPY002
     run = partial(sample_ddcrp, graph, likelihood, alpha=0.1, gamma=gamma, thin=1)
@@ -348,34 +322,14 @@ def test_a_chain_repeats_keeps_its_best_and_goes_on_where_another_ended(gamma):
     assert first.best_log_joint == first.log_joint[best]
     np.testing.assert_array_equal(first.best_labels, first.labels[best])
     assert first.n_clusters.tolist() == [row.max() + 1 for row in first.labels]
-    assert run(1, init=(first.links, first.clusters), rng=2).best_log_joint >= first.log_joint[-1] - 1e-9
-
-
-def test_progress_is_reported_and_an_error_in_it_ends_the_run():
-    graph, likelihood = grid_problem(6)
-    messages = []
-    sample_ddcrp(graph, likelihood, 50, rng=0, progress=messages.append)
-    assert messages[-1].done == messages[-1].total == 50
-
-    def stop(at):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        sample_ddcrp(graph, likelihood, 50, rng=0, progress=stop)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sweeps": 0}, "sweeps must be a whole number of at least 1; received 0"),
         ({"gamma": -1.0}, r"gamma must be a finite number above 0; received -1\.0"),
         ({"burn_in": 9}, "burn_in must be at most sweeps, 5; received 9"),
         ({"init": "tree"}, "init must be one of 'singletons', 'one'; received 'tree'"),
-        ({"init": ([0, 1, 3, 3], [0, 1, 2, 2])}, "links must lead .* received '2 -> 3'"),
-        ({"init": ([0, 1], [0, 1])}, r"links must have one entry per site, shape \(4,\); received \(2,\)"),
-        ({"init": ([1, 1, 2, 3], [0, 1, 2, 3])}, "clusters must be the same at both ends of a link"),
-        ({"init": ([0, 1, 2, 3], [0, 0, 1, 2]), "gamma": None}, "clusters must be the regions of the links"),
-        ({"graph": 3}, "graph must be a SiteGraph; received 3"),
         ({"likelihood": ss.PoissonGamma([1, 2, 3, 4])}, "likelihood must be of histograms"),
     ],
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
@@ -385,3 +339,17 @@ def test_wrong_input_is_refused_in_one_line(change, message):
     with pytest.raises(ValueError, match=message) as refused:
         sample_ddcrp(**(given | change))
     assert "\n" not in str(refused.value)
+
+
+@exhaustive
+def test_the_plain_numpy_sweep_leaves_the_posterior_invariant():
+    graph, kept = exact.graph(5)
+    model = ss.Model(graph, model_cases.likelihoods(5)["histogram"], ss.DirichletProcess(1.3), exact.POSITIVE[kept])
+    rng = np.random.default_rng(0)
+    probabilities = np.exp(exact.log_probabilities(model))
+    rows = exact.partitions(5)
+    starts = rows[rng.choice(len(rows), 3000, p=probabilities)]
+    swept = [plain.sweep(model, start, 3.0, rng) for start in starts]
+    first_seen = np.array([[z.tolist().index(label) for label in z] for z in swept])
+    numbered = np.array([np.unique(row, return_inverse=True)[1] for row in first_seen])
+    assert exact.p_value(exact.frequencies(numbered), probabilities) > 1e-4

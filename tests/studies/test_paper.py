@@ -1,14 +1,15 @@
-"""The paper's figures: their numbers against exact ones, their pictures against what the sampler did."""
+"""The paper's figures and table: numbers against exact ones, pictures against what the sampler did."""
 
 import csv
 import math
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from photographs import write_photograph, write_png
+from photographs import halves, write_mat, write_photograph, write_png
 from scipy.special import digamma
 
 import exact
@@ -17,7 +18,10 @@ from effort import effort, exhaustive
 from spinseg._errors import TaskError
 from spinseg._run import executor
 from studies.evaluation.datasets import Example, labelme
-from studies.paper import figure1, figure2, figure3, figure4
+from studies.evaluation.methods import Method
+from studies.evaluation.results import read_rows
+from studies.evaluation.summary import summarize
+from studies.paper import figure1, figure2, figure3, figure4, figure5, reproduce, table1
 
 
 @pytest.fixture
@@ -35,9 +39,6 @@ def assert_pictures(paths, folder, names):
     assert paths[0].read_bytes().startswith(b"\x89PNG")
 
 
-# --- All figures ---
-
-
 @pytest.mark.parametrize("figure", [figure1, figure2, figure3, figure4], ids=lambda figure: figure.__name__)
 def test_without_matplotlib_one_line_says_what_to_install_before_any_work(figure, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -46,9 +47,6 @@ def test_without_matplotlib_one_line_says_what_to_install_before_any_work(figure
     with pytest.raises(ImportError, match=r"^[^\n]+pip install 'spinseg\[paper\]'$"):
         figure.reproduce(tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-# --- Figure 1 ---
 
 
 @pytest.mark.parametrize("alpha", [0.2, 3.0])
@@ -87,9 +85,6 @@ def test_figure1_writes_its_picture_and_its_numbers(drawing, monkeypatch, tmp_pa
         mine = [row for row in rows if float(row["alpha"]) == alpha]
         assert sum(float(row["exact"]) for row in mine) == pytest.approx(1, abs=1e-6)
         assert sum(float(row["simulated"]) for row in mine) == pytest.approx(1, abs=1e-4)
-
-
-# --- Figure 2 ---
 
 
 def test_the_graph_has_as_many_sites_as_the_papers_and_is_one_piece():
@@ -131,9 +126,6 @@ def test_figure2_marks_the_exact_means_and_opposite_starts_agree(drawing, monkey
         assert float(bound["mean"]) < 0.4 * float(free["mean"])
 
 
-# --- Figure 3 ---
-
-
 def same_partition(a, b):
     pairs = set(zip(a.tolist(), b.tolist(), strict=True))
     return len(pairs) == len(set(a.tolist())) == len(set(b.tolist()))
@@ -170,9 +162,6 @@ def test_figure3_shows_a_sweep_in_which_everything_happens(drawing, tmp_path):
     assert [[int(row["site"]), int(row["other_site"])] for row in bonds] == found.bonds.tolist()
 
 
-# --- Figure 4 ---
-
-
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory):
     """Two pictures of a few patches each, where LabelMe's would be."""
@@ -182,12 +171,6 @@ def photographs(tmp_path_factory):
         write_photograph(root / "labelme" / "images" / f"{name}.jpg", truth)
         write_png(root / "labelme" / "labels" / f"{name}.png", truth + 1)
     return root
-
-
-@pytest.fixture
-def here(monkeypatch):
-    """Tasks are done by this process."""
-    monkeypatch.setattr(executor, "run_in_processes", lambda work, tasks, jobs: executor._run_here(work, tasks))
 
 
 @exhaustive
@@ -210,36 +193,26 @@ def test_figure4_compares_samplers_in_processes(drawing, photographs, monkeypatc
         assert max(float(row[name]) for row in traces) == pytest.approx(best[image, name], abs=1e-3)
 
 
-def test_an_interrupted_run_goes_on_with_what_is_missing(photographs, here, tmp_path, capsys):
+def test_an_interrupted_run_goes_on_with_what_is_missing_and_a_picture_that_cannot_be_read_is_named(
+    photographs, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(executor, "run_in_processes", lambda work, tasks, jobs: executor._run_here(work, tasks))
     tasks = [figure4.Task(example, 10) for example in labelme(photographs)]
     whole = figure4.all_runs(tasks, tmp_path / "whole.csv", 1, None)
     content = (tmp_path / "whole.csv").read_bytes()
-    second = content.index(b"forest_b2")
-    for cut in (len(content), second, second + 70, content.index(b"coast_a1") + 30):
-        (tmp_path / "cut.csv").write_bytes(content[:cut])
-        messages = []
-        again = figure4.all_runs(tasks, tmp_path / "cut.csv", 1, messages.append)
-        for one, other in zip(again, whole, strict=True):
-            assert one[:2] == other[:2] and one[2:6] == pytest.approx(other[2:6], abs=1e-5)
-        assert len(messages) == (cut < len(content)) + (cut < second)
-        assert ("cut short" in capsys.readouterr().err) is not content[:cut].endswith(b"\n")
-        assert len((tmp_path / "cut.csv").read_text().splitlines()) == 13
-
-
-def test_other_settings_are_refused_and_a_picture_that_cannot_be_read_is_named(photographs, here, tmp_path):
-    path, example = tmp_path / "figure4.csv", labelme(photographs)[0]
+    (tmp_path / "cut.csv").write_bytes(content[: content.index(b"forest_b2") + 70])
+    messages = []
+    again = figure4.all_runs(tasks, tmp_path / "cut.csv", 1, messages.append)
+    assert len(messages) == 1
+    for one, other in zip(again, whole, strict=True):
+        assert one[:2] == other[:2] and one[2:6] == pytest.approx(other[2:6], abs=1e-5)
     damaged = tmp_path / "street_x.jpg"
     damaged.write_bytes(b"\xff\xd8\xff no picture")
-    tasks = [figure4.Task(example, 3), figure4.Task(Example("street_x", damaged, ()), 3)]
     with pytest.raises(TaskError, match=r"^street_x: [^\n]*street_x.jpg must be a [^\n]*$"):
-        figure4.all_runs(tasks, path, 1, None)
-    before = path.read_bytes()
-    assert {image for image, _ in figure4.RunsFile(path).rows} == {"coast_a1"}
-    with pytest.raises(
-        ss.InvalidInput, match=r"^[^\n]*figure4.csv holds the result of another run \(settings sweeps=3 "
-    ):
-        figure4.all_runs([figure4.Task(example, 4)], path, 1, None)
-    assert path.read_bytes() == before
+        figure4.all_runs([*tasks, figure4.Task(Example("street_x", damaged, ()), 10)], tmp_path / "cut.csv", 1, None)
+    line = r"^[^\n]*cut.csv holds the result of another run \(settings sweeps=10 "
+    with pytest.raises(ss.InvalidInput, match=line):
+        figure4.all_runs([figure4.Task(tasks[0].example, 4)], tmp_path / "cut.csv", 1, None)
 
 
 def test_photographs_are_spread_over_categories_whatever_their_order():
@@ -257,3 +230,63 @@ def test_the_model_is_that_of_the_paper_preset(photographs):
     theirs = ss.segment(example.image_path, preset="paper", sweeps=2, rng=0)
     assert ours.log_posterior(theirs.partition) == pytest.approx(theirs.model.log_posterior(theirs.partition))
     assert ours.graph.n_sites == theirs.model.graph.n_sites and ours.prior.concentration == 3.0
+
+
+def cut(image, seed, *, width):
+    """Stripes of a width."""
+    columns = np.broadcast_to(np.arange(image.shape[1], dtype=np.int32) // width, image.shape[:2])
+    return columns.copy()
+
+
+def quick_methods(names):
+    """Methods of these names that take no time."""
+    return [Method(name, "", partial(cut, width=5 + 3 * i), f"width {i}") for i, name in enumerate(names)]
+
+
+N_METHODS = 7  # the six of the paper, and rdd-CRP with a smaller count weight
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """Four photographs of LabelMe, and of BSDS two for testing and four for training."""
+    labelme, berkeley = tmp_path / "labelme8", tmp_path / "bsds300"
+    for i, name in enumerate(("coast_1", "coast_2", "street_1", "street_2")):
+        write_photograph(labelme / "images" / f"{name}.jpg", halves(8 + 7 * i))
+        write_png(labelme / "labels" / f"{name}.png", 1 + halves(8 + 7 * i))
+    for i, name in enumerate(("test/101", "test/102", "train/201", "train/202", "train/203", "train/204")):
+        write_photograph(berkeley / "images" / f"{name}.jpg", halves(10 + 4 * i))
+        write_mat(berkeley / "ground_truth" / f"{name}.mat", halves(10 + 4 * i))
+    monkeypatch.setattr(table1, "get_methods", quick_methods)
+    monkeypatch.setattr(figure5, "get_methods", quick_methods)
+    return tmp_path
+
+
+@exhaustive
+def test_the_table_has_the_medians_of_its_rows_beside_the_papers(root, drawing, tmp_path):
+    assert [example.name for example in table1.berkeley(root)] == ["101", "102", "202", "204"]  # of train every second
+    out, messages = tmp_path / "out", []
+    paths = reproduce("table1", out, root, progress=messages.append, jobs=2)
+    assert [path.name for path in paths] == ["table1.csv", "table1.png"]
+    assert len(messages) == 2 * 4 * N_METHODS
+    lines = table(paths[0])
+    assert len(lines) == 2 * N_METHODS
+    for name, first in (("LabelMe", 0), ("Berkeley", N_METHODS)):
+        rows = read_rows(out / f"table1-{name.lower()}.csv")
+        of_paper = summarize([row for row in rows if row.method in table1.COLUMNS])
+        for line, summary, printed in zip(lines[first:], of_paper, table1.PAPER[name], strict=False):
+            assert (line["dataset"], line["method"]) == (name, summary.method)
+            assert float(line["median_rand"]) == summary.median_rand
+            assert line["p_value"] == ("best" if summary.p_value is None else str(summary.p_value))
+            assert (float(line["printed_median_rand"]), line["printed_p_value"]) == (printed.rand, printed.p_value)
+    reproduce("table1", out, root, progress=messages.append)
+    assert len(messages) == 2 * 4 * N_METHODS  # nothing was done again
+
+
+def test_what_needs_data_says_so(drawing, tmp_path):
+    for what in ("figure4", "figure5", "table1"):
+        with pytest.raises(ValueError, match="root must be the folder that has the datasets"):
+            reproduce(what, tmp_path)
+        with pytest.raises(FileNotFoundError, match="Label Transfer"):
+            reproduce(what, tmp_path, tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="figure1"):
+        reproduce("figure9", tmp_path)

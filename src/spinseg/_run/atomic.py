@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from spinseg._errors import reason
 from spinseg._validation import invalid
 
 FilePath = str | os.PathLike[str]
@@ -46,7 +47,7 @@ def atomic_write(path: FilePath, write: Callable[[BinaryIO], object]) -> None:
         os.replace(partial, target)
         sync(target.parent)
     except OSError as error:  # its message would name the hidden file
-        raise type(error)(f"{name} must be a file that can be written; received {error.strerror or error}") from error
+        raise type(error)(f"cannot write {name}: {reason(error)}") from error
     finally:
         partial.unlink(missing_ok=True)
 

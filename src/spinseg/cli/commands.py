@@ -1,28 +1,58 @@
-"""`spinseg info`, `large`, `demo` and `app`."""
+"""`spinseg info`, `large` and `app`; and the options, exit codes and error lines that all commands share."""
 
 import json
+import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from spinseg._errors import MissingExtra, error_line, is_expected
 from spinseg._run.atomic import printable
-from spinseg.cli.options import (
-    WRONG_INPUT,
-    ChannelAxis,
-    Dask,
-    IntensityRange,
-    Jobs,
-    Json,
-    Quiet,
-    Seed,
-    channel_axis_of,
-    print_error,
-)
+from spinseg._validation import invalid
 
-DEMO_FOLDER = Path("spinseg-demo")
+WRONG_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
+LARGE_FOLDER = Path("spinseg-large")
+
+ChannelAxis = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|none|AXIS",
+        help="Axis of the channels, in the order of the file, counted from 0; none for gray images and volumes.",
+    ),
+]
+IntensityRange = Annotated[
+    tuple[float, float] | None,
+    typer.Option(metavar="LOW HIGH", help="Black and white levels, instead of those inferred."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed; the same seed gives the same result.")]
+Jobs = Annotated[int | None, typer.Option(help="Tasks at a time, one processor each; by default all processors.")]
+Dask = Annotated[
+    str | None,
+    typer.Option(help="Address of a Dask scheduler. Its workers must see the files under the same absolute paths."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
+
+
+def print_error(line: str, *, bug: bool = False) -> None:
+    """Print a line to standard error, with the options that were given by their flags; for a bug, with a hint."""
+    for flag in (word.partition("=")[0] for word in sys.argv if word.startswith("--")):
+        name = flag[2:].replace("-", "_")
+        line = re.sub(rf"(^|: ){re.escape(name)} must ", rf"\1{flag} must ", line)
+    hint = " (run it with --debug to see the traceback)" if bug else ""
+    print(f"spinseg: {line}{hint}", file=sys.stderr, flush=True)
+
+
+def channel_axis_of(text: str) -> int | Literal["auto"] | None:
+    """The axis of channels that an option names."""
+    if text in ("auto", "none"):
+        return "auto" if text == "auto" else None
+    try:
+        return int(text)
+    except ValueError:
+        invalid("channel_axis", "be auto, none or the number of an axis", text)
 
 
 def info(
@@ -31,11 +61,13 @@ def info(
     intensity_range: IntensityRange = None,
     as_json: Json = False,
 ) -> None:
-    """Say how files are read: pixels, channels, number type and intensities, and how to read them otherwise."""
+    """Say how files are read.
+
+    This includes the pixels, channels, number type and intensities, and how to read the files differently.
+    """
     from spinseg.image.io import read_picture
 
-    axis, failed = channel_axis_of(channel_axis), False
-    rows: list[dict[str, Any]] = []
+    axis, rows = channel_axis_of(channel_axis), list[dict[str, Any]]()
     for path in images:
         try:
             reading = read_picture(path, channel_axis=axis, intensity_range=intensity_range).reading
@@ -43,32 +75,29 @@ def info(
         except Exception as error:
             if not is_expected(error):
                 raise
-            failed, line = True, error_line(error)
+            line = error_line(error)
             print_error(line if printable(path) in line else f"{printable(path)}: {line}")
             rows.append({"source": path, "error": line})
-            continue
-        rows.append({"source": path, "error": None, **reading.to_json()})
-        if not as_json:
-            print(f"{printable(path)}: {reading}" + (f"; {reading.otherwise}" if reading.otherwise else ""))
+        else:
+            rows.append({"source": path, "error": None, **reading.to_json()})
+            if not as_json:
+                print(f"{printable(path)}: {reading}" + (f"; {reading.otherwise}" if reading.otherwise else ""))
     if as_json:
         print(json.dumps({"images": rows}))
-    if failed:
+    if any(row["error"] for row in rows):
         raise SystemExit(WRONG_INPUT)
 
 
 def large(
     image: Annotated[
-        Path,
-        typer.Argument(help="A folder of Zarr or OME-Zarr, a (tiled) TIFF file, or any other that fits into memory."),
+        Path, typer.Argument(help="Zarr or OME-Zarr folder, TIFF file, or any image that fits in memory.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the results, and for what resuming needs.")] = Path(
-        "spinseg-large"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for the results, and for what resuming needs.")] = LARGE_FOLDER,
     n_sites: Annotated[
-        int | None, typer.Option(help="About how many sites; by default one for 190 pixels, up to 200000.")
+        int | None, typer.Option(help="About how many superpixels; by default one per 190 pixels, up to 200000.")
     ] = None,
-    detail: Annotated[float, typer.Option(help="From 0, coarse, to 1, fine.")] = 0.5,
-    sweeps: Annotated[int, typer.Option(help="Number of sweeps of each chain.")] = 200,
+    detail: Annotated[float, typer.Option(help="Level of detail, from 0 (coarse) to 1 (fine).")] = 0.5,
+    sweeps: Annotated[int, typer.Option(help="Sweeps per chain.")] = 200,
     chains: Annotated[int, typer.Option(help="Number of chains.")] = 1,
     channel_axis: ChannelAxis = "auto",
     intensity_range: IntensityRange = None,
@@ -109,25 +138,16 @@ def large(
         print(f"Look at {(out / 'overview.png').resolve()}; the labels are in {(out / 'labels.zarr').resolve()}")
 
 
-def demo(out: Annotated[Path, typer.Option(help="Folder for the results.")] = DEMO_FOLDER, seed: Seed = 0) -> None:
-    """Segment a bundled image, and say where to look."""
-    from spinseg.cli.segment import segment_and_print
-    from spinseg.pictures import PICTURES
-
-    picture = PICTURES["coffee"]
-    print(f"Segmenting {picture.path.name}, {picture.credit}.", file=sys.stderr)
-    # Another folder may hold a result of the user's own.
-    segment_and_print([str(picture.path)], out, {"rng": seed}, {"overwrite": out == DEMO_FOLDER})
-    print(f"Look at {(out / 'coffee' / 'report.html').resolve()}")
-
-
 def app(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Port to listen at; any free one by default.")
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
 ) -> None:
-    """Open the web app: drop an image, move sliders, and watch the chains work."""
+    """Open the web app.
+
+    Drop an image, move sliders, and watch the chains work.
+    """
     try:
         from spinseg.app.server import serve
     except ModuleNotFoundError as error:

@@ -4,78 +4,88 @@ import logging
 import signal
 import sys
 import warnings
-from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand
 
 from spinseg._errors import LOG, error_line, is_expected
 from spinseg._version import VERSION
-from spinseg.cli.options import BUG, INTERRUPTED, WRONG_INPUT, print_error, with_preset_options
+from spinseg.cli import commands
+from spinseg.cli.commands import BUG, INTERRUPTED, WRONG_INPUT, Seed, print_error
 
 EXIT_CODES = (
-    f"Exit codes: 0 done, {WRONG_INPUT} wrong input, {BUG} a bug, {INTERRUPTED} interrupted; what is finished is kept."
+    f"Exit codes: 0 done, {WRONG_INPUT} wrong input, {BUG} bug, {INTERRUPTED} interrupted (finished work is kept)."
 )
-
-
-class Command(NamedTuple):
-    """Where a command is defined, what it does, and examples of it."""
-
-    module: str
-    summary: str
-    examples: tuple[str, ...]
-
-
-COMMANDS = {
-    "segment": Command(
-        "spinseg.cli.segment",
-        "Segment images, and write label images, overlays and reports.",
-        (
-            "spinseg segment photo.jpg",
-            "spinseg segment *.jpg --out results --jobs 4 --resume",
-            "spinseg segment cells.ome.tif --detail 0.9 --geojson",
-            "spinseg segment brain.nii.gz --preset classes --mask brain_mask.nii.gz",
-        ),
-    ),
-    "info": Command("spinseg.cli.commands", "Say how files are read.", ("spinseg info scan.tif stack.ome.tif",)),
-    "large": Command(
-        "spinseg.cli.commands",
-        "Segment one image that may be larger than memory.",
-        ("spinseg large slide.ome.tif --out slide --jobs 4",),
-    ),
-    "demo": Command("spinseg.cli.commands", "Segment a bundled image, and say where to look.", ("spinseg demo",)),
-    "app": Command(
-        "spinseg.cli.commands", "Open the web app.", ("spinseg app", "spinseg app --port 8800 --no-browser")
-    ),
-}
-
-
-class Commands(TyperGroup):
-    """The commands, each loaded when it is called."""
-
-    def list_commands(self, context: Any) -> list[str]:
-        """Return the names."""
-        return list(COMMANDS)
-
-    def get_command(self, context: Any, name: str) -> Any:
-        """Return a command, or None for an unknown name."""
-        if name not in COMMANDS:
-            return None
-        command = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
-        lines = [f"  {line}" for line in COMMANDS[name].examples]
-        function = with_preset_options(getattr(import_module(COMMANDS[name].module), name))
-        command.command(name, epilog="\n".join(["\b", "Examples:", *lines]))(function)
-        return typer.main.get_command(command)
-
-    def format_commands(self, context: Any, formatter: Any) -> None:
-        """Write a line for each command, without loading it."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
-
+DEMO_FOLDER = Path("spinseg-demo")
 
 # Help is plain text: in boxes the columns of the many options are a few letters wide.
-app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+class SegmentCommand(TyperCommand):
+    """`spinseg segment`, with an option for each option of a preset."""
+
+    def make_context(self, *given: Any, **extra: Any) -> Any:
+        """Load the options only now: importing the presets takes a second."""
+        from spinseg.cli.segment import segment, with_preset_options
+
+        loaded = typer.Typer(add_completion=False)
+        loaded.command()(with_preset_options(segment))
+        complete = typer.main.get_command(loaded)
+        self.params, self.callback = complete.params, complete.callback
+        return super().make_context(*given, **extra)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each panel of options."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            title = getattr(param, "rich_help_panel", None) or f"{param.param_type_name.capitalize()}s"
+            if record := param.get_help_record(ctx):
+                panels.setdefault(title, []).append(record)
+        for title, records in panels.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+@app.command(
+    cls=SegmentCommand,
+    epilog=examples(
+        "spinseg segment photo.jpg",
+        "spinseg segment *.jpg --out results --jobs 4 --resume",
+        "spinseg segment cells.ome.tif --detail 0.9 --geojson",
+        "spinseg segment brain.nii.gz --preset classes --mask brain_mask.nii.gz",
+    ),
+)
+def segment() -> None:
+    """Segment images, and write label images, overlays and reports.
+
+    If an image cannot be read, a line says why, and the others are segmented.
+    """
+
+
+@app.command(epilog=examples("spinseg demo"))
+def demo(out: Annotated[Path, typer.Option(help="Folder for the results.")] = DEMO_FOLDER, seed: Seed = 0) -> None:
+    """Segment a bundled image, and say where to look."""
+    from spinseg.cli.segment import segment_and_print
+    from spinseg.pictures import PICTURES
+
+    picture = PICTURES["coffee"]
+    print(f"Segmenting {picture.path.name}, {picture.credit}.", file=sys.stderr)
+    # Another folder may hold a result of the user's own.
+    segment_and_print([str(picture.path)], out, {"rng": seed}, overwrite=out == DEMO_FOLDER)
+    print(f"Look at {(out / 'coffee' / 'report.html').resolve()}")
+
+
+app.command(epilog=examples("spinseg info scan.tif stack.ome.tif"))(commands.info)
+app.command(epilog=examples("spinseg large slide.ome.tif --out slide --jobs 4"))(commands.large)
+app.command(epilog=examples("spinseg app", "spinseg app --port 8800 --no-browser"))(commands.app)
 
 
 def _print_version(wanted: bool) -> None:

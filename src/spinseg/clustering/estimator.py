@@ -5,8 +5,7 @@ from typing import Any, Self
 from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._run.progress import Report
 from spinseg._validation import counted, invalid
-from spinseg.clustering.clustering import find_clusters, warn_of_disagreement
-from spinseg.clustering.table_model import MIN_EVIDENCE, LikelihoodOf, clustering_model
+from spinseg.clustering.clustering import MIN_EVIDENCE, LikelihoodOf, clustering_model, find_clusters
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.priors import PartitionPrior
 
@@ -19,7 +18,7 @@ except ImportError:
 
 
 class SpatialClustering(ClusterMixin, BaseEstimator):
-    """Cluster samples by their features and their neighbors; the number of clusters is found, too.
+    """Cluster samples by their features and their neighbors, and infer the number of clusters.
 
     Samples are sites of a graph. Draws from the posterior over their partitions give the labels, those of least
     expected variation of information, and how sure each is. Chains that are stuck far below the best in log posterior
@@ -39,9 +38,8 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         counts (`DirichletMultinomial`), or independent counts (`PoissonGamma`). A function from X to a `Likelihood`
         chooses another one, or other parameters, such as `ss.Gaussian`, whose features may be correlated.
     min_evidence : float
-        The share of what all clusters explain that each has to: the larger, the fewer clusters. What they explain is
-        how much more probable than a single cluster a first partition is, in nats. Of no effect where `prior` is given,
-        or without neighbors.
+        Minimum share of the total evidence gain per cluster: the larger, the fewer clusters. The gain is how much more
+        probable than a single cluster a first partition is, in nats. No effect with a `prior`, or without neighbors.
     connected : bool
         Whether each cluster must be connected, as those of `AgglomerativeClustering` are; `fit` then needs
         `connectivity`.
@@ -128,7 +126,6 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         found = find_clusters(model, self.sweeps, self.chains, seed, self.progress)
-        warn_of_disagreement(found, stacklevel=3)
         self.labels_, self.n_clusters_ = found.labels, found.n_clusters
         self.probability_, self.membership_ = found.probability, found.membership
         self.draws_, self.chains_, self.diagnostics_ = found.draws, found.chains, found.diagnostics
@@ -143,15 +140,14 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
 
 def _graph(connectivity: Any, X: Any) -> SiteGraph:
     """The graph of the samples."""
-    n_samples = X.shape[0]
     if connectivity is None:
-        return SiteGraph(n_samples, [])
+        return SiteGraph(X.shape[0], [])
     found = connectivity(X) if callable(connectivity) else connectivity
     if hasattr(found, "nodes") and hasattr(found, "edges"):
         what = f"connectivity is a networkx graph: {type(found).__name__} of {counted(len(found.nodes), 'node')}"
         advice = "Pass SiteGraph.from_networkx(graph), whose sites are the nodes in the order of the graph."
         raise InvalidInput(f"{what}. {advice}")
     graph = found if isinstance(found, SiteGraph) else SiteGraph.from_sparse(found, simplify=True)
-    if graph.n_sites != n_samples:
-        invalid("connectivity", f"join the {n_samples} samples of X", f"{graph.n_sites} rows")
+    if graph.n_sites != X.shape[0]:
+        invalid("connectivity", f"join the {X.shape[0]} samples of X", f"{graph.n_sites} rows")
     return graph

@@ -11,8 +11,14 @@ from spinseg._errors import MissingExtra
 from spinseg._run.progress import Report
 from spinseg._run.provenance import Provenance
 from spinseg._validation import check_int, counted, invalid, seed_of
-from spinseg.clustering.clustering import Clustering, find_clusters, warn_of_disagreement
-from spinseg.clustering.table_model import MIN_EVIDENCE, LikelihoodOf, clustering_model, coupling_strength
+from spinseg.clustering.clustering import (
+    MIN_EVIDENCE,
+    Clustering,
+    LikelihoodOf,
+    clustering_model,
+    coupling_strength,
+    find_clusters,
+)
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.priors import PartitionPrior
 
@@ -54,14 +60,14 @@ def cluster_anndata(
         The features: "X", a key of `obsm`, or one of `layers`. By default "X_pca" of `obsm` where it is there and
         numbers are wanted, else "X".
     n_components : int, "auto" or "all"
-        Which components of a key of `obsm` are used: so many of the first, all, or by default those that are more alike
-        at neighbors than by chance (Moran's I). Components of noise hide domains: among 30 or 50 of them a single
+        Which components of a key of `obsm` are used: this many of the first, all, or by default those that are more
+        alike at neighbors than by chance (Moran's I). Components of noise hide domains: among 30 or 50 of them a single
         domain may be more probable than the true ones.
     graph : str, optional
         A key of `obsp`, whose entries say how near two observations are. By default "spatial_connectivities", which
         squidpy's `gr.spatial_neighbors` makes, or the nearest places where there is no such key.
     n_neighbors : int
-        So many nearest neighbors of each place in `obsm["spatial"]` are used where there is no graph.
+        Number of nearest neighbors of each place in `obsm["spatial"]`, where there is no graph.
     rng : int, Generator or None
         The same seed gives the same domains.
     key_added : str
@@ -90,6 +96,7 @@ def cluster_anndata(
     """
     try:
         import anndata
+        import pandas
     except ImportError:
         raise MissingExtra("cluster_anndata needs anndata: pip install 'spinseg[anndata]'") from None
     if not isinstance(adata, anndata.AnnData):
@@ -98,93 +105,84 @@ def cluster_anndata(
         use_rep = "X_pca" if "X_pca" in adata.obsm and likelihood not in COUNTED else "X"
     sites, source = _graph(adata, graph, n_neighbors)
     features, used = _features(adata, use_rep, n_components, sites)
-    beta = coupling_strength(sites, beta)
-    model = clustering_model(
-        features,
-        sites,
-        prior=prior,
-        beta=beta,
-        likelihood=likelihood,
-        connected=connected,
-        min_evidence=min_evidence,
-    )
+    beta, seed = coupling_strength(sites, beta), seed_of(rng)
+    how: dict[str, Any] = {"beta": beta, "connected": bool(connected)}
+    model = clustering_model(features, sites, prior=prior, likelihood=likelihood, min_evidence=min_evidence, **how)
     n_isolated = int((np.diff(sites.start) == 0).sum())
-    _warn_of_isolated(n_isolated, source)
-    seed = seed_of(rng)
+    if n_isolated:
+        whose = "has no neighbor" if n_isolated == 1 else "have no neighbors"
+        line = f"{counted(n_isolated, 'observation')} {whose} ({source}): the features alone decide on their domain."
+        warnings.warn(line, stacklevel=2)
     found = find_clusters(model, sweeps, chains, seed, progress)
-    warn_of_disagreement(found, stacklevel=3)
-    settings = {
+    settings = how | {
         "prior": repr(model.prior),
-        "beta": beta,
         "likelihood": getattr(likelihood, "__name__", str(likelihood)),
         "min_evidence": float(min_evidence),
-        "connected": bool(connected),
         "sweeps": int(sweeps),
         "chains": int(chains),
     }
     inputs: dict[str, Any] = {"features": {"source": use_rep, **used}, "graph": {"source": source}}
-    provenance = Provenance.of_run(settings, seed, inputs)
-    outcome = {"verdict": found.diagnostics.verdict, "n_isolated": n_isolated}
-    _write(adata, key_added, found, {**provenance.to_json(), **outcome})
+    about = Provenance.of_run(settings, seed, inputs).to_json()
+    names = [str(k) for k in range(found.n_clusters)]
+    adata.obs[key_added] = pandas.Categorical(found.labels.astype(str), names)
+    adata.obs[f"{key_added}_probability"] = found.probability
+    adata.obsm[f"{key_added}_membership"] = found.membership
+    adata.uns[key_added] = {**about, "verdict": found.diagnostics.verdict, "n_isolated": n_isolated}
     return found
 
 
-def _write(adata: Any, key: str, found: Clustering, about: dict[str, Any]) -> None:
-    """Write the domains into an AnnData, and `about` them into `uns`."""
-    import pandas
-
-    adata.obs[key] = pandas.Categorical(found.labels.astype(str), [str(k) for k in range(found.n_clusters)])
-    adata.obs[f"{key}_probability"] = found.probability
-    adata.obsm[f"{key}_membership"] = found.membership
-    adata.uns[key] = about
+def _graph(adata: Any, name: str | None, n_neighbors: int) -> tuple[SiteGraph, str]:
+    """The graph of the observations, and where it comes from."""
+    if name is None and CONNECTIVITIES in adata.obsp:
+        name = CONNECTIVITIES
+    if name is None:
+        if "spatial" not in adata.obsm:
+            wanted = "run squidpy.gr.spatial_neighbors(adata), or put coordinates into obsm['spatial']"
+            invalid("adata", f"say which observations are neighbors: {wanted}", f"obsm with {sorted(adata.obsm)}")
+        places = np.asarray(adata.obsm["spatial"])
+        _check_finite(adata, "obsm['spatial']", places)
+        return SiteGraph.nearest(places, n_neighbors), f"the {n_neighbors} nearest in spatial"
+    if name not in adata.obsp:
+        invalid("graph", f"be a key of obsp ({', '.join(map(repr, adata.obsp)) or 'there is none'})", name)
+    if name.endswith("distances"):
+        invalid("graph", f"say how near observations are, as {CONNECTIVITIES!r} does, not how far apart", name)
+    return SiteGraph.from_sparse(adata.obsp[name], simplify=True), name
 
 
 def _features(adata: Any, name: str, n_components: int | str, graph: SiteGraph) -> tuple[Any, dict[str, list[int]]]:
     """A row for each observation, as an array or a sparse matrix, and which components of `obsm` it has."""
-    if name == "X":
-        place, table = "X", adata.X
-    elif name in adata.obsm:
-        place, table = f"obsm[{name!r}]", _table(adata.obsm[name], f"obsm[{name!r}]")
-    elif name in adata.layers:
-        place, table = f"layers[{name!r}]", adata.layers[name]
-    else:
-        invalid("use_rep", "be 'X', a key of obsm, or a key of layers", name)
-    _check_finite(adata, place, table)
-    if name == "X" or name not in adata.obsm:
+    if name == "X" or (name in adata.layers and name not in adata.obsm):
+        table = adata.X if name == "X" else adata.layers[name]
+        _check_finite(adata, "X" if name == "X" else f"layers[{name!r}]", table)
         return table, {}
+    if name not in adata.obsm:
+        invalid("use_rep", "be 'X', a key of obsm, or a key of layers", name)
+    place, values = f"obsm[{name!r}]", adata.obsm[name]
+    table = values.toarray() if sparse.issparse(values) else np.asarray(values)
+    if table.ndim != 2 or table.dtype.kind not in "biuf":
+        invalid(place, "be a table of numbers", f"{table.dtype} with the shape {table.shape}")
+    _check_finite(adata, place, table)
     chosen = _components(table, n_components, graph, place)
     return table[:, chosen], {"components": chosen.tolist()}
 
 
-def _table(values: Any, place: str) -> Any:
-    """An entry of `obsm` as an array with a row for each observation."""
-    table = values.toarray() if sparse.issparse(values) else np.asarray(values)
-    if table.ndim != 2 or table.dtype.kind not in "biuf":
-        invalid(place, "be a table of numbers", f"{table.dtype} with the shape {table.shape}")
-    return table
-
-
-def _components(table: Any, n_components: int | str, graph: SiteGraph, place: str) -> Any:
+def _components(table: Any, n_components: int | str, graph: SiteGraph, place: str) -> NDArray[np.intp]:
     """The columns of a representation that are used."""
-    n_columns = table.shape[1]
-    if isinstance(n_components, str) and n_components not in ("auto", "all"):
-        invalid("n_components", 'be a whole number, "auto" or "all"', n_components)
+    every = np.arange(table.shape[1])
     if not isinstance(n_components, str):
         n_used = check_int("n_components", n_components, at_least=1)
-        if n_used > n_columns:
-            invalid("n_components", f"be at most the {n_columns} of {place}", n_used)
-        return np.arange(n_used)
-    every = np.arange(n_columns)
+        if n_used > every.size:
+            invalid("n_components", f"be at most the {every.size} of {place}", n_used)
+        return every[:n_used]
+    if n_components not in ("auto", "all"):
+        invalid("n_components", 'be a whole number, "auto" or "all"', n_components)
     if n_components == "all" or graph.n_edges == 0:
         return every
     chosen = np.flatnonzero(varies_in_space(table, graph))
-    if chosen.size == 0:
-        line = (
-            f"No component of {place} is more alike at neighbors than by chance; all are used. There may be no domains."
-        )
-        warnings.warn(line, stacklevel=4)
-        return every
-    return chosen
+    if chosen.size:
+        return chosen
+    warnings.warn(f"No component of {place} varies in space; all are used. There may be no domains.", stacklevel=4)
+    return every
 
 
 def varies_in_space(values: NDArray[np.float64], graph: SiteGraph) -> NDArray[np.bool_]:
@@ -210,24 +208,6 @@ def varies_in_space(values: NDArray[np.float64], graph: SiteGraph) -> NDArray[np
     return (variance > 0) & (products > least * variance)
 
 
-def _graph(adata: Any, name: str | None, n_neighbors: int) -> tuple[SiteGraph, str]:
-    """The graph of the observations, and where it comes from."""
-    if name is not None and name not in adata.obsp:
-        known = ", ".join(map(repr, adata.obsp)) or "there is none"
-        invalid("graph", f"be a key of obsp ({known})", name)
-    if name is not None and name.endswith("distances"):
-        invalid("graph", f"say how near observations are, as {CONNECTIVITIES!r} does, not how far apart", name)
-    if name is not None or CONNECTIVITIES in adata.obsp:
-        name = name or CONNECTIVITIES
-        return SiteGraph.from_sparse(adata.obsp[name], simplify=True), name
-    if "spatial" not in adata.obsm:
-        wanted = "run squidpy.gr.spatial_neighbors(adata), or put coordinates into obsm['spatial']"
-        invalid("adata", f"say which observations are neighbors: {wanted}", f"obsm with {sorted(adata.obsm)}")
-    places = np.asarray(adata.obsm["spatial"])
-    _check_finite(adata, "obsm['spatial']", places)
-    return SiteGraph.nearest(places, n_neighbors), f"the {n_neighbors} nearest in spatial"
-
-
 def _check_finite(adata: Any, place: str, table: Any) -> None:
     """Refuse a table with NaN or infinity, naming the first observation that has one."""
     rows = np.asarray(table.sum(axis=1)).ravel() if sparse.issparse(table) else np.asarray(table)
@@ -236,11 +216,3 @@ def _check_finite(adata: Any, place: str, table: Any) -> None:
     bad = np.flatnonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
     value = f"NaN or infinity in {counted(bad.size, 'observation')}, first: {str(adata.obs_names[bad[0]])!r}"
     invalid(place, "be finite", value)
-
-
-def _warn_of_isolated(n_isolated: int, source: str) -> None:
-    """Warn of observations without neighbors, if there are any."""
-    if n_isolated > 0:
-        whose = "has no neighbor" if n_isolated == 1 else "have no neighbors"
-        line = f"{counted(n_isolated, 'observation')} {whose} ({source}): the features alone decide on their domain."
-        warnings.warn(line, stacklevel=3)

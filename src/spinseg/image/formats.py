@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._errors import InvalidInput
+from spinseg._errors import InvalidInput, reason
 from spinseg._run.atomic import FilePath, printable
 from spinseg._validation import invalid
 from spinseg.image.decoding import check_numbers, check_size, decoding
@@ -53,7 +53,7 @@ def decode(path: FilePath, max_pixels: int) -> tuple[NDArray[Any], Reading]:
         else:
             invalid(name, f"{_RULE} (of other folders, give the files)", "a folder")
     except OSError as error:
-        raise type(error)(f"{name} must be a file that can be read; received {error.strerror or error}") from None
+        raise type(error)(f"cannot read {name}: {reason(error)}") from None
     check_numbers(name, array.dtype)
     return np.ascontiguousarray(array, array.dtype.newbyteorder("=")), stored
 

@@ -149,7 +149,7 @@ def segment_files(
     """
     jobs = check_jobs(jobs, dask, default=1)
     _check_keywords(keywords)
-    check_writable("out", out)
+    check_writable(out)
     tasks: dict[int, tuple[str, str]] = {}
     expected = expected_result(keywords) if resume else None
     for index, (source, folder) in enumerate(zip(sources, folders_for(sources, out), strict=True)):

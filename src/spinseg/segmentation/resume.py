@@ -10,7 +10,7 @@ from typing import Any
 
 from spinseg._run.atomic import printable
 from spinseg._run.provenance import Provenance, is_done
-from spinseg._validation import invalid
+from spinseg._validation import InvalidInput, invalid
 from spinseg._version import VERSION
 from spinseg.image.formats import content_hash
 from spinseg.segmentation.files import FILES, POLYGON_FILES
@@ -63,7 +63,7 @@ def finished_result(
     for name, file in wanted.inputs.items():
         before = stored.inputs[name]
         if file and before and file["source"] == before["source"] and file["sha256"] is None:  # has it changed?
-            invalid(printable(file["source"]), "be a file that can be read", "one that cannot")
+            raise InvalidInput(f"cannot read {printable(file['source'])}, which the result was made from")
     is_same = is_done(stored, wanted, folder, None if overwrite else ADVICE)
     return result | {"source": source} if is_same and not _lacks_files(folder, result, also) else None
 

@@ -6,7 +6,6 @@ a cluster. In the rdd-CRP a Chinese restaurant process assigns regions to cluste
 """
 
 import math
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,8 +13,6 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from spinseg import _validation
-from spinseg._run.progress import Progress, Report, reporting
 from spinseg._validation import check_choice, check_int, check_real, generator, invalid
 from spinseg.graph.edges import connected_components
 from spinseg.graph.site_graph import SiteGraph
@@ -26,12 +23,11 @@ from spinseg.partition.numbering import checked_labels
 from spinseg.sampler import pack
 from spinseg.sampler.kernels.moves import attempts_at
 from spinseg.sampler.kernels.state import LOG_POSTERIOR, Plan, Record, State
-from spinseg.sampler.sampler import MAX_DRAW_BYTES
 from studies.evaluation.baselines import ddcrp_kernels as kernels
 from studies.evaluation.baselines.ddcrp_kernels import FULL, N_CLUSTERS, Links, Problem
 
 STARTS = ("singletons", "one")
-CHUNK_SECONDS = 0.05  # duration of one compiled call; Ctrl-C takes effect between calls
+CHUNK = 10  # sweeps of one compiled call; Ctrl-C takes effect between calls
 
 Labels = NDArray[np.int32]
 
@@ -53,8 +49,7 @@ class LinkChain:
     links : (n_sites,) int32
         The site that each site links to, after the last sweep.
     clusters : (n_sites,) int32
-        Clusters after the last sweep; with `links`, a start for another chain.
-    seconds : float
+        Clusters after the last sweep.
     """
 
     best_labels: Labels = field(repr=False)
@@ -65,7 +60,6 @@ class LinkChain:
     labels: Labels = field(repr=False)
     links: Labels = field(repr=False)
     clusters: Labels = field(repr=False)
-    seconds: float
 
 
 def sample_ddcrp(
@@ -75,11 +69,10 @@ def sample_ddcrp(
     *,
     alpha: float = 1e-10,
     gamma: float | None = 1e-2,
-    init: str | tuple[ArrayLike, ArrayLike] = "singletons",
+    init: str = "singletons",
     burn_in: int = 0,
     thin: int | None = None,
     rng: int | np.random.Generator | None = None,
-    progress: bool | Report | None = None,
 ) -> LinkChain:
     """Sample links and clusters from their posterior, by Gibbs sampling of links.
 
@@ -99,15 +92,13 @@ def sample_ddcrp(
         Weight of a link to itself.
     gamma : float or None
         Concentration of the process that assigns regions to clusters. None is the dd-CRP: every region is a cluster.
-    init : "singletons", "one", or (links, clusters)
-        The start: every site linked to itself and a cluster of its own; all sites linked along a tree and one cluster
-        (in the dd-CRP one for each connected component of the graph); or links and clusters.
+    init : {"singletons", "one"}
+        The start: every site linked to itself and a cluster of its own; or all sites linked along a tree and one
+        cluster (in the dd-CRP one for each connected component of the graph).
     burn_in, thin : int
         Keep the clusters of every `thin`-th sweep after the first `burn_in`; by default none. Traces cover every sweep.
     rng : int, Generator or None
         Seed; the same seed gives the same chain.
-    progress : bool or callable, optional
-        True shows a bar on standard error; a callable is called with a `Progress`.
 
     References
     ----------
@@ -129,17 +120,23 @@ def sample_ddcrp(
     every = sweeps + 1 if thin is None else check_int("thin", thin, at_least=1)
     n_draws = (sweeps - burn_in) // every
     problem = pack_problem(graph, likelihood, alpha, gamma)
-    if 4 * n_draws * graph.n_sites > MAX_DRAW_BYTES:
-        invalid("thin", f"keep the draws below {MAX_DRAW_BYTES >> 30} GB ({n_draws} draws)", thin)
-    start_links, start_labels = _start(graph, gamma is None, init)
+    check_choice("init", init, STARTS)
+    start_links = start_labels = np.arange(graph.n_sites, dtype=np.int32)
+    if init == "one":
+        start_links = spanning_links(graph)
+        start_labels = regions_of_links(start_links) if gamma is None else np.zeros_like(start_links)
     clusters, links = new_state(problem, start_links, start_labels)
     log_prior = _log_prior(graph, start_links, start_labels, alpha, gamma)
     clusters.scalars[LOG_POSTERIOR] = log_prior + clusters.value.sum()
     record = Record(*(array[0] for array in pack.new_records(1, sweeps, n_draws, graph.n_sites)))
     record.best[:], record.best_log_posterior[0] = start_labels, clusters.scalars[LOG_POSTERIOR]
-    n_regions, began = np.empty(sweeps, np.int32), time.perf_counter()
-    plan = Plan(np.zeros(1), attempts_at(), 1.0, burn_in, every)
-    clusters, links = _run(problem, clusters, links, record, n_regions, plan, generator(rng), progress)
+    plan, rng = Plan(np.zeros(1), attempts_at(), 1.0, burn_in, every), generator(rng)
+    n_regions, done = np.empty(sweeps, np.int32), 0
+    while done < sweeps:
+        until = min(done + CHUNK, sweeps)
+        status, done = kernels.run(problem, clusters, links, record, n_regions, plan, done, until, rng)
+        if status == FULL or links.n_regions.size > 64 + 8 * clusters.counters[N_CLUSTERS]:
+            clusters, links = resized(clusters, links)
     return LinkChain(
         best_labels=record.best,
         best_log_joint=float(record.best_log_posterior[0]),
@@ -149,15 +146,14 @@ def sample_ddcrp(
         labels=record.draw,
         links=links.link.copy(),
         clusters=checked_labels("clusters", clusters.label, graph.n_sites),
-        seconds=time.perf_counter() - began,
     )
 
 
 def log_joint(
     graph: SiteGraph,
     likelihood: Likelihood,
-    links: ArrayLike,
-    clusters: ArrayLike,
+    links: Labels,
+    clusters: Labels,
     *,
     alpha: float = 1e-10,
     gamma: float | None = 1e-2,
@@ -180,12 +176,11 @@ def log_joint(
     Examples
     --------
     >>> import spinseg as ss
-    >>> value = log_joint(ss.SiteGraph(2, [[0, 1]]), ss.Flat(), [1, 1], [0, 0], alpha=0.5, gamma=1.0)
+    >>> links, clusters = np.array([1, 1]), np.array([0, 0])
+    >>> value = log_joint(ss.SiteGraph(2, [[0, 1]]), ss.Flat(), links, clusters, alpha=0.5, gamma=1.0)
     >>> round(float(np.exp(value)), 3)
     0.222
     """
-    alpha, gamma = _weights(alpha, gamma)
-    links, clusters = _checked(graph, links, clusters, gamma is None)
     log_likelihood = sum(likelihood.log_marginal(clusters == t) for t in range(clusters.max() + 1))
     return _log_prior(graph, links, clusters, alpha, gamma) + log_likelihood
 
@@ -216,9 +211,8 @@ def regions_of_links(links: ArrayLike) -> Labels:
 
 def pack_problem(graph: SiteGraph, likelihood: Likelihood, alpha: float, gamma: float | None) -> Problem:
     """Return the posterior as the arrays of the compiled sampler."""
-    alpha, gamma = _weights(alpha, gamma)
-    if not isinstance(graph, SiteGraph):
-        invalid("graph", "be a SiteGraph", graph)
+    alpha = check_real("alpha", alpha, above=0)
+    gamma = None if gamma is None else check_real("gamma", gamma, above=0)
     if not isinstance(likelihood, Likelihood) or not all(isinstance(t, HistogramTerm) for t in likelihood.terms()):
         invalid("likelihood", "be of histograms: a DirichletMultinomial or a Product of such", likelihood)
     target = pack.pack(Model(graph, likelihood, DirichletProcess(1.0), beta=0.0), np.zeros(graph.n_edges))
@@ -259,54 +253,6 @@ def resized(clusters: State, links: Links) -> tuple[State, Links]:
     return clusters, links._replace(n_regions=n_regions, **zeros)
 
 
-def _run(
-    problem: Problem,
-    clusters: State,
-    links: Links,
-    record: Record,
-    n_regions: Labels,
-    plan: Plan,
-    rng: np.random.Generator,
-    progress: bool | Report | None,
-) -> tuple[State, Links]:
-    """Do all sweeps, some at a time, and report progress; return the state after the last one."""
-    sweeps, done, chunk = n_regions.size, 0, 1
-    with reporting(progress) as report:
-        while done < sweeps:
-            before, clock = done, time.perf_counter()
-            until = min(done + chunk, sweeps)
-            status, done = kernels.run(problem, clusters, links, record, n_regions, plan, done, until, rng)
-            if status == FULL or links.n_regions.size > 64 + 8 * clusters.counters[N_CLUSTERS]:
-                clusters, links = resized(clusters, links)
-            per_sweep = (time.perf_counter() - clock) / max(done - before, 1)
-            chunk = min(max(int(CHUNK_SECONDS / max(per_sweep, 1e-9)), 1), 2 * chunk)
-            n_clusters, log_joint = int(clusters.counters[N_CLUSTERS]), float(clusters.scalars[LOG_POSTERIOR])
-            report(Progress(done, sweeps, n_clusters, log_joint))
-    return clusters, links
-
-
-def _weights(alpha: float, gamma: float | None) -> tuple[float, float | None]:
-    """Return both after a check."""
-    alpha = check_real("alpha", alpha, above=0)
-    return alpha, None if gamma is None else check_real("gamma", gamma, above=0)
-
-
-def _start(
-    graph: SiteGraph, regions_are_clusters: bool, init: str | tuple[ArrayLike, ArrayLike]
-) -> tuple[Labels, Labels]:
-    """Return the links and clusters to start from."""
-    sites = np.arange(graph.n_sites, dtype=np.int32)
-    if not isinstance(init, (str, tuple)) or (isinstance(init, tuple) and len(init) != 2):
-        invalid("init", f"be one of {STARTS} or (links, clusters)", init)
-    if isinstance(init, tuple):
-        return _checked(graph, *init, regions_are_clusters)
-    check_choice("init", init, STARTS)
-    if init == "singletons":
-        return sites, sites.copy()
-    links = spanning_links(graph)
-    return links, regions_of_links(links) if regions_are_clusters else np.zeros_like(sites)
-
-
 def spanning_links(graph: SiteGraph) -> Labels:
     """Return links that connect every connected component of the graph along a breadth-first tree.
 
@@ -323,27 +269,3 @@ def spanning_links(graph: SiteGraph) -> Labels:
         links[reached[1:]] = parent[reached[1:]]
         links[root] = reached[min(1, reached.size - 1)]  # not to itself, which would have the weight alpha
     return links
-
-
-def _checked(
-    graph: SiteGraph, links: ArrayLike, clusters: ArrayLike, regions_are_clusters: bool
-) -> tuple[Labels, Labels]:
-    """Return links and clusters after a check that they fit the graph and each other."""
-    target = _validation.integer_array("links", links)
-    n_sites = graph.n_sites
-    if target.shape != (n_sites,):
-        invalid("links", f"have one entry per site, shape ({n_sites},)", target.shape)
-    sites = np.arange(n_sites)
-    edges = np.repeat(sites, np.diff(graph.start)) * n_sites + graph.neighbors
-    inside = (target >= 0) & (target < n_sites)
-    wrong = ~inside | ((target != sites) & ~np.isin(sites * n_sites + target, edges))
-    if wrong.any():
-        i = int(np.flatnonzero(wrong)[0])
-        invalid("links", "lead from each site to itself or to a neighbour", f"{i} -> {target[i]}")
-    links = target.astype(np.int32)
-    labels = checked_labels("clusters", clusters, n_sites)
-    if (labels[links] != labels).any():
-        invalid("clusters", "be the same at both ends of a link", labels)
-    if regions_are_clusters and (regions_of_links(links) != labels).any():
-        invalid("clusters", "be the regions of the links where gamma is None", labels)
-    return links, labels

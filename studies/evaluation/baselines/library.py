@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from skimage import graph, segmentation
 
-from spinseg import _validation
 from spinseg._errors import MissingExtra
+from spinseg._validation import invalid
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.features import pixel_positions, site_means, site_sizes
 from spinseg.image.picture import Picture, as_picture
@@ -38,9 +38,6 @@ def felzenszwalb(
     >>> felzenszwalb(np.repeat([[0, 200]], 4, axis=1), min_size=1, sigma=0)
     array([[0, 0, 0, 0, 1, 1, 1, 1]], dtype=int32)
     """
-    scale = _validation.check_real("scale", scale, above=0)
-    sigma = _validation.check_real("sigma", sigma, at_least=0)
-    min_size = _validation.check_int("min_size", min_size, at_least=1)
     return by_first_appearance(segmentation.felzenszwalb(as_rgb(image), scale=scale, sigma=sigma, min_size=min_size))
 
 
@@ -59,13 +56,9 @@ def quickshift(
     >>> quickshift(np.repeat([[0, 200]], 4, axis=1), kernel_size=1)
     array([[0, 0, 0, 0, 1, 1, 1, 1]], dtype=int32)
     """
-    settings = {
-        "kernel_size": _validation.check_real("kernel_size", kernel_size, at_least=1),
-        "max_dist": _validation.check_real("max_dist", max_dist, above=0),
-        "ratio": _validation.check_real("ratio", ratio, at_least=0),
-        "rng": _validation.check_int("seed", seed, at_least=0) % 2**31,  # scikit-image takes 31 bits
-    }
-    return by_first_appearance(segmentation.quickshift(as_rgb(image), **settings))
+    settings = {"kernel_size": kernel_size, "max_dist": max_dist, "ratio": ratio}
+    rng = seed % 2**31  # scikit-image takes 31 bits
+    return by_first_appearance(segmentation.quickshift(as_rgb(image), **settings, rng=rng))
 
 
 def slic_merged(
@@ -82,9 +75,6 @@ def slic_merged(
     >>> slic_merged(np.repeat([[0, 200]], 4, axis=1), n_segments=4)
     array([[0, 0, 0, 0, 1, 1, 1, 1]], dtype=int32)
     """
-    n_segments = _validation.check_int("n_segments", n_segments, at_least=1)
-    compactness = _validation.check_real("compactness", compactness, above=0)
-    threshold = _validation.check_real("threshold", threshold, above=0)
     rgb = as_rgb(image)
     sites = segmentation.slic(rgb, compactness=compactness, n_segments=n_segments, start_label=0)
     merged = graph.merge_hierarchical(
@@ -122,8 +112,6 @@ def gaussian_mixture(image: Picture | ArrayLike, *, n_components: int = 5, seed:
     >>> gaussian_mixture(halves, n_components=2).max()  # doctest: +SKIP
     1
     """
-    n_components = _validation.check_int("n_components", n_components, at_least=1)
-    seed = _validation.check_int("seed", seed, at_least=0, below=2**32)
     mixture, exceptions, pools = (
         import_extra(module, "gaussian_mixture needs scikit-learn: pip install 'spinseg[sklearn]'")
         for module in ("sklearn.mixture", "sklearn.exceptions", "threadpoolctl")
@@ -159,7 +147,7 @@ def as_rgb(image: Picture | ArrayLike) -> NDArray[np.uint8]:
     picture = as_picture(image)
     if len(picture.shape) != 2 or picture.n_channels != 3:
         shape = (*picture.shape, picture.n_channels)
-        _validation.invalid("image", "be a gray or color picture, (H, W), (H, W, 3) or (H, W, 4)", shape)
+        invalid("image", "be a gray or color picture, (H, W), (H, W, 3) or (H, W, 4)", shape)
     return picture.rgb
 
 

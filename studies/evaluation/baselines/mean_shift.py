@@ -8,7 +8,6 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg import _validation
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.edges import connected_components
 from spinseg.graph.merging import Choice, merge_in_rounds, nearest_pairs
@@ -23,7 +22,6 @@ PIECE_THRESHOLD = 1.0
 # Adjacent regions are fused if their modes are closer than this fraction of the range bandwidth: EDISON's InWindow.
 FUSION_FRACTION = 0.5
 MAX_ITERATIONS = 100  # of the filter per pixel: EDISON's LIMIT, and the maximum of OpenCV
-COLORS = ("srgb", "luv")
 MAX_COLOR_DISTANCE = 442.0  # in 8-bit levels; OpenCV squares the bandwidth as an int, which overflows
 
 
@@ -91,10 +89,6 @@ def mean_shift(
     >>> mean_shift(halves, spatial_bandwidth=2, min_size=1)  # doctest: +SKIP
     array([[0, 0, 0, 0, 1, 1, 1, 1]], dtype=int32)
     """
-    spatial_bandwidth = _validation.check_real("spatial_bandwidth", spatial_bandwidth, above=0)
-    range_bandwidth = _validation.check_real("range_bandwidth", range_bandwidth, above=0)
-    min_size = _validation.check_int("min_size", min_size, at_least=1)
-    _validation.check_choice("colors", colors, COLORS)
     rgb = as_rgb(image)
     levels, scale = (rgb, 1.0) if colors == "srgb" else to_8_bit(edison_luv(rgb))
     settled = apply_filter(levels, spatial_bandwidth, range_bandwidth * scale)

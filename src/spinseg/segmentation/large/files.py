@@ -76,7 +76,7 @@ def open_picture(source: FilePath | Any, channel_axis: ChannelAxis = "auto") -> 
 def _open_path(dask_array: Any, path: str) -> tuple[Any, Reading, bool]:
     """The array in a file or a folder, how it is stored, and whether it was read at once, not in parts."""
     if not os.path.exists(path):
-        invalid("image", "be a file or a folder that is there", path)
+        invalid("image", "exist", path)
     if os.path.isdir(path):
         return *_open_zarr(dask_array, path), False
     with open(path, "rb") as file:

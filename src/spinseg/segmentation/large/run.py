@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg._run.provenance import Provenance, is_done
-from spinseg._validation import InvalidInput, invalid, seed_of
+from spinseg._validation import InvalidInput, check_writable, invalid, seed_of
 from spinseg.image.layout import ChannelAxis, IntensityRange
 from spinseg.segmentation.files import check_inputs_kept
 from spinseg.segmentation.large.files import intensity_range_of, picture_content
@@ -62,8 +62,7 @@ def open_run(
 
     `array` is what `open_picture` made of `image`, a path or a Dask array. A folder that is refused stays as it is.
     """
-    if os.path.lexists(folder) and not folder.is_dir():
-        invalid("out", "be a folder that can be written", str(folder))
+    check_writable(folder)
     stored = _stored_provenance(folder)
     if isinstance(image, (str, os.PathLike)):
         check_inputs_kept(folder, OUTPUTS, [os.fspath(image)])
@@ -80,10 +79,7 @@ def open_run(
     if stored is None:
         used = [float(end) for end in intensity_range or intensity_range_of(array)]
         stored = wanted._replace(settings={**wanted.settings, "used_range": used})
-    try:
-        folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
-    except OSError:
-        invalid("out", "be a folder that can be written", str(folder))
+    folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
     if not is_resumed:
         write_json(folder / PLAN_FILE, stored.to_json())
     return LargeRun(folder, stored)

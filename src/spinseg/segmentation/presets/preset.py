@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,19 @@ class Preset:
         if before is not None and (before.__module__, before.__qualname__) != (cls.__module__, cls.__qualname__):
             raise TypeError(f"the name {cls.name!r} of {cls.__name__} is taken by {before.__name__}")
         Preset.known[cls.name] = cls
+
+    def __new__(cls, **options: Any) -> Self:
+        """Refuse unknown options with the names of those that there are."""
+        names = [each.name for each in fields(cls)]
+        for name in options:
+            if name not in names:
+                near = get_close_matches(name, names, 1, cutoff=0.75)
+                others = [other for other, kind in Preset.known.items() if name in kind.options()]
+                hint = f" {name} is an option of {' and '.join(others)}." if others else ""
+                hint = f" Did you mean {near[0]}?" if near else hint
+                known = ", ".join(cls.options())
+                raise InvalidInput(f"unknown option: {name}. The preset {cls.name} has {known}.{hint}")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Refuse whatever can be refused without an image."""
@@ -262,19 +275,8 @@ def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:
     if isinstance(preset, str):
         check_choice("preset", preset, list(Preset.known))
         kind = Preset.known[preset]
-    elif isinstance(preset, Preset):
-        kind = type(preset)
-    else:
+    elif not isinstance(preset, Preset):
         invalid("preset", "be a preset or the name of one", preset)
-    names = [each.name for each in fields(kind)]
-    for name in options:
-        if name not in names:
-            near = get_close_matches(name, names, 1, cutoff=0.75)
-            others = [other for other, preset_kind in Preset.known.items() if name in preset_kind.options()]
-            hint = f" {name} is an option of {' and '.join(others)}." if others else ""
-            hint = f" Did you mean {near[0]}?" if near else hint
-            known = ", ".join(kind.options())
-            raise InvalidInput(f"unknown option: {name}. The preset {kind.name} has {known}.{hint}")
     return kind(**options) if isinstance(preset, str) else replace(preset, **options)
 
 
