@@ -288,7 +288,7 @@ def test_what_is_refused():
     def one_line(match):
         return pytest.raises(ss.InvalidInput, match=match)
 
-    with one_line("seeds must be left out where clusters need not be connected"):
+    with one_line("seeds must not be given unless connected=True"):
         model([1, 0, 0, 0, 0, 2], connected=False)
     with one_line(r"seeds must have one entry per site, shape \(6,\); received \(5,\)"):
         model([1, 0, 0, 0, 2])

@@ -88,7 +88,7 @@ class Model:
         self.connected = bool(connected)
         self.power = _validation.check_real("power", power, above=0)
         if seeds is not None and not self.connected:
-            invalid("seeds", "be left out where clusters need not be connected", "seeds")
+            invalid("seeds", "not be given unless connected=True", "seeds")
         self.seeds = None if seeds is None else checked_seeds(seeds, graph)
         parts = graph.component_sizes if self.connected else np.array([graph.n_sites])
         _check_sizes(prior, parts, graph.n_sites)
