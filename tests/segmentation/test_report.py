@@ -15,8 +15,8 @@ from scipy import ndimage
 import spinseg as ss
 from effort import effort, exhaustive
 from spinseg.image.picture import as_picture, cielab
-from spinseg.segmentation.report import report
 from spinseg.segmentation.report.charts import N_COLORS, bar_chart, line_chart
+from spinseg.segmentation.report.page import report
 from spinseg.segmentation.report.pictures import MAX_NUMBERS, central_pixel
 
 PAGE = files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8")

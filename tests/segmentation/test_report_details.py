@@ -17,7 +17,7 @@ from spinseg.sampler.convergence import Quantity
 from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.files import REPORT_DETAILS
 from spinseg.segmentation.presets.photo import details_of
-from spinseg.segmentation.report.pictures import ReducedPicture, answer_picture, spread_draws
+from spinseg.segmentation.report.pictures import draw_words, drawn_outlines, reduced, spread_draws
 from spinseg.segmentation.schedule import Schedule
 from spinseg.segmentation.verdict import verdict_sentences
 
@@ -157,35 +157,30 @@ def test_a_boundary_is_drawn_the_brighter_the_more_probable_it_is():
 
 
 def test_ten_answers_are_draws_of_all_details_and_chains(found):
-    drawn = spread_draws(found.chains)
-    details = details_of(found.chains.n_components)
-    assert len(drawn) == 10 and {answer.detail for answer in drawn} <= set(details)
-    assert max(np.diff([0, *(answer.detail for answer in drawn), 1])) < 0.2
-    assert {answer.chain for answer in drawn} == set(range(found.chains.n_chains))
-    assert [answer.detail for answer in drawn] == sorted(answer.detail for answer in drawn)
-    for answer in drawn:
-        of_detail = found.chains.labels[answer.chain, found.chains.component == details.index(answer.detail)]
-        assert (of_detail == answer.labels).all(axis=1).any()
-        assert answer.n_clusters == np.unique(answer.labels).size
+    places = spread_draws(found.chains)
+    components = [found.chains.component[draw] for _, draw in places]
+    assert len(set(places)) == 10 and components == sorted(components)
+    assert max(np.diff([0, *np.array(details_of(found.chains.n_components))[components], 1])) < 0.2
+    assert {chain for chain, _ in places} == set(range(found.chains.n_chains))
 
 
 @pytest.mark.parametrize(("sweeps", "chains", "wanted"), [(2, 1, 1), (2, 2, 2), (6, 2, 3), (40, 1, 10)])
 def test_there_are_no_more_answers_than_draws(sweeps, chains, wanted):
     model = ss.Model(ss.SiteGraph(3, [[0, 1], [1, 2]]), ss.PoissonGamma([1, 2, 9]), ss.DirichletProcess(1.0))
-    drawn = spread_draws(ss.sample(model, sweeps, chains, burn_in=sweeps // 2, rng=0))
-    assert wanted <= len(drawn) <= 10 and len(drawn) <= chains * (sweeps - sweeps // 2)
-    assert all(answer.detail is None for answer in drawn)
+    drawn = ss.sample(model, sweeps, chains, burn_in=sweeps // 2, rng=0)
+    places = spread_draws(drawn)
+    assert wanted <= len(set(places)) == len(places) <= min(10, chains * (sweeps - sweeps // 2))
+    assert not draw_words(drawn, places[0], "cluster").startswith("Detail")
 
 
 def test_the_report_shows_the_answers_and_says_what_each_is(found, text):
     opened = text[text.index("<summary>Ten answers") : text.index("</details>")]
     figures = re.findall(r'<img alt="([^"]*)" src="([^"]*)"></div><figcaption>([^<]*)<', opened)
-    drawn = spread_draws(found.chains)
-    shown = ReducedPicture.of(found.picture, found.sites)
-    for answer, (alt, source, caption) in zip(drawn, figures, strict=True):
-        regions = f"{answer.n_clusters} region{'' if answer.n_clusters == 1 else 's'}"
-        assert alt == caption == f"Detail {answer.detail:.2f}: {regions}, chain {answer.chain + 1}"
-        exact = answer_picture(answer, shown, found.sites).astype(float)
+    for (chain, draw), (alt, source, caption) in zip(spread_draws(found.chains), figures, strict=True):
+        labels, detail = found.chains.labels[chain, draw], (found.chains.component[draw] + 0.5) / 12
+        regions = f"{np.unique(labels).size} region{'' if labels.max() == 0 else 's'}"
+        assert alt == caption == f"Detail {detail:.2f}: {regions}, chain {chain + 1}"
+        exact = drawn_outlines(labels, *reduced(found.picture, found.sites), found.sites).astype(float)
         gaps = [np.abs(pixels(other) - exact).mean() for _, other, _ in figures]
         assert gaps[figures.index((alt, source, caption))] == min(gaps)  # JPEG is not exact
 

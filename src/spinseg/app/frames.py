@@ -16,7 +16,7 @@ from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.sampler.sampler import Sampler
 from spinseg.segmentation.schedule import partitions_of_chains
-from spinseg.segmentation.verdict import calibration_clause, headline, verdict_sentences
+from spinseg.segmentation.verdict import headline, verdict_sentences
 
 DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
 MIN_DIAGNOSED_SWEEPS = 40
@@ -122,14 +122,15 @@ def agreement_shown(found: Diagnostics, run: ChainRun, sweeps: int) -> dict[str,
     numbers: dict[str, Any] = {"ess": _json_number(found.ess), "largest_r_hat": _json_number(found.r_hat)}
     numbers |= {"agreement": _json_number(found.agreement), "standard_error": _json_number(found.standard_error)}
     numbers |= {"r_hat": {name: _json_number(row.r_hat) for name, row in found.table.items()}}
-    clause = calibration_clause(problem.preset.not_validated(problem.picture, problem.model.seeds is not None))
+    unknown = problem.preset.not_validated(problem.picture, problem.model.seeds is not None)
     summary: dict[str, Any] = {"settings": {"connected": problem.preset.connected}}
     summary |= {
         "regions_converged": found.partition_converged,
         "probabilities_converged": found.probabilities_converged,
     }
-    verdict = verdict_sentences(found, problem.preset, sweeps)  # the user decides when to stop
-    return numbers | {"converged": found.converged, "headline": headline(summary)[1], "verdict": verdict + clause}
+    # Without a schedule: the user decides when to stop.
+    verdict = verdict_sentences(found, problem.preset, sweeps, not_validated=unknown)
+    return numbers | {"converged": found.converged, "headline": headline(summary)[1], "verdict": verdict}
 
 
 def _json_number(value: float | None) -> float | str | None:

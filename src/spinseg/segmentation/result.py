@@ -1,7 +1,6 @@
 """`Segmentation`, what `segment` returns."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,24 +23,14 @@ from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.convergence import separation_of_chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
-from spinseg.segmentation.display import as_html, in_words, plot_segmentation
-from spinseg.segmentation.files import (
-    FILES,
-    region_geojson,
-    region_svg,
-    summary_of,
-    to_dataset,
-    unwritable_files,
-    write_files,
-)
+from spinseg.segmentation import display, files
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.region_table import as_table, boundary_table, region_table
 from spinseg.segmentation.schedule import Schedule, partitions_of_chains
-from spinseg.segmentation.verdict import calibration_clause, one_region_warning, verdict_sentences
+from spinseg.segmentation.verdict import one_region_warning, verdict_sentences
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 LAST_LABELS = "found.chains.last_labels"  # the expression for where the chains of `found` ended
@@ -128,18 +117,15 @@ class Segmentation:
         """Number of clusters of `labels`."""
         return int(self.partition.max()) + 1
 
-    def __repr__(self) -> str:
-        return in_words(self)
-
-    def _repr_html_(self) -> str:
-        return as_html(self)
-
-    def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
-        """Draw the outlines and the probability of each boundary on two Matplotlib axes, new ones by default.
-
-        For a volume, it shows the middle plane.
-        """
-        return plot_segmentation(self, axes)
+    __repr__ = display.in_words
+    _repr_html_ = display.as_html
+    plot = display.plot
+    save = files.save
+    summary = files.summary
+    skipped_files = property(files.skipped_files)
+    to_geojson = files.to_geojson
+    to_svg = files.to_svg
+    to_xarray = files.to_xarray
 
     @cached_property
     def regions(self) -> "DataFrame | list[dict[str, Any]]":
@@ -269,9 +255,8 @@ class Segmentation:
     def verdict(self) -> str:
         """Whether the regions and the probabilities have converged, in plain language."""
         schedule = None if self.interrupted else self.schedule
-        sentences = verdict_sentences(self.diagnostics, self.preset, self.chains.n_sweeps, schedule)
-        warning = f"{self.warning} " if self.warning else ""
-        return warning + sentences + calibration_clause(self._not_validated)
+        how = (self.diagnostics, self.preset, self.chains.n_sweeps, schedule)
+        return verdict_sentences(*how, warning=self.warning, not_validated=self._not_validated)
 
     @property
     def _not_validated(self) -> str | None:
@@ -325,28 +310,6 @@ class Segmentation:
         call = self.preset.call(self.source, arguments, init=LAST_LABELS)
         return "\n".join([*self.preceding_code, f"found = {call}"])
 
-    def to_geojson(self) -> dict[str, Any]:
-        """The regions as polygons in GeoJSON, with `region_rows` as properties; x and y are columns and rows.
-
-        Polygons run along the sides of pixels, from (0, 0), the upper left corner of the image, to (width, height).
-        """
-        return region_geojson(self._region_image, self.region_rows)
-
-    def to_svg(self) -> str:
-        """The outlines of the regions as SVG, a path for each, to lay over the image in a drawing program."""
-        return region_svg(self._region_image, self.region_rows)
-
-    def to_xarray(self) -> Any:
-        """Labels, sites, boundary probability, partition, edges with their separation, and draws, as a Dataset.
-
-        It has coordinates y and x, and z in a volume, in pixels; needs xarray (extra [diagnostics]).
-        """
-        return to_dataset(self)
-
-    def summary(self) -> dict[str, Any]:
-        """Everything but the images, as result.json has it: dictionaries, lists, text and numbers."""
-        return summary_of(self)
-
     @cached_property
     def _plane(self) -> Any:
         """The index of what images show: everything, or the middle one of the fullest planes of a volume."""
@@ -355,31 +318,6 @@ class Segmentation:
         full = np.count_nonzero(self.labels >= self.start_label, axis=(1, 2))
         fullest = np.flatnonzero(full == full.max())
         return int(fullest[fullest.size // 2])
-
-    @property
-    def skipped_files(self) -> dict[str, str]:
-        """The files that `save` cannot write, and why."""
-        return unwritable_files(self)
-
-    def save(self, folder: str | os.PathLike[str], names: Sequence[str] = FILES, *, overwrite: bool = False) -> None:
-        """Write labels.tif, labels.png, overlay.png, boundary_probability.png, report.html and result.json, or some.
-
-        Each file is written whole or not at all, result.json last. labels.tif holds `labels`, in 16 bits if they fit;
-        labels.png holds them as indices into a palette; boundary_probability.png runs from 0 to 255. For a volume, all
-        but labels.tif show the middle plane. A PNG that cannot be written (more than 65,535 labels, no draws) is
-        skipped; standard error and result.json say so.
-
-        `names` may also hold regions.geojson, outlines.svg, regions.csv (the table `regions`) and
-        boundary_probability.tif (32-bit floats, all planes). If a file exists already, nothing is written unless
-        `overwrite` is true. With result.json, all files of these names in the folder are then written again, so that
-        they belong to one result.
-
-        Raises
-        ------
-        FileExistsError
-            If the folder holds one of the files and `overwrite` is false.
-        """
-        write_files(self, folder, names, overwrite=overwrite)
 
 
 class SegmentationInterrupted(KeyboardInterrupt):

@@ -22,7 +22,7 @@ from spinseg.segmentation.large.files import create_ome_zarr, open_labels, write
 from spinseg.segmentation.large.model import Large, SiteStatistics
 from spinseg.segmentation.large.tiles import Tile, Tiling, relative_to
 from spinseg.segmentation.region_table import as_table, region_table
-from spinseg.segmentation.verdict import calibration_clause, verdict_sentences
+from spinseg.segmentation.verdict import verdict_sentences
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -137,9 +137,8 @@ class LargeSegmentation:
     @property
     def verdict(self) -> str:
         """Whether the chains have converged, in plain language."""
-        warning = f"{self.warning} " if self.warning else ""
-        sentences = verdict_sentences(self.diagnostics, self.preset, self.chains.n_sweeps)
-        return warning + sentences + calibration_clause("pictures larger than memory")
+        how = (self.diagnostics, self.preset, self.chains.n_sweeps)
+        return verdict_sentences(*how, warning=self.warning, not_validated="pictures larger than memory")
 
     def summary(self) -> dict[str, Any]:
         """The content of result.json."""
