@@ -390,7 +390,7 @@ def test_the_range_of_a_large_picture_is_found_from_some_places(monkeypatch):
 
 
 def test_a_generator_gives_the_seed(place, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large._make_tiles", lambda *_: 1 / 0)
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large._make_tiles", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         segment_large(place / "picture.zarr", tmp_path, **FAST | {"rng": np.random.default_rng(3)})
     assert json.loads((tmp_path / "plan.json").read_text())["seed"] == np.random.default_rng(3).integers(2**63)

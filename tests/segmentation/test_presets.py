@@ -12,7 +12,6 @@ from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.picture import as_picture
 from spinseg.segmentation.presets.color_words import ColorWords
 from spinseg.segmentation.presets.option import prior_from_text
-from spinseg.segmentation.presets.photo import Coupling
 from spinseg.segmentation.presets.preset import chosen_preset
 from spinseg.segmentation.problem import prepare
 
@@ -242,10 +241,10 @@ def test_constants_change_by_value_and_nothing_else_does(picture):
         return prepare(picture[:60, :80], preset)
 
     usual = posterior(ss.Photo())
-    strong = posterior(replace(ss.Photo(), coupling=ss.Photo().coupling._replace(strength=1.6)))
+    strong = posterior(ss.Photo(strength=1.6))
     np.testing.assert_allclose(strong.model.beta, 2 * usual.model.beta)
     shifted = posterior(ss.Photo(evidence=BoundaryEvidence(weights=weights)))
-    moved = posterior(ss.Photo(coupling=Coupling(0.8, -1.0, 2.0)))  # one more of log-odds is one less of threshold
+    moved = posterior(ss.Photo(threshold=-1.0))  # one more of log-odds is one less of threshold
     np.testing.assert_allclose(shifted.model.beta, moved.model.beta)
     blind = posterior(ss.Photo(evidence=BoundaryEvidence(network=Blind())))
     given = replace(ss.Photo(), sites=usual.sites, evidence=BoundaryEvidence(network=Blind()))

@@ -15,8 +15,7 @@ from spinseg.image.picture import Picture, as_picture
 from spinseg.image.superpixels import RELIEF_SCALE, seeded_watershed, superpixels
 from spinseg.image.working import block_means
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.large.model import merge_tiles
-from spinseg.segmentation.large.tiles import HALO_CELLS, Tiling, tile_sites
+from spinseg.segmentation.large.tiles import HALO_CELLS, Tiling, merge_tiles, tile_sites
 
 SHAPES = [((150, 210), 64), ((64, 128), 64), ((40, 50), 64), ((1, 200), 64), ((200, 1), 70), ((65, 63), 64)]
 

@@ -35,7 +35,6 @@ from spinseg.image.volumes import open_zarr
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
 SHARED_IMAGE = ".image.zarr"  # in the folder of a run, while tiles are made
 
-
 Box = tuple[slice, slice]
 
 
@@ -43,29 +42,13 @@ class OpenedPicture(NamedTuple):
     """An image on disk or in a Dask array.
 
     `array` is a Dask array of shape (rows, columns, channels), colors over white where the file has opacity, and
-    `layout` says how it was made from the `stored` one. `parts` is a path and a channel axis with which other processes
-    can read parts of it; None for a Dask array, and for a file that is decoded whole.
+    `reading` says how it was read, but for its intensity range. `parts` is a path and a channel axis with which other
+    processes can read parts of it; None for a Dask array, and for a file that is decoded whole.
     """
 
     array: Any
-    layout: Layout
-    stored: StoredArray
+    reading: Reading
     parts: tuple[str, ChannelAxis] | None
-
-    def reading(self, intensity_range: IntensityRange) -> Reading:
-        """How the image was read."""
-        return Reading(
-            self.stored.form,
-            self.stored.array.shape,
-            self.stored.axes.upper(),
-            self.array.shape[:2],
-            self.array.shape[-1] + self.layout.has_opacity,
-            self.layout.channel_axis,
-            self.layout.has_opacity,
-            self.array.dtype.name,
-            intensity_range,
-            otherwise=self.layout.otherwise,
-        )
 
 
 def open_picture(source: FilePath | Any, channel_axis: ChannelAxis = "auto") -> OpenedPicture:
@@ -92,8 +75,13 @@ def open_picture(source: FilePath | Any, channel_axis: ChannelAxis = "auto") -> 
     if not set(axes) - set(UNNAMED) and channel_axis == "auto" and has_channels_first:
         channel_axis = 0
     layout = find_layout(array.shape, channel_axis, axes, stored.has_opacity)
-    arranged = layout._replace(axes=_rows_and_columns(array.shape, axes, layout)).arrange(array)
-    return OpenedPicture(_over_white(arranged) if layout.has_opacity else arranged, layout, stored, parts)
+    pixels = layout._replace(axes=_rows_and_columns(array.shape, axes, layout)).arrange(array)
+    reading = Reading(
+        *(stored.form, array.shape, axes.upper(), pixels.shape[:2], pixels.shape[-1]),
+        *(layout.channel_axis, layout.has_opacity, pixels.dtype.name, (0.0, 1.0)),
+        otherwise=layout.otherwise,
+    )
+    return OpenedPicture(_over_white(pixels) if layout.has_opacity else pixels, reading, parts)
 
 
 def _open_path(dask_array: Any, path: str) -> tuple[StoredArray, bool]:
@@ -245,16 +233,12 @@ def intensity_range_of(array: Any) -> IntensityRange:
     """The numbers of no and of full intensity, by the rule of `as_picture`, from squares all over an image."""
     if array.dtype == np.uint8:
         return infer_intensity_range(np.zeros((1, 1, 1), np.uint8))
-    rows, columns = map(_sampled_spans, array.shape[:2])
-    return infer_intensity_range(np.stack([_pixels(array, box) for box in product(rows, columns)]))
-
-
-def _sampled_spans(length: int) -> list[slice]:
-    """N_SAMPLES evenly spaced spans of SAMPLE_PIXELS along an axis, or all of it where it is shorter than these."""
-    if length <= N_SAMPLES * SAMPLE_PIXELS:
-        return [slice(0, length)]
-    starts = np.linspace(0, length - SAMPLE_PIXELS, N_SAMPLES).astype(int).tolist()
-    return [slice(start, start + SAMPLE_PIXELS) for start in starts]
+    spans = []
+    for length in array.shape[:2]:
+        starts = np.linspace(0, length - SAMPLE_PIXELS, N_SAMPLES).astype(int).tolist()
+        is_short = length <= N_SAMPLES * SAMPLE_PIXELS
+        spans.append([slice(0, length)] if is_short else [slice(start, start + SAMPLE_PIXELS) for start in starts])
+    return infer_intensity_range(np.stack([_pixels(array, (rows, columns)) for rows, columns in product(*spans)]))
 
 
 def create_ome_zarr(path: FilePath, shape: tuple[int, int], side: int, dtype: DTypeLike, fill: int) -> Any:
@@ -285,18 +269,16 @@ def open_labels(path: FilePath) -> Any:
     return _libraries()[0].from_zarr(os.fspath(path), component="0")
 
 
-def write_chunk(path: FilePath, array: Any, box: Box, values: Any) -> None:
+def write_chunk(array: Any, box: Box, values: Any) -> None:
     """Write one chunk of an array that `create_ome_zarr` made, and flush it to the disk with its folders."""
     array[box] = values
     index = tuple(span.start // side for span, side in zip(box, array.chunks, strict=True))
-    chunk = Path(path, "0", array.metadata.encode_chunk_key(index))
-    if chunk.exists():  # Zarr does not write a chunk that is all fill value
-        sync(chunk)
-    for folder in chunk.parents:
-        if folder.exists():
-            sync(folder)
-        if folder == Path(path, "0"):
-            break
+    top = Path(array.store.root, array.path)
+    chunk = top / array.metadata.encode_chunk_key(index)
+    while chunk != top.parent:
+        if chunk.exists():  # Zarr does not write a chunk that is all fill value
+            sync(chunk)
+        chunk = chunk.parent
 
 
 def _libraries() -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,7 @@ from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates import allowed_estimate
 from spinseg.segmentation.presets.option import Slider, option
 from spinseg.segmentation.presets.preset import Preset, Start
-from spinseg.segmentation.presets.site_features import (
-    FEATURE_WEIGHTS,
-    VARIANCE_RATES,
-    FeatureConstants,
-    gaussian_likelihood,
-    site_moments,
-)
+from spinseg.segmentation.presets.site_features import FeatureWeights, gaussian_likelihood, site_moments
 
 if TYPE_CHECKING:
     from spinseg.segmentation.problem import Problem
@@ -48,17 +42,6 @@ N_WORDS = 120  # color words that the weights of the cues were fitted with
 FEWEST_SITES, MIN_PIXELS_PER_SITE = 800, 40  # in a small image
 WIDEST = 1 / 4  # levels of detail at most this far from the one asked for have a part in an estimate
 MAX_DRAWS = 120  # that an estimate is made from
-
-
-class Coupling(NamedTuple):
-    """beta_ij = strength * boundary length in pixels * c tanh((threshold - log-odds of a boundary) / c).
-
-    c is the `saturation`: far from the threshold more evidence changes nothing. Without it tanh is left out.
-    """
-
-    strength: float
-    threshold: float
-    saturation: float = math.inf
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -108,10 +91,11 @@ class Photo(Preset):
     init: Start = "dispersed"
     power: float = 0.1  # of couplings and likelihood in the posterior
     n_details: int = 12
-    coupling: Coupling = Coupling(strength=0.8, threshold=0.0, saturation=2.0)
+    strength: float = 0.8  # of couplings, as in `couplings`
+    threshold: float = 0.0
+    saturation: float = 2.0
     evidence: BoundaryEvidence = BoundaryEvidence()
-    feature_weights: FeatureConstants = FEATURE_WEIGHTS
-    variance_rates: FeatureConstants = VARIANCE_RATES
+    feature_weights: FeatureWeights = FeatureWeights()
 
     # --- the posterior ---
 
@@ -145,9 +129,9 @@ class Photo(Preset):
         """The posterior at every level of detail."""
         area = site_sizes(sites)
         weight = pixel_weight(int(area.sum()))
-        weights = self.count_weight * area * weight
-        features, constants = site_moments(image.picture, sites, maps), (self.feature_weights, self.variance_rates)
-        likelihood = gaussian_likelihood(features, weights, self.kappa, *constants)
+        features = site_moments(image.picture, sites, maps)
+        n_observations = self.count_weight * area * weight
+        likelihood = gaussian_likelihood(features, n_observations, self.kappa, self.feature_weights)
         log_odds = self.log_odds(image.picture, sites, graph, maps)
         weight = weight**0.5  # boundaries have a length, where pixels have an area
         betas = [weight * self.couplings(log_odds, graph, detail) for detail in details_of(self.n_details)]
@@ -164,14 +148,15 @@ class Photo(Preset):
         return self.evidence.log_odds(picture, sites, graph, counts, maps)
 
     def couplings(self, log_odds: NDArray[np.float64], graph: SiteGraph, detail: float) -> NDArray[np.float64]:
-        """The couplings of touching sites at a level of detail.
+        """beta_ij = strength * boundary length in pixels * c tanh((t - log-odds of a boundary) / c).
 
-        How much evidence makes a boundary differs from person to person. The log-odds that it takes, at which two sites
-        neither attract nor repel, have a standard logistic distribution: a boundary on its own is then drawn by as many
-        people as its log-odds say. A share `detail` of them asks for more evidence than this.
+        c is the `saturation`: far from t more evidence changes nothing. How much evidence makes a boundary differs from
+        person to person. The log-odds t that it takes, at which two sites neither attract nor repel, have a standard
+        logistic distribution: a boundary on its own is then drawn by as many people as its log-odds say. A share
+        `detail` of them asks for more evidence than t.
         """
-        threshold = self.coupling.threshold + math.log((1 - detail) / detail)
-        return signed_couplings(log_odds, graph.length, *self.coupling._replace(threshold=threshold))
+        threshold = self.threshold + math.log((1 - detail) / detail)
+        return signed_couplings(log_odds, graph.length, self.strength, threshold, self.saturation)
 
     # --- the answer ---
 

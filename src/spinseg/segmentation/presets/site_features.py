@@ -14,21 +14,19 @@ from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.likelihoods import Likelihood, Product
 
 
-class FeatureConstants(NamedTuple):
-    """A number for each feature."""
+# From a search on training photographs of BSDS300, except those of texture (docs/evidence/accuracy.md).
+class FeatureWeights(NamedTuple):
+    """The weight of each feature, relative to that of color."""
 
-    lightness: float
-    color: float
-    texture: float
-    position: float
+    lightness: float = 0.2
+    color: float = 1.0
+    texture: float = 0.3
+    position: float = 1 / 30
 
 
-# From a search on training photographs of BSDS300, except those of texture (docs/evidence/accuracy.md). A weight is
-# relative to that of color. The rates of the inverse gamma priors are in squared units: of CIELAB, of logarithms of
-# filter responses, and of hundredths of the longer side.
-FEATURE_WEIGHTS = FeatureConstants(lightness=0.2, color=1.0, texture=0.3, position=1 / 30)
-VARIANCE_RATES = FeatureConstants(lightness=10.7, color=8.6, texture=0.05, position=200.0)
-
+# Of the inverse gamma priors, in squared units: of CIELAB, of logarithms of filter responses, and of hundredths of the
+# longer side.
+VARIANCE_RATES = {"lightness": 10.7, "color": 8.6, "texture": 0.05, "position": 200.0}
 
 # Means and mean squares of a feature, (n_sites, channels); no squares where the variance within a site is not to count.
 Moments = tuple[NDArray[np.floating], NDArray[np.floating] | None]
@@ -59,15 +57,14 @@ def gaussian_likelihood(
     features: Mapping[str, Moments],
     n_observations: NDArray[np.floating],
     kappa: float,
-    weights: FeatureConstants = FEATURE_WEIGHTS,
-    rates: FeatureConstants = VARIANCE_RATES,
+    weights: FeatureWeights = FeatureWeights(),
 ) -> Likelihood:
     """Independent Gaussians for each feature, where a site counts for this many observations."""
     if "lightness" in features and "color" not in features:  # in a gray image it stands for both
         weights = weights._replace(lightness=weights.lightness + weights.color)
     parts = []
     for name, (means, squares) in features.items():
-        prior = {"kappa": kappa, "shape": 2.0, "rate": getattr(rates, name)}
+        prior = {"kappa": kappa, "shape": 2.0, "rate": VARIANCE_RATES[name]}
         of_feature = getattr(weights, name) * n_observations
         parts.append(DiagonalGaussian(means, **prior, weights=of_feature, squares=squares))
     return Product(*parts)
