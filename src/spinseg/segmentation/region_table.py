@@ -34,26 +34,18 @@ def region_table(
 ) -> list[dict[str, Any]]:
     """A row for each region, largest first, as `Segmentation.region_rows` describes them.
 
-    Parameters
-    ----------
-    regions, partition : (n_sites,) arrays
-        The region and the cluster of each site.
-    separation : (n_edges,) array
-        How often, over the draws, the two sites of each edge lay in different clusters.
-    areas : (n_regions,) array
-        In pixels.
-    centroids : (n_regions, n_axes) array
-        The mean index along each axis.
-    boxes : (n_regions, 2 * n_axes) array
-        The first index along each axis, then the one after the last.
-    colors : (n_regions, 3) array, optional
-        Mean colors in sRGB, 0 to 255.
-    start_label : int
-        The label of cluster 0, and the number of the largest region.
+    `regions` and `partition` are the region and the cluster of each site, and `separation` is how often the two sites
+    of each edge lay in different clusters. The others have a row for each region: pixels, the mean index along each
+    axis, the first index along each axis and then the one after the last, and sRGB from 0 to 255. The label of cluster
+    0, and the number of the largest region, is `start_label`.
     """
     n_draws, n_pixels = chains.labels.shape[1], areas.sum()
     cohesions = cohesion(chains.thinned(MAX_DRAWS).labels, regions)
-    outlines = _outline_means(regions, graph, separation)
+    ends = regions[graph.edges]
+    across = ends[:, 0] != ends[:, 1]
+    by_length = (graph.length[across], (graph.length * separation)[across])
+    lengths, apart = (sum(np.bincount(ends[across, side], w, areas.size) for side in (0, 1)) for w in by_length)
+    outlines = np.where(lengths > 0, apart / np.maximum(lengths, 1e-300), np.nan)
     clusters = partition[np.unique(regions, return_index=True)[1]]
     rgb = None if colors is None else np.rint(colors).astype(int)
     return [
@@ -141,16 +133,3 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
         numbered = {f"{name}-{i}": number for i, number in enumerate(value)} if isinstance(value, list) else {}
         entries |= numbered or {name: value}
     return entries
-
-
-def _outline_means(
-    regions: NDArray[np.int32], graph: SiteGraph, separation: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Mean boundary probability along the outline of each region, by length; NaN for one that touches no other."""
-    ends = regions[graph.edges]
-    across = ends[:, 0] != ends[:, 1]
-    n_regions, length = int(regions.max()) + 1, graph.length
-    weighted = separation * length
-    sums = sum(np.bincount(ends[across, side], weighted[across], n_regions) for side in (0, 1))
-    lengths = sum(np.bincount(ends[across, side], length[across], n_regions) for side in (0, 1))
-    return np.where(lengths > 0, sums / np.maximum(lengths, 1e-300), np.nan)
