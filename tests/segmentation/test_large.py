@@ -16,10 +16,10 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 import spinseg as ss
+from command import spinseg
 from effort import exhaustive
 from large_runs import contents, in_this_process, open_array, pieces, times
 from processes import PATIENCE, wait_until
-from spinseg import cli
 from spinseg._errors import InvalidInput, TaskBug, TaskError
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.intensity import infer_intensity_range
@@ -70,12 +70,6 @@ def place(image, tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(place):
     return segment_large(place / "picture.zarr", place / "whole", **FAST)
-
-
-@pytest.fixture
-def here(monkeypatch):
-    """Tiles are done by this process."""
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
 
 
 def ome(path, array, axes, version):
@@ -146,23 +140,32 @@ def damaged(path):
     (path / "zarr.json").write_text("[]")
 
 
+def as_zarr(data):
+    return lambda path: zarr.create_array(str(path), data=data)
+
+
+def as_ome(shape, axes):
+    return lambda path: ome(path, np.zeros(shape, np.uint8), axes, "0.5")
+
+
+NO_ZARR = "be a Zarr array, or a group with OME-Zarr multiscales"
 WRONG = {
     "missing": (lambda path: None, "be a file or a folder that is there"),
     "text": (lambda path: path.write_text("text"), "be a PNG, JPEG, "),
     "empty-file": (lambda path: path.write_bytes(b""), "be a PNG, JPEG, "),
     "cut": (lambda path: path.write_bytes(b"II*\0\x08\0\0\0"), "be a whole TIFF file"),
-    "empty-folder": (lambda path: path.mkdir(), "be a Zarr array, or a group with OME-Zarr multiscales"),
-    "group": (lambda path: zarr.open_group(str(path), mode="w"), "be a Zarr array, or a group with OME-Zarr"),
-    "damaged": (damaged, "be a Zarr array, or a group with OME-Zarr multiscales"),
-    "dangling": (dangling, "be a Zarr array, or a group with OME-Zarr multiscales"),
-    "complex": (lambda path: zarr.create_array(str(path), data=np.zeros((9, 9), complex)), "hold numbers"),
-    "nan": (lambda path: zarr.create_array(str(path), data=np.full((9, 9), np.nan)), "hold finite numbers"),
-    "volume": (lambda path: zarr.create_array(str(path), data=np.zeros((9, 9, 9), np.uint8)), "be one plane"),
-    "no-pixel": (lambda path: zarr.create_array(str(path), shape=(0, 9), dtype=np.uint8), "hold at least one pixel"),
-    "ome-volume": (lambda path: ome(path, np.zeros((5, 9, 9), np.uint8), "zyx", "0.5"), "be one plane"),
-    "ome-times": (lambda path: ome(path, np.zeros((5, 9, 9), np.uint8), ["time", "y", "x"], "0.5"), "be one plane"),
-    "ome-few-axes": (lambda path: ome(path, np.zeros((3, 9, 9), np.uint8), "yx", "0.5"), "have the 2 axes that its"),
-    "ome-no-rows": (lambda path: ome(path, np.zeros((3, 9, 9), np.uint8), "cxz", "0.5"), "have axes y and x"),
+    "empty-folder": (lambda path: path.mkdir(), NO_ZARR),
+    "group": (lambda path: zarr.open_group(str(path), mode="w"), NO_ZARR),
+    "damaged": (damaged, NO_ZARR),
+    "dangling": (dangling, NO_ZARR),
+    "complex": (as_zarr(np.zeros((9, 9), complex)), "hold numbers"),
+    "nan": (as_zarr(np.full((9, 9), np.nan)), "hold finite numbers"),
+    "volume": (as_zarr(np.zeros((9, 9, 9), np.uint8)), "be one plane"),
+    "no-pixel": (as_zarr(np.zeros((0, 9), np.uint8)), "hold at least one pixel"),
+    "ome-volume": (as_ome((5, 9, 9), "zyx"), "be one plane"),
+    "ome-times": (as_ome((5, 9, 9), ["time", "y", "x"]), "be one plane"),
+    "ome-few-axes": (as_ome((3, 9, 9), "yx"), "have the 2 axes that its"),
+    "ome-no-rows": (as_ome((3, 9, 9), "cxz"), "have axes y and x"),
     "tiff-volume": (lambda path: tifffile.imwrite(path, np.zeros((5, 9, 9), np.uint8)), "be one plane"),
 }
 
@@ -230,10 +233,9 @@ def check_written(found):
 
 
 def test_what_is_written_is_what_was_found(found, image):
-    told = check_written(found)
-    assert told["shape"] == list(SHAPE) and told["tiles"] == 3 * 4 and told["seed"] == found.seed == 0
-    assert told["sites"] == found.model.graph.n_sites and told["edges"] == found.model.graph.n_edges
-    assert told["sweeps"] == 6 and told["detail"] == 0.5 and told["verdict"] == found.verdict
+    told, graph = check_written(found), found.model.graph
+    expected = {"shape": list(SHAPE), "tiles": 12, "seed": 0, "sites": graph.n_sites, "edges": graph.n_edges}
+    assert told | expected | {"sweeps": 6, "detail": 0.5, "verdict": found.verdict} == told and found.seed == 0
     assert open_array(found.folder / "boundary_probability.zarr").shape == (*SHAPE, 1)  # as others find it, too
     assert 1 < found.n_regions < 20
     assert found.separation.shape == (found.model.graph.n_edges,) and 0 < found.separation.max() <= 1
@@ -256,10 +258,7 @@ def test_regions_are_described_as_those_of_a_segmentation(found, image):
         assert row["bbox"] == [rows.min(), columns.min(), rows.max() + 1, columns.max() + 1]
         color = [int(row["color"][i : i + 2], 16) for i in (1, 3, 5)]
         assert np.allclose(color, rgb[inside.ravel()].mean(axis=0), atol=12)  # the mean in CIELAB is another one
-    sites = numbered(pieces(found.folder)[0])
-    ends = found.partition[found.model.graph.edges]
-    assert sites.max() + 1 == found.partition.size and (ends[:, 0] != ends[:, 1]).any()
-    largest = regions[0]
+    ends, largest = found.partition[found.model.graph.edges], regions[0]
     outline = (ends == largest["label"] - 1).sum(axis=1) == 1
     assert largest["boundary"] == pytest.approx(found.separation[outline].mean(), abs=1e-6)
     assert largest["probability"] == pytest.approx(
@@ -285,14 +284,14 @@ def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatc
 
 @exhaustive
 def test_neither_tiles_nor_jobs_change_the_labels(found, image, place):
-    """One tile in place of twelve, of a Dask array; and twelve tiles by two processes."""
+    """One tile in place of twelve; and twelve tiles, of an array of lambdas, by two processes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
         one = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256})
     assert check_written(one)["tiles"] == 1
-    two = segment_large(place / "picture.zarr", place / "two", **FAST | {"jobs": 2})
+    two = segment_large(derived(image), place / "two", **FAST | {"jobs": 2})
     for other in (one, two):
-        assert same_files(found, other.folder)
+        assert same_files(found, other.folder) and not (other.folder / SHARED_IMAGE).exists()
         assert np.array_equal(other.model.beta.round(9), found.model.beta.round(9))
     again = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256, "rng": None})
     assert again.seed == 0 and np.array_equal(again.partition, one.partition)
@@ -318,7 +317,6 @@ def test_sites_whose_border_two_tiles_see_differently(here, tmp_path, monkeypatc
         ({"n_sites": 90}, "cells "),
         ({"rng": 1}, "seed 0, not 1)"),
     ],
-    ids=["picture", "tile", "sites", "seed"],
 )
 def test_a_folder_of_another_run_is_refused_and_kept(found, place, changes, line):
     if not (place / "other.zarr").exists():
@@ -376,12 +374,8 @@ def test_the_range_of_a_large_picture_is_found_from_some_places(monkeypatch):
     rng = np.random.default_rng(0)
     picture = rng.integers(1000, 3000, (500, 400, 2)).astype(np.uint16)
     read = []
-    asked = da.map_blocks(
-        lambda block: (read.append(block.size), block)[1],
-        da.from_array(picture, chunks=25),
-        dtype="u2",
-        meta=picture[:0, :0],
-    )
+    blocks = da.from_array(picture, chunks=25)
+    asked = blocks.map_blocks(lambda block: (read.append(block.size), block)[1], dtype="u2", meta=picture[:0, :0])
     low, high = intensity_range_of(asked)
     assert 1000 <= low < 1050 and 2950 < high < 3000
     assert (low, high) == intensity_range_of(asked) and sum(read) < 2 * picture.size
@@ -447,27 +441,17 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_end(found, place, capsys)
     assert same_files(found, out)
 
 
-def command(capsys, monkeypatch, *arguments):
-    """Exit code, standard output and standard error of `spinseg large`."""
-    monkeypatch.setattr(sys, "argv", ["spinseg", "large", *map(str, arguments)])
-    code = 0
-    try:
-        cli.main()
-    except SystemExit as ended:
-        code = ended.code or 0
-    return code, *capsys.readouterr()
-
-
-def test_the_command_prints_what_is_asked(found, place, capsys, monkeypatch):
-    arguments = (place / "picture.zarr", "--out", found.folder, *OPTIONS)
-    code, output, errors = command(capsys, monkeypatch, *arguments)
-    regions, look = output.splitlines()
-    assert code == 0 and regions == f"{found.n_regions} regions of {found.model.graph.n_sites} sites"
+def test_the_command_prints_what_is_asked(found, place):
+    arguments = ("large", place / "picture.zarr", "--out", found.folder, *OPTIONS)
+    run = spinseg(*arguments, check=0)
+    regions, look = run.stdout.splitlines()
+    assert regions == f"{found.n_regions} regions of {found.model.graph.n_sites} sites"
     assert str(found.folder / "overview.png") in look and str(found.folder / "labels.zarr") in look
-    assert "writing tile 12/12" in errors
-    assert command(capsys, monkeypatch, *arguments, "--quiet") == (0, "", "")
-    code, output, errors = command(capsys, monkeypatch, *arguments, "--json", "--quiet")
-    assert (code, errors) == (0, "") and json.loads(output)["regions"] == found.n_regions
+    assert "writing tile 12/12" in run.stderr
+    run = spinseg(*arguments, "--quiet", check=0)
+    assert run.stdout == run.stderr == ""
+    run = spinseg(*arguments, "--json", "--quiet", check=0)
+    assert run.stderr == "" and json.loads(run.stdout)["regions"] == found.n_regions
 
 
 @pytest.mark.parametrize(
@@ -484,9 +468,9 @@ def test_the_command_prints_what_is_asked(found, place, capsys, monkeypatch):
     ],
     ids=" ".join,
 )
-def test_wrong_options_get_one_line(place, capsys, monkeypatch, options, line):
-    code, output, errors = command(capsys, monkeypatch, place / "picture.zarr", "--out", place / "wrong", *options)
-    assert (code, output) == (2, "") and errors.startswith(f"spinseg: {line}") and len(errors.splitlines()) == 1
+def test_wrong_options_get_one_line(place, options, line):
+    run = spinseg("large", place / "picture.zarr", "--out", place / "wrong", *options, check=2)
+    assert run.stdout == "" and run.stderr.startswith(f"spinseg: {line}") and len(run.stderr.splitlines()) == 1
     assert not (place / "wrong").exists()
 
 
@@ -499,11 +483,9 @@ def test_a_damaged_part_of_a_picture_gets_one_line(image, tmp_path, capfd):
     with pytest.raises(TaskError) as told:
         segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
     assert not multiprocessing.active_children() and capfd.readouterr() == ("", "")
-    assert (
-        f": the picture cannot be read: {tmp_path / 'picture.zarr'}: " in str(told.value)
-        and len(str(told.value).splitlines()) == 1
-    )
-    assert str(told.value).endswith(f"; what is finished is kept in {tmp_path / 'out'}")
+    line = str(told.value)
+    assert f": the picture cannot be read: {tmp_path / 'picture.zarr'}: " in line and len(line.splitlines()) == 1
+    assert line.endswith(f"; what is finished is kept in {tmp_path / 'out'}")
     assert 0 < len(times(tmp_path / "out")) < 3 * 12 and not (tmp_path / "out" / "result.json").exists()
 
 
@@ -535,13 +517,6 @@ def derived(image):
     """The picture as a Dask array that is computed from another one in memory, by functions that have no name."""
     flipped = da.from_array(np.ascontiguousarray(image[::-1]), chunks=(40, 50, 3))
     return flipped[::-1].map_blocks(lambda block: block + np.uint16(0), dtype=image.dtype)
-
-
-@exhaustive
-def test_a_dask_array_of_lambdas_is_shared_by_processes(found, image, place):
-    made = segment_large(derived(image), place / "derived", **FAST | {"jobs": 2})
-    assert same_files(found, made.folder)
-    assert not (place / "derived" / SHARED_IMAGE).exists()
 
 
 def test_numbers_in_memory_are_written_once_and_not_sent_along(image, tmp_path):
