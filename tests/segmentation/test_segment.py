@@ -112,10 +112,8 @@ def test_a_seed_gives_the_same_again_and_none_draws_one(picture):
 
 
 def test_photo_gives_regions_that_hold_together(found):
-    assert found.model.graph.is_connected(found.partition)
-    assert all(
-        found.model.graph.is_connected(draw) for draw in found.chains.labels.reshape(-1, found.partition.size)[::7]
-    )
+    for partition in (found.partition, *found.chains.labels.reshape(-1, found.partition.size)[::7]):
+        assert found.model.graph.is_connected(partition)
 
 
 @exhaustive
@@ -178,8 +176,8 @@ def test_a_large_picture_is_looked_at_at_a_smaller_size(picture):
     large = np.kron(picture, np.ones((6, 6, 1), np.uint8))[:-3, :-5]
     mask = np.zeros(large.shape[:2], bool)
     mask[100:601, 50:903] = True
-    found = ss.segment(large, mask=mask, sweeps=8, chains=1, rng=0)
-    small = ss.segment(picture, mask=mask[::6, ::6], sweeps=8, chains=1, rng=0)
+    fast = {"sweeps": 8, "chains": 1, "rng": 0}
+    found, small = ss.segment(large, mask=mask, **fast), ss.segment(picture, mask=mask[::6, ::6], **fast)
     assert found.labels.shape == large.shape[:2] and ((found.labels > 0) == mask).all()
     assert found.model.graph.n_sites < large[..., 0].size / 190 / 2
     assert 1 < found.n_clusters < 3 * small.n_clusters
