@@ -171,8 +171,8 @@ class Segmentation:
         A row has the numbers of the `region` and of its `neighbor`, as in `regions`, the `length` of their boundary in
         pixels of the image as it was analyzed, and its `probability`: how often, over the draws, the sites on either
         side lay in different clusters, on average along the boundary. The `standard_error` of the probability comes
-        from the spread between chains; None for one chain. Treat
-        probabilities closer than two standard errors as equal.
+        from the spread between chains; None for one chain. Treat probabilities closer than two standard errors as
+        equal.
         """
         of_chains = separation_of_chains(self.chains, self.model.graph.edges)
         return boundary_table(self._region_of_site, self.model.graph, of_chains, self.start_label)
@@ -188,17 +188,10 @@ class Segmentation:
         return label_image(self._region_of_site, self.sites, start_label=1)
 
     def co_clustering(self, *place: int) -> NDArray[np.float32]:
-        """How often, over the draws, each pixel lies in one cluster with the pixel at this place.
+        """How often, over the draws, each pixel lies in one cluster with the pixel at this place, as float32.
 
-        Parameters
-        ----------
-        *place : int
-            The row and the column, from 0 on; for a volume, the plane first.
-
-        Returns
-        -------
-        float32 array of the image's shape
-            0 outside the mask; NaN everywhere without draws.
+        The place is the row and the column, from 0 on; for a volume, the plane first. It is 0 outside the mask, and NaN
+        everywhere without draws.
 
         Examples
         --------

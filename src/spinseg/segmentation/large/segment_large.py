@@ -27,6 +27,7 @@ from spinseg.model.priors import PartitionPrior
 from spinseg.partition.numbering import largest_first
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.checkpoint import OtherChains, read_checkpoint
+from spinseg.segmentation.large import run
 from spinseg.segmentation.large.files import (
     OpenedPicture,
     open_picture,
@@ -36,14 +37,6 @@ from spinseg.segmentation.large.files import (
 )
 from spinseg.segmentation.large.model import Large, codebook_for, large_model
 from spinseg.segmentation.large.result import LargeSegmentation, site_image, write_images
-from spinseg.segmentation.large.run import (
-    check_unchanged,
-    missing_tiles,
-    open_run,
-    read_tile,
-    write_json,
-    write_tile,
-)
 from spinseg.segmentation.large.tiles import Tile, Tiling, merge_tiles, tile_sites
 from spinseg.segmentation.schedule import Schedule, sample_posterior
 from spinseg.segmentation.verdict import one_region_warning
@@ -114,15 +107,15 @@ def segment_large(
     usual_sites = max(1, min(round(rows * columns / Large.pixels_per_site), MAX_SITES))
     n_sites = usual_sites if n_sites is None else check_int("n_sites", n_sites, at_least=1)
     tiling = Tiling.of((rows, columns), n_sites, check_int("tile", tile, at_least=64))
-    plan = open_run(folder, image, opened.array, tiling, rng, channel_axis, intensity_range)
+    plan = run.open_run(folder, image, opened.array, tiling, rng, channel_axis, intensity_range)
     used_range: IntensityRange = tuple(plan.settings["used_range"])
     reading = replace(opened.reading, intensity_range=used_range)
     codebook, shown = codebook_for(opened.array, used_range), progress is True
     # Workers of a cluster have another working directory.
     work = partial(_make_tile, folder=folder.absolute(), tiling=tiling, used_range=used_range, codebook=codebook)
     _make_tiles(work, opened, folder, tiling, shown, jobs=jobs, dask=dask)
-    check_unchanged(folder, plan, image)
-    tiles = (read_tile(folder, index) for index, _ in enumerate(tiling.tiles()))
+    run.check_unchanged(folder, plan, image)
+    tiles = (run.read_tile(folder, index) for index, _ in enumerate(tiling.tiles()))
     statistics = merge_tiles(tiles, tiling.n_cells, len(codebook))
     model = large_model(statistics, preset, tiling.pixels_per_cell)
     sampled = _sample(model, preset, schedule, folder, plan.seed, progress)
@@ -134,7 +127,7 @@ def segment_large(
     boxes = write_images(folder, tiling, statistics, partition, sampled.labels, shown)
     warning = None if partition.any() else one_region_warning(statistics.contrast, reading, preset)
     found = LargeSegmentation(folder, partition, boxes, statistics, model, sampled, preset, plan.seed, reading, warning)
-    write_json(folder / "result.json", found.summary())
+    run.write_json(folder / "result.json", found.summary())
     return found
 
 
@@ -142,7 +135,7 @@ def _make_tiles(
     work: Callable[..., Any], opened: OpenedPicture, folder: Path, tiling: Tiling, shown: bool, **how: Any
 ) -> None:
     """Make the sites of all tiles that are unfinished or damaged; `how` are options of `run_tasks`."""
-    missing = missing_tiles(folder, tiling, site_image(folder, tiling))
+    missing = run.missing_tiles(folder, tiling, site_image(folder, tiling))
     if not missing:
         return
     n_tiles = len(list(tiling.tiles()))
@@ -171,7 +164,7 @@ def _make_tile(
         picture = read_part(open_picture(*source).array, tile.read, used_range, source[0])
         sites, sums = tile_sites(picture, tile, tiling, codebook)
         write_chunk(site_image(folder, tiling), tile.own, sites)
-        write_tile(folder, index, sites, sums)
+        run.write_tile(folder, index, sites, sums)
     except Exception as error:
         if not is_expected(error):
             raise

@@ -14,18 +14,7 @@ from spinseg._validation import counted
 from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.report.charts import bar_chart, line_chart
-from spinseg.segmentation.report.pictures import (
-    MAX_NUMBERS,
-    downsample,
-    downsample_labels,
-    draw_figures,
-    means_figure,
-    one_region_each,
-    outline_figure,
-    probability_figure,
-    reduced,
-    region_numbers,
-)
+from spinseg.segmentation.report.pictures import draw_figures, one_region_each, whole_figures
 from spinseg.segmentation.verdict import headline, units
 
 MAX_ROWS = 40  # of a table
@@ -92,12 +81,14 @@ def report(
     if settings.get("regions") and not settings["connected"]:
         count = f"{found['n_regions']:,}"
         before_regions = f"; counted before clusters are cut into regions, of which the segmentation has {count}"
+    outlines, others = whole_figures(found, picture, labels, boundary_probability, chains, unit, details or {})
     return template.substitute(
         title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
         facts=escape(_facts(found)),
         notices=_notices(found),
         numbers=_numbers(found),
-        **_figures(found, picture, labels, boundary_probability, chains, unit, details or {}),
+        result=outlines,
+        pictures=others,
         answers="" if sites is None else _answers(chains, draw_figures(chains, picture, sites, unit)),
         log_posterior=line_chart(chains.trace("log_posterior"), "log posterior over sweeps", shaded=shaded),
         n_clusters=line_chart(chains.trace("n_clusters"), "number of clusters over sweeps", shaded=shaded),
@@ -112,31 +103,6 @@ def report(
         settings=_rows(settings),
         versions=_rows(found["versions"]),
     )
-
-
-def _figures(
-    found: dict[str, Any],
-    picture: Picture,
-    labels: NDArray[np.int32],
-    boundary_probability: NDArray[np.float32],
-    chains: Chains,
-    unit: str,
-    details: Mapping[float, tuple[NDArray[np.int32], int]],
-) -> dict[str, str]:
-    """The outlines, and the other images of the whole; in all of them labels count from 0, with -1 outside."""
-    first, regions = np.int32(found["settings"]["start_label"]), found["regions"]
-    rgb, step = reduced(picture, labels - first)
-    small = downsample_labels(labels - first, step)
-    views = {d: (downsample_labels(each - first, step), n) for d, (each, n) in details.items() if len(details) > 1}
-    numbers, numbered = region_numbers(regions, small + first, step), ""
-    if numbers:
-        numbered = ", with the numbers of the table below" + (" (the largest)" if len(regions) > MAX_NUMBERS else "")
-    figures = [means_figure(rgb, small, unit)]
-    if chains.labels.shape[1] > 0:
-        probability = downsample(boundary_probability, step, np.max)  # the maximum keeps thin lines
-        figures.insert(0, probability_figure(rgb, probability, chains.n_components > 1))
-    outlines = outline_figure(rgb, small, numbers, numbered, views, found["settings"].get("detail"))
-    return {"result": outlines, "pictures": "\n".join(figures)}
 
 
 def _facts(found: dict[str, Any]) -> str:

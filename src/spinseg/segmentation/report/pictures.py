@@ -46,7 +46,35 @@ def reduced(picture: Picture, labels: NDArray[np.int32], max_side: int = MAX_SID
     return rgb, step
 
 
-def outline_figure(
+def whole_figures(
+    found: dict[str, Any],
+    picture: Picture,
+    labels: NDArray[np.int32],
+    boundary_probability: NDArray[np.float32],
+    chains: Chains,
+    unit: str,
+    details: Mapping[float, tuple[NDArray[np.int32], int]],
+) -> tuple[str, str]:
+    """The outlines as HTML, and the other images of the whole; `unit` is what clusters are called."""
+    first, regions = np.int32(found["settings"]["start_label"]), found["regions"]
+    labels = labels - first  # from 0 on, with -1 outside
+    rgb, step = reduced(picture, labels)
+    labels = downsample_labels(labels, step)
+    views = {d: (downsample_labels(each - first, step), n) for d, (each, n) in details.items() if len(details) > 1}
+    numbers, numbered = _region_numbers(regions, labels + first, step), ""
+    if numbers:
+        numbered = ", with the numbers of the table below" + (" (the largest)" if len(regions) > MAX_NUMBERS else "")
+    caption = f"{unit.capitalize()}s in their mean colors"
+    colors = mean_colors(rgb, labels, channel_axis=-1, start_label=0)
+    figures = [_figure(caption, colors, f"{caption}.", jpeg=None)]
+    if chains.labels.shape[1] > 0:
+        probability = downsample(boundary_probability, step, np.max)  # the maximum keeps thin lines
+        figures.insert(0, _probability_figure(rgb, probability, chains.n_components > 1))
+    outlines = _outline_figure(rgb, labels, numbers, numbered, views, found["settings"].get("detail"))
+    return outlines, "\n".join(figures)
+
+
+def _outline_figure(
     rgb: NDArray[np.uint8],
     labels: NDArray[np.int32],
     numbers: str,
@@ -95,7 +123,7 @@ def _layer(alt: str, labels: NDArray[np.int32], css: str, over: str) -> str:
     return f'<div class="{css}"><img alt="{escape(alt)}" src="{url}">{over}</div>'
 
 
-def probability_figure(rgb: NDArray[np.uint8], probability: NDArray[np.float32], every_detail: bool) -> str:
+def _probability_figure(rgb: NDArray[np.uint8], probability: NDArray[np.float32], every_detail: bool) -> str:
     """The graded boundaries as HTML, with a legend."""
     samples = ""
     for percent in (5, 50, 95):
@@ -108,12 +136,6 @@ def probability_figure(rgb: NDArray[np.uint8], probability: NDArray[np.float32],
         f'there: <span class="legend">{samples}</span>'
     )
     return _figure("How probable each boundary is", graded_boundaries(rgb, probability), caption, COLORED_LINES)
-
-
-def means_figure(rgb: NDArray[np.uint8], labels: NDArray[np.int32], unit: str) -> str:
-    """The clusters in their mean colors, as HTML; `unit` is what they are called."""
-    caption = f"{unit.capitalize()}s in their mean colors"
-    return _figure(caption, mean_colors(rgb, labels, channel_axis=-1, start_label=0), f"{caption}.", jpeg=None)
 
 
 def spread_draws(chains: Chains, n: int = N_SHOWN) -> list[tuple[int, int]]:
@@ -162,7 +184,7 @@ def one_region_each(regions: list[dict[str, Any]]) -> bool:
     return len({region["label"] for region in regions}) == len(regions)
 
 
-def region_numbers(regions: list[dict[str, Any]], labels: NDArray[np.int32], step: int) -> str:
+def _region_numbers(regions: list[dict[str, Any]], labels: NDArray[np.int32], step: int) -> str:
     """The numbers of the largest regions as HTML, each placed over its region in an image that is `reduced`."""
     if regions and len(regions[0]["bbox"]) > 4 and not one_region_each(regions):
         return ""  # in a plane of a volume, the pieces of a cluster cannot be matched with its regions
