@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import BoundaryEvidence, BoundaryWeights
-from spinseg.segmentation.presets.photo import Photo
-from spinseg.segmentation.presets.site_features import FeatureWeights
+from spinseg.segmentation.presets.photo import FeatureWeights, Photo
 from studies.evaluation.datasets import bsds, data_root
 from studies.questions.boundaries import fit, training_edges
 from studies.questions.variants import SPECTRAL, TEXTURE, WHOLE_PICTURE, summary

@@ -113,13 +113,6 @@ def test_one_region_shows_its_warning_and_any_file_name_is_one_line(found):
     assert len(repr(odd).splitlines()) == 2 and "two?lines.png" in odd._repr_html_()
 
 
-def test_a_volume_shows_one_plane():
-    image = np.zeros((6, 20, 24))
-    image[:, 5:15, 5:15] = 1
-    found = ss.segment(image, channel_axis=None, sweeps=4, rng=0)
-    assert "6 x 20 x 24 pixels" in repr(found) and found._repr_html_().count("<img") == 2
-
-
 def test_plots_draw_what_there_is(found, agg):
     outlines, probability = found.plot()
     assert outlines.images[0].get_array().shape == probability.images[0].get_array().shape == (60, 80, 3)

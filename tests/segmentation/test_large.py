@@ -20,7 +20,7 @@ from command import spinseg
 from effort import exhaustive
 from large_runs import contents, in_this_process, open_array, pieces, times
 from processes import PATIENCE, wait_until
-from spinseg._errors import InvalidInput, TaskBug, TaskError
+from spinseg._errors import InvalidInput, TaskError
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.picture import as_picture
@@ -193,15 +193,16 @@ def test_an_array_in_memory_and_missing_libraries_get_one_line(image, monkeypatc
         open_array("picture.zarr")
 
 
-def test_an_array_that_is_there_is_kept(tmp_path):
-    for side in (64, 2048):
-        first = create_ome_zarr(tmp_path / f"{side}.zarr", SHAPE, side, np.int32, -1)
-        assert (first[:] == -1).all() and first.chunks == (side, side)
-        first[:] = 5
-        assert (create_ome_zarr(tmp_path / f"{side}.zarr", SHAPE, side, np.int32, -1)[:] == 5).all()
-        about = json.loads((tmp_path / f"{side}.zarr" / "0" / "zarr.json").read_text())
-        assert about["dimension_names"] == ["y", "x"]  # which OME-Zarr 0.5 demands
-    assert (create_ome_zarr(tmp_path / "64.zarr", (9, 9), 64, np.int32, -1)[:] == -1).all()
+@pytest.mark.parametrize("side", [64, 2048])
+def test_an_array_that_is_there_is_kept(side, tmp_path):
+    how = (side, np.int32, -1)
+    first = create_ome_zarr(tmp_path / "a.zarr", SHAPE, *how)
+    assert (first[:] == -1).all() and first.chunks == (side, side)
+    first[:] = 5
+    assert (create_ome_zarr(tmp_path / "a.zarr", SHAPE, *how)[:] == 5).all()
+    about = json.loads((tmp_path / "a.zarr" / "0" / "zarr.json").read_text())
+    assert about["dimension_names"] == ["y", "x"]  # which OME-Zarr 0.5 demands
+    assert (create_ome_zarr(tmp_path / "a.zarr", (9, 9), *how)[:] == -1).all()
 
 
 def same_files(found, other):
@@ -340,33 +341,24 @@ def test_another_sampling_keeps_the_tiles(found, place):
     assert times(found.folder) == before
 
 
-def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles(image, tmp_path, here, monkeypatch):
+def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles_also_of_a_run_that_goes_on(
+    image, tmp_path, here, monkeypatch
+):
     """Hot pixels, and a bright corner that only some tiles show, change nothing of the range of the others."""
-    seen = []
-    monkeypatch.setattr(
-        "spinseg.segmentation.large.segment_large.tile_sites",
-        lambda picture, *more: (seen.append(picture), tile_sites(picture, *more))[1],
-    )
+    seen, module = [], "spinseg.segmentation.large"
+    monkeypatch.setattr(f"{module}.segment_large.tile_sites", lambda *task: seen.append(task[0]) or tile_sites(*task))
     deep = image // 16
     deep[3, 4] = deep[90, 100:103] = 65535
-    found = segment_large(da.from_array(deep), tmp_path / "deep", **FAST)
-    ends = json.loads((tmp_path / "deep" / "plan.json").read_text())["settings"]["used_range"]
-    assert 0 <= ends[0] < 500 and 3000 < ends[1] <= 4095
-    assert found.n_regions > 1 and check_written(found)
-    whole = as_picture(deep, channel_axis=-1)
-    tiles = list(Tiling.of(SHAPE, FAST["n_sites"], FAST["tile"]).tiles())
-    assert len(seen) == len(tiles)
-    for picture, tile in zip(seen, tiles, strict=True):
-        assert np.array_equal(picture.codes, whole.codes[tile.read])
-
-
-def test_a_run_that_goes_on_keeps_its_range(image, place, tmp_path, here, monkeypatch):
-    zarr.create_array(str(tmp_path / "picture.zarr"), data=image // 16)
-    found = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
-    (tmp_path / "out" / "tiles" / "000001.npz").unlink()
-    monkeypatch.setattr("spinseg.segmentation.large.run.intensity_range_of", lambda *_: 1 / 0)  # it is not found anew
-    again = segment_large(tmp_path / "picture.zarr", tmp_path / "out", **FAST)
+    found = segment_large(da.from_array(deep), tmp_path, **FAST)
+    low, high = json.loads((tmp_path / "plan.json").read_text())["settings"]["used_range"]
+    assert 0 <= low < 500 and 3000 < high <= 4095 and found.n_regions > 1 and check_written(found)
+    whole, tiles = as_picture(deep, channel_axis=-1), list(Tiling.of(SHAPE, FAST["n_sites"], FAST["tile"]).tiles())
+    (tmp_path / "tiles" / "000001.npz").unlink()
+    monkeypatch.setattr(f"{module}.run.intensity_range_of", lambda *_: 1 / 0)  # it is not found again
+    again = segment_large(da.from_array(deep), tmp_path, **FAST)
     assert np.array_equal(again.partition, found.partition)
+    for picture, tile in zip(seen, [*tiles, tiles[1]], strict=True):
+        assert np.array_equal(picture.codes, whole.codes[tile.read])
 
 
 def test_the_range_of_a_large_picture_is_found_from_some_places(monkeypatch):
@@ -492,19 +484,6 @@ def test_a_damaged_part_of_a_picture_gets_one_line(image, tmp_path, capfd):
 def broken(*arguments):
     """A mistake of this program, such as NumPy finds."""
     return np.zeros(2) + np.zeros(3)
-
-
-def break_tiles(task, check_interrupt, **others):
-    """A tile where the mistake is."""
-    broken()
-
-
-@exhaustive
-def test_a_bug_with_a_tile_shows_itself(place, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large._make_tile", break_tiles)
-    with pytest.raises(TaskBug, match=r"tile 0: this is a bug in spinseg, .*: ValueError: operands could") as told:
-        segment_large(place / "picture.zarr", tmp_path / "out", **FAST)
-    assert "in break_tiles" in told.value.__notes__[0] and not multiprocessing.active_children()
 
 
 def test_a_bug_while_a_tile_is_made_is_not_taken_for_a_damaged_picture(here, place, tmp_path, monkeypatch):

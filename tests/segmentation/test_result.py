@@ -197,13 +197,9 @@ def test_the_table_of_boundaries_is_right(found):
         assert row["probability"] == pytest.approx(np.average(separations, weights=lengths), abs=1e-6)
         assert row["standard_error"] is None or 0 <= row["standard_error"] <= 0.5
         touching.add((row["region"], row["neighbor"]))
-    image = found.labels
-    pairs = {
-        tuple(sorted(p))
-        for a, b in ((image[1:], image[:-1]), (image[:, 1:], image[:, :-1]))
-        for p in zip(a[a != b], b[a != b], strict=True)
-    }
-    assert touching == pairs and list(found.boundaries["region"]) == [row["region"] for row in found.boundary_rows]
+    assert touching == {(a + 1, b + 1) for a, b in region_adjacency(found.labels - 1).edges.tolist()} and list(
+        found.boundaries["region"]
+    ) == [row["region"] for row in found.boundary_rows]
 
 
 def test_what_belongs_with_a_place_is_counted_over_the_draws(found):

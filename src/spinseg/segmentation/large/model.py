@@ -13,9 +13,14 @@ from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.segmentation.large.files import read_part
 from spinseg.segmentation.large.tiles import SiteStatistics
 from spinseg.segmentation.presets.option import option
-from spinseg.segmentation.presets.photo import N_WORDS, REFERENCE_PIXELS, Photo
+from spinseg.segmentation.presets.photo import (
+    N_WORDS,
+    REFERENCE_PIXELS,
+    Photo,
+    gaussian_likelihood,
+    lightness_and_chroma,
+)
 from spinseg.segmentation.presets.preset import Preset, Start
-from spinseg.segmentation.presets.site_features import gaussian_likelihood, lightness_and_chroma
 
 PHOTO_SIDE_PIXELS = 481  # longer side of the photographs that the constants are for; positions run from 0 to 100 there
 CROP_PIXELS, N_CROPS = 64, 8  # sides of the squares, and their number along each axis, that a codebook is fitted to

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.boundary.log_odds import BoundaryEvidence, signed_couplings
+from spinseg.image.boundary.log_odds import BoundaryEvidence, is_gray, signed_couplings
 from spinseg.image.boundary.maps import BoundaryMaps
-from spinseg.image.features import Codebook, site_histograms, site_sizes
+from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means, site_sizes
 from spinseg.image.outlines import nearby_pairs, outlined_sites
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import KINDS, superpixels
 from spinseg.image.working import WorkingCopy
+from spinseg.model.gaussians import DiagonalGaussian
+from spinseg.model.likelihoods import Likelihood, Product
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.partition.pairs import separation_probability
@@ -24,7 +27,6 @@ from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates import allowed_estimate
 from spinseg.segmentation.presets.option import Slider, option
 from spinseg.segmentation.presets.preset import Preset, Start
-from spinseg.segmentation.presets.site_features import FeatureWeights, gaussian_likelihood, site_moments
 
 if TYPE_CHECKING:
     from spinseg.segmentation.problem import Problem
@@ -39,9 +41,26 @@ MAX_MAP_PIXELS = 2_000_000  # pixels of an image that boundary maps are computed
 MIN_PIXELS_FOR_CUES = 20  # pixels per site: the colors of smaller sites are so noisy that any two look different
 N_WORDS = 120  # color words that the weights of the cues were fitted with
 
+# Of the inverse gamma priors, in squared units: of CIELAB, of logarithms of filter responses, and of hundredths of the
+# longer side.
+VARIANCE_RATES = {"lightness": 10.7, "color": 8.6, "texture": 0.05, "position": 200.0}
+
+# Means and mean squares of a feature, (n_sites, channels); no squares where the variance within a site is not to count.
+Moments = tuple[NDArray[np.floating], NDArray[np.floating] | None]
+
 FEWEST_SITES, MIN_PIXELS_PER_SITE = 800, 40  # in a small image
 WIDEST = 1 / 4  # levels of detail at most this far from the one asked for have a part in an estimate
 MAX_DRAWS = 120  # that an estimate is made from
+
+
+# From a search on training photographs of BSDS300, except those of texture (docs/evidence/accuracy.md).
+class FeatureWeights(NamedTuple):
+    """The weight of each feature, relative to that of color."""
+
+    lightness: float = 0.2
+    color: float = 1.0
+    texture: float = 0.3
+    position: float = 1 / 30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -227,3 +246,41 @@ def details_near(detail: float, n_details: int) -> NDArray[np.intp]:
     """
     distance = np.abs(np.array(details_of(n_details)) - detail)
     return np.flatnonzero(distance <= max(min(detail, 1 - detail, WIDEST), distance.min()) + 1e-9)
+
+
+def site_moments(picture: Picture, sites: NDArray[np.int32], maps: BoundaryMaps | None) -> dict[str, Moments]:
+    """Position; lightness and chroma, or other channels as they are; and texture where there are maps."""
+    values = {"position": pixel_positions(picture.shape), "color": picture.colors}
+    if picture.n_channels == 3:
+        lab = values.pop("color")
+        values |= {"lightness": lab[..., :1]} if is_gray(picture) else lightness_and_chroma(lab)
+    moments: dict[str, Moments] = {}
+    for name, value in values.items():
+        means = site_means(value, sites)
+        # Rounding may leave a mean square below the squared mean.
+        moments[name] = means, np.maximum(site_means(np.square(value), sites), means**2)
+    if maps is not None:
+        moments["texture"] = site_means(maps.energies, sites), None
+    return moments
+
+
+def lightness_and_chroma(lab: NDArray[np.floating]) -> dict[str, NDArray[np.floating]]:
+    """CIELAB values (or their moments) as the features lightness and color."""
+    return {"lightness": lab[..., :1], "color": lab[..., 1:]}
+
+
+def gaussian_likelihood(
+    features: Mapping[str, Moments],
+    n_observations: NDArray[np.floating],
+    kappa: float,
+    weights: FeatureWeights = FeatureWeights(),
+) -> Likelihood:
+    """Independent Gaussians for each feature, where a site counts for this many observations."""
+    if "lightness" in features and "color" not in features:  # in a gray image it stands for both
+        weights = weights._replace(lightness=weights.lightness + weights.color)
+    parts = []
+    for name, (means, squares) in features.items():
+        prior = {"kappa": kappa, "shape": 2.0, "rate": VARIANCE_RATES[name]}
+        of_feature = getattr(weights, name) * n_observations
+        parts.append(DiagonalGaussian(means, **prior, weights=of_feature, squares=squares))
+    return Product(*parts)
