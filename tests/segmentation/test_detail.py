@@ -91,9 +91,6 @@ def test_a_certain_boundary_is_one_of_the_labels():
     assert certain.any() and boundaries(found.labels)[certain].all()
 
 
-# ---- the hierarchy ---------------------------------------------------------------------------------------------------
-
-
 def test_levels_are_nested_and_lose_boundaries(found):
     hierarchy = found.hierarchy
     levels = 0.0003 + 0.9991 * np.linspace(0, 1, 21)  # no height that is a share of so many draws
@@ -106,9 +103,6 @@ def test_levels_are_nested_and_lose_boundaries(found):
         np.testing.assert_array_equal(boundaries(labels), hierarchy.boundary > np.float32(level))
     with pytest.raises(ss.InvalidInput, match="level must be a finite number of at least 0 and at most 1"):
         hierarchy.labels(2)
-
-
-# ---- how far to trust it ---------------------------------------------------------------------------------------------
 
 
 def test_the_program_samples_until_the_chains_have_converged():

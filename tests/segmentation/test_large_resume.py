@@ -169,9 +169,6 @@ def test_an_old_result_is_gone_before_labels_are_written_again(place, out, monke
     assert not (out / "result.json").exists()
 
 
-# ------------------------------------------------------------------------------------------- what the run is of
-
-
 def as_zarr(path, array, version=3):
     zarr.create_array(str(path), data=array, chunks=(50, 60, 3), zarr_format=version)
 
@@ -264,9 +261,6 @@ def test_a_dask_array_of_other_numbers_is_told(tmp_path):
     segment_large(da.from_array(noise(0)), tmp_path, **FAST)
     with pytest.raises(ValueError, match=r"holds the result of another run \(picture a Dask"):
         segment_large(da.from_array(noise(1)), tmp_path, **FAST)
-
-
-# ------------------------------------------------------------------------------------------- what is not of a run
 
 
 def mine(path):

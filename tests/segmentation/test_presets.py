@@ -135,9 +135,6 @@ def test_a_name_is_that_of_one_preset_only():
     assert unlisted.call(None, {"rng": 0}) == "ss.segment(image, Finer(), detail=0.9, rng=0)"
 
 
-# ---- values ----------------------------------------------------------------------------------------------------------
-
-
 def test_presets_are_values():
     sites = np.arange(6).reshape(2, 3)
     for make in (
@@ -214,9 +211,6 @@ def test_what_probabilities_have_not_been_validated_for(preset, shape, has_seeds
     assert preset.not_validated(as_picture(np.zeros(shape), channel_axis=axis), has_seeds) == what
 
 
-# ---- ablations by value ----------------------------------------------------------------------------------------------
-
-
 class Blind(BoundaryNetwork):
     """A network that sees no boundary anywhere."""
 
@@ -244,9 +238,6 @@ def test_constants_change_by_value_and_nothing_else_does(picture):
     again = posterior()
     np.testing.assert_array_equal(again.sites, usual.sites)
     np.testing.assert_array_equal(again.model.beta, usual.model.beta)
-
-
-# ---- priors ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

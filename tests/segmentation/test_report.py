@@ -68,9 +68,6 @@ def numbers(text):
     return {int(region): (float(top) / 100, float(left) / 100) for left, top, region in found}
 
 
-# ---- what comes first ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("regions", "probabilities", "color", "headline"),
     [
@@ -147,9 +144,6 @@ def test_captions_tell_which_clusters_and_which_sweeps_are_counted(segmented):
     assert f"{whole.n_clusters} clusters in {len(whole.regions)} regions" in text and "cut into regions" not in text
 
 
-# ---- pictures --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (1, 3000), (3000, 1), (2, 2500), (1999, 3), (1501, 1499)])
 @pytest.mark.parametrize("inside", effort(["one pixel"], ["all", "one pixel", "none"]))
 def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
@@ -215,9 +209,6 @@ def test_a_place_inside_is_in_the_thick_part_and_near_the_middle():
     assert central_pixel(np.ones((1, 1), bool)) == (0, 0)
 
 
-# ---- the table -------------------------------------------------------------------------------------------------------
-
-
 def test_labels_are_left_out_of_the_table_where_each_is_one_region(segmented):
     pieces = [{**region, "label": 1} for region in segmented.region_rows]
     for text, has_labels in ((page(segmented), False), (page(segmented, regions=pieces), True)):
@@ -227,9 +218,6 @@ def test_labels_are_left_out_of_the_table_where_each_is_one_region(segmented):
     many = [{**segmented.region_rows[0], "region": i} for i in range(50)]
     table = rows(page(segmented, regions=many))
     assert len(table) == 42 and table[-1] == ["and 10 smaller, in result.json"]
-
-
-# ---- charts ----------------------------------------------------------------------------------------------------------
 
 
 def y_ticks(chart):
@@ -304,9 +292,6 @@ def test_the_colors_of_chains_differ_from_each_other_and_from_the_ground():
         places = cielab(np.array([list(bytes.fromhex(color[1:])) for color in colors], np.uint16) * 257)
         gaps = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))
         assert gaps.min() > 35 and np.abs(places[1:, 0] - places[0, 0]).min() > 30
-
-
-# ---- the file --------------------------------------------------------------------------------------------------------
 
 
 def test_the_page_needs_nothing_else(segmented):

@@ -73,9 +73,6 @@ class Checker(HTMLParser):
         assert self.open.pop() == tag
 
 
-# ---- the row of details ----------------------------------------------------------------------------------------------
-
-
 def test_each_position_shows_the_labels_of_its_detail(found, text):
     """It fails if two pictures are exchanged, or if a label counts the regions of another one."""
     stops = re.findall(r'id="d(\d)" style="--i:(\d)"( checked)?><label for="d(\d)"[^>]*>(.*?)</label>', text)
@@ -148,9 +145,6 @@ def test_a_boundary_is_drawn_the_brighter_the_more_probable_it_is():
         assert (np.diff(lightness[4:]) > -0.5).all() and lightness[-1] > 235  # from about 8% on
 
 
-# ---- ten answers -----------------------------------------------------------------------------------------------------
-
-
 def test_ten_answers_are_draws_of_all_details_and_chains(found):
     places = spread_draws(found.chains)
     components = [found.chains.component[draw] for _, draw in places]
@@ -178,9 +172,6 @@ def test_the_report_shows_the_answers_and_says_what_each_is(found, text):
         exact = drawn_outlines(labels, *reduced(found.picture, found.sites), found.sites).astype(float)
         gaps = [np.abs(pixels(other) - exact).mean() for _, other, _ in figures]
         assert gaps[figures.index((alt, source, caption))] == min(gaps)  # JPEG is not exact
-
-
-# ---- what is not known -----------------------------------------------------------------------------------------------
 
 
 def judged(error, r_hat, agreement, r_hat_of_components=None):

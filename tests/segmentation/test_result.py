@@ -37,9 +37,7 @@ def test_the_line_of_python_names_what_it_needs(picture, tmp_path):
     book = ss.Codebook.fit(picture, 9, rng=0)
     found = ss.segment(picture, "paper", sites=own, codebook=book, sweeps=1000, rng=4)
     assert found.python_code == "ss.segment(image, 'paper', sites=sites, codebook=codebook, rng=4)"
-
-
-# ---- files -----------------------------------------------------------------------------------------------------------
+    np.testing.assert_array_equal(found.sites, np.minimum(own, 0))
 
 
 def test_saved_files_are_complete_and_the_same_twice(picture, found, tmp_path):
@@ -159,9 +157,6 @@ def test_the_report_does_not_trust_a_name(picture, tmp_path):
     Image.fromarray(picture).save(tmp_path / name)
     ss.segment(tmp_path / name, sweeps=4, rng=0).save(tmp_path / "out", ["report.html"])
     assert "<script>" not in (tmp_path / "out" / "report.html").read_text()
-
-
-# ---- tables ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_table_of_regions_is_right(found):

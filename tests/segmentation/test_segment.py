@@ -116,22 +116,6 @@ def test_photo_gives_regions_that_hold_together(found):
         assert found.model.graph.is_connected(partition)
 
 
-@exhaustive
-def test_every_option_reaches_the_preset(picture):
-    own = np.arange(picture.shape[0] * picture.shape[1]).reshape(picture.shape[:2]) // 400
-    for preset, options in (
-        ("photo", {"sites": "slic", "n_sites": 50}),
-        ("photo", {"sites": own, "count_weight": 0.01, "kappa": 1.0}),
-        ("photo", {"prior": ss.PitmanYor(1.0, 0.3), "lam": 3.0, "estimate": "best"}),
-        ("classes", {"sites": "grid", "n_words": 17, "regions": True, "phi": 1.0}),
-        ("paper", {"codebook": ss.Codebook.fit(picture, 20, rng=0), "moves": "auto", "beta": 0.5}),
-    ):
-        found = ss.segment(picture, preset, rng=0, chains=3, sweeps=7, **options)
-        assert found.preset.changes().keys() == options.keys()
-        assert found.chains.n_chains == 3 and found.chains.n_sweeps == 7
-    np.testing.assert_array_equal(ss.segment(picture, sites=own, sweeps=4, rng=0).sites, own)
-
-
 def test_the_paper_preset_is_the_papers(picture):
     found = ss.segment(picture, "paper", sweeps=5, rng=0)
     n_sites = found.model.graph.n_sites
