@@ -69,7 +69,8 @@ def test_an_estimate_is_made_from_the_details_near_it():
             assert near.size and (np.diff(near) == 1).all()
             nearest = np.abs((np.arange(n) + 0.5) / n - detail).argmin()
             assert nearest in near and np.abs(middle - detail).max() <= max(0.25, 0.5 / n) + 1e-9
-    assert details_near(0.0, 6).tolist() == [0] and details_near(1.0, 6).tolist() == [5]
+    for detail, near in ((0.0, [0]), (0.5, [1, 2, 3, 4]), (1.0, [5])):
+        assert details_near(detail, 6).tolist() == near
 
 
 def test_the_separation_of_an_edge_is_its_mean_over_the_details(found):

@@ -73,13 +73,6 @@ def boundary_table(
     """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them.
 
     `of_chains` is how often the two sites of each edge lay apart, (chain, component, edge); NaN without draws.
-
-    Examples
-    --------
-    >>> graph = SiteGraph(3, [[0, 1], [1, 2], [0, 2]], weights=[7, 3, 1])
-    >>> of_chains = np.array([[[0.1, 0.9, 0.5]], [[0.1, 0.7, 0.3]]])
-    >>> boundary_table(np.array([0, 0, 1]), graph, of_chains, start_label=1)
-    [{'region': 1, 'neighbor': 2, 'length': 4, 'probability': 0.7, 'standard_error': 0.1}]
     """
     pairs, across, pair = touching_regions(regions, graph.edges)
     lengths = np.bincount(pair, graph.length[across], len(pairs))
@@ -110,14 +103,7 @@ def as_table(rows: list[dict[str, Any]]) -> "DataFrame | list[dict[str, Any]]":
 
 
 def as_csv(rows: list[dict[str, Any]], picture: str) -> str:
-    """Rows as comma-separated values under their names, after the name of the picture.
-
-    Examples
-    --------
-    >>> print(as_csv([{"region": 1, "centroid": [2.5, 3.0]}], picture="cells.tif"), end="")
-    picture,region,centroid-0,centroid-1
-    cells.tif,1,2.5,3.0
-    """
+    """Rows as comma-separated values under their names, after the name of the picture."""
     flat = [{"picture": picture} | _flat(row) for row in rows]
     text = StringIO()
     writer = csv.DictWriter(text, list(flat[0]), lineterminator="\n")

@@ -114,13 +114,7 @@ PRIORS: dict[str, type[PartitionPrior]] = {name: getattr(priors, name) for name 
 
 
 def prior_from_text(text: str) -> PartitionPrior:
-    """The prior of a call such as "PitmanYor(3.0, discount=0.25)".
-
-    Examples
-    --------
-    >>> prior_from_text("Potts(5, min_size=2)")
-    Potts(n_labels=5, min_size=2)
-    """
+    """The prior of a call such as "PitmanYor(3.0, discount=0.25)"."""
     rule = f"be a call, such as 'PitmanYor(3.0, discount=0.25)', of {', '.join(PRIORS)}"
     try:
         call = ast.parse(text.strip(), mode="eval").body

@@ -237,13 +237,7 @@ def details_of(n_details: int) -> list[float]:
 
 
 def details_near(detail: float, n_details: int) -> NDArray[np.intp]:
-    """Which levels have a part in the estimate at one: those as near as an end is, and always the nearest.
-
-    Examples
-    --------
-    >>> details_near(0.5, 6), details_near(1.0, 6)
-    (array([1, 2, 3, 4]), array([5]))
-    """
+    """Which levels have a part in the estimate at one: those as near as an end is, and always the nearest."""
     distance = np.abs(np.array(details_of(n_details)) - detail)
     return np.flatnonzero(distance <= max(min(detail, 1 - detail, WIDEST), distance.min()) + 1e-9)
 
