@@ -8,45 +8,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.graph.merging import touching_regions
-from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.pairs import cohesion
-from spinseg.sampler.chains import Chains
-from spinseg.sampler.convergence import standard_errors
+from spinseg.sampler.convergence import separation_of_chains, standard_errors
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from spinseg.segmentation.large.result import LargeSegmentation
+    from spinseg.segmentation.result import Segmentation
 
 MAX_DRAWS = 500  # about as many draws of each chain give the probabilities of regions
 
 
 def region_table(
+    found: "Segmentation | LargeSegmentation",
     regions: NDArray[np.int32],
-    partition: NDArray[np.int32],
-    graph: SiteGraph,
-    chains: Chains,
-    separation: NDArray[np.float64],
-    *,
     areas: NDArray[np.int64],
     centroids: NDArray[np.float64],
     boxes: NDArray[np.int64],
     colors: NDArray[np.float64] | None,
-    start_label: int,
 ) -> list[dict[str, Any]]:
     """A row for each region, largest first, as `Segmentation.region_rows` describes them.
 
-    `regions` and `partition` are the region and the cluster of each site, and `separation` is how often the two sites
-    of each edge lay in different clusters. The others have a row for each region: pixels, the mean index along each
-    axis, the first index along each axis and then the one after the last, and sRGB from 0 to 255. The label of cluster
-    0, and the number of the largest region, is `start_label`.
+    `regions` is the region of each site. The others have a row for each region: pixels, the mean index along each axis,
+    the first index along each axis and then the one after the last, and sRGB from 0 to 255.
     """
+    graph, chains, start_label = found.model.graph, found.chains, found.start_label
     n_draws, n_pixels = chains.labels.shape[1], areas.sum()
     cohesions = cohesion(chains.thinned(MAX_DRAWS).labels, regions)
     ends = regions[graph.edges]
     across = ends[:, 0] != ends[:, 1]
-    by_length = (graph.length[across], (graph.length * separation)[across])
+    by_length = (graph.length[across], (graph.length * found.separation)[across])
     lengths, apart = (sum(np.bincount(ends[across, side], w, areas.size) for side in (0, 1)) for w in by_length)
     outlines = np.where(lengths > 0, apart / np.maximum(lengths, 1e-300), np.nan)
-    clusters = partition[np.unique(regions, return_index=True)[1]]
+    clusters = found.partition[np.unique(regions, return_index=True)[1]]
     rgb = None if colors is None else np.rint(colors).astype(int)
     return [
         {
@@ -64,16 +59,10 @@ def region_table(
     ]
 
 
-def boundary_table(
-    regions: NDArray[np.int32],
-    graph: SiteGraph,
-    of_chains: NDArray[np.float64],
-    start_label: int,
-) -> list[dict[str, Any]]:
-    """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them.
-
-    `of_chains` is how often the two sites of each edge lay apart, (chain, component, edge); NaN without draws.
-    """
+def boundary_table(found: "Segmentation", regions: NDArray[np.int32]) -> list[dict[str, Any]]:
+    """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them."""
+    graph, start_label = found.model.graph, found.start_label
+    of_chains = separation_of_chains(found.chains, graph.edges)
     pairs, across, pair = touching_regions(regions, graph.edges)
     lengths = np.bincount(pair, graph.length[across], len(pairs))
     weighted = (graph.length * of_chains)[..., across]

@@ -21,7 +21,6 @@ from spinseg.model.seeds import connect_seeds
 from spinseg.partition.numbering import label_image, largest_first
 from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.convergence import separation_of_chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.segmentation import display, files
 from spinseg.segmentation.hierarchy import Hierarchy
@@ -147,16 +146,12 @@ class Segmentation:
         image = self._region_image
         boxes = [[*(side.start for side in box), *(side.stop for side in box)] for box in find_objects(image)]
         return region_table(
+            self,
             self._region_of_site,
-            self.partition,
-            self.model.graph,
-            self.chains,
-            self.separation,
             areas=np.bincount(image[image > 0])[1:],
             centroids=np.array(center_of_mass(image > 0, image, np.arange(1, len(boxes) + 1))),
             boxes=np.array(boxes),
             colors=site_means(self.picture.rgb, image - 1),
-            start_label=self.start_label,
         )
 
     @cached_property
@@ -174,8 +169,7 @@ class Segmentation:
         from the spread between chains; None for one chain. Treat probabilities closer than two standard errors as
         equal.
         """
-        of_chains = separation_of_chains(self.chains, self.model.graph.edges)
-        return boundary_table(self._region_of_site, self.model.graph, of_chains, self.start_label)
+        return boundary_table(self, self._region_of_site)
 
     @cached_property
     def _region_of_site(self) -> NDArray[np.int32]:

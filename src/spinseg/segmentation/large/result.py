@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 MAX_OVERVIEW_PIXELS = 1600  # of its longer side
 OUTLINE_COLOR = (255, 230, 0)
-START_LABEL = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +72,7 @@ class LargeSegmentation:
     seed: int
     reading: Reading = field(repr=False)
     warning: str | None = None
+    start_label: ClassVar[int] = 1  # of the largest region
 
     @property
     def read_as(self) -> str:
@@ -119,14 +119,8 @@ class LargeSegmentation:
         areas = np.bincount(self.partition, pixels)
         sums = [np.bincount(self.partition, pixels * column) for column in self.statistics.means.T]
         means = np.stack(sums, axis=1) / areas[:, None]
-        return region_table(
-            *(self.partition, self.partition, self.model.graph, self.chains, self.separation),
-            areas=areas.astype(np.int64),
-            centroids=means[:, -2:],
-            boxes=self.boxes,
-            colors=_rgb(means[:, :3]) if self.statistics.is_color else None,
-            start_label=START_LABEL,
-        )
+        colors = _rgb(means[:, :3]) if self.statistics.is_color else None
+        return region_table(self, self.partition, areas.astype(np.int64), means[:, -2:], self.boxes, colors)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -194,7 +188,7 @@ def write_images(
             sites = statistics.site_of[all_sites[rows, columns]]
             own = relative_to(tile.own, (rows, columns))
             labels = partition[sites[own]]
-            write_chunk(label_image, tile.own, labels + np.int32(START_LABEL))
+            write_chunk(label_image, tile.own, labels + np.int32(LargeSegmentation.start_label))
             edges = region_adjacency(sites).edges  # the graph may lack some across the border of a tile
             separation = paint_edges(sites, edges, separation_probability(draws, edges))[own]
             write_chunk(separation_image, tile.own, np.rint(255 * separation).astype(np.uint8))

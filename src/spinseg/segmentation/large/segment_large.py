@@ -28,13 +28,7 @@ from spinseg.partition.numbering import largest_first
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.checkpoint import OtherChains, read_checkpoint
 from spinseg.segmentation.large import run
-from spinseg.segmentation.large.files import (
-    OpenedPicture,
-    open_picture,
-    read_part,
-    shared_image,
-    write_chunk,
-)
+from spinseg.segmentation.large.files import OpenedPicture, open_picture, read_part, shared_image, write_chunk
 from spinseg.segmentation.large.model import Large, codebook_for, large_model
 from spinseg.segmentation.large.result import LargeSegmentation, site_image, write_images
 from spinseg.segmentation.large.tiles import Tile, Tiling, merge_tiles, tile_sites
