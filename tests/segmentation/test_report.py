@@ -112,15 +112,8 @@ def cut(chains, sweeps):
 @pytest.mark.parametrize("sweeps", [0, 1, 5])
 def test_an_interruption_is_told_and_leaves_no_probabilities(segmented, sweeps):
     regions = [{**region, "probability": None, "boundary": None} for region in segmented.region_rows]
-    text = page(
-        segmented,
-        chains=cut(segmented.chains, sweeps),
-        interrupted=True,
-        sweeps_done=sweeps,
-        n_clusters_posterior={},
-        regions_converged=None,
-        regions=regions,
-    )
+    left = {"chains": cut(segmented.chains, sweeps), "interrupted": True, "sweeps_done": sweeps}
+    text = page(segmented, **left, n_clusters_posterior={}, regions_converged=None, regions=regions)
     told = "before one sweep was finished" if sweeps == 0 else f"after {sweeps} of 20 sweeps"
     assert f"Sampling was interrupted {told}" in seen(text)
     assert text.index("Sampling was interrupted") < text.index("to assess convergence")
@@ -150,14 +143,8 @@ def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
     labels = np.full(shape, inside == "all", np.int32)
     labels[shape[0] // 2, shape[1] // 3] = inside != "none"
     region = {**segmented.region_rows[0], "label": 1, "area": 1, "bbox": [0, 0, *shape]}
-    text = page(
-        segmented,
-        picture=as_picture(np.zeros(shape)),
-        labels=labels,
-        boundary=np.zeros(shape, np.float32),
-        regions=[region],
-        shape=list(shape),
-    )
+    shown = {"picture": as_picture(np.zeros(shape)), "labels": labels, "boundary": np.zeros(shape, np.float32)}
+    text = page(segmented, **shown, regions=[region], shape=list(shape))
     assert text.count("<img") == 4 and len(numbers(text)) == (0 if inside == "none" else 1)
     means = re.search(r'alt="Regions in their mean colors" src="data:image/\w+;base64,([^"]*)"', text)[1]
     colors = np.asarray(Image.open(io.BytesIO(base64.b64decode(means))).convert("RGB"))

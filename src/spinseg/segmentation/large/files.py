@@ -18,15 +18,7 @@ from spinseg._validation import invalid
 from spinseg.image.formats import content_hash, decode, file_format, file_state
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.io import MAX_PIXELS
-from spinseg.image.layout import (
-    MAX_COLOR_CHANNELS,
-    UNNAMED,
-    ChannelAxis,
-    IntensityRange,
-    Layout,
-    Reading,
-    find_layout,
-)
+from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, IntensityRange, Layout, Reading, find_layout
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.raster import check_metadata, has_opacity, orientation, stores_intensities
 from spinseg.image.stored import StoredArray, check_numbers, unprinted, upright

@@ -180,11 +180,7 @@ def _edge_sums(padded: NDArray[np.int32], maps: Sequence[NDArray[np.float32]], o
     inside = (down < rows) & (across < columns)
     edges, which = unique_pairs(np.stack([lower[inside], upper[inside]], axis=1))
     sums = [np.bincount(which, values.ravel()[pixels[:, inside]].max(axis=0), len(edges)) for values in maps]
-    return {
-        "edges": edges,
-        "length": np.bincount(which, minlength=len(edges)),
-        "along": np.stack(sums, axis=1),
-    }
+    return {"edges": edges, "length": np.bincount(which, minlength=len(edges)), "along": np.stack(sums, axis=1)}
 
 
 def unique_pairs(pairs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
