@@ -44,9 +44,9 @@ def details(found: Segmentation) -> np.ndarray:
 
 def draws(found: Segmentation) -> np.ndarray:
     """Return ten draws, from coarse to fine, in two rows."""
-    drawn = spread_draws(found.chains)
-    print(f"{[answer.n_clusters for answer in drawn]} regions in draws")
-    panels = [outlined_at(found, answer.labels[found.sites], WIDTH * 3 // 5) for answer in drawn]
+    drawn = [found.chains.labels[place] for place in spread_draws(found.chains)]
+    print(f"{[int(labels.max()) + 1 for labels in drawn]} regions in draws")
+    panels = [outlined_at(found, labels[found.sites], WIDTH * 3 // 5) for labels in drawn]
     rows = [side_by_side(some, WIDTH * 3 // 5) for some in (panels[:5], panels[5:])]
     return np.vstack([rows[0], np.full((GAP, rows[0].shape[1], 3), 255, np.uint8), rows[1]])
 

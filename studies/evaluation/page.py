@@ -11,7 +11,7 @@ import numpy as np
 from spinseg._run.atomic import atomic_write
 from spinseg._validation import InvalidInput
 from spinseg.image.render import overlay
-from spinseg.segmentation.report.charts import N_COLORS, Axis, Chart, Tick
+from spinseg.segmentation.report.charts import N_COLORS, Chart
 from spinseg.segmentation.report.pictures import data_url
 from studies.evaluation.benchmark import labels_path
 from studies.evaluation.boundaries import BoundaryCounts
@@ -33,7 +33,7 @@ from studies.evaluation.summary import (
 )
 
 CHART_SIZE = (332, 324)  # pixels, so that the two axes from 0 to 1 are about equal
-TICKS = [Tick(value, f"{value:g}") for value in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)]
+TICKS = [(value, f"{value:g}") for value in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)]
 F_LEVELS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of the thin curves of equal F
 MIN_SHARE = 0.0005  # of the length: a point of less rests on a few edges
 N_EXAMPLES = 3  # of the best images and of the worst images
@@ -177,7 +177,7 @@ def precision_recall_chart(curves: Mapping[str, tuple[BoundaryCounts, bool]], ti
 
 
 def _square_chart(title: str, x_name: str, y_name: str) -> Chart:
-    return Chart(title, Axis((0.0, 1.0), TICKS, x_name), Axis((0.0, 1.0), TICKS, y_name), CHART_SIZE)
+    return Chart(title, ((0.0, 1.0), TICKS, x_name), ((0.0, 1.0), TICKS, y_name), CHART_SIZE)
 
 
 def legend(names: Iterable[str]) -> str:
@@ -217,7 +217,7 @@ def _figure(scores: Scores, row: Row, example: Example, out: Path) -> str:
     """Return an image with the boundaries found by a method, and its scores; the scores alone if a file is missing."""
     try:
         drawn = overlay(example.image(), read_labels(labels_path(out, row))[0], start_label=0)
-        shown = f'<img alt="{escape(row.image)}" src="{data_url(drawn, "JPEG", quality=80)}">'
+        shown = f'<img alt="{escape(row.image)}" src="{data_url(drawn, "JPEG", quality=80, subsampling=0)}">'
     except (InvalidInput, OSError):
         shown = ""
     caption = (

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import BoundaryEvidence, fitted_weights
-from spinseg.segmentation.presets.photo import Photo
-from spinseg.segmentation.presets.site_features import FEATURE_WEIGHTS, FeatureConstants
+from spinseg.segmentation.presets.photo import FeatureWeights, Photo
 from studies.evaluation.datasets import bsds, data_root
 from studies.questions.boundaries import fit, training_edges
 from studies.questions.variants import SPECTRAL, TEXTURE, WHOLE_PICTURE, summary
@@ -29,7 +28,7 @@ class Attraction(Photo, listed=False):
 VARIANTS = {
     "photo": Photo(),
     "couplings not below zero": Attraction(),
-    "no likelihood": Photo(feature_weights=FeatureConstants(0.0, 0.0, 0.0, 0.0)),
+    "no likelihood": Photo(feature_weights=FeatureWeights(0.0, 0.0, 0.0, 0.0)),
     "one detail": Photo(n_details=1),
     "mode in place of the estimate": Photo(estimate="best"),
     "power 1": Photo(power=1.0),
@@ -37,7 +36,7 @@ VARIANTS = {
 WITHOUT = {
     "no spectral cue": (SPECTRAL, Photo()),
     "no cue of the whole picture": (WHOLE_PICTURE, Photo()),
-    "no texture, in cues or likelihood": (TEXTURE, Photo(feature_weights=FEATURE_WEIGHTS._replace(texture=0.0))),
+    "no texture, in cues or likelihood": (TEXTURE, Photo(feature_weights=FeatureWeights(texture=0.0))),
 }
 
 

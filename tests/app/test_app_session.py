@@ -394,7 +394,8 @@ async def test_results_at_other_details_are_those_of_the_segmentation(opened):
         partition = found.at(detail).partition
         np.testing.assert_array_equal(labels[:, None] == labels, partition[:, None] == partition)
         assert results[detail]["n_regions"] == found.at(detail).n_clusters
-    drawn = [f"Detail {answer.detail:.2f}: " for answer in spread_draws(found.chains)]
+    components = [found.chains.component[draw] for _, draw in spread_draws(found.chains)]
+    drawn = [f"Detail {(component + 0.5) / found.chains.n_components:.2f}: " for component in components]
     assert [each["words"][: len(words)] for each, words in zip(answers, drawn, strict=True)] == drawn
     await apply(session, preset="paper")
     await session.loop.step()

@@ -209,7 +209,7 @@ def test_sites_are_coupled_by_length_and_evidence_at_every_level_of_detail(kind)
         evidence = 2 * np.tanh((np.log((1 - detail) / detail) - log_odds) / 2)
         strength = beta / (model.graph.length * evidence)
         np.testing.assert_allclose(strength, strength[0])
-        assert strength[0] >= PHOTO.coupling.strength
+        assert strength[0] >= PHOTO.strength
     np.testing.assert_allclose(model.beta[0] / PHOTO.couplings(log_odds, model.graph, 0.5 / 12), strength[0] / 0.8)
 
 

@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 import spinseg as ss
+from large_runs import in_this_process
 from spinseg.pictures import PICTURES
 
 
@@ -17,3 +18,9 @@ def picture():
 @pytest.fixture(scope="module")
 def found(picture):
     return ss.segment(picture, rng=3)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Tiles of large images are made by this process."""
+    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)

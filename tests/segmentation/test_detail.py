@@ -36,6 +36,11 @@ def found():
     return ss.segment(coffee(), rng=1, sweeps=60)
 
 
+def assert_same_draws(a, b):
+    for one, other in ((a.chains.labels, b.chains.labels), (a.labels, b.labels), (a.separation, b.separation)):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_a_segmentation_at_another_detail_has_the_same_draws(found):
     counts = []
     for detail in effort((0.0, 1.0), (0.0, 0.3, 0.6, 1.0)):
@@ -64,7 +69,8 @@ def test_an_estimate_is_made_from_the_details_near_it():
             assert near.size and (np.diff(near) == 1).all()
             nearest = np.abs((np.arange(n) + 0.5) / n - detail).argmin()
             assert nearest in near and np.abs(middle - detail).max() <= max(0.25, 0.5 / n) + 1e-9
-    assert details_near(0.0, 6).tolist() == [0] and details_near(1.0, 6).tolist() == [5]
+    for detail, near in ((0.0, [0]), (0.5, [1, 2, 3, 4]), (1.0, [5])):
+        assert details_near(detail, 6).tolist() == near
 
 
 def test_the_separation_of_an_edge_is_its_mean_over_the_details(found):
@@ -86,9 +92,6 @@ def test_a_certain_boundary_is_one_of_the_labels():
     assert certain.any() and find_boundaries(found.labels)[certain].all()
 
 
-# ---- the hierarchy ---------------------------------------------------------------------------------------------------
-
-
 def test_levels_are_nested_and_lose_boundaries(found):
     hierarchy = found.hierarchy
     levels = 0.0003 + 0.9991 * np.linspace(0, 1, 21)  # no height that is a share of so many draws
@@ -103,17 +106,13 @@ def test_levels_are_nested_and_lose_boundaries(found):
         hierarchy.labels(2)
 
 
-# ---- how far to trust it ---------------------------------------------------------------------------------------------
-
-
 def test_the_program_samples_until_the_chains_have_converged():
     small = coffee()[:90, :120]
     seg = ss.segment(small, rng=0)
     n, error = seg.chains.n_sweeps, seg.diagnostics.standard_error
     assert n % ROUND_SWEEPS == 0 and n <= MAX_SWEEPS
     assert n == MAX_SWEEPS or seg.converged or error <= ERROR_LIMIT / 2
-    again = ss.segment(small, rng=0, workers=1)
-    np.testing.assert_array_equal(seg.chains.labels, again.chains.labels)
+    assert_same_draws(seg, ss.segment(small, rng=0, workers=1))
     assert seg.converged == (seg.agreement >= 0.9 and seg.r_hat <= 1.05 and error <= ERROR_LIMIT)
     assert seg.ess > 0
 
@@ -174,12 +173,10 @@ def test_the_best_partition_is_that_of_the_detail_and_agreement_that_of_each_cha
 
 
 def test_the_verdict_tells_regions_and_probabilities_apart(found):
-    assert -0.5 <= found.agreement <= 1
     assert found.verdict.count("The regions have ") == found.verdict.count("The boundary probabilities have ") == 1
-    assert "sample longer" not in found.verdict.lower()
     draws = np.tile(found.chains.labels[:1, : found.chains.n_components], (2, 30, 1))
     same = replace(found, chains=replace(found.chains, labels=draws, component=np.tile(np.arange(12), 30)))
-    assert same.agreement == 1 and same.diagnostics.standard_error == 0
+    assert -0.5 <= found.agreement <= 1 == same.agreement and same.diagnostics.standard_error == 0
     assert "The regions have converged: the agreement between chains is 1.00 (adjusted Rand index)." in same.verdict
 
 
@@ -190,10 +187,7 @@ def test_sampling_for_a_time_is_repeated_by_its_number_of_sweeps(preset):
     n_sweeps = timed.chains.n_sweeps
     assert timed.schedule.seconds == 0.01 and timed.schedule.sweeps is None and n_sweeps >= 10
     assert f"sweeps={n_sweeps}" in timed.python_code and "seconds" not in timed.python_code
-    again = ss.segment(image, preset, sweeps=n_sweeps, rng=3)
-    np.testing.assert_array_equal(timed.chains.labels, again.chains.labels)
-    np.testing.assert_array_equal(timed.labels, again.labels)
-    np.testing.assert_array_equal(timed.separation, again.separation)
+    assert_same_draws(timed, ss.segment(image, preset, sweeps=n_sweeps, rng=3))
 
 
 def test_an_interrupted_time_has_no_draws_of_its_burn_in():
@@ -201,14 +195,11 @@ def test_an_interrupted_time_has_no_draws_of_its_burn_in():
         if at.done >= 200:  # of all details together
             raise KeyboardInterrupt
 
-    image = coffee()[:60, :80]
     with pytest.raises(ss.SegmentationInterrupted) as caught:
-        ss.segment(image, seconds=1e6, chains=1, workers=1, rng=3, progress=interrupt)
-    found = caught.value.segmentation
-    n_sweeps = found.chains.n_sweeps
+        ss.segment(coffee()[:60, :80], seconds=1e6, chains=1, workers=1, rng=3, progress=interrupt)
+    found, n_sweeps = caught.value.segmentation, caught.value.segmentation.chains.n_sweeps
     assert n_sweeps >= 1 and found.chains.burn_in == n_sweeps // 2 and found.interrupted
-    again = ss.segment(image, sweeps=n_sweeps, chains=1, rng=3)
-    np.testing.assert_array_equal(found.chains.labels, again.chains.labels)
+    assert_same_draws(found, ss.segment(coffee()[:60, :80], sweeps=n_sweeps, chains=1, rng=3))
 
 
 def test_a_batch_with_a_time_goes_on_where_it_ended(tmp_path):

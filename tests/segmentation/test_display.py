@@ -5,7 +5,7 @@ import io
 import re
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
+from html import unescape
 
 import numpy as np
 import pytest
@@ -76,48 +76,29 @@ def test_objects_say_what_they_are_in_three_lines(found):
     assert found.diagnostics.verdict in repr(found.diagnostics) and "R-hat" in repr(found.diagnostics)
 
 
-class Page(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.tags, self.pictures, self.text = [], [], ""
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        if tag == "img":
-            self.pictures.append(dict(attributes)["src"])
-
-    def handle_data(self, data):
-        self.text += data
+def words_of(page):
+    """The text of a page."""
+    return unescape(re.sub(r"<[^>]*>", "", page))
 
 
 def test_a_notebook_shows_pictures_and_runs_nothing(found):
-    page = Page()
-    page.feed(replace(found, source="<b>&.png")._repr_html_())
-    assert not {"script", "style", "iframe", "link"} & set(page.tags) and page.tags.count("b") == 1
-    assert "<b>&.png" in page.text and found.verdict in page.text  # as text, not as markup
-    assert len(page.pictures) == 2
-    for url in page.pictures:
-        kind, _, data = url.partition(",")
-        assert kind == "data:image/jpeg;base64"
+    page = replace(found, source="<b>&.png")._repr_html_()
+    tags = re.findall(r"<(\w+)", page)
+    assert not {"script", "style", "iframe", "link"} & set(tags) and tags.count("b") == 1
+    assert "<b>&.png" in words_of(page) and found.verdict in words_of(page)  # as text, not as markup
+    pictures = re.findall(r'src="data:image/jpeg;base64,([^"]*)"', page)
+    assert len(pictures) == tags.count("img") == 2
+    for data in pictures:
         assert Image.open(io.BytesIO(base64.b64decode(data))).size == (80, 60)
-    assert page.tags.count("tr") == 1 + min(8, len(found.region_rows))
+    assert tags.count("tr") == 1 + min(8, len(found.region_rows))
 
 
 def test_one_region_shows_its_warning_and_any_file_name_is_one_line(found):
     one = replace(found, labels=np.ones_like(found.labels), partition=np.zeros_like(found.partition))
     assert one.warning and repr(one).splitlines()[2].strip() == one.warning
-    page = Page()
-    page.feed(one._repr_html_())
-    assert one.warning in page.text
+    assert one.warning in words_of(one._repr_html_())
     odd = replace(found, source="/tmp/two\nlines.png")
     assert len(repr(odd).splitlines()) == 2 and "two?lines.png" in odd._repr_html_()
-
-
-def test_a_volume_shows_one_plane():
-    image = np.zeros((6, 20, 24))
-    image[:, 5:15, 5:15] = 1
-    found = ss.segment(image, channel_axis=None, sweeps=4, rng=0)
-    assert "6 x 20 x 24 pixels" in repr(found) and found._repr_html_().count("<img") == 2
 
 
 def test_plots_draw_what_there_is(found, agg):

@@ -9,7 +9,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from large_runs import in_this_process, open_array
+from large_runs import open_array
 from spinseg._errors import InvalidInput
 from spinseg.image.io import read_picture
 from spinseg.segmentation.large.files import intensity_range_of, open_picture, read_part, shared_image
@@ -92,8 +92,7 @@ def test_the_pixels_are_those_that_segment_reads(name, tmp_path):
     )
 
 
-def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
+def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path, here):
     tifffile.imwrite(tmp_path / "three.tif", FIVE[:3], photometric="minisblack")
     given = {"channel_axis": 0, "intensity_range": (0, 4095)}
     found = segment_large(tmp_path / "three.tif", tmp_path / "out", **given, **FAST)
@@ -116,8 +115,7 @@ def test_four_channels_without_opacity_stay_four_in_other_processes(tmp_path):
         assert np.array_equal(open_array(*source).compute(), RGBA)
 
 
-def test_a_file_that_is_read_whole_is_segmented_like_the_same_pixels_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
+def test_a_file_that_is_read_whole_is_segmented_like_the_same_pixels_in_parts(tmp_path, here):
     Image.fromarray(RGBA).save(tmp_path / "a.png")
     FILES["opacity.tif"](tmp_path / "a.tif")
     whole, parts = (segment_large(tmp_path / f"a.{suffix}", tmp_path / suffix, **FAST) for suffix in ("png", "tif"))
@@ -125,8 +123,7 @@ def test_a_file_that_is_read_whole_is_segmented_like_the_same_pixels_in_parts(tm
     assert whole.read_as == parts.read_as == str(read_picture(tmp_path / "a.png").reading)
 
 
-def test_one_region_for_a_picture_of_contrast_gets_a_warning(tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
+def test_one_region_for_a_picture_of_contrast_gets_a_warning(tmp_path, here, monkeypatch):
     monkeypatch.setattr(
         "spinseg.segmentation.large.segment_large.regions_of", lambda labels, graph: np.zeros_like(labels)
     )

@@ -12,7 +12,6 @@ from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.picture import as_picture
 from spinseg.segmentation.presets.color_words import ColorWords
 from spinseg.segmentation.presets.option import prior_from_text
-from spinseg.segmentation.presets.photo import Coupling
 from spinseg.segmentation.presets.preset import chosen_preset
 from spinseg.segmentation.problem import prepare
 
@@ -65,20 +64,14 @@ def test_every_option_of_every_preset_has_a_check_and_a_help():
         ({"preset": "paper", "sites": "hexagons"}, "sites must be one of 'slic', 'watershed', 'grid',"),
         ({"sites": 7}, "sites must be a kind of sites or have two or three axes; received ()"),
         ({"sites": np.zeros((4, 5))}, "sites must be whole numbers; received 'float64'"),
-        (
-            {"preset": "paper", "n_sites": 9, "sites": "pixels"},
-            "n_sites must be None where every pixel is a site; received 9",
-        ),
+        ({"preset": "paper", "n_sites": 9, "sites": "pixels"}, "n_sites must be None where every pixel is a site;"),
         ({"lam": [1.0, -2.0]}, "lam must not be negative; received -2.0"),
         ({"lam": np.ones((2, 2))}, "lam must have shape (any); received (2, 2)"),
         ({"init": ("one", "x")}, f"init must {STARTS}; received 'x'"),
         ({"init": ["one"] * 3}, "init must be one start, or one for each of 2 chains; received '3 starts'"),
         ({"init": np.zeros((3, 9), int)}, "init must be one start, or one for each of 2 chains; received '3 starts'"),
         ({"init": np.zeros(9)}, "init must be whole numbers; received 'float64'"),
-        (
-            {"init": np.zeros((2, 3, 4), int)},
-            "init must be labels of the sites, or such for each chain; received (2, 3, 4)",
-        ),
+        ({"init": np.zeros((2, 3, 4), int)}, "init must be labels of the sites, or such for each chain; received (2,"),
         ({"chains": 0}, "chains must be a whole number of at least 1; received 0"),
         ({"chains": 2.5}, "chains must be a whole number of at least 1; received 2.5"),
         ({"sweeps": 0}, "sweeps must be a whole number of at least 1; received 0"),
@@ -140,9 +133,6 @@ def test_a_name_is_that_of_one_preset_only():
     assert ss.Preset.known["photo"] is ss.Photo
     unlisted = type("Finer", (ss.Photo,), {}, listed=False)(detail=0.9)
     assert unlisted.call(None, {"rng": 0}) == "ss.segment(image, Finer(), detail=0.9, rng=0)"
-
-
-# ---- values ----------------------------------------------------------------------------------------------------------
 
 
 def test_presets_are_values():
@@ -221,9 +211,6 @@ def test_what_probabilities_have_not_been_validated_for(preset, shape, has_seeds
     assert preset.not_validated(as_picture(np.zeros(shape), channel_axis=axis), has_seeds) == what
 
 
-# ---- ablations by value ----------------------------------------------------------------------------------------------
-
-
 class Blind(BoundaryNetwork):
     """A network that sees no boundary anywhere."""
 
@@ -235,30 +222,22 @@ class Blind(BoundaryNetwork):
 
 
 def test_constants_change_by_value_and_nothing_else_does(picture):
-    fitted = fitted_weights()["colour"]
+    def posterior(**changes):
+        return prepare(picture[:60, :80], ss.Photo(**changes))
+
+    fitted, usual = fitted_weights()["colour"], posterior()
+    np.testing.assert_allclose(posterior(strength=1.6).model.beta, 2 * usual.model.beta)
     weights = {"colour": {**fitted, "constant": fitted["constant"] + 1}}
-
-    def posterior(preset):
-        return prepare(picture[:60, :80], preset)
-
-    usual = posterior(ss.Photo())
-    strong = posterior(replace(ss.Photo(), coupling=ss.Photo().coupling._replace(strength=1.6)))
-    np.testing.assert_allclose(strong.model.beta, 2 * usual.model.beta)
-    shifted = posterior(ss.Photo(evidence=BoundaryEvidence(weights=weights)))
-    moved = posterior(ss.Photo(coupling=Coupling(0.8, -1.0, 2.0)))  # one more of log-odds is one less of threshold
-    np.testing.assert_allclose(shifted.model.beta, moved.model.beta)
-    blind = posterior(ss.Photo(evidence=BoundaryEvidence(network=Blind())))
-    given = replace(ss.Photo(), sites=usual.sites, evidence=BoundaryEvidence(network=Blind()))
-    same_sites = posterior(given).model
+    shifted = posterior(evidence=BoundaryEvidence(weights=weights))  # one more of log-odds is one less of threshold
+    np.testing.assert_allclose(shifted.model.beta, posterior(threshold=-1.0).model.beta)
+    blind = BoundaryEvidence(network=Blind())
+    same_sites = posterior(sites=usual.sites, evidence=blind).model
     np.testing.assert_array_equal(same_sites.graph.edges, usual.model.graph.edges)
     assert same_sites.beta.mean() > usual.model.beta.mean() + 0.1
-    assert not np.array_equal(blind.sites, usual.sites)  # which follow the network, too
-    again = posterior(ss.Photo())
+    assert not np.array_equal(posterior(evidence=blind).sites, usual.sites)  # which follow the network, too
+    again = posterior()
     np.testing.assert_array_equal(again.sites, usual.sites)
     np.testing.assert_array_equal(again.model.beta, usual.model.beta)
-
-
-# ---- priors ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

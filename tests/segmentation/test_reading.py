@@ -83,12 +83,9 @@ def test_a_range_is_given_in_the_numbers_of_the_picture():
     "wrong", [(1, 1), (2, 1), (1,), 5, ("a", 2), (0, np.nan), (0, np.inf), "0 1", (1, 2, 3), (True, 2)], ids=repr
 )
 def test_a_wrong_range_is_one_line(wrong):
-    for call in (
-        lambda: ss.segment(SQUARE, intensity_range=wrong),
-        lambda: ss.as_picture(SQUARE, intensity_range=wrong),
-    ):
+    for call in (ss.segment, ss.as_picture):
         with pytest.raises(ss.InvalidInput, match=r"^intensity_range must [^\n]*; received [^\n]*$"):
-            call()
+            call(SQUARE, intensity_range=wrong)
     with pytest.raises(ss.InvalidInput, match=r"^intensity_range must be None for a Picture"):
         ss.segment(ss.as_picture(SQUARE), intensity_range=(0, 1))
 

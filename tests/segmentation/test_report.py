@@ -13,10 +13,10 @@ from PIL import Image
 from scipy import ndimage
 
 import spinseg as ss
-from effort import effort, exhaustive
+from effort import effort
 from spinseg.image.picture import as_picture, cielab
-from spinseg.segmentation.report import report
 from spinseg.segmentation.report.charts import N_COLORS, bar_chart, line_chart
+from spinseg.segmentation.report.page import report
 from spinseg.segmentation.report.pictures import MAX_NUMBERS, central_pixel
 
 PAGE = files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8")
@@ -68,9 +68,6 @@ def numbers(text):
     return {int(region): (float(top) / 100, float(left) / 100) for left, top, region in found}
 
 
-# ---- what comes first ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("regions", "probabilities", "color", "headline"),
     [
@@ -105,13 +102,6 @@ def test_every_boundary_stands_with_its_standard_error(segmented):
     assert "Table of boundaries" not in page(segmented, boundaries=[])
 
 
-def test_a_summary_that_does_not_say_whether_chains_have_converged_is_shown(segmented):
-    unsaid = ("regions_converged", "probabilities_converged", "interrupted")
-    summary = {name: value for name, value in segmented.summary().items() if name not in unsaid}
-    text = report(summary, segmented.picture, segmented.labels, segmented.boundary_probability, segmented.chains)
-    assert "There are too few chains or draws to assess convergence." in text and "interrupted" not in text
-
-
 def cut(chains, sweeps):
     """Chains as Ctrl-C within the burn-in leaves them."""
     n = sweeps * chains.n_components
@@ -122,15 +112,8 @@ def cut(chains, sweeps):
 @pytest.mark.parametrize("sweeps", [0, 1, 5])
 def test_an_interruption_is_told_and_leaves_no_probabilities(segmented, sweeps):
     regions = [{**region, "probability": None, "boundary": None} for region in segmented.region_rows]
-    text = page(
-        segmented,
-        chains=cut(segmented.chains, sweeps),
-        interrupted=True,
-        sweeps_done=sweeps,
-        n_clusters_posterior={},
-        regions_converged=None,
-        regions=regions,
-    )
+    left = {"chains": cut(segmented.chains, sweeps), "interrupted": True, "sweeps_done": sweeps}
+    text = page(segmented, **left, n_clusters_posterior={}, regions_converged=None, regions=regions)
     told = "before one sweep was finished" if sweeps == 0 else f"after {sweeps} of 20 sweeps"
     assert f"Sampling was interrupted {told}" in seen(text)
     assert text.index("Sampling was interrupted") < text.index("to assess convergence")
@@ -149,61 +132,36 @@ def test_captions_tell_which_clusters_and_which_sweeps_are_counted(segmented):
     text = seen(page(cut))
     assert f"{cut.n_clusters} clusters after cutting into regions" in text
     assert f"before clusters are cut into regions, of which the segmentation has {len(cut.regions)}" in text
-    unbroken = ss.segment(blocks(), "classes", rng=0, sweeps=20)
-    text = seen(page(unbroken))
-    assert (
-        f"{unbroken.n_clusters} clusters in {len(unbroken.regions)} regions" in text and "cut into regions" not in text
-    )
-
-
-# ---- pictures --------------------------------------------------------------------------------------------------------
-
-
-@exhaustive
-def test_a_single_row_of_pixels_can_be_saved(tmp_path):
-    ss.segment(np.random.default_rng(0).random((1, 3000)), rng=0).save(tmp_path)
-    assert (tmp_path / "result.json").exists()
+    whole = ss.segment(blocks(), "classes", rng=0, sweeps=20)
+    text = seen(page(whole))
+    assert f"{whole.n_clusters} clusters in {len(whole.regions)} regions" in text and "cut into regions" not in text
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 3000), (3000, 1), (2, 2500), (1999, 3), (1501, 1499)])
 @pytest.mark.parametrize("inside", effort(["one pixel"], ["all", "one pixel", "none"]))
 def test_pictures_of_any_shape_and_mask_are_shown(segmented, shape, inside):
-    labels = np.ones(shape, np.int32)
-    if inside != "all":
-        labels[:] = 0
-    if inside == "one pixel":
-        labels[shape[0] // 2, shape[1] // 3] = 1
+    labels = np.full(shape, inside == "all", np.int32)
+    labels[shape[0] // 2, shape[1] // 3] = inside != "none"
     region = {**segmented.region_rows[0], "label": 1, "area": 1, "bbox": [0, 0, *shape]}
-    text = page(
-        segmented,
-        picture=as_picture(np.zeros(shape)),
-        labels=labels,
-        boundary=np.zeros(shape, np.float32),
-        regions=[region],
-        shape=list(shape),
-    )
+    shown = {"picture": as_picture(np.zeros(shape)), "labels": labels, "boundary": np.zeros(shape, np.float32)}
+    text = page(segmented, **shown, regions=[region], shape=list(shape))
     assert text.count("<img") == 4 and len(numbers(text)) == (0 if inside == "none" else 1)
     means = re.search(r'alt="Regions in their mean colors" src="data:image/\w+;base64,([^"]*)"', text)[1]
     colors = np.asarray(Image.open(io.BytesIO(base64.b64decode(means))).convert("RGB"))
     assert max(colors.shape) <= 1000 and (colors < 255).any() == (inside != "none")  # one pixel is seen as well
 
 
-def test_every_region_has_its_number_well_inside(segmented):
-    for preset in ("photo", "classes"):  # with clusters of one region each, and with clusters of several
-        found = ss.segment(blocks(), preset, rng=0, sweeps=20)
-        assert len(found.region_rows) == found.n_clusters or preset == "classes"
-        places = numbers(page(found))
-        assert sorted(places) == list(range(1, len(found.region_rows) + 1))
-        for region in found.region_rows:
-            row, column = (
-                int(share * length) for share, length in zip(places[region["region"]], (60, 90), strict=True)
-            )
-            assert found.labels[row, column] == region["label"]
-            top, left, bottom, right = region["bbox"]
-            assert top <= row < bottom and left <= column < right
-            piece = ndimage.label(found.labels == region["label"])[0]
-            assert np.count_nonzero(piece == piece[row, column]) == region["area"]
-            assert np.all(found.labels[row - 3 : row + 4, column - 3 : column + 4] == region["label"])
+@pytest.mark.parametrize("preset", ["photo", "classes"])  # clusters of one region each, and of several
+def test_every_region_has_its_number_well_inside(preset):
+    found = ss.segment(blocks(), preset, rng=0, sweeps=20)
+    places = numbers(page(found))
+    assert sorted(places) == list(range(1, len(found.region_rows) + 1))
+    assert (len(places) == found.n_clusters) is (preset == "photo")
+    for region in found.region_rows:
+        row, column = (int(share * length) for share, length in zip(places[region["region"]], (60, 90), strict=True))
+        piece = ndimage.label(found.labels == region["label"])[0]
+        assert piece[row, column] and np.count_nonzero(piece == piece[row, column]) == region["area"]
+        assert np.all(found.labels[row - 3 : row + 4, column - 3 : column + 4] == region["label"])
 
 
 def test_only_the_largest_regions_are_numbered_and_not_on_the_saved_overlay(segmented, tmp_path):
@@ -238,24 +196,15 @@ def test_a_place_inside_is_in_the_thick_part_and_near_the_middle():
     assert central_pixel(np.ones((1, 1), bool)) == (0, 0)
 
 
-# ---- the table -------------------------------------------------------------------------------------------------------
-
-
 def test_labels_are_left_out_of_the_table_where_each_is_one_region(segmented):
-    assert "Label" not in rows(page(segmented))[0]
     pieces = [{**region, "label": 1} for region in segmented.region_rows]
-    assert "Label" in rows(page(segmented, regions=pieces))[0]
-    for table in (rows(page(segmented)), rows(page(segmented, regions=pieces))):
+    for text, has_labels in ((page(segmented), False), (page(segmented, regions=pieces), True)):
+        table = rows(text)
+        assert ("Label" in table[0]) is has_labels
         assert len({len(row) for row in table}) == 1 and len(table) == 1 + len(segmented.region_rows)
-
-
-def test_a_long_table_ends_by_saying_where_the_rest_is(segmented):
     many = [{**segmented.region_rows[0], "region": i} for i in range(50)]
     table = rows(page(segmented, regions=many))
     assert len(table) == 42 and table[-1] == ["and 10 smaller, in result.json"]
-
-
-# ---- charts ----------------------------------------------------------------------------------------------------------
 
 
 def y_ticks(chart):
@@ -321,28 +270,15 @@ def test_lines_that_leave_the_range_are_cut_off():
     assert y_ticks(early)[-1] == "3.0"
 
 
-def color_sets():
-    """The grounds and the colours of lines, in light and in dark, as the page has them."""
-    for theme in re.findall(r":root \{(.*?)\}", PAGE, re.DOTALL):
+def test_the_colors_of_chains_differ_from_each_other_and_from_the_ground():
+    themes = re.findall(r":root \{(.*?)\}", PAGE, re.DOTALL)
+    assert len(themes) == 2  # in light and in dark
+    for theme in themes:
         values = dict(re.findall(r"--(\w+): (#\w{6});", theme))
-        yield values["ground"], [values[f"c{i}"] for i in range(N_COLORS)]
-
-
-def test_the_colours_of_chains_differ_from_each_other_and_from_the_ground():
-    themes = list(color_sets())
-    assert len(themes) == 2
-    for ground, colors in themes:
-        codes = np.array([list(bytes.fromhex(c[1:])) for c in [ground, *colors]], np.uint16) * 257
-        places = cielab(codes)
+        colors = [values["ground"], *(values[f"c{i}"] for i in range(N_COLORS))]
+        places = cielab(np.array([list(bytes.fromhex(color[1:])) for color in colors], np.uint16) * 257)
         gaps = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))
         assert gaps.min() > 35 and np.abs(places[1:, 0] - places[0, 0]).min() > 30
-
-
-# ---- the file --------------------------------------------------------------------------------------------------------
-
-
-def test_the_same_segmentation_gives_the_same_text(segmented):
-    assert page(segmented) == page(segmented)
 
 
 def test_the_page_needs_nothing_else(segmented):

@@ -37,9 +37,7 @@ def test_the_line_of_python_names_what_it_needs(picture, tmp_path):
     book = ss.Codebook.fit(picture, 9, rng=0)
     found = ss.segment(picture, "paper", sites=own, codebook=book, sweeps=1000, rng=4)
     assert found.python_code == "ss.segment(image, 'paper', sites=sites, codebook=codebook, rng=4)"
-
-
-# ---- files -----------------------------------------------------------------------------------------------------------
+    np.testing.assert_array_equal(found.sites, np.minimum(own, 0))
 
 
 def test_saved_files_are_complete_and_the_same_twice(picture, found, tmp_path):
@@ -161,9 +159,6 @@ def test_the_report_does_not_trust_a_name(picture, tmp_path):
     assert "<script>" not in (tmp_path / "out" / "report.html").read_text()
 
 
-# ---- tables ----------------------------------------------------------------------------------------------------------
-
-
 def test_the_table_of_regions_is_right(found):
     for region in found.region_rows:
         top, left, bottom, right = region["bbox"]
@@ -197,13 +192,9 @@ def test_the_table_of_boundaries_is_right(found):
         assert row["probability"] == pytest.approx(np.average(separations, weights=lengths), abs=1e-6)
         assert row["standard_error"] is None or 0 <= row["standard_error"] <= 0.5
         touching.add((row["region"], row["neighbor"]))
-    image = found.labels
-    pairs = {
-        tuple(sorted(p))
-        for a, b in ((image[1:], image[:-1]), (image[:, 1:], image[:, :-1]))
-        for p in zip(a[a != b], b[a != b], strict=True)
-    }
-    assert touching == pairs and list(found.boundaries["region"]) == [row["region"] for row in found.boundary_rows]
+    assert touching == {(a + 1, b + 1) for a, b in region_adjacency(found.labels - 1).edges.tolist()} and list(
+        found.boundaries["region"]
+    ) == [row["region"] for row in found.boundary_rows]
 
 
 def test_what_belongs_with_a_place_is_counted_over_the_draws(found):

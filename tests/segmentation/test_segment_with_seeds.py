@@ -97,13 +97,7 @@ def test_a_volume_and_sites_of_ones_own_keep_the_seeds():
     found = ss.segment(volume, seeds=seeds, n_sites=40, sweeps=4, rng=0)
     assert found.labels[0, 0, 0] == found.labels[5, 11, 11] != found.labels[0, 11, 0]
     sites = np.repeat(np.arange(4), 10)[None].repeat(30, 0)
-    found = ss.segment(
-        volume[0, :1].repeat(30, 0)[:, :1].repeat(40, 1),
-        seeds={1: [(0, 0)], 2: [(20, 1)]},
-        sites=sites,
-        sweeps=4,
-        rng=0,
-    )
+    found = ss.segment(np.full((30, 40), 0.5), seeds={1: [(0, 0)], 2: [(20, 1)]}, sites=sites, sweeps=4, rng=0)
     assert found.labels[0, 0] != found.labels[20, 1] and found.model.graph.n_sites == 5
 
 
@@ -127,10 +121,7 @@ def test_the_call_and_the_files_repeat_the_seeds(seeded, picture, tmp_path):
     assert repr(keywords["seeds"]) in outcome.summary["python"]
     with Image.open(tmp_path / "out" / "picture" / "labels.png") as labels:
         np.testing.assert_array_equal(np.asarray(labels), seeded.labels)
-    again = {"resume": True, "progress": False}
-    ((_, outcome),) = segment_files([str(tmp_path / "picture.png")], tmp_path / "out", keywords, **again)
-    assert outcome.done_before
-    ((_, outcome),) = segment_files([str(tmp_path / "picture.png")], tmp_path / "out", SHORT, **again)
+    ((_, outcome),) = segment_files([str(tmp_path / "picture.png")], tmp_path / "out", SHORT, resume=True)
     assert "another run (seeds" in outcome.error
 
 

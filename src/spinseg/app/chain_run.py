@@ -16,7 +16,7 @@ from spinseg.sampler.starts import OPPOSITE_STARTS
 from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.result import LAST_LABELS
 from spinseg.segmentation.schedule import Schedule, partitions_of_chains
-from spinseg.segmentation.verdict import calibration_clause, headline, verdict_sentences
+from spinseg.segmentation.verdict import headline, verdict_sentences
 
 MAX_SWEEPS = 5000  # of one run
 MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
@@ -141,12 +141,13 @@ class ChainRun(NamedTuple):
         r_hat = {name: _json_number(row.r_hat) for name, row in found.table.items()}
         converged = {"regions_converged": found.partition_converged}
         converged |= {"probabilities_converged": found.probabilities_converged}
-        clause = calibration_clause(preset.not_validated(problem.picture, problem.model.seeds is not None))
+        unknown = preset.not_validated(problem.picture, problem.model.seeds is not None)
         return {name: _json_number(value) for name, value in numbers.items()} | {
             "r_hat": r_hat,
             "converged": found.converged,
             "headline": headline({"settings": {"connected": preset.connected}, **converged})[1],
-            "verdict": verdict_sentences(found, preset, draws.n_sweeps) + clause,  # the user decides when to stop
+            # Without a schedule: the user decides when to stop.
+            "verdict": verdict_sentences(found, preset, draws.n_sweeps, not_validated=unknown),
         }
 
     def refined_sites(self, draws: Chains) -> NDArray[np.int32]:

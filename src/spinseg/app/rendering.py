@@ -13,10 +13,10 @@ from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.report.pictures import (
     SMALL,
     THUMBNAIL_SIDE,
-    ReducedPicture,
-    answer_picture,
-    answer_words,
     data_url,
+    draw_words,
+    drawn_outlines,
+    reduced,
     spread_draws,
 )
 
@@ -76,11 +76,11 @@ def displayed_answers(problem: Problem, sites: NDArray[np.int32], draws: Chains)
     `sites` are those of the working image, with refined outlines or without.
     """
     unit = "region" if problem.preset.connected else "cluster"
-    shown = ReducedPicture.of(problem.working_image.picture, sites, THUMBNAIL_SIDE)
+    rgb, step = reduced(problem.working_image.picture, sites, THUMBNAIL_SIDE)
     found = []
-    for answer in spread_draws(draws):
-        url = data_url(answer_picture(answer, shown, sites), "JPEG", **SMALL)
-        found.append({"words": answer_words(answer, unit), "picture": url.partition(",")[2]})
+    for place in spread_draws(draws):
+        url = data_url(drawn_outlines(draws.labels[place], rgb, step, sites), "JPEG", **SMALL)
+        found.append({"words": draw_words(draws, place, unit), "picture": url.partition(",")[2]})
     return found
 
 

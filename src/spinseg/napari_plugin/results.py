@@ -92,7 +92,9 @@ class LayerResult:
         """Draws spread over details, chains and sweeps, from coarse to fine, along a first axis; hidden at first."""
         found = self.segmentation
         pixels, n_draws = site_sizes(found.sites), max(1, min(N_SHOWN, MAX_STACKED // found.sites.size))
-        partitions = [largest_first(draw.labels, pixels) for draw in spread_draws(found.chains, n_draws)]
+        partitions = [
+            largest_first(found.chains.labels[place], pixels) for place in spread_draws(found.chains, n_draws)
+        ]
         smallest = np.min_scalar_type(max(int(partition.max()) for partition in partitions) + 1)
         stack = np.stack([label_image(partition, found.sites, 1).astype(smallest) for partition in partitions])
         return labels_layer(stack, f"{self.image.name} draws", visible=False, **self.image.placement("draw"))

@@ -1,4 +1,4 @@
-"""Segment many pictures in one call; one that fails gets a line, and the others are segmented all the same."""
+"""Segment many images in one call; one that fails gets a line, and the others are segmented all the same."""
 
 import os
 import signal
@@ -14,26 +14,20 @@ from typing import Any, NamedTuple
 from spinseg._errors import TaskFailure
 from spinseg._run.executor import CheckInterrupt, check_jobs, deferred_sigint, run_tasks
 from spinseg._run.progress import Report, compiling_notice, reporting
-from spinseg._validation import InvalidInput, check_writable, generator
+from spinseg._validation import InvalidInput, check_writable
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.intensity import check_intensity_range
-from spinseg.image.io import read_mask
-from spinseg.image.layout import check_channel_axis
-from spinseg.image.picture import checked_mask
-from spinseg.image.seeds import read_seeds
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.sampler.sampler import sample
 from spinseg.segmentation.files import FILES, check_inputs_kept
-from spinseg.segmentation.problem import check_seeds_fit
 from spinseg.segmentation.result import SegmentationInterrupted
-from spinseg.segmentation.resume import check_folder, expected_result, finished_result, settings_from
+from spinseg.segmentation.resume import check_folder, expected_result, finished_result
 from spinseg.segmentation.segment import segment
 
 
 class Outcome(NamedTuple):
-    """What became of one picture: the summary of its segmentation, or an error in one line.
+    """What became of one image: the summary of its segmentation, or an error in one line.
 
     It is `interrupted` where Ctrl-C came meanwhile; the summary says whether that stopped the sampling early. Where it
     was `done_before`, the summary is that of the stored result.json. `traceback` is that of a bug, and empty where the
@@ -51,13 +45,13 @@ class Outcome(NamedTuple):
 
     @classmethod
     def failed(cls, source: str, folder: str, failure: TaskFailure) -> "Outcome":
-        """The outcome of a picture whose task failed; the line names the picture."""
+        """The outcome of an image whose task failed; the line names the image."""
         line = failure.why if source in failure.why else f"{source}: {failure.why}"
         return cls(source, folder, failure.seconds, error=" ".join(line.split()), traceback=failure.traceback)
 
 
 def folders_for(sources: Sequence[str], out: str | os.PathLike[str]) -> list[str]:
-    """A folder for each picture, named after its file without the suffix; repeated names get a number."""
+    """A folder for each image, named after its file without the suffix; repeated names get a number."""
     names = [Path(os.path.abspath(source)).stem or "image" for source in sources]  # "." and ".." are no names
     taken = {name.casefold() for name in names}  # some file systems take a.jpg and A.jpg for one
     numbers: dict[str, Iterator[int]] = {}
@@ -81,11 +75,10 @@ def segment_file(
     base: str = "",
     also: Sequence[str] = (),
 ) -> Outcome:
-    """Segment one picture and save it in a folder, after an interruption with the sweeps that are finished.
+    """Segment one image and save it in a folder, after an interruption with the sweeps that are finished.
 
-    `also` names files of `OPTIONAL_FILES` that are saved, too.
-    Paths, also those of a mask and of seeds among the keywords, are relative to the folder `base`; the result has them
-    as given.
+    `also` names files of `OPTIONAL_FILES` that are saved, too. Paths, also those of a mask and of seeds among the
+    keywords, are relative to the folder `base`; the result has them as given.
     """
     start, interrupts = time.perf_counter(), list[int]()
     path = os.path.join(base, folder)
@@ -124,36 +117,24 @@ def segment_files(
     also: Sequence[str] = (),
     progress: bool = False,
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yield the index of each picture in `sources` and its outcome, as they finish.
+    """Yield the index of each image in `sources` and its outcome, as they finish.
 
-    Pictures are segmented one after the other, several at a time in processes of their own, or on a Dask cluster. After
-    Ctrl-C the pictures that processes are working on are saved with their finished sweeps and yielded, too, and then
-    KeyboardInterrupt is raised.
+    Images are segmented with these keywords of `segment`, where mask and seeds are paths: one after the other, `jobs`
+    at a time in processes of their own, or by the Dask scheduler at the address `dask`, whose workers see the same
+    files under the same paths. After Ctrl-C the images that processes are working on are saved with their finished
+    sweeps and yielded, too, and then KeyboardInterrupt is raised.
 
-    Parameters
-    ----------
-    keywords : dict
-        Keywords of `segment`; a mask is a path, and so are seeds.
-    jobs : int, optional
-        Pictures at a time, one processor each; one where it is None.
-    dask : str, optional
-        Address of a Dask scheduler, whose workers see the same files under the same paths.
-    resume : bool
-        Whether a finished result of the same picture, settings, seed and version is left as it is, and one that was
-        interrupted, or lacks a file, is made again. Picture, mask and seeds are the same if their files have the same
-        paths and the same content. A result of another run is an error, unless `overwrite` is given, too.
-    overwrite : bool
-        Whether results that exist are replaced.
-    also : sequence of str
-        Files of `OPTIONAL_FILES` that are saved, too.
+    With `resume`, a finished result of the same image, settings, seed and version is left as it is, and one that was
+    interrupted, or lacks a file, is made again. Image, mask and seeds are the same if their files have the same paths
+    and the same content. A result of another run is an error, unless `overwrite` is given, too, which replaces all
+    results that exist. `also` names files of `OPTIONAL_FILES` that are saved, too.
     """
     jobs = check_jobs(jobs, dask, default=1)
-    _check_keywords(keywords)
+    expected = expected_result(keywords)
     check_writable(out)
     tasks: dict[int, tuple[str, str]] = {}
-    expected = expected_result(keywords) if resume else None
     for index, (source, folder) in enumerate(zip(sources, folders_for(sources, out), strict=True)):
-        outcome = _outcome_before(source, folder, expected, overwrite, also)
+        outcome = _outcome_before(source, folder, expected if resume else None, overwrite, also)
         if outcome is None:
             tasks[index] = source, folder
         else:
@@ -161,12 +142,11 @@ def segment_files(
     if dask is None and any(os.path.isfile(source) for source, _ in tasks.values()):  # otherwise all of them fail
         compile_sampler(progress)
     serial = dask is None and min(jobs, len(tasks)) <= 1
-    how: dict[str, Any] = {"keywords": keywords, "overwrite": overwrite or resume, "also": also}
-    if not serial:
-        how["keywords"] = keywords | {"workers": 1}
+    how: dict[str, Any] = {"overwrite": overwrite or resume, "also": also}
+    how |= {"keywords": keywords, "progress": progress} if serial else {"keywords": keywords | {"workers": 1}}
     if dask is not None:  # a cluster repeats the task of a lost worker, which may find files of the first try
         how |= {"base": os.getcwd(), "overwrite": True}
-    work = partial(_segment_task, how=how, progress=progress if serial else None)
+    work = partial(_segment_task, how)
     indices, todo = list(tasks), list(tasks.values())
     results = run_tasks(work, todo, jobs=jobs, dask=dask, in_process=serial)
     for n_done, (number, outcome) in enumerate(results, start=1):
@@ -179,17 +159,15 @@ def segment_files(
             raise KeyboardInterrupt
 
 
-def _segment_task(
-    task: tuple[str, str], check_interrupt: CheckInterrupt, *, how: dict[str, Any], progress: bool | None
-) -> Outcome:
-    """Segment one picture, in this process with `progress` or not, or where it is None in another process."""
-    return segment_file(*task, **how, progress=check_interrupt if progress is None else progress)
+def _segment_task(how: dict[str, Any], task: tuple[str, str], check_interrupt: CheckInterrupt) -> Outcome:
+    """Segment one image, with the progress of this process or in another process."""
+    return segment_file(*task, **{"progress": check_interrupt} | how)
 
 
 def _outcome_before(
     source: str, folder: str, expected: dict[str, Any] | None, overwrite: bool, also: Sequence[str]
 ) -> Outcome | None:
-    """The outcome of a picture that is not segmented: it was done before, or its folder holds another result.
+    """The outcome of an image that is not segmented: it was done before, or its folder holds another result.
 
     `expected` is the `expected_result`; where it is None, without resume, no stored result counts as done.
     """
@@ -201,20 +179,6 @@ def _outcome_before(
     except (InvalidInput, OSError) as error:
         return Outcome.failed(source, folder, TaskFailure.from_exception(error)._replace(traceback=""))
     return None
-
-
-def _check_keywords(keywords: dict[str, Any]) -> None:
-    """Raise once what `segment` would raise for every picture."""
-    preset, _ = settings_from(keywords)
-    generator(keywords.get("rng"))
-    check_channel_axis(keywords.get("channel_axis", "auto"))
-    if keywords.get("intensity_range") is not None:
-        check_intensity_range(keywords["intensity_range"])
-    if keywords.get("mask") is not None:
-        checked_mask(read_mask(keywords["mask"]))
-    if keywords.get("seeds") is not None:
-        check_seeds_fit(preset)
-        read_seeds(keywords["seeds"])
 
 
 def compile_sampler(progress: bool) -> None:

@@ -12,7 +12,7 @@ from spinseg._validation import counted
 from spinseg.image.picture import Picture
 from spinseg.image.render import graded_boundaries, outlined
 from spinseg.sampler.plots import new_axes
-from spinseg.segmentation.report.pictures import COLORED_LINES, PLAIN, ReducedPicture, data_url, downsample
+from spinseg.segmentation.report.pictures import COLORED_LINES, PLAIN, data_url, downsample, downsample_labels, reduced
 from spinseg.segmentation.verdict import units
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ def _pictures(found: "Segmentation", max_side: int) -> list[tuple[str, Any, dict
     """The outlines over the picture and the graded boundaries, each with its title and how it is encoded."""
     plane = found._plane
     labels = found.labels[plane] - np.int32(found.start_label)
-    shown = ReducedPicture.of(Picture(found.picture.codes[plane]), labels, max_side)
-    apart = downsample(found.boundary_probability[plane], shown.step, np.max)
+    rgb, step = reduced(Picture(found.picture.codes[plane]), labels, max_side)
+    apart = downsample(found.boundary_probability[plane], step, np.max)
     kind = units(found.preset.connected)
     title = "How probable each boundary is" if found.chains.labels.size else "No draws, and so no probabilities"
     return [
-        (f"Outlines of the {kind}", outlined(shown.rgb, shown.labels_of(labels)), PLAIN),
-        (title, graded_boundaries(shown.rgb, np.nan_to_num(apart)), COLORED_LINES),
+        (f"Outlines of the {kind}", outlined(rgb, downsample_labels(labels, step)), PLAIN),
+        (title, graded_boundaries(rgb, np.nan_to_num(apart)), COLORED_LINES),
     ]
 
 
@@ -100,8 +100,11 @@ def _cell(name: str, value: Any) -> str:
     return f'<td style="{CELL}">{words}</td>'
 
 
-def plot_segmentation(found: "Segmentation", axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
-    """The outlines over the picture, and the graded boundaries, on two Matplotlib axes."""
+def plot(found: "Segmentation", axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
+    """Draw the outlines and the probability of each boundary on two Matplotlib axes, new ones by default.
+
+    For a volume, it shows the middle plane.
+    """
     drawn = _pictures(found, max(found.labels.shape))
     height, width = drawn[0][1].shape[:2]
     axes = new_axes(len(drawn), 10, min(max(5 * height / width + 0.5, 2), 12)) if axes is None else axes

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinseg._errors import MissingExtra
 from spinseg._run.atomic import atomic_write, print_warning, printable
@@ -21,7 +20,7 @@ from spinseg.image.picture import Picture
 from spinseg.image.polygons import Polygon, region_polygons
 from spinseg.image.render import label_colors, overlay
 from spinseg.segmentation.region_table import as_csv
-from spinseg.segmentation.report import DetailView, report
+from spinseg.segmentation.report.page import report
 
 if TYPE_CHECKING:
     from spinseg.segmentation.result import Segmentation
@@ -30,13 +29,30 @@ FILES = ("labels.tif", "labels.png", "overlay.png", "boundary_probability.png", 
 POLYGON_FILES = ("regions.geojson", "outlines.svg")  # of images of one plane
 OPTIONAL_FILES = (*POLYGON_FILES, "regions.csv", "boundary_probability.tif")  # that are written if asked
 REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
+STROKE = "#d81b60"  # of outlines in SVG, seldom a color of photographs
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-image")
 
 
-def write_files(
-    found: "Segmentation", folder: str | os.PathLike[str], names: Sequence[str], *, overwrite: bool
+def save(
+    found: "Segmentation", folder: str | os.PathLike[str], names: Sequence[str] = FILES, *, overwrite: bool = False
 ) -> None:
-    """Write the files of these names, as `Segmentation.save` has it: each whole or not at all, result.json last."""
+    """Write labels.tif, labels.png, overlay.png, boundary_probability.png, report.html and result.json, or some.
+
+    Each file is written whole or not at all, result.json last. labels.tif holds `labels`, in 16 bits if they fit;
+    labels.png holds them as indices into a palette; boundary_probability.png runs from 0 to 255. For a volume, all
+    but labels.tif show the middle plane. A PNG that cannot be written (more than 65,535 labels, no draws) is
+    skipped; standard error and result.json say so.
+
+    `names` may also hold regions.geojson, outlines.svg, regions.csv (the table `regions`) and
+    boundary_probability.tif (32-bit floats, all planes). If a file exists already, nothing is written unless
+    `overwrite` is true. With result.json, all files of these names in the folder are then written again, so that
+    they belong to one result.
+
+    Raises
+    ------
+    FileExistsError
+        If the folder holds one of the files and `overwrite` is false.
+    """
     for name in names:
         check_choice("names", name, (*FILES, *OPTIONAL_FILES))
     folder, wanted = Path(folder), set(names)
@@ -47,27 +63,35 @@ def write_files(
     _make_folder(folder, chosen, overwrite)
     plane, first = found._plane, found.start_label
     picture, labels, apart = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane]
+    outside = np.full((first, 3), 255, np.uint8)  # white, where it has a number
+    palette = np.concatenate([outside, label_colors(found.n_clusters)])
     writers: dict[str, Callable[[Path], None]] = {
         "labels.tif": lambda path: write_labels_tif(path, found.labels),
-        "labels.png": lambda path: write_labels_png(path, labels, _palette(found)),
+        "labels.png": lambda path: write_labels_png(path, labels, palette),
         "overlay.png": lambda path: write_png(path, overlay(picture, labels, start_label=first)),
         "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
-        "regions.geojson": lambda path: _write(path, json.dumps(found.to_geojson(), ensure_ascii=False) + "\n"),
-        "outlines.svg": lambda path: _write(path, found.to_svg()),
-        "regions.csv": lambda path: _write(path, as_csv(found.region_rows, picture=found.source or "")),
         "boundary_probability.tif": lambda path: write_tif(path, found.boundary_probability),
+        "regions.geojson": lambda path: _write(path, json.dumps(to_geojson(found), ensure_ascii=False) + "\n"),
+        "outlines.svg": lambda path: _write(path, to_svg(found)),
+        "regions.csv": lambda path: _write(path, as_csv(found.region_rows, picture=found.source or "")),
         "report.html": lambda path: _write(path, report_of(found)),
-        "result.json": lambda path: _write(path, json.dumps(found.summary(), indent=2, ensure_ascii=False) + "\n"),
+        "result.json": lambda path: _write(path, json.dumps(summary(found), indent=2, ensure_ascii=False) + "\n"),
     }
-    skipped = found.skipped_files
+    skipped = skipped_files(found)
     if found.labels.ndim == 3:
         skipped |= dict.fromkeys(POLYGON_FILES, "a volume has no polygons")
     for name in chosen:
+        path = folder / name
         if name in skipped:
-            (folder / name).unlink(missing_ok=True)  # of another result
-            print_warning(f"{printable(folder / name)} is left out: {skipped[name]}")
+            path.unlink(missing_ok=True)  # of another result
+            print_warning(f"{printable(path)} is left out: {skipped[name]}")
         else:
-            writers[name](folder / name)
+            writers[name](path)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write text as UTF-8. File names may hold bytes that are no characters; they become question marks."""
+    atomic_write(path, lambda file: file.write(text.encode(errors="replace")))
 
 
 def check_inputs_kept(folder: str | os.PathLike[str], names: Sequence[str], inputs: Sequence[Any]) -> None:
@@ -85,8 +109,8 @@ def check_inputs_kept(folder: str | os.PathLike[str], names: Sequence[str], inpu
             raise InvalidInput(line)
 
 
-def unwritable_files(found: "Segmentation") -> dict[str, str]:
-    """The files of `FILES` that cannot be written, and why."""
+def skipped_files(found: "Segmentation") -> dict[str, str]:
+    """The files that `save` cannot write, and why."""
     skipped = {}
     if int(found.labels[found._plane].max()) - found.start_label >= MAX_PNG_LABELS:
         why = f"a PNG holds {MAX_PNG_LABELS:,} labels at most, and there are {found.n_clusters:,}"
@@ -96,8 +120,8 @@ def unwritable_files(found: "Segmentation") -> dict[str, str]:
     return skipped
 
 
-def summary_of(found: "Segmentation") -> dict[str, Any]:
-    """Everything but the images, as result.json has it."""
+def summary(found: "Segmentation") -> dict[str, Any]:
+    """Everything but the images, as result.json has it: dictionaries, lists, text and numbers."""
     counts = np.bincount(found.chains.n_clusters.ravel())
     return {
         "source": found.source,
@@ -130,7 +154,7 @@ def summary_of(found: "Segmentation") -> dict[str, Any]:
         "python": found.python_code,
         "seed": found.seed,
         "settings": found.preset.as_json() | found.schedule._asdict() | {"start_label": found.start_label},
-        "left_out": found.skipped_files,
+        "left_out": skipped_files(found),
         "versions": {
             "python": platform.python_version(),
             "spinseg": VERSION,
@@ -142,26 +166,15 @@ def summary_of(found: "Segmentation") -> dict[str, Any]:
 
 
 def report_of(found: "Segmentation") -> str:
-    """The report as HTML."""
-    plane = found._plane
-    shown = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane], found.chains
-    return report(found.summary(), *shown, sites=found.sites[plane], details=_detail_views(found))
-
-
-def _detail_views(found: "Segmentation") -> list[DetailView]:
-    """The labels at the details that the report shows; none where another detail would give the same ones."""
-    chosen, chains = found.detail, found.chains
-    if chosen is None or chains.n_components == 1 or not chains.labels.size or found.preset.estimate == "best":
-        return []
-    details = sorted([chosen, *(detail for detail in REPORT_DETAILS if abs(detail - chosen) > 0.09)])
-    views = {detail: found if detail == chosen else found.at(detail) for detail in details}
-    return [DetailView(detail, view.labels[found._plane], view.n_clusters) for detail, view in views.items()]
-
-
-def _palette(found: "Segmentation") -> NDArray[np.uint8]:
-    """The colors of labels.png, from number 0 on, which is white where it is outside."""
-    outside = np.full((found.start_label, 3), 255, np.uint8)
-    return np.concatenate([outside, label_colors(found.n_clusters)])
+    """The report as HTML, with the labels at several details unless another detail would give the same ones."""
+    plane, chosen, chains = found._plane, found.detail, found.chains
+    details = {}
+    if chosen is not None and chains.n_components > 1 and chains.labels.size and found.preset.estimate != "best":
+        for detail in sorted([chosen, *(each for each in REPORT_DETAILS if abs(each - chosen) > 0.09)]):
+            at_detail = found if detail == chosen else found.at(detail)
+            details[detail] = at_detail.labels[plane], at_detail.n_clusters
+    shown = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane]
+    return report(summary(found), *shown, chains, found.sites[plane], details)
 
 
 def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:
@@ -186,27 +199,14 @@ def _rounded(number: float | None) -> float | str | None:
     return number if number is None else round(number, 4) if np.isfinite(number) else "infinite"
 
 
-def _write(path: Path, text: str) -> None:
-    """Write text as UTF-8. File names may hold bytes that are no characters; they become question marks."""
-    atomic_write(path, lambda file: file.write(text.encode(errors="replace")))
+def to_geojson(found: "Segmentation") -> dict[str, Any]:
+    """The regions as polygons in GeoJSON, with `region_rows` as properties; x and y are columns and rows.
 
-
-STROKE = "#d81b60"  # of outlines in SVG, seldom a color of photographs
-
-
-def region_geojson(regions: NDArray[np.int32], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The regions of a picture as a FeatureCollection of GeoJSON (RFC 7946) but for its coordinates, which are pixels.
-
-    Parameters
-    ----------
-    regions : (H, W) array
-        The place of each pixel's region in `rows`, from 1 on; 0 outside.
-    rows
-        The table of regions, whose entries become the properties of each.
+    Polygons run along the sides of pixels, from (0, 0), the upper left corner of the image, to (width, height).
     """
-    polygons, features = _polygons(regions), []
-    for place, row in enumerate(rows, start=1):
-        parts = [[[*ring, ring[0]] for ring in polygon] for polygon in polygons[place]]
+    features = []
+    for row, polygons in _polygons(found):
+        parts = [[[*ring, ring[0]] for ring in polygon] for polygon in polygons]
         geometry = {"type": "Polygon", "coordinates": parts[0]}
         if len(parts) > 1:
             geometry = {"type": "MultiPolygon", "coordinates": parts}
@@ -214,30 +214,35 @@ def region_geojson(regions: NDArray[np.int32], rows: list[dict[str, Any]]) -> di
     return {"type": "FeatureCollection", "features": features}
 
 
-def region_svg(regions: NDArray[np.int32], rows: list[dict[str, Any]]) -> str:
-    """The outlines of the regions as SVG, a path for each, whose title and data say which; as in `region_geojson`."""
-    height, width = regions.shape
-    polygons, paths = _polygons(regions), []
-    for place, row in enumerate(rows, start=1):
-        rings = [ring for polygon in polygons[place] for ring in polygon]
+def to_svg(found: "Segmentation") -> str:
+    """The outlines of the regions as SVG, a path for each, to lay over the image in a drawing program."""
+    paths = []
+    for row, polygons in _polygons(found):
+        rings = [ring for polygon in polygons for ring in polygon]
         steps = "".join(f"M{' '.join(f'{x},{y}' for x, y in ring)}Z" for ring in rings)
         title = escape(f"region {row['region']}, {row['area']:,} pixels")
         paths.append(f'<path data-label="{row["label"]}" d="{steps}"><title>{title}</title></path>')
+    height, width = found.labels.shape
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'fill="none" fill-rule="evenodd" stroke="{STROKE}" stroke-linejoin="round" '
-        f'stroke-width="{max(1, round(max(regions.shape) / 500))}">\n' + "\n".join(paths) + "\n</svg>\n"
+        f'stroke-width="{max(1, round(max(height, width) / 500))}">\n' + "\n".join(paths) + "\n</svg>\n"
     )
 
 
-def _polygons(regions: NDArray[np.int32]) -> dict[int, list[Polygon]]:
-    if regions.ndim != 2:
-        invalid("the segmentation", "be that of a picture, not of a volume, for polygons", regions.shape)
-    return region_polygons(regions)
+def _polygons(found: "Segmentation") -> list[tuple[dict[str, Any], list[Polygon]]]:
+    """The rows of the table of regions, each with the polygons of its region."""
+    if found.labels.ndim != 2:
+        invalid("the segmentation", "be that of a picture, not of a volume, for polygons", found.labels.shape)
+    polygons = region_polygons(found._region_image)
+    return [(row, polygons[place]) for place, row in enumerate(found.region_rows, start=1)]
 
 
-def to_dataset(found: "Segmentation") -> Any:
-    """A `Segmentation`, its edges and its draws as an xarray Dataset; see `Segmentation.to_xarray`."""
+def to_xarray(found: "Segmentation") -> Any:
+    """Labels, sites, boundary probability, partition, edges with their separation, and draws, as a Dataset.
+
+    It has coordinates y and x, and z in a volume, in pixels; needs xarray (extra [diagnostics]).
+    """
     try:
         import xarray as xr
     except ImportError:

@@ -137,20 +137,21 @@ def prepare(
     """Read an image, make its sites and build the posterior over their partitions."""
     if seeds is not None:
         check_seeds_fit(preset)
+    check_channel_axis(channel_axis)
+    if intensity_range is not None:
+        check_intensity_range(intensity_range)
+    given = {"source": image, "mask": mask, "seeds": seeds}
+    paths = {name: os.fspath(file) for name, file in given.items() if isinstance(file, (str, os.PathLike))}
     # Before they are read: a file that changes meanwhile then differs from its hash, and the result is not kept.
-    files = {"source": image, "mask": mask, "seeds": seeds}
-    hashes = {name: content_hash(file) for name, file in files.items() if isinstance(file, (str, os.PathLike))}
-    picture = _read(image, mask, channel_axis, intensity_range)
+    provenance: dict[str, Any] = {"sha256": {name: content_hash(path) for name, path in paths.items()}}
+    provenance |= {"source": paths.get("source"), "mask": paths.get("mask", None if mask is None else AN_ARRAY)}
+    provenance |= {"seeds": plain_seeds(seeds), "channel_axis": channel_axis, "intensity_range": intensity_range}
+    if mask is not None:
+        mask = checked_mask(read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask)
+    read: Any = read_picture if "source" in paths else as_picture
+    picture: Picture = read(image, channel_axis=channel_axis, mask=mask, intensity_range=intensity_range)
     preset.check_fit(picture)
     on_pixels = None if seeds is None else seed_image(seeds, picture.shape, picture.inside)
-    provenance: dict[str, Any] = {
-        "channel_axis": channel_axis,
-        "intensity_range": intensity_range,
-        "source": os.fspath(image) if isinstance(image, (str, os.PathLike)) else None,
-        "mask": None if mask is None else os.fspath(mask) if isinstance(mask, (str, os.PathLike)) else AN_ARRAY,
-        "seeds": plain_seeds(seeds),
-        "sha256": hashes,
-    }
     may_reduce = isinstance(preset.sites, str) and not preset.sites_are_pixels
     held = None if on_pixels is None else on_pixels > 0
     working_image = working_copy(picture, picture.inside, preset.max_pixels if may_reduce else None, held)
@@ -184,20 +185,3 @@ def plain_seeds(seeds: Seeds | None) -> str | dict[int, list[tuple[int, ...]]] |
     if isinstance(seeds, Mapping):
         return {int(seed): [tuple(map(int, point)) for point in points] for seed, points in seeds.items()}
     return None if seeds is None else AN_ARRAY
-
-
-def _read(
-    image: Picture | ArrayLike | str | os.PathLike[str],
-    mask: ArrayLike | str | os.PathLike[str] | None,
-    channel_axis: ChannelAxis,
-    intensity_range: IntensityRange | None,
-) -> Picture:
-    """The picture and its mask, from files or arrays. The mask is read and checked first."""
-    check_channel_axis(channel_axis)
-    if intensity_range is not None:
-        check_intensity_range(intensity_range)
-    if mask is not None:
-        mask = checked_mask(read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask)
-    if isinstance(image, (str, os.PathLike)):
-        return read_picture(image, channel_axis=channel_axis, mask=mask, intensity_range=intensity_range)
-    return as_picture(image, channel_axis=channel_axis, mask=mask, intensity_range=intensity_range)

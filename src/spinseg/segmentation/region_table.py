@@ -8,53 +8,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.graph.merging import touching_regions
-from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.pairs import cohesion
-from spinseg.sampler.chains import Chains
-from spinseg.sampler.convergence import standard_errors
+from spinseg.sampler.convergence import separation_of_chains, standard_errors
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from spinseg.segmentation.large.result import LargeSegmentation
+    from spinseg.segmentation.result import Segmentation
 
 MAX_DRAWS = 500  # about as many draws of each chain give the probabilities of regions
 
 
 def region_table(
+    found: "Segmentation | LargeSegmentation",
     regions: NDArray[np.int32],
-    partition: NDArray[np.int32],
-    graph: SiteGraph,
-    chains: Chains,
-    separation: NDArray[np.float64],
-    *,
     areas: NDArray[np.int64],
     centroids: NDArray[np.float64],
     boxes: NDArray[np.int64],
     colors: NDArray[np.float64] | None,
-    start_label: int,
 ) -> list[dict[str, Any]]:
     """A row for each region, largest first, as `Segmentation.region_rows` describes them.
 
-    Parameters
-    ----------
-    regions, partition : (n_sites,) arrays
-        The region and the cluster of each site.
-    separation : (n_edges,) array
-        How often, over the draws, the two sites of each edge lay in different clusters.
-    areas : (n_regions,) array
-        In pixels.
-    centroids : (n_regions, n_axes) array
-        The mean index along each axis.
-    boxes : (n_regions, 2 * n_axes) array
-        The first index along each axis, then the one after the last.
-    colors : (n_regions, 3) array, optional
-        Mean colors in sRGB, 0 to 255.
-    start_label : int
-        The label of cluster 0, and the number of the largest region.
+    `regions` is the region of each site. The others have a row for each region: pixels, the mean index along each axis,
+    the first index along each axis and then the one after the last, and sRGB from 0 to 255.
     """
+    graph, chains, start_label = found.model.graph, found.chains, found.start_label
     n_draws, n_pixels = chains.labels.shape[1], areas.sum()
     cohesions = cohesion(chains.thinned(MAX_DRAWS).labels, regions)
-    outlines = _outline_means(regions, graph, separation)
-    clusters = partition[np.unique(regions, return_index=True)[1]]
+    ends = regions[graph.edges]
+    across = ends[:, 0] != ends[:, 1]
+    by_length = (graph.length[across], (graph.length * found.separation)[across])
+    lengths, apart = (sum(np.bincount(ends[across, side], w, areas.size) for side in (0, 1)) for w in by_length)
+    outlines = np.where(lengths > 0, apart / np.maximum(lengths, 1e-300), np.nan)
+    clusters = found.partition[np.unique(regions, return_index=True)[1]]
     rgb = None if colors is None else np.rint(colors).astype(int)
     return [
         {
@@ -72,23 +59,10 @@ def region_table(
     ]
 
 
-def boundary_table(
-    regions: NDArray[np.int32],
-    graph: SiteGraph,
-    of_chains: NDArray[np.float64],
-    start_label: int,
-) -> list[dict[str, Any]]:
-    """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them.
-
-    `of_chains` is how often the two sites of each edge lay apart, (chain, component, edge); NaN without draws.
-
-    Examples
-    --------
-    >>> graph = SiteGraph(3, [[0, 1], [1, 2], [0, 2]], weights=[7, 3, 1])
-    >>> of_chains = np.array([[[0.1, 0.9, 0.5]], [[0.1, 0.7, 0.3]]])
-    >>> boundary_table(np.array([0, 0, 1]), graph, of_chains, start_label=1)
-    [{'region': 1, 'neighbor': 2, 'length': 4, 'probability': 0.7, 'standard_error': 0.1}]
-    """
+def boundary_table(found: "Segmentation", regions: NDArray[np.int32]) -> list[dict[str, Any]]:
+    """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them."""
+    graph, start_label = found.model.graph, found.start_label
+    of_chains = separation_of_chains(found.chains, graph.edges)
     pairs, across, pair = touching_regions(regions, graph.edges)
     lengths = np.bincount(pair, graph.length[across], len(pairs))
     weighted = (graph.length * of_chains)[..., across]
@@ -118,14 +92,7 @@ def as_table(rows: list[dict[str, Any]]) -> "DataFrame | list[dict[str, Any]]":
 
 
 def as_csv(rows: list[dict[str, Any]], picture: str) -> str:
-    """Rows as comma-separated values under their names, after the name of the picture.
-
-    Examples
-    --------
-    >>> print(as_csv([{"region": 1, "centroid": [2.5, 3.0]}], picture="cells.tif"), end="")
-    picture,region,centroid-0,centroid-1
-    cells.tif,1,2.5,3.0
-    """
+    """Rows as comma-separated values under their names, after the name of the picture."""
     flat = [{"picture": picture} | _flat(row) for row in rows]
     text = StringIO()
     writer = csv.DictWriter(text, list(flat[0]), lineterminator="\n")
@@ -141,16 +108,3 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
         numbered = {f"{name}-{i}": number for i, number in enumerate(value)} if isinstance(value, list) else {}
         entries |= numbered or {name: value}
     return entries
-
-
-def _outline_means(
-    regions: NDArray[np.int32], graph: SiteGraph, separation: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Mean boundary probability along the outline of each region, by length; NaN for one that touches no other."""
-    ends = regions[graph.edges]
-    across = ends[:, 0] != ends[:, 1]
-    n_regions, length = int(regions.max()) + 1, graph.length
-    weighted = separation * length
-    sums = sum(np.bincount(ends[across, side], weighted[across], n_regions) for side in (0, 1))
-    lengths = sum(np.bincount(ends[across, side], length[across], n_regions) for side in (0, 1))
-    return np.where(lengths > 0, sums / np.maximum(lengths, 1e-300), np.nan)

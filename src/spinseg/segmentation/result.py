@@ -1,7 +1,6 @@
 """`Segmentation`, what `segment` returns."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,26 +21,15 @@ from spinseg.model.seeds import connect_seeds
 from spinseg.partition.numbering import label_image, largest_first
 from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.convergence import separation_of_chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
-from spinseg.segmentation.display import as_html, in_words, plot_segmentation
-from spinseg.segmentation.files import (
-    FILES,
-    region_geojson,
-    region_svg,
-    summary_of,
-    to_dataset,
-    unwritable_files,
-    write_files,
-)
+from spinseg.segmentation import display, files
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.region_table import as_table, boundary_table, region_table
 from spinseg.segmentation.schedule import Schedule, partitions_of_chains
-from spinseg.segmentation.verdict import calibration_clause, one_region_warning, verdict_sentences
+from spinseg.segmentation.verdict import one_region_warning, verdict_sentences
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 LAST_LABELS = "found.chains.last_labels"  # the expression for where the chains of `found` ended
@@ -128,18 +116,15 @@ class Segmentation:
         """Number of clusters of `labels`."""
         return int(self.partition.max()) + 1
 
-    def __repr__(self) -> str:
-        return in_words(self)
-
-    def _repr_html_(self) -> str:
-        return as_html(self)
-
-    def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
-        """Draw the outlines and the probability of each boundary on two Matplotlib axes, new ones by default.
-
-        For a volume, it shows the middle plane.
-        """
-        return plot_segmentation(self, axes)
+    __repr__ = display.in_words
+    _repr_html_ = display.as_html
+    plot = display.plot
+    save = files.save
+    summary = files.summary
+    skipped_files = property(files.skipped_files)
+    to_geojson = files.to_geojson
+    to_svg = files.to_svg
+    to_xarray = files.to_xarray
 
     @cached_property
     def regions(self) -> "DataFrame | list[dict[str, Any]]":
@@ -161,16 +146,12 @@ class Segmentation:
         image = self._region_image
         boxes = [[*(side.start for side in box), *(side.stop for side in box)] for box in find_objects(image)]
         return region_table(
+            self,
             self._region_of_site,
-            self.partition,
-            self.model.graph,
-            self.chains,
-            self.separation,
             areas=np.bincount(image[image > 0])[1:],
             centroids=np.array(center_of_mass(image > 0, image, np.arange(1, len(boxes) + 1))),
             boxes=np.array(boxes),
             colors=site_means(self.picture.rgb, image - 1),
-            start_label=self.start_label,
         )
 
     @cached_property
@@ -185,11 +166,10 @@ class Segmentation:
         A row has the numbers of the `region` and of its `neighbor`, as in `regions`, the `length` of their boundary in
         pixels of the image as it was analyzed, and its `probability`: how often, over the draws, the sites on either
         side lay in different clusters, on average along the boundary. The `standard_error` of the probability comes
-        from the spread between chains; None for one chain. Treat
-        probabilities closer than two standard errors as equal.
+        from the spread between chains; None for one chain. Treat probabilities closer than two standard errors as
+        equal.
         """
-        of_chains = separation_of_chains(self.chains, self.model.graph.edges)
-        return boundary_table(self._region_of_site, self.model.graph, of_chains, self.start_label)
+        return boundary_table(self, self._region_of_site)
 
     @cached_property
     def _region_of_site(self) -> NDArray[np.int32]:
@@ -202,17 +182,10 @@ class Segmentation:
         return label_image(self._region_of_site, self.sites, start_label=1)
 
     def co_clustering(self, *place: int) -> NDArray[np.float32]:
-        """How often, over the draws, each pixel lies in one cluster with the pixel at this place.
+        """How often, over the draws, each pixel lies in one cluster with the pixel at this place, as float32.
 
-        Parameters
-        ----------
-        *place : int
-            The row and the column, from 0 on; for a volume, the plane first.
-
-        Returns
-        -------
-        float32 array of the image's shape
-            0 outside the mask; NaN everywhere without draws.
+        The place is the row and the column, from 0 on; for a volume, the plane first. It is 0 outside the mask, and NaN
+        everywhere without draws.
 
         Examples
         --------
@@ -269,9 +242,8 @@ class Segmentation:
     def verdict(self) -> str:
         """Whether the regions and the probabilities have converged, in plain language."""
         schedule = None if self.interrupted else self.schedule
-        sentences = verdict_sentences(self.diagnostics, self.preset, self.chains.n_sweeps, schedule)
-        warning = f"{self.warning} " if self.warning else ""
-        return warning + sentences + calibration_clause(self._not_validated)
+        how = (self.diagnostics, self.preset, self.chains.n_sweeps, schedule)
+        return verdict_sentences(*how, warning=self.warning, not_validated=self._not_validated)
 
     @property
     def _not_validated(self) -> str | None:
@@ -325,28 +297,6 @@ class Segmentation:
         call = self.preset.call(self.source, arguments, init=LAST_LABELS)
         return "\n".join([*self.preceding_code, f"found = {call}"])
 
-    def to_geojson(self) -> dict[str, Any]:
-        """The regions as polygons in GeoJSON, with `region_rows` as properties; x and y are columns and rows.
-
-        Polygons run along the sides of pixels, from (0, 0), the upper left corner of the image, to (width, height).
-        """
-        return region_geojson(self._region_image, self.region_rows)
-
-    def to_svg(self) -> str:
-        """The outlines of the regions as SVG, a path for each, to lay over the image in a drawing program."""
-        return region_svg(self._region_image, self.region_rows)
-
-    def to_xarray(self) -> Any:
-        """Labels, sites, boundary probability, partition, edges with their separation, and draws, as a Dataset.
-
-        It has coordinates y and x, and z in a volume, in pixels; needs xarray (extra [diagnostics]).
-        """
-        return to_dataset(self)
-
-    def summary(self) -> dict[str, Any]:
-        """Everything but the images, as result.json has it: dictionaries, lists, text and numbers."""
-        return summary_of(self)
-
     @cached_property
     def _plane(self) -> Any:
         """The index of what images show: everything, or the middle one of the fullest planes of a volume."""
@@ -355,31 +305,6 @@ class Segmentation:
         full = np.count_nonzero(self.labels >= self.start_label, axis=(1, 2))
         fullest = np.flatnonzero(full == full.max())
         return int(fullest[fullest.size // 2])
-
-    @property
-    def skipped_files(self) -> dict[str, str]:
-        """The files that `save` cannot write, and why."""
-        return unwritable_files(self)
-
-    def save(self, folder: str | os.PathLike[str], names: Sequence[str] = FILES, *, overwrite: bool = False) -> None:
-        """Write labels.tif, labels.png, overlay.png, boundary_probability.png, report.html and result.json, or some.
-
-        Each file is written whole or not at all, result.json last. labels.tif holds `labels`, in 16 bits if they fit;
-        labels.png holds them as indices into a palette; boundary_probability.png runs from 0 to 255. For a volume, all
-        but labels.tif show the middle plane. A PNG that cannot be written (more than 65,535 labels, no draws) is
-        skipped; standard error and result.json say so.
-
-        `names` may also hold regions.geojson, outlines.svg, regions.csv (the table `regions`) and
-        boundary_probability.tif (32-bit floats, all planes). If a file exists already, nothing is written unless
-        `overwrite` is true. With result.json, all files of these names in the folder are then written again, so that
-        they belong to one result.
-
-        Raises
-        ------
-        FileExistsError
-            If the folder holds one of the files and `overwrite` is false.
-        """
-        write_files(self, folder, names, overwrite=overwrite)
 
 
 class SegmentationInterrupted(KeyboardInterrupt):

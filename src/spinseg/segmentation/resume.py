@@ -10,11 +10,17 @@ from typing import Any
 
 from spinseg._run.atomic import printable
 from spinseg._run.provenance import Provenance, is_done
-from spinseg._validation import InvalidInput, invalid
+from spinseg._validation import InvalidInput, generator, invalid
 from spinseg._version import VERSION
 from spinseg.image.formats import content_hash
+from spinseg.image.intensity import check_intensity_range
+from spinseg.image.io import read_mask
+from spinseg.image.layout import check_channel_axis
+from spinseg.image.picture import checked_mask
+from spinseg.image.seeds import read_seeds
 from spinseg.segmentation.files import FILES, POLYGON_FILES
-from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
+from spinseg.segmentation.presets.preset import DEFAULT, chosen_preset
+from spinseg.segmentation.problem import check_seeds_fit
 from spinseg.segmentation.schedule import Schedule
 from spinseg.segmentation.segment import segment
 
@@ -23,28 +29,31 @@ INPUTS = {"source": "picture", "mask": "mask", "seeds": "seeds"}  # the names of
 ADVICE = "--overwrite replaces it"
 
 
-def settings_from(keywords: dict[str, Any]) -> tuple[Preset, dict[str, Any]]:
-    """The preset that `segment` makes of its keywords, and the settings that result.json has for them."""
+def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
+    """The entries of result.json that `segment` with these keywords gives for every image.
+
+    It raises what `segment` would raise for each of them.
+    """
     shared = inspect.signature(segment).parameters
     options = {name: value for name, value in keywords.items() if name not in shared}
     preset = chosen_preset(keywords.get("preset", DEFAULT), options)
     schedule = Schedule.of(preset, *(keywords.get(name) for name in Schedule._fields))
-    return preset, preset.as_json() | schedule._asdict() | {"start_label": keywords.get("start_label", 1)}
-
-
-def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
-    """The entries of result.json that `segment` with these keywords gives for every picture."""
+    generator(keywords.get("rng"))
+    axis, intensity_range = keywords.get("channel_axis", "auto"), keywords.get("intensity_range")
+    check_channel_axis(axis)
+    if intensity_range is not None:
+        check_intensity_range(intensity_range)
     files = {name: keywords[name] for name in ("mask", "seeds") if keywords.get(name) is not None}
-    expected = {
-        **files,
-        "sha256": {name: content_hash(file) for name, file in files.items()},
-        "channel_axis": keywords.get("channel_axis", "auto"),
-        "intensity_range": keywords.get("intensity_range"),
-        "seed": keywords.get("rng"),
-        "settings": settings_from(keywords)[1],
-        "versions": {"spinseg": VERSION},
-    }
-    return json.loads(json.dumps(expected))
+    if "mask" in files:
+        checked_mask(read_mask(files["mask"]))
+    if "seeds" in files:
+        check_seeds_fit(preset)
+        read_seeds(files["seeds"])
+    settings = preset.as_json() | schedule._asdict() | {"start_label": keywords.get("start_label", 1)}
+    expected = {"channel_axis": axis, "intensity_range": intensity_range, "seed": keywords.get("rng")}
+    expected |= {"sha256": {name: content_hash(file) for name, file in files.items()}}
+    expected |= {"settings": settings, "versions": {"spinseg": VERSION}, **files}
+    return json.loads(json.dumps(expected, default=str))
 
 
 def finished_result(
@@ -64,8 +73,12 @@ def finished_result(
         before = stored.inputs[name]
         if file and before and file["source"] == before["source"] and file["sha256"] is None:  # has it changed?
             raise InvalidInput(f"cannot read {printable(file['source'])}, which the result was made from")
-    is_same = is_done(stored, wanted, folder, None if overwrite else ADVICE)
-    return result | {"source": source} if is_same and not _lacks_files(folder, result, also) else None
+    if not is_done(stored, wanted, folder, None if overwrite else ADVICE):
+        return None
+    left_out = set(result["left_out"] if isinstance(result.get("left_out"), dict) else ())
+    left_out |= set(POLYGON_FILES if len(result.get("shape", ())) == 3 else ())
+    lacking = [name for name in {*FILES, *also} - left_out if not os.path.isfile(os.path.join(folder, name))]
+    return None if lacking else result | {"source": source}
 
 
 def _provenance(result: dict[str, Any]) -> Provenance:
@@ -80,13 +93,6 @@ def _provenance(result: dict[str, Any]) -> Provenance:
         inputs[words] = None if text is None else {"source": os.path.abspath(text), "sha256": hashes.get(name)}
     reading = {name: result.get(name) for name in ("channel_axis", "intensity_range")}
     return Provenance(inputs, versions.get("spinseg"), result.get("seed"), settings | reading)
-
-
-def _lacks_files(folder: str, result: dict[str, Any], also: Sequence[str]) -> bool:
-    """Whether a folder lacks a file that its result, or a run that saves `also`, should have there."""
-    left_out = set(result["left_out"] if isinstance(result.get("left_out"), dict) else ())
-    left_out |= set(POLYGON_FILES if len(result.get("shape", ())) == 3 else ())
-    return any(not os.path.isfile(os.path.join(folder, name)) for name in {*FILES, *also} - left_out)
 
 
 def read_result(folder: str, overwrite: bool = False) -> dict[str, Any] | None:

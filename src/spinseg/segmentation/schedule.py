@@ -63,12 +63,7 @@ class Schedule(NamedTuple):
 
 
 def sample_posterior(
-    model: Model,
-    preset: "Preset",
-    schedule: Schedule,
-    seed: int,
-    area: NDArray[np.int64] | None = None,
-    **options: Any,
+    model: Model, preset: "Preset", schedule: Schedule, seed: int, area: NDArray[np.int64] | None = None, **options: Any
 ) -> Chains:
     """Chains of a posterior, with `options` of `sample`.
 

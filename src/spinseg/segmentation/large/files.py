@@ -27,7 +27,6 @@ from spinseg.image.volumes import open_zarr
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
 SHARED_IMAGE = ".image.zarr"  # in the folder of a run, while tiles are made
 
-
 Box = tuple[slice, slice]
 
 
@@ -223,16 +222,12 @@ def intensity_range_of(array: Any) -> IntensityRange:
     """The numbers of no and of full intensity, by the rule of `as_picture`, from squares all over an image."""
     if array.dtype == np.uint8:
         return infer_intensity_range(np.zeros((1, 1, 1), np.uint8))
-    rows, columns = map(_sampled_spans, array.shape[:2])
-    return infer_intensity_range(np.stack([_pixels(array, box) for box in product(rows, columns)]))
-
-
-def _sampled_spans(length: int) -> list[slice]:
-    """N_SAMPLES evenly spaced spans of SAMPLE_PIXELS along an axis, or all of it where it is shorter than these."""
-    if length <= N_SAMPLES * SAMPLE_PIXELS:
-        return [slice(0, length)]
-    starts = np.linspace(0, length - SAMPLE_PIXELS, N_SAMPLES).astype(int).tolist()
-    return [slice(start, start + SAMPLE_PIXELS) for start in starts]
+    spans = []
+    for length in array.shape[:2]:
+        starts = np.linspace(0, length - SAMPLE_PIXELS, N_SAMPLES).astype(int).tolist()
+        is_short = length <= N_SAMPLES * SAMPLE_PIXELS
+        spans.append([slice(0, length)] if is_short else [slice(start, start + SAMPLE_PIXELS) for start in starts])
+    return infer_intensity_range(np.stack([_pixels(array, (rows, columns)) for rows, columns in product(*spans)]))
 
 
 def create_ome_zarr(path: FilePath, shape: tuple[int, int], side: int, dtype: DTypeLike, fill: int) -> Any:
@@ -263,18 +258,16 @@ def open_labels(path: FilePath) -> Any:
     return _libraries()[0].from_zarr(os.fspath(path), component="0")
 
 
-def write_chunk(path: FilePath, array: Any, box: Box, values: Any) -> None:
+def write_chunk(array: Any, box: Box, values: Any) -> None:
     """Write one chunk of an array that `create_ome_zarr` made, and flush it to the disk with its folders."""
     array[box] = values
     index = tuple(span.start // side for span, side in zip(box, array.chunks, strict=True))
-    chunk = Path(path, "0", array.metadata.encode_chunk_key(index))
-    if chunk.exists():  # Zarr does not write a chunk that is all fill value
-        sync(chunk)
-    for folder in chunk.parents:
-        if folder.exists():
-            sync(folder)
-        if folder == Path(path, "0"):
-            break
+    top = Path(array.store.root, array.path)
+    chunk = top / array.metadata.encode_chunk_key(index)
+    while chunk != top.parent:
+        if chunk.exists():  # Zarr does not write a chunk that is all fill value
+            sync(chunk)
+        chunk = chunk.parent
 
 
 def _libraries() -> tuple[Any, Any]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,16 @@ from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.segmentation.large.files import create_ome_zarr, open_labels, write_chunk
-from spinseg.segmentation.large.model import Large, SiteStatistics
-from spinseg.segmentation.large.tiles import Tile, Tiling, relative_to
+from spinseg.segmentation.large.model import Large
+from spinseg.segmentation.large.tiles import SiteStatistics, Tiling, relative_to
 from spinseg.segmentation.region_table import as_table, region_table
-from spinseg.segmentation.verdict import calibration_clause, verdict_sentences
+from spinseg.segmentation.verdict import verdict_sentences
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 MAX_OVERVIEW_PIXELS = 1600  # of its longer side
 OUTLINE_COLOR = (255, 230, 0)
-START_LABEL = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +72,7 @@ class LargeSegmentation:
     seed: int
     reading: Reading = field(repr=False)
     warning: str | None = None
+    start_label: ClassVar[int] = 1  # of the largest region
 
     @property
     def read_as(self) -> str:
@@ -115,19 +115,12 @@ class LargeSegmentation:
 
         `color` is that of the mean in CIELAB, and None where the channels are no colors.
         """
-        means, pixels = self.statistics.region_means(self.partition), self.statistics.pixels
-        return region_table(
-            self.partition,
-            self.partition,
-            self.model.graph,
-            self.chains,
-            self.separation,
-            areas=np.bincount(self.partition, pixels).astype(np.int64),
-            centroids=means[:, -2:],
-            boxes=self.boxes,
-            colors=255 * lab_to_rgb(means[:, :3]) if self.statistics.is_color else None,
-            start_label=START_LABEL,
-        )
+        pixels = self.statistics.pixels
+        areas = np.bincount(self.partition, pixels)
+        sums = [np.bincount(self.partition, pixels * column) for column in self.statistics.means.T]
+        means = np.stack(sums, axis=1) / areas[:, None]
+        colors = _rgb(means[:, :3]) if self.statistics.is_color else None
+        return region_table(self, self.partition, areas.astype(np.int64), means[:, -2:], self.boxes, colors)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -137,9 +130,8 @@ class LargeSegmentation:
     @property
     def verdict(self) -> str:
         """Whether the chains have converged, in plain language."""
-        warning = f"{self.warning} " if self.warning else ""
-        sentences = verdict_sentences(self.diagnostics, self.preset, self.chains.n_sweeps)
-        return warning + sentences + calibration_clause("pictures larger than memory")
+        how = (self.diagnostics, self.preset, self.chains.n_sweeps)
+        return verdict_sentences(*how, warning=self.warning, not_validated="pictures larger than memory")
 
     def summary(self) -> dict[str, Any]:
         """The content of result.json."""
@@ -162,11 +154,16 @@ class LargeSegmentation:
         }
 
 
-def lab_to_rgb(colors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """CIELAB colors, (n, 3), as sRGB from 0 to 1."""
+def _rgb(colors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """CIELAB colors, (n, 3), as sRGB from 0 to 255."""
     from skimage.color import lab2rgb
 
-    return lab2rgb(colors)
+    return 255 * lab2rgb(colors)
+
+
+def site_image(folder: Path, tiling: Tiling) -> Any:
+    """The Zarr array of the sites."""
+    return create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
 
 
 def write_images(
@@ -178,11 +175,9 @@ def write_images(
     shown: bool,
 ) -> NDArray[np.int64]:
     """Write labels and boundary probabilities tile by tile, and the overview; return the box of each region."""
-    labels_path, separation_path = folder / "labels.zarr", folder / "boundary_probability.zarr"
-    how = tiling.shape, tiling.side
-    site_image = create_ome_zarr(folder / "sites.zarr", *how, np.int32, -1)
-    label_image = create_ome_zarr(labels_path, *how, np.int32, 0)
-    separation_image = create_ome_zarr(separation_path, *how, np.uint8, 0)
+    all_sites, how = site_image(folder, tiling), (tiling.shape, tiling.side)
+    label_image = create_ome_zarr(folder / "labels.zarr", *how, np.int32, 0)
+    separation_image = create_ome_zarr(folder / "boundary_probability.zarr", *how, np.uint8, 0)
     step = -(-max(tiling.shape) // MAX_OVERVIEW_PIXELS)
     overview = np.zeros([-(-length // step) for length in tiling.shape], np.int32)
     boxes = np.tile(np.array([*tiling.shape, 0, 0]), (int(partition.max()) + 1, 1))
@@ -190,14 +185,14 @@ def write_images(
     with counting(shown) as count:
         for number, tile in enumerate(tiles, start=1):
             rows, columns = (slice(max(span.start - 1, 0), span.stop + 1) for span in tile.own)
-            sites = statistics.site_of[site_image[rows, columns]]
+            sites = statistics.site_of[all_sites[rows, columns]]
             own = relative_to(tile.own, (rows, columns))
             labels = partition[sites[own]]
-            write_chunk(labels_path, label_image, tile.own, labels + np.int32(START_LABEL))
+            write_chunk(label_image, tile.own, labels + np.int32(LargeSegmentation.start_label))
             edges = region_adjacency(sites).edges  # the graph may lack some across the border of a tile
             separation = paint_edges(sites, edges, separation_probability(draws, edges))[own]
-            write_chunk(separation_path, separation_image, tile.own, np.rint(255 * separation).astype(np.uint8))
-            _extend_boxes(boxes, labels, tile)
+            write_chunk(separation_image, tile.own, np.rint(255 * separation).astype(np.uint8))
+            _extend_boxes(boxes, labels, [span.start for span in tile.own])
             part = sites[own][tuple(slice(-span.start % step, None, step) for span in tile.own)]
             row, column = (-(-span.start // step) for span in tile.own)
             overview[row : row + part.shape[0], column : column + part.shape[1]] = part
@@ -206,14 +201,12 @@ def write_images(
     return boxes
 
 
-def _extend_boxes(boxes: NDArray[np.int64], labels: NDArray[np.int32], tile: Tile) -> None:
-    """Extend the boxes of the regions that a tile shows."""
+def _extend_boxes(boxes: NDArray[np.int64], labels: NDArray[np.int32], start: list[int]) -> None:
+    """Extend the boxes of the regions that a tile shows, whose first pixel is at `start`."""
     regions, local = np.unique(labels, return_inverse=True)
-    start = [span.start for span in tile.own] * 2
     for region, (rows, columns) in zip(regions, find_objects(local.reshape(labels.shape) + 1), strict=True):
-        box = np.array([rows.start, columns.start, rows.stop, columns.stop]) + start
-        boxes[region, :2] = np.minimum(boxes[region, :2], box[:2])
-        boxes[region, 2:] = np.maximum(boxes[region, 2:], box[2:])
+        first, last = np.add(start, [rows.start, columns.start]), np.add(start, [rows.stop, columns.stop])
+        boxes[region] = *np.minimum(boxes[region, :2], first), *np.maximum(boxes[region, 2:], last)
 
 
 def _overview(sites: NDArray[np.int32], statistics: SiteStatistics, partition: NDArray[np.int32]) -> NDArray[np.uint8]:
@@ -222,7 +215,7 @@ def _overview(sites: NDArray[np.int32], statistics: SiteStatistics, partition: N
 
     regions = partition[sites]
     if statistics.is_color:
-        picture = np.rint(255 * lab_to_rgb(statistics.means[:, :3])).astype(np.uint8)[sites]
+        picture = np.rint(_rgb(statistics.means[:, :3])).astype(np.uint8)[sites]
     else:
         picture = label_colors(int(partition.max()) + 1)[regions].astype(np.uint8)
     picture[find_boundaries(regions, mode="inner")] = OUTLINE_COLOR

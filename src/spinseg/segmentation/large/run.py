@@ -8,7 +8,7 @@ import json
 import os
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from spinseg.segmentation.files import check_inputs_kept
 from spinseg.segmentation.large.files import intensity_range_of, picture_content
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 
-PLAN_FILE = "plan.json"
+PLAN_FILE = "plan.json"  # the provenance of the run
 OUTPUTS = (
     *("sites.zarr", "tiles", "chains.npz", "labels.zarr", "boundary_probability.zarr"),
     *("overview.png", "result.json"),
@@ -29,24 +29,6 @@ OUTPUTS = (
 RUN_FOLDER_RULE = "be an empty folder, or one of such a run (name another folder)"
 ADVICE = "name another folder, or remove this one"
 MAX_LISTED_TILES = 10  # in a warning about damaged tiles
-
-
-class LargeRun(NamedTuple):
-    """A run in a folder. Its provenance is written to plan.json and with every tile."""
-
-    folder: Path
-    provenance: Provenance
-
-    @property
-    def seed(self) -> int:
-        """The seed of the run."""
-        return int(self.provenance.seed)
-
-    @property
-    def intensity_range(self) -> IntensityRange:
-        """The numbers of no and full intensity, found once, so that they are the same for all tiles."""
-        low, high = self.provenance.settings["used_range"]
-        return low, high
 
 
 def open_run(
@@ -57,10 +39,11 @@ def open_run(
     rng: Any,
     channel_axis: ChannelAxis = "auto",
     intensity_range: IntensityRange | None = None,
-) -> LargeRun:
+) -> Provenance:
     """Begin a run in a new folder, or continue the one of the same picture, tiling, seed and version.
 
-    `array` is what `open_picture` made of `image`, a path or a Dask array. A folder that is refused stays as it is.
+    `array` is what `open_picture` made of `image`, a path or a Dask array. A folder that is refused stays as it is. The
+    setting "used_range" has the numbers of no and full intensity, found once, so that they are the same for all tiles.
     """
     check_writable(folder)
     stored = _stored_provenance(folder)
@@ -82,15 +65,7 @@ def open_run(
     folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
     if not is_resumed:
         write_json(folder / PLAN_FILE, stored.to_json())
-    return LargeRun(folder, stored)
-
-
-def check_unchanged(run: LargeRun, image: Any) -> None:
-    """Refuse a picture that has changed since the run began, whose tiles may then show different pictures."""
-    before = run.provenance.inputs["picture"]
-    if isinstance(image, (str, os.PathLike)) and before and picture_content(image, before) != before:
-        advice = f"Remove {printable(run.folder)}, or name another folder, and start again."
-        raise InvalidInput(f"the image changed while its tiles were made: {printable(image)}. {advice}")
+    return stored
 
 
 def _stored_provenance(folder: Path) -> Provenance | None:
@@ -109,47 +84,53 @@ def _stored_provenance(folder: Path) -> Provenance | None:
     return None
 
 
-def missing_tiles(run: LargeRun, tiling: Tiling, sites: Any) -> list[tuple[int, Tile]]:
+def check_unchanged(folder: Path, plan: Provenance, image: Any) -> None:
+    """Refuse a picture that has changed since the run began, whose tiles may then show different pictures."""
+    before = plan.inputs["picture"]
+    if isinstance(image, (str, os.PathLike)) and before and picture_content(image, before) != before:
+        advice = f"Remove {printable(folder)}, or name another folder, and start again."
+        raise InvalidInput(f"the image changed while its tiles were made: {printable(image)}. {advice}")
+
+
+def missing_tiles(folder: Path, tiling: Tiling, sites: Any) -> list[tuple[int, Tile]]:
     """The tiles, with their indices, that are unfinished or damaged; `sites` is the Zarr array of the sites."""
-    tiles = list(enumerate(tiling.tiles()))
-    finished = {index for index, _ in tiles if tile_path(run.folder, index).exists()}
-    damaged = [index for index, tile in tiles if index in finished and not _is_intact(run, index, sites, tile)]
+    missing, damaged = [], []
+    for index, tile in enumerate(tiling.tiles()):
+        try:
+            stored = read_tile(folder, index)
+            if int(stored["checksum"]) == _checksum(sites[tile.own]):
+                continue
+            damaged.append(index)
+        except FileNotFoundError:
+            pass
+        except Exception:  # decoders raise nearly anything for a damaged file
+            damaged.append(index)
+        missing.append((index, tile))
     if damaged:
         listed = ", ".join(map(str, damaged[:MAX_LISTED_TILES])) + (", ..." if damaged[MAX_LISTED_TILES:] else "")
-        print_warning(f"damaged tiles in {printable(run.folder)} are made again: {listed}")
-    return [(index, tile) for index, tile in tiles if index not in finished or index in damaged]
+        print_warning(f"damaged tiles in {printable(folder)} are made again: {listed}")
+    return missing
 
 
-def _is_intact(run: LargeRun, index: int, sites: Any, tile: Tile) -> bool:
-    """Whether the file of a tile is of this run and readable, and its sites are those that were written with it."""
-    try:
-        stored = read_tile(run.folder, index)
-        same_sites = int(stored["checksum"]) == _checksum(sites[tile.own])
-        return same_sites and str(stored["plan"]) == json.dumps(run.provenance.to_json())
-    except Exception:  # decoders raise nearly anything for a damaged file
-        return False
-
-
-def _checksum(sites: NDArray[np.int32]) -> int:
-    return zlib.crc32(np.ascontiguousarray(sites).data)
-
-
-def tile_path(folder: Path, index: int) -> Path:
+def _tile_path(folder: Path, index: int) -> Path:
     """The file of a tile's sums, whose existence says that the tile is finished."""
     return folder / "tiles" / f"{index:06d}.npz"
 
 
-def write_tile(run: LargeRun, index: int, sites: NDArray[np.int32], sums: Arrays) -> None:
-    """Write the sums of a tile, with the plan and a checksum of its sites, which must be on the disk by then."""
-    plan: Any = json.dumps(run.provenance.to_json())
-    content = {"plan": plan, "checksum": _checksum(sites), **sums}
-    atomic_write(tile_path(run.folder, index), lambda file: np.savez_compressed(file, **content))
+def write_tile(folder: Path, index: int, sites: NDArray[np.int32], sums: Arrays) -> None:
+    """Write the sums of a tile, with a checksum of its sites, which must be on the disk by then."""
+    content: Any = {"checksum": _checksum(sites), **sums}
+    atomic_write(_tile_path(folder, index), lambda file: np.savez_compressed(file, **content))
 
 
 def read_tile(folder: Path, index: int) -> Arrays:
     """The content of the file of a tile."""
-    with tile_path(folder, index).open("rb") as file, np.load(file) as stored:
+    with _tile_path(folder, index).open("rb") as file, np.load(file) as stored:
         return {name: stored[name] for name in stored.files}
+
+
+def _checksum(sites: NDArray[np.int32]) -> int:
+    return zlib.crc32(np.ascontiguousarray(sites).data)
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinseg._errors import TaskFailure, is_expected
 from spinseg._run.atomic import print_warning, printable
@@ -27,26 +27,11 @@ from spinseg.model.priors import PartitionPrior
 from spinseg.partition.numbering import largest_first
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.checkpoint import OtherChains, read_checkpoint
-from spinseg.segmentation.large.files import (
-    OpenedPicture,
-    create_ome_zarr,
-    open_picture,
-    read_part,
-    shared_image,
-    write_chunk,
-)
-from spinseg.segmentation.large.model import Large, SiteStatistics, codebook_for, large_model, merge_tiles
-from spinseg.segmentation.large.result import LargeSegmentation, write_images
-from spinseg.segmentation.large.run import (
-    LargeRun,
-    check_unchanged,
-    missing_tiles,
-    open_run,
-    read_tile,
-    write_json,
-    write_tile,
-)
-from spinseg.segmentation.large.tiles import Tile, Tiling, tile_sites
+from spinseg.segmentation.large import run
+from spinseg.segmentation.large.files import OpenedPicture, open_picture, read_part, shared_image, write_chunk
+from spinseg.segmentation.large.model import Large, codebook_for, large_model
+from spinseg.segmentation.large.result import LargeSegmentation, site_image, write_images
+from spinseg.segmentation.large.tiles import Tile, Tiling, merge_tiles, tile_sites
 from spinseg.segmentation.schedule import Schedule, sample_posterior
 from spinseg.segmentation.verdict import one_region_warning
 
@@ -71,7 +56,7 @@ def segment_large(
     dask: str | None = None,
     progress: bool | Report | None = None,
 ) -> LargeSegmentation:
-    """Segment a picture that need not fit into memory, and write the segmentation to a folder.
+    """Segment an image that need not fit into memory, and write the segmentation to a folder.
 
     The model is that of the preset "photo" with fewer cues of boundaries and without texture. A run that was
     interrupted or damaged is resumed by the same call; finished tiles are used again even if the sampling changes.
@@ -111,66 +96,50 @@ def segment_large(
     schedule, jobs = Schedule.of(preset, chains, sweeps), check_jobs(jobs, dask)
     if intensity_range is not None:
         intensity_range = check_intensity_range(intensity_range)
-    opened = open_picture(image, channel_axis)
-    tiling = _tiling(opened.array.shape, n_sites, tile)
-    run = open_run(Path(out), image, opened.array, tiling, rng, channel_axis, intensity_range)
-    codebook = codebook_for(opened.array, run.intensity_range)
-    shown = progress is True
-    _make_tiles(opened, run, tiling, codebook, jobs, dask, shown)
-    check_unchanged(run, image)
-    tiles = (read_tile(run.folder, index) for index, _ in enumerate(tiling.tiles()))
+    opened, folder = open_picture(image, channel_axis), Path(out)
+    rows, columns = opened.array.shape[:2]
+    usual_sites = max(1, min(round(rows * columns / Large.pixels_per_site), MAX_SITES))
+    n_sites = usual_sites if n_sites is None else check_int("n_sites", n_sites, at_least=1)
+    tiling = Tiling.of((rows, columns), n_sites, check_int("tile", tile, at_least=64))
+    plan = run.open_run(folder, image, opened.array, tiling, rng, channel_axis, intensity_range)
+    used_range: IntensityRange = tuple(plan.settings["used_range"])
+    reading = replace(opened.reading, intensity_range=used_range)
+    codebook, shown = codebook_for(opened.array, used_range), progress is True
+    # Workers of a cluster have another working directory.
+    work = partial(_make_tile, folder=folder.absolute(), tiling=tiling, used_range=used_range, codebook=codebook)
+    _make_tiles(work, opened, folder, tiling, shown, jobs=jobs, dask=dask)
+    run.check_unchanged(folder, plan, image)
+    tiles = (run.read_tile(folder, index) for index, _ in enumerate(tiling.tiles()))
     statistics = merge_tiles(tiles, tiling.n_cells, len(codebook))
     model = large_model(statistics, preset, tiling.pixels_per_cell)
-    sampled = _sample(model, preset, schedule, run, progress)
-    partition = _regions(model, sampled, statistics, preset, tiling)
-    (run.folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
-    boxes = write_images(run.folder, tiling, statistics, partition, sampled.labels, shown)
-    reading = replace(opened.reading, intensity_range=run.intensity_range)
+    sampled = _sample(model, preset, schedule, folder, plan.seed, progress)
+    pieces, length = regions_of(sampled.best_labels, model.graph), model.graph.length
+    smallest = preset.min_region_sites * tiling.pixels_per_cell
+    partition = absorb_small(pieces, model.graph, model.beta, smallest, length=length, area=statistics.pixels)
+    partition = largest_first(partition, statistics.pixels)
+    (folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
+    boxes = write_images(folder, tiling, statistics, partition, sampled.labels, shown)
     warning = None if partition.any() else one_region_warning(statistics.contrast, reading, preset)
-    found = LargeSegmentation(
-        run.folder, partition, boxes, statistics, model, sampled, preset, run.seed, reading, warning
-    )
-    write_json(run.folder / "result.json", found.summary())
+    found = LargeSegmentation(folder, partition, boxes, statistics, model, sampled, preset, plan.seed, reading, warning)
+    run.write_json(folder / "result.json", found.summary())
     return found
 
 
-def _tiling(shape: tuple[int, ...], n_sites: int | None, tile: int) -> Tiling:
-    """Cells for about `n_sites` sites, and tiles."""
-    rows, columns = shape[:2]
-    if n_sites is None:
-        n_sites = max(1, min(round(rows * columns / Large.pixels_per_site), MAX_SITES))
-    n_sites, side = check_int("n_sites", n_sites, at_least=1), check_int("tile", tile, at_least=64)
-    return Tiling.of((rows, columns), n_sites, side)
-
-
 def _make_tiles(
-    opened: OpenedPicture,
-    run: LargeRun,
-    tiling: Tiling,
-    codebook: Codebook,
-    jobs: int,
-    dask: str | None,
-    shown: bool,
+    work: Callable[..., Any], opened: OpenedPicture, folder: Path, tiling: Tiling, shown: bool, **how: Any
 ) -> None:
-    """Make the sites of all tiles that are unfinished or damaged."""
-    missing = missing_tiles(run, tiling, _site_image(run, tiling))
+    """Make the sites of all tiles that are unfinished or damaged; `how` are options of `run_tasks`."""
+    missing = run.missing_tiles(folder, tiling, site_image(folder, tiling))
     if not missing:
         return
     n_tiles = len(list(tiling.tiles()))
-    remote_run = run._replace(folder=run.folder.absolute())  # workers of a cluster have another working directory
-    with shared_image(opened, run.folder, tiling.side) as source, counting(shown) as count:
-        work = partial(_make_tile, source=source, run=remote_run, tiling=tiling, codebook=codebook)
-        results: Any = run_tasks(work, missing, jobs=jobs, dask=dask)
+    with shared_image(opened, folder, tiling.side) as source, counting(shown) as count:
+        results: Any = run_tasks(partial(work, source=source), missing, **how)
         with closing(results):
             for n_done, (i, failure) in enumerate(results, start=n_tiles - len(missing) + 1):
                 if isinstance(failure, TaskFailure):
-                    raise failure.to_exception(f"tile {missing[i][0]}", f"; what is finished is kept in {run.folder}")
+                    raise failure.to_exception(f"tile {missing[i][0]}", f"; what is finished is kept in {folder}")
                 count(n_done, n_tiles, f"tile {n_done}/{n_tiles}")
-
-
-def _site_image(run: LargeRun, tiling: Tiling) -> Any:
-    """The Zarr array of the sites."""
-    return create_ome_zarr(run.folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
 
 
 def _make_tile(
@@ -178,17 +147,18 @@ def _make_tile(
     _: CheckInterrupt,
     *,
     source: tuple[str, ChannelAxis],
-    run: LargeRun,
+    folder: Path,
     tiling: Tiling,
+    used_range: IntensityRange,
     codebook: Codebook,
 ) -> TaskFailure | None:
     """Make the sites of one tile and write them; an expected failure is returned, so that no cluster tries it again."""
     index, tile = task
     try:
-        picture = read_part(open_picture(*source).array, tile.read, run.intensity_range, source[0])
+        picture = read_part(open_picture(*source).array, tile.read, used_range, source[0])
         sites, sums = tile_sites(picture, tile, tiling, codebook)
-        write_chunk(run.folder / "sites.zarr", _site_image(run, tiling), tile.own, sites)
-        write_tile(run, index, sites, sums)
+        write_chunk(site_image(folder, tiling), tile.own, sites)
+        run.write_tile(folder, index, sites, sums)
     except Exception as error:
         if not is_expected(error):
             raise
@@ -196,12 +166,14 @@ def _make_tile(
     return None
 
 
-def _sample(model: Model, preset: Large, schedule: Schedule, run: LargeRun, progress: bool | Report | None) -> Chains:
+def _sample(
+    model: Model, preset: Large, schedule: Schedule, folder: Path, seed: int, progress: bool | Report | None
+) -> Chains:
     """Sample the posterior, from the checkpoint if it is of this posterior and these sweeps.
 
     The checkpoint itself tells: it has a fingerprint of the posterior, with what functions of a prior return.
     """
-    path = run.folder / "chains.npz"
+    path = folder / "chains.npz"
     how: dict[str, Any] = {"checkpoint": path, "progress": progress}
     if path.exists():
         try:
@@ -210,17 +182,7 @@ def _sample(model: Model, preset: Large, schedule: Schedule, run: LargeRun, prog
         except ValueError:
             print_warning(f"{printable(path)} is damaged; sampling starts over")
     try:
-        return sample_posterior(model, preset, schedule, run.seed, **how)
+        return sample_posterior(model, preset, schedule, seed, **how)
     except OtherChains:
         del how["resume_from"]
-        return sample_posterior(model, preset, schedule, run.seed, **how)
-
-
-def _regions(
-    model: Model, sampled: Chains, statistics: SiteStatistics, preset: Large, tiling: Tiling
-) -> NDArray[np.int32]:
-    """The regions of the best partition, largest first; small ones have joined a neighbor."""
-    pieces = regions_of(sampled.best_labels, model.graph)
-    min_pixels, length = preset.min_region_sites * tiling.pixels_per_cell, model.graph.length
-    partition = absorb_small(pieces, model.graph, model.beta, min_pixels, length=length, area=statistics.pixels)
-    return largest_first(partition, statistics.pixels)
+        return sample_posterior(model, preset, schedule, seed, **how)

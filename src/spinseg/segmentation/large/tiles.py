@@ -1,4 +1,4 @@
-"""The sites of a picture that is too large for memory, tile by tile, whatever the tiles are.
+"""The sites of an image that is too large for memory, tile by tile, whatever the tiles are, and what is known of them.
 
 The picture is divided into cells, and a site is the watershed basin of the lowest pixel of its cell, as in
 `superpixels(kind="watershed")`. A tile is flooded together with a halo of whole cells around it, so that its pixels get
@@ -6,15 +6,18 @@ the site that they would get in the whole picture, numbered by its cell, and not
 network, too, sees all around a tile that its log-odds in the tile depend on.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from spinseg.graph.edges import boundary_pairs
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import GRADIENT_SCALE
-from spinseg.image.boundary.network import BoundaryNetwork, span_seen
+from spinseg.image.boundary.network import RADII, BoundaryNetwork, span_seen
+from spinseg.image.contrast import Contrast, contrast_of_parts
 from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_sizes
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import RELIEF_SCALE, cells_per_axis, seeded_watershed
@@ -177,11 +180,7 @@ def _edge_sums(padded: NDArray[np.int32], maps: Sequence[NDArray[np.float32]], o
     inside = (down < rows) & (across < columns)
     edges, which = unique_pairs(np.stack([lower[inside], upper[inside]], axis=1))
     sums = [np.bincount(which, values.ravel()[pixels[:, inside]].max(axis=0), len(edges)) for values in maps]
-    return {
-        "edges": edges,
-        "length": np.bincount(which, minlength=len(edges)),
-        "along": np.stack(sums, axis=1),
-    }
+    return {"edges": edges, "length": np.bincount(which, minlength=len(edges)), "along": np.stack(sums, axis=1)}
 
 
 def unique_pairs(pairs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -189,3 +188,62 @@ def unique_pairs(pairs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
     stride = int(pairs.max(initial=0)) + 1
     keys, which = np.unique(pairs.astype(np.int64) @ [stride, 1], return_inverse=True)
     return np.stack(np.divmod(keys, stride), axis=1).astype(np.int32), which.ravel()
+
+
+class SiteStatistics(NamedTuple):
+    """Sums over all tiles: for the n sites, which are the cells that have pixels, and for the edges between them."""
+
+    site_of: NDArray[np.int32]  # (n_cells,): the site of each cell, -1 where it has no pixel
+    pixels: NDArray[np.int64]
+    means: NDArray[np.float64]  # (n, n_channels + 2): colors, row and column
+    squares: NDArray[np.float64]  # means of the squares of the same
+    words: sparse.csr_array
+    graph: SiteGraph  # weighted by length
+    gradient: NDArray[np.float64]  # mean along each edge
+    network: NDArray[np.float64] | None  # (n_edges, radii): means of its log-odds along each edge, for colors
+
+    @property
+    def is_color(self) -> bool:
+        """Whether the colors are CIELAB."""
+        return self.network is not None
+
+    @property
+    def contrast(self) -> Contrast:
+        """The contrast of the sites; distances of colors run to 100."""
+        means, squares = (values[:, :-2] for values in (self.means / 100, self.squares / 100**2))
+        return contrast_of_parts(means, np.maximum(squares - means**2, 0), self.pixels)
+
+
+def merge_tiles(tiles: Iterable[Arrays], n_cells: int, n_words: int) -> SiteStatistics:
+    """Add up what `tile_sites` gave for all tiles."""
+    pixels, sums = np.zeros(n_cells, np.int64), np.zeros((n_cells, 0))
+    edge_parts: list[tuple[NDArray[Any], ...]] = []
+    word_parts: list[tuple[NDArray[Any], ...]] = []
+    for tile in tiles:
+        sums = np.zeros((n_cells, tile["sums"].shape[1])) if not sums.shape[1] else sums
+        pixels[tile["sites"]] += tile["pixels"]  # a tile has each of its sites once
+        sums[tile["sites"]] += tile["sums"]
+        word_parts.append((tile["word_site"], tile["word"], tile["word_count"]))
+        edge_parts.append((tile["edges"], tile["length"], tile["along"]))
+    used = pixels > 0
+    site_of = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
+    n_sites = int(used.sum())
+    rows, columns, counts = (np.concatenate(column) for column in zip(*word_parts, strict=True))
+    words = sparse.coo_array((counts, (site_of[rows], columns)), shape=(n_sites, n_words)).tocsr()
+    edges, length, along = (np.concatenate(column) for column in zip(*edge_parts, strict=True))
+    edges = site_of[edges]
+    kept = (edges >= 0).all(axis=1)  # a cell may have pixels in the halo of a tile only
+    edges, which = unique_pairs(edges[kept])
+    lengths = np.bincount(which, length[kept], len(edges))
+    along = np.stack([np.bincount(which, column, len(edges)) for column in along[kept].T], axis=1) / lengths[:, None]
+    means, squares = np.split(sums[used] / pixels[used, None], 2, axis=1)
+    return SiteStatistics(
+        site_of,
+        pixels[used],
+        means,
+        np.maximum(squares, means**2),
+        words,
+        SiteGraph(n_sites, edges, lengths),
+        along[:, 0],
+        along[:, 1:] if along.shape[1] == 1 + len(RADII) else None,
+    )

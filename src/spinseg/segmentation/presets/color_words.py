@@ -84,12 +84,6 @@ def mean_with_neighbors(counts: sparse.csr_array, graph: SiteGraph, n_times: int
     A part is one where sites have at least PIXELS_PER_SITE counts in the mean, and smaller where they have fewer, so
     that little is lost by rounding. Sums would be as good, but their tables are so large that sampling takes several
     times as long.
-
-    Examples
-    --------
-    >>> parts, n_parts = mean_with_neighbors(sparse.csr_array([[90, 0], [0, 30], [60, 1]]), SiteGraph(3, [[0, 1]]))
-    >>> parts.toarray().tolist(), n_parts
-    ([[45, 15], [45, 15], [60, 1]], 1.0)
     """
     if n_times == 0:
         return counts, 1.0

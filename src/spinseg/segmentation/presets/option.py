@@ -9,16 +9,8 @@ import numpy as np
 
 from spinseg._errors import InvalidInput
 from spinseg._validation import check_choice, check_int, check_real, invalid
-from spinseg.model.priors import (
-    DirichletProcess,
-    FiniteDirichlet,
-    MixtureOfFiniteMixtures,
-    ParsimoniousProcess,
-    PartitionPrior,
-    PitmanYor,
-    Potts,
-    TemperedProcess,
-)
+from spinseg.model import priors
+from spinseg.model.priors import PartitionPrior
 from spinseg.sampler.plan import DataDriven
 
 AN_ARRAY = "an array"  # in place of a mask or of seeds that came from no file
@@ -117,28 +109,12 @@ def equal(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-PRIORS: dict[str, type[PartitionPrior]] = {  # that numbers define
-    kind.__name__: kind
-    for kind in (
-        DirichletProcess,
-        PitmanYor,
-        Potts,
-        FiniteDirichlet,
-        MixtureOfFiniteMixtures,
-        ParsimoniousProcess,
-        TemperedProcess,
-    )
-}
+KINDS = "DirichletProcess PitmanYor Potts FiniteDirichlet MixtureOfFiniteMixtures ParsimoniousProcess TemperedProcess"
+PRIORS: dict[str, type[PartitionPrior]] = {name: getattr(priors, name) for name in KINDS.split()}  # of numbers alone
 
 
 def prior_from_text(text: str) -> PartitionPrior:
-    """The prior of a call such as "PitmanYor(3.0, discount=0.25)".
-
-    Examples
-    --------
-    >>> prior_from_text("Potts(5, min_size=2)")
-    Potts(n_labels=5, min_size=2)
-    """
+    """The prior of a call such as "PitmanYor(3.0, discount=0.25)"."""
     rule = f"be a call, such as 'PitmanYor(3.0, discount=0.25)', of {', '.join(PRIORS)}"
     try:
         call = ast.parse(text.strip(), mode="eval").body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -10,26 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.boundary.log_odds import BoundaryEvidence, signed_couplings
+from spinseg.image.boundary.log_odds import BoundaryEvidence, is_gray, signed_couplings
 from spinseg.image.boundary.maps import BoundaryMaps
-from spinseg.image.features import Codebook, site_histograms, site_sizes
+from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means, site_sizes
 from spinseg.image.outlines import SitePairs, outlined_sites
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import KINDS, superpixels
 from spinseg.image.working import WorkingCopy
+from spinseg.model.gaussians import DiagonalGaussian
+from spinseg.model.likelihoods import Likelihood, Product
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates import allowed_estimate
 from spinseg.segmentation.presets.option import Slider, option
 from spinseg.segmentation.presets.preset import Preset, Start
-from spinseg.segmentation.presets.site_features import (
-    FEATURE_WEIGHTS,
-    VARIANCE_RATES,
-    FeatureConstants,
-    gaussian_likelihood,
-    site_moments,
-)
 
 if TYPE_CHECKING:
     from spinseg.segmentation.problem import Problem
@@ -44,20 +40,26 @@ MAX_MAP_PIXELS = 2_000_000  # pixels of an image that boundary maps are computed
 MIN_PIXELS_FOR_CUES = 20  # pixels per site: the colors of smaller sites are so noisy that any two look different
 N_WORDS = 120  # color words that the weights of the cues were fitted with
 
+# Of the inverse gamma priors, in squared units: of CIELAB, of logarithms of filter responses, and of hundredths of the
+# longer side.
+VARIANCE_RATES = {"lightness": 10.7, "color": 8.6, "texture": 0.05, "position": 200.0}
+
+# Means and mean squares of a feature, (n_sites, channels); no squares where the variance within a site is not to count.
+Moments = tuple[NDArray[np.floating], NDArray[np.floating] | None]
+
 FEWEST_SITES, MIN_PIXELS_PER_SITE = 800, 40  # in a small image
 WIDEST = 1 / 4  # levels of detail at most this far from the one asked for have a part in an estimate
 MAX_DRAWS = 120  # that an estimate is made from
 
 
-class Coupling(NamedTuple):
-    """beta_ij = strength * boundary length in pixels * c tanh((threshold - log-odds of a boundary) / c).
+# From a search on training photographs of BSDS300, except those of texture (docs/evidence/accuracy.md).
+class FeatureWeights(NamedTuple):
+    """The weight of each feature, relative to that of color."""
 
-    c is the `saturation`: far from the threshold more evidence changes nothing. Without it tanh is left out.
-    """
-
-    strength: float
-    threshold: float
-    saturation: float = math.inf
+    lightness: float = 0.2
+    color: float = 1.0
+    texture: float = 0.3
+    position: float = 1 / 30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -107,10 +109,11 @@ class Photo(Preset):
     init: Start = "dispersed"
     power: float = 0.1  # of couplings and likelihood in the posterior
     n_details: int = 12
-    coupling: Coupling = Coupling(strength=0.8, threshold=0.0, saturation=2.0)
+    strength: float = 0.8  # of couplings, as in `couplings`
+    threshold: float = 0.0
+    saturation: float = 2.0
     evidence: BoundaryEvidence = BoundaryEvidence()
-    feature_weights: FeatureConstants = FEATURE_WEIGHTS
-    variance_rates: FeatureConstants = VARIANCE_RATES
+    feature_weights: FeatureWeights = FeatureWeights()
 
     # --- the posterior ---
 
@@ -144,9 +147,9 @@ class Photo(Preset):
         """The posterior at every level of detail."""
         area = site_sizes(sites)
         weight = pixel_weight(int(area.sum()))
-        weights = self.count_weight * area * weight
-        features, constants = site_moments(image.picture, sites, maps), (self.feature_weights, self.variance_rates)
-        likelihood = gaussian_likelihood(features, weights, self.kappa, *constants)
+        features = site_moments(image.picture, sites, maps)
+        n_observations = self.count_weight * area * weight
+        likelihood = gaussian_likelihood(features, n_observations, self.kappa, self.feature_weights)
         log_odds = self.log_odds(image.picture, sites, graph, maps)
         weight = weight**0.5  # boundaries have a length, where pixels have an area
         betas = [weight * self.couplings(log_odds, graph, detail) for detail in details_of(self.n_details)]
@@ -163,14 +166,15 @@ class Photo(Preset):
         return self.evidence.log_odds(picture, sites, graph, counts, maps)
 
     def couplings(self, log_odds: NDArray[np.float64], graph: SiteGraph, detail: float) -> NDArray[np.float64]:
-        """The couplings of touching sites at a level of detail.
+        """beta_ij = strength * boundary length in pixels * c tanh((t - log-odds of a boundary) / c).
 
-        How much evidence makes a boundary differs from person to person. The log-odds that it takes, at which two sites
-        neither attract nor repel, have a standard logistic distribution: a boundary on its own is then drawn by as many
-        people as its log-odds say. A share `detail` of them asks for more evidence than this.
+        c is the `saturation`: far from t more evidence changes nothing. How much evidence makes a boundary differs from
+        person to person. The log-odds t that it takes, at which two sites neither attract nor repel, have a standard
+        logistic distribution: a boundary on its own is then drawn by as many people as its log-odds say. A share
+        `detail` of them asks for more evidence than t.
         """
-        threshold = self.coupling.threshold + math.log((1 - detail) / detail)
-        return signed_couplings(log_odds, graph.length, *self.coupling._replace(threshold=threshold))
+        threshold = self.threshold + math.log((1 - detail) / detail)
+        return signed_couplings(log_odds, graph.length, self.strength, threshold, self.saturation)
 
     # --- the answer ---
 
@@ -230,12 +234,44 @@ def details_of(n_details: int) -> list[float]:
 
 
 def details_near(detail: float, n_details: int) -> NDArray[np.intp]:
-    """Which levels have a part in the estimate at one: those as near as an end is, and always the nearest.
-
-    Examples
-    --------
-    >>> details_near(0.5, 6), details_near(1.0, 6)
-    (array([1, 2, 3, 4]), array([5]))
-    """
+    """Which levels have a part in the estimate at one: those as near as an end is, and always the nearest."""
     distance = np.abs(np.array(details_of(n_details)) - detail)
     return np.flatnonzero(distance <= max(min(detail, 1 - detail, WIDEST), distance.min()) + 1e-9)
+
+
+def site_moments(picture: Picture, sites: NDArray[np.int32], maps: BoundaryMaps | None) -> dict[str, Moments]:
+    """Position; lightness and chroma, or other channels as they are; and texture where there are maps."""
+    values = {"position": pixel_positions(picture.shape), "color": picture.colors}
+    if picture.n_channels == 3:
+        lab = values.pop("color")
+        values |= {"lightness": lab[..., :1]} if is_gray(picture) else lightness_and_chroma(lab)
+    moments: dict[str, Moments] = {}
+    for name, value in values.items():
+        means = site_means(value, sites)
+        # Rounding may leave a mean square below the squared mean.
+        moments[name] = means, np.maximum(site_means(np.square(value), sites), means**2)
+    if maps is not None:
+        moments["texture"] = site_means(maps.energies, sites), None
+    return moments
+
+
+def lightness_and_chroma(lab: NDArray[np.floating]) -> dict[str, NDArray[np.floating]]:
+    """CIELAB values (or their moments) as the features lightness and color."""
+    return {"lightness": lab[..., :1], "color": lab[..., 1:]}
+
+
+def gaussian_likelihood(
+    features: Mapping[str, Moments],
+    n_observations: NDArray[np.floating],
+    kappa: float,
+    weights: FeatureWeights = FeatureWeights(),
+) -> Likelihood:
+    """Independent Gaussians for each feature, where a site counts for this many observations."""
+    if "lightness" in features and "color" not in features:  # in a gray image it stands for both
+        weights = weights._replace(lightness=weights.lightness + weights.color)
+    parts = []
+    for name, (means, squares) in features.items():
+        prior = {"kappa": kappa, "shape": 2.0, "rate": VARIANCE_RATES[name]}
+        of_feature = getattr(weights, name) * n_observations
+        parts.append(DiagonalGaussian(means, **prior, weights=of_feature, squares=squares))
+    return Product(*parts)

@@ -158,10 +158,11 @@ class Preset:
     @classmethod
     def options(cls) -> dict[str, Option]:
         """The options by name, each with its help; those of a base class come first."""
+        declared = [getattr(base, "__dataclass_fields__", {}) for base in cls.__mro__]
         found = {}
-        for name in (each.name for each in fields(cls)):
-            declared = [_fields(base)[name].metadata for base in cls.__mro__ if name in _fields(base)]
-            if about := next(filter(None, declared), None):
+        for name in declared[0]:
+            metadata = [fields_of[name].metadata for fields_of in declared if name in fields_of]
+            if about := next(filter(None, metadata), None):  # a field that changes the default has none
                 found[name] = about["option"]
         return found
 
@@ -278,7 +279,3 @@ def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:
     elif not isinstance(preset, Preset):
         invalid("preset", "be a preset or the name of one", preset)
     return kind(**options) if isinstance(preset, str) else replace(preset, **options)
-
-
-def _fields(kind: type) -> Mapping[str, Any]:
-    return getattr(kind, "__dataclass_fields__", {})

@@ -5,7 +5,7 @@ They are as narrow as the narrowest screen, so that no screen shows their text s
 
 from collections.abc import Mapping
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,21 +19,8 @@ N_COLORS = 8  # colors of lines that the page has
 ROUNDING_SHARE = 1e-7  # relative range of values that differ by rounding alone
 
 Range = tuple[float, float]
-
-
-class Tick(NamedTuple):
-    """A value on an axis, and its text."""
-
-    value: float
-    text: str
-
-
-class Axis(NamedTuple):
-    """The values from one end of an axis to the other, its ticks, and its name."""
-
-    span: Range
-    ticks: list[Tick]
-    name: str = ""
+Ticks = list[tuple[float, str]]  # values, and the text at each
+Axis = tuple[Range, Ticks, str]  # the values at its ends, its ticks, and its name
 
 
 class Chart:
@@ -41,29 +28,29 @@ class Chart:
 
     def __init__(self, title: str, x: Axis, y: Axis, size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
         width, height = size
-        left = 10 + DIGIT_WIDTH * max(len(tick.text) for tick in y.ticks) + NAME_WIDTH * bool(y.name)
-        self.x_axis, self.y_axis = x, y
+        (self.x_span, x_ticks, x_name), (self.y_span, y_ticks, y_name) = x, y
+        left = 10 + DIGIT_WIDTH * max(len(text) for _, text in y_ticks) + NAME_WIDTH * bool(y_name)
         self.x_pixels, self.y_pixels = (left, float(width - RIGHT)), (float(height - BOTTOM), float(TOP))
         self.parts = [_open_svg(title, size)]
-        for value, text in y.ticks:
+        for value, text in y_ticks:
             self.parts.append(f'<path class="grid" d="M{left:.1f} {self.y(value):.1f}H{width - RIGHT}"/>')
             self.text(left - 6, self.y(value) + 4, text, anchor="end")
-        for value, text in x.ticks:
+        for value, text in x_ticks:
             self.text(min(self.x(value), width - DIGIT_WIDTH / 2 * len(text)), height - 21, text)
         self.parts.append(f'<path class="axis" d="M{left:.1f} {TOP}V{height - BOTTOM}H{width - RIGHT}"/>')
-        self.text(sum(self.x_pixels) / 2, height - 5, x.name)
-        if y.name:
+        self.text(sum(self.x_pixels) / 2, height - 5, x_name)
+        if y_name:
             self.parts.append(f'<g transform="translate(13 {sum(self.y_pixels) / 2}) rotate(-90)">')
-            self.text(0, 0, y.name)
+            self.text(0, 0, y_name)
             self.parts.append("</g>")
 
     def x(self, values: Any) -> Any:
         """Where values lie across, in pixels."""
-        return _scale(values, self.x_axis.span, self.x_pixels)
+        return _scale(values, self.x_span, self.x_pixels)
 
     def y(self, values: Any) -> Any:
         """Where values lie down, in pixels."""
-        return _scale(values, self.y_axis.span, self.y_pixels)
+        return _scale(values, self.y_span, self.y_pixels)
 
     def text(self, x: float, y: float, words: str, *, anchor: str = "middle") -> None:
         """Add a text at a pixel."""
@@ -71,7 +58,7 @@ class Chart:
 
     def line(self, x: ArrayLike, y: ArrayLike, css: str) -> None:
         """Add a line, cut where it lies outside the y axis."""
-        low, high = self.y_axis.span
+        low, high = self.y_span
         values = np.asarray(y, float)
         beyond = np.pad((values < low) | (values > high), 1, constant_values=True)
         hidden = beyond[:-2] & beyond[1:-1] & beyond[2:]
@@ -105,8 +92,8 @@ def line_chart(series: NDArray, title: str, *, shaded: int = 0) -> str:
     if length == 0:
         return _empty_chart(title, "no sweep was finished")
     x_range, y_range = (1.0, float(max(length, 2))), _shown_range(series, shaded)
-    y_axis = Axis(y_range, _ticks(y_range, integers=series.dtype.kind in "iu"))
-    chart = Chart(title, Axis(x_range, _ticks(x_range, integers=True), "sweep"), y_axis)
+    x_axis = (x_range, _ticks(x_range, integers=True), "sweep")
+    chart = Chart(title, x_axis, (y_range, _ticks(y_range, integers=series.dtype.kind in "iu"), ""))
     if shaded:
         chart.box((1.0, min(shaded + 0.5, x_range[1])), y_range, "burn", "burn-in")
     columns = np.unique(np.linspace(0, length - 1, min(length, MAX_POINTS)).round().astype(int))
@@ -128,9 +115,9 @@ def bar_chart(shares: Mapping[int, float], title: str, axis: str) -> str:
         return _empty_chart(title, "nothing was drawn")
     numbers = range(min(shares), max(shares) + 1)
     y_range = (0.0, 100 * max(shares.values()))
-    y_axis = Axis(y_range, [Tick(value, f"{text}%") for value, text in _ticks(y_range)])
-    x_ticks = [Tick(number, f"{number:,}") for number in numbers[:: -(-len(numbers) // 10)]]
-    chart = Chart(title, Axis((numbers[0] - 0.5, numbers[-1] + 0.5), x_ticks, axis), y_axis)
+    y_ticks = [(value, f"{text}%") for value, text in _ticks(y_range)]
+    x_ticks: Ticks = [(number, f"{number:,}") for number in numbers[:: -(-len(numbers) // 10)]]
+    chart = Chart(title, ((numbers[0] - 0.5, numbers[-1] + 0.5), x_ticks, axis), (y_range, y_ticks, ""))
     half = min(0.4, 0.1 * len(numbers))
     for number in numbers:
         share = shares.get(number, 0.0)
@@ -162,7 +149,7 @@ def _shown_range(series: NDArray, shaded: int) -> Range:
     return max(low - pad, float(finite.min()) - 0.05 * pad), min(high + pad, float(finite.max()) + 0.05 * pad)
 
 
-def _ticks(span: Range, *, integers: bool = False) -> list[Tick]:
+def _ticks(span: Range, *, integers: bool = False) -> Ticks:
     """Two to six round numbers in a range, with as many digits as they need to differ."""
     low, high = span
     raw = max((high - low) / 5, 1.0 if integers else 0.0)
@@ -170,9 +157,9 @@ def _ticks(span: Range, *, integers: bool = False) -> list[Tick]:
     step = next(10.0**power * factor for factor in (1, 2, 5, 10) if 10.0**power * factor >= raw * (1 - 1e-9))
     digits = max(0, -int(np.floor(np.log10(step) + 1e-9)))
     values = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step
-    return [Tick(float(value), f"{value + 0.0:,.{digits}f}") for value in values]
+    return [(float(value), f"{value + 0.0:,.{digits}f}") for value in values]
 
 
 def _scale(values: Any, source: Range, target: Range) -> Any:
-    """A value, or an array of them, mapped linearly from one interval to another."""
+    """Values mapped linearly from one interval to another."""
     return target[0] + (values - source[0]) / (source[1] - source[0]) * (target[1] - target[0])

@@ -1,11 +1,11 @@
 """The report as one HTML page: the segmentation, how sure it is, and how to repeat it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +14,7 @@ from spinseg._validation import counted
 from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.report.charts import bar_chart, line_chart
-from spinseg.segmentation.report.pictures import (
-    DetailView,
-    ReducedPicture,
-    answer_figures,
-    means_figure,
-    one_region_each,
-    outline_figure,
-    probability_figure,
-    spread_draws,
-)
+from spinseg.segmentation.report.pictures import draw_figures, one_region_each, whole_figures
 from spinseg.segmentation.verdict import headline, units
 
 MAX_ROWS = 40  # of a table
@@ -46,35 +37,23 @@ NUMBERS = (
     ("ess", "Effective sample size", ",.0f", "Equivalent to about this many independent samples."),
 )
 
-
-class Column(NamedTuple):
-    """A column of a table: its head, the CSS class of its cells, and their content."""
-
-    name: str
-    css_class: str
-    cell: Callable[[dict[str, Any]], str]
-
-
-REGION_COLUMNS = [
-    Column("Region", "number", lambda row: f"{row['region']}"),
-    Column(
-        *("Color", ""),
-        lambda row: '<span class="swatch" style="background:{0}"></span><span class="code">{0}</span>'.format(
-            row["color"]
-        ),
-    ),
-    Column("Pixels", "number", lambda row: f"{row['area']:,}"),
-    Column("Share", "number", lambda row: f"{row['share']:.1%}"),
-    Column("Box", "number box", lambda row: ", ".join(map(str, row["bbox"]))),
-    Column("Label", "number", lambda row: f"{row['label']}"),
-    Column("Together", "number", lambda row: _formatted(row["probability"], ".0%")),
-    Column("Outline", "number", lambda row: _formatted(row["boundary"], ".0%")),
+# The columns of tables: their head, the CSS class of their cells, and what a cell has.
+Column = tuple[str, str, Callable[[dict[str, Any]], str]]
+REGION_COLUMNS: list[Column] = [
+    ("Region", "number", lambda row: f"{row['region']}"),
+    ("Color", "", lambda row: SWATCH.format(row["color"])),
+    ("Pixels", "number", lambda row: f"{row['area']:,}"),
+    ("Share", "number", lambda row: f"{row['share']:.1%}"),
+    ("Box", "number box", lambda row: ", ".join(map(str, row["bbox"]))),
+    ("Label", "number", lambda row: f"{row['label']}"),
+    ("Together", "number", lambda row: _formatted(row["probability"], ".0%")),
+    ("Outline", "number", lambda row: _formatted(row["boundary"], ".0%")),
 ]
-BOUNDARY_COLUMNS = [
-    Column("Regions", "number", lambda row: f"{row['region']}, {row['neighbor']}"),
-    Column("Length", "number", lambda row: f"{row['length']:,}"),
-    Column("Probability", "number", lambda row: _formatted(row["probability"], ".2f")),
-    Column("Standard error", "number", lambda row: _formatted(row["standard_error"], ".3f")),
+BOUNDARY_COLUMNS: list[Column] = [
+    ("Regions", "number", lambda row: f"{row['region']}, {row['neighbor']}"),
+    ("Length", "number", lambda row: f"{row['length']:,}"),
+    ("Probability", "number", lambda row: _formatted(row["probability"], ".2f")),
+    ("Standard error", "number", lambda row: _formatted(row["standard_error"], ".3f")),
 ]
 
 
@@ -85,43 +64,43 @@ def report(
     boundary_probability: NDArray[np.float32],
     chains: Chains,
     sites: NDArray[np.int32] | None = None,
-    details: Sequence[DetailView] = (),
+    details: Mapping[float, tuple[NDArray[np.int32], int]] | None = None,
 ) -> str:
     """The report as HTML. `found` is the summary of a segmentation; the same segmentation gives the same text.
 
-    With the `sites` of the picture it has a few draws, and with `details` the outlines at each of them.
+    With the `sites` of the image it has a few draws, and with `details`, the labels and the number of regions at each,
+    their outlines.
     """
     template = Template(files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8"))
+    settings, regions = found["settings"], found["regions"]
     shares = {int(k): share for k, share in found["n_clusters_posterior"].items()}
     shaded = min(chains.burn_in, chains.n_sweeps)
-    start_label = found["settings"]["start_label"]
-    labels = labels - np.int32(start_label)  # in pictures they count from 0, with -1 outside
-    shown = ReducedPicture.of(picture, labels)
-    details = [view._replace(labels=view.labels - np.int32(start_label)) for view in details if len(details) > 1]
-    unit = "region" if found["settings"]["connected"] else "cluster"
-    figures = [means_figure(shown, labels, unit)]
-    if chains.labels.shape[1] > 0:
-        figures.insert(0, probability_figure(shown, boundary_probability, chains.n_components > 1))
+    unit = "region" if settings["connected"] else "cluster"
+    sweeps = "at every sweep" if chains.n_components == 1 else "at every sweep, its mean over the details"
+    before_regions = ""
+    if settings.get("regions") and not settings["connected"]:
+        count = f"{found['n_regions']:,}"
+        before_regions = f"; counted before clusters are cut into regions, of which the segmentation has {count}"
+    outlines, others = whole_figures(found, picture, labels, boundary_probability, chains, unit, details or {})
     return template.substitute(
         title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
         facts=escape(_facts(found)),
-        result=outline_figure(found["regions"], shown, labels, start_label, details, found["settings"].get("detail")),
         notices=_notices(found),
         numbers=_numbers(found),
-        pictures="\n".join(figures),
-        answers="" if sites is None else _answers(chains, picture, sites, unit),
+        result=outlines,
+        pictures=others,
+        answers="" if sites is None else _answers(chains, draw_figures(chains, picture, sites, unit)),
         log_posterior=line_chart(chains.trace("log_posterior"), "log posterior over sweeps", shaded=shaded),
         n_clusters=line_chart(chains.trace("n_clusters"), "number of clusters over sweeps", shaded=shaded),
         posterior=bar_chart(shares, "posterior of the number of clusters", "clusters"),
-        at_every_sweep=("at every sweep" if chains.n_components == 1 else "at every sweep, its mean over the details")
-        + (", burn-in (shaded) included" if shaded else ""),
+        at_every_sweep=sweeps + (", burn-in (shaded) included" if shaded else ""),
         after_burn_in=" after the burn-in" if shaded else "",
-        before_regions=_before_regions(found),
-        regions=_regions(found["regions"]),
+        before_regions=before_regions,
+        regions=_table([c for c in REGION_COLUMNS if c[0] != "Label" or not one_region_each(regions)], regions),
         notes=_notes(found),
         boundaries=_boundaries(found["boundaries"]),
         python=escape(f"import spinseg as ss\n{found['python']}"),
-        settings=_rows(found["settings"]),
+        settings=_rows(settings),
         versions=_rows(found["versions"]),
     )
 
@@ -145,7 +124,13 @@ def _notices(found: dict[str, Any]) -> str:
     """What to read first: whether sampling was interrupted, and whether the chains have converged."""
     notices = []
     if found.get("interrupted"):
-        notices.append(_notice("poor", _interrupted(found)))
+        done, planned = found["sweeps_done"], found["settings"]["sweeps"]
+        of_planned = "" if planned is None else f" of {planned:,}"
+        drawn = "" if found["n_clusters_posterior"] else ", and there are no probabilities yet"
+        when, shown = f"after {done:,}{of_planned} sweeps", f"the best that was found by then{drawn}"
+        if done == 0:
+            when, shown = "before one sweep was finished", "the one that the chains started from"
+        notices.append(_notice("poor", f"Sampling was interrupted {when}: the segmentation shown is {shown}."))
     if warning := found.get("warning"):
         notices.append(_notice("poor", warning))
     is_well, words = headline(found)
@@ -154,11 +139,16 @@ def _notices(found: dict[str, Any]) -> str:
     return "\n".join(notices)
 
 
+def _notice(color: str, headline: str, fine: str = "") -> str:
+    """A sentence beside a colored bar, and a second one in smaller type."""
+    fine = f'<p class="fine">{escape(fine)}</p>' if fine else ""
+    return f'<div class="notice {color}"><p class="headline">{escape(headline)}</p>{fine}</div>'
+
+
 def _numbers(found: dict[str, Any]) -> str:
     """Agreement, standard error, R-hat and the effective sample size, each with a sentence that says what it is."""
-    words = {"units": units(found["settings"]["connected"]), "levels": ""}
-    if found["n_components"] > 1:
-        words["levels"] = ", over all levels of detail together"
+    levels = ", over all levels of detail together" if found["n_components"] > 1 else ""
+    words = {"units": units(found["settings"]["connected"]), "levels": levels}
     rows = []
     for key, name, form, meaning in NUMBERS:
         if (value := found.get(key)) is not None:
@@ -167,54 +157,17 @@ def _numbers(found: dict[str, Any]) -> str:
     return f'<dl class="numbers">{"".join(rows)}</dl>' if rows else ""
 
 
-def _answers(chains: Chains, picture: Picture, sites: NDArray[np.int32], unit: str) -> str:
-    """A few draws, to be opened; `unit` is what their clusters are called."""
-    drawn = spread_draws(chains)
-    if not drawn:
+def _answers(chains: Chains, figures: Sequence[str]) -> str:
+    """A few draws, to be opened."""
+    if not figures:
         return ""
     over = "details, chains and sweeps" if chains.n_components > 1 else "chains and sweeps"
-    title = f"{NUMERALS[len(drawn)]} answers" if len(drawn) > 1 else "One answer"
+    title = f"{NUMERALS[len(figures)]} answers" if len(figures) > 1 else "One answer"
     return (
         f'<details class="answers"><summary>{title}</summary><p class="note">Single draws from the posterior, spread '
         f"over {over}. No one of them is the answer: the probabilities count how often they, and all others, have a "
-        f'boundary.</p><div class="grid">{answer_figures(drawn, picture, sites, unit)}'
-        "</div></details>"
+        'boundary.</p><div class="grid">' + "\n".join(figures) + "</div></details>"
     )
-
-
-def _interrupted(found: dict[str, Any]) -> str:
-    """After how many sweeps sampling was interrupted, and what the report shows then."""
-    done, planned = found["sweeps_done"], found["settings"]["sweeps"]
-    of_planned = "" if planned is None else f" of {planned:,}"
-    if done == 0:
-        return (
-            "Sampling was interrupted before one sweep was finished: the segmentation shown is the one that the chains "
-            "started from."
-        )
-    drawn = "" if found["n_clusters_posterior"] else ", and there are no probabilities yet"
-    return (
-        f"Sampling was interrupted after {done:,}{of_planned} sweeps: the segmentation shown is the best that was "
-        f"found by then{drawn}."
-    )
-
-
-def _notice(color: str, headline: str, fine: str = "") -> str:
-    """A sentence beside a colored bar, and a second one in smaller type."""
-    fine = f'<p class="fine">{escape(fine)}</p>' if fine else ""
-    return f'<div class="notice {color}"><p class="headline">{escape(headline)}</p>{fine}</div>'
-
-
-def _before_regions(found: dict[str, Any]) -> str:
-    """Why the number of clusters at the top differs from that in the charts."""
-    if not found["settings"].get("regions") or found["settings"]["connected"]:
-        return ""
-    return f"; counted before clusters are cut into regions, of which the segmentation has {found['n_regions']:,}"
-
-
-def _regions(regions: list[dict[str, Any]]) -> str:
-    """The table of regions, the largest first. It has a column of labels unless each is one region."""
-    columns = [column for column in REGION_COLUMNS if column.name != "Label" or not one_region_each(regions)]
-    return _table(columns, regions, "smaller")
 
 
 def _boundaries(boundaries: list[dict[str, Any]]) -> str:
@@ -229,13 +182,10 @@ def _boundaries(boundaries: list[dict[str, Any]]) -> str:
     )
 
 
-def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], others: str) -> str:
+def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], others: str = "smaller") -> str:
     """Head and body of a table, which ends by saying where the `others` are."""
-    head = "".join(f'<th class="{column.css_class}">{column.name}</th>' for column in columns)
-    lines = [
-        "".join(f'<td class="{column.css_class}">{column.cell(row)}</td>' for column in columns)
-        for row in rows[:MAX_ROWS]
-    ]
+    head = "".join(f'<th class="{css}">{name}</th>' for name, css, _ in columns)
+    lines = ["".join(f'<td class="{css}">{cell(row)}</td>' for _, css, cell in columns) for row in rows[:MAX_ROWS]]
     if len(rows) > MAX_ROWS:
         lines.append(f'<td colspan="{len(columns)}">and {len(rows) - MAX_ROWS:,} {others}, in result.json</td>')
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
@@ -249,15 +199,12 @@ def _formatted(number: float | None, form: str) -> str:
 
 def _notes(found: dict[str, Any]) -> str:
     """What the columns mean, and how far to trust them."""
-    notes = []
-    if found.get("probabilities_converged") is False:
-        notes.append('<p class="note warning">Together and Outline come from chains that have not converged.</p>')
+    warning = '<p class="note warning">Together and Outline come from chains that have not converged.</p>\n'
     first = "first plane, row and column" if len(found["shape"]) == 3 else "first row and column"
-    notes.append(
+    return (warning if found.get("probabilities_converged") is False else "") + (
         '<p class="note">Together: how often two sites of the region share a cluster. Outline: how often, on average '
         f'along it, there is a boundary.<span class="box"> Box: {first}, and those after the last.</span></p>'
     )
-    return "\n".join(notes)
 
 
 def _rows(values: dict[str, Any]) -> str:
