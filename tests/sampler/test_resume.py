@@ -69,7 +69,7 @@ def test_every_bit_generator_goes_on(model, bits, kind, tmp_path):
 
 def test_an_unknown_bit_generator_is_refused(model):
     part = ss.sample(model, 5, chains=1, rng=5)
-    state = part._checkpoint.states[0]
+    state = part._checkpoint[1][0]
     state["rng"] = np.frombuffer(bytes(state["rng"]).replace(b"PCG64", b"seed"), np.uint8)
     with pytest.raises(ss.InvalidInput, match="resume_from must hold chains with one of the bit generators"):
         ss.sample(model, 9, chains=1, resume_from=part)

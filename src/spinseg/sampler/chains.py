@@ -93,7 +93,7 @@ class Chains:
     @property
     def n_components(self) -> int:
         """Number of components of the model."""
-        return int(self._checkpoint.run["n_components"])
+        return int(self._checkpoint[0]["n_components"])
 
     @property
     def log_posterior(self) -> NDArray[np.float64]:
@@ -165,7 +165,7 @@ class Chains:
 
     def _states(self, component: int) -> list[dict[str, NDArray[Any]]]:
         """The states of the chains of a component."""
-        return self._checkpoint.states[component * self.n_chains :][: self.n_chains]
+        return self._checkpoint[1][component * self.n_chains :][: self.n_chains]
 
     def after(self, burn_in: int) -> "Chains":
         """The same chains with a longer burn-in, whose draws are left out."""
@@ -211,15 +211,15 @@ class Chains:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one .npz file, for `Chains.load` and for `sample(resume_from=...)`."""
-        run = {**self._checkpoint.run, "seconds": self.seconds, "left_out": self.burn_in}
-        write_checkpoint(path, self._checkpoint._replace(run=run))
+        run, states = self._checkpoint
+        write_checkpoint(path, ({**run, "seconds": self.seconds, "left_out": self.burn_in}, states))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Chains":
         """The chains that `save`, or a checkpoint, wrote."""
-        checkpoint = read_checkpoint(path)
-        chains = collect(checkpoint)
-        return chains.after(max(int(checkpoint.run.get("left_out", 0)), chains.burn_in))
+        run, states = read_checkpoint(path)
+        chains = collect((run, states))
+        return chains.after(max(int(run.get("left_out", 0)), chains.burn_in))
 
 
 def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None) -> Chains:

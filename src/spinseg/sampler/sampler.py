@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_choice, check_int, check_real, generator, invalid
 from spinseg.model.posterior import Model
-from spinseg.sampler.chain import Arrays, Chain, ParallelTempering, checked_temperatures, new_record
+from spinseg.sampler.chain import Arrays, Chain, ParallelTempering, checked_temperatures
 from spinseg.sampler.chains import Chains, SamplingInterrupted, collect
-from spinseg.sampler.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
+from spinseg.sampler.checkpoint import Checkpoint, check_resumable, fingerprint, read_checkpoint, write_checkpoint
 from spinseg.sampler.concentration import ConcentrationUpdate, checked_gamma
 from spinseg.sampler.kernels.moves import REGROUP, REGROW
 from spinseg.sampler.kernels.state import Plan, Record, Target
@@ -155,7 +155,7 @@ class Sampler:
         self._about |= {"moves": moves, "burn_in": burn_in, "thin": thin, **settings}
         self._about["fingerprint"] = fingerprint(model, targets, settings | listed)
         before = None if resume_from is None else _checkpoint_of(resume_from, self._about, sweeps)
-        self._seconds: float = 0.0 if before is None else before.run["seconds"]
+        self._seconds: float = 0.0 if before is None else before[0]["seconds"]
         self._started = math.inf  # when the `advance` in progress was called
 
         self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, model.graph.n_sites)
@@ -163,8 +163,8 @@ class Sampler:
         if before is None:
             starts = _starts(components, targets, init, chains)
         else:  # any partition that is allowed: the states of the runners are restored
-            starts = [state["best"] for state in before.states]
-        self.runners: list[Chain | ParallelTempering] = []
+            starts = [state["best"] for state in before[1]]
+        self.runners: list[Chain] = []
         values: dict[tuple[int, int], float] = {}  # of starts, which several chains may share
         for r, (start, stream) in enumerate(zip(starts, streams, strict=True)):
             component, target = components[r // chains], targets[r // chains]
@@ -173,7 +173,7 @@ class Sampler:
             record = Record(*(array[r] for array in self.records))
             self.runners.append(_new_runner(component, target, plan, replicas, gamma, start, value, record, stream))
         if before is not None:
-            for runner, state in zip(self.runners, before.states, strict=True):
+            for runner, state in zip(self.runners, before[1], strict=True):
                 runner.restore(state)
         self._states: list[Arrays] = [{}] * n_runners  # of the runners, when they were last looked at
         self._due = 0.0  # when the next checkpoint is
@@ -186,7 +186,7 @@ class Sampler:
     @property
     def chains(self) -> Chains:
         """The draws so far, up to the last sweep that every chain has finished; no chain may be advancing."""
-        return collect(self._looked_at(), self.records._asdict())
+        return collect(self._checkpointed(), self.records._asdict())
 
     def advance(self, n_sweeps: int | None = None) -> None:
         """Make this many more sweeps with every chain, by default all up to the last.
@@ -202,7 +202,7 @@ class Sampler:
         self._started = time.perf_counter()
         how: dict[str, Any] = {"total_sweeps": self.max_sweeps}
         if self._checkpoint is not None:
-            self._looked_at()
+            self._checkpointed()
             how |= {"after_turn": self._look_at, "meanwhile": self._write_if_due}
         try:
             with reporting(self._progress) as report:
@@ -219,20 +219,16 @@ class Sampler:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state of all chains to a file, for `resume_from` and `Chains.load`; no chain may be advancing."""
-        write_checkpoint(path, self._looked_at())
-
-    def _looked_at(self) -> Checkpoint:
-        """The state of all chains now; none may be advancing."""
-        for r in range(len(self.runners)):
-            self._look_at(r)
-        return self._checkpointed()
+        write_checkpoint(path, self._checkpointed())
 
     def _look_at(self, r: int) -> None:
         self._states[r] = self.runners[r].state_dict()
 
-    def _checkpointed(self) -> Checkpoint:
-        """The state of each chain when it was last looked at."""
-        return Checkpoint({**self._about, "seconds": self._elapsed()}, list(self._states))
+    def _checkpointed(self, now: bool = True) -> Checkpoint:
+        """The state of each chain now, when none may be advancing, or when it was last looked at."""
+        for r in range(len(self.runners) if now else 0):
+            self._look_at(r)
+        return {**self._about, "seconds": self._elapsed()}, list(self._states)
 
     def _elapsed(self) -> float:
         """Seconds spent in `advance`, without the compilation before the first sweep."""
@@ -243,7 +239,7 @@ class Sampler:
         """Write the checkpoint, less often if that is slow: it takes at most a tenth of the time."""
         began = time.perf_counter()
         if self._checkpoint is not None and began >= self._due:
-            write_checkpoint(self._checkpoint, self._checkpointed())
+            write_checkpoint(self._checkpoint, self._checkpointed(now=False))
             now = time.perf_counter()
             self._due = now + max(self._every, 10 * (now - began))
 
@@ -344,11 +340,11 @@ def thin_to_fit(n_draws: int, n_labels: int) -> int:
 def _checkpoint_of(source: str | os.PathLike[str] | Chains, about: dict[str, Any], sweeps: int) -> Checkpoint:
     """The checkpoint to resume from."""
     if isinstance(source, Chains):
-        found = source._checkpoint
-        found = found._replace(run={**found.run, "seconds": source.seconds})
-    else:
-        found = read_checkpoint(source)
-    found.check("Chains" if isinstance(source, Chains) else os.fspath(source), about, sweeps)
+        run, states = source._checkpoint
+        check_resumable((run, states), "Chains", about, sweeps)
+        return {**run, "seconds": source.seconds}, states
+    found = read_checkpoint(source)
+    check_resumable(found, os.fspath(source), about, sweeps)
     return found
 
 
@@ -372,22 +368,16 @@ def _new_runner(
     value: float,
     record: Record,
     rng: np.random.Generator,
-) -> Chain | ParallelTempering:
+) -> Chain:
     """A chain before its first sweep, tempered or with its concentration sampled if asked."""
-    sweeps = record.log_posterior.size
     if gamma is not None:
-        update = ConcentrationUpdate(model.prior, gamma, start.size, sweeps)
+        update = ConcentrationUpdate(model.prior, gamma, start.size, record.log_posterior.size)
         own = target._replace(log_v=update.table())
         k = int(start.max()) + 1
         return Chain(model, own, plan, start, value + own.log_v[k] - target.log_v[k], record, rng, update)
     if len(temperatures) == 1:
         return Chain(model, target, plan, start, value, record, rng)
-    *streams, swaps = rng.spawn(len(temperatures) + 1)
-    replicas = [Chain(model, target, plan, start, value, record, streams[0])]
-    for temperature, stream in zip(temperatures[1:], streams[1:], strict=True):
-        hot = plan._replace(inv_temperature=1 / temperature, burn_in=sweeps)
-        replicas.append(Chain(model, target, hot, start, value, new_record(sweeps, start.size), stream))
-    return ParallelTempering(replicas, swaps)
+    return ParallelTempering(temperatures, model, target, plan, start, value, record, rng)
 
 
 def _starts(
