@@ -13,14 +13,13 @@ import spinseg as ss
 from chain_cases import with_traces
 from spinseg.partition.pairs import count_clusters, separation_probability
 from spinseg.sampler.convergence import (
-    Judgement,
     agreement_of_draws,
     agreement_of_partitions,
     error_in_doubt,
     standard_errors,
     traces,
 )
-from spinseg.sampler.diagnostics import diagnose
+from spinseg.sampler.diagnostics import Diagnostics, diagnose
 
 GRAPH = ss.SiteGraph(6, [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]])
 MODEL = ss.Model(GRAPH, ss.PoissonGamma([1, 2, 2, 4, 5, 9]), ss.DirichletProcess(1.0), beta=0.3)
@@ -252,7 +251,7 @@ def test_scraps_and_single_regions_agree_only_with_themselves():
     ],
 )
 def test_one_rule_decides_whether_chains_have_converged(agreement, error, r_hat, converged):
-    assert Judgement(agreement, error, r_hat).converged is converged
+    assert Diagnostics(agreement, error, r_hat).converged is converged
 
 
 def test_errors_of_components_add_up():
