@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +13,7 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.posterior import Model
 from spinseg.partition.pairs import flatten_draws, separation_probability
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.estimate_search import best_draw, costs_of_binder, costs_of_vi, search
+from spinseg.sampler.estimate_search import COSTS, best_draw, costs_of_binder, costs_of_vi, search
 from spinseg.sampler.losses import expected_binder, expected_vi
 
 
@@ -44,15 +43,14 @@ def minimize_vi(
     seeds: ArrayLike | None = None,
     max_clusters: int | None = None,
     max_draws: int = 500,
-    starts: int | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Estimate:
     """Search for the partition of least posterior expected variation of information (`expected_vi`, in bits).
 
     A greedy search like SALSO. From each start it moves single sites to the cluster of least loss, and dissolves each
     cluster in turn and reallocates its sites one by one, until neither lowers the loss. The starts are the best draws,
-    one cluster, random labels, and sequential allocation of all sites. The best result is returned. Memory does not
-    grow with the square of the number of sites.
+    one cluster, random labels, and sequential allocation of all sites. Memory does not grow with the square of the
+    number of sites.
 
     Parameters
     ----------
@@ -67,8 +65,6 @@ def minimize_vi(
         twice as many as any draw has.
     max_draws : int
         The search uses at most this many draws, evenly spaced; fewer where its tables would exceed 1 GiB.
-    starts : int, optional
-        The number of random starts; by default the larger of 4 and 400 / n_sites.
     rng : int, Generator or None
         Seed of the starts and of the order of sites. The same seed gives the same estimate.
 
@@ -83,7 +79,7 @@ def minimize_vi(
     array([0, 0, 1, 1], dtype=int32)
     """
     draws = flatten_draws(labels)
-    found = search(draws, costs_of_vi(draws.shape[1]), graph, seeds, max_clusters, max_draws, starts, rng)
+    found = search(draws, costs_of_vi(draws.shape[1]), graph, seeds, max_clusters, max_draws, rng)
     return Estimate(found, expected_vi(draws, found))
 
 
@@ -96,7 +92,6 @@ def minimize_binder(
     seeds: ArrayLike | None = None,
     max_clusters: int | None = None,
     max_draws: int = 500,
-    starts: int | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Estimate:
     """Search for the partition of least posterior expected loss of Binder (`expected_binder`, per pair of sites).
@@ -111,7 +106,7 @@ def minimize_binder(
     cost_apart, cost_together : float
         The cost of separating two sites that belong together, and of joining two that do not. A graph of two sites
         would be joined where their probability to be together is above cost_together / (cost_apart + cost_together).
-    graph, seeds, max_clusters, max_draws, starts, rng
+    graph, seeds, max_clusters, max_draws, rng
         As in `minimize_vi`.
 
     Examples
@@ -123,7 +118,7 @@ def minimize_binder(
     apart, together = check_real("cost_apart", cost_apart, above=0), check_real("cost_together", cost_together, above=0)
     draws = flatten_draws(labels)
     costs = costs_of_binder(draws.shape[1], apart, together)
-    found = search(draws, costs, graph, seeds, max_clusters, max_draws, starts, rng)
+    found = search(draws, costs, graph, seeds, max_clusters, max_draws, rng)
     return Estimate(found, expected_binder(draws, found, cost_apart=apart, cost_together=together))
 
 
@@ -139,22 +134,10 @@ def allowed_estimate(
     """The partition of least expected loss, "vi" or "binder", over the draws that has a positive probability.
 
     The least loss over all partitions may be that of one which the posterior forbids: with more clusters than any draw
-    has, or larger or smaller ones. The first of these that is allowed is returned:
-
-    1. the partition that `minimize_vi` or `minimize_binder` finds, among connected ones that keep the seeds where the
-       posterior asks for them;
-    2. the same with at most as many clusters as a draw has;
-    3. the draw of least expected loss.
-
-    Where clusters are connected, those of 1 and 2 that are too small have joined the neighbor from which the draws
-    separate them least.
-
-    Parameters
-    ----------
-    model : Model
-        The posterior that the draws, (.., n_sites), come from.
-    max_clusters, max_draws, rng
-        As in `minimize_vi`.
+    has, or larger or smaller ones. The first of these that is allowed is returned: the partition that `minimize_vi` or
+    `minimize_binder` finds, among connected ones that keep the seeds where the posterior asks for them; the same with
+    at most as many clusters as a draw has; the draw of least expected loss. Where clusters are connected, those of the
+    first two that are too small have joined the neighbor from which the draws separate them least.
 
     Examples
     --------
@@ -165,11 +148,9 @@ def allowed_estimate(
     (np.int32(3), np.int32(2))
     """
     rows = flatten_draws(draws)
-    minimize = minimize_vi if loss == "vi" else minimize_binder
-    among: dict[str, Any] = {"graph": model.graph, "seeds": model.seeds} if model.connected else {}
-    most = int(rows.max()) + 1
+    graph, costs, most = model.graph if model.connected else None, COSTS[loss](rows.shape[1]), int(rows.max()) + 1
     for limit in (max_clusters, most):
-        found = minimize(rows, **among, max_clusters=limit, max_draws=max_draws, rng=rng).labels
+        found = search(rows, costs, graph, model.seeds, limit, max_draws, rng)
         if model.connected and model.prior.min_size > 1:
             apart = separation_probability(rows, model.graph.edges)
             found = absorb_small(found, model.graph, -apart, model.prior.min_size, seeds=model.seeds)

@@ -50,26 +50,23 @@ class Sampler:
         The most sweeps of each chain, for which memory is reserved, and the number of chains. A mixture, a model with
         several components, runs `chains` chains for each of them.
     moves : {"auto", "gsw"}
-        "gsw" is the paper's generalized Swendsen-Wang sampler and nothing else. "auto" draws its lambda from
-        {0, 1, 3, 10, 20} before each sweep, and tries ten splits or merges by sequential allocation after it, then
-        three regroupings of two clusters into three or back: the paper's sampler alone hardly ever changes the number
-        of large clusters. On more than 20,000 sites it tries one split or merge, and in nine of ten sweeps
-        spin-clusters go only where they touch, or found a cluster. If clusters must be connected, lambda comes from
-        {0.25, 0.5, 1, 2, 4}, and after each sweep it tries splits, merges, redrawn borders and regroupings along growth
-        orders, four and one more for each 80 sites. If the prior forbids sizes or numbers of clusters, so that not
-        all clusters may merge, it also tries to exchange two sites between clusters, once for every two sites.
+        "gsw" is the paper's generalized Swendsen-Wang sampler and nothing else, which hardly ever changes the number of
+        large clusters. "auto" draws its lambda from {0, 1, 3, 10, 20} before each sweep, and after it tries ten splits
+        or merges by sequential allocation and three regroupings of two clusters into three or back. On more than 20,000
+        sites it tries one split or merge, and in nine of ten sweeps spin-clusters go only where they touch. If clusters
+        must be connected, lambda comes from {0.25, 0.5, 1, 2, 4}, and splits, merges, redrawn borders and regroupings
+        follow growth orders. If the prior limits sizes or numbers of clusters, it also exchanges pairs of sites.
     lam : float, (n_edges,) array, DataDriven or None
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
     init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each chain
         Where chains start. "opposite" is "one" and "singletons" in turn. So is "dispersed", but each component of a
         mixture starts from the greedy partitions of the components before and after it. If clusters must be connected,
-        labels must be, "one" is one cluster for each component of the graph, and "singletons" the smallest connected
-        blocks that the prior allows.
+        "one" is a cluster for each component of the graph, and "singletons" the smallest blocks that the prior allows.
     burn_in, thin : int
         Keep every `thin`-th sweep after the first `burn_in` as a draw.
     rng : int, Generator or None
         Random seed. The same seed gives the same draws on one machine, whatever the number of workers. Other
-        processors, and other versions of NumPy, round differently, and chains may then differ.
+        processors, and other versions of NumPy, round differently.
     temperatures : sequence of float, optional
         Parallel tempering: rising temperatures from 1, between which partitions are exchanged after each sweep. The
         time of a chain grows with the number of temperatures; draws are those at temperature 1.

@@ -11,7 +11,7 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
 from spinseg.partition.numbering import checked_labels, in_order
-from spinseg.sampler.kernels.agglomerate import Merging, agglomerate, merge_mutual, pair_gains
+from spinseg.sampler.kernels.agglomerate import Agglomeration, agglomerate, merge_mutual, pair_gains
 from spinseg.sampler.kernels.state import Target
 
 STARTS = ("one", "singletons", "greedy")
@@ -197,11 +197,9 @@ def greedy_labels(
         between = sparse.coo_array((coupling, (pairs[:, 0], pairs[:, 1])), shape=(n_units, n_units)).toarray()
         pairs = np.stack(np.triu_indices(n_units, 1), axis=1)
         coupling = between[pairs[:, 0], pairs[:, 1]]
-    merging = _merging(target, unit)
-    n_units = merging.size.size
-    merged = np.arange(n_units)
-    pairs = np.ascontiguousarray(pairs, dtype=np.int64)
-    agglomerate(merging, merged, pairs, coupling, np.zeros(len(pairs)), np.full(n_units, -1))
+    merged = np.arange(int(unit.max()) + 1)
+    pairs, gain, mark = np.ascontiguousarray(pairs, dtype=np.int64), np.zeros(len(pairs)), np.full(merged.size, -1)
+    agglomerate(target, _agglomeration(target, unit), merged, pairs, coupling, gain, mark)
     return checked_labels("init", merged[unit], n_sites)
 
 
@@ -212,13 +210,13 @@ def _merged_in_rounds(target: Target, unit: NDArray[np.int64]) -> NDArray[np.int
     """
     n_clusters = int(unit.max()) + 1
     pairs, coupling = _touching_pairs(target, unit)
-    merging, gain = _merging(target, unit), np.zeros(len(pairs))
+    clusters, gain = _agglomeration(target, unit), np.zeros(len(pairs))
     best, into, changed = np.empty(n_clusters, np.int64), np.empty(n_clusters, np.int64), np.ones(n_clusters, bool)
     while n_clusters > MAX_PAIRWISE_CLUSTERS:
-        pair_gains(merging, pairs, coupling, changed, gain)
+        pair_gains(target, clusters, pairs, coupling, changed, gain)
         loss = target.log_v[n_clusters] - target.log_v[n_clusters - 1]  # of the prior, when a cluster vanishes
         least = -np.inf if target.log_v[n_clusters] == -np.inf else loss
-        n_merged = merge_mutual(merging, pairs, gain, least, best, into, changed)
+        n_merged = merge_mutual(clusters, pairs, gain, least, best, into, changed)
         if n_merged == 0:
             break
         n_clusters -= n_merged
@@ -254,7 +252,7 @@ def _touching_pairs(target: Target, unit: NDArray[np.int64]) -> tuple[NDArray[np
     return pairs, np.bincount(pair, target.beta[once][across], len(pairs)).astype(np.float64)
 
 
-def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
+def _agglomeration(target: Target, unit: NDArray[np.int64]) -> Agglomeration:
     """The sums of each unit, which is a group of sites, for the compiled agglomeration."""
     n_units, n_statistics = int(unit.max()) + 1, target.statistic.shape[1]
     rows = target.row.astype(np.int64)
@@ -263,18 +261,9 @@ def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
     total = np.zeros((n_units, n_statistics))
     np.add.at(total, unit, target.statistic)
     widest = int(target.block[:, 1].max(initial=0))
-    return Merging(
-        **{name: getattr(target, name) for name in ("table", "table_start", "bin_prior", "block", "parameter")},
-        log_v=target.log_v,
-        log_w=target.proposal_log_w,
-        marker_size=target.marker_size,
-        work=np.zeros(widest * (widest + 1) // 2),
-        counts=counts,
-        total=total,
-        joined=np.zeros(n_statistics),
-        log_marginal=np.zeros(n_units),
-        size=np.bincount(unit),
-    )
+    work, joined = np.zeros(widest * (widest + 1) // 2), np.zeros(n_statistics)
+    size, log_marginal = np.bincount(unit), np.zeros(n_units)
+    return Agglomeration(counts=counts, total=total, log_marginal=log_marginal, size=size, joined=joined, work=work)
 
 
 def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
