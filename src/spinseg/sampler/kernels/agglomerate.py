@@ -23,16 +23,15 @@ class Agglomeration(Bundle):
 def joint_log_marginal(target, clusters, a, b):
     """log p(y) of clusters a and b together; of one alone where b = a."""
     counts, total, joined = clusters.counts, clusters.total, clusters.joined
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     log_p = 0.0
     for d in range(counts.shape[1]):
         c = counts[a, d] + (counts[b, d] if b != a else 0)
         if c > 0:
-            log_p += bin_value(table, table_start, bin_prior, d, c)
+            log_p += bin_value(target, d, c)
     if target.block.shape[0] > 0:
         for s in range(joined.size):
             joined[s] = total[a, s] + (total[b, s] if b != a else 0.0)
-        log_p += dense_log_marginal(target.block, target.parameter, joined, clusters.work)
+        log_p += dense_log_marginal(target, joined, clusters.work)
     return log_p
 
 

@@ -36,12 +36,11 @@ def pool(target, state, group):
 @internal
 def bins_log_predictive(target, state, slot, n_bins, sign):
     """Change of the histograms' log marginal in a slot if the pooled sites join it, or leave it where sign is -1."""
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     counts, value, pool_bin, pool_count = state.counts, state.value, state.pool_bin, state.pool_count
     change = 0.0
     for t in range(n_bins):
         d = pool_bin[t]
-        change += bin_value(table, table_start, bin_prior, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
+        change += bin_value(target, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
     return change
 
 
@@ -53,21 +52,20 @@ def likelihood_at(target, state, slot, n_bins, sign):
         total, joined, pool_total = state.total, state.joined, state.pool_total
         for s in range(joined.size):
             joined[s] = total[slot, s] + sign * pool_total[s]
-        log_p += dense_log_marginal(target.block, target.parameter, joined, state.work) - state.dense_value[slot]
+        log_p += dense_log_marginal(target, joined, state.work) - state.dense_value[slot]
     return sign * log_p
 
 
 @internal
 def add_pooled(target, state, slot, n_members, n_bins, sign):
     """As `update_slot`, but for the log marginal of the blocks."""
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     size, counts, value, total, pool_total = state.size, state.counts, state.value, state.total, state.pool_total
     pool_bin, pool_count = state.pool_bin, state.pool_count
     size[slot] += sign * n_members
     for t in range(n_bins):
         d = pool_bin[t]
         counts[d, slot] += sign * pool_count[t]
-        value[d, slot] = bin_value(table, table_start, bin_prior, d, counts[d, slot])
+        value[d, slot] = bin_value(target, d, counts[d, slot])
     for s in range(pool_total.size):  # an emptied cluster keeps no rounding error
         total[slot, s] = total[slot, s] + sign * pool_total[s] if size[slot] > 0 else 0.0
 
@@ -76,7 +74,7 @@ def add_pooled(target, state, slot, n_members, n_bins, sign):
 def refresh(target, state, slot):
     """Bring the log marginal of the blocks of a slot up to date."""
     if target.block.shape[0] > 0:
-        state.dense_value[slot] = dense_log_marginal(target.block, target.parameter, state.total[slot], state.work)
+        state.dense_value[slot] = dense_log_marginal(target, state.total[slot], state.work)
 
 
 @internal
@@ -125,7 +123,6 @@ def drop_slot(state, slot):
 def rebuild(target, state):
     """Fill zeroed tables from `label`, which must use the ids 0..k-1 with k in `counters`."""
     row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     label, size, counts, value, total = state.label, state.size, state.counts, state.value, state.total
     for slot in range(size.size):
         state.slot_of[slot] = slot
@@ -139,5 +136,5 @@ def rebuild(target, state):
             total[slot, s] += statistic[i, s]
     for slot in range(state.counters[N_CLUSTERS]):
         for d in range(counts.shape[0]):
-            value[d, slot] = bin_value(table, table_start, bin_prior, d, counts[d, slot])
+            value[d, slot] = bin_value(target, d, counts[d, slot])
         refresh(target, state, slot)

@@ -29,7 +29,6 @@ def draw_pair(target, n_sites, connected, rng):
 def change_of_marginal(target, state, slot, leaving, entering):
     """Change of the log marginal of a slot if one of its sites leaves and another one enters."""
     row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     counts, value, pooled, total, joined = state.counts, state.value, state.pooled, state.total, state.joined
     change = 0.0
     for e in range(row[leaving], row[leaving + 1]):
@@ -40,12 +39,12 @@ def change_of_marginal(target, state, slot, leaving, entering):
         for e in range(row[site], row[site + 1]):
             d = bins[e]
             if pooled[d] != 0:  # a bin of both sites is met twice
-                change += bin_value(table, table_start, bin_prior, d, counts[d, slot] + pooled[d]) - value[d, slot]
+                change += bin_value(target, d, counts[d, slot] + pooled[d]) - value[d, slot]
                 pooled[d] = 0
     if target.block.shape[0] > 0:
         for s in range(joined.size):
             joined[s] = total[slot, s] - statistic[leaving, s] + statistic[entering, s]
-        change += dense_log_marginal(target.block, target.parameter, joined, state.work) - state.dense_value[slot]
+        change += dense_log_marginal(target, joined, state.work) - state.dense_value[slot]
     return change
 
 

@@ -29,14 +29,13 @@ def slot_log_marginal(state, slot):
 @internal
 def merged_log_marginal(target, state, a, b):
     """log p(y) of the sites of slots a and b together, up to what does not depend on the partition."""
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     counts, total, joined = state.counts, state.total, state.joined
     log_p = 0.0
     for d in range(counts.shape[0]):
-        log_p += bin_value(table, table_start, bin_prior, d, counts[d, a] + counts[d, b])
+        log_p += bin_value(target, d, counts[d, a] + counts[d, b])
     for s in range(joined.size):
         joined[s] = total[a, s] + total[b, s]
-    return log_p + dense_log_marginal(target.block, target.parameter, joined, state.work)
+    return log_p + dense_log_marginal(target, joined, state.work)
 
 
 @internal
@@ -89,14 +88,13 @@ def replace_clusters(state, side, slots, n_old, n_new, n_sites, change):
 @internal
 def merge_clusters(target, state, a, b, change):
     """Accept that the sites of slot b, which with those of slot a begin `member`, go to slot a."""
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     size, counts, value, total = state.size, state.counts, state.value, state.total
     size[a] += size[b]
     for q in range(size[a]):
         state.label[state.member[q]] = state.id_of[a]
     for d in range(counts.shape[0]):
         counts[d, a] += counts[d, b]
-        value[d, a] = bin_value(table, table_start, bin_prior, d, counts[d, a])
+        value[d, a] = bin_value(target, d, counts[d, a])
     for s in range(total.shape[1]):
         total[a, s] += total[b, s]
     refresh(target, state, a)
