@@ -15,9 +15,8 @@ from exact import partitions
 from spinseg.partition.numbering import by_first_appearance
 from spinseg.partition.pairs import co_clustering, count_clusters, separation_probability
 from spinseg.sampler import estimate_search as searching
-from spinseg.sampler.estimates import minimize_binder, minimize_vi
+from spinseg.sampler.estimates import credible_ball, expected_binder, expected_vi, minimize_binder, minimize_vi
 from spinseg.sampler.kernels import least_loss as kernels
-from spinseg.sampler.losses import credible_ball, expected_binder, expected_vi
 
 ALL_PARTITIONS = partitions(effort(5, 6))
 LOSSES = {"vi": (minimize_vi, expected_vi), "binder": (minimize_binder, expected_binder)}

@@ -24,9 +24,8 @@ TOY = """
 import math
 import numpy as np
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import pool, update_slot
+from spinseg.sampler.kernels.clusters import change_if_replaced, pool, update_slot
 from spinseg.sampler.kernels.reallocation import change_if_reallocated, finish, gather_sites
-from spinseg.sampler.kernels.replacement import change_if_replaced
 from spinseg.sampler.kernels.state import N_CLUSTERS, NONE, TWO
 
 @internal

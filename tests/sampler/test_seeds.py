@@ -16,8 +16,7 @@ from effort import effort, exhaustive
 from spinseg.graph.merging import absorb_small, merge_heights
 from spinseg.model.seeds import connect_seeds, keeps_seeds, partition_with_seeds
 from spinseg.sampler import starts
-from spinseg.sampler.estimates import minimize_binder, minimize_vi
-from spinseg.sampler.losses import expected_binder, expected_vi
+from spinseg.sampler.estimates import expected_binder, expected_vi, minimize_binder, minimize_vi
 from spinseg.sampler.pack import pack
 
 # By the name of a layout: the edges of a graph and the seed of each site.

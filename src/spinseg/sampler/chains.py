@@ -16,7 +16,6 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from spinseg.sampler.kernels.moves import KINDS
-from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED
 from spinseg.sampler.plots import plot_traces
 
 if TYPE_CHECKING:
@@ -33,10 +32,6 @@ class Chains:
         Each draw is numbered 0..k-1 by first appearance. The draws of a mixture come from its components in turn.
     component, sweep : (draw,) int
         The component of the model that each draw is from, and after how many sweeps, burn-in included.
-    log_posterior, n_clusters : (chain, draw)
-        Of each draw. Those of a mixture are of the draw's own component.
-    concentration : (chain, draw) float64 or None
-        The prior's concentration at each draw, if it was sampled.
     best_labels : (site,) int32
         The best partition that any chain visited, and `best_log_posterior` its value; for a mixture, those of its
         middle component. It may lie well below the mode, since chains stay in the typical set.
@@ -97,7 +92,7 @@ class Chains:
 
     @property
     def log_posterior(self) -> NDArray[np.float64]:
-        """Log posterior of each draw, (chain, draw)."""
+        """Log posterior of each draw, (chain, draw); of a mixture, that of the draw's own component."""
         return self._of_draws("log_posterior")
 
     @property
@@ -250,6 +245,8 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
     if "swaps_accepted" in states[0]:
         proposed = counted_over_components("swaps_proposed")
         swap_rate = counted_over_components("swaps_accepted") / np.maximum(proposed, 1)
+    proposed, accepted = counted_over_components("move_counts").T  # (2, kind, chain)
+    rates = np.where(proposed > 0, accepted / np.maximum(proposed, 1), np.nan)
     best = _best(states[n_components // 2 * n_chains :][:n_chains])
     return Chains(
         labels=stacked("draw", n_draws),
@@ -260,7 +257,7 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
         seconds=float(run["seconds"]),
         burn_in=burn_in,
         thin=thin,
-        acceptance=_acceptance(counted_over_components("move_counts")),
+        acceptance=dict(zip(KINDS, rates, strict=True)),
         swap_rate=swap_rate,
         _traces={name: stacked(stored, sweeps) for name, stored in names.items()},
         _checkpoint=checkpoint,
@@ -280,13 +277,6 @@ def _in_turn(array: NDArray[Any], n_components: int) -> NDArray[Any]:
     n_chains = n_runners // n_components
     entries = np.moveaxis(array.reshape(n_components, n_chains, n_cycles, *others), 0, 2)
     return np.ascontiguousarray(entries.reshape(n_chains, n_cycles * n_components, *others))
-
-
-def _acceptance(move_counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
-    """Acceptance rates by move, one for each chain, from counts of proposed and accepted moves, (chain, move, 2)."""
-    proposed, accepted = move_counts[..., PROPOSED], move_counts[..., ACCEPTED]
-    rates = np.where(proposed > 0, accepted / np.maximum(proposed, 1), np.nan)
-    return dict(zip(KINDS, rates.T, strict=True))
 
 
 class SamplingInterrupted(KeyboardInterrupt):

@@ -65,13 +65,9 @@ class ConcentrationUpdate:
 
         self.value = max(math.exp(slice_sample(log_density, math.log(self.value), chain.rng)), MIN_CONCENTRATION)
         self.trace[chain.done - 1] = self.value
-        self._update_target(chain)
-
-    def _update_target(self, chain: Chain) -> None:
-        """Write the table of the current alpha into the chain's target, and correct its log posterior."""
-        before = chain.target.log_v[chain.n_clusters]
+        before = chain.target.log_v[k]
         chain.target.log_v[:] = self.table()
-        chain.state.scalars[LOG_POSTERIOR] += chain.target.log_v[chain.n_clusters] - before
+        chain.state.scalars[LOG_POSTERIOR] += chain.target.log_v[k] - before
 
     def state_dict(self, done: int) -> Arrays:
         """The current alpha and its trace."""

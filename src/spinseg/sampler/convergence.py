@@ -28,19 +28,19 @@ Partitions = Sequence[Sequence[NDArray[np.integer]]]  # some from each chain, nu
 
 @dataclass(frozen=True)
 class Quantity:
-    """Summary and convergence diagnostics of one quantity; None where they cannot be computed.
+    """Summary and convergence diagnostics of one quantity; None with fewer than 4 draws.
 
     Attributes
     ----------
     chain_means : one number per chain
     sd : float or None
-        Standard deviation over all chains; 0 where the quantity never varied. None with fewer than 4 draws.
+        Standard deviation over all chains; 0 where the quantity never varied.
     r_hat : float or None
         Rank-normalized, split R-hat. 1 where the quantity never varied in any chain, infinite where each chain keeps a
-        value of its own. None for one chain or fewer than 4 draws.
+        value of its own. None for one chain, too.
     ess_bulk, ess_tail : float or None
-        Effective sample size of all chains together, for the bulk and for the 5% and 95% quantiles. It is
-        the number of draws where the quantity never varied. None with fewer than 4 draws.
+        Effective sample size of all chains together, for the bulk and for the 5% and 95% quantiles: the number of draws
+        where the quantity never varied.
     ess_per_second : float or None
         `ess_bulk` over the wall time of the sampling, burn-in included.
     r_hat_of_components : float or None
@@ -61,11 +61,6 @@ def agreement_of_partitions(partitions: Partitions, area: NDArray[np.integer] | 
     """The mean adjusted Rand index over pairs of partitions from different chains; None for one chain.
 
     `area` is the weight of each site, 1 by default.
-
-    Examples
-    --------
-    >>> agreement_of_partitions([[np.array([0, 0, 1])], [np.array([1, 1, 0])]])
-    1.0
     """
     pairs = [pair for first, second in combinations(partitions, 2) for pair in product(first, second)]
     return float(np.mean([adjusted_rand_index_of(contingency_table(*pair, area)) for pair in pairs])) if pairs else None
@@ -83,12 +78,7 @@ def agreement_of_draws(labels: NDArray[np.int32]) -> float | None:
         return None
     kept = labels[:, np.linspace(0, n_draws - 1, min(n_draws, COMPARED_DRAWS)).round().astype(np.intp)]
     early, late = kept[:, : kept.shape[1] // 2], kept[:, kept.shape[1] // 2 :]
-    alike = np.array(
-        [
-            [np.mean([adjusted_rand_index_of(contingency_table(x, y)) for x in a for y in b]) for b in late]
-            for a in early
-        ]
-    )
+    alike = np.array([[agreement_of_partitions([a, b]) for b in late] for a in early])
     within = float(np.trace(alike)) / n_chains
     between = (float(alike.sum()) - float(np.trace(alike))) / (n_chains * (n_chains - 1))
     return 1 - max(within - between, 0.0)
@@ -96,29 +86,16 @@ def agreement_of_draws(labels: NDArray[np.int32]) -> float | None:
 
 def separation_of_chains(chains: Chains, edges: NDArray[np.int32]) -> NDArray[np.float64]:
     """The separation probability of each edge in each chain alone, (chain, component, edge); NaN without draws."""
-    n_components = chains.n_components
-    if not chains.labels.shape[1]:
-        return np.full((chains.n_chains, n_components, len(edges)), np.nan)
-    return np.array(
-        [
-            [separation_probability(draws[d::n_components], edges) for d in range(n_components)]
-            for draws in chains.labels
-        ]
-    )
+    n = chains.n_components
+    return np.array([[separation_probability(draws[d::n], edges) for d in range(n)] for draws in chains.labels])
 
 
 def standard_errors(of_chains: NDArray[np.float64]) -> NDArray[np.float64]:
     """The standard error of the mean over chains and components, from the spread between chains.
 
     Chains are independent, and draws of one chain are not. Each component has chains of its own: the variances of
-    their means add up, and twelve components with two chains each give twelve degrees of freedom. Where chains start
-    from different partitions, what is left of the starts is part of the spread. NaN for one chain. `of_chains` has the
-    mean over the draws of each chain and component, (chain, component, ..).
-
-    Examples
-    --------
-    >>> standard_errors(np.array([[[0.2, 0.5]], [[0.4, 0.5]]]))
-    array([0.1, 0. ])
+    their means add up, and twelve components with two chains each give twelve degrees of freedom. NaN for one chain.
+    `of_chains` has the mean over the draws of each chain and component, (chain, component, ..).
     """
     n_chains, n_components = of_chains.shape[:2]
     if n_chains < 2:
@@ -173,16 +150,7 @@ def stratified_ess(trace: NDArray[Any], n_components: int) -> float:
 
 
 def traces(chains: Chains, graph: SiteGraph) -> dict[str, NDArray[Any]]:
-    """The `quantities` of chains, with a value for every sweep after the burn-in where there is one.
-
-    Examples
-    --------
-    >>> import spinseg as ss
-    >>> graph = ss.SiteGraph(3, [[0, 1], [1, 2]])
-    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 30]), ss.DirichletProcess(1.0))
-    >>> {name: trace.shape for name, trace in traces(ss.sample(model, 20, chains=2, thin=5, rng=0), graph).items()}
-    {'log_posterior': (2, 20), 'n_clusters': (2, 20), 'entropy': (2, 4), 'edge_agreement': (2, 4)}
-    """
+    """The `quantities` of chains, with a value for every sweep after the burn-in where there is one."""
     first = chains.burn_in * chains.n_components
     return chains.quantities(graph) | {name: trace[:, first:] for name, trace in chains._traces.items()}
 

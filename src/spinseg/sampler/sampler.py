@@ -278,23 +278,18 @@ def sample(
         sampler = Sampler(*args, progress=report, **options)
         warn_of_unreachable(sampler.unreachable, stacklevel=3)
         try:
-            while not _has_seen_enough(sampler, until, every):
-                left = sampler.max_sweeps - sampler.n_sweeps
-                sampler.advance(None if until is None or not left else min(every - sampler.n_sweeps % every, left))
+            while True:
+                done, left = sampler.n_sweeps, sampler.max_sweeps - sampler.n_sweeps
+                if until is not None and done > 0 and left > 0 and done % every == 0:
+                    drawn = sampler.chains
+                    if drawn.labels.size > 0 and until(drawn):
+                        break
+                sampler.advance(None if until is None or not left else min(every - done % every, left))
                 if sampler.n_sweeps == sampler.max_sweeps:
                     break
         except KeyboardInterrupt:
             raise SamplingInterrupted(sampler.chains) from None
     return sampler.chains
-
-
-def _has_seen_enough(sampler: Sampler, until: Callable[[Chains], bool] | None, every: int) -> bool:
-    """Whether a caller who looks at the draws after each `every` sweeps has seen enough."""
-    done = sampler.n_sweeps
-    if until is None or done in (0, sampler.max_sweeps) or done % every:
-        return False
-    drawn = sampler.chains
-    return drawn.labels.size > 0 and bool(until(drawn))
 
 
 def _signature_of_sample() -> inspect.Signature:

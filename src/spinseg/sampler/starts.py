@@ -119,8 +119,8 @@ def _connected_blocks(
 ) -> NDArray[np.int32] | None:
     """Connected blocks of about `size` sites, cut from spanning trees; None where one is too small or too large.
 
-    The tree of each component is that of a search in depth, from the site `first` in its own. Its branches are cut off
-    from the ends as soon as they have enough sites; what is left at the root, if too small, joins a block it touches.
+    The trees are those of a depth-first search from the site `first`. Branches are cut off from the ends as soon as
+    they have enough sites; what is left at the root, if too small, joins a block it touches.
     """
     n_sites = graph.n_sites
     if size == 1:
@@ -171,10 +171,7 @@ def _depth_first(graph: SiteGraph, first: int) -> tuple[list[int], list[int]]:
 
 
 def _without_small(model: Model, labels: NDArray[np.int32], beta: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Connected clusters of at least the prior's `min_size`: the smaller ones have joined one that they touch.
-
-    It is the one with the largest couplings `beta`.
-    """
+    """The clusters after those below the prior's `min_size` have joined the neighbor with the largest couplings."""
     return absorb_small(labels, model.graph, beta, model.prior.min_size, seeds=model.seeds)
 
 
@@ -204,10 +201,7 @@ def greedy_labels(
 
 
 def _merged_in_rounds(target: Target, unit: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The clusters left after merging best pairs round by round: at most MAX_PAIRWISE_CLUSTERS, or no merge gains.
-
-    `unit` is the cluster of each site before.
-    """
+    """The clusters left after merging best pairs round by round: at most MAX_PAIRWISE_CLUSTERS, or no merge gains."""
     n_clusters = int(unit.max()) + 1
     pairs, coupling = _touching_pairs(target, unit)
     clusters, gain = _agglomeration(target, unit), np.zeros(len(pairs))
@@ -221,26 +215,13 @@ def _merged_in_rounds(target: Target, unit: NDArray[np.int64]) -> NDArray[np.int
             break
         n_clusters -= n_merged
         unit = into[unit]
-        pairs, coupling, gain = _pairs_after_round(pairs, coupling, gain, into, changed)
+        touched = changed[pairs].any(axis=1)
+        ends, across, pair = touching_regions(into, pairs[touched])
+        between = np.bincount(pair, coupling[touched][across], len(ends)).astype(np.float64)  # whole numbers if none
+        pairs = np.concatenate([pairs[~touched], ends])
+        coupling = np.concatenate([coupling[~touched], between])
+        gain = np.concatenate([gain[~touched], np.zeros(len(ends))])
     return in_order(unit)
-
-
-def _pairs_after_round(
-    pairs: NDArray[np.int64],
-    coupling: NDArray[np.float64],
-    gain: NDArray[np.float64],
-    into: NDArray[np.int64],
-    changed: NDArray[np.bool_],
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """The pairs after a round of merges, in which each pair of clusters occurs once."""
-    touched = changed[pairs].any(axis=1)
-    ends, across, pair = touching_regions(into, pairs[touched])
-    between = np.bincount(pair, coupling[touched][across], len(ends)).astype(np.float64)  # whole numbers if none
-    return (
-        np.concatenate([pairs[~touched], ends]),
-        np.concatenate([coupling[~touched], between]),
-        np.concatenate([gain[~touched], np.zeros(len(ends))]),
-    )
 
 
 def _touching_pairs(target: Target, unit: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

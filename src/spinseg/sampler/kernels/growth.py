@@ -10,10 +10,9 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import add_pooled, bins_log_predictive, pool, refresh
+from spinseg.sampler.kernels.clusters import add_pooled, bins_log_predictive, discard_clusters, pool, refresh
 from spinseg.sampler.kernels.constraints import marker_in, n_marked
 from spinseg.sampler.kernels.likelihood import dense_log_marginal
-from spinseg.sampler.kernels.replacement import discard_clusters
 from spinseg.sampler.kernels.state import COUPLING, DENSE_AFTER, FORCED, IS_STALE, LOG_WEIGHT, N_CLUSTERS
 
 
