@@ -28,13 +28,15 @@ def model():
     return ss.Model(graph, model_cases.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), beta)
 
 
-@pytest.mark.parametrize("posterior", ["plain", "connected", "with seeds", "many sites"])
+@pytest.mark.parametrize("posterior", ["plain", "connected", "with seeds", "many sites", "mixture"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_going_on_is_the_same_as_never_having_stopped(model, posterior, kind, tmp_path, monkeypatch):
     keywords = SHARED | KINDS[kind]
     if posterior == "many sites":
         monkeypatch.setattr(plan, "MANY_SITES", 50)
         keywords["init"] = "singletons"
+    elif posterior == "mixture":
+        model = like(model, beta=[model.beta, model.beta - 0.3])
     elif posterior != "plain":
         model = like(model, connected=True, seeds=SEEDS if posterior == "with seeds" else None)
     whole = ss.sample(model, 120, rng=5, **keywords)
@@ -51,8 +53,8 @@ def test_going_on_is_the_same_as_never_having_stopped(model, posterior, kind, tm
 
 def like(model, **options):
     """A model that differs in these options only."""
-    prior = options.pop("prior", model.prior)
-    return ss.Model(model.graph, model.likelihood, prior, model.beta, **options)
+    options = {"prior": model.prior, "beta": model.beta} | options
+    return ss.Model(model.graph, model.likelihood, **options)
 
 
 def test_draws_that_were_left_out_stay_out_of_a_file_that_is_read_again(model, tmp_path):
@@ -135,9 +137,13 @@ def test_other_models_and_settings_are_refused(model, tmp_path):
             rule = f"resume_from must hold chains of this model, sampled in this way ({what}"
             with pytest.raises(ValueError, match=re.escape(rule)):
                 ss.sample(**keywords)
-    seeded = ss.sample(like(model, connected=True, seeds=SEEDS), 5, 1, rng=5)
-    with pytest.raises(ValueError, match=another):
-        ss.sample(like(model, connected=True, seeds=SEEDS * (SEEDS == 1)), 8, 1, resume_from=seeded)
+    for was, now in (
+        ({"connected": True, "seeds": SEEDS}, {"connected": True, "seeds": SEEDS * (SEEDS == 1)}),
+        ({"beta": [model.beta, model.beta]}, {"beta": [model.beta, model.beta + 0.1]}),
+    ):
+        part = ss.sample(like(model, **was), 5, 1, rng=5)
+        with pytest.raises(ValueError, match=another):
+            ss.sample(like(model, **now), 8, 1, resume_from=part)
     part = ss.sample(model, 10, rng=5, chains=2)
     with pytest.raises(ValueError, match="sweeps must be at least the 10 sweeps of resume_from; received 5"):
         ss.sample(model, 5, 2, resume_from=part)
