@@ -175,6 +175,23 @@ def test_the_tables_and_the_running_loss_equal_those_recomputed(loss):
         np.testing.assert_array_equal(search.value, search.cell_gain[cell])
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_site_goes_where_the_expected_loss_is_least(loss):
+    draws, stays = blurred(6, n_draws=10), 0
+    search, _, scale = tables(loss, draws)
+    searching._start(search, draws[0])
+    for site in range(60):
+        before, to = search.label[site], np.tile(search.label, (search.size.size, 1))
+        to[:, site] = range(search.size.size)
+        losses = [LOSSES[loss][1](draws, moved) for moved in to]
+        best = kernels.best_slot(search, site, 1e-9)
+        assert losses[best] == pytest.approx(min(losses), abs=1e-12)
+        change = kernels.remove_site(search, site) + kernels.add_site(search, site, best)
+        assert change / scale == pytest.approx(losses[best] - losses[before], abs=1e-12)
+        stays += best == before
+    assert 5 < stays < 55
+
+
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_one_compiled_signature_serves_both_losses():
     draws = blurred(0)
