@@ -22,31 +22,19 @@ from spinseg.graph.adjacency import regions_of
 from spinseg.sampler import chain as chain_module
 from spinseg.sampler import exchangeable
 from spinseg.sampler import pack as pack_module
-from spinseg.sampler.chain import Chain, new_record
 from spinseg.sampler.kernels.clusters import rebuild
-from spinseg.sampler.kernels.moves import attempts_at, run_iterations
-from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED, Plan
-from spinseg.sampler.pack import new_state, pack
-from spinseg.sampler.plan import bond_strengths
-from spinseg.sampler.starts import starting_labels
+from spinseg.sampler.kernels.moves import run_iterations
+from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED
+from spinseg.sampler.pack import new_state
 
 ROOT = Path(__file__).parents[2]
-
-
-def new_chain(model, init, sweeps, seed=3) -> Chain:
-    """A chain before its first sweep."""
-    strength, lams = bond_strengths(model, None, "auto")
-    target, record = pack(model, strength), new_record(sweeps, model.graph.n_sites)
-    start, rng = starting_labels(model, target, init), np.random.default_rng(seed)
-    plan = Plan(lams, attempts_at(split_or_merge=10, regroup=3), 1.0, sweeps, 1)
-    return Chain(model, target, plan, start, model.log_posterior(start), record, rng)
 
 
 @pytest.mark.parametrize("init", effort(["singletons"], ["one", "singletons"]))
 @pytest.mark.parametrize("name", model_cases.likelihoods(4))
 def test_bookkeeping_after_1000_sweeps_equals_recomputation(name, init):
     model = lattice_model(name)
-    chain = new_chain(model, init, 1000)
+    chain = ss.Sampler(model, 1000, 1, init=init, burn_in=1000, rng=3).runners[0]
     chain.advance(1000)
     state, k = chain.state, chain.n_clusters
     fresh = new_state(chain.target, state.slot_of[state.label].astype(np.int32), 0.0)
@@ -213,7 +201,8 @@ def test_chains_grow_and_shrink_their_tables():
     many = ss.sample(model, sweeps=5, chains=1, moves="gsw", rng=1)
     assert many.n_clusters[0, -1] > 100  # from one cluster: the tables were full on the way
     assert_books(model, many)
-    chain = new_chain(lattice_model("histogram", ss.DirichletProcess(1e-3), side=20), "singletons", 100)
+    model = lattice_model("histogram", ss.DirichletProcess(1e-3), side=20)
+    chain = ss.Sampler(model, 100, 1, init="singletons", rng=3).runners[0]
     before = chain.state.size.size
     chain.advance(100)
     assert chain.n_clusters < 20 and chain.state.size.size < before / 4

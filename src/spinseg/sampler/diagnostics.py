@@ -132,10 +132,8 @@ def diagnose(
 ) -> Diagnostics:
     """Whether chains have converged: agreement, standard errors, R-hat and effective sample sizes, and a verdict.
 
-    Chains have converged if the adjusted Rand index between them is at least 0.9, the standard error of the boundary
-    probabilities in doubt, between 0.2 and 0.8, is at most 0.04, and R-hat of every property of the partition is at
-    most 1.05. No such number can detect a part of the posterior that no chain reached: start chains from different
-    places.
+    `Diagnostics` says what each must be. No such number can detect a part of the posterior that no chain reached: start
+    chains from different places.
 
     Parameters
     ----------
