@@ -25,12 +25,10 @@ class OtherChains(InvalidInput):
     """A checkpoint is of another model, or of another way to sample it, or has more sweeps than are wanted."""
 
 
+# What sampling is resumed from: facts about the run, and the state of each chain of each component. The facts are its
+# settings, as far as they are plain values, seconds, the number of components, and the fingerprint of its targets. A
+# state holds traces and draws, and everything that the next sweep depends on.
 Checkpoint = tuple[Mapping[str, Any], list[Arrays]]
-"""What sampling is resumed from: facts about the run, and the state of each chain of each component.
-
-The facts are its settings, as far as they are plain values, seconds, the number of components, and the fingerprint of
-its targets. A state holds traces and draws, and everything that the next sweep depends on.
-"""
 
 
 def check_resumable(checkpoint: Checkpoint, name: str, about: Mapping[str, Any], sweeps: int) -> None:
