@@ -278,6 +278,16 @@ FEW = lattice_model("poisson", ss.DirichletProcess(1.0, min_size=3), side=4)
         ({"rng": -1}, r"rng must be a whole number of at least 0, a Generator or None; received -1"),
         ({"rng": "seed"}, r"rng must be a whole number of at least 0, a Generator or None; received 'seed'"),
         ({"sweeps": 10**9}, r"thin must keep the draws below 8 GB"),
+        *(({"check_every": every}, r"check_every must be a whole number of at least 1") for every in (0, 1.5, "ten")),
+        *(
+            ({"temperatures": wrong}, r"temperatures must")
+            for wrong in ([2.0, 3.0], [1.0, 1.0], [1.0, 0.5], [], [1.0, math.nan])
+        ),
+        *(
+            ({"concentration_prior": law}, r"(concentration_prior|shape|rate) must")
+            for law in ((1.0,), (0.0, 1.0), "gamma", (1.0, -1.0))
+        ),
+        ({"concentration_prior": (1, 1), "temperatures": [1, 2]}, r"concentration_prior must be left out with temp"),
         ({"init": np.arange(16) // 2, "model": FEW}, r"init must be a partition that the prior allows"),
         ({"moves": "gsw", "lam": 0.0, "model": FEW}, r"lam must bond some sites where min_size > 1"),
         ({"moves": "gsw", "lam": np.zeros(24), "model": FEW}, r"lam must bond some sites where min_size > 1"),
