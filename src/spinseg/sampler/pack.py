@@ -43,7 +43,7 @@ def pack(
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
         neighbor=graph.neighbors.astype(np.uint32),
-        **_couplings(model, strength),
+        **couplings_of(model, strength),
         **_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, model.power, max_table),
         **_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites, model.power, model.seeds),
         log_v=log_v,
@@ -113,13 +113,8 @@ def _check_terms(model: Model, target: Target) -> None:
             invalid("likelihood.terms()", rule, round(found, 6))
 
 
-def recoupled(target: Target, model: Model, strength: NDArray[np.float64]) -> Target:
-    """The target of a model that differs from that of `target` in its couplings only; they share the other arrays."""
-    return target._replace(**_couplings(model, strength))
-
-
-def _couplings(model: Model, strength: NDArray[np.float64]) -> Fields:
-    """The fields of Target that depend on couplings and bonds.
+def couplings_of(model: Model, strength: NDArray[np.float64]) -> Fields:
+    """The fields of Target that depend on couplings and bonds; the components of a mixture share the others.
 
     Neighbors of one seed of the model are always bonded, and growth reaches them one right after the other, so that no
     side can come between them.
@@ -261,7 +256,7 @@ def resized(state: State) -> State:
     for name in ("size", "dense_value", "counts", "value"):
         fields[name][..., :k] = getattr(state, name)[..., :k]
     fields["total"][:k] = state.total[:k]
-    # Ids are numbered anew by slot, since those in use may lie beyond a smaller capacity.
+    # The slots become the ids, since those in use may lie beyond a smaller capacity.
     fields["slot_of"][:] = fields["id_of"][:] = np.arange(capacity, dtype=np.uint32)
     label = state.slot_of[state.label]
     return state._replace(label=label, **fields)

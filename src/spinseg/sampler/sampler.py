@@ -21,7 +21,7 @@ from spinseg.sampler.checkpoint import Checkpoint, check_resumable, fingerprint,
 from spinseg.sampler.concentration import ConcentrationUpdate, checked_gamma
 from spinseg.sampler.kernels.moves import REGROUP, REGROW
 from spinseg.sampler.kernels.state import Plan, Record, Target
-from spinseg.sampler.pack import new_records, pack, recoupled
+from spinseg.sampler.pack import couplings_of, new_records, pack
 from spinseg.sampler.plan import (
     MOVES,
     Lam,
@@ -346,7 +346,7 @@ def _packed(components: Sequence[Model], lam: Lam, moves: str, burn_in: int, thi
     plan = iteration_plan(first, moves, bonds[0][1], burn_in, thin)
     targets = [pack(first, bonds[0][0], similar_sites(first) if plan.attempts[REGROUP] else None)]
     for component, (strength, _) in zip(components[1:], bonds[1:], strict=True):
-        targets.append(recoupled(targets[0], component, strength))
+        targets.append(targets[0]._replace(**couplings_of(component, strength)))
     return targets, plan
 
 
