@@ -110,6 +110,24 @@ def p_value(counts: np.ndarray, probabilities: np.ndarray) -> float:
     return float(chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue)
 
 
+def p_of_draws(model: ss.Model, labels: np.ndarray) -> float:
+    """The p-value of independent draws, (.., n_sites)."""
+    return p_value(frequencies(labels.reshape(-1, labels.shape[-1])), np.exp(log_probabilities(model)))
+
+
+def check_reached(model: ss.Model, labels: np.ndarray, above: float = 0.0) -> None:
+    """All partitions of more than some probability are among the draws, (.., n_sites), and none of probability zero."""
+    visited = frequencies(labels.reshape(-1, labels.shape[-1])) > 0
+    probabilities = np.exp(log_probabilities(model))
+    assert not visited[probabilities == 0].any()
+    assert visited[probabilities > above].all()
+
+
+def best_log_posterior(model: ss.Model) -> float:
+    """That of the best of all partitions."""
+    return max(model.log_posterior(row) for row in partitions(model.graph.n_sites))
+
+
 def iterate_each(target, state, move_counts, starts, out, plan, rng):
     """Start at each row of `starts`, do one iteration of a plan, and write the partition to the row of `out`.
 

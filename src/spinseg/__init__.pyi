@@ -40,13 +40,13 @@ from .sampler.chains import Chains as Chains
 from .sampler.chains import SamplingInterrupted as SamplingInterrupted
 from .sampler.diagnostics import Diagnostics as Diagnostics
 from .sampler.diagnostics import diagnose as diagnose
+from .sampler.estimates import CredibleBall as CredibleBall
 from .sampler.estimates import Estimate as Estimate
+from .sampler.estimates import credible_ball as credible_ball
+from .sampler.estimates import expected_binder as expected_binder
+from .sampler.estimates import expected_vi as expected_vi
 from .sampler.estimates import minimize_binder as minimize_binder
 from .sampler.estimates import minimize_vi as minimize_vi
-from .sampler.losses import CredibleBall as CredibleBall
-from .sampler.losses import credible_ball as credible_ball
-from .sampler.losses import expected_binder as expected_binder
-from .sampler.losses import expected_vi as expected_vi
 from .sampler.map_search import Mode as Mode
 from .sampler.map_search import find_map as find_map
 from .sampler.plan import DataDriven as DataDriven

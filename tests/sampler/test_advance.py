@@ -118,9 +118,3 @@ def test_an_interruption_keeps_what_is_finished(model):
     assert type(again) is ss.SamplingInterrupted and str(again) == str(stopped.value)
     on, whole = (ss.sample(model, 20, 2, rng=0, resume_from=start) for start in (again.chains, None))
     assert_same(on, whole)
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, "ten"], ids=str)
-def test_a_wrong_number_of_sweeps_between_looks_is_refused(model, wrong):
-    with pytest.raises(ss.InvalidInput, match="check_every must be a whole number of at least 1"):
-        ss.sample(model, 10, until=lambda chains: True, check_every=wrong)

@@ -94,10 +94,3 @@ def test_priors_without_a_free_concentration_are_refused(prior):
     model = ss.Model(exact.graph(5)[0], ss.Flat(), prior)
     with pytest.raises(ValueError, match="concentration_prior must be left out"):
         ss.sample(model, 2, 1, concentration_prior=LAW)
-
-
-@pytest.mark.parametrize("law", [(1.0,), (0.0, 1.0), "gamma", (1.0, -1.0)])
-def test_wrong_laws_are_refused(law):
-    model = ss.Model(exact.graph(5)[0], ss.Flat(), ss.DirichletProcess(1.0))
-    with pytest.raises(ValueError, match=r"(concentration_prior|shape|rate) must"):
-        ss.sample(model, 2, 1, concentration_prior=law)

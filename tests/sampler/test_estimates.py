@@ -2,22 +2,19 @@
 
 import itertools
 import os
-import subprocess
-import sys
 from functools import cache, partial
 
 import numpy as np
 import pytest
 
 import spinseg as ss
-from effort import effort, exhaustive
+from effort import effort
 from exact import partitions
 from spinseg.partition.numbering import by_first_appearance
 from spinseg.partition.pairs import co_clustering, count_clusters, separation_probability
 from spinseg.sampler import estimate_search as searching
-from spinseg.sampler.estimates import minimize_binder, minimize_vi
+from spinseg.sampler.estimates import credible_ball, expected_binder, expected_vi, minimize_binder, minimize_vi
 from spinseg.sampler.kernels import least_loss as kernels
-from spinseg.sampler.losses import credible_ball, expected_binder, expected_vi
 
 ALL_PARTITIONS = partitions(effort(5, 6))
 LOSSES = {"vi": (minimize_vi, expected_vi), "binder": (minimize_binder, expected_binder)}
@@ -193,45 +190,6 @@ def test_a_site_goes_where_the_expected_loss_is_least(loss):
         assert change / scale == pytest.approx(losses[best] - losses[before], abs=1e-12)
         stays += best == before
     assert 5 < stays < 55
-
-
-def test_a_reallocation_without_gain_is_undone():
-    draws = blurred(7)
-    search, _, _ = tables("vi", draws)
-    searching._start(search, draws[0])
-    assert kernels.reallocate(search, np.arange(60), np.inf) == 0.0
-    np.testing.assert_array_equal(search.label, draws[0])
-    np.testing.assert_array_equal(search.size[:7], np.bincount(draws[0], minlength=7))
-
-
-SMALL_RUN = """
-import numpy as np
-from test_estimates import blurred
-from spinseg.sampler.estimates import minimize_binder, minimize_vi
-draws = blurred(2, n_sites=25, n_draws=12)
-print(minimize_vi(draws, rng=1).labels.tolist(), minimize_binder(draws, cost_together=2.0, rng=1).labels.tolist())
-"""
-
-
-def small_run(**environment):
-    """What SMALL_RUN prints in a process of its own."""
-    process = subprocess.run(
-        [sys.executable, "-c", SMALL_RUN],
-        cwd=os.path.dirname(__file__),
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return process.stdout
-
-
-@exhaustive
-def test_compiled_interpreted_and_checked_searches_agree(tmp_path):
-    compiled = small_run()
-    assert compiled.startswith("[0")
-    assert small_run(NUMBA_DISABLE_JIT="1") == compiled
-    assert small_run(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path)) == compiled
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")

@@ -51,10 +51,7 @@ def test_exchanges_leave_the_posterior_invariant(name, likelihood):
 def test_every_partition_is_reached_where_clusters_have_no_room(name):
     model = model_named(name)
     chains = ss.sample(model, sweeps=1_500, chains=2, rng=5)
-    visited = exact.frequencies(chains.labels.reshape(-1, model.graph.n_sites)) > 0
-    probabilities = np.exp(exact.log_probabilities(model))
-    assert not visited[probabilities == 0].any()
-    assert visited[probabilities > 0.01].all()
+    exact.check_reached(model, chains.labels, above=0.01)
     assert (chains.acceptance["exchange"] > 0).all()
 
 
@@ -62,8 +59,7 @@ def test_every_partition_is_reached_where_clusters_have_no_room(name):
 def test_exchanges_keep_seeds(seeds):
     model = model_named("2 x 3, sizes 2, connected" if max(seeds) == 3 else "ring, sizes 3, connected", seeds=seeds)
     chains = ss.sample(model, sweeps=300, chains=2, rng=3)
-    visited = exact.frequencies(chains.labels.reshape(-1, 6)) > 0
-    np.testing.assert_array_equal(visited, np.exp(exact.log_probabilities(model)) > 0)
+    exact.check_reached(model, chains.labels)
 
 
 def test_the_mode_is_found_where_clusters_have_no_room():

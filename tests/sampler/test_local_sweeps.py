@@ -7,7 +7,7 @@ import pytest
 
 import model_cases
 import spinseg as ss
-from chain_cases import KINDS, assert_books, assert_same
+from chain_cases import assert_books, assert_same
 from effort import effort, exhaustive
 from model_cases import lattice as lattice_model
 from spinseg.sampler import pack
@@ -53,15 +53,6 @@ def test_only_many_sites_have_local_sweeps(monkeypatch):
 def test_a_prior_without_tables_keeps_the_books_of_many_sites(few_are_many):
     model = lattice_model("product", ss.ExchangeablePrior(lambda sizes: -0.1 * float(sizes.max())), side=8)
     assert_books(model, ss.sample(model, sweeps=5, chains=2, rng=0))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_many_sites_go_on_as_if_never_stopped(kind, few_are_many, tmp_path):
-    model = lattice_model("product", side=8)
-    keywords = {"chains": 2, "burn_in": 10, "thin": 3, "init": "singletons"} | KINDS[kind]
-    whole = ss.sample(model, 60, rng=5, **keywords)
-    ss.sample(model, 23, rng=5, checkpoint=tmp_path / "part.npz", **keywords)
-    assert_same(ss.sample(model, 60, resume_from=tmp_path / "part.npz", workers=1, **keywords), whole)
 
 
 def test_local_sweeps_fill_and_leave_their_tables(few_are_many, monkeypatch):

@@ -7,6 +7,8 @@ import exact
 import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
+from spinseg.sampler import map_search
+from spinseg.sampler.chain import Chain
 from spinseg.sampler.map_search import Annealing
 from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import bond_strengths, similar_sites
@@ -21,9 +23,8 @@ def test_on_six_sites_it_is_the_best_partition_there_is(name, limits):
         model = ss.Model(
             graph, model_cases.likelihoods(6, 3)[name], model_cases.priors(**limits)[prior], exact.MIXED[kept]
         )
-        best = max(model.log_posterior(row) for row in exact.partitions(6))
         found = ss.find_map(model, 2, rng=0)
-        assert found.log_posterior == pytest.approx(best, abs=1e-9)
+        assert found.log_posterior == pytest.approx(exact.best_log_posterior(model), abs=1e-9)
         assert found.log_posterior == pytest.approx(model.log_posterior(found.labels), abs=1e-9)
         assert found.runs.max() == found.log_posterior and 1 <= found.n_found <= 2
 
@@ -43,8 +44,7 @@ def test_an_exchangeable_prior_can_be_searched():
     graph, kept = exact.graph(6)
     prior = ss.ExchangeablePrior(lambda sizes: -float(sizes[0] - sizes[-1]))
     model = ss.Model(graph, model_cases.likelihoods(6)["poisson"], prior, exact.MIXED[kept])
-    best = max(model.log_posterior(row) for row in exact.partitions(6))
-    assert ss.find_map(model, 1, sweeps=60, rng=0).log_posterior == pytest.approx(best)
+    assert ss.find_map(model, 1, sweeps=60, rng=0).log_posterior == pytest.approx(exact.best_log_posterior(model))
 
 
 def test_greedy_merging_of_clusters_takes_any_two():
@@ -63,25 +63,13 @@ def search():
     return Annealing(model, pack(model, strength, similar_sites(model)), start, 1.5, 3, np.random.default_rng(0))
 
 
-def test_a_search_that_is_told_to_stop_before_a_chain_of_its_polish_begins_none(search):
-    made, make = [], search._chain
+@pytest.mark.parametrize("running", [False, True])
+def test_a_search_that_is_told_to_stop_ends_the_chain_that_climbs(search, running, monkeypatch):
+    """Before that chain begins, or while it runs."""
+    made = []
 
-    def and_stop(*arguments):
-        made.append(make(*arguments))
-        search.stop()
-        return made[-1]
-
-    search._chain = and_stop
-    search.advance(4)
-    assert search.stopped and search.result is None and search.done == 3
-    assert len(made) == 1 and made[0].done == 0
-
-
-def test_a_search_that_is_told_to_stop_while_it_polishes_ends_that_chain(search):
-    made, make = [], search._chain
-
-    def and_stop_midway(*arguments):
-        chain = make(*arguments)
+    def stopping(*arguments):
+        chain = Chain(*arguments)
         run = chain.run
 
         def stop_and_run(*others):
@@ -90,12 +78,14 @@ def test_a_search_that_is_told_to_stop_while_it_polishes_ends_that_chain(search)
 
         chain.run = stop_and_run
         made.append(chain)
+        if not running:
+            search.stop()
         return chain
 
-    search._chain = and_stop_midway
+    monkeypatch.setattr(map_search, "Chain", stopping)
     search.advance(4)
-    assert search.stopped and search.result is None
-    assert made[0].stopped and made[0].done < made[0].record.n_clusters.size
+    assert search.stopped and search.result is None and search.done == 3
+    assert made[0].stopped is running and made[0].done < made[0].record.n_clusters.size
     assert not any(chain.done for chain in made[1:])
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import exact
@@ -15,6 +16,7 @@ from effort import effort, exhaustive
 from kernel_source import replaced, text_of
 from spinseg.sampler.exchangeable import with_log_g
 from spinseg.sampler.kernels.moves import KINDS, MOVES
+from spinseg.sampler.plan import MAX_SIMILAR, _smallest, similar_sites
 
 TESTS, SOURCE = Path(__file__).parents[1], Path(ss.__file__).parent
 TABLE = SOURCE / "sampler" / "kernels" / "moves.py"
@@ -24,9 +26,8 @@ TOY = """
 import math
 import numpy as np
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import pool, update_slot
+from spinseg.sampler.kernels.clusters import change_if_replaced, pool, update_slot
 from spinseg.sampler.kernels.reallocation import change_if_reallocated, finish, gather_sites
-from spinseg.sampler.kernels.replacement import change_if_replaced
 from spinseg.sampler.kernels.state import N_CLUSTERS, NONE, TWO
 
 @internal
@@ -134,13 +135,38 @@ def test_the_table_holds_every_list():
 
 @exhaustive
 @pytest.mark.xdist_group("exchangeable")  # one process compiles its steps
-@pytest.mark.parametrize("connected", [False, True])
-@pytest.mark.parametrize("move", MOVES)
-def test_each_move_is_exact_under_a_prior_without_tables(move, connected):
-    if move not in exact.moves_of(connected=connected):
+@pytest.mark.parametrize("limits", [{}, {"min_size": 2}, {"max_size": 4}], ids=str)
+@pytest.mark.parametrize("kind", ["anywhere", "connected", "with seeds"])
+@pytest.mark.parametrize("move", ["sweep", *MOVES])
+def test_each_move_is_exact_under_a_prior_without_tables(move, kind, limits):
+    connected, seeds = kind != "anywhere", [1, 0, 0, 2, 1] if kind == "with seeds" else None
+    if move not in ("sweep", *exact.moves_of(connected=connected)):
         pytest.skip("the move is for other posteriors")
     graph, kept = exact.graph(5)
-    prior = ss.ExchangeablePrior(lambda sizes: -0.7 * float(sizes[0] - sizes[-1]))
-    model = ss.Model(graph, model_cases.likelihoods(5)["product"], prior, exact.MIXED[kept], connected=connected)
+    prior = ss.ExchangeablePrior(lambda sizes: -0.7 * float(sizes[0] - sizes[-1]), **limits)
+    likelihood = model_cases.likelihoods(5)["product"]
+    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, seeds=seeds)
+    how = {"lam": 1.0} if move == "sweep" else {"lam": "none", move: 3}
     iterate = with_log_g(exact.iterate_each, prior.log_g)
-    assert exact.iterated(model, "none", effort(500, 2_000), 1, iterate=iterate, **{move: 3})[0] > 1e-6
+    assert exact.iterated(model, n_draws=effort(500, 2_000), seed=1, iterate=iterate, **how)[0] > 1e-6
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
+def test_ties_of_similar_sites_go_to_the_first(n):
+    """Whatever the processor: regroupings draw their anchors from similar sites."""
+    values = np.random.default_rng(0).integers(0, 4, (50, 20)).astype(float)
+    expected = [np.sort(np.argsort(row, kind="stable")[:n]) for row in values]
+    np.testing.assert_array_equal(_smallest(values, n), expected)
+
+
+def test_similar_sites_are_the_nearest_in_features_and_never_the_site_itself():
+    n_sites = MAX_SIMILAR + 60
+    values = np.random.default_rng(1).permutation(n_sites).astype(float)
+    model = ss.Model(ss.SiteGraph(n_sites, []), ss.DiagonalGaussian(values[:, None]), ss.DirichletProcess(1.0))
+    found = similar_sites(model)
+    assert found.shape == (n_sites, MAX_SIMILAR)
+    for site, row in enumerate(found):
+        distance = np.abs(values - values[site])
+        distance[site] = np.inf
+        assert distance[row].max() <= np.sort(distance)[MAX_SIMILAR]
+        assert site not in row and (np.diff(row.astype(int)) > 0).all()

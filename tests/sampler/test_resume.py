@@ -15,8 +15,10 @@ import model_cases
 import spinseg as ss
 from chain_cases import KINDS, assert_same
 from effort import exhaustive
+from spinseg.sampler import plan
 
 SHARED = {"chains": 2, "burn_in": 20, "thin": 3}
+SEEDS = np.bincount([9, 54, 60], [1, 1, 2], 64).astype(int)
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +28,17 @@ def model():
     return ss.Model(graph, model_cases.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), beta)
 
 
+@pytest.mark.parametrize("posterior", ["plain", "connected", "with seeds", "many sites", "mixture"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_going_on_is_the_same_as_never_having_stopped(model, kind, tmp_path):
+def test_going_on_is_the_same_as_never_having_stopped(model, posterior, kind, tmp_path, monkeypatch):
     keywords = SHARED | KINDS[kind]
+    if posterior == "many sites":
+        monkeypatch.setattr(plan, "MANY_SITES", 50)
+        keywords["init"] = "singletons"
+    elif posterior == "mixture":
+        model = like(model, beta=[model.beta, model.beta - 0.3])
+    elif posterior != "plain":
+        model = like(model, connected=True, seeds=SEEDS if posterior == "with seeds" else None)
     whole = ss.sample(model, 120, rng=5, **keywords)
     part = ss.sample(model, 41, rng=5, **keywords)
     for _ in range(2):  # resuming leaves what it resumes from as it was
@@ -39,6 +49,12 @@ def test_going_on_is_the_same_as_never_having_stopped(model, kind, tmp_path):
     loaded = ss.Chains.load(tmp_path / "on.npz")
     assert_same(loaded, again)
     assert loaded.seconds >= part.seconds
+
+
+def like(model, **options):
+    """A model that differs in these options only."""
+    options = {"prior": model.prior, "beta": model.beta} | options
+    return ss.Model(model.graph, model.likelihood, **options)
 
 
 def test_draws_that_were_left_out_stay_out_of_a_file_that_is_read_again(model, tmp_path):
@@ -69,7 +85,7 @@ def test_every_bit_generator_goes_on(model, bits, kind, tmp_path):
 
 def test_an_unknown_bit_generator_is_refused(model):
     part = ss.sample(model, 5, chains=1, rng=5)
-    state = part._checkpoint.states[0]
+    state = part._checkpoint[1][0]
     state["rng"] = np.frombuffer(bytes(state["rng"]).replace(b"PCG64", b"seed"), np.uint8)
     with pytest.raises(ss.InvalidInput, match="resume_from must hold chains with one of the bit generators"):
         ss.sample(model, 9, chains=1, resume_from=part)
@@ -88,7 +104,7 @@ def test_chains_go_on_where_no_named_start_exists():
 @exhaustive
 def test_another_prior_without_tables_is_refused(model):
     def with_prior(log_g):
-        return ss.Model(model.graph, model.likelihood, ss.ExchangeablePrior(log_g), model.beta)
+        return like(model, prior=ss.ExchangeablePrior(log_g))
 
     part = ss.sample(with_prior(lambda sizes: -float(len(sizes))), 5, 1, rng=5)
     same = ss.sample(with_prior(lambda sizes: -1.0 * len(sizes)), 8, 1, resume_from=part)
@@ -102,11 +118,12 @@ def test_other_models_and_settings_are_refused(model, tmp_path):
     law = {"concentration_prior": (2.0, 1.0)}
     part = ss.sample(model, 10, rng=5, chains=2, **law)
     part.save(tmp_path / "part.npz")
-    other = ss.Model(model.graph, model.likelihood, ss.DirichletProcess(2.1), model.beta)
     fewer = ss.Model(ss.SiteGraph(3, []), ss.Flat(), ss.DirichletProcess(2.0))
     another = "its graph, likelihood, prior, beta or lam is another"
     for wrong, what in (
-        ({"model": other}, another),
+        ({"model": like(model, prior=ss.DirichletProcess(2.1))}, another),
+        ({"model": like(model, power=0.5)}, another),
+        ({"model": like(model, connected=True)}, another),
         ({"lam": 2.0}, another),
         ({"model": fewer}, "n_sites was 64, is 3"),
         ({"chains": 3}, "chains was 2, is 3"),
@@ -120,6 +137,13 @@ def test_other_models_and_settings_are_refused(model, tmp_path):
             rule = f"resume_from must hold chains of this model, sampled in this way ({what}"
             with pytest.raises(ValueError, match=re.escape(rule)):
                 ss.sample(**keywords)
+    for was, now in (
+        ({"connected": True, "seeds": SEEDS}, {"connected": True, "seeds": SEEDS * (SEEDS == 1)}),
+        ({"beta": [model.beta, model.beta]}, {"beta": [model.beta, model.beta + 0.1]}),
+    ):
+        part = ss.sample(like(model, **was), 5, 1, rng=5)
+        with pytest.raises(ValueError, match=another):
+            ss.sample(like(model, **now), 8, 1, resume_from=part)
     part = ss.sample(model, 10, rng=5, chains=2)
     with pytest.raises(ValueError, match="sweeps must be at least the 10 sweeps of resume_from; received 5"):
         ss.sample(model, 5, 2, resume_from=part)

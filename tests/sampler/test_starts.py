@@ -77,12 +77,14 @@ def test_of_many_sites_the_best_pairs_merge_at_once(name, monkeypatch):
         assert found == pytest.approx(plain_greedy(model, rounds), abs=1e-9)
 
 
-@pytest.mark.parametrize("limits", [{"min_size": 4}, {"max_size": 3}, {"min_size": 2, "max_size": 6}], ids=str)
-def test_the_greedy_start_is_legal(limits):
-    graph = ss.SiteGraph.grid((6, 6))
-    model = ss.Model(graph, model_cases.likelihoods(36)["histogram"], ss.DirichletProcess(1.0, **limits), 0.5)
-    labels = starting_labels(model, pack(model, model.beta), "greedy")
-    assert model.log_posterior(labels) > -np.inf
+@pytest.mark.parametrize("limits", [{}, {"min_size": 3}, {"max_size": 20}, {"min_size": 5, "max_size": 30}], ids=str)
+@pytest.mark.parametrize("init", starts.STARTS)
+def test_starts_are_legal_and_as_coarse_or_fine_as_can_be(init, limits):
+    model = model_cases.lattice(prior=ss.DirichletProcess(1.0, **limits))
+    sizes = np.bincount(starting_labels(model, pack(model, model.beta), init))
+    lowest, highest = limits.get("min_size", 1), limits.get("max_size", 144)
+    assert sizes.min() >= lowest and sizes.max() <= highest
+    assert init == "greedy" or sizes.size == (-(-144 // highest) if init == "one" else 144 // lowest)
 
 
 def test_sites_that_touch_nothing_stay_alone():

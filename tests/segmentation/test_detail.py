@@ -17,7 +17,8 @@ from effort import effort, exhaustive
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
 from spinseg.partition.pairs import separation_probability
 from spinseg.pictures import PICTURES
-from spinseg.sampler.convergence import ERROR_LIMIT, error_in_doubt, may_stop, separation_of_chains, standard_errors
+from spinseg.sampler.convergence import ERROR_LIMIT, error_in_doubt, separation_of_chains, standard_errors
+from spinseg.sampler.diagnostics import may_stop
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.presets.photo import details_near, details_of
 from spinseg.segmentation.schedule import MAX_SWEEPS, ROUND_SWEEPS

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from spinseg.sampler.concentration import ConcentrationUpdate
 
 CHUNK_SECONDS = 0.05  # of compiled code at a stretch
+RESTORED = ("log_posterior", "n_clusters", "draw", "best", "best_log_posterior", "move_counts")  # of a record
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")  # of NumPy, which chains can be resumed with
 
 Arrays = dict[str, NDArray[Any]]
@@ -113,16 +114,10 @@ class Chain:
     def state_dict(self) -> Arrays:
         """Everything that `restore` needs; traces and draws are views of arrays that only grow."""
         n_draws = max(self.done - self.plan.burn_in, 0) // self.plan.thin
-        arrays: Arrays = {
-            "done": np.array(self.done),
-            "log_posterior": self.record.log_posterior[: self.done],
-            "n_clusters": self.record.n_clusters[: self.done],
-            "draw": self.record.draw[:n_draws],
-            "best": self.record.best.copy(),
-            "best_log_posterior": self.record.best_log_posterior.copy(),
-            "move_counts": self.record.move_counts.copy(),
-            "rng": generator_as_array(self.rng),
-        }
+        lengths = {"log_posterior": self.done, "n_clusters": self.done, "draw": n_draws}
+        arrays: Arrays = {"done": np.array(self.done), "rng": generator_as_array(self.rng)}
+        arrays |= {name: getattr(self.record, name)[:length] for name, length in lengths.items()}
+        arrays |= {name: getattr(self.record, name).copy() for name in RESTORED if name not in lengths}
         arrays |= {f"state.{name}": array.copy() for name, array in self.state._asdict().items()}
         arrays["state.counters"][STOP] = 0
         if self.after_sweep is not None:
@@ -131,105 +126,91 @@ class Chain:
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the arrays that `state_dict` returned."""
-        self.done = int(arrays["done"])
-        for name in ("log_posterior", "n_clusters", "draw"):
+        self.done, self.rng = int(arrays["done"]), generator_from_array(arrays["rng"])
+        for name in RESTORED:
             getattr(self.record, name)[: len(arrays[name])] = arrays[name]
-        self.record.best[:], self.record.best_log_posterior[:] = arrays["best"], arrays["best_log_posterior"]
-        self.record.move_counts[:] = arrays["move_counts"]
-        self.rng = generator_from_array(arrays["rng"])
         self.state = State(**{name: np.array(arrays[f"state.{name}"]) for name in State._fields})
         if self.after_sweep is not None:
             self.after_sweep.restore(self, with_prefix(arrays, "after_sweep."))
 
 
-class ChainGroup:
-    """Chains that count as one, whose present state is that of the first."""
-
-    def __init__(self, chains: list[Chain]) -> None:
-        self.chains = chains
-
-    def stop(self, stopped: bool = True) -> None:
-        """Make `advance` return soon, or let it work again."""
-        self.chains[0].stop(stopped)
-        for chain in self.chains[1:]:  # looked up after the first was stopped: others may have come meanwhile
-            chain.stop(stopped)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether `stop` was called."""
-        return any(chain.stopped for chain in self.chains)
-
-    @property
-    def done(self) -> int:
-        """Sweeps that all chains have finished."""
-        return min(chain.done for chain in self.chains)
-
-    @property
-    def began(self) -> float:
-        """When the first sweep began, as of a `Chain`."""
-        return self.chains[0].began
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters now."""
-        return self.chains[0].n_clusters
-
-    @property
-    def log_posterior(self) -> float:
-        """Log posterior now."""
-        return self.chains[0].log_posterior
-
-
-class ParallelTempering(ChainGroup):
-    """Replicas at rising temperatures T, each with the posterior to the power 1 / T as its target.
+class ParallelTempering(Chain):
+    """A chain with replicas at rising temperatures T, each with the posterior to the power 1 / T as its target.
 
     After each sweep neighboring replicas, first the even pairs and then the odd ones, exchange their partitions with
     probability min(1, exp((1 / T - 1 / T') (log posterior' - log posterior))), which leaves the product of their
-    targets invariant. Draws and traces are those of the first replica, whose temperature is 1.
+    targets invariant. The first replica, whose temperature is 1, is the chain itself.
     """
 
-    def __init__(self, replicas: list[Chain], rng: np.random.Generator) -> None:
-        super().__init__(replicas)
-        self.rng = rng
-        self.swaps_proposed = np.zeros(len(replicas) - 1, np.int64)
-        self.swaps_accepted = np.zeros(len(replicas) - 1, np.int64)
+    def __init__(
+        self,
+        temperatures: Sequence[float],
+        model: Model,
+        target: Target,
+        plan: Plan,
+        labels: NDArray[np.int32],
+        log_posterior: float,
+        record: Record,
+        rng: np.random.Generator,
+    ) -> None:
+        own, *streams, self.swaps_rng = rng.spawn(len(temperatures) + 1)
+        super().__init__(model, target, plan, labels, log_posterior, record, own)
+        sweeps = record.log_posterior.size
+        self.hotter: list[Chain] = []
+        for temperature, stream in zip(temperatures[1:], streams, strict=True):
+            hot, kept = plan._replace(inv_temperature=1 / temperature, burn_in=sweeps), new_record(sweeps, labels.size)
+            self.hotter.append(Chain(model, target, hot, labels, log_posterior, kept, stream))
+        self.swaps_proposed = np.zeros(len(streams), np.int64)
+        self.swaps_accepted = np.zeros(len(streams), np.int64)
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
         """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
         began = time.perf_counter()
         while self.done < sweeps and not self.stopped and time.perf_counter() - began < seconds:
             until = self.done + 1
-            for replica in self.chains:
+            for replica in self.hotter:
                 replica.advance(until)
-            if any(replica.done < until for replica in self.chains):  # stopped: the next call continues
-                return
-            self._exchange()
+            if all(replica.done == until for replica in self.hotter):  # or stopped: the next call continues
+                super().advance(until)
+            if self.done == until:
+                self._exchange()
 
     def _exchange(self) -> None:
         """Propose an exchange to each pair of neighbors."""
+        replicas = [self, *self.hotter]
         for first in (0, 1):
-            for r in range(first, len(self.chains) - 1, 2):
-                cold, hot = self.chains[r], self.chains[r + 1]
+            for r in range(first, len(self.hotter), 2):
+                cold, hot = replicas[r], replicas[r + 1]
                 gap = cold.plan.inv_temperature - hot.plan.inv_temperature
                 self.swaps_proposed[r] += 1
-                if math.log(1.0 - self.rng.random()) < gap * (hot.log_posterior - cold.log_posterior):
+                if math.log(1.0 - self.swaps_rng.random()) < gap * (hot.log_posterior - cold.log_posterior):
                     self.swaps_accepted[r] += 1
                     cold.state, hot.state = hot.state, cold.state
 
+    def stop(self, stopped: bool = True) -> None:
+        """Make `advance` return soon, or let it work again."""
+        for replica in (self, *self.hotter):
+            replica.state.counters[STOP] = stopped
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return any(replica.state.counters[STOP] for replica in (self, *self.hotter))
+
     def state_dict(self) -> Arrays:
         """Everything that `restore` needs; arrays of the first replica have no prefix."""
-        arrays = self.chains[0].state_dict() | {"swaps.rng": generator_as_array(self.rng)}
+        arrays = super().state_dict() | {"swaps.rng": generator_as_array(self.swaps_rng)}
         arrays |= {"swaps_proposed": self.swaps_proposed.copy(), "swaps_accepted": self.swaps_accepted.copy()}
-        for r, replica in enumerate(self.chains[1:], 1):
+        for r, replica in enumerate(self.hotter, 1):
             arrays |= {f"replica{r}.{name}": array for name, array in replica.state_dict().items()}
         return arrays
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the arrays that `state_dict` returned."""
+        super().restore(arrays)
         self.swaps_proposed[:], self.swaps_accepted[:] = arrays["swaps_proposed"], arrays["swaps_accepted"]
-        self.rng = generator_from_array(arrays["swaps.rng"])
-        self.chains[0].restore(arrays)
-        for r, replica in enumerate(self.chains[1:], 1):
+        self.swaps_rng = generator_from_array(arrays["swaps.rng"])
+        for r, replica in enumerate(self.hotter, 1):
             replica.restore(with_prefix(arrays, f"replica{r}."))
 
 

@@ -16,7 +16,6 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from spinseg.sampler.kernels.moves import KINDS
-from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED
 from spinseg.sampler.plots import plot_traces
 
 if TYPE_CHECKING:
@@ -33,10 +32,6 @@ class Chains:
         Each draw is numbered 0..k-1 by first appearance. The draws of a mixture come from its components in turn.
     component, sweep : (draw,) int
         The component of the model that each draw is from, and after how many sweeps, burn-in included.
-    log_posterior, n_clusters : (chain, draw)
-        Of each draw. Those of a mixture are of the draw's own component.
-    concentration : (chain, draw) float64 or None
-        The prior's concentration at each draw, if it was sampled.
     best_labels : (site,) int32
         The best partition that any chain visited, and `best_log_posterior` its value; for a mixture, those of its
         middle component. It may lie well below the mode, since chains stay in the typical set.
@@ -93,11 +88,11 @@ class Chains:
     @property
     def n_components(self) -> int:
         """Number of components of the model."""
-        return int(self._checkpoint.run["n_components"])
+        return int(self._checkpoint[0]["n_components"])
 
     @property
     def log_posterior(self) -> NDArray[np.float64]:
-        """Log posterior of each draw, (chain, draw)."""
+        """Log posterior of each draw, (chain, draw); of a mixture, that of the draw's own component."""
         return self._of_draws("log_posterior")
 
     @property
@@ -165,7 +160,7 @@ class Chains:
 
     def _states(self, component: int) -> list[dict[str, NDArray[Any]]]:
         """The states of the chains of a component."""
-        return self._checkpoint.states[component * self.n_chains :][: self.n_chains]
+        return self._checkpoint[1][component * self.n_chains :][: self.n_chains]
 
     def after(self, burn_in: int) -> "Chains":
         """The same chains with a longer burn-in, whose draws are left out."""
@@ -211,15 +206,15 @@ class Chains:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one .npz file, for `Chains.load` and for `sample(resume_from=...)`."""
-        run = {**self._checkpoint.run, "seconds": self.seconds, "left_out": self.burn_in}
-        write_checkpoint(path, self._checkpoint._replace(run=run))
+        run, states = self._checkpoint
+        write_checkpoint(path, ({**run, "seconds": self.seconds, "left_out": self.burn_in}, states))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Chains":
         """The chains that `save`, or a checkpoint, wrote."""
-        checkpoint = read_checkpoint(path)
-        chains = collect(checkpoint)
-        return chains.after(max(int(checkpoint.run.get("left_out", 0)), chains.burn_in))
+        run, states = read_checkpoint(path)
+        chains = collect((run, states))
+        return chains.after(max(int(run.get("left_out", 0)), chains.burn_in))
 
 
 def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None) -> Chains:
@@ -250,6 +245,8 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
     if "swaps_accepted" in states[0]:
         proposed = counted_over_components("swaps_proposed")
         swap_rate = counted_over_components("swaps_accepted") / np.maximum(proposed, 1)
+    proposed, accepted = counted_over_components("move_counts").T  # (2, kind, chain)
+    rates = np.where(proposed > 0, accepted / np.maximum(proposed, 1), np.nan)
     best = _best(states[n_components // 2 * n_chains :][:n_chains])
     return Chains(
         labels=stacked("draw", n_draws),
@@ -260,7 +257,7 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
         seconds=float(run["seconds"]),
         burn_in=burn_in,
         thin=thin,
-        acceptance=_acceptance(counted_over_components("move_counts")),
+        acceptance=dict(zip(KINDS, rates, strict=True)),
         swap_rate=swap_rate,
         _traces={name: stacked(stored, sweeps) for name, stored in names.items()},
         _checkpoint=checkpoint,
@@ -280,13 +277,6 @@ def _in_turn(array: NDArray[Any], n_components: int) -> NDArray[Any]:
     n_chains = n_runners // n_components
     entries = np.moveaxis(array.reshape(n_components, n_chains, n_cycles, *others), 0, 2)
     return np.ascontiguousarray(entries.reshape(n_chains, n_cycles * n_components, *others))
-
-
-def _acceptance(move_counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
-    """Acceptance rates by move, one for each chain, from counts of proposed and accepted moves, (chain, move, 2)."""
-    proposed, accepted = move_counts[..., PROPOSED], move_counts[..., ACCEPTED]
-    rates = np.where(proposed > 0, accepted / np.maximum(proposed, 1), np.nan)
-    return dict(zip(KINDS, rates.T, strict=True))
 
 
 class SamplingInterrupted(KeyboardInterrupt):

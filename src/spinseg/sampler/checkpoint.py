@@ -6,7 +6,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,35 +25,27 @@ class OtherChains(InvalidInput):
     """A checkpoint is of another model, or of another way to sample it, or has more sweeps than are wanted."""
 
 
-class Checkpoint(NamedTuple):
-    """What sampling is resumed from.
+# What sampling is resumed from: facts about the run, and the state of each chain of each component. The facts are its
+# settings, as far as they are plain values, seconds, the number of components, and the fingerprint of its targets. A
+# state holds traces and draws, and everything that the next sweep depends on.
+Checkpoint = tuple[Mapping[str, Any], list[Arrays]]
 
-    Attributes
-    ----------
-    run : dict
-        Facts about the run: its settings, as far as they are plain values, seconds, the number of components, and the
-        fingerprint of its targets.
-    states : list of dict of arrays
-        One for each chain of each component: its traces and draws, and everything that its next sweep depends on.
+
+def check_resumable(checkpoint: Checkpoint, name: str, about: Mapping[str, Any], sweeps: int) -> None:
+    """Refuse to resume where the facts `about` the new run differ, or more than its sweeps are done.
+
+    `name` says where the checkpoint comes from.
     """
-
-    run: Mapping[str, Any]
-    states: list[Arrays]
-
-    def check(self, name: str, about: Mapping[str, Any], sweeps: int) -> None:
-        """Refuse to resume where the facts `about` the new run differ, or more than its sweeps are done.
-
-        `name` says where the checkpoint comes from.
-        """
-        if self.run["fingerprint"] != about["fingerprint"]:
-            was = {**about, **self.run, "fingerprint": about["fingerprint"]}
-            differ = [f"{key} was {was[key]!r}, is {now!r}" for key, now in about.items() if was[key] != now]
-            what = "; ".join(differ) or "its graph, likelihood, prior, beta or lam is another"
-            rule = f"hold chains of this model, sampled in this way ({what})"
-            raise OtherChains(f"resume_from must {rule}; received {name!r}")
-        longest = max(int(state["done"]) for state in self.states)
-        if longest > sweeps:
-            raise OtherChains(f"sweeps must be at least the {longest} sweeps of resume_from; received {sweeps}")
+    run, states = checkpoint
+    if run["fingerprint"] != about["fingerprint"]:
+        was = {**about, **run, "fingerprint": about["fingerprint"]}
+        differ = [f"{key} was {was[key]!r}, is {now!r}" for key, now in about.items() if was[key] != now]
+        what = "; ".join(differ) or "its graph, likelihood, prior, beta or lam is another"
+        rule = f"hold chains of this model, sampled in this way ({what})"
+        raise OtherChains(f"resume_from must {rule}; received {name!r}")
+    longest = max(int(state["done"]) for state in states)
+    if longest > sweeps:
+        raise OtherChains(f"sweeps must be at least the {longest} sweeps of resume_from; received {sweeps}")
 
 
 def fingerprint(model: Model, targets: Sequence[Target], settings: Mapping[str, Any]) -> str:
@@ -82,9 +74,9 @@ def _probed(model: Model) -> list[float] | None:
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Write a checkpoint in NumPy's format."""
-    states = checkpoint.states
+    run, states = checkpoint
     arrays = {f"chain{c}/{name}": array for c, state in enumerate(states) for name, array in state.items()}
-    text = json.dumps({"format": FORMAT, "n_chains": len(states), **checkpoint.run})
+    text = json.dumps({"format": FORMAT, "n_chains": len(states), **run})
     content: dict[str, Any] = {"about": np.array(text), **arrays}
     atomic_write(path, lambda file: np.savez(file, **content))
 
@@ -106,4 +98,4 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         known = False
     if not known:
         invalid("path", "be a whole file of chains that spinseg saved", os.fspath(path))
-    return Checkpoint(run, states)
+    return run, states

@@ -65,13 +65,9 @@ class ConcentrationUpdate:
 
         self.value = max(math.exp(slice_sample(log_density, math.log(self.value), chain.rng)), MIN_CONCENTRATION)
         self.trace[chain.done - 1] = self.value
-        self._update_target(chain)
-
-    def _update_target(self, chain: Chain) -> None:
-        """Write the table of the current alpha into the chain's target, and correct its log posterior."""
-        before = chain.target.log_v[chain.n_clusters]
+        before = chain.target.log_v[k]
         chain.target.log_v[:] = self.table()
-        chain.state.scalars[LOG_POSTERIOR] += chain.target.log_v[chain.n_clusters] - before
+        chain.state.scalars[LOG_POSTERIOR] += chain.target.log_v[k] - before
 
     def state_dict(self, done: int) -> Arrays:
         """The current alpha and its trace."""
@@ -85,17 +81,7 @@ class ConcentrationUpdate:
 
 
 def slice_sample(log_density: Callable[[float], float], x: float, rng: np.random.Generator) -> float:
-    """A draw that leaves a density on the line invariant: stepping out and shrinkage (Neal 2003).
-
-    Examples
-    --------
-    >>> rng, x, total = np.random.default_rng(0), 0.0, 0.0
-    >>> for _ in range(2000):
-    ...     x = slice_sample(lambda y: -((y - 3) ** 2) / 2, x, rng)
-    ...     total += x
-    >>> round(total / 2000, 1)
-    3.0
-    """
+    """A draw that leaves a density on the line invariant: stepping out and shrinkage (Neal 2003)."""
     height = log_density(x) + math.log(1.0 - rng.random())
     left = x - SLICE_WIDTH * rng.random()
     right = left + SLICE_WIDTH

@@ -1,6 +1,6 @@
 """Whether chains have converged, in numbers: agreement of partitions, standard errors, R-hat, sample sizes."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -21,27 +21,26 @@ IN_DOUBT = (0.2, 0.8)  # a boundary with a probability between these is in doubt
 COMPARED_DRAWS = 12  # of each chain, where draws are compared
 MIN_DRAWS = 4  # each half of a chain needs a variance
 ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
-# R-hat of the log posterior is shown, and not judged: on thousands of sites it differs between chains for details that
-# change neither the partition nor the probabilities. Both are judged themselves.
+# Not judged by its R-hat: on thousands of sites it differs for details that change neither partition nor probabilities.
 SHOWN_ONLY = ("log_posterior",)
 Partitions = Sequence[Sequence[NDArray[np.integer]]]  # some from each chain, numbered from 0
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """Summary and convergence diagnostics of one quantity; None where they cannot be computed.
+    """Summary and convergence diagnostics of one quantity; None with fewer than 4 draws.
 
     Attributes
     ----------
     chain_means : one number per chain
     sd : float or None
-        Standard deviation over all chains; 0 where the quantity never varied. None with fewer than 4 draws.
+        Standard deviation over all chains; 0 where the quantity never varied.
     r_hat : float or None
         Rank-normalized, split R-hat. 1 where the quantity never varied in any chain, infinite where each chain keeps a
-        value of its own. None for one chain or fewer than 4 draws.
+        value of its own. None for one chain, too.
     ess_bulk, ess_tail : float or None
-        Effective sample size of all chains together, for the bulk and for the 5% and 95% quantiles. It is
-        the number of draws where the quantity never varied. None with fewer than 4 draws.
+        Effective sample size of all chains together, for the bulk and for the 5% and 95% quantiles: the number of draws
+        where the quantity never varied.
     ess_per_second : float or None
         `ess_bulk` over the wall time of the sampling, burn-in included.
     r_hat_of_components : float or None
@@ -58,65 +57,10 @@ class Quantity:
     r_hat_of_components: float | None = None
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """Whether chains have converged. Every message, and the rule that ends sampling, reads it from here.
-
-    Attributes
-    ----------
-    agreement : float or None
-        Adjusted Rand index of the partitions that different chains give, at least 0.9 if they have converged.
-    standard_error : float or None
-        Of the boundary probabilities in doubt, those between 0.2 and 0.8, as a root mean square: at most 0.04 if they
-        have converged, and 0 where none is in doubt.
-    r_hat : float or None
-        The largest R-hat of a property of the partition, at most 1.05 if the probabilities have converged.
-
-    Each is None for one chain or for too few draws.
-
-    Examples
-    --------
-    >>> Judgement(agreement=0.95, standard_error=0.03, r_hat=1.01).converged
-    True
-    >>> Judgement(agreement=0.52, standard_error=0.03, r_hat=1.01).converged
-    False
-    """
-
-    agreement: float | None
-    standard_error: float | None
-    r_hat: float | None
-
-    @property
-    def partition_converged(self) -> bool | None:
-        """Whether different chains give nearly the same partition; None where that is unknown."""
-        return None if self.agreement is None else self.agreement >= AGREEMENT_LIMIT
-
-    @property
-    def probabilities_converged(self) -> bool | None:
-        """Whether the boundary probabilities are accurate; None where that is unknown."""
-        exact = None if self.standard_error is None else self.standard_error <= ERROR_LIMIT
-        return _all_of(exact, None if self.r_hat is None else self.r_hat <= R_HAT_LIMIT)
-
-    @property
-    def converged(self) -> bool | None:
-        """Whether the partition and the probabilities have converged; None where that is unknown."""
-        return _all_of(self.partition_converged, self.probabilities_converged)
-
-
-def _all_of(*conditions: bool | None) -> bool | None:
-    """Whether all hold; None where that depends on an unknown one."""
-    return False if False in conditions else None if None in conditions else True
-
-
 def agreement_of_partitions(partitions: Partitions, area: NDArray[np.integer] | None = None) -> float | None:
     """The mean adjusted Rand index over pairs of partitions from different chains; None for one chain.
 
     `area` is the weight of each site, 1 by default.
-
-    Examples
-    --------
-    >>> agreement_of_partitions([[np.array([0, 0, 1])], [np.array([1, 1, 0])]])
-    1.0
     """
     pairs = [pair for first, second in combinations(partitions, 2) for pair in product(first, second)]
     return float(np.mean([adjusted_rand_index_of(contingency_table(*pair, area)) for pair in pairs])) if pairs else None
@@ -134,12 +78,7 @@ def agreement_of_draws(labels: NDArray[np.int32]) -> float | None:
         return None
     kept = labels[:, np.linspace(0, n_draws - 1, min(n_draws, COMPARED_DRAWS)).round().astype(np.intp)]
     early, late = kept[:, : kept.shape[1] // 2], kept[:, kept.shape[1] // 2 :]
-    alike = np.array(
-        [
-            [np.mean([adjusted_rand_index_of(contingency_table(x, y)) for x in a for y in b]) for b in late]
-            for a in early
-        ]
-    )
+    alike = np.array([[agreement_of_partitions([a, b]) for b in late] for a in early])
     within = float(np.trace(alike)) / n_chains
     between = (float(alike.sum()) - float(np.trace(alike))) / (n_chains * (n_chains - 1))
     return 1 - max(within - between, 0.0)
@@ -147,29 +86,16 @@ def agreement_of_draws(labels: NDArray[np.int32]) -> float | None:
 
 def separation_of_chains(chains: Chains, edges: NDArray[np.int32]) -> NDArray[np.float64]:
     """The separation probability of each edge in each chain alone, (chain, component, edge); NaN without draws."""
-    n_components = chains.n_components
-    if not chains.labels.shape[1]:
-        return np.full((chains.n_chains, n_components, len(edges)), np.nan)
-    return np.array(
-        [
-            [separation_probability(draws[d::n_components], edges) for d in range(n_components)]
-            for draws in chains.labels
-        ]
-    )
+    n = chains.n_components
+    return np.array([[separation_probability(draws[d::n], edges) for d in range(n)] for draws in chains.labels])
 
 
 def standard_errors(of_chains: NDArray[np.float64]) -> NDArray[np.float64]:
     """The standard error of the mean over chains and components, from the spread between chains.
 
     Chains are independent, and draws of one chain are not. Each component has chains of its own: the variances of
-    their means add up, and twelve components with two chains each give twelve degrees of freedom. Where chains start
-    from different partitions, what is left of the starts is part of the spread. NaN for one chain. `of_chains` has the
-    mean over the draws of each chain and component, (chain, component, ..).
-
-    Examples
-    --------
-    >>> standard_errors(np.array([[[0.2, 0.5]], [[0.4, 0.5]]]))
-    array([0.1, 0. ])
+    their means add up, and twelve components with two chains each give twelve degrees of freedom. NaN for one chain.
+    `of_chains` has the mean over the draws of each chain and component, (chain, component, ..).
     """
     n_chains, n_components = of_chains.shape[:2]
     if n_chains < 2:
@@ -193,12 +119,17 @@ def in_doubt(probability: NDArray[np.float64]) -> NDArray[np.bool_]:
     return (probability >= IN_DOUBT[0]) & (probability <= IN_DOUBT[1])
 
 
+def varies(trace: NDArray[Any]) -> bool:
+    """Whether the halves of chains that R-hat compares vary at all."""
+    half = trace.shape[1] // 2
+    return bool(np.ptp(np.concatenate([trace[:, :half], trace[:, -half:]])) > 0)
+
+
 def rank_r_hat(trace: NDArray[Any]) -> float:
     """Rank-normalized, split R-hat of several chains; 1 where nothing varies, infinite where only chains differ."""
     from arviz_stats.base import array_stats  # takes long to load
 
-    half = trace.shape[1] // 2
-    if trace.shape[0] == 1 or np.ptp(np.concatenate([trace[:, :half], trace[:, -half:]])) == 0:
+    if trace.shape[0] == 1 or not varies(trace):
         return 1.0
     with np.errstate(divide="ignore", invalid="ignore"):  # halves without variance
         r_hat = float(array_stats.rhat(trace))
@@ -219,16 +150,7 @@ def stratified_ess(trace: NDArray[Any], n_components: int) -> float:
 
 
 def traces(chains: Chains, graph: SiteGraph) -> dict[str, NDArray[Any]]:
-    """The `quantities` of chains, with a value for every sweep after the burn-in where there is one.
-
-    Examples
-    --------
-    >>> import spinseg as ss
-    >>> graph = ss.SiteGraph(3, [[0, 1], [1, 2]])
-    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 30]), ss.DirichletProcess(1.0))
-    >>> {name: trace.shape for name, trace in traces(ss.sample(model, 20, chains=2, thin=5, rng=0), graph).items()}
-    {'log_posterior': (2, 20), 'n_clusters': (2, 20), 'entropy': (2, 4), 'edge_agreement': (2, 4)}
-    """
+    """The `quantities` of chains, with a value for every sweep after the burn-in where there is one."""
     first = chains.burn_in * chains.n_components
     return chains.quantities(graph) | {name: trace[:, first:] for name, trace in chains._traces.items()}
 
@@ -241,10 +163,9 @@ def quantity_of(name: str, trace: NDArray[Any], seconds: float, n_components: in
     means = tuple(trace.mean(axis=1).tolist()) if n_draws > 0 else ()
     if n_draws < MIN_DRAWS:
         return Quantity(name, means, None, None, None, None, None)
-    trace, unit = _in_units(trace)
-    halves = np.concatenate([trace[:, : n_draws // 2], trace[:, -(n_draws // 2) :]])  # what R-hat compares
-    sd, r_hat, bulk, tail = 0.0, 1.0, float(trace.size), float(trace.size)
-    if np.ptp(halves) > 0:
+    trace, unit = in_units(trace)
+    sd, bulk, tail = 0.0, float(trace.size), float(trace.size)
+    if varies(trace):
         from arviz_stats.base import array_stats  # takes long to load
 
         sd = float(unit * trace.std())
@@ -255,17 +176,14 @@ def quantity_of(name: str, trace: NDArray[Any], seconds: float, n_components: in
             else:
                 bulk = stratified_ess(trace, n_components)
                 tail = min(stratified_ess(trace <= np.quantile(trace, q), n_components) for q in (0.05, 0.95))
-        r_hat = rank_r_hat(trace)
-    per_second = bulk / seconds if seconds > 0 else None
-    if n_chains == 1:
-        return Quantity(name, means, sd, None, bulk, tail, per_second)
+    r_hat = rank_r_hat(trace) if n_chains > 1 else None
     alone = None
-    if n_components > 1 and n_draws >= MIN_DRAWS * n_components:
+    if n_chains > 1 and n_components > 1 and n_draws >= MIN_DRAWS * n_components:
         alone = max(rank_r_hat(trace[:, d::n_components]) for d in range(n_components))
-    return Quantity(name, means, sd, r_hat, bulk, tail, per_second, alone)
+    return Quantity(name, means, sd, r_hat, bulk, tail, bulk / seconds if seconds > 0 else None, alone)
 
 
-def _in_units(trace: NDArray[Any]) -> tuple[NDArray[np.float64], float]:
+def in_units(trace: NDArray[Any]) -> tuple[NDArray[np.float64], float]:
     """A trace in whole numbers of a small unit, and that unit.
 
     Equal partitions have log posteriors that differ by drift, which ranks and quantiles would take for a signal. In
@@ -273,33 +191,3 @@ def _in_units(trace: NDArray[Any]) -> tuple[NDArray[np.float64], float]:
     """
     unit = ROUNDING * max(np.abs(trace).max(), 1.0)
     return np.round(trace / unit), unit
-
-
-def may_stop(
-    chains: Chains,
-    graph: SiteGraph,
-    partitions: Callable[[Chains], Partitions | None],
-    area: NDArray[np.integer] | None = None,
-) -> bool:
-    """Whether more sweeps are of no use. One chain never stops early: it cannot tell.
-
-    The probabilities must have converged. Then chains stop if they agree on the partition, or if the standard error is
-    half of what it may be: two partitions are then about as good, and more sweeps do not make chains agree.
-    `partitions` gives those of each chain alone. What takes longest is computed last, if at all.
-    """
-    error = error_in_doubt(separation_of_chains(chains, graph.edges))
-    if error is None or error > ERROR_LIMIT:
-        return False
-    judged = (trace for name, trace in traces(chains, graph).items() if name not in SHOWN_ONLY)
-    r_hat = largest(rank_r_hat(_in_units(trace)[0]) for trace in judged if trace.shape[1] >= MIN_DRAWS)
-    if not Judgement(None, error, r_hat).probabilities_converged:
-        return False
-    if error <= ERROR_LIMIT / 2:
-        return True
-    agreement = agreement_of_partitions(partitions(chains) or [], area)
-    return Judgement(agreement, error, r_hat).converged is True
-
-
-def largest(numbers: Iterable[float | None]) -> float | None:
-    """The largest of these numbers; None without one."""
-    return max((number for number in numbers if number is not None), default=None)

@@ -1,6 +1,7 @@
 """Convergence diagnostics of chains as a table and in words; the numbers are those of `convergence`."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,14 +15,14 @@ from spinseg.sampler.convergence import (
     MIN_DRAWS,
     R_HAT_LIMIT,
     SHOWN_ONLY,
-    Judgement,
     Partitions,
     Quantity,
     agreement_of_draws,
     agreement_of_partitions,
     error_in_doubt,
-    largest,
+    in_units,
     quantity_of,
+    rank_r_hat,
     separation_of_chains,
     traces,
 )
@@ -47,14 +48,19 @@ NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnostics(Judgement):
+class Diagnostics:
     """Convergence diagnostics of several chains, printed as a table and a verdict.
 
     Attributes
     ----------
-    agreement, standard_error, r_hat : float or None
-        The numbers that decide whether the chains have `converged`, as in `Judgement`: agreement of at least 0.9, a
-        standard error of boundary probabilities in doubt of at most 0.04, and R-hat of at most 1.05.
+    agreement : float or None
+        Adjusted Rand index of the partitions that different chains give, at least 0.9 if they have converged.
+    standard_error : float or None
+        Of the boundary probabilities in doubt, those between 0.2 and 0.8, as a root mean square: at most 0.04 if they
+        have converged, and 0 where none is in doubt.
+    r_hat : float or None
+        The largest R-hat of a property of the partition, at most 1.05 if the probabilities have converged. Each of
+        these three is None for one chain or for too few draws.
     table : dict of name to Quantity
         log_posterior, n_clusters, concentration where it was sampled, entropy (of the cluster sizes, in bits) and
         edge_agreement (the share of edges whose two sites share a cluster).
@@ -70,8 +76,27 @@ class Diagnostics(Judgement):
     True
     """
 
-    table: dict[str, Quantity]
-    verdict: str
+    agreement: float | None
+    standard_error: float | None
+    r_hat: float | None
+    table: dict[str, Quantity] = field(default_factory=dict)
+    verdict: str = ""
+
+    @property
+    def partition_converged(self) -> bool | None:
+        """Whether different chains give nearly the same partition; None where that is unknown."""
+        return None if self.agreement is None else self.agreement >= AGREEMENT_LIMIT
+
+    @property
+    def probabilities_converged(self) -> bool | None:
+        """Whether the boundary probabilities are accurate; None where that is unknown."""
+        accurate = None if self.standard_error is None else self.standard_error <= ERROR_LIMIT
+        return _all_of(accurate, None if self.r_hat is None else self.r_hat <= R_HAT_LIMIT)
+
+    @property
+    def converged(self) -> bool | None:
+        """Whether the partition and the probabilities have converged; None where that is unknown."""
+        return _all_of(self.partition_converged, self.probabilities_converged)
 
     @property
     def ess(self) -> float | None:
@@ -94,6 +119,11 @@ class Diagnostics(Judgement):
         return plot_r_hat(rows, R_HAT_LIMIT, axes)
 
 
+def _all_of(*conditions: bool | None) -> bool | None:
+    """Whether all hold; None where that depends on an unknown one."""
+    return False if False in conditions else None if None in conditions else True
+
+
 def diagnose(
     chains: Chains,
     graph: SiteGraph,
@@ -102,10 +132,8 @@ def diagnose(
 ) -> Diagnostics:
     """Whether chains have converged: agreement, standard errors, R-hat and effective sample sizes, and a verdict.
 
-    Chains have converged if the adjusted Rand index between them is at least 0.9, the standard error of the boundary
-    probabilities in doubt, between 0.2 and 0.8, is at most 0.04, and R-hat of every property of the partition is at
-    most 1.05. No such number can detect a part of the posterior that no chain reached: start chains from different
-    places.
+    `Diagnostics` says what each must be. No such number can detect a part of the posterior that no chain reached: start
+    chains from different places.
 
     Parameters
     ----------
@@ -132,71 +160,102 @@ def diagnose(
     >>> found.converged, found.verdict[:26]
     (True, 'Four chains have converged')
     """
-    found = traces(chains, graph)
-    table = {name: quantity_of(name, trace, chains.seconds, chains.n_components) for name, trace in found.items()}
-    agreement, error = None, None
-    r_hat = largest(row.r_hat for name, row in table.items() if name not in SHOWN_ONLY)
+    rows = {
+        name: quantity_of(name, trace, chains.seconds, chains.n_components)
+        for name, trace in traces(chains, graph).items()
+    }
+    agreement, error, r_hat = None, None, _largest(row.r_hat for row in rows.values() if row.name not in SHOWN_ONLY)
     if r_hat is not None:
         draws = chains.labels
         agreement = agreement_of_draws(draws) if partitions is None else agreement_of_partitions(partitions, area)
         error = error_in_doubt(separation_of_chains(chains, graph.edges))
-    judgement = Judgement(agreement, error, r_hat)
-    verdict = _verdict(list(table.values()), judgement, chains.labels.shape[:2])
-    return Diagnostics(agreement, error, r_hat, table, verdict)
+    found = Diagnostics(agreement, error, r_hat, rows)
+    return replace(found, verdict=_verdict(found, *chains.labels.shape[:2]))
 
 
-def _verdict(rows: list[Quantity], judgement: Judgement, shape: tuple[int, ...]) -> str:
-    """The verdict in plain language; `shape` is the number of chains and of draws of each."""
-    n_chains, n_draws = shape
-    judged = [row for row in rows if row.ess_bulk is not None]
+def may_stop(
+    chains: Chains,
+    graph: SiteGraph,
+    partitions: Callable[[Chains], Partitions | None],
+    area: NDArray[np.integer] | None = None,
+) -> bool:
+    """Whether more sweeps are of no use. One chain never stops early: it cannot tell.
+
+    The probabilities must have converged. Then chains stop if they agree on the partition, or if the standard error is
+    half of what it may be: two partitions are then about as good, and more sweeps do not make chains agree.
+    `partitions` gives those of each chain alone. What takes longest is computed last, if at all.
+    """
+    error = error_in_doubt(separation_of_chains(chains, graph.edges))
+    if error is None or error > ERROR_LIMIT:
+        return False
+    judged = (trace for name, trace in traces(chains, graph).items() if name not in SHOWN_ONLY)
+    r_hat = _largest(rank_r_hat(in_units(trace)[0]) for trace in judged if trace.shape[1] >= MIN_DRAWS)
+    if not Diagnostics(None, error, r_hat).probabilities_converged:
+        return False
+    if error <= ERROR_LIMIT / 2:
+        return True
+    agreement = agreement_of_partitions(partitions(chains) or [], area)
+    return Diagnostics(agreement, error, r_hat).converged is True
+
+
+def _largest(numbers: Iterable[float | None]) -> float | None:
+    """The largest of these numbers; None without one."""
+    return max((number for number in numbers if number is not None), default=None)
+
+
+def _verdict(found: Diagnostics, n_chains: int, n_draws: int) -> str:
+    """The verdict in plain language."""
+    judged = [row for row in found.table.values() if row.ess_bulk is not None]
     if not judged:
-        text = (
-            f"Too few draws to assess convergence: {n_draws} in each chain after the burn-in; {MIN_DRAWS} are needed."
+        return (
+            f"Too few draws to assess convergence: {n_draws} in each chain after the burn-in; {MIN_DRAWS} are needed. "
+            "Sample longer."
         )
-        return text + " Sample longer."
     chains = f"{NUMERALS[n_chains] if n_chains < len(NUMERALS) else n_chains} chains"
     scarce = min(judged, key=_least_ess)
-    effective = f"{_least_ess(scarce):,.0f}, of {_called(scarce)}"
-    missing = [_called(row) for row in rows if row.ess_bulk is None]
+    effective = f"The smallest effective sample size is {_least_ess(scarce):,.0f}, of {_called(scarce)}"
+    missing = [_called(row) for row in found.table.values() if row.ess_bulk is None]
     note = f" There are too few draws, {n_draws} in each chain, to judge {' and '.join(missing)}." if missing else ""
     if n_chains == 1:
         text = "One chain cannot show whether it has converged. Run two or more chains from different starts."
-        return f"{text} The smallest effective sample size is {effective}." + note
-    if judgement.converged is False:
-        return f"The chains have not converged: {'; '.join(_shortfalls(judged, judgement))}. {ADVICE}" + note
-    if judgement.converged is None:
+        return f"{text} {effective}.{note}"
+    if found.converged is False:
+        return f"The chains have not converged: {'; '.join(_shortfalls(found))}. {ADVICE}{note}"
+    if found.converged is None:
         return f"There are too few draws to assess convergence. Sample longer.{note}"
     if all(row.sd == 0 for row in judged):
-        text = (
-            f"{chains} have converged, but nothing in them ever varied: either the posterior is that sure, or all are"
+        return (
+            f"{chains} have converged, but nothing in them ever varied: either the posterior is that sure, or all are "
+            f"stuck where they started. Start chains from different places to tell.{note}"
         )
-        return f"{text} stuck where they started. Start chains from different places to tell." + note
-    other = [row for row in judged if row.name in SHOWN_ONLY and _r_hat(row) > R_HAT_LIMIT]
-    note += "".join(f" R-hat of {_called(row)} is {_shown(row)}: chains still differ in details." for row in other)
-    numbers = f"agreement is {judgement.agreement:.2f}, and R-hat is at most {judgement.r_hat:.2f}"
-    if _least_ess(scarce) < ESS_PER_CHAIN * n_chains:
-        text = f"{chains} have converged so far: {numbers}. The smallest effective sample size is {effective}"
-        return f"{text}, and at least {ESS_PER_CHAIN * n_chains} is advised. Sample longer." + note
-    return f"{chains} have converged: {numbers}. The smallest effective sample size is {effective}." + note
+    for row in judged:
+        if row.name in SHOWN_ONLY and _r_hat(row) > R_HAT_LIMIT:
+            note += f" R-hat of {_called(row)} is {_shown(row)}: chains still differ in details."
+    numbers = f"agreement is {found.agreement:.2f}, and R-hat is at most {found.r_hat:.2f}"
+    advised = ESS_PER_CHAIN * n_chains
+    if _least_ess(scarce) < advised:
+        text = f"{chains} have converged so far: {numbers}. {effective}"
+        return f"{text}, and at least {advised} is advised. Sample longer.{note}"
+    return f"{chains} have converged: {numbers}. {effective}.{note}"
 
 
-def _shortfalls(rows: list[Quantity], judgement: Judgement) -> list[str]:
+def _shortfalls(found: Diagnostics) -> list[str]:
     """What keeps chains from having converged, each with what is needed."""
-    found = []
-    if judgement.partition_converged is False:
-        found.append(f"their agreement is {judgement.agreement:.2f}, and at least {AGREEMENT_LIMIT} is needed")
-    if (error := judgement.standard_error) is not None and error > ERROR_LIMIT:
+    lines = []
+    if found.partition_converged is False:
+        lines.append(f"their agreement is {found.agreement:.2f}, and at least {AGREEMENT_LIMIT} is needed")
+    if (error := found.standard_error) is not None and error > ERROR_LIMIT:
         needed = f"at most {ERROR_LIMIT} is needed"
-        found.append(f"the standard error of the probabilities in doubt is {error:.3f}, and {needed}")
-    apart = [row for row in rows if row.name not in SHOWN_ONLY and _r_hat(row) > R_HAT_LIMIT]
+        lines.append(f"the standard error of the probabilities in doubt is {error:.3f}, and {needed}")
+    apart = [row for row in found.table.values() if row.name not in SHOWN_ONLY and _r_hat(row) > R_HAT_LIMIT]
     if apart:
         first, *others = sorted(apart, key=_r_hat, reverse=True)
         decimals = QUANTITIES[first.name][1]
         means = ", ".join(f"{round(mean, decimals) + 0.0:.{decimals}f}" for mean in first.chain_means)  # no -0.0
         text = f"R-hat of {_called(first)} is {_shown(first)} (chain means {means})"
         text += "".join(f", that of {_called(row)} {_shown(row)}" for row in others)
-        found.append(f"{text}, and at most {R_HAT_LIMIT} is acceptable")
-    return found
+        lines.append(f"{text}, and at most {R_HAT_LIMIT} is acceptable")
+    return lines
 
 
 def _called(row: Quantity) -> str:

@@ -37,13 +37,7 @@ COSTS = {"vi": costs_of_vi, "binder": costs_of_binder}
 
 
 def best_draw(draws: NDArray[np.int32], loss: str, *, max_draws: int) -> NDArray[np.int32]:
-    """Return the draw of least expected loss, "vi" or "binder", among at most `max_draws`, evenly spaced.
-
-    Examples
-    --------
-    >>> best_draw(np.array([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]]), "vi", max_draws=3)
-    array([0, 0, 1, 1], dtype=int32)
-    """
+    """Return the draw of least expected loss, "vi" or "binder", among at most `max_draws`, evenly spaced."""
     n_sites = draws.shape[1]
     used = draws[_evenly_spaced(len(draws), max_draws)]
     used = np.array([checked_labels("draws", draw, n_sites) for draw in used])
@@ -54,14 +48,7 @@ def best_draw(draws: NDArray[np.int32], loss: str, *, max_draws: int) -> NDArray
 def improved(
     start: NDArray[np.int32], draws: NDArray[np.int32], loss: str, *, graph: SiteGraph, max_draws: int, rng: int
 ) -> NDArray[np.int32]:
-    """Return what the search of `minimize_vi` or `minimize_binder`, among connected partitions, finds from one start.
-
-    Examples
-    --------
-    >>> improved(np.array([0, 1, 2]), np.array([[0, 0, 1], [0, 0, 1], [0, 1, 1]]), "vi",
-    ...          graph=SiteGraph(3, [[0, 1], [1, 2]]), max_draws=3, rng=0)
-    array([0, 0, 1], dtype=int32)
-    """
+    """Return what the search under a loss, "vi" or "binder", among connected partitions finds from one start."""
     n_sites = draws.shape[1]
     tables, _, limit = _make_tables(draws[_evenly_spaced(len(draws), max_draws)], COSTS[loss](n_sites), n_sites, graph)
     while tables.size.size <= start.max() and tables.size.size < limit:
@@ -79,7 +66,6 @@ def search(
     seeds: ArrayLike | None,
     max_clusters: int | None,
     max_draws: int,
-    starts: int | None,
     rng: int | np.random.Generator | None,
 ) -> NDArray[np.int32]:
     """Return the best partition found under a loss; the other arguments are those of `minimize_vi`."""
@@ -87,7 +73,6 @@ def search(
     if graph is not None and graph.n_sites != n_sites:
         invalid("graph", f"have the {n_sites} sites of the draws", graph.n_sites)
     held = _seeds_of(draws, graph, seeds)
-    starts = max(4, 400 // n_sites) if starts is None else check_int("starts", starts, at_least=0)
     limit = n_sites if max_clusters is None else min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
     used = draws[_evenly_spaced(len(draws), check_int("max_draws", max_draws, at_least=1))]
     used = np.array([checked_labels("labels", draw, n_sites) for draw in used])
@@ -102,9 +87,9 @@ def search(
     start_labels: list[NDArray[np.int32] | None] = [*best_draws]
     if held is None:
         start_labels.append(np.zeros(n_sites, np.int32))
-    for s in range(starts if held is None else 0):
-        k = random.integers(1, tables.size.size + 1)
-        start_labels.append(None if s % 2 else random.integers(0, k, n_sites, dtype=np.int32))
+        for s in range(max(4, 400 // n_sites)):
+            k = random.integers(1, tables.size.size + 1)
+            start_labels.append(None if s % 2 else random.integers(0, k, n_sites, dtype=np.int32))
 
     best_loss, best = np.inf, tables.label
     for start in start_labels:
@@ -137,16 +122,13 @@ def _descend(
     n_sites, n_draws = tables.row.shape
     min_gain = MIN_GAIN * n_draws
     loss, change, reallocated = _start(tables, start), -np.inf, False
-    connected = tables.start.size > 0
-    improve, reallocate = (
-        (kernels.improve_connected, kernels.reallocate_connected)
-        if connected
-        else (kernels.improve_sites, kernels.reallocate)
-    )
-    if connected and start is None:
-        loss += kernels.allocate_connected(tables, rng.permutation(n_sites))
-        if loss == np.inf:
-            return loss, tables
+    improve, reallocate = kernels.improve_sites, kernels.reallocate
+    if tables.start.size > 0:
+        improve, reallocate = kernels.improve_connected, kernels.reallocate_connected
+        if start is None:
+            loss += kernels.allocate_connected(tables, rng.permutation(n_sites))
+            if loss == np.inf:
+                return loss, tables
     while change < -min_gain:
         order = rng.permutation(n_sites)
         change = improve(tables, order, min_gain)
@@ -199,7 +181,7 @@ def _make_tables(
         queue=np.zeros(n_searched, np.int32),
         place=np.zeros(n_searched, np.int32),
         pending=np.zeros(n_searched, np.int32),
-        seed=np.empty(0, np.int64) if seeds is None else seeds,
+        seed=np.zeros(n_sites, np.int64) if seeds is None else seeds,
     )
     return tables, draws, min(limit, max(capacity, MAX_TABLE_BYTES // (12 * n_rows)))
 

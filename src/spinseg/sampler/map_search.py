@@ -14,7 +14,7 @@ from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_int, generator, invalid
 from spinseg.model.posterior import Model
 from spinseg.partition.numbering import checked_labels
-from spinseg.sampler.chain import Chain, ChainGroup, new_record
+from spinseg.sampler.chain import Chain, new_record
 from spinseg.sampler.kernels.moves import attempts_for
 from spinseg.sampler.kernels.state import Plan, Target
 from spinseg.sampler.pack import pack
@@ -123,7 +123,7 @@ def find_map(
     )
 
 
-class Annealing(ChainGroup):
+class Annealing(Chain):
     """Simulated annealing, and a hill climb after the last sweep, which counts as one more sweep."""
 
     def __init__(
@@ -135,39 +135,33 @@ class Annealing(ChainGroup):
         sweeps: int,
         rng: np.random.Generator,
     ) -> None:
-        self.model, self.target, self.sweeps, self.rng = model, target, sweeps, rng
+        self.model, self.sweeps = model, sweeps
         self.temperatures = np.geomspace(hottest, LAST_TEMPERATURE, min(STEPS, sweeps))
         _, self.lams = bond_strengths(model, None, "auto")
-        super().__init__([self._chain(start, self.lams, hottest, "anneal", sweeps)])
+        plan = self._plan(self.lams, hottest, "anneal", sweeps)
+        record = new_record(sweeps, start.size)
+        super().__init__(model, target, plan, start, model.log_posterior(start), record, rng)
+        self.climb: Chain | None = None  # the chain that climbs now
         self.result: tuple[NDArray[np.int32], float] | None = None
 
-    def _chain(
-        self, labels: NDArray[np.int32], lams: NDArray[np.float64], temperature: float, purpose: str, sweeps: int
-    ) -> Chain:
-        """A chain that records only its best partition."""
-        record, connected = new_record(sweeps, labels.size), self.model.connected
-        attempts = attempts_for(purpose, labels.size, connected=connected, limited=is_limited(self.model))
-        plan = Plan(lams, attempts, 1 / temperature, sweeps, 1, connected=connected)
-        value = self.model.log_posterior(labels)
-        return Chain(self.model, self.target, plan, labels, value, record, self.rng)
+    def _plan(self, lams: NDArray[np.float64], temperature: float, purpose: str, sweeps: int) -> Plan:
+        """Iterations of which no draws are kept."""
+        connected, limited = self.model.connected, is_limited(self.model)
+        attempts = attempts_for(purpose, self.model.graph.n_sites, connected=connected, limited=limited)
+        return Plan(lams, attempts, 1 / temperature, sweeps, 1, connected=connected)
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
         """Continue for about `seconds`, to the end, or until stopped."""
-        chain, began = self.chain, time.perf_counter()
-        while chain.done < self.sweeps and not chain.stopped and time.perf_counter() - began < seconds:
-            step = chain.done * len(self.temperatures) // self.sweeps
-            chain.plan = chain.plan._replace(inv_temperature=1 / self.temperatures[step])
-            until = -(-(step + 1) * self.sweeps // len(self.temperatures))
-            chain.advance(until)
-        if chain.done == self.sweeps and not chain.stopped and self.result is None:
-            self._polish()
-
-    def _polish(self) -> None:
-        """Climb from the best partition and from the last one."""
-        last = checked_labels("labels", self.chain.state.label, self.chain.state.label.size)
-        ends = [self._polished(labels) for labels in (self.chain.record.best.copy(), last)]
-        if not self.stopped:
-            self.result = max(ends, key=lambda end: end[1])
+        began = time.perf_counter()
+        while self.done < self.sweeps and not self.stopped and time.perf_counter() - began < seconds:
+            step = self.done * len(self.temperatures) // self.sweeps
+            self.plan = self.plan._replace(inv_temperature=1 / self.temperatures[step])
+            super().advance(-(-(step + 1) * self.sweeps // len(self.temperatures)))
+        if self.done == self.sweeps and not self.stopped:
+            last = checked_labels("labels", self.state.label, self.state.label.size)
+            ends = [self._polished(labels) for labels in (self.record.best.copy(), last)]
+            if not self.stopped:
+                self.result, self.done = max(ends, key=lambda end: end[1]), self.sweeps + 1
 
     def _polished(self, labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
         """A partition that no move improves on, and its log posterior; the best so far when stopped."""
@@ -176,12 +170,13 @@ class Annealing(ChainGroup):
             before = value
             single_sites = (SINGLE_SITES, "single sites", 2)
             for lams, purpose, sweeps in (single_sites, (self.lams, "polish", POLISHING_SWEEPS), single_sites):
-                climb = self._chain(labels, lams, ZERO_TEMPERATURE, purpose, sweeps)
-                self.chains = [self.chain, climb]
+                value, record = self.model.log_posterior(labels), new_record(sweeps, labels.size)
+                plan = self._plan(lams, ZERO_TEMPERATURE, purpose, sweeps)
+                self.climb = Chain(self.model, self.target, plan, labels, value, record, self.rng)
                 if self.stopped:  # after the line before: `stop` finds this chain, or it does not begin
                     return labels, value
-                climb.advance(sweeps)
-                labels = climb.record.best.copy()
+                self.climb.advance(sweeps)
+                labels = record.best.copy()
             merged = greedy_labels(self.target, labels, self.model.connected)
             value = self.model.log_posterior(labels)
             if self.model.log_posterior(merged) > value:
@@ -190,12 +185,8 @@ class Annealing(ChainGroup):
                 break
         return labels, value
 
-    @property
-    def done(self) -> int:
-        """Sweeps finished, and one more for the hill climb."""
-        return self.chain.done + (self.result is not None)
-
-    @property
-    def chain(self) -> Chain:
-        """The chain that anneals."""
-        return self.chains[0]
+    def stop(self, stopped: bool = True) -> None:
+        """Make `advance` return soon, or let it work again."""
+        super().stop(stopped)
+        if self.climb is not None:  # looked up after the annealing was stopped: it may have come meanwhile
+            self.climb.stop(stopped)

@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, invalid
-from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm, Likelihood, Product, count_table
 from spinseg.model.posterior import Model
 from spinseg.model.special import log_rising
@@ -39,16 +38,17 @@ def pack(
     terms = terms_of(model.likelihood, n_sites)
     nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
     log_v, log_w = (np.ascontiguousarray(table, np.float64) for table in model.tables or (nothing, nothing))
+    sizes, finite = np.arange(log_w.size), np.isfinite(log_w)
     target = Target(
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
         neighbor=graph.neighbors.astype(np.uint32),
-        **_couplings(model, strength),
+        **couplings_of(model, strength),
         **_histograms([t for t in terms if isinstance(t, HistogramTerm)], n_sites, model.power, max_table),
         **_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites, model.power, model.seeds),
         log_v=log_v,
         log_w=log_w,
-        proposal_log_w=_interpolated(log_w),
+        proposal_log_w=np.interp(sizes, sizes[finite], log_w[finite]),
         similar=np.empty((n_sites, 0), np.uint32) if similar is None else similar,
     )
     if not _is_ours(model.likelihood):
@@ -113,53 +113,32 @@ def _check_terms(model: Model, target: Target) -> None:
             invalid("likelihood.terms()", rule, round(found, 6))
 
 
-def recoupled(target: Target, model: Model, strength: NDArray[np.float64]) -> Target:
-    """The target of a model that differs from that of `target` in its couplings only; they share the other arrays."""
-    return target._replace(**_couplings(model, strength))
+def couplings_of(model: Model, strength: NDArray[np.float64]) -> Fields:
+    """The fields of Target that depend on couplings and bonds; the components of a mixture share the others.
 
-
-def _couplings(model: Model, strength: NDArray[np.float64]) -> Fields:
-    """The fields of Target that depend on couplings and bonds."""
+    Neighbors of one seed of the model are always bonded, and growth reaches them one right after the other, so that no
+    side can come between them.
+    """
     graph, coupling = model.graph, model.power * model.beta
     beta = coupling[graph.edge_of]
     same = np.array_equal(strength, coupling)  # of large graphs these arrays are the most
+    joined = np.zeros(graph.n_edges, bool)  # edges between two sites of one seed
     if model.seeds is not None:
-        same, strength = False, np.where(_joined_by_seed(graph, model.seeds), SEED_STRENGTH, strength)
-    delay, seed_weights = _growth(model, beta) if model.connected else (np.empty(0), np.empty(0))
+        ends = model.seeds[graph.edges]
+        joined = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] > 0)
+        same, strength = False, np.where(joined, SEED_STRENGTH, strength)
+    delay, sums = np.empty(0), np.empty(0)
+    if model.connected:
+        delay = np.exp(-np.clip(beta, -MAX_LOG_DELAY, MAX_LOG_DELAY))
+        delay[joined[graph.edge_of]] = 0.0
+        weights = getattr(seed_weight, "py_func", seed_weight)(delay)
+        sums = np.concatenate([[0.0], np.cumsum(weights)])[graph.start]
     return {
         "beta": beta,
         "strength": beta if same else np.ascontiguousarray(strength[graph.edge_of], dtype=np.float64),
         "delay": delay,
-        "seed_weight": seed_weights,
+        "seed_weight": sums,
     }
-
-
-def _joined_by_seed(graph: SiteGraph, seeds: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which edges join two sites of one seed."""
-    ends = seeds[graph.edges]
-    return (ends[:, 0] == ends[:, 1]) & (ends[:, 0] > 0)
-
-
-def _growth(model: Model, beta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The fields of Target that growth orders need: mean keys of half-edges, and sums of the weights of seeds.
-
-    Neighbors of one seed of the model are reached one right after the other, so that no side can come between them.
-    """
-    graph = model.graph
-    delay = np.exp(-np.clip(beta, -MAX_LOG_DELAY, MAX_LOG_DELAY))
-    if model.seeds is not None:
-        delay[_joined_by_seed(graph, model.seeds)[graph.edge_of]] = 0.0
-    sums = np.concatenate([[0.0], np.cumsum(getattr(seed_weight, "py_func", seed_weight)(delay))])
-    return delay, sums[graph.start]
-
-
-def _interpolated(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log_w with -inf replaced by what lies between its finite neighbours."""
-    finite = np.isfinite(log_w)
-    if finite.all():
-        return log_w
-    sizes = np.arange(log_w.size, dtype=np.float64)
-    return np.interp(sizes, sizes[finite], log_w[finite])
 
 
 def _histograms(terms: list[HistogramTerm], n_sites: int, power: float, max_table: int) -> Fields:
@@ -277,7 +256,7 @@ def resized(state: State) -> State:
     for name in ("size", "dense_value", "counts", "value"):
         fields[name][..., :k] = getattr(state, name)[..., :k]
     fields["total"][:k] = state.total[:k]
-    # Ids are numbered anew by slot, since those in use may lie beyond a smaller capacity.
+    # The slots become the ids, since those in use may lie beyond a smaller capacity.
     fields["slot_of"][:] = fields["id_of"][:] = np.arange(capacity, dtype=np.uint32)
     label = state.slot_of[state.label]
     return state._replace(label=label, **fields)

@@ -98,10 +98,9 @@ def iteration_plan(model: Model, moves: str, lams: NDArray[np.float64], burn_in:
     """The moves of one iteration, fewer for many sites."""
     n_sites, local, attempts = model.graph.n_sites, 0.0, attempts_at()
     if moves == "auto":
-        many = n_sites > MANY_SITES
-        purpose = "many" if many else "few"
+        purpose = "many" if n_sites > MANY_SITES else "few"
         attempts = attempts_for(purpose, n_sites, connected=model.connected, limited=is_limited(model))
-        if many and not model.connected and model.tables is not None:  # sizes are then weighed by tables
+        if purpose == "many" and not model.connected and model.tables is not None:  # sizes are then weighed by tables
             local = LOCAL_OF_MANY
     global_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites rarely move far, and cost most
     return Plan(lams, attempts, 1.0, burn_in, thin, local, global_lams, model.connected, GROWTH_LIMIT)
@@ -128,34 +127,27 @@ def unreachable(model: Model, moves: str, splits_only: bool = False) -> str | No
     `splits_only` says that two clusters are never regrouped into three. One case is not recognized: connected clusters
     that leave no room in a graph with few ways around, such as a ring of three clusters of the same size.
     """
-    reason = _limit_of_reach(model, moves, splits_only)
-    return f"The chains cannot reach every partition that the prior allows: {reason}" if reason else None
-
-
-def _limit_of_reach(model: Model, moves: str, splits_only: bool) -> str | None:
-    """What keeps chains from reaching every partition that the prior allows, and what to do."""
-    n_sites, prior = model.graph.n_sites, model.prior
-    numbers = model.cluster_numbers
-    if moves == "gsw":
-        if prior.min_size > 1:
-            limit = f"min_size is {prior.min_size}"
-            return f"with moves='gsw', hardly any cluster can be split or left where {limit}. Use moves='auto'."
-        if prior.max_size is not None and numbers[-1] * prior.max_size == n_sites:
-            return "with moves='gsw', no site can move where all clusters are full. Use moves='auto'."
-    if (np.diff(numbers) > 1).any():
-        return f"it allows {numbers[0]} to {numbers[-1]} clusters, but not every number between. Allow these as well."
-    if model.tables is not None:
-        allowed = np.flatnonzero(model.tables[1][1:] > -np.inf) + 1
-        if allowed[-1] - allowed[0] >= allowed.size:
-            return "it forbids some sizes between the smallest and the largest one. Allow these as well."
-    room = 2 if splits_only else 1.5
-    if len(numbers) > 1 and prior.max_size is not None and prior.max_size < room * prior.min_size:
-        sizes = f"sizes from {prior.min_size} to {prior.max_size}"
-        return (
-            f"{sizes} leave no room to split or merge clusters, so that a chain keeps its number of clusters. "
-            f"Let max_size be at least {room:g} times min_size."
+    prior, numbers, room = model.prior, model.cluster_numbers, 2 if splits_only else 1.5
+    allowed = np.flatnonzero(model.tables[1][1:] > -np.inf) + 1 if model.tables is not None else np.ones(1)
+    if moves == "gsw" and prior.min_size > 1:
+        reason = (
+            "with moves='gsw', hardly any cluster can be split or left where "
+            f"min_size is {prior.min_size}. Use moves='auto'."
         )
-    return None
+    elif moves == "gsw" and prior.max_size is not None and numbers[-1] * prior.max_size == model.graph.n_sites:
+        reason = "with moves='gsw', no site can move where all clusters are full. Use moves='auto'."
+    elif (np.diff(numbers) > 1).any():
+        reason = f"it allows {numbers[0]} to {numbers[-1]} clusters, but not every number between. Allow these as well."
+    elif allowed[-1] - allowed[0] >= allowed.size:
+        reason = "it forbids some sizes between the smallest and the largest one. Allow these as well."
+    elif len(numbers) > 1 and prior.max_size is not None and prior.max_size < room * prior.min_size:
+        reason = (
+            f"sizes from {prior.min_size} to {prior.max_size} leave no room to split or merge clusters, so that a "
+            f"chain keeps its number of clusters. Let max_size be at least {room:g} times min_size."
+        )
+    else:
+        return None
+    return f"The chains cannot reach every partition that the prior allows: {reason}"
 
 
 MAX_SIMILAR = 200

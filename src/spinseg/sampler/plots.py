@@ -1,10 +1,9 @@
 """Figures of chains and of their diagnostics, on Matplotlib axes (extra [plot])."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinseg._errors import MissingExtra
 
@@ -40,20 +39,16 @@ def plot_traces(chains: "Chains", axes: "Sequence[Axes] | None" = None) -> "Sequ
         each.set_xlabel("sweep")
         if chains.burn_in:
             each.axvspan(0.5, min(chains.burn_in, chains.n_sweeps) + 0.5, color=GRAY, alpha=0.15, linewidth=0)
-            _fit_scale(each, trace[:, chains.burn_in :])
+            after = trace[:, chains.burn_in :]
+            if after.size:
+                low, high = float(after.min()), float(after.max())
+                margin = MARGIN * (high - low) or 0.5
+                each.set_ylim(low - margin, high + margin)
     if 1 < chains.n_chains <= MAX_NAMED:
         names_of_chains = [str(c + 1) for c in range(chains.n_chains)]
         place = {"loc": "upper left", "bbox_to_anchor": (1, 1), "borderaxespad": 0.0}
         axes[-1].legend(lines, names_of_chains, title="chain", frameon=False, fontsize=8, title_fontsize=8, **place)
     return axes
-
-
-def _fit_scale(axes: "Axes", values: NDArray[Any]) -> None:
-    """Let the vertical axis cover these values, if there are any."""
-    if values.size:
-        low, high = float(values.min()), float(values.max())
-        margin = MARGIN * (high - low) or 0.5
-        axes.set_ylim(low - margin, high + margin)
 
 
 def plot_r_hat(rows: "Mapping[str, Quantity]", limit: float, axes: "Axes | None" = None) -> "Axes":

@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_choice, check_int, check_real, generator, invalid
 from spinseg.model.posterior import Model
-from spinseg.sampler.chain import Arrays, Chain, ParallelTempering, checked_temperatures, new_record
+from spinseg.sampler.chain import Arrays, Chain, ParallelTempering, checked_temperatures
 from spinseg.sampler.chains import Chains, SamplingInterrupted, collect
-from spinseg.sampler.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
+from spinseg.sampler.checkpoint import Checkpoint, check_resumable, fingerprint, read_checkpoint, write_checkpoint
 from spinseg.sampler.concentration import ConcentrationUpdate, checked_gamma
 from spinseg.sampler.kernels.moves import REGROUP, REGROW
 from spinseg.sampler.kernels.state import Plan, Record, Target
-from spinseg.sampler.pack import new_records, pack, recoupled
+from spinseg.sampler.pack import couplings_of, new_records, pack
 from spinseg.sampler.plan import (
     MOVES,
     Lam,
@@ -50,26 +50,23 @@ class Sampler:
         The most sweeps of each chain, for which memory is reserved, and the number of chains. A mixture, a model with
         several components, runs `chains` chains for each of them.
     moves : {"auto", "gsw"}
-        "gsw" is the paper's generalized Swendsen-Wang sampler and nothing else. "auto" draws its lambda from
-        {0, 1, 3, 10, 20} before each sweep, and tries ten splits or merges by sequential allocation after it, then
-        three regroupings of two clusters into three or back: the paper's sampler alone hardly ever changes the number
-        of large clusters. On more than 20,000 sites it tries one split or merge, and in nine of ten sweeps
-        spin-clusters go only where they touch, or found a cluster. If clusters must be connected, lambda comes from
-        {0.25, 0.5, 1, 2, 4}, and after each sweep it tries splits, merges, redrawn borders and regroupings along growth
-        orders, four and one more for each 80 sites. If the prior forbids sizes or numbers of clusters, so that not
-        all clusters may merge, it also tries to exchange two sites between clusters, once for every two sites.
+        "gsw" is the paper's generalized Swendsen-Wang sampler and nothing else, which hardly ever changes the number of
+        large clusters. "auto" draws its lambda from {0, 1, 3, 10, 20} before each sweep, and after it tries ten splits
+        or merges by sequential allocation and three regroupings of two clusters into three or back. On more than 20,000
+        sites it tries one split or merge, and in nine of ten sweeps spin-clusters go only where they touch. If clusters
+        must be connected, lambda comes from {0.25, 0.5, 1, 2, 4}, and splits, merges, redrawn borders and regroupings
+        follow growth orders. If the prior limits sizes or numbers of clusters, it also exchanges pairs of sites.
     lam : float, (n_edges,) array, DataDriven or None
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
     init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each chain
         Where chains start. "opposite" is "one" and "singletons" in turn. So is "dispersed", but each component of a
         mixture starts from the greedy partitions of the components before and after it. If clusters must be connected,
-        labels must be, "one" is one cluster for each component of the graph, and "singletons" the smallest connected
-        blocks that the prior allows.
+        "one" is a cluster for each component of the graph, and "singletons" the smallest blocks that the prior allows.
     burn_in, thin : int
         Keep every `thin`-th sweep after the first `burn_in` as a draw.
     rng : int, Generator or None
         Random seed. The same seed gives the same draws on one machine, whatever the number of workers. Other
-        processors, and other versions of NumPy, round differently, and chains may then differ.
+        processors, and other versions of NumPy, round differently.
     temperatures : sequence of float, optional
         Parallel tempering: rising temperatures from 1, between which partitions are exchanged after each sweep. The
         time of a chain grows with the number of temperatures; draws are those at temperature 1.
@@ -155,7 +152,7 @@ class Sampler:
         self._about |= {"moves": moves, "burn_in": burn_in, "thin": thin, **settings}
         self._about["fingerprint"] = fingerprint(model, targets, settings | listed)
         before = None if resume_from is None else _checkpoint_of(resume_from, self._about, sweeps)
-        self._seconds: float = 0.0 if before is None else before.run["seconds"]
+        self._seconds: float = 0.0 if before is None else before[0]["seconds"]
         self._started = math.inf  # when the `advance` in progress was called
 
         self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, model.graph.n_sites)
@@ -163,8 +160,8 @@ class Sampler:
         if before is None:
             starts = _starts(components, targets, init, chains)
         else:  # any partition that is allowed: the states of the runners are restored
-            starts = [state["best"] for state in before.states]
-        self.runners: list[Chain | ParallelTempering] = []
+            starts = [state["best"] for state in before[1]]
+        self.runners: list[Chain] = []
         values: dict[tuple[int, int], float] = {}  # of starts, which several chains may share
         for r, (start, stream) in enumerate(zip(starts, streams, strict=True)):
             component, target = components[r // chains], targets[r // chains]
@@ -173,7 +170,7 @@ class Sampler:
             record = Record(*(array[r] for array in self.records))
             self.runners.append(_new_runner(component, target, plan, replicas, gamma, start, value, record, stream))
         if before is not None:
-            for runner, state in zip(self.runners, before.states, strict=True):
+            for runner, state in zip(self.runners, before[1], strict=True):
                 runner.restore(state)
         self._states: list[Arrays] = [{}] * n_runners  # of the runners, when they were last looked at
         self._due = 0.0  # when the next checkpoint is
@@ -186,7 +183,7 @@ class Sampler:
     @property
     def chains(self) -> Chains:
         """The draws so far, up to the last sweep that every chain has finished; no chain may be advancing."""
-        return collect(self._looked_at(), self.records._asdict())
+        return collect(self._checkpointed(), self.records._asdict())
 
     def advance(self, n_sweeps: int | None = None) -> None:
         """Make this many more sweeps with every chain, by default all up to the last.
@@ -202,7 +199,7 @@ class Sampler:
         self._started = time.perf_counter()
         how: dict[str, Any] = {"total_sweeps": self.max_sweeps}
         if self._checkpoint is not None:
-            self._looked_at()
+            self._checkpointed()
             how |= {"after_turn": self._look_at, "meanwhile": self._write_if_due}
         try:
             with reporting(self._progress) as report:
@@ -219,20 +216,16 @@ class Sampler:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state of all chains to a file, for `resume_from` and `Chains.load`; no chain may be advancing."""
-        write_checkpoint(path, self._looked_at())
-
-    def _looked_at(self) -> Checkpoint:
-        """The state of all chains now; none may be advancing."""
-        for r in range(len(self.runners)):
-            self._look_at(r)
-        return self._checkpointed()
+        write_checkpoint(path, self._checkpointed())
 
     def _look_at(self, r: int) -> None:
         self._states[r] = self.runners[r].state_dict()
 
-    def _checkpointed(self) -> Checkpoint:
-        """The state of each chain when it was last looked at."""
-        return Checkpoint({**self._about, "seconds": self._elapsed()}, list(self._states))
+    def _checkpointed(self, now: bool = True) -> Checkpoint:
+        """The state of each chain now, when none may be advancing, or when it was last looked at."""
+        for r in range(len(self.runners) if now else 0):
+            self._look_at(r)
+        return {**self._about, "seconds": self._elapsed()}, list(self._states)
 
     def _elapsed(self) -> float:
         """Seconds spent in `advance`, without the compilation before the first sweep."""
@@ -243,7 +236,7 @@ class Sampler:
         """Write the checkpoint, less often if that is slow: it takes at most a tenth of the time."""
         began = time.perf_counter()
         if self._checkpoint is not None and began >= self._due:
-            write_checkpoint(self._checkpoint, self._checkpointed())
+            write_checkpoint(self._checkpoint, self._checkpointed(now=False))
             now = time.perf_counter()
             self._due = now + max(self._every, 10 * (now - began))
 
@@ -285,23 +278,18 @@ def sample(
         sampler = Sampler(*args, progress=report, **options)
         warn_of_unreachable(sampler.unreachable, stacklevel=3)
         try:
-            while not _has_seen_enough(sampler, until, every):
-                left = sampler.max_sweeps - sampler.n_sweeps
-                sampler.advance(None if until is None or not left else min(every - sampler.n_sweeps % every, left))
+            while True:
+                done, left = sampler.n_sweeps, sampler.max_sweeps - sampler.n_sweeps
+                if until is not None and done > 0 and left > 0 and done % every == 0:
+                    drawn = sampler.chains
+                    if drawn.labels.size > 0 and until(drawn):
+                        break
+                sampler.advance(None if until is None or not left else min(every - done % every, left))
                 if sampler.n_sweeps == sampler.max_sweeps:
                     break
         except KeyboardInterrupt:
             raise SamplingInterrupted(sampler.chains) from None
     return sampler.chains
-
-
-def _has_seen_enough(sampler: Sampler, until: Callable[[Chains], bool] | None, every: int) -> bool:
-    """Whether a caller who looks at the draws after each `every` sweeps has seen enough."""
-    done = sampler.n_sweeps
-    if until is None or done in (0, sampler.max_sweeps) or done % every:
-        return False
-    drawn = sampler.chains
-    return drawn.labels.size > 0 and bool(until(drawn))
 
 
 def _signature_of_sample() -> inspect.Signature:
@@ -344,11 +332,11 @@ def thin_to_fit(n_draws: int, n_labels: int) -> int:
 def _checkpoint_of(source: str | os.PathLike[str] | Chains, about: dict[str, Any], sweeps: int) -> Checkpoint:
     """The checkpoint to resume from."""
     if isinstance(source, Chains):
-        found = source._checkpoint
-        found = found._replace(run={**found.run, "seconds": source.seconds})
-    else:
-        found = read_checkpoint(source)
-    found.check("Chains" if isinstance(source, Chains) else os.fspath(source), about, sweeps)
+        run, states = source._checkpoint
+        check_resumable((run, states), "Chains", about, sweeps)
+        return {**run, "seconds": source.seconds}, states
+    found = read_checkpoint(source)
+    check_resumable(found, os.fspath(source), about, sweeps)
     return found
 
 
@@ -358,7 +346,7 @@ def _packed(components: Sequence[Model], lam: Lam, moves: str, burn_in: int, thi
     plan = iteration_plan(first, moves, bonds[0][1], burn_in, thin)
     targets = [pack(first, bonds[0][0], similar_sites(first) if plan.attempts[REGROUP] else None)]
     for component, (strength, _) in zip(components[1:], bonds[1:], strict=True):
-        targets.append(recoupled(targets[0], component, strength))
+        targets.append(targets[0]._replace(**couplings_of(component, strength)))
     return targets, plan
 
 
@@ -372,22 +360,16 @@ def _new_runner(
     value: float,
     record: Record,
     rng: np.random.Generator,
-) -> Chain | ParallelTempering:
+) -> Chain:
     """A chain before its first sweep, tempered or with its concentration sampled if asked."""
-    sweeps = record.log_posterior.size
     if gamma is not None:
-        update = ConcentrationUpdate(model.prior, gamma, start.size, sweeps)
+        update = ConcentrationUpdate(model.prior, gamma, start.size, record.log_posterior.size)
         own = target._replace(log_v=update.table())
         k = int(start.max()) + 1
         return Chain(model, own, plan, start, value + own.log_v[k] - target.log_v[k], record, rng, update)
     if len(temperatures) == 1:
         return Chain(model, target, plan, start, value, record, rng)
-    *streams, swaps = rng.spawn(len(temperatures) + 1)
-    replicas = [Chain(model, target, plan, start, value, record, streams[0])]
-    for temperature, stream in zip(temperatures[1:], streams[1:], strict=True):
-        hot = plan._replace(inv_temperature=1 / temperature, burn_in=sweeps)
-        replicas.append(Chain(model, target, hot, start, value, new_record(sweeps, start.size), stream))
-    return ParallelTempering(replicas, swaps)
+    return ParallelTempering(temperatures, model, target, plan, start, value, record, rng)
 
 
 def _starts(

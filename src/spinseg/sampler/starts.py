@@ -11,7 +11,7 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
 from spinseg.partition.numbering import checked_labels, in_order
-from spinseg.sampler.kernels.agglomerate import Merging, agglomerate, merge_mutual, pair_gains
+from spinseg.sampler.kernels.agglomerate import Agglomeration, agglomerate, merge_mutual, pair_gains
 from spinseg.sampler.kernels.state import Target
 
 STARTS = ("one", "singletons", "greedy")
@@ -119,8 +119,8 @@ def _connected_blocks(
 ) -> NDArray[np.int32] | None:
     """Connected blocks of about `size` sites, cut from spanning trees; None where one is too small or too large.
 
-    The tree of each component is that of a search in depth, from the site `first` in its own. Its branches are cut off
-    from the ends as soon as they have enough sites; what is left at the root, if too small, joins a block it touches.
+    The trees are those of a depth-first search from the site `first`. Branches are cut off from the ends as soon as
+    they have enough sites; what is left at the root, if too small, joins a block it touches.
     """
     n_sites = graph.n_sites
     if size == 1:
@@ -171,10 +171,7 @@ def _depth_first(graph: SiteGraph, first: int) -> tuple[list[int], list[int]]:
 
 
 def _without_small(model: Model, labels: NDArray[np.int32], beta: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Connected clusters of at least the prior's `min_size`: the smaller ones have joined one that they touch.
-
-    It is the one with the largest couplings `beta`.
-    """
+    """The clusters after those below the prior's `min_size` have joined the neighbor with the largest couplings."""
     return absorb_small(labels, model.graph, beta, model.prior.min_size, seeds=model.seeds)
 
 
@@ -197,52 +194,34 @@ def greedy_labels(
         between = sparse.coo_array((coupling, (pairs[:, 0], pairs[:, 1])), shape=(n_units, n_units)).toarray()
         pairs = np.stack(np.triu_indices(n_units, 1), axis=1)
         coupling = between[pairs[:, 0], pairs[:, 1]]
-    merging = _merging(target, unit)
-    n_units = merging.size.size
-    merged = np.arange(n_units)
-    pairs = np.ascontiguousarray(pairs, dtype=np.int64)
-    agglomerate(merging, merged, pairs, coupling, np.zeros(len(pairs)), np.full(n_units, -1))
+    merged = np.arange(int(unit.max()) + 1)
+    pairs, gain, mark = np.ascontiguousarray(pairs, dtype=np.int64), np.zeros(len(pairs)), np.full(merged.size, -1)
+    agglomerate(target, _agglomeration(target, unit), merged, pairs, coupling, gain, mark)
     return checked_labels("init", merged[unit], n_sites)
 
 
 def _merged_in_rounds(target: Target, unit: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The clusters left after merging best pairs round by round: at most MAX_PAIRWISE_CLUSTERS, or no merge gains.
-
-    `unit` is the cluster of each site before.
-    """
+    """The clusters left after merging best pairs round by round: at most MAX_PAIRWISE_CLUSTERS, or no merge gains."""
     n_clusters = int(unit.max()) + 1
     pairs, coupling = _touching_pairs(target, unit)
-    merging, gain = _merging(target, unit), np.zeros(len(pairs))
+    clusters, gain = _agglomeration(target, unit), np.zeros(len(pairs))
     best, into, changed = np.empty(n_clusters, np.int64), np.empty(n_clusters, np.int64), np.ones(n_clusters, bool)
     while n_clusters > MAX_PAIRWISE_CLUSTERS:
-        pair_gains(merging, pairs, coupling, changed, gain)
+        pair_gains(target, clusters, pairs, coupling, changed, gain)
         loss = target.log_v[n_clusters] - target.log_v[n_clusters - 1]  # of the prior, when a cluster vanishes
         least = -np.inf if target.log_v[n_clusters] == -np.inf else loss
-        n_merged = merge_mutual(merging, pairs, gain, least, best, into, changed)
+        n_merged = merge_mutual(clusters, pairs, gain, least, best, into, changed)
         if n_merged == 0:
             break
         n_clusters -= n_merged
         unit = into[unit]
-        pairs, coupling, gain = _pairs_after_round(pairs, coupling, gain, into, changed)
+        touched = changed[pairs].any(axis=1)
+        ends, across, pair = touching_regions(into, pairs[touched])
+        between = np.bincount(pair, coupling[touched][across], len(ends)).astype(np.float64)  # whole numbers if none
+        pairs = np.concatenate([pairs[~touched], ends])
+        coupling = np.concatenate([coupling[~touched], between])
+        gain = np.concatenate([gain[~touched], np.zeros(len(ends))])
     return in_order(unit)
-
-
-def _pairs_after_round(
-    pairs: NDArray[np.int64],
-    coupling: NDArray[np.float64],
-    gain: NDArray[np.float64],
-    into: NDArray[np.int64],
-    changed: NDArray[np.bool_],
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """The pairs after a round of merges, in which each pair of clusters occurs once."""
-    touched = changed[pairs].any(axis=1)
-    ends, across, pair = touching_regions(into, pairs[touched])
-    between = np.bincount(pair, coupling[touched][across], len(ends)).astype(np.float64)  # whole numbers if none
-    return (
-        np.concatenate([pairs[~touched], ends]),
-        np.concatenate([coupling[~touched], between]),
-        np.concatenate([gain[~touched], np.zeros(len(ends))]),
-    )
 
 
 def _touching_pairs(target: Target, unit: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -254,7 +233,7 @@ def _touching_pairs(target: Target, unit: NDArray[np.int64]) -> tuple[NDArray[np
     return pairs, np.bincount(pair, target.beta[once][across], len(pairs)).astype(np.float64)
 
 
-def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
+def _agglomeration(target: Target, unit: NDArray[np.int64]) -> Agglomeration:
     """The sums of each unit, which is a group of sites, for the compiled agglomeration."""
     n_units, n_statistics = int(unit.max()) + 1, target.statistic.shape[1]
     rows = target.row.astype(np.int64)
@@ -263,18 +242,9 @@ def _merging(target: Target, unit: NDArray[np.int64]) -> Merging:
     total = np.zeros((n_units, n_statistics))
     np.add.at(total, unit, target.statistic)
     widest = int(target.block[:, 1].max(initial=0))
-    return Merging(
-        **{name: getattr(target, name) for name in ("table", "table_start", "bin_prior", "block", "parameter")},
-        log_v=target.log_v,
-        log_w=target.proposal_log_w,
-        marker_size=target.marker_size,
-        work=np.zeros(widest * (widest + 1) // 2),
-        counts=counts,
-        total=total,
-        joined=np.zeros(n_statistics),
-        log_marginal=np.zeros(n_units),
-        size=np.bincount(unit),
-    )
+    work, joined = np.zeros(widest * (widest + 1) // 2), np.zeros(n_statistics)
+    size, log_marginal = np.bincount(unit), np.zeros(n_units)
+    return Agglomeration(counts=counts, total=total, log_marginal=log_marginal, size=size, joined=joined, work=work)
 
 
 def _blocks(model: Model, sizes: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -4,21 +4,17 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 
 from spinseg._run.progress import Progress, Report
+from spinseg.sampler.chain import Chain
 from spinseg.sampler.kernels.moves import run_iterations
-
-if TYPE_CHECKING:
-    from spinseg.sampler.chain import Chain, ParallelTempering
-    from spinseg.sampler.map_search import Annealing
 
 TURN_SECONDS = 0.1  # for which a chain is advanced before it is the turn of the next
 LOADING_SECONDS = 1.5  # within which a sampler that was compiled before is loaded
 
 
 def advance_all(
-    runners: "Sequence[Chain | ParallelTempering | Annealing]",
+    runners: Sequence[Chain],
     sweeps: int,
     workers: int,
     report: Report,
@@ -37,7 +33,11 @@ def advance_all(
         turns.put(c)
 
     def work() -> None:
-        while (c := _next(turns)) is not None:
+        while True:
+            try:
+                c = turns.get_nowait()
+            except Empty:  # all are finished or being advanced
+                return
             # The first turn is one sweep, so that an interruption soon finds that all have begun.
             runners[c].advance(sweeps if runners[c].done else 1, TURN_SECONDS)
             after_turn(c)
@@ -62,18 +62,10 @@ def advance_all(
             raise
 
 
-def _progress(runners: "Sequence[Chain | ParallelTempering | Annealing]", sweeps: int, seconds: float) -> Progress:
+def _progress(runners: Sequence[Chain], sweeps: int, seconds: float) -> Progress:
     """Sweeps of all runners together after some seconds, and the state of the slowest."""
     slowest = min(runners, key=lambda runner: runner.done)
     total = sum(runner.done for runner in runners)
     compiled = total > 0 or bool(getattr(run_iterations, "signatures", True))
     compiling = not compiled and seconds > LOADING_SECONDS
     return Progress(total, sweeps * len(runners), slowest.n_clusters, slowest.log_posterior, compiling)
-
-
-def _next(turns: "SimpleQueue[int]") -> int | None:
-    """The number of the runner whose turn it is; None if all are finished or being advanced."""
-    try:
-        return turns.get_nowait()
-    except Empty:
-        return None

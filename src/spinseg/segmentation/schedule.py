@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spinseg._validation import check_real, invalid
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains, SamplingInterrupted
-from spinseg.sampler.convergence import may_stop
+from spinseg.sampler.diagnostics import may_stop
 from spinseg.sampler.sampler import MAX_LABELS, check_length, listed_starts, sample, thin_to_fit
 
 if TYPE_CHECKING:

@@ -8,62 +8,55 @@ from spinseg.sampler.kernels.constraints import n_marked
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
 
 
-class Merging(Bundle):
-    """The clusters of an agglomeration, n at first, and the posterior that decides which of them merge."""
+class Agglomeration(Bundle):
+    """The clusters of an agglomeration, n at first, and scratch space."""
 
-    table: np.ndarray  # this field, the next five and `marker_size` are those of Target
-    table_start: np.ndarray
-    bin_prior: np.ndarray
-    block: np.ndarray
-    parameter: np.ndarray
-    log_v: np.ndarray
-    log_w: np.ndarray  # Target.proposal_log_w: size limits are checked after merging
-    marker_size: np.ndarray
-    work: np.ndarray  # float64; scratch for a Cholesky factor
     counts: np.ndarray  # (n, D) int32; summed counts of each cluster
     total: np.ndarray  # (n, S) float64; its summed statistics
-    joined: np.ndarray  # (S,) float64; scratch
     log_marginal: np.ndarray  # (n,) float64; its log marginal
     size: np.ndarray  # (n,) int64; its sites
+    joined: np.ndarray  # (S,) float64; scratch
+    work: np.ndarray  # float64; scratch for a Cholesky factor
 
 
 @internal
-def merged_log_marginal(merging, a, b):
+def joint_log_marginal(target, clusters, a, b):
     """log p(y) of clusters a and b together; of one alone where b = a."""
-    counts, total, joined = merging.counts, merging.total, merging.joined
-    table, table_start, bin_prior = merging.table, merging.table_start, merging.bin_prior
+    counts, total, joined = clusters.counts, clusters.total, clusters.joined
     log_p = 0.0
     for d in range(counts.shape[1]):
         c = counts[a, d] + (counts[b, d] if b != a else 0)
         if c > 0:
-            log_p += bin_value(table, table_start, bin_prior, d, c)
-    if merging.block.shape[0] > 0:
+            log_p += bin_value(target, d, c)
+    if target.block.shape[0] > 0:
         for s in range(joined.size):
             joined[s] = total[a, s] + (total[b, s] if b != a else 0.0)
-        log_p += dense_log_marginal(merging.block, merging.parameter, joined, merging.work)
+        log_p += dense_log_marginal(target, joined, clusters.work)
     return log_p
 
 
 @internal
-def merge_gain(merging, a, b, coupling):
-    """Gain of log posterior if clusters a and b merge, without log_v; -inf if both hold a marker."""
-    total = merging.total
-    if merging.marker_size.size > 0 and n_marked(total[a]) > 0.0 and n_marked(total[b]) > 0.0:
+def merge_gain(target, clusters, a, b, coupling):
+    """Gain of log posterior if clusters a and b merge, without log_v; -inf if both hold a marker.
+
+    Size limits are checked after clusters.
+    """
+    total, size, log_marginal, log_w = clusters.total, clusters.size, clusters.log_marginal, target.proposal_log_w
+    if target.marker_size.size > 0 and n_marked(total[a]) > 0.0 and n_marked(total[b]) > 0.0:
         return -np.inf
-    log_w, size, log_marginal = merging.log_w, merging.size, merging.log_marginal
-    gain = merged_log_marginal(merging, a, b) - log_marginal[a] - log_marginal[b] + coupling
+    gain = joint_log_marginal(target, clusters, a, b) - log_marginal[a] - log_marginal[b] + coupling
     return gain + (log_w[size[a] + size[b]] - log_w[size[a]] - log_w[size[b]])
 
 
 @internal
-def merge(merging, a, b):
+def merge(clusters, a, b):
     """Add the sites of cluster b to cluster a."""
-    counts, total = merging.counts, merging.total
+    counts, total = clusters.counts, clusters.total
     for d in range(counts.shape[1]):
         counts[a, d] += counts[b, d]
     for s in range(total.shape[1]):
         total[a, s] += total[b, s]
-    merging.size[a] += merging.size[b]
+    clusters.size[a] += clusters.size[b]
 
 
 @internal
@@ -97,30 +90,30 @@ def join_pairs(ends, coupling, gain, mark, n_pairs, a, b):
 
 
 @jit
-def agglomerate(merging, label, ends, coupling, gain, mark):
+def agglomerate(target, clusters, label, ends, coupling, gain, mark):
     """Merge touching clusters, always the pair with the largest gain of log posterior, while there is a gain.
 
     label (n,) is the cluster that each one belongs to, at first itself; ends (E, 2) and coupling (E,) are the pairs of
     touching clusters; gain (E,) and mark (n,), all -1, are scratch.
     """
-    log_v, size, log_marginal = merging.log_v, merging.size, merging.log_marginal
+    log_v, size, log_marginal = target.log_v, clusters.size, clusters.log_marginal
     n_pairs, k = ends.shape[0], size.size
     for c in range(k):
-        log_marginal[c] = merged_log_marginal(merging, c, c)
+        log_marginal[c] = joint_log_marginal(target, clusters, c, c)
     a = -1  # the cluster that has just grown
     while True:
         best = -1
         for e in range(n_pairs):
             x, y = ends[e, 0], ends[e, 1]
             if a < 0 or x == a or y == a:
-                gain[e] = merge_gain(merging, x, y, coupling[e])
+                gain[e] = merge_gain(target, clusters, x, y, coupling[e])
             if best < 0 or gain[e] > gain[best]:
                 best = e
         if best < 0 or gain[best] == -np.inf or (log_v[k] > -np.inf and gain[best] + log_v[k - 1] - log_v[k] <= 0.0):
             return
         a, b = ends[best, 0], ends[best, 1]
-        merge(merging, a, b)
-        log_marginal[a] = merged_log_marginal(merging, a, a)
+        merge(clusters, a, b)
+        log_marginal[a] = joint_log_marginal(target, clusters, a, a)
         k -= 1
         for i in range(label.size):
             label[i] = a if label[i] == b else label[i]
@@ -128,18 +121,18 @@ def agglomerate(merging, label, ends, coupling, gain, mark):
 
 
 @jit
-def pair_gains(merging, ends, coupling, changed, gain):
+def pair_gains(target, clusters, ends, coupling, changed, gain):
     """Update `log_marginal` of the changed clusters, and gain (E,) of the pairs that one of them belongs to."""
     for c in range(changed.size):
         if changed[c]:
-            merging.log_marginal[c] = merged_log_marginal(merging, c, c)
+            clusters.log_marginal[c] = joint_log_marginal(target, clusters, c, c)
     for e in range(ends.shape[0]):
         if changed[ends[e, 0]] or changed[ends[e, 1]]:
-            gain[e] = merge_gain(merging, ends[e, 0], ends[e, 1], coupling[e])
+            gain[e] = merge_gain(target, clusters, ends[e, 0], ends[e, 1], coupling[e])
 
 
 @jit
-def merge_mutual(merging, ends, gain, least, best, into, changed):
+def merge_mutual(clusters, ends, gain, least, best, into, changed):
     """Merge every pair that gains most for both of its clusters, and more than `least`; returns how many were merged.
 
     best (n,) is scratch; into (n,) becomes the cluster that each belongs to, changed (n,) whether it grew or vanished.
@@ -154,7 +147,7 @@ def merge_mutual(merging, ends, gain, least, best, into, changed):
     for e in range(ends.shape[0]):
         a, b = ends[e, 0], ends[e, 1]
         if best[a] == e and best[b] == e and gain[e] > least:
-            merge(merging, a, b)
+            merge(clusters, a, b)
             into[b], changed[a], changed[b] = a, True, True
             n_merged += 1
     return n_merged

@@ -17,19 +17,9 @@ from spinseg.sampler.kernels.state import LOG_POSTERIOR, NO_SPIN
 
 
 @internal
-def draw_pair(target, n_sites, connected, rng):
-    """Two sites: any two or, where clusters must be connected, every other time two that are near each other."""
-    if connected and rng.random() < 0.5:
-        i, _, j = draw_seeds(target, rng)
-        return i, j
-    return int(rng.random() * n_sites), int(rng.random() * n_sites)
-
-
-@internal
 def change_of_marginal(target, state, slot, leaving, entering):
     """Change of the log marginal of a slot if one of its sites leaves and another one enters."""
     row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
-    table, table_start, bin_prior = target.table, target.table_start, target.bin_prior
     counts, value, pooled, total, joined = state.counts, state.value, state.pooled, state.total, state.joined
     change = 0.0
     for e in range(row[leaving], row[leaving + 1]):
@@ -40,12 +30,12 @@ def change_of_marginal(target, state, slot, leaving, entering):
         for e in range(row[site], row[site + 1]):
             d = bins[e]
             if pooled[d] != 0:  # a bin of both sites is met twice
-                change += bin_value(table, table_start, bin_prior, d, counts[d, slot] + pooled[d]) - value[d, slot]
+                change += bin_value(target, d, counts[d, slot] + pooled[d]) - value[d, slot]
                 pooled[d] = 0
     if target.block.shape[0] > 0:
         for s in range(joined.size):
             joined[s] = total[slot, s] - statistic[leaving, s] + statistic[entering, s]
-        change += dense_log_marginal(target.block, target.parameter, joined, state.work) - state.dense_value[slot]
+        change += dense_log_marginal(target, joined, state.work) - state.dense_value[slot]
     return change
 
 
@@ -88,22 +78,17 @@ def stay_connected(target, state, i, j):
 
 
 @internal
-def finish_exchange(target, state, i, j, slot_i, slot_j, change):
-    """Bring the statistics of the two slots, whose sites have their new labels already, up to date."""
-    for site, old, new in ((i, slot_i, slot_j), (j, slot_j, slot_i)):
-        state.member[0] = site
-        n_bins = pool(target, state, state.member[:1])
-        update_slot(target, state, old, 1, n_bins, -1)
-        update_slot(target, state, new, 1, n_bins, 1)
-    state.scalars[LOG_POSTERIOR] += change
-
-
-@internal
 def exchange(target, state, plan, rng):
-    """Try to exchange two sites; returns 0, or -1 if they share a cluster, and whether it was accepted."""
+    """Try to exchange two sites; returns 0, or -1 if they share a cluster, and whether it was accepted.
+
+    They are any two or, where clusters must be connected, every other time two that are near each other.
+    """
     label, slot_of = state.label, state.slot_of
     log_u = math.log(1.0 - rng.random())
-    i, j = draw_pair(target, label.size, plan.connected, rng)
+    if plan.connected and rng.random() < 0.5:
+        i, _, j = draw_seeds(target, rng)
+    else:
+        i, j = int(rng.random() * label.size), int(rng.random() * label.size)
     if label[i] == label[j]:
         return -1, False
     a, b = np.int64(slot_of[label[i]]), np.int64(slot_of[label[j]])
@@ -117,5 +102,10 @@ def exchange(target, state, plan, rng):
     if plan.connected and not stay_connected(target, state, i, j):
         label[i], label[j] = label[j], label[i]
         return 0, False
-    finish_exchange(target, state, i, j, a, b, change)
+    for site, old, new in ((i, a, b), (j, b, a)):
+        state.member[0] = site
+        n_bins = pool(target, state, state.member[:1])
+        update_slot(target, state, old, 1, n_bins, -1)
+        update_slot(target, state, new, 1, n_bins, 1)
+    state.scalars[LOG_POSTERIOR] += change
     return 0, True

@@ -10,10 +10,9 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import add_pooled, bins_log_predictive, pool, refresh
+from spinseg.sampler.kernels.clusters import add_pooled, bins_log_predictive, discard_clusters, pool, refresh
 from spinseg.sampler.kernels.constraints import marker_in, n_marked
 from spinseg.sampler.kernels.likelihood import dense_log_marginal
-from spinseg.sampler.kernels.replacement import discard_clusters
 from spinseg.sampler.kernels.state import COUPLING, DENSE_AFTER, FORCED, IS_STALE, LOG_WEIGHT, N_CLUSTERS
 
 
@@ -118,7 +117,7 @@ def weigh_sides(target, state, n_sides, n_bins):
 
     The log marginals of blocks that this takes are kept: those of a side in its slot, those with the site in `sides`.
     """
-    block, total, joined, pool_total, sides = target.block, state.total, state.joined, state.pool_total, state.sides
+    total, joined, pool_total, sides = state.total, state.joined, state.pool_total, state.sides
     for s in range(n_sides):
         if sides[s, LOG_WEIGHT] < 0.0:
             continue
@@ -126,13 +125,13 @@ def weigh_sides(target, state, n_sides, n_bins):
         m = state.size[slot]
         log_weight = sides[s, COUPLING] + target.proposal_log_w[m + 1] - target.proposal_log_w[m]
         log_weight += bins_log_predictive(target, state, slot, n_bins, 1)
-        if block.shape[0] > 0:
+        if target.block.shape[0] > 0:
             if sides[s, IS_STALE] > 0.0:
                 refresh(target, state, slot)
                 sides[s, IS_STALE] = 0.0
             for p in range(joined.size):
                 joined[p] = total[slot, p] + pool_total[p]
-            sides[s, DENSE_AFTER] = dense_log_marginal(block, target.parameter, joined, state.work)
+            sides[s, DENSE_AFTER] = dense_log_marginal(target, joined, state.work)
             log_weight += sides[s, DENSE_AFTER] - state.dense_value[slot]
         sides[s, LOG_WEIGHT] = log_weight
 

@@ -35,7 +35,7 @@ class Search(NamedTuple):
     queue: np.ndarray  # (n,) int32
     place: np.ndarray  # (n,) int32; 0 between calls
     pending: np.ndarray  # (n,) int32
-    seed: np.ndarray  # (n,) int64; 0 for none; empty where no site has one
+    seed: np.ndarray  # (n,) int64; 0 for none
 
 
 @jit
@@ -157,12 +157,6 @@ def reallocate(search: Search, order: np.ndarray, min_gain: float) -> float:
 
 
 @internal
-def seed_of(search, i):
-    """The seed of a site; 0 if it has none."""
-    return search.seed[i] if search.seed.size > 0 else 0
-
-
-@internal
 def seed_in(search, k):
     """The seed that the sites of a slot have; 0 if none has one."""
     for i in range(search.seed.size):
@@ -231,7 +225,7 @@ def improve_connected(search: Search, order: np.ndarray, min_gain: float) -> flo
     queue, place, pending = search.queue, search.place, search.pending
     for q in range(order.size):
         i, own, best, group = order[q], label[order[q]], label[order[q]], order[q : q + 1]
-        if seed_of(search, i) > 0:
+        if search.seed[i] > 0:
             continue
         change = remove_site(search, i)
         if leaves_connected(start, neighbor, label, own, label, -1, group, queue, place, pending):
@@ -302,7 +296,7 @@ def reallocate_connected(search: Search, order: np.ndarray, min_gain: float) -> 
         if n_members > 0 and search.label[search.member[0]] == k:
             change = 0.0
             for q in range(n_members):
-                if seed_of(search, search.member[q]) == 0:
+                if search.seed[search.member[q]] == 0:
                     change += remove_site(search, search.member[q])
             change += allocate_connected(search, order)
             if change > -min_gain or (seed > 0 and not is_connected(search, k)):

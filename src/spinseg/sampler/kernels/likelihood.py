@@ -18,10 +18,11 @@ SMALL, LARGE = 1e-100, 1e100  # between which factors are multiplied before thei
 
 
 @internal
-def bin_value(table, table_start, bin_prior, d, c):
+def bin_value(target, d, c):
     """What bin d adds to a log marginal at count c: from its table or, where that was too large to keep, directly."""
-    if table_start[d] >= 0:
-        return table[np.uint64(table_start[d] + c)]
+    bin_prior = target.bin_prior
+    if target.table_start[d] >= 0:
+        return target.table[np.uint64(target.table_start[d] + c)]
     return bin_prior[d, 2] * (math.lgamma(bin_prior[d, 0] + bin_prior[d, 1] * c) - bin_prior[d, 3])
 
 
@@ -91,9 +92,9 @@ def poisson_gamma(d, stat, par):
 
 
 @internal
-def dense_log_marginal(block, parameter, stat, work):
+def dense_log_marginal(target, stat, work):
     """Log marginal of all blocks at the summed statistics `stat`, times the power of the evidence, `parameter[0]`."""
-    log_p = 0.0
+    block, parameter, log_p = target.block, target.parameter, 0.0
     for b in range(block.shape[0]):
         family, d = block[b, 0], block[b, 1]
         part, par = stat[block[b, 2] :], parameter[block[b, 3] :]

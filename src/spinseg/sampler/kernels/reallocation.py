@@ -11,13 +11,15 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import likelihood_at, pool, update_slot
-from spinseg.sampler.kernels.replacement import (
+from spinseg.sampler.kernels.clusters import (
     change_if_merged,
     change_if_replaced,
     discard_clusters,
+    likelihood_at,
     merge_clusters,
+    pool,
     replace_clusters,
+    update_slot,
 )
 from spinseg.sampler.kernels.state import FORCED, FREE, N_CLUSTERS, NONE, ONE, TWO
 

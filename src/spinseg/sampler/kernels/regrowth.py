@@ -11,14 +11,14 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.constraints import couplings_between, n_marked
-from spinseg.sampler.kernels.growth import allocate_along, discard, forget
-from spinseg.sampler.kernels.replacement import (
+from spinseg.sampler.kernels.clusters import (
     change_if_merged,
     change_if_replaced,
     merge_clusters,
     replace_clusters,
 )
+from spinseg.sampler.kernels.constraints import couplings_between, n_marked
+from spinseg.sampler.kernels.growth import allocate_along, discard, forget
 from spinseg.sampler.kernels.state import FORCED, FREE, NONE, ONE, TWO
 
 

@@ -15,7 +15,7 @@ def root(parent, i):
 
 @internal
 def draw_bonds(target, parent, label, lam, rng):
-    """Bond neighbours of one cluster with probability 1 - exp(-lambda strength); the result is a forest in `parent`.
+    """Bond neighbors of one cluster with probability 1 - exp(-lambda strength); the result is a forest in `parent`.
 
     The edges are consecutive intervals of length lambda * strength. A unit Poisson process hits each with that
     probability: an exponential gap leads to the next bond, and a new one starts at the end of its interval. The parent

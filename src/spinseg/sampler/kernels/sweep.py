@@ -27,7 +27,7 @@ from spinseg.sampler.kernels.state import (
 @internal
 def weigh_likelihood(target, state, old, n_bins, n_slots):
     """log_weight[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j those of slot j without C."""
-    table, table_start, bin_prior, block = target.table, target.table_start, target.bin_prior, target.block
+    table, table_start = target.table, target.table_start
     log_weight, counts, value = state.log_weight, state.counts, state.value
     pool_bin, pool_count = state.pool_bin, state.pool_count
     tabulated = True
@@ -51,22 +51,20 @@ def weigh_likelihood(target, state, old, n_bins, n_slots):
             d = pool_bin[t]
             if table_start[d] < 0:
                 for j in range(n_slots):
-                    log_weight[j] += (
-                        bin_value(table, table_start, bin_prior, d, counts[d, j] + pool_count[t]) - value[d, j]
-                    )
+                    log_weight[j] += bin_value(target, d, counts[d, j] + pool_count[t]) - value[d, j]
 
     log_weight[old] = 0.0  # this slot holds C already: take it out instead
     for t in range(n_bins):
         d = pool_bin[t]
-        log_weight[old] += value[d, old] - bin_value(table, table_start, bin_prior, d, counts[d, old] - pool_count[t])
+        log_weight[old] += value[d, old] - bin_value(target, d, counts[d, old] - pool_count[t])
 
-    if block.shape[0] > 0:
+    if target.block.shape[0] > 0:
         total, joined, pool_total = state.total, state.joined, state.pool_total
         for j in range(n_slots):
             sign = -1.0 if j == old else 1.0
             for s in range(joined.size):
                 joined[s] = total[j, s] + sign * pool_total[s]
-            log_p = dense_log_marginal(block, target.parameter, joined, state.work)
+            log_p = dense_log_marginal(target, joined, state.work)
             log_weight[j] += sign * (log_p - state.dense_value[j])
 
 
