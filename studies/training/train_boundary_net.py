@@ -1,14 +1,18 @@
-"""Train the boundary network on photographs of BSDS300 train: from scratch, on one GPU, in minutes.
+"""Train the boundary networks from scratch, on one GPU, in minutes: one for photographs, one for measured images.
 
-    python -m studies.training.pack_photographs training_data
-    python studies/training/train_boundary_net.py training_data training_data/weights --folds 0 1 2 3 4 all
+    python -m studies.training.pack_images training_data
+    python -m studies.training.render_scenes training_data
+    python -m studies.training.train_boundary_net training_data training_data/weights --folds 0 1 2 3 4 all
+    python -m studies.training.train_boundary_net training_data training_data/weights --name measured_ \
+        --crops photographs=6 nuclei=18 scenes=12 --folds 0 1 2 3 4 all
     cp training_data/weights/foldall.npz src/spinseg/image/data/boundary_network.npz
     python studies/training/reference_output.py tests/image/network_reference.npz
     python -m studies boundaries
 
-A fold is trained without photographs i with i % 5 equal to its number, and judged on them as it goes; "all" is trained
-on all. Six at once take 610 s on one H200. Needs PyTorch, which using the network does not. The number of steps, the
-rate, the weight decay and the widths were chosen on fold 0 (docs/evidence/accuracy.md).
+The first network learns from photographs of BSDS300 train, the second also from nuclei of BBBC038 and from rendered
+scenes (`studies.scenes`). A fold is trained without images i with i % 5 equal to its number, and judged on them as it
+goes; "all" is trained on all. Six at once take 610 s on one H200. Needs PyTorch, which using the network does not. The
+number of steps, the rate, the weight decay and the widths were chosen on fold 0 (docs/evidence/accuracy.md).
 
 The network is a U-Net whose finest layers work at half size: the picture's 2 x 2 blocks are its input, and the outputs
 of a block its result. Every convolution is followed by a batch normalization, which is folded into it when it is
@@ -33,6 +37,8 @@ WIDTHS = (24, 48, 96, 160, 192)  # at 1/2, 1/4, .. of the picture's size
 RADII = (1, 3)  # pixels, within which a boundary counts
 N_FOLDS = 5
 CROP = 256
+MAX_JUDGED = 60  # images of a source that a fold is judged on
+INVERTED_SHARE = 0.15  # of the crops of measured images
 PAINTED_SHARE, MAX_SHAPES = 0.125, 5  # of the crops of a batch, and of shapes in each
 
 
@@ -95,19 +101,28 @@ class BoundaryNet(nn.Module):
         return {name: array.detach().float().cpu().numpy().astype(np.float16) for name, array in arrays.items()}
 
 
-class Photographs:
-    """All photographs and annotations on the GPU, padded to one size; crops are drawn there."""
+class Images:
+    """Images and annotations on the GPU, padded to one size; crops are drawn there.
 
-    def __init__(self, path: Path, device: str) -> None:
-        stored = np.load(path)
-        n = sum(name.startswith("jpeg") for name in stored.files)
-        images = [np.asarray(Image.open(io.BytesIO(stored[f"jpeg{i}"].tobytes())).convert("RGB")) for i in range(n)]
-        labels = [stored[f"labels{i}"] for i in range(n)]
-        self.side = 481
+    `zoom` is the largest logarithm of the scale of a crop, `gain` that of its gamma, and `painted_share` the share of
+    crops with shapes painted on them. Measured images may have other colors, and be inverted.
+    """
+
+    def __init__(
+        self,
+        images: list[np.ndarray],
+        labels: list[np.ndarray],
+        device: str,
+        zoom: float = 0.6,
+        painted_share: float = 0.0,
+        gain: float = 0.35,
+        is_measured: bool = False,
+    ) -> None:
+        n, self.side = len(images), max(max(image.shape[:2]) for image in images)
         self.shapes = [image.shape[:2] for image in images]
-        self.n_annotators = max(len(drawn) for drawn in labels)
+        self.zoom, self.painted_share, self.gain, self.is_measured = zoom, painted_share, gain, is_measured
         self.images = torch.zeros((n, 3, self.side, self.side), dtype=torch.uint8)
-        self.labels = torch.full((n, self.n_annotators, self.side, self.side), -1, dtype=torch.int16)
+        self.labels = torch.full((n, max(map(len, labels)), self.side, self.side), -1, dtype=torch.int16)
         for i, (image, drawn) in enumerate(zip(images, labels, strict=True)):
             height, width = image.shape[:2]
             self.images[i, :, :height, :width] = torch.from_numpy(np.moveaxis(image, -1, 0).copy())
@@ -117,10 +132,10 @@ class Photographs:
         self.device = device
 
     def crops(self, which: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return crops of photographs, changed at random; targets; and which pixels are inside."""
+        """Return crops of images, changed at random; targets; and which pixels are inside."""
         n, device = len(which), self.device
         angle = torch.randn(n, device=device) * 0.12 + math.pi / 2 * torch.randint(0, 4, (n,), device=device)
-        scale = torch.exp(torch.empty(n, device=device).uniform_(-0.6, 0.6))
+        scale = torch.exp(torch.empty(n, device=device).uniform_(-self.zoom, self.zoom))
         flip = torch.randint(0, 2, (n,), device=device) * 2.0 - 1
         height, width = self.sizes[which].T
         center_y = torch.rand(n, device=device) * height
@@ -138,9 +153,37 @@ class Photographs:
         row, column = at_y.round().long().clamp(0, self.side - 1), at_x.round().long().clamp(0, self.side - 1)
         labels = self.labels.flatten(2)[which[:, None], :, (row * self.side + column).flatten(1)]
         labels = labels.movedim(-1, 1).reshape(n, -1, CROP, CROP)
-        k = round(PAINTED_SHARE * n)
-        images[:k], labels[:k] = painted(images[:k], labels[:k])
-        return recolored(images) * inside[:, None], target(labels), inside & (labels[:, 0] >= 0)
+        k = round(self.painted_share * n)
+        if k:
+            images[:k], labels[:k] = painted(images[:k], labels[:k])
+        if self.is_measured:  # any channel may be any color, and bright may be dark
+            order = torch.rand((n, 3), device=device).argsort(dim=1)
+            images = torch.gather(images, 1, order[:, :, None, None].expand_as(images))
+            images = torch.where(torch.rand((n, 1, 1, 1), device=device) < INVERTED_SHARE, 1 - images, images)
+        return recolored(images, self.gain) * inside[:, None], target(labels), inside & (labels[:, 0] >= 0)
+
+
+def photographs(path: Path, device: str) -> Images:
+    """Return the photographs that were packed."""
+    stored = np.load(path)
+    n = sum(name.startswith("jpeg") for name in stored.files)
+    images = [np.asarray(Image.open(io.BytesIO(stored[f"jpeg{i}"].tobytes())).convert("RGB")) for i in range(n)]
+    return Images(images, [stored[f"labels{i}"] for i in range(n)], device, painted_share=PAINTED_SHARE)
+
+
+def nuclei(path: Path, device: str) -> Images:
+    """Return the nuclei that were packed."""
+    stored = np.load(path)
+    n = sum(name.startswith("image") for name in stored.files)
+    images, labels = ([stored[f"{what}{i}"] for i in range(n)] for what in ("image", "labels"))
+    return Images(images, [drawn[None] for drawn in labels], device, zoom=0.8, gain=0.7, is_measured=True)
+
+
+def scenes(path: Path, device: str) -> Images:
+    """Return the scenes that were rendered."""
+    stored = np.load(path)
+    images, labels = list(stored["images"]), list(stored["labels"][:, None])
+    return Images(images, labels, device, zoom=0.4, gain=0.5, is_measured=True)
 
 
 def painted(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -195,8 +238,8 @@ def target(labels: torch.Tensor) -> torch.Tensor:
     return torch.stack(shares, dim=1)
 
 
-def recolored(images: torch.Tensor) -> torch.Tensor:
-    """Return pictures with other colors, gamma, noise and sharpness; some are gray."""
+def recolored(images: torch.Tensor, gain: float) -> torch.Tensor:
+    """Return pictures with other colors, gamma (by at most exp(gain)), noise and sharpness; some are gray."""
     n, device = len(images), images.device
 
     def uniform(low: float, high: float, channels: int = 1) -> torch.Tensor:
@@ -207,7 +250,7 @@ def recolored(images: torch.Tensor) -> torch.Tensor:
     images = torch.where(uniform(0, 1) < 0.15, gray.expand_as(images), images * uniform(0.85, 1.15, 3))
     mean = images.mean(dim=(1, 2, 3), keepdim=True)
     images = (mean + (images - mean) * uniform(0.6, 1.3) + uniform(-0.12, 0.12)).clamp(1e-3, 1)
-    images = images ** torch.exp(uniform(-0.35, 0.35))
+    images = images ** torch.exp(uniform(-gain, gain))
     soft = F.avg_pool2d(F.pad(images, (1, 1, 1, 1), mode="reflect"), 3, 1)
     images = torch.where(uniform(0, 1) < 0.15, soft, images)
     noise = torch.randn_like(images) * uniform(0, 0.06) * (uniform(0, 1) < 0.35)
@@ -221,8 +264,8 @@ def cross_entropy(odds: torch.Tensor, share: torch.Tensor, inside: torch.Tensor)
 
 
 @torch.no_grad()
-def judged(net: BoundaryNet, data: Photographs, which: list[int]) -> dict[str, float]:
-    """Return cross-entropy and average precision of pixels of whole photographs."""
+def judged(net: BoundaryNet, data: Images, which: list[int]) -> dict[str, float]:
+    """Return cross-entropy and average precision of pixels of whole images."""
     net.eval()
     found, odds_all, share_all = [], [], []
     for i in which:
@@ -243,13 +286,15 @@ def judged(net: BoundaryNet, data: Photographs, which: list[int]) -> dict[str, f
     return {"cross-entropy": float(np.mean(found)), "average precision": float((precision * hit).sum() / hit.sum())}
 
 
-def train(data: Photographs, fold: str, options: argparse.Namespace, out: Path) -> None:
+def train(sources: dict[str, Images], fold: str, options: argparse.Namespace, out: Path) -> None:
     """Train one network, and store the running mean of its weights."""
-    device, began = data.device, time.time()
+    device, began = "cuda", time.time()
     torch.manual_seed(options.seed)
-    n = len(data.shapes)
-    held_out = [] if fold == "all" else [i for i in range(n) if i % N_FOLDS == int(fold)]
-    used = torch.tensor([i for i in range(n) if i not in held_out], device=device)
+    held_out, used = {}, {}
+    for name, data in sources.items():
+        held_out[name] = [] if fold == "all" else [i for i in range(len(data.shapes)) if i % N_FOLDS == int(fold)]
+        kept = sorted(set(range(len(data.shapes))) - set(held_out[name]))
+        used[name] = torch.tensor(kept, device=device)
     net = BoundaryNet(tuple(options.widths)).to(device).to(memory_format=torch.channels_last)
     mean_net = torch.optim.swa_utils.AveragedModel(
         net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.999), use_buffers=True
@@ -258,7 +303,11 @@ def train(data: Photographs, fold: str, options: argparse.Namespace, out: Path) 
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.rate, options.steps, pct_start=0.1)
     running = torch.zeros((), device=device)
     for step in range(1, options.steps + 1):
-        images, share, inside = data.crops(used[torch.randint(len(used), (options.batch,), device=device)])
+        drawn = [
+            data.crops(used[name][torch.randint(len(used[name]), (options.crops[name],), device=device)])
+            for name, data in sources.items()
+        ]
+        images, share, inside = (torch.cat(parts) for parts in zip(*drawn, strict=True))
         with torch.autocast(device, dtype=torch.bfloat16):
             odds, hints = net(images.contiguous(memory_format=torch.channels_last))
         loss = cross_entropy(odds, share, inside)
@@ -274,14 +323,21 @@ def train(data: Photographs, fold: str, options: argparse.Namespace, out: Path) 
         schedule.step()
         mean_net.update_parameters(net)
         if step % options.every == 0 or step == options.steps:
-            line = f"fold {fold} seed {options.seed} step {step} train {running.item() / options.every:.4f}"
-            if held_out:
-                line += "".join(
-                    f" {name} {value:.4f}" for name, value in judged(mean_net.module, data, held_out).items()
-                )
+            line = (
+                f"{options.name}fold {fold} seed {options.seed} step {step} train {running.item() / options.every:.4f}"
+            )
+            for name, data in sources.items() if fold != "all" else ():
+                found = judged(mean_net.module, data, held_out[name][:MAX_JUDGED])
+                line += f" {name}:" + "".join(f" {what} {value:.4f}" for what, value in found.items())
             running.zero_()
             print(f"{line} {time.time() - began:.0f} s", flush=True)
             np.savez(out / f"{options.name}fold{fold}.npz", **mean_net.module.stored())
+
+
+def crops_of(text: str) -> tuple[str, int]:
+    """Return the name of a source and the number of its crops in a batch."""
+    name, number = text.split("=")
+    return name, int(number)
 
 
 def main() -> None:
@@ -291,7 +347,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--folds", nargs="+", default=["0"])
     parser.add_argument("--steps", type=int, default=8000)
-    parser.add_argument("--batch", type=int, default=36)
+    parser.add_argument("--crops", type=crops_of, nargs="+", default=[("photographs", 36)])
     parser.add_argument("--rate", type=float, default=3e-3)
     parser.add_argument("--decay", type=float, default=0.02)
     parser.add_argument("--every", type=int, default=1000)
@@ -299,10 +355,17 @@ def main() -> None:
     parser.add_argument("--widths", type=int, nargs=5, default=WIDTHS)
     parser.add_argument("--name", default="")
     options = parser.parse_args()
+    options.crops = dict(options.crops)
     torch.backends.cudnn.benchmark = True
-    data = Photographs(options.data / "photographs.npz", "cuda")
+    readers = {
+        "photographs": lambda: photographs(options.data / "photographs.npz", "cuda"),
+        "nuclei": lambda: nuclei(options.data / "nuclei.npz", "cuda"),
+        "scenes": lambda: scenes(options.data / "scenes.npz", "cuda"),
+    }
+    sources = {name: readers[name]() for name in options.crops}
+    options.out.mkdir(parents=True, exist_ok=True)
     for fold in options.folds:
-        train(data, fold, options, options.out)
+        train(sources, fold, options, options.out)
 
 
 if __name__ == "__main__":
