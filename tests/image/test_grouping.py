@@ -10,6 +10,7 @@ import spinseg as ss
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.merging import merge_heights
 from spinseg.graph.site_graph import SiteGraph
+from spinseg.image.boundary import grouping
 from spinseg.image.boundary.cues import SiteStatistics
 from spinseg.image.boundary.grouping import affinities, grouping_cues, spectral_distance
 from spinseg.image.boundary.log_odds import BoundaryEvidence, plain_log_odds, signed_couplings
@@ -110,6 +111,17 @@ def test_distance_is_exact_where_groups_are_all_but_apart():
     weights = affinities(1 / (1 + np.exp(-log_odds)), edges, n_sites)
     expected = slow_distances(weights.toarray(), edges)
     np.testing.assert_allclose(spectral_distance(weights, edges), expected, atol=0.05)
+
+
+@pytest.mark.parametrize("n_restarts", [1, 3])
+def test_a_search_for_eigenvectors_that_does_not_end_gives_those_it_found(n_restarts, monkeypatch):
+    edges, n_sites = grids(30, 30)
+    log_odds = np.random.default_rng(0).normal(-1, 5, len(edges))
+    weights = affinities(1 / (1 + np.exp(-log_odds)), edges, n_sites)
+    whole = spectral_distance(weights, edges)
+    monkeypatch.setattr(grouping, "MAX_RESTARTS", n_restarts)
+    found = spectral_distance(weights, edges)
+    assert np.isfinite(found).all() and not np.array_equal(found, whole) and (found <= whole + 1e-6).all()
 
 
 @pytest.mark.parametrize("n_sites", [1, 2, 48, 49, 70])

@@ -16,6 +16,7 @@ from spinseg.image.layout import Floats, Ints
 
 AFFINITY_DECAY = 12.0  # affinity is exp(-AFFINITY_DECAY * probability of a boundary)
 N_EIGENVECTORS = 16
+MAX_RESTARTS = 500  # of the search for eigenvectors; photographs need ten to fifty
 MAX_NEIGHBORS = 64  # more than sites of about equal size have
 DIFFUSION_STEPS = (2, 4, 8)  # after which the statistics of sites are compared
 
@@ -81,11 +82,16 @@ def spectral_distance(affinity: sparse.csr_array, edges: Ints) -> Floats:
     if n_sites <= 3 * N_EIGENVECTORS:
         values, vectors = np.linalg.eigh((normal - 3 * constant @ constant.T).toarray())
     else:
-        from scipy.sparse.linalg import LinearOperator, eigsh  # slow to import
+        from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # slow to import
 
         start = np.random.default_rng(0).normal(size=n_sites)
         deflated = LinearOperator(normal.shape, lambda v: normal @ v - 3 * (constant @ (constant.T @ v)), dtype=float)
-        values, vectors = eigsh(deflated, k=count, which="LA", v0=start, tol=1e-8)
+        try:
+            values, vectors = eigsh(deflated, k=count, which="LA", v0=start, tol=1e-8, maxiter=MAX_RESTARTS)
+        except ArpackNoConvergence as error:  # many regions that nothing connects: which come first is arbitrary
+            values, vectors = error.eigenvalues, error.eigenvectors
+            if not values.size:
+                return np.full(len(edges), np.log(1e-3))
     leading = np.argsort(-values)[:count]
     vectors = vectors[:, leading] * scale[:, None]
     vectors /= np.sqrt(np.maximum(np.square(vectors).mean(axis=0), 1e-300))
