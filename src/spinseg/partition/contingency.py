@@ -57,24 +57,15 @@ def _counts(labels: NDArray[np.integer], weights: NDArray[np.integer] | None) ->
     return np.bincount(labels) if weights is None else np.bincount(labels, weights).astype(np.int64)
 
 
-class PairCounts(NamedTuple):
-    """Numbers of pairs of different items: all, together in both partitions, in the rows', and in the columns'.
+def pair_counts(table: ContingencyTable) -> tuple[int, int, int, int]:
+    """Return numbers of pairs of different items: all, together in both partitions, in the rows', and in the columns'.
 
     They are Python integers, because products of two of them exceed 2^63.
     """
-
-    pairs: int
-    both: int
-    in_rows: int
-    in_columns: int
-
-    @classmethod
-    def of(cls, table: ContingencyTable) -> "PairCounts":
-        """Return the counts of a contingency table."""
-        n = int(table.shared.sum())
-        sizes = (table.shared, table.row_sizes, table.column_sizes)
-        both, in_rows, in_columns = ((int(size @ size) - n) // 2 for size in sizes)
-        return cls(n * (n - 1) // 2, both, in_rows, in_columns)
+    n = int(table.shared.sum())
+    sizes = (table.shared, table.row_sizes, table.column_sizes)
+    both, in_rows, in_columns = ((int(size @ size) - n) // 2 for size in sizes)
+    return n * (n - 1) // 2, both, in_rows, in_columns
 
 
 def rand_index_of(table: ContingencyTable) -> float:
@@ -87,7 +78,7 @@ def rand_index_of(table: ContingencyTable) -> float:
     >>> rand_index_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0]))) == 2 / 6
     True
     """
-    pairs, both, in_rows, in_columns = PairCounts.of(table)
+    pairs, both, in_rows, in_columns = pair_counts(table)
     return (pairs + 2 * both - in_rows - in_columns) / pairs if pairs else 1.0
 
 
@@ -101,7 +92,7 @@ def adjusted_rand_index_of(table: ContingencyTable) -> float:
     >>> adjusted_rand_index_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
     -0.5
     """
-    pairs, both, in_rows, in_columns = PairCounts.of(table)
+    pairs, both, in_rows, in_columns = pair_counts(table)
     # The numerator and the denominator are both multiplied by 2 C(n, 2), so that they are integers.
     numerator = 2 * (both * pairs - in_rows * in_columns)
     denominator = pairs * (in_rows + in_columns) - 2 * in_rows * in_columns
@@ -134,5 +125,5 @@ def binder_of(table: ContingencyTable, cost_apart: float = 1.0, cost_together: f
     >>> binder_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0]))) == 4 / 6
     True
     """
-    pairs, both, in_rows, in_columns = PairCounts.of(table)
+    pairs, both, in_rows, in_columns = pair_counts(table)
     return (cost_apart * (in_columns - both) + cost_together * (in_rows - both)) / max(pairs, 1)
