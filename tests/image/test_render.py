@@ -73,7 +73,7 @@ def test_mean_colors():
 
 
 def test_label_colors_are_distinct_and_stable():
-    assert label_colors(0).shape == (0, 3)
+    assert label_colors(0).shape == (0, 3) and label_colors(np.int64(5)).shape == (5, 3)
     many = label_colors(2500)
     assert many.dtype == np.uint8 and len(np.unique(many[:1000], axis=0)) == 1000
     for n in (1, 2, 9, 16, 17, 300, 1000):

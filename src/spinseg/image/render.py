@@ -99,7 +99,7 @@ def label_colors(n: int) -> NDArray[np.uint8]:
     Each color is the one farthest in CIELAB from those before it, among colors neither nearly black nor nearly white.
     After 1,000 they repeat.
     """
-    palette = _palette(1 << max(4, n - 1).bit_length())
+    palette = _palette(1 << max(4, int(n) - 1).bit_length())
     return palette[np.arange(n) % len(palette)]
 
 
