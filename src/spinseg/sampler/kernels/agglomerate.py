@@ -22,12 +22,13 @@ class Agglomeration(Bundle):
 @internal
 def joint_log_marginal(target, clusters, a, b):
     """log p(y) of clusters a and b together; of one alone where b = a."""
+    tables = target.table, target.table_start, target.bin_prior
     counts, total, joined = clusters.counts, clusters.total, clusters.joined
     log_p = 0.0
     for d in range(counts.shape[1]):
         c = counts[a, d] + (counts[b, d] if b != a else 0)
         if c > 0:
-            log_p += bin_value(target, d, c)
+            log_p += bin_value(tables, d, c)
     if target.block.shape[0] > 0:
         for s in range(joined.size):
             joined[s] = total[a, s] + (total[b, s] if b != a else 0.0)

@@ -41,11 +41,12 @@ def pool(target, state, group):
 @internal
 def bins_log_predictive(target, state, slot, n_bins, sign):
     """Change of the histograms' log marginal in a slot if the pooled sites join it, or leave it where sign is -1."""
+    tables = target.table, target.table_start, target.bin_prior
     counts, value, pool_bin, pool_count = state.counts, state.value, state.pool_bin, state.pool_count
     change = 0.0
     for t in range(n_bins):
         d = pool_bin[t]
-        change += bin_value(target, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
+        change += bin_value(tables, d, counts[d, slot] + sign * pool_count[t]) - value[d, slot]
     return change
 
 
@@ -64,13 +65,14 @@ def likelihood_at(target, state, slot, n_bins, sign):
 @internal
 def add_pooled(target, state, slot, n_members, n_bins, sign):
     """As `update_slot`, but for the log marginal of the blocks."""
+    tables = target.table, target.table_start, target.bin_prior
     size, counts, value, total, pool_total = state.size, state.counts, state.value, state.total, state.pool_total
     pool_bin, pool_count = state.pool_bin, state.pool_count
     size[slot] += sign * n_members
     for t in range(n_bins):
         d = pool_bin[t]
         counts[d, slot] += sign * pool_count[t]
-        value[d, slot] = bin_value(target, d, counts[d, slot])
+        value[d, slot] = bin_value(tables, d, counts[d, slot])
     for s in range(pool_total.size):  # an emptied cluster keeps no rounding error
         total[slot, s] = total[slot, s] + sign * pool_total[s] if size[slot] > 0 else 0.0
 
@@ -127,6 +129,7 @@ def drop_slot(state, slot):
 @jit
 def rebuild(target, state):
     """Fill zeroed tables from `label`, which must use the ids 0..k-1 with k in `counters`."""
+    tables = target.table, target.table_start, target.bin_prior
     row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
     label, size, counts, value, total = state.label, state.size, state.counts, state.value, state.total
     for slot in range(size.size):
@@ -141,7 +144,7 @@ def rebuild(target, state):
             total[slot, s] += statistic[i, s]
     for slot in range(state.counters[N_CLUSTERS]):
         for d in range(counts.shape[0]):
-            value[d, slot] = bin_value(target, d, counts[d, slot])
+            value[d, slot] = bin_value(tables, d, counts[d, slot])
         refresh(target, state, slot)
 
 
@@ -166,10 +169,11 @@ def slot_log_marginal(state, slot):
 @internal
 def merged_log_marginal(target, state, a, b):
     """log p(y) of the sites of slots a and b together, up to what does not depend on the partition."""
+    tables = target.table, target.table_start, target.bin_prior
     counts, total, joined = state.counts, state.total, state.joined
     log_p = 0.0
     for d in range(counts.shape[0]):
-        log_p += bin_value(target, d, counts[d, a] + counts[d, b])
+        log_p += bin_value(tables, d, counts[d, a] + counts[d, b])
     for s in range(joined.size):
         joined[s] = total[a, s] + total[b, s]
     return log_p + dense_log_marginal(target, joined, state.work)
@@ -225,13 +229,14 @@ def replace_clusters(state, side, slots, n_old, n_new, n_sites, change):
 @internal
 def merge_clusters(target, state, a, b, change):
     """Accept that the sites of slot b, which with those of slot a begin `member`, go to slot a."""
+    tables = target.table, target.table_start, target.bin_prior
     size, counts, value, total = state.size, state.counts, state.value, state.total
     size[a] += size[b]
     for q in range(size[a]):
         state.label[state.member[q]] = state.id_of[a]
     for d in range(counts.shape[0]):
         counts[d, a] += counts[d, b]
-        value[d, a] = bin_value(target, d, counts[d, a])
+        value[d, a] = bin_value(tables, d, counts[d, a])
     for s in range(total.shape[1]):
         total[a, s] += total[b, s]
     refresh(target, state, a)

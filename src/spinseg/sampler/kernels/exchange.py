@@ -19,6 +19,7 @@ from spinseg.sampler.kernels.state import LOG_POSTERIOR, NO_SPIN
 @internal
 def change_of_marginal(target, state, slot, leaving, entering):
     """Change of the log marginal of a slot if one of its sites leaves and another one enters."""
+    tables = target.table, target.table_start, target.bin_prior
     row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
     counts, value, pooled, total, joined = state.counts, state.value, state.pooled, state.total, state.joined
     change = 0.0
@@ -30,7 +31,7 @@ def change_of_marginal(target, state, slot, leaving, entering):
         for e in range(row[site], row[site + 1]):
             d = bins[e]
             if pooled[d] != 0:  # a bin of both sites is met twice
-                change += bin_value(target, d, counts[d, slot] + pooled[d]) - value[d, slot]
+                change += bin_value(tables, d, counts[d, slot] + pooled[d]) - value[d, slot]
                 pooled[d] = 0
     if target.block.shape[0] > 0:
         for s in range(joined.size):

@@ -18,11 +18,14 @@ SMALL, LARGE = 1e-100, 1e100  # between which factors are multiplied before thei
 
 
 @internal
-def bin_value(target, d, c):
-    """What bin d adds to a log marginal at count c: from its table or, where that was too large to keep, directly."""
-    bin_prior = target.bin_prior
-    if target.table_start[d] >= 0:
-        return target.table[np.uint64(target.table_start[d] + c)]
+def bin_value(tables, d, c):
+    """What bin d adds to a log marginal at count c: from its table or, where that was too large to keep, directly.
+
+    `tables` are those of the target, `table`, `table_start` and `bin_prior`, which callers load before their loops.
+    """
+    table, table_start, bin_prior = tables
+    if table_start[d] >= 0:
+        return table[np.uint64(table_start[d] + c)]
     return bin_prior[d, 2] * (math.lgamma(bin_prior[d, 0] + bin_prior[d, 1] * c) - bin_prior[d, 3])
 
 

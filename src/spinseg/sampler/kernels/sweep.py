@@ -27,6 +27,7 @@ from spinseg.sampler.kernels.state import (
 @internal
 def weigh_likelihood(target, state, old, n_bins, n_slots):
     """log_weight[j] = log p(y_C | y_Aj): C the pooled sites, now in slot `old`, and A_j those of slot j without C."""
+    tables = target.table, target.table_start, target.bin_prior
     table, table_start = target.table, target.table_start
     log_weight, counts, value = state.log_weight, state.counts, state.value
     pool_bin, pool_count = state.pool_bin, state.pool_count
@@ -51,12 +52,12 @@ def weigh_likelihood(target, state, old, n_bins, n_slots):
             d = pool_bin[t]
             if table_start[d] < 0:
                 for j in range(n_slots):
-                    log_weight[j] += bin_value(target, d, counts[d, j] + pool_count[t]) - value[d, j]
+                    log_weight[j] += bin_value(tables, d, counts[d, j] + pool_count[t]) - value[d, j]
 
     log_weight[old] = 0.0  # this slot holds C already: take it out instead
     for t in range(n_bins):
         d = pool_bin[t]
-        log_weight[old] += value[d, old] - bin_value(target, d, counts[d, old] - pool_count[t])
+        log_weight[old] += value[d, old] - bin_value(tables, d, counts[d, old] - pool_count[t])
 
     if target.block.shape[0] > 0:
         total, joined, pool_total = state.total, state.joined, state.pool_total
