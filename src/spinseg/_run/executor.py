@@ -4,6 +4,7 @@ Processes are run by hand because `concurrent.futures` and `loky` give up all ta
 tasks ahead of the processes, and cannot ask a running task to stop and return what it has.
 """
 
+import logging
 import multiprocessing
 import os
 import pickle
@@ -163,6 +164,7 @@ def _pickled(value: Any) -> bytes:
 def _serve(pipe: Any, pickled_work: bytes) -> None:
     """Run the tasks that come through a pipe, until it is closed or STOP comes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; STOP comes by the pipe
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it tells of reads that zarr leaves after a damaged chunk
     work: Work | None = None
 
     def check_interrupt(*_: Any) -> None:
