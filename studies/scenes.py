@@ -96,18 +96,17 @@ def grains(shape: Shape, rng: np.random.Generator) -> Scene:
     return Scene(_channels(np.maximum(level, 0), rng), labels, kinds)
 
 
-def fields(shape: Shape, rng: np.random.Generator, n_channels: int | None = None) -> Scene:
+def fields(shape: Shape, rng: np.random.Generator) -> Scene:
     """Fields of a few crops in several bands, cut by straight lines."""
     owner = np.zeros(shape, np.int64)
     y, x = np.indices(shape)
-    for _ in range(int(rng.integers(3, 7))):  # each cut divides the regions on a random side of it
+    for _ in range(int(rng.integers(3, 7))):  # a line divides all that it crosses
         angle = rng.choice([0.1, 0.1 + np.pi / 2]) + rng.normal(0, 0.15)
         along = np.cos(angle) * x + np.sin(angle) * y
         owner = 2 * owner + (along > rng.uniform(along.min(), along.max()))
-    n_kinds, n_channels = int(rng.integers(3, 9)), int(n_channels or rng.integers(1, 8))
-    labels, kinds = _connected(
-        rng.integers(n_kinds, size=owner.max() + 1)[owner]
-    )  # fields of a crop that touch are one
+    n_kinds, n_channels = int(rng.integers(3, 9)), int(rng.integers(1, 8))
+    crop = rng.integers(n_kinds, size=owner.max() + 1)[owner]
+    labels, kinds = _connected(crop)  # fields of one crop that touch are one region
     spectra = rng.uniform(0.15, 1, (n_kinds, n_channels))
     image = spectra[kinds][labels] * (1 + rng.uniform(0, 0.15) * smooth_noise(shape, rng.uniform(1, 4), rng))[..., None]
     return Scene(image, labels, kinds)

@@ -3,7 +3,7 @@
 Of each grid the setting is chosen that has the least variation of information among those with a Rand index within
 0.01 of the best: the Rand index alone prefers many regions, the variation of information alone few. It is the default
 of the method, except for mean shift, whose default is that of the paper. The evidence of boundaries alone, cut at a
-level, is that of a fold without the photograph (`studies/held_out.py`). This takes some 40 minutes of processor
+level, is that of a fold without the photograph (`held_out.py`). This takes some 40 minutes of processor
 time.
 """
 

@@ -1,6 +1,6 @@
 """Fit of the weights of the boundary cues to the training photographs of BSDS300, with cross-validation.
 
-The network's cues of a photograph are those of a network that was trained without it (`studies/held_out.py`). Each
+The network's cues of a photograph are those of a network that was trained without it (`held_out.py`). Each
 photograph is used twice: unchanged, and at half size, with noise, as a JPEG of low quality or with shapes painted on
 it, with half the weight. The weights for gray pictures are fitted to the same photographs in gray. An edge between two
 sites has the length of their boundary as weight; its outcome is the fraction of annotators for whom the two sites lie

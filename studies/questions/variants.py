@@ -20,7 +20,7 @@ NETWORK = frozenset(f"{name}{radius}" for name in ("network", "within") for radi
 SPECTRAL = frozenset({"apart"})
 TEXTURE = frozenset({"T6", "T12", "texture", "texture after"}) | {f"textons{hop}" for hop in range(4)}
 TEXTURE |= {f"textons after {time}" for time in (2, 4, 8)}
-WHOLE_PICTURE = frozenset({"apart", "merged", "calm", "busy", "colours after", "texture after"})
+WHOLE_PICTURE = frozenset({"apart", "merged", "calm", "busy", "colors after", "texture after"})
 WHOLE_PICTURE |= {f"{name} after {time}" for name in ("words", "textons") for time in (2, 4, 8)}
 
 

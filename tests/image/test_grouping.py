@@ -164,7 +164,7 @@ def test_every_cue_is_its_definition_in_the_order_that_the_weights_expect():
             spread = spread * statistics.sizes
             spread /= spread.sum(axis=1, keepdims=True)
             colors, texture = spread @ statistics.colors, spread @ statistics.texture
-            expected["colours after"] = np.sqrt(np.linalg.norm(colors[left] - colors[right], axis=1))
+            expected["colors after"] = np.sqrt(np.linalg.norm(colors[left] - colors[right], axis=1))
             expected["texture after"] = np.linalg.norm(texture[left] - texture[right], axis=1)
     found = grouping_cues(log_odds, statistics, graph)
     assert list(found) == list(expected)

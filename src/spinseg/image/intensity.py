@@ -10,7 +10,7 @@ from spinseg.image.layout import IntensityRange, Mask
 
 MAX_CODE = 65535  # the code of full intensity; 255 * 257, so that every 8-bit value has a 16-bit code of its own
 
-VALUES_PER_OUTLIER = 1000  # one value in so many may be clipped at either end of the range
+VALUES_PER_OUTLIER = 1000  # of this many values, one may be clipped at either end of the range
 MIN_SUPPORT = 5  # pixels, of 3 x 3, that must reach a value for it to count
 CODES_PER_8BIT_STEP = 257  # 65535 / 255
 MIN_16BIT_SPAN = 0.75  # of 0..65535: values that span as much are taken for 16-bit intensities as they are

@@ -115,6 +115,6 @@ def _diffusion_cues(affinity: sparse.csr_array, statistics: SiteStatistics, edge
         words, textons, colors, texture, size = np.split(table, columns, axis=1)
         cues |= {f"words after {time}": chi_square(words, edges), f"textons after {time}": chi_square(textons, edges)}
         if time == DIFFUSION_STEPS[1]:
-            cues["colours after"] = np.sqrt(edge_distance(colors / size, edges))
+            cues["colors after"] = np.sqrt(edge_distance(colors / size, edges))
             cues["texture after"] = edge_distance(texture / size, edges)
     return cues
