@@ -40,6 +40,8 @@ CROP = 256
 MAX_JUDGED = 60  # images of a source that a fold is judged on
 INVERTED_SHARE = 0.15  # of the crops of measured images
 PAINTED_SHARE, MAX_SHAPES = 0.125, 5  # of the crops of a batch, and of shapes in each
+PASTED_SHARE = 0.5  # of the crops of photographs, that a region of another is pasted into
+PASTED_SIZES = 0.004, 0.4  # smallest and largest share of a crop that such a region has
 
 
 class Block(nn.Module):
@@ -104,8 +106,9 @@ class BoundaryNet(nn.Module):
 class Images:
     """Images and annotations on the GPU, padded to one size; crops are drawn there.
 
-    `zoom` is the largest logarithm of the scale of a crop, `gain` that of its gamma, and `painted_share` the share of
-    crops with shapes painted on them. Measured images may have other colors, and be inverted.
+    `zoom` is the largest logarithm of the scale of a crop, `gain` that of its gamma, `painted_share` the share of crops
+    with shapes painted on them, and `pasted_share` that of crops with a region of another. Measured images may have
+    other colors, and be inverted.
     """
 
     def __init__(
@@ -115,12 +118,14 @@ class Images:
         device: str,
         zoom: float = 0.6,
         painted_share: float = 0.0,
+        pasted_share: float = 0.0,
         gain: float = 0.35,
         is_measured: bool = False,
     ) -> None:
         n, self.side = len(images), max(max(image.shape[:2]) for image in images)
         self.shapes = [image.shape[:2] for image in images]
-        self.zoom, self.painted_share, self.gain, self.is_measured = zoom, painted_share, gain, is_measured
+        self.zoom, self.gain, self.is_measured = zoom, gain, is_measured
+        self.painted_share, self.pasted_share = painted_share, pasted_share
         self.images = torch.zeros((n, 3, self.side, self.side), dtype=torch.uint8)
         self.labels = torch.full((n, max(map(len, labels)), self.side, self.side), -1, dtype=torch.int16)
         for i, (image, drawn) in enumerate(zip(images, labels, strict=True)):
@@ -153,6 +158,8 @@ class Images:
         row, column = at_y.round().long().clamp(0, self.side - 1), at_x.round().long().clamp(0, self.side - 1)
         labels = self.labels.flatten(2)[which[:, None], :, (row * self.side + column).flatten(1)]
         labels = labels.movedim(-1, 1).reshape(n, -1, CROP, CROP)
+        if self.pasted_share:
+            images, labels = pasted(images, labels, self.pasted_share)
         k = round(self.painted_share * n)
         if k:
             images[:k], labels[:k] = painted(images[:k], labels[:k])
@@ -168,7 +175,8 @@ def photographs(path: Path, device: str) -> Images:
     stored = np.load(path)
     n = sum(name.startswith("jpeg") for name in stored.files)
     images = [np.asarray(Image.open(io.BytesIO(stored[f"jpeg{i}"].tobytes())).convert("RGB")) for i in range(n)]
-    return Images(images, [stored[f"labels{i}"] for i in range(n)], device, painted_share=PAINTED_SHARE)
+    shares = {"painted_share": PAINTED_SHARE, "pasted_share": PASTED_SHARE}
+    return Images(images, [stored[f"labels{i}"] for i in range(n)], device, **shares)
 
 
 def nuclei(path: Path, device: str) -> Images:
@@ -184,6 +192,20 @@ def scenes(path: Path, device: str) -> Images:
     stored = np.load(path)
     images, labels = list(stored["images"]), list(stored["labels"][:, None])
     return Images(images, labels, device, zoom=0.4, gain=0.5, is_measured=True)
+
+
+def pasted(images: torch.Tensor, labels: torch.Tensor, share: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return crops, a share of them with a region of the next crop pasted into it, as its first annotator drew it."""
+    n, device = len(images), images.device
+    others, drawn = images.roll(1, 0), labels.roll(1, 0)[:, 0]
+    row, column = torch.randint(0, CROP, (2, n), device=device)
+    region = drawn[torch.arange(n, device=device), row, column][:, None, None]
+    within = (drawn == region) & (region >= 0)
+    size = within.float().mean(dim=(1, 2))
+    use = (size > PASTED_SIZES[0]) & (size < PASTED_SIZES[1]) & (torch.rand(n, device=device) < share)
+    within = (within & use[:, None, None])[:, None]
+    mixed = F.avg_pool2d(F.pad(within.float(), (1, 1, 1, 1), mode="reflect"), 3, 1)  # no sharper than photographs are
+    return images + mixed * (others - images), torch.where(within & (labels >= 0), 30_000, labels)
 
 
 def painted(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
