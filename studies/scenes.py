@@ -252,14 +252,11 @@ def _channels(level: Floats, rng: np.random.Generator) -> Floats:
 def in_three_channels(image: Floats) -> Floats:
     """Return an image of any number of channels in three, stretched to the range from 0 to 1.
 
-    One channel is repeated, three stay. Of others the three first principal components are taken, of the square roots.
+    One channel is repeated, three stay. Others become the components that `segment` analyzes.
     """
-    n_channels = image.shape[-1]
-    if n_channels not in (1, 3):
-        table = np.sqrt(np.maximum(image, 0)).reshape(-1, n_channels)
-        table = table - table.mean(axis=0)
-        _, vectors = np.linalg.eigh(table.T @ table)
-        image = (table @ vectors[:, ::-1][:, :3]).reshape(*image.shape[:-1], -1)
-        image = np.pad(image, ((0, 0), (0, 0), (0, 3 - image.shape[-1])))
+    if image.shape[-1] not in (1, 3):
+        from spinseg.image.components import three_components  # needs lazy-loader, but nothing that compiles
+
+        return three_components(image).astype(np.float64)
     low, high = np.percentile(image, [0.5, 99.8])
     return np.broadcast_to(np.clip((image - low) / max(high - low, 1e-9), 0, 1), (*image.shape[:-1], 3))

@@ -38,6 +38,11 @@ def test_info_takes_the_axis_and_the_range_and_tells_programs(stack):
     assert (found["form"], found["stored_shape"], found["axes"]) == ("TIFF", [5, 48, 60], "QYX")
     assert (found["n_channels"], found["channel_axis"], found["number_type"]) == (5, 0, "uint16")
     assert found["intensity_range"] == [-5, 4095] and found["otherwise"] is None and found["error"] is None
+    three = Path(stack).with_name("three.npy")
+    np.save(three, FIRST[:3])
+    for kind, says in (("color", "a picture of 48 x 60 pixels, color"), ("measured", "3 measured channels")):
+        run = spinseg("info", three, "--channel-axis", "0", "--channel-kind", kind, check=0)
+        assert run.stdout.startswith(f"{three}: {says}") and "--channel-kind" not in run.stdout
     run = spinseg("info", stack, "--channel-axis", "3", "--json", check=2)
     assert "channel_axis must be" in json.loads(run.stdout)["images"][0]["error"]
     assert run.stderr.startswith(
@@ -49,6 +54,7 @@ def test_info_takes_the_axis_and_the_range_and_tells_programs(stack):
     "given, says",
     [
         (["--channel-axis", "last"], "--channel-axis must be auto, none or the number of an axis; received 'last'"),
+        (["--channel-kind", "rgb"], "--channel-kind must be one of 'auto', 'color', 'measured'; received 'rgb'"),
         (["--intensity-range", "5", "1"], "--intensity-range must be a finite number above 5; received 1.0"),
         (["--intensity-range", "0", "nan"], "--intensity-range must be a finite number above 0; received nan"),
     ],

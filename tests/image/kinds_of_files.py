@@ -25,6 +25,7 @@ TWELVE = GRAY.astype(np.uint16) * 16 + 7
 SIXTEEN = GRAY.astype(np.uint16) * 250 + 9
 FIVE = np.stack([np.roll(TWELVE, 9 * channel, axis=1) for channel in range(5)])  # channels first
 LAST = np.moveaxis(FIVE, 0, -1)
+RGB_FIRST, SIXTEEN_RGB = np.ascontiguousarray(np.moveaxis(RGB, -1, 0)), RGB.astype(np.uint16) * 250 + 9
 PAGES = np.stack([np.roll(SIXTEEN, 3 * page, axis=0) for page in range(20)])
 INT16 = (PAGES[:17] // 16).astype(np.int16)
 FLOAT, SIGNED = np.float32(GRAY / 255), GRAY / 255 * 2000 - 500
@@ -96,6 +97,10 @@ KINDS = [
     Kind("CMYK", "cmyk.tif", made(saved, CMYK, "TIFF"), np.asarray(CMYK.convert("RGB"))),
     Kind("turned by EXIF", "turned.png", png(RGB, exif=TURNED), np.rot90(RGB, -1)),
     Kind("planar RGB", "planar.tif", planar, RGB),
+    Kind("RGB, 16 bits", "rgb16.tif", tiff(SIXTEEN_RGB, photometric="rgb"), SIXTEEN_RGB, 0, 65535),
+    Kind("3 channels, not RGB", "three.tif", pages(LAST[..., :3], planarconfig="contig"), LAST[..., :3], 7, 3607),
+    Kind("3 channels, ImageJ", "cells.tif", tiff(RGB_FIRST, imagej=True, metadata={"axes": "CYX"}), RGB),
+    Kind("3 channels of counts", "counts.npy", made(np.save, LAST[..., :3]), LAST[..., :3], 7, 3607),
     Kind("5 channels first, ImageJ", "five.tif", tiff(FIVE, imagej=True, metadata={"axes": "CYX"}), LAST, 7, 3607),
     Kind("5 channels last, one page", "last.tif", pages(LAST, planarconfig="contig"), LAST, 7, 3607),
     Kind("5 channels last, no names", "unnamed.tif", pages(LAST), LAST, 7, 3607),
@@ -104,6 +109,8 @@ KINDS = [
     Kind("OME-TIFF", "five.ome.tif", tiff(FIVE, metadata={"axes": "CYX"}), LAST, 7, 3607),
     Kind("OME-Zarr 0.4", "four.zarr", zarr(FIVE[None, :, None], "tczyx", "0.4"), LAST, 7, 3607, "zarr"),
     Kind("OME-Zarr 0.5", "half.zarr", zarr(FIVE, "cyx"), LAST, 7, 3607, "zarr"),
+    Kind("OME-Zarr, 3 channels", "cells.zarr", zarr(FIVE[:3], "cyx"), LAST[..., :3], 7, 3607, "zarr"),
+    Kind("OME-Zarr, 3 channels, 8 bits", "slide.zarr", zarr(RGB_FIRST, "cyx"), RGB, needs="zarr"),
     Kind("Zarr, no names", "plain.zarr", zarr(RGB), RGB, needs="zarr"),
     Kind("NIfTI", "volume.nii", nifti(INT16), INT16[..., None], 0, 3516, "nibabel"),
     Kind("NIfTI, gzip", "volume.nii.gz", nifti(FLOAT_PAGES), FLOAT_PAGES[..., None], 0, 65535, "nibabel"),

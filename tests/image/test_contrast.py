@@ -1,4 +1,4 @@
-"""Contrast is visible, hidden or absent, by the means of blocks against their noise; noise is what was added."""
+"""Contrast is visible, hidden or absent, by the means of blocks against their noise."""
 
 import numpy as np
 import pytest
@@ -8,17 +8,12 @@ from skimage import data
 import spinseg as ss
 from spinseg.image.contrast import (
     BLOCKS_PER_AXIS,
-    REFERENCE_NOISE,
     Contrast,
     contrast_of,
     contrast_of_parts,
-    in_units_of_noise,
-    noise_deviation,
 )
 from spinseg.image.picture import as_picture
 from studies.evaluation.metrics import rand_index
-
-MAX = 65535
 
 SQUARE = np.zeros((60, 90))
 SQUARE[10:50, 20:60] = 1
@@ -85,40 +80,6 @@ def regions(rng, shape=(96, 128)):
     """An image of three kinds of smooth blobs."""
     field = gaussian_filter(rng.normal(size=shape), 10)
     return np.digitize(field, np.quantile(field, [0.35, 0.7]))
-
-
-@pytest.mark.parametrize("shape", [(120, 160), (12, 80, 90)])
-@pytest.mark.parametrize("deviation", [100.0, 2_000.0])
-def test_noise_is_told_from_regions_slopes_and_clipped_pixels(rng, shape, deviation):
-    picture = 20_000.0 * (regions(rng, shape) == 1) + 30.0 * np.arange(shape[-1])
-    found = noise_deviation(picture + rng.normal(0, deviation, shape))
-    assert 0.95 * deviation < found < 1.4 * deviation  # outlines add some
-    assert noise_deviation(picture) == pytest.approx(0, abs=1e-6)
-    channel = rng.normal(0, deviation, (200, 200)) + np.where(np.arange(200) < 100, -1e5, 20_000.0)
-    assert noise_deviation(np.maximum(channel, 0)) == pytest.approx(deviation, rel=0.1)
-
-
-def test_noise_becomes_equal_and_clean_channels_fill_the_range(rng):
-    kinds = regions(rng, (150, 150))
-    clean, faint, noise = 3_000 * (kinds == 0), 2_000 * (kinds == 1), np.full(kinds.shape, 30_000)
-    deviations = np.array([0.0, 100.0, 6_000.0, 0.0])
-    channels = np.stack([clean, faint + 1_000, noise, np.full(kinds.shape, 77)], axis=-1)
-    codes = np.clip(channels + rng.normal(size=channels.shape) * deviations, 0, MAX).astype(np.uint16)
-    scaled = in_units_of_noise(codes, None).astype(np.float64)
-    assert set(np.unique(scaled[..., 0])) == {0.0, MAX}
-    assert noise_deviation(scaled[..., 1]) == pytest.approx(REFERENCE_NOISE * MAX, rel=0.1)
-    assert noise_deviation(scaled[..., 2]) == pytest.approx(REFERENCE_NOISE * MAX, rel=0.1)
-    contrast = scaled[kinds == 1, 1].mean() - scaled[kinds != 1, 1].mean()
-    assert contrast == pytest.approx(2_000 / 100 * REFERENCE_NOISE * MAX, rel=0.3)  # outlines pass for noise
-    assert not scaled[..., 3].any()
-
-
-def test_only_what_is_inside_sets_the_range():
-    codes = np.full((20, 20, 2), 100, np.uint16)
-    codes[5:15, 5:10], codes[:3] = 600, 60_000
-    inside = np.ones((20, 20), bool)
-    inside[:3] = False
-    assert set(np.unique(in_units_of_noise(codes, inside)[inside])) == {0, MAX}
 
 
 def test_channels_of_noise_do_not_hide_a_faint_one(rng):

@@ -232,6 +232,10 @@ def test_phrases_of_volumes_types_and_opacity(shape, dtype, phrase):
 DOCS = Path(__file__).parents[2] / "docs" / "howto" / "files.md"
 
 
+# Short axes without a name, and channels of which the file does not say whether they are colors.
+DOUBTFUL = ("unnamed.tif", "first.tif", "counts.npy", "cells.zarr", "slide.zarr")
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.file)
 def test_pixels_channels_and_intensities_are_those_of_the_file(kind, tmp_path):
     if kind.needs:
@@ -242,7 +246,7 @@ def test_pixels_channels_and_intensities_are_those_of_the_file(kind, tmp_path):
     picture = read_picture(tmp_path / kind.file)
     reading = picture.reading
     assert (*reading.shape, reading.n_channels) == kind.pixels.shape
-    assert bool(reading.otherwise) == (kind.file in ("unnamed.tif", "first.tif"))  # short axes without a name
+    assert bool(reading.otherwise) == (kind.file in DOUBTFUL)
     np.testing.assert_allclose(reading.intensity_range, (kind.low, kind.high), rtol=1e-6)
     expected = np.rint(((kind.pixels.astype(np.float64) - kind.low) / (kind.high - kind.low)).clip(0, 1) * 65535)
     if reading.has_opacity:

@@ -158,9 +158,70 @@ def test_what_is_masked_or_transparent_is_outside():
 @pytest.mark.parametrize("full", [1, 255, 4095, 65535])
 def test_opacity_has_a_range_of_its_own(full):
     image = np.dstack([RGB.astype(np.float64) * 16, np.full(RGB.shape[:2], float(full))])
-    assert np.array_equal(as_picture(image).codes, as_picture(RGB.astype(np.float64) * 16).codes)
+    color = partial(as_picture, channel_kind="color")
+    assert np.array_equal(color(image).codes, color(RGB.astype(np.float64) * 16).codes)
     image[0, 0] = np.nan, np.inf, -1e9, 0  # of no matter where it is transparent
-    assert np.array_equal(as_picture(image).codes[1:], as_picture(RGB.astype(np.float64) * 16).codes[1:])
+    assert np.array_equal(color(image).codes[1:], color(RGB.astype(np.float64) * 16).codes[1:])
+
+
+COUNTS = RGB.astype(np.uint16) * 16 + 7  # 12 bits
+
+
+@pytest.mark.parametrize(
+    "image, kind",
+    [
+        (RGB, "color"),
+        (RGB / 255, "color"),
+        (RGB.astype(np.float32), "color"),
+        (RGB.astype(np.uint16) * 257, "color"),
+        (COUNTS, "measured"),
+        (COUNTS.astype(np.uint32) * 1000, "measured"),
+        (RGB / 255 - 0.7, "measured"),
+        (RGB[..., :2], "measured"),
+        (np.dstack([RGB, RGB]), "measured"),
+        (RGB[..., 0], "color"),
+        (COUNTS[..., 0], "color"),
+    ],
+)
+def test_the_kind_of_channels_is_guessed_from_the_numbers_and_stated(image, kind):
+    picture = as_picture(image, channel_axis=-1 if image.ndim == 3 else None)
+    assert (picture.channel_kind, picture.is_color) == (kind, kind == "color")
+    told, n_channels = picture.reading, 1 if image.ndim == 2 else image.shape[-1]
+    assert told.to_json()["channel_kind"] == (None if image.ndim == 2 else kind)
+    if n_channels == 3:
+        assert str(told).startswith("a picture of 40 x 60 pixels, color" if picture.is_color else "3 measured channels")
+        assert (told.otherwise is None) == picture.is_color
+        other = "measured" if picture.is_color else "color"
+        otherwise = as_picture(image, channel_kind=other)
+        assert otherwise.channel_kind == other and np.array_equal(otherwise.codes, picture.codes)
+        assert otherwise.reading.otherwise is None and not np.array_equal(otherwise.colors, picture.colors)
+
+
+def test_measured_channels_are_not_converted_to_lightness_and_chroma():
+    picture = as_picture(COUNTS)
+    assert np.allclose(picture.colors, picture.values * 100 / np.sqrt(3))
+    assert np.array_equal(as_picture(COUNTS, channel_kind="color").colors, cielab(picture.codes))
+
+
+def test_four_bands_of_counts_are_no_color_with_opacity():
+    bands = np.dstack([COUNTS, COUNTS[..., 0] * (COUNTS[..., 1] > 1000)])
+    picture = as_picture(bands)
+    assert picture.n_channels == 4 and picture.inside is None and "channel_kind='color'" in picture.reading.otherwise
+    assert as_picture(np.dstack([RGB, RGB[..., 0]])).n_channels == 3  # over white
+    assert as_picture(np.dstack([RGB, RGB[..., 0]]), channel_kind="measured").n_channels == 4
+
+
+@pytest.mark.parametrize(
+    "image, kind, rule",
+    [
+        (RGB, "rgb", "be one of 'auto', 'color', 'measured'"),
+        (RGB[..., :2], "color", "be 'auto' or 'measured' for an image of 2 channels"),
+        (as_picture(RGB), "color", "be 'auto' for a Picture, which has one"),
+    ],
+)
+def test_a_wrong_kind_of_channels_is_one_line(image, kind, rule):
+    with pytest.raises(ss.InvalidInput, match=rf"^channel_kind must {rule}; received '{kind}'$"):
+        as_picture(image, channel_kind=kind)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ NAMED = layer(zeros(5, 30, 40), axis_labels=("Channel", "y", "x"))
 def test_axes_are_read_as_napari_shows_them(layers, asked, channel_axis, axes):
     image = image_of(layers, asked)
     assert (image.name, image.channel_axis, image.axes) == ("cells", channel_axis, axes)
+    assert image.channel_kind == ("measured" if len(layers) > 1 else "color" if layers[0][1]["rgb"] else "auto")
     picture = ss.as_picture(image.array, channel_axis=image.channel_axis)
     assert picture.shape == tuple(layers[0][0].shape[axis] for axis in axes)
 

@@ -96,14 +96,14 @@ def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path, he
     tifffile.imwrite(tmp_path / "three.tif", FIVE[:3], photometric="minisblack")
     given = {"channel_axis": 0, "intensity_range": (0, 4095)}
     found = segment_large(tmp_path / "three.tif", tmp_path / "out", **given, **FAST)
-    assert found.read_as == "a picture of 80 x 100 pixels, color, 16 bits, intensities from 0 to 4095"
+    assert found.read_as == "3 measured channels of 80 x 100 pixels, 16 bits, intensities from 0 to 4095"
     told = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert told["read_as"] == found.read_as and told["read_otherwise"] is None
+    assert told["read_as"] == found.read_as and "channel_kind='color'" in told["read_otherwise"]
     assert told["intensity_range"] == [0, 4095] and told["warning"] is None
-    for other in ({"intensity_range": (0, 4000)}, {"intensity_range": None}, {"channel_axis": -3}):
+    for other in ({"intensity_range": (0, 4000)}, {"channel_axis": -3}, {"channel_kind": "color"}):
         with pytest.raises(InvalidInput, match=r"holds the result of another run [^\n]*$"):
             segment_large(tmp_path / "three.tif", tmp_path / "out", **given | other, **FAST)
-    for wrong in ({"channel_axis": 3}, {"intensity_range": (1, 0)}):
+    for wrong in ({"channel_axis": 3}, {"intensity_range": (1, 0)}, {"channel_kind": "rgb"}):
         with pytest.raises(InvalidInput, match=rf"^{next(iter(wrong))} must [^\n]*$"):
             segment_large(tmp_path / "three.tif", tmp_path / "wrong", **given | wrong, **FAST)
     assert not (tmp_path / "wrong").exists()

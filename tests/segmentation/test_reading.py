@@ -12,6 +12,7 @@ from spinseg.image.contrast import Contrast
 from spinseg.image.layout import Reading
 from spinseg.segmentation.batch import segment_file, segment_files
 from spinseg.segmentation.files import report_of
+from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.verdict import one_region_warning
 
 FAST = {"preset": "paper", "count_weight": 1.0, "sweeps": 6, "chains": 1, "rng": 0}
@@ -131,3 +132,31 @@ def test_a_file_that_was_not_asked_for_before_is_written_on_resuming_also_of_a_v
     again = run(resume=True, also=["regions.csv", "regions.geojson"])
     assert not again.done_before and os.path.exists(os.path.join(folder, "regions.csv"))
     assert run(resume=True, also=["regions.csv", "regions.geojson"]).done_before  # a volume has no polygons
+
+
+def test_the_kind_of_channels_is_kept_repeated_and_told_in_words(tmp_path):
+    counts = np.random.default_rng(1).poisson(np.dstack([30 + 300 * SQUARE, 90 + 0 * SQUARE, 300 - 200 * SQUARE]))
+    found = ss.segment(counts.astype(np.uint16), **FAST)
+    assert found.read_as.startswith("3 measured channels") and found.summary()["channel_kind"] == "auto"
+    assert "channel_kind" not in found.python_code and found.preset.not_validated(found.picture, False)
+    color = ss.segment(counts.astype(np.uint16), channel_kind="color", **FAST)
+    assert (
+        color.read_as.startswith("a picture of 48 x 60 pixels, color") and "channel_kind='color'" in color.python_code
+    )
+    np.save(tmp_path / "a.npy", counts.astype(np.uint16))
+    given = FAST | {"channel_kind": "color"}
+    first = segment_file(str(tmp_path / "a.npy"), str(tmp_path / "out" / "a"), given)
+    assert first.error is None and first.summary["channel_kind"] == "color"
+    ((_, again),) = segment_files([str(tmp_path / "a.npy")], tmp_path / "out", FAST, resume=True)
+    assert "channel_kind color, not auto" in again.error
+    with pytest.raises(ss.InvalidInput, match=r"^channel_kind must be one of .*; received 'sRGB'$"):
+        ss.segment(SQUARE, channel_kind="sRGB")
+
+
+def test_three_measured_channels_are_analyzed_in_components_and_photographs_as_they_are():
+    counts = np.random.default_rng(1).poisson(np.dstack([30 + 300 * SQUARE, 9e4 + 0 * SQUARE, 3e4 - 9e3 * SQUARE]))
+    measured, color = (prepare(counts, ss.Photo(), channel_kind=kind) for kind in ("measured", "color"))
+    assert np.array_equal(color.working_image.picture.codes, color.picture.codes)
+    assert measured.working_image.picture.channel_kind == "measured" and measured.relief is not None
+    inner = measured.working_image.picture.values[SQUARE == 1].mean(axis=0)
+    assert np.abs(inner - measured.working_image.picture.values[SQUARE == 0].mean(axis=0)).max() > 0.5

@@ -22,6 +22,13 @@ ChannelAxis = Annotated[
         help="Axis of the channels, in the order of the file, counted from 0; none for gray images and volumes.",
     ),
 ]
+ChannelKind = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|color|measured",
+        help="What three channels are: red, green and blue, or measured, as by a microscope or a satellite.",
+    ),
+]
 IntensityRange = Annotated[
     tuple[float, float] | None,
     typer.Option(metavar="LOW HIGH", help="Black and white levels, instead of those inferred."),
@@ -58,6 +65,7 @@ def channel_axis_of(text: str) -> int | Literal["auto"] | None:
 def info(
     images: Annotated[list[str], typer.Argument(help="Images, as for `spinseg segment`.")],
     channel_axis: ChannelAxis = "auto",
+    channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange = None,
     as_json: Json = False,
 ) -> None:
@@ -68,9 +76,10 @@ def info(
     from spinseg.image.io import read_picture
 
     axis, rows = channel_axis_of(channel_axis), list[dict[str, Any]]()
+    how: Any = {"channel_axis": axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
     for path in images:
         try:
-            reading = read_picture(path, channel_axis=axis, intensity_range=intensity_range).reading
+            reading = read_picture(path, **how).reading
             assert reading is not None
         except Exception as error:
             if not is_expected(error):
@@ -100,6 +109,7 @@ def large(
     sweeps: Annotated[int, typer.Option(help="Sweeps per chain.")] = 200,
     chains: Annotated[int, typer.Option(help="Number of chains.")] = 1,
     channel_axis: ChannelAxis = "auto",
+    channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange = None,
     tile: Annotated[int, typer.Option(help="Pixels along each side of a tile.")] = 2048,
     seed: Seed = 0,
@@ -114,6 +124,8 @@ def large(
     """
     from spinseg.segmentation.large.segment_large import segment_large
 
+    axis = channel_axis_of(channel_axis)
+    how: Any = {"channel_axis": axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
     found = segment_large(
         image,
         out,
@@ -121,8 +133,7 @@ def large(
         detail=detail,
         sweeps=sweeps,
         chains=chains,
-        channel_axis=channel_axis_of(channel_axis),
-        intensity_range=intensity_range,
+        **how,
         tile=tile,
         rng=seed,
         jobs=jobs,

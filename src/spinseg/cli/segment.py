@@ -23,6 +23,7 @@ from spinseg.cli.commands import (
     INTERRUPTED,
     WRONG_INPUT,
     ChannelAxis,
+    ChannelKind,
     Dask,
     IntensityRange,
     Json,
@@ -63,6 +64,7 @@ def segment(
         typer.Option(help="Label image (photo): equal labels stay together, different ones apart; 0 is free."),
     ] = None,
     channel_axis: ChannelAxis = "auto",
+    channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange = None,
     start_label: Annotated[int, typer.Option(min=0, max=1, help="First label; pixels outside get one less.")] = 1,
     min_size: Annotated[int | None, typer.Option(help="Smallest cluster, in superpixels.")] = None,
@@ -96,7 +98,7 @@ def segment(
     given: dict[str, Any] = {"sweeps": sweeps, "seconds": seconds, "chains": chains, "mask": mask, "seeds": seeds}
     given |= {"intensity_range": intensity_range, "preset": preset, "rng": seed, "start_label": start_label}
     keywords = options | {name: value for name, value in given.items() if value is not None}
-    keywords["channel_axis"] = channel_axis_of(channel_axis)
+    keywords |= {"channel_axis": channel_axis_of(channel_axis), "channel_kind": channel_kind}
     wanted = zip(OPTIONAL_FILES, (geojson, svg, csv, probabilities), strict=True)
     also = [name for name, is_wanted in wanted if is_wanted]
     how = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite, "also": also}

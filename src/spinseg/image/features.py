@@ -30,7 +30,7 @@ class Codebook:
     Attributes
     ----------
     colors : (n_words, n_channels) array of float32
-        In the units of `Picture.colors`, which are CIELAB for images of three channels.
+        In the units of `Picture.colors`, which are CIELAB for images in color.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Codebook:
             pixels = codes.reshape(-1, picture.n_channels)
             if len(pixels) > count:
                 pixels = pixels[rng.choice(len(pixels), count, replace=False)]
-            sample.append(Picture(pixels).colors)
+            sample.append(Picture(pixels, channel_kind=picture.channel_kind).colors)
         n_channels = sorted({pixels.shape[1] for pixels in sample})
         if not sample:
             invalid("images", "hold at least one image", sample)
@@ -99,13 +99,13 @@ class Codebook:
     def words(self, image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.int32]:
         """Return the word of every pixel, an array of the image's shape.
 
-        For three channels sRGB is divided into 64 x 64 x 64 cells, and a pixel gets the word nearest to the middle of
+        For color, sRGB is divided into 64 x 64 x 64 cells, and a pixel gets the word nearest to the middle of
         its cell, computed once for each cell that occurs. Otherwise every pixel is compared with every word.
         """
         picture = as_picture(image, channel_axis=channel_axis)
         if picture.n_channels != self.colors.shape[1]:
             invalid("image", f"have the codebook's {self.colors.shape[1]} channels", picture.n_channels)
-        if picture.n_channels != 3:
+        if not picture.is_color:
             return nearest_center(picture.colors.reshape(-1, picture.n_channels), self.colors).reshape(picture.shape)
         width, n_cells = 1 << (16 - CELL_BITS), (1 << CELL_BITS,) * 3
         red, green, blue = np.moveaxis(picture.codes // np.uint16(width), -1, 0)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._run.atomic import FilePath, atomic_write, printable
 from spinseg.image.formats import decode
-from spinseg.image.layout import ChannelAxis, IntensityRange, Reading
+from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, Reading
 from spinseg.image.picture import Picture, picture_of
 
 MAX_PIXELS = 2**27  # 512 x 512 x 512: 0.8 GB in standard form (uint16, three channels), before anything is computed
@@ -33,6 +33,7 @@ def read_picture(
     path: FilePath,
     *,
     channel_axis: ChannelAxis = "auto",
+    channel_kind: ChannelKind = "auto",
     mask: ArrayLike | None = None,
     intensity_range: IntensityRange | None = None,
     max_pixels: int = MAX_PIXELS,
@@ -41,7 +42,9 @@ def read_picture(
 
     With "auto" the file decides which axis holds the channels, and whether one is opacity: OME-TIFF, ImageJ, OME-Zarr
     and NIfTI files name their axes. Where a file does not, the rule of `as_picture` decides. A number is that of an
-    axis in the order of the file. Files of more than `max_pixels` pixels are rejected before they are decoded.
+    axis in the order of the file. So it is with `channel_kind`: a TIFF says whether its channels are red, green and
+    blue, and those of OME-TIFF, of ImageJ and, with more than 8 bits, of OME-Zarr are measured. Files of more than
+    `max_pixels` pixels are rejected before they are decoded.
 
     Examples
     --------
@@ -52,7 +55,7 @@ def read_picture(
     ((400, 600), 3)
     """
     array, stored = decode(path, max_pixels)
-    return picture_of(array, stored, channel_axis, mask, intensity_range, name=printable(path))
+    return picture_of(array, stored, channel_axis, mask, intensity_range, name=printable(path), kind=channel_kind)
 
 
 def read_mask(path: FilePath) -> NDArray[np.bool_]:

@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import invalid
+from spinseg._validation import check_choice, invalid
 
 ChannelAxis = int | Literal["auto"] | None
+ChannelKind = Literal["auto", "color", "measured"]
 IntensityRange = tuple[float, float]
 Mask = NDArray[np.bool_]  # True inside
 Ints = NDArray[np.int32]
@@ -21,7 +22,8 @@ CHANNEL_ASPECT = 8  # times as long, at least
 CHANNEL_NAMES = "CS"  # channels, and samples of a TIFF
 UNNAMED = "QI"  # axes of a TIFF that its writer did not name
 EMPTY = "_"  # stands for an axis of length 1 that holds nothing, such as that of time where there is one time
-_IN_JSON = ("form", "stored_shape", "axes", "shape", "n_channels", "channel_axis", "has_opacity", "number_type")
+_IN_JSON = ("form", "stored_shape", "axes", "shape", "n_channels", "channel_axis", "channel_kind", "has_opacity")
+_NUMBERS_IN_JSON = ("number_type", "intensity_range", "otherwise")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Reading:
         channels, Q and I have no name, "_" holds nothing, and any other letter is that of planes, rows or columns.
     has_opacity : bool or None
         Whether the last channel is opacity; None where the file does not say, before the image is read.
+    channel_kind : "color", "measured" or None
+        Whether channels are red, green and blue; None for gray, and where the file does not say, before the image is
+        read.
     note : str
         What was left out: other series of the file, or pixels without data.
     nodata : float or None
@@ -72,6 +77,7 @@ class Reading:
     number_type: str = ""
     intensity_range: IntensityRange = (0.0, 1.0)
     otherwise: str | None = None
+    channel_kind: Literal["color", "measured"] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -124,11 +130,12 @@ class Reading:
         if len(self.shape) == 3:
             pixels = f"{self.shape[0]} plane{'' if self.shape[0] == 1 else 's'} of {pixels}"
             of_volume = "a volume of "
-        if n_colors in (1, 3):
+        if n_colors == 1 or (n_colors == 3 and self.channel_kind != "measured"):
             kind = ("color" if n_colors == 3 else "gray") + (" with opacity" if self.has_opacity else "")
             contents = f"{of_volume or 'a picture of '}{pixels}, {kind}"
         else:
-            contents = f"{n_colors} channels of {of_volume}{pixels}"
+            measured = "measured " if n_colors == 3 else ""  # which might be taken for color
+            contents = f"{n_colors} {measured}channels of {of_volume}{pixels}"
         number = np.dtype(self.number_type)
         bits = 8 * number.itemsize
         words = {"b": "1 bit", "u": f"{bits} bits", "i": f"{bits} bits with sign", "f": f"{bits}-bit floating point"}
@@ -138,13 +145,14 @@ class Reading:
 
     def to_json(self) -> dict[str, Any]:
         """Return the reading by name, in types that JSON knows, with the phrase as "read_as"."""
-        found = {name: getattr(self, name) for name in (*_IN_JSON, "intensity_range", "otherwise")}
+        found = {name: getattr(self, name) for name in (*_IN_JSON, *_NUMBERS_IN_JSON)}
         lists = {name: list(value) for name, value in found.items() if isinstance(value, tuple)}
         return {"read_as": str(self)} | found | lists
 
 
-def check_channel_axis(channel_axis: object) -> None:
-    """Raise InvalidInput if `channel_axis` is wrong for every image."""
+def check_channels(channel_axis: object, channel_kind: object) -> None:
+    """Raise InvalidInput if the axis or the kind of channels is wrong for every image."""
+    check_choice("channel_kind", channel_kind, get_args(ChannelKind))
     is_auto = isinstance(channel_axis, str) and channel_axis == "auto"
     if not (channel_axis is None or is_auto or _is_int(channel_axis)):
         invalid("channel_axis", "be None, 'auto' or the number of an axis", channel_axis)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._validation import check_array, invalid
+from spinseg._validation import check_array, check_choice, invalid
 from spinseg.image.intensity import (
     MAX_CODE,
     check_intensity_range,
@@ -19,13 +21,17 @@ from spinseg.image.intensity import (
     standard_range,
     to_codes,
 )
-from spinseg.image.layout import ChannelAxis, IntensityRange, Mask, Reading
+from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, Mask, Reading
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
 _XYZ_OF_RGB = np.array(
     [[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]]
 ) / np.array([[0.95047], [1.0], [1.08883]])
 _LAB_OF_ROOTS = np.array([[0.0, 116.0, 0.0], [500.0, -500.0, 0.0], [0.0, 200.0, -200.0]])
+
+COLOR_RANGES = ((0.0, 1.0), (0.0, 255.0), (0.0, float(MAX_CODE)))  # of numbers that programs write for color
+OTHERWISE_COLOR = "if its channels are colors, give channel_kind='color' (--channel-kind color)"
+OTHERWISE_MEASURED = "if its channels are not colors, give channel_kind='measured' (--channel-kind measured)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +44,14 @@ class Picture:
     Attributes
     ----------
     codes : (*shape, n_channels) array of uint16
-        Three channels are sRGB, and a gray image has three equal ones. Any other number has no interpretation.
+        Three channels of color are sRGB, and a gray image has three equal ones.
     inside : (*shape) array of bool, or None if all pixels are inside
         False where a pixel is masked or transparent.
     reading : Reading or None
         How the image was read, where it came from an array or a file.
+    channel_kind : {"color", "measured"}
+        "color" for sRGB and gray; "measured" for channels without such a meaning, as of a microscope or a satellite.
+        Any number of channels but three is measured.
 
     Examples
     --------
@@ -55,6 +64,16 @@ class Picture:
     codes: NDArray[np.uint16]
     inside: Mask | None = None
     reading: Reading | None = None
+    channel_kind: Literal["color", "measured"] = "color"
+
+    def __post_init__(self) -> None:
+        if self.n_channels != 3:
+            object.__setattr__(self, "channel_kind", "measured")
+
+    @property
+    def is_color(self) -> bool:
+        """Whether the channels are red, green and blue, which are equal in a gray image."""
+        return self.channel_kind == "color"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -73,12 +92,12 @@ class Picture:
 
     @cached_property
     def colors(self) -> NDArray[np.float32]:
-        """Coordinates in which color distances are measured, (*shape, n_channels): CIELAB for three channels.
+        """Coordinates in which color distances are measured, (*shape, n_channels): CIELAB for color.
 
-        Any other number of channels is `values` times 100 / sqrt(n_channels), so that the distance from no to full
-        intensity in all channels is 100, as it is from black to white in CIELAB.
+        Measured channels are `values` times 100 / sqrt(n_channels), so that the distance from no to full intensity in
+        all channels is 100, as it is from black to white in CIELAB.
         """
-        if self.n_channels == 3:
+        if self.is_color:
             return cielab(self.codes)
         return self.values * np.float32(100 / np.sqrt(self.n_channels))
 
@@ -94,6 +113,7 @@ def as_picture(
     image: Picture | ArrayLike,
     *,
     channel_axis: ChannelAxis = "auto",
+    channel_kind: ChannelKind = "auto",
     mask: ArrayLike | None = None,
     intensity_range: IntensityRange | None = None,
 ) -> Picture:
@@ -102,14 +122,18 @@ def as_picture(
     Parameters
     ----------
     image : Picture or array
-        (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C). One channel is gray, three are sRGB. In a NumPy masked array a
-        pixel is outside if any of its channels is masked. So is, with a warning, a pixel of a value such as -9999 far
-        outside the other numbers, which marks missing data (docs/howto/files.md has the rule).
+        (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C). One channel is gray. In a NumPy masked array a pixel is outside
+        if any of its channels is masked. So is, with a warning, a pixel of a value such as -9999 far outside the other
+        numbers, which marks missing data (docs/howto/files.md has the rule).
     channel_axis : int, None or "auto"
         The axis of the channels; None for an image without. "auto" takes the last axis of a 4-D image. It takes the
         last axis of a 3-D image if its length is at most 4, or if it is at most 16 and the others are at least eight
-        times as long; any other 3-D image is a volume. With "auto" four channels are RGBA: pixels of opacity 0 are
-        outside, since their color is arbitrary, and others are composited over white.
+        times as long; any other 3-D image is a volume. With "auto" four channels of color are RGBA: pixels of opacity 0
+        are outside, since their color is arbitrary, and others are composited over white.
+    channel_kind : {"auto", "color", "measured"}
+        Whether three channels are sRGB, or measured on their own, as by a microscope or a satellite. "auto" takes
+        numbers that run from 0 to 1, 255 or 65535, by the rule for the intensity range, for color, and others for
+        measured.
     mask : (*shape) array of bool, optional
         False outside, in addition to masked and transparent pixels. Numbers outside do not influence the intensity
         range, and may be NaN or infinite.
@@ -128,9 +152,12 @@ def as_picture(
     if isinstance(image, Picture):
         if intensity_range is not None:
             invalid("intensity_range", "be None for a Picture, which has one", intensity_range)
+        if channel_kind != "auto":
+            invalid("channel_kind", "be 'auto' for a Picture, which has one", channel_kind)
         return image if mask is None else replace(image, inside=_combine_masks(mask, image.inside, image.shape))
     masked = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
-    return picture_of(check_array("image", image), Reading(), channel_axis, mask, intensity_range, masked)
+    array = check_array("image", image)
+    return picture_of(array, Reading(), channel_axis, mask, intensity_range, masked, kind=channel_kind)
 
 
 def picture_of(
@@ -141,15 +168,24 @@ def picture_of(
     intensity_range: IntensityRange | None,
     masked: Mask | None = None,
     name: str = "image",
+    kind: ChannelKind = "auto",
 ) -> Picture:
     """Return the image in an array as stored; `masked` is its mask, and `name` that of the file, for errors."""
-    reading, is_file = reading.laid_out(stored.shape, channel_axis, name), reading.form != "array"
+    file = replace(reading, has_opacity=False) if kind == "measured" else reading
+    reading, is_file = file.laid_out(stored.shape, channel_axis, name), file.form != "array"
     array = reading.arrange(stored)
     hidden = None if masked is None else np.any(reading.arrange(masked), axis=-1)
     inside = _combine_masks(mask, _visible(array, hidden, bool(reading.has_opacity)), reading.shape)
     channels = array[..., :3] if reading.has_opacity else array
     found_range = None if intensity_range is None else check_intensity_range(intensity_range)
     inside, left_out, keep = leave_out_missing(channels, inside, reading.nodata, found_range, is_file)
+    by_numbers = partial(infer_intensity_range, channels, inside)
+    found_kind, doubt = kind_of_channels(kind, file, channels.shape[-1], array.dtype, by_numbers)
+    if found_kind == "measured" and reading.has_opacity:  # nothing but the number of channels spoke for opacity
+        picture = picture_of(stored, file, channel_axis, mask, intensity_range, masked, name, "measured")
+        assert picture.reading is not None
+        otherwise = "; ".join(filter(None, [OTHERWISE_COLOR, picture.reading.otherwise]))
+        return replace(picture, reading=replace(picture.reading, otherwise=otherwise))
     if found_range is None:
         found_range = infer_intensity_range(channels, inside)
     elif array.dtype.kind == "f":
@@ -164,11 +200,35 @@ def picture_of(
         number_type=array.dtype.name,
         intensity_range=found_range,
         note=", ".join(filter(None, [reading.note, *left_out])),
-        otherwise="; ".join(filter(None, [reading.otherwise, keep])) or None,
+        otherwise="; ".join(filter(None, [reading.otherwise, doubt, keep])) or None,
+        channel_kind=found_kind,
     )
     if keep and not is_file:
         warnings.warn(f"{left_out[-1]}; {keep}", stacklevel=3)
-    return Picture(np.ascontiguousarray(codes), inside, reading)
+    return Picture(np.ascontiguousarray(codes), inside, reading, found_kind or "color")
+
+
+def kind_of_channels(
+    kind: ChannelKind, file: Reading, n_channels: int, number_type: np.dtype, infer_range: Callable[[], IntensityRange]
+) -> tuple[Literal["color", "measured"] | None, str | None]:
+    """Return what channels mean, None for gray; and in doubt, what to give if they mean something else."""
+    check_choice("channel_kind", kind, get_args(ChannelKind))
+    if n_channels == 1:
+        return None, None
+    if n_channels != 3:
+        if kind == "color":
+            invalid("channel_kind", f"be 'auto' or 'measured' for an image of {n_channels} channels", kind)
+        return "measured", None
+    if kind != "auto":
+        return kind, None
+    if file.channel_kind is not None:
+        return file.channel_kind, None
+    is_named = "C" in file.axes
+    if number_type == np.uint8:
+        return "color", OTHERWISE_MEASURED if is_named else None
+    if not is_named and infer_range() in COLOR_RANGES:
+        return "color", None
+    return "measured", OTHERWISE_COLOR
 
 
 def checked_mask(mask: ArrayLike) -> Mask:

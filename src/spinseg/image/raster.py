@@ -8,14 +8,14 @@ import math
 import struct
 import zlib
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import invalid
 from spinseg.image.decoding import ORIENTATION_TAG, check_size, decoding, unprinted, upright
-from spinseg.image.layout import Reading
+from spinseg.image.layout import CHANNEL_NAMES, Reading
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PLUGINS = {"PNG": "Png", "JPEG": "Jpeg", "GIF": "Gif", "WebP": "WebP", "BMP": "Bmp", "JPEG 2000": "Jpeg2K"}
 _PACKBITS = 32773  # TIFF compression that tifffile alone decodes byte by byte, and Pillow fast
 _COLOR_CODED = (3, 5, 6, 8)  # TIFF photometric: palette, CMYK, YCbCr, CIELAB; tifffile returns their codes as stored
-_YCBCR, _JPEG = 6, 7  # photometric and compression; tifffile converts them to RGB together
+_RGB, _YCBCR, _JPEG = 2, 6, 7  # photometric, twice, and compression; tifffile converts the latter two to RGB together
 _OPACITY = (1, 2)  # TIFF extra samples: associated and unassociated opacity
 _GDAL_NODATA = 42113  # the tag, text
 _DECOMPRESSORS: dict[int, Any] = {8: zlib.decompressobj, 32946: zlib.decompressobj, 34925: lzma.LZMADecompressor}
@@ -52,7 +52,7 @@ def decode_by_pillow(name: str, form: str, file: BinaryIO, max_pixels: int) -> t
         array = pillow_pixels(image)
     array = upright(array, _exif_orientation(image.info.get("exif", b"")), rows=0)
     has_opacity = array.ndim == 3 and array.shape[-1] == 4
-    return array, Reading(form, "YXS"[: array.ndim], has_opacity, ", ".join(notes))
+    return array, Reading(form, "YXS"[: array.ndim], has_opacity, ", ".join(notes), channel_kind="color")
 
 
 def pillow_pixels(image: "Image.Image") -> NDArray[Any]:
@@ -107,7 +107,7 @@ def decode_tiff(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[
         nodata = float(series.keyframe.tags.valueof(_GDAL_NODATA))
     except (TypeError, ValueError):  # none, or no number
         nodata = None
-    return array, Reading(form, axes, has_opacity, note, nodata)
+    return array, Reading(form, axes, has_opacity, note, nodata, channel_kind=kind_of_samples(series.keyframe, axes))
 
 
 def check_metadata(name: str, warnings: list[str]) -> None:
@@ -120,6 +120,13 @@ def check_metadata(name: str, warnings: list[str]) -> None:
 def has_opacity(page: Any) -> bool:
     """Return whether the last sample of a page is opacity."""
     return any(sample in _OPACITY for sample in page.extrasamples)
+
+
+def kind_of_samples(page: Any, axes: str) -> Literal["color", "measured"] | None:
+    """Return what the channels of a TIFF mean; None where it has no axis of channels by name."""
+    if page.photometric in (_RGB, *_COLOR_CODED) or has_opacity(page):
+        return "color"
+    return "measured" if set(axes) & set(CHANNEL_NAMES) else None
 
 
 def orientation(page: Any) -> int:

@@ -47,7 +47,7 @@ def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple
     axes = "".join(EMPTY if length == 1 and axis >= 2 else _AXES[axis] for axis, length in enumerate(array.shape))
     if colors:
         array, axes = np.stack([array[color] for color in colors], axis=-1), f"{axes}S"
-    return array, Reading("NIfTI", axes, len(colors) == 4)
+    return array, Reading("NIfTI", axes, len(colors) == 4, channel_kind="color" if colors else "measured")
 
 
 def _image_class(name: str, head: bytes) -> Any:

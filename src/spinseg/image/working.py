@@ -61,7 +61,8 @@ def working_copy(
         codes = block_means(codes, step)
         if inside is not None:
             reduced_inside, keeps_parts = reduce_mask(inside, step, held)
-    return WorkingCopy(Picture(codes), reduced_inside, step, inside, picture.shape, keeps_parts)
+    copy = Picture(codes, channel_kind=picture.channel_kind)
+    return WorkingCopy(copy, reduced_inside, step, inside, picture.shape, keeps_parts)
 
 
 def block_means(codes: NDArray[np.uint16], step: int) -> NDArray[np.uint16]:

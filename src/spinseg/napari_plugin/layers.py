@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
 from spinseg.image.io import MAX_PIXELS
-from spinseg.image.layout import MAX_CHANNELS, ChannelAxis, Reading, count_pixels
+from spinseg.image.layout import MAX_CHANNELS, ChannelAxis, ChannelKind, Reading, count_pixels
 
 LayerData = tuple[Any, dict[str, Any], str]  # data, attributes and kind, as `Layer.as_layer_data_tuple` returns them
 
@@ -26,6 +26,7 @@ class LayerImage(NamedTuple):
     channel_axis: ChannelAxis  # as `segment` takes it
     attributes: dict[str, Any]
     axes: tuple[int, ...]  # of the layer that hold planes, rows and columns
+    channel_kind: ChannelKind = "auto"
 
     def placement(self, *new_axes: str) -> dict[str, Any]:
         """Scale, position, rotation and units of another layer on this image, with new axes of these names first."""
@@ -76,6 +77,7 @@ def image_of(layers: Sequence[LayerData], channel_axis: ChannelAxis = "auto") ->
         invalid("the selected layer", rule, shapes[0])
     _, first, _ = layers[0]
     axis: ChannelAxis
+    meaning: ChannelKind = "measured" if len(layers) > 1 else "color" if first["rgb"] else "auto"
     if len(layers) > 1:
         if len(set(shapes)) > 1 or any(attributes["rgb"] for _, attributes, _ in layers):
             invalid("selected layers", "have one shape and no color, since each is a channel", shapes)
@@ -88,7 +90,7 @@ def image_of(layers: Sequence[LayerData], channel_axis: ChannelAxis = "auto") ->
         axes = tuple(other for other in range(len(shapes[0])) if other != axis)
     if len(axes) not in (2, 3):
         invalid("the selected layer", "hold one picture or volume, with or without channels", array.shape)
-    return LayerImage(first["name"], array, axis, first, axes)
+    return LayerImage(first["name"], array, axis, first, axes, meaning)
 
 
 def _channel_axis(shape: tuple[int, ...], channel_axis: ChannelAxis, attributes: dict[str, Any]) -> int | None:

@@ -29,7 +29,8 @@ MAX_STACKED = 2**28  # pixels of all draws together
 
 def segment_image(image: LayerImage, preset: str, options: dict[str, Any], seed: int, report: Report) -> "LayerResult":
     """Segment an image; where `report` raises KeyboardInterrupt, with the sweeps that are finished by then."""
-    how: dict[str, Any] = {"channel_axis": image.channel_axis, "rng": seed, "progress": report} | options
+    how: dict[str, Any] = {"channel_axis": image.channel_axis, "channel_kind": image.channel_kind, "rng": seed}
+    how |= {"progress": report} | options
     try:
         return LayerResult(image, segment(image.array, preset, **how))
     except SegmentationInterrupted as stop:

@@ -129,6 +129,7 @@ def summary(found: "Segmentation") -> dict[str, Any]:
         "read_as": found.read_as,
         "read_otherwise": None if found.picture.reading is None else found.picture.reading.otherwise,
         "channel_axis": found.channel_axis,
+        "channel_kind": found.channel_kind,
         "intensity_range": None if found.intensity_range is None else list(map(float, found.intensity_range)),
         "seeds": found.seeds,
         "sha256": dict(found.sha256),

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.contrast import in_units_of_noise
+from spinseg.image.components import three_components
 from spinseg.image.features import site_sizes
 from spinseg.image.formats import content_hash
-from spinseg.image.intensity import check_intensity_range
+from spinseg.image.intensity import MAX_CODE, check_intensity_range
 from spinseg.image.io import read_mask, read_picture
-from spinseg.image.layout import ChannelAxis, IntensityRange, check_channel_axis
+from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, check_channels
 from spinseg.image.picture import Picture, as_picture, checked_mask
 from spinseg.image.render import paint_edges
 from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
@@ -37,8 +37,8 @@ class Problem:
 
     `working_image` is the picture that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
     if that was made; `provenance` has the attributes of a `Segmentation` that say where the picture came from:
-    `source`, `mask`, `seeds`, `sha256`, `channel_axis` and `intensity_range`. `seed_image` has the seed of every pixel
-    of `picture`; it is None without seeds. `is_cut` says whether sites were cut between seeds.
+    `source`, `mask`, `seeds`, `sha256`, `channel_axis`, `channel_kind` and `intensity_range`. `seed_image` has the seed
+    of every pixel of `picture`; it is None without seeds. `is_cut` says whether sites were cut between seeds.
     """
 
     picture: Picture
@@ -133,11 +133,12 @@ def prepare(
     channel_axis: ChannelAxis = "auto",
     intensity_range: IntensityRange | None = None,
     seeds: Seeds | None = None,
+    channel_kind: ChannelKind = "auto",
 ) -> Problem:
     """Read an image, make its sites and build the posterior over their partitions."""
     if seeds is not None:
         check_seeds_fit(preset)
-    check_channel_axis(channel_axis)
+    check_channels(channel_axis, channel_kind)
     if intensity_range is not None:
         check_intensity_range(intensity_range)
     given = {"source": image, "mask": mask, "seeds": seeds}
@@ -145,19 +146,21 @@ def prepare(
     # Before they are read: a file that changes meanwhile then differs from its hash, and the result is not kept.
     provenance: dict[str, Any] = {"sha256": {name: content_hash(path) for name, path in paths.items()}}
     provenance |= {"source": paths.get("source"), "mask": paths.get("mask", None if mask is None else AN_ARRAY)}
-    provenance |= {"seeds": plain_seeds(seeds), "channel_axis": channel_axis, "intensity_range": intensity_range}
+    how = {"channel_axis": channel_axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
+    provenance |= {"seeds": plain_seeds(seeds), **how}
     if mask is not None:
         mask = checked_mask(read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask)
     read: Any = read_picture if "source" in paths else as_picture
-    picture: Picture = read(image, channel_axis=channel_axis, mask=mask, intensity_range=intensity_range)
+    picture: Picture = read(image, mask=mask, **how)
     preset.check_fit(picture)
     on_pixels = None if seeds is None else seed_image(seeds, picture.shape, picture.inside)
     may_reduce = isinstance(preset.sites, str) and not preset.sites_are_pixels
     held = None if on_pixels is None else on_pixels > 0
     working_image = working_copy(picture, picture.inside, preset.max_pixels if may_reduce else None, held)
-    if picture.n_channels != 3:
-        scaled = in_units_of_noise(working_image.picture.codes, working_image.inside)
-        working_image = working_image._replace(picture=Picture(scaled))
+    if not picture.is_color:
+        components = three_components(working_image.picture.codes, working_image.inside)
+        codes = np.rint(components * MAX_CODE).astype(np.uint16)
+        working_image = working_image._replace(picture=Picture(codes, channel_kind="measured"))
     reduced = None if on_pixels is None else reduced_seeds(on_pixels, working_image.step)  # before what takes long
     maps = preset.maps(working_image)
     sites, relief = preset.make_sites(working_image, maps), None if maps is None else maps.relief

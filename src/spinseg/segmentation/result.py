@@ -14,7 +14,7 @@ from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import merge_heights
 from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
-from spinseg.image.layout import ChannelAxis, IntensityRange
+from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
@@ -59,7 +59,7 @@ class Segmentation:
         the lengths of their boundaries.
     model, chains
         The posterior, and the chains that sampled it.
-    preset, schedule, seed, start_label, channel_axis, intensity_range
+    preset, schedule, seed, start_label, channel_axis, channel_kind, intensity_range
         The preset with its options, the number of chains and of sweeps or seconds, and other arguments of `segment`.
         `python_code` is the call that repeats the run.
     source, mask, seeds
@@ -100,6 +100,7 @@ class Segmentation:
     preceding_code: tuple[str, ...] = ()
     intensity_range: IntensityRange | None = None
     sha256: Mapping[str, str | None] = field(default_factory=dict)
+    channel_kind: ChannelKind = "auto"
 
     @property
     def read_as(self) -> str | None:

@@ -15,7 +15,7 @@ from spinseg._version import VERSION
 from spinseg.image.formats import content_hash
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask
-from spinseg.image.layout import check_channel_axis
+from spinseg.image.layout import check_channels
 from spinseg.image.picture import checked_mask
 from spinseg.image.seeds import read_seeds
 from spinseg.segmentation.files import FILES, POLYGON_FILES
@@ -39,8 +39,9 @@ def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
     preset = chosen_preset(keywords.get("preset", DEFAULT), options)
     schedule = Schedule.of(preset, *(keywords.get(name) for name in Schedule._fields))
     generator(keywords.get("rng"))
-    axis, intensity_range = keywords.get("channel_axis", "auto"), keywords.get("intensity_range")
-    check_channel_axis(axis)
+    axis, kind = (keywords.get(name, "auto") for name in ("channel_axis", "channel_kind"))
+    intensity_range = keywords.get("intensity_range")
+    check_channels(axis, kind)
     if intensity_range is not None:
         check_intensity_range(intensity_range)
     files = {name: keywords[name] for name in ("mask", "seeds") if keywords.get(name) is not None}
@@ -50,8 +51,8 @@ def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
         check_seeds_fit(preset)
         read_seeds(files["seeds"])
     settings = preset.as_json() | schedule._asdict() | {"start_label": keywords.get("start_label", 1)}
-    expected = {"channel_axis": axis, "intensity_range": intensity_range, "seed": keywords.get("rng")}
-    expected |= {"sha256": {name: content_hash(file) for name, file in files.items()}}
+    expected = {"channel_axis": axis, "channel_kind": kind, "intensity_range": intensity_range}
+    expected |= {"seed": keywords.get("rng"), "sha256": {name: content_hash(file) for name, file in files.items()}}
     expected |= {"settings": settings, "versions": {"spinseg": VERSION}, **files}
     return json.loads(json.dumps(expected, default=str))
 
@@ -91,7 +92,7 @@ def _provenance(result: dict[str, Any]) -> Provenance:
         path = result.get(name)  # seeds may also be points
         text = path.encode(errors="replace").decode() if isinstance(path, str) else None
         inputs[words] = None if text is None else {"source": os.path.abspath(text), "sha256": hashes.get(name)}
-    reading = {name: result.get(name) for name in ("channel_axis", "intensity_range")}
+    reading = {name: result.get(name) for name in ("channel_axis", "channel_kind", "intensity_range")}
     return Provenance(inputs, versions.get("spinseg"), result.get("seed"), settings | reading)
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # Sweeps of automatic chains: those discarded, those between two checks, and the most.
 BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 40, 40, 400
-USUAL = {"start_label": 1, "channel_axis": "auto", "intensity_range": None, "mask": None, "seeds": None}
+USUAL = {"start_label": 1, "channel_axis": "auto", "channel_kind": "auto"}
+USUAL |= dict.fromkeys(("intensity_range", "mask", "seeds"))
 TIMED_SWEEPS = 10  # sweeps between two looks at the clock, and the fewest
 
 

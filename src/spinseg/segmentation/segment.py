@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from spinseg._run.progress import Report
 from spinseg._validation import check_int, invalid, seed_of
 from spinseg.image.features import site_sizes
-from spinseg.image.layout import ChannelAxis, IntensityRange
+from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.image.seeds import Seeds
 from spinseg.sampler.chains import SamplingInterrupted
@@ -30,6 +30,7 @@ def segment(
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     seeds: Seeds | None = None,
     channel_axis: ChannelAxis = "auto",
+    channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange | None = None,
     start_label: int = 1,
     chains: int | None = None,
@@ -64,6 +65,10 @@ def segment(
     channel_axis : int, None or "auto"
         The axis of the channels, in the order of the array or of the file; None for an image without. "auto" uses the
         names of the axes in a file, or else their lengths, as `as_picture` explains.
+    channel_kind : {"auto", "color", "measured"}
+        Whether three channels are red, green and blue (sRGB), or measured on their own, as those of a microscope or a
+        satellite. "auto" asks the file, or else the type and the range of the numbers. Measured channels, two or more,
+        are weighed by their noise, and analyzed in three components.
     intensity_range : (float, float), optional
         Black and white levels. By default 0 and 255 for uint8; for other types 0 and 1, 255 or 65535, or the smallest
         and the largest number, by the rule in `as_picture`.
@@ -107,7 +112,7 @@ def segment(
     if workers is not None:
         check_int("workers", workers, at_least=1)
     seed = seed_of(rng)
-    problem = prepare(image, preset, mask, channel_axis, intensity_range, seeds)
+    problem = prepare(image, preset, mask, channel_axis, intensity_range, seeds, channel_kind)
     found = partial(problem.segmentation, seed=seed, schedule=schedule, start_label=int(start_label))
     area = site_sizes(problem.sites)
     try:

@@ -19,32 +19,35 @@ from spinseg.image.decoding import check_numbers, unprinted, upright
 from spinseg.image.formats import content_hash, decode, file_format, file_state
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.io import MAX_PIXELS
-from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, IntensityRange, Reading
+from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, ChannelKind, IntensityRange, Reading
 from spinseg.image.picture import Picture, as_picture
-from spinseg.image.raster import check_metadata, has_opacity, orientation, stores_intensities
+from spinseg.image.raster import check_metadata, has_opacity, kind_of_samples, orientation, stores_intensities
 from spinseg.image.volumes import open_zarr
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
 SHARED_IMAGE = ".image.zarr"  # in the folder of a run, while tiles are made
 
 Box = tuple[slice, slice]
+Parts = tuple[str, ChannelAxis, ChannelKind]
 
 
 class OpenedPicture(NamedTuple):
     """An image on disk or in a Dask array.
 
     `array` is a Dask array of shape (rows, columns, channels), colors over white where the file has opacity, and
-    `reading` says how it was made from the stored one, but for the range of intensities. `parts` is a path and a
-    channel axis with which other processes can read parts of it; None for a Dask array, and for a file that is decoded
-    whole.
+    `reading` says how it was made from the stored one, but for the range of intensities. `parts` is a path, an axis and
+    a kind of channels with which other processes can read parts of it; None for a Dask array, and for a file that is
+    decoded whole.
     """
 
     array: Any
     reading: Reading
-    parts: tuple[str, ChannelAxis] | None
+    parts: Parts | None
 
 
-def open_picture(source: FilePath | Any, channel_axis: ChannelAxis = "auto") -> OpenedPicture:
+def open_picture(
+    source: FilePath | Any, channel_axis: ChannelAxis = "auto", channel_kind: ChannelKind = "auto"
+) -> OpenedPicture:
     """Open an image of one plane, without reading the pixels of Zarr and TIFF.
 
     `source` is a Dask array, a folder of Zarr or OME-Zarr (its finest level), a TIFF file, tiled if possible, or a file
@@ -59,13 +62,14 @@ def open_picture(source: FilePath | Any, channel_axis: ChannelAxis = "auto") -> 
         invalid("image", "be a path or a Dask array", source)
     else:
         array, reading, is_whole = _open_path(dask_array, os.fspath(source))
-        parts = None if is_whole else (os.path.abspath(source), channel_axis)
+        parts = None if is_whole else (os.path.abspath(source), channel_axis, channel_kind)
     check_numbers("image", array.dtype)
     if not array.size > 0:  # NaN where Dask does not know the shape
         invalid("image", "hold at least one pixel", array.shape)
     has_channels_first = len(array.shape) == 3 and array.shape[0] <= MAX_COLOR_CHANNELS < array.shape[-1]
     if not set(reading.axes) - set(UNNAMED) and channel_axis == "auto" and has_channels_first:
         channel_axis = 0
+    reading = replace(reading, has_opacity=False) if channel_kind == "measured" else reading
     reading = reading.laid_out(array.shape, channel_axis)
     reading = replace(reading, spatial_axes=_rows_and_columns(reading), number_type=array.dtype.name, note="")
     arranged = reading.arrange(array)
@@ -113,7 +117,7 @@ def _open_tiff(dask_array: Any, path: str) -> tuple[Any, Reading] | None:
         return None
     array = dask_array.from_array(finest, meta=np.empty((0,) * finest.ndim, finest.dtype))
     array = upright(array, finest.orientation, rows=finest.axes.index("Y"))
-    return array, Reading("TIFF", finest.axes, finest.has_opacity)
+    return array, Reading("TIFF", finest.axes, finest.has_opacity, channel_kind=finest.channel_kind)
 
 
 def _rows_and_columns(reading: Reading) -> tuple[int, int]:
@@ -147,6 +151,7 @@ class TiffSeries:
             self.axes, self.shape, self.dtype, self.chunks = series.axes, found.shape, found.dtype, found.chunks
             self.has_opacity, self.is_plain = has_opacity(series.keyframe), stores_intensities(series.keyframe)
             self.orientation = orientation(series.keyframe)
+            self.channel_kind = kind_of_samples(series.keyframe, series.axes)
         self.ndim = len(self.shape)
 
     def __getitem__(self, box: Any) -> Any:
@@ -178,8 +183,8 @@ def picture_content(path: FilePath, known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def shared_image(opened: OpenedPicture, folder: Path, side: int) -> Iterator[tuple[str, ChannelAxis]]:
-    """A path and a channel axis with which other processes can read parts of an image.
+def shared_image(opened: OpenedPicture, folder: Path, side: int) -> Iterator[Parts]:
+    """A path, an axis and a kind of channels with which other processes can read parts of an image.
 
     A Dask array, and an image that was decoded whole, is written to a Zarr folder meanwhile.
     """
@@ -192,7 +197,7 @@ def shared_image(opened: OpenedPicture, folder: Path, side: int) -> Iterator[tup
     try:
         with _reading():
             native.to_zarr(str(path), compute=False).compute(scheduler="threads")
-        yield str(path), -1
+        yield str(path), -1, "auto"
     finally:
         shutil.rmtree(path, ignore_errors=True)
 
@@ -208,9 +213,12 @@ def _reading(source: Any = None) -> Iterator[None]:
         raise InvalidInput(f"the picture cannot be read: {file}{line}") from error
 
 
-def read_part(array: Any, box: Box, intensity_range: IntensityRange, source: Any = None) -> Picture:
-    """A box of an image that `open_picture` opened, with the value range of the whole; an error names `source`."""
-    return as_picture(_pixels(array, box, source), channel_axis=-1, intensity_range=intensity_range)
+def read_part(
+    array: Any, box: Box, intensity_range: IntensityRange, kind: ChannelKind = "auto", source: Any = None
+) -> Picture:
+    """A box of an image that `open_picture` opened, with the range and kind of the whole; an error names `source`."""
+    pixels = _pixels(array, box, source)
+    return as_picture(pixels, channel_axis=-1, channel_kind=kind, intensity_range=intensity_range)
 
 
 def _pixels(array: Any, box: Box, source: Any = None) -> NDArray[Any]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from spinseg.image.boundary.log_odds import is_gray_chroma, plain_cues, signed_couplings, weigh_plain_cues
 from spinseg.image.features import Codebook
-from spinseg.image.layout import IntensityRange
+from spinseg.image.layout import ChannelKind, IntensityRange
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.segmentation.large.files import read_part
@@ -64,13 +64,13 @@ class Large(Preset, listed=False):
     finer = Photo.finer
 
 
-def codebook_for(array: Any, intensity_range: IntensityRange) -> Codebook:
-    """The general color words, or for a picture of other channels words that are fitted to squares all over it."""
-    if array.shape[-1] in (1, 3):
+def codebook_for(array: Any, intensity_range: IntensityRange, kind: ChannelKind) -> Codebook:
+    """The general color words, or for measured channels words that are fitted to squares all over the picture."""
+    if kind != "measured":
         return Codebook.general(N_WORDS)
     rows, columns = (np.linspace(0, max(n - CROP_PIXELS, 0), N_CROPS).astype(int) for n in array.shape[:2])
     boxes = [(slice(r, r + CROP_PIXELS), slice(c, c + CROP_PIXELS)) for r in rows for c in columns]
-    return Codebook.fit([read_part(array, box, intensity_range) for box in boxes], N_WORDS, rng=0)
+    return Codebook.fit([read_part(array, box, intensity_range, kind) for box in boxes], N_WORDS, rng=0)
 
 
 def large_model(statistics: SiteStatistics, preset: Large, pixels_per_site: float) -> Model:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg._run.provenance import Provenance, is_done
 from spinseg._validation import InvalidInput, check_writable, invalid, seed_of
-from spinseg.image.layout import ChannelAxis, IntensityRange
+from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
 from spinseg.segmentation.files import check_inputs_kept
 from spinseg.segmentation.large.files import intensity_range_of, picture_content
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
@@ -38,6 +38,7 @@ def open_run(
     tiling: Tiling,
     rng: Any,
     channel_axis: ChannelAxis = "auto",
+    channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange | None = None,
 ) -> Provenance:
     """Begin a run in a new folder, or continue the one of the same picture, tiling, seed and version.
@@ -55,7 +56,7 @@ def open_run(
         picture = {"source": f"a Dask array, {array.name}"}
     settings: dict[str, Any] = {"channels": array.shape[-1], "dtype": str(array.dtype), **tiling._asdict()}
     settings["channel_axis"] = None if channel_axis == "auto" else str(channel_axis)
-    settings["intensity_range"] = intensity_range
+    settings |= {"channel_kind": channel_kind, "intensity_range": intensity_range}
     seed = seed_of(rng) if stored is None or rng is not None else stored.seed
     wanted = Provenance.of_run(settings, seed, {"picture": picture})
     is_resumed = is_done(stored, wanted, folder, ADVICE)

@@ -21,14 +21,23 @@ from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import absorb_small
 from spinseg.image.features import Codebook
 from spinseg.image.intensity import check_intensity_range
-from spinseg.image.layout import ChannelAxis, IntensityRange
+from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, check_channels
+from spinseg.image.picture import kind_of_channels
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior
 from spinseg.partition.numbering import largest_first
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.checkpoint import OtherChains, read_checkpoint
 from spinseg.segmentation.large import run
-from spinseg.segmentation.large.files import OpenedPicture, open_picture, read_part, shared_image, write_chunk
+from spinseg.segmentation.large.files import (
+    OpenedPicture,
+    Parts,
+    intensity_range_of,
+    open_picture,
+    read_part,
+    shared_image,
+    write_chunk,
+)
 from spinseg.segmentation.large.model import Large, codebook_for, large_model
 from spinseg.segmentation.large.result import LargeSegmentation, site_image, write_images
 from spinseg.segmentation.large.tiles import Tile, Tiling, merge_tiles, tile_sites
@@ -49,6 +58,7 @@ def segment_large(
     sweeps: int = 200,
     chains: int = 1,
     channel_axis: ChannelAxis = "auto",
+    channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange | None = None,
     tile: int = TILE_PIXELS,
     rng: int | np.random.Generator | None = None,
@@ -75,6 +85,8 @@ def segment_large(
         As in `segment`.
     channel_axis : int, None or "auto"
         As in `segment`; where no axis has a name, a first one of at most 4 holds channels, too.
+    channel_kind : {"auto", "color", "measured"}
+        As in `segment`, but measured channels are not weighed by their noise.
     intensity_range : (float, float), optional
         As in `segment`. It is inferred from squares all over a large picture.
     tile : int
@@ -96,17 +108,22 @@ def segment_large(
     schedule, jobs = Schedule.of(preset, chains, sweeps), check_jobs(jobs, dask)
     if intensity_range is not None:
         intensity_range = check_intensity_range(intensity_range)
-    opened, folder = open_picture(image, channel_axis), Path(out)
+    check_channels(channel_axis, channel_kind)
+    opened, folder = open_picture(image, channel_axis, channel_kind), Path(out)
     rows, columns = opened.array.shape[:2]
     usual_sites = max(1, min(round(rows * columns / Large.pixels_per_site), MAX_SITES))
     n_sites = usual_sites if n_sites is None else check_int("n_sites", n_sites, at_least=1)
     tiling = Tiling.of((rows, columns), n_sites, check_int("tile", tile, at_least=64))
-    plan = run.open_run(folder, image, opened.array, tiling, rng, channel_axis, intensity_range)
+    plan = run.open_run(folder, image, opened.array, tiling, rng, channel_axis, channel_kind, intensity_range)
     used_range: IntensityRange = tuple(plan.settings["used_range"])
-    reading = replace(opened.reading, intensity_range=used_range)
-    codebook, shown = codebook_for(opened.array, used_range), progress is True
+    reading, shown = replace(opened.reading, intensity_range=used_range), progress is True
+    by_numbers, about = partial(intensity_range_of, opened.array), (opened.array.shape[-1], opened.array.dtype)
+    kind, doubt = kind_of_channels(channel_kind, reading, *about, by_numbers)
+    reading = replace(reading, channel_kind=kind, otherwise=reading.otherwise or doubt)
+    codebook = codebook_for(opened.array, used_range, kind or "auto")
     # Workers of a cluster have another working directory.
-    work = partial(_make_tile, folder=folder.absolute(), tiling=tiling, used_range=used_range, codebook=codebook)
+    how: dict[str, Any] = {"folder": folder.absolute(), "tiling": tiling, "codebook": codebook}
+    work = partial(_make_tile, **how, used_range=used_range, kind=kind or "auto")
     _make_tiles(work, opened, folder, tiling, shown, jobs=jobs, dask=dask)
     run.check_unchanged(folder, plan, image)
     tiles = (run.read_tile(folder, index) for index, _ in enumerate(tiling.tiles()))
@@ -146,16 +163,17 @@ def _make_tile(
     task: tuple[int, Tile],
     _: CheckInterrupt,
     *,
-    source: tuple[str, ChannelAxis],
+    source: Parts,
     folder: Path,
     tiling: Tiling,
     used_range: IntensityRange,
+    kind: ChannelKind,
     codebook: Codebook,
 ) -> TaskFailure | None:
     """Make the sites of one tile and write them; an expected failure is returned, so that no cluster tries it again."""
     index, tile = task
     try:
-        picture = read_part(open_picture(*source).array, tile.read, used_range, source[0])
+        picture = read_part(open_picture(*source).array, tile.read, used_range, kind, source[0])
         sites, sums = tile_sites(picture, tile, tiling, codebook)
         write_chunk(site_image(folder, tiling), tile.own, sites)
         run.write_tile(folder, index, sites, sums)

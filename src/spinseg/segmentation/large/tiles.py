@@ -126,7 +126,7 @@ def tile_sites(picture: Picture, tile: Tile, tiling: Tiling, codebook: Codebook)
     maps = [gradient_magnitude(picture.colors, GRADIENT_SCALE)[within][_and_one_more(own)]]
     if picture.n_channels == 3:
         maps += list(_network_log_odds(picture, tile, tiling.network_step))
-    own_picture = Picture(picture.codes[relative_to(tile.own, tile.read)])
+    own_picture = Picture(picture.codes[relative_to(tile.own, tile.read)], channel_kind=picture.channel_kind)
     return sites, _site_sums(own_picture, sites, tile, codebook) | _edge_sums(padded, maps, own)
 
 

@@ -52,13 +52,13 @@ class ColorWords(Preset, listed=False):
     def check_fit(self, picture: Picture) -> None:
         """Refuse also a number of words for which there is no general codebook."""
         super().check_fit(picture)
-        if self.codebook == "general" and picture.n_channels == 3:
+        if self.codebook == "general" and picture.is_color:
             Codebook.general(self.n_words)
 
     def words(self, picture: Picture) -> tuple[NDArray[np.integer], int]:
         """The color word of every pixel, and how many words there are."""
         book = self.codebook
-        if book == "general" and picture.n_channels == 3:
+        if book == "general" and picture.is_color:
             book = Codebook.general(self.n_words)
         elif not isinstance(book, Codebook):  # there is no general codebook of other channels
             book = Codebook.fit(picture, self.n_words, rng=0)

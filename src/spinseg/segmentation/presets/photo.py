@@ -161,7 +161,7 @@ class Photo(Preset):
         """The log-odds of a boundary between touching sites; without maps, or with small sites, from fewer cues."""
         if np.count_nonzero(sites >= 0) < MIN_PIXELS_FOR_CUES * graph.n_sites:
             maps = None
-        book = Codebook.general(N_WORDS) if picture.n_channels == 3 else Codebook.fit(picture, N_WORDS, rng=0)
+        book = Codebook.general(N_WORDS) if picture.is_color else Codebook.fit(picture, N_WORDS, rng=0)
         counts = site_histograms(book.words(picture), sites, len(book))
         return self.evidence.log_odds(picture, sites, graph, counts, maps)
 
@@ -208,7 +208,7 @@ class Photo(Preset):
         """
         if len(picture.shape) == 3:
             return "volumes"
-        if picture.n_channels != 3:
+        if not picture.is_color:
             return f"images with {picture.n_channels} channels"
         if has_seeds:
             return "images with seeds"
