@@ -16,6 +16,7 @@ SPEED = ("engine", "compilation", "segment", "scaling", "large", "seams", "app",
 QUESTIONS = {
     "evidence": "How good the evidence of boundaries is alone.",
     "boundaries": "Fit the weights of the cues of boundaries, and compare cues.",
+    "measured_boundaries": "Fit the weights of the cues for measured images.",
     "ablation": "What each part of the preset for photographs is worth.",
     "baselines": "Tune other methods on training photographs.",
     "robustness": "What noise, compression, brightness and size change.",

@@ -7,7 +7,7 @@ from .clustering.omics import cluster_anndata as cluster_anndata
 from .graph.adjacency import region_adjacency as region_adjacency
 from .graph.adjacency import regions_of as regions_of
 from .graph.site_graph import SiteGraph as SiteGraph
-from .image.boundary.network import boundary_strength as boundary_strength
+from .image.boundary.kinds import boundary_strength as boundary_strength
 from .image.features import Codebook as Codebook
 from .image.io import read_picture as read_picture
 from .image.layout import Reading as Reading
@@ -56,6 +56,8 @@ from .segmentation.hierarchy import Hierarchy as Hierarchy
 from .segmentation.large.result import LargeSegmentation as LargeSegmentation
 from .segmentation.large.segment_large import segment_large as segment_large
 from .segmentation.presets.classes import Classes as Classes
+from .segmentation.presets.measured import Auto as Auto
+from .segmentation.presets.measured import Measured as Measured
 from .segmentation.presets.option import option as option
 from .segmentation.presets.paper import Paper as Paper
 from .segmentation.presets.photo import Photo as Photo

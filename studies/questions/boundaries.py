@@ -13,9 +13,12 @@ data are in ../shared/data or SPINSEG_DATA.
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ from spinseg._run.atomic import atomic_write
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import Cues, SiteStatistics, edge_cues
 from spinseg.image.boundary.grouping import grouping_cues
-from spinseg.image.boundary.log_odds import KINDS, BoundaryEvidence, CueWeights, log_odds_of_standardized
+from spinseg.image.boundary.log_odds import BoundaryEvidence, CueWeights, log_odds_of_standardized
 from spinseg.image.boundary.maps import NETWORK_RELIEF
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
@@ -60,7 +63,7 @@ VERSIONS = (ORIGINAL, *CHANGES, PAINTED)
 
 @dataclass
 class Edges:
-    """The edges of one version of a photograph; `fold` is that of a training photograph."""
+    """The edges of one version of an image; `fold` is that of a training image."""
 
     version: str
     fold: int | None
@@ -92,10 +95,16 @@ def edges_of(
         image = CHANGES[version](image, i)
     if len(image) != len(annotations[0]):
         annotations = [drawn[::2, ::2][: image.shape[0], : image.shape[1]] for drawn in annotations]
-    picture = as_picture(image)
     preset = Photo(evidence=BoundaryEvidence(network_of(fold), network_relief=network_relief))
-    working_image = working_copy(picture, None, None)
-    maps = preset.maps(working_image)
+    return edges_with(preset, as_picture(image), annotations, version, fold)
+
+
+def edges_with(
+    preset: Photo, image: spinseg.Picture, annotations: Sequence[NDArray[np.integer]], version: str, fold: int | None
+) -> Edges:
+    """Return cues and outcomes of the edges of an image, with the sites and the network of a preset."""
+    working_image = preset.analyzed(working_copy(image, None, None))
+    picture, maps = working_image.picture, preset.maps(working_image)
     assert maps is not None
     sites = preset.make_sites(working_image, maps)
     adjacency = preset.graph(sites, working_image)
@@ -187,9 +196,10 @@ def fit(photographs: list[Edges], without: Collection[str] = (), held_out: bool 
     kept = np.array([name not in without for name in photographs[0].local])
     tables, mean, deviation = standardize(tables, kept)
     firsts, first = cross_validate(photographs, tables, logistic, lambda w, x: w[0] + x @ w[1:])
-    with ProcessPoolExecutor() as pool:
+    group = partial(grouping_cues, spectral="apart" not in without)
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:  # a fork may hang: there were threads
         statistics, touching = [p.statistics for p in photographs], [p.adjacency for p in photographs]
-        found = list(pool.map(grouping_cues, first, statistics, touching, chunksize=8))
+        found = list(pool.map(group, first, statistics, touching, chunksize=8))
     if unknown := set(without) - set(found[0]) - set(photographs[0].local):
         raise ValueError(f"no such cues: {unknown}")
     kept_more = np.array([name not in without for name in found[0]])
@@ -266,7 +276,7 @@ def study() -> dict[str, object]:
     figures: dict[str, object] = {}
     stored: dict[str, Array] = {}
     by_fold: list[dict[str, Array]] = [{} for _ in range(N_FOLDS)]
-    for kind in KINDS:
+    for kind in ("colour", "grey"):
         photographs = training_edges(is_gray=kind == "grey")
         fitted = fit(photographs, without=CHROMA_CUES if kind == "grey" else ())
         for arrays, weights in zip((stored, *by_fold), (fitted.weights, *fitted.by_fold), strict=True):
@@ -278,9 +288,16 @@ def study() -> dict[str, object]:
         )
         if kind == "colour":
             figures["NETWORK_LOG_ODDS"] = large_weights(photographs)
-    for path, arrays in ((WEIGHTS_PATH, stored), *((weights_path(k), by_fold[k]) for k in range(N_FOLDS))):
-        atomic_write(path, lambda file, arrays=arrays: np.savez_compressed(file, **arrays))  # type: ignore[misc]
+    write_weights(stored, by_fold)
     return figures | {"written to": f"{WEIGHTS_PATH}, {FOLDER}"}
+
+
+def write_weights(stored: dict[str, Array], by_fold: Sequence[dict[str, Array]]) -> None:
+    """Write weights to the package and to the files of the folds, which keep those of other kinds of images."""
+    for path, arrays in ((WEIGHTS_PATH, stored), *((weights_path(k), found) for k, found in enumerate(by_fold))):
+        with np.load(path) if path.exists() else nullcontext({}) as before:
+            kept = dict(before) | arrays
+        atomic_write(path, lambda file, kept=kept: np.savez_compressed(file, **kept))  # type: ignore[misc]
 
 
 def large_weights(photographs: list[Edges]) -> str:

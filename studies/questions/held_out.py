@@ -7,6 +7,7 @@ training_data/weights or SPINSEG_NETWORKS.
 """
 
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -19,9 +20,13 @@ FOLDER = Path(os.environ.get("SPINSEG_NETWORKS", "training_data/weights"))
 N_FOLDS = 5
 
 
-def held_out_evidence(i: int) -> BoundaryEvidence:
-    """Return the evidence of the fold without the i-th training photograph, for `Photo(evidence=...)`."""
-    return BoundaryEvidence(network_of(i % N_FOLDS), _weights(i % N_FOLDS))
+def held_out_evidence(i: int, usual: BoundaryEvidence | None = None) -> BoundaryEvidence:
+    """Return the evidence of the fold without the i-th training image, for `Photo(evidence=...)`.
+
+    `usual` is that of the preset, whose kind and other fields it keeps.
+    """
+    fold, usual = i % N_FOLDS, usual or BoundaryEvidence()
+    return replace(usual, network=network_of(fold, usual.kind), weights=_weights(fold))
 
 
 def weights_path(fold: int) -> Path:
@@ -30,11 +35,12 @@ def weights_path(fold: int) -> Path:
 
 
 @cache
-def network_of(fold: int | None) -> BoundaryNetwork | None:
-    """Return the network of a fold; None for that of the package."""
+def network_of(fold: int | None, kind: str = "photograph") -> BoundaryNetwork | None:
+    """Return the network of a fold, for photographs or measured images; None for that of the package."""
     if fold is None:
         return None
-    with np.load(_present(FOLDER / f"fold{fold}.npz", "training/train_boundary_net.py")) as stored:
+    name = f"fold{fold}.npz" if kind == "photograph" else f"{kind}_fold{fold}.npz"
+    with np.load(_present(FOLDER / name, "training/train_boundary_net.py")) as stored:
         return BoundaryNetwork(dict(stored))
 
 

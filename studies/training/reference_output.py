@@ -19,7 +19,7 @@ ROWS, COLUMNS = slice(20, 135), slice(150, 330)
 
 def main() -> None:
     """Write the log-odds of each pixel, in 16 bits."""
-    stored = np.load(PACKAGE / "image" / "data" / "boundary_network.npz")
+    stored = np.load(PACKAGE / "image" / "data" / "photograph_network.npz")
     weights = {name: torch.from_numpy(stored[name].astype(np.float32)) for name in stored.files}
 
     def block(name: str, x: torch.Tensor) -> torch.Tensor:

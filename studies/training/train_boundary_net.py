@@ -5,7 +5,7 @@
     python -m studies.training.train_boundary_net training_data training_data/weights --folds 0 1 2 3 4 all
     python -m studies.training.train_boundary_net training_data training_data/weights --name measured_ \
         --crops photographs=6 nuclei=18 scenes=12 --folds 0 1 2 3 4 all
-    cp training_data/weights/foldall.npz src/spinseg/image/data/boundary_network.npz
+    cp training_data/weights/foldall.npz src/spinseg/image/data/photograph_network.npz
     python studies/training/reference_output.py tests/image/network_reference.npz
     python -m studies boundaries
 

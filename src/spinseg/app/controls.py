@@ -10,6 +10,7 @@ import numpy as np
 
 import spinseg.segmentation.presets  # noqa: F401 (makes them known)
 from spinseg._validation import check_choice, check_int, check_real, invalid
+from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors
 from spinseg.model.priors import PartitionPrior
 from spinseg.pictures import PICTURES
@@ -183,9 +184,9 @@ class UserSettings:
             options["init"] = DIFFERENT_STARTS[: self.chains] if self.chains > 1 else DIFFERENT_STARTS[0]
         return options
 
-    def chosen(self, n_pixels: int) -> Preset:
-        """The preset with its options for an image of `n_pixels`."""
-        return chosen_preset(self.preset, self.options(n_pixels))
+    def chosen(self, picture: Picture) -> Preset:
+        """The preset with its options for an image."""
+        return chosen_preset(self.preset, self.options(int(np.prod(picture.shape)))).for_image(picture)
 
     def _prior(self) -> PartitionPrior | None:
         """The prior that was chosen, with size limits; None for that of the preset."""

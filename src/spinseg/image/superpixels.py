@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from skimage.measure import label
+from skimage.morphology import h_minima
 from skimage.segmentation import slic, watershed
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
@@ -147,6 +148,27 @@ def seeded_watershed(relief: NDArray, cells: NDArray, compactness: float = 0.0) 
     lowest = np.transpose(ndimage.minimum_position(relief, cells, np.arange(n_cells)))
     markers[tuple(lowest)] = np.arange(1, n_cells + 1)
     return watershed(relief, markers, compactness=compactness / 100) - 1
+
+
+def basins(relief: NDArray, depth: float, max_sites: int, inside: Mask | None = None) -> Ints:
+    """Return the basins of a relief that are at least so deep, numbered as in `superpixels`; -1 outside.
+
+    Where there are more than `max_sites`, the least depth is doubled until there are not. Every part of the mask has
+    one at least.
+    """
+    relief = np.asarray(relief, np.float32)
+    if inside is not None:
+        relief = np.where(inside, relief, relief[inside].max() + 2 * depth)
+    while True:
+        minima = label(h_minima(relief, depth) > 0, connectivity=2)
+        if minima.max() <= max_sites:
+            break
+        depth *= 2
+    if minima.max() == 0:  # a flat relief
+        minima[...] = 1
+    found = watershed(relief, minima, mask=inside)
+    pieces = label(found if inside is None else np.where(inside, found + 1, 0), connectivity=1)
+    return _renumber(pieces - 1, inside)
 
 
 def cells_per_axis(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import invalid
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.components import three_components
 from spinseg.image.features import site_sizes
 from spinseg.image.formats import content_hash
-from spinseg.image.intensity import MAX_CODE, check_intensity_range
+from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask, read_picture
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, check_channels
 from spinseg.image.picture import Picture, as_picture, checked_mask
@@ -152,15 +151,13 @@ def prepare(
         mask = checked_mask(read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask)
     read: Any = read_picture if "source" in paths else as_picture
     picture: Picture = read(image, mask=mask, **how)
+    preset = preset.for_image(picture)
     preset.check_fit(picture)
     on_pixels = None if seeds is None else seed_image(seeds, picture.shape, picture.inside)
     may_reduce = isinstance(preset.sites, str) and not preset.sites_are_pixels
     held = None if on_pixels is None else on_pixels > 0
     working_image = working_copy(picture, picture.inside, preset.max_pixels if may_reduce else None, held)
-    if not picture.is_color:
-        components = three_components(working_image.picture.codes, working_image.inside)
-        codes = np.rint(components * MAX_CODE).astype(np.uint16)
-        working_image = working_image._replace(picture=Picture(codes, channel_kind="measured"))
+    working_image = preset.analyzed(working_image)
     reduced = None if on_pixels is None else reduced_seeds(on_pixels, working_image.step)  # before what takes long
     maps = preset.maps(working_image)
     sites, relief = preset.make_sites(working_image, maps), None if maps is None else maps.relief

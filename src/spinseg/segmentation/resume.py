@@ -30,7 +30,7 @@ ADVICE = "--overwrite replaces it"
 
 
 def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
-    """The entries of result.json that `segment` with these keywords gives for every image.
+    """The entries of result.json that `segment` with these keywords gives for every image; of "settings" a list.
 
     It raises what `segment` would raise for each of them.
     """
@@ -50,7 +50,8 @@ def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
     if "seeds" in files:
         check_seeds_fit(preset)
         read_seeds(files["seeds"])
-    settings = preset.as_json() | schedule._asdict() | {"start_label": keywords.get("start_label", 1)}
+    common = schedule._asdict() | {"start_label": keywords.get("start_label", 1)}
+    settings = [each.as_json() | common for each in preset.candidates()]
     expected = {"channel_axis": axis, "channel_kind": kind, "intensity_range": intensity_range}
     expected |= {"seed": keywords.get("rng"), "sha256": {name: content_hash(file) for name, file in files.items()}}
     expected |= {"settings": settings, "versions": {"spinseg": VERSION}, **files}
@@ -69,7 +70,10 @@ def finished_result(
     if result is None or result.get("interrupted") is True:
         return None
     hashes = expected["sha256"] | {"source": content_hash(source)}
-    stored, wanted = _provenance(result), _provenance(expected | {"source": source, "sha256": hashes})
+    settings = result.get("settings")
+    settings = settings if settings in expected["settings"] else expected["settings"][0]
+    entries = expected | {"source": source, "sha256": hashes, "settings": settings}
+    stored, wanted = _provenance(result), _provenance(entries)
     for name, file in wanted.inputs.items():
         before = stored.inputs[name]
         if file and before and file["source"] == before["source"] and file["sha256"] is None:  # has it changed?

@@ -16,7 +16,7 @@ from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
 from spinseg.image.picture import Picture
 from spinseg.image.seeds import Seeds
 from spinseg.sampler.chains import SamplingInterrupted
-from spinseg.segmentation.presets.photo import Photo
+from spinseg.segmentation.presets.measured import Auto
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted
@@ -25,7 +25,7 @@ from spinseg.segmentation.schedule import Schedule, sample_posterior
 
 def segment(
     image: Picture | ArrayLike | str | os.PathLike[str],
-    preset: Preset | str = Photo(),
+    preset: Preset | str = Auto(),
     *,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     seeds: Seeds | None = None,
@@ -52,16 +52,18 @@ def segment(
         An array of shape (H, W), (H, W, C) or a volume, of any number type, or a file that holds one: PNG, JPEG, GIF,
         WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with an extra NIfTI. It is never changed. Pixels that are
         masked in a NumPy masked array or fully transparent are outside. `seg.read_as` says how it was read.
-    preset : Photo, Classes, Paper, another Preset, or "photo", "classes", "paper"
-        `Photo` finds connected regions. `Classes` finds kinds of tissue or material, in images and volumes of any
-        channels: a class may lie in many places. `Paper` is the model and the sampler of Xu, Caron & Doucet.
+    preset : Auto, Photo, Measured, Classes, Paper, another Preset, or its name, such as "classes"
+        `Photo` finds connected regions in photographs, and `Measured` in microscopy, rasters, scans and materials;
+        `Auto` takes the one that suits the image, and `seg.preset` says which. `Classes` finds kinds of tissue or
+        material, in images and volumes of any channels: a class may lie in many places. `Paper` is the model and the
+        sampler of Xu, Caron & Doucet.
     mask : array of bool or path, optional
         Where to segment, in the image's shape. Pixels that are masked or transparent in the image stay outside.
     seeds : array of int, mapping or path, optional
         Pixels with the same positive number lie in one region, and pixels with different numbers in different regions:
         in every draw, and in `labels` at every level of detail. Other pixels are free. Give a label image of the
         image's shape, a file that holds one, or the pixels of each seed, {1: [(row, column), ..], 2: ..}. Seeds require
-        a preset with connected clusters, such as `Photo`.
+        a preset with connected clusters, such as `Photo` or `Measured`.
     channel_axis : int, None or "auto"
         The axis of the channels, in the order of the array or of the file; None for an image without. "auto" uses the
         names of the axes in a file, or else their lengths, as `as_picture` explains.
@@ -76,10 +78,10 @@ def segment(
         The label of the largest cluster; pixels outside have one less. `seg.partition` and `seg.sites` always count
         from 0.
     chains, sweeps : int, optional
-        Number of chains, and of sweeps of each. The first half of the sweeps is burn-in. By default `Photo` discards 40
-        sweeps and goes on, to 400 at most, until the chains agree or the probabilities are twice as accurate as needed;
-        one chain runs to the end. It runs `chains` chains for each of twelve levels of detail. `Classes` makes 120
-        sweeps and `Paper` 1000.
+        Number of chains, and of sweeps of each. The first half of the sweeps is burn-in. By default `Photo` and
+        `Measured` discard 40 sweeps and go on, to 400 at most, until the chains agree or the probabilities are twice as
+        accurate as needed; one chain runs to the end. They run `chains` chains for each of twelve levels of detail.
+        `Classes` makes 120 sweeps and `Paper` 1000.
     seconds : float, optional
         About how long to sample, instead of `sweeps`; draws of more than 256 MB end it earlier. The number of sweeps
         then depends on the machine; `seg.python_code` has it and repeats the segmentation.
@@ -89,7 +91,7 @@ def segment(
     workers, progress
         As in `sample`.
     **options
-        Options of the preset: `segment(image, detail=0.9)` is `segment(image, Photo(detail=0.9))`.
+        Options of the preset: `segment(image, detail=0.9)` is `segment(image, Auto(detail=0.9))`.
 
     Raises
     ------
@@ -116,6 +118,8 @@ def segment(
     found = partial(problem.segmentation, seed=seed, schedule=schedule, start_label=int(start_label))
     area = site_sizes(problem.sites)
     try:
-        return found(sample_posterior(problem.model, preset, schedule, seed, area, workers=workers, progress=progress))
+        return found(
+            sample_posterior(problem.model, problem.preset, schedule, seed, area, workers=workers, progress=progress)
+        )
     except SamplingInterrupted as stop:
         raise SegmentationInterrupted(found(stop.chains, interrupted=True)) from None

@@ -21,10 +21,10 @@ MAX_NEIGHBORS = 64  # more than sites of about equal size have
 DIFFUSION_STEPS = (2, 4, 8)  # after which the statistics of sites are compared
 
 
-def grouping_cues(log_odds: Floats, statistics: SiteStatistics, graph: SiteGraph) -> Cues:
+def grouping_cues(log_odds: Floats, statistics: SiteStatistics, graph: SiteGraph, spectral: bool = True) -> Cues:
     """Return the cues of each edge that follow from the first log-odds of all edges.
 
-    - apart: log of the distance of the two sites in the leading eigenvectors.
+    - apart: log of the distance of the two sites in the leading eigenvectors; 0 unless `spectral`.
     - merged: mean log-odds along the boundary at which the two sides merge.
     - calm, busy: the lower and the higher of the two sites' mean log-odds along their other boundaries.
     - words, textons, colors, texture after t: differences of these statistics after t steps of diffusion.
@@ -35,8 +35,8 @@ def grouping_cues(log_odds: Floats, statistics: SiteStatistics, graph: SiteGraph
     totals = np.bincount(edges.ravel(), weighted.repeat(2), n_sites)[edges] - weighted[:, None]
     lengths = np.bincount(edges.ravel(), length.repeat(2), n_sites)[edges] - length[:, None]
     around = np.where(lengths > 0, totals / np.maximum(lengths, 1), log_odds[:, None])
-    cues = {"apart": spectral_distance(affinity, edges), "merged": merge_heights(graph, log_odds)}
-    cues |= {"calm": around.min(axis=1), "busy": around.max(axis=1)}
+    cues = {"apart": spectral_distance(affinity, edges) if spectral else np.zeros(len(edges))}
+    cues |= {"merged": merge_heights(graph, log_odds), "calm": around.min(axis=1), "busy": around.max(axis=1)}
     return cues | _diffusion_cues(affinity, statistics, edges)
 
 

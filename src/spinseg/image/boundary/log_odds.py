@@ -19,7 +19,7 @@ from spinseg.image.features import gradient_magnitude, site_means
 from spinseg.image.layout import Floats, Ints
 from spinseg.image.picture import Picture
 
-KINDS = ("colour", "grey")  # of photographs, with separate weights
+KINDS = ("colour", "grey", "measured")  # of images with separate weights: photographs, and what instruments measure
 MAX_GRAY_CHROMA = 3.0  # CIELAB units: sum of the standard deviations of a and b, below which an image counts as gray
 
 # Weights of cues, by name. `mean` and `deviation`, (n_cues,), standardize the cues, of which those of `edge_cues` come
@@ -31,26 +31,28 @@ WEIGHT_NAMES = ("mean", "deviation", "first", "constant", "direct", "hidden", "b
 
 @dataclass(frozen=True)
 class BoundaryEvidence:
-    """Where the evidence of a boundary comes from: a network, and weights of the cues by kind of photograph.
+    """Where the evidence of a boundary comes from: a network, and weights of the cues by kind of image.
 
-    What is None is that of the package. `network_relief` is the height that a boundary has in the relief for sites
-    where the network is sure of it.
+    What is None is that of the package for images of this `kind`, "photograph" or "measured". `network_relief` is the
+    height that a boundary has in the relief for sites where the network is sure of it.
 
     Examples
     --------
     >>> import spinseg as ss
     >>> from spinseg.image.boundary.log_odds import BoundaryEvidence
     >>> ss.Photo(evidence=BoundaryEvidence(network_relief=4.0))
-    Photo(evidence=BoundaryEvidence(network=None, weights=None, network_relief=4.0))
+    Photo(evidence=BoundaryEvidence(network=None, weights=None, network_relief=4.0, kind='photograph'))
     """
 
     network: BoundaryNetwork | None = None
     weights: Mapping[str, CueWeights] | None = None
     network_relief: float = NETWORK_RELIEF
+    kind: str = "photograph"
 
     def maps(self, picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps:
-        """Return the boundary maps of a photograph."""
-        return boundary_maps(picture, inside, self.network, self.network_relief)
+        """Return the boundary maps of an image of three channels."""
+        network = self.network or BoundaryNetwork.fitted(self.kind)
+        return boundary_maps(picture, inside, network, self.network_relief)
 
     def log_odds(
         self, picture: Picture, sites: Ints, graph: SiteGraph, counts: sparse.csr_array, maps: BoundaryMaps | None
@@ -61,26 +63,30 @@ class BoundaryEvidence:
         """
         if maps is None:
             return plain_log_odds(picture, sites, graph, counts)
-        weights = (self.weights or fitted_weights())["grey" if is_gray(picture) else "colour"]
+        kind = "measured" if self.kind == "measured" else "grey" if is_gray(picture) else "colour"
+        weights = (self.weights or fitted_weights())[kind]
         statistics = SiteStatistics.of(picture, sites, counts, maps)
         local = edge_cues(statistics, sites, graph, maps)
-        return final_log_odds(weights, local | grouping_cues(first_log_odds(weights, local), statistics, graph))
+        first = first_log_odds(weights, local)
+        spectral = bool(np.isfinite(weights["deviation"][len(local)]))  # infinite for a cue that is not used
+        return final_log_odds(weights, local | grouping_cues(first, statistics, graph, spectral))
 
 
 @lru_cache
 def fitted_weights() -> dict[str, CueWeights]:
-    """Return the weights that come with the package, by kind of photograph.
+    """Return the weights that come with the package, by kind of image.
 
-    `python -m studies boundaries` fits them to the training photographs of BSDS300, and evaluates them on photographs
-    held out.
+    `python -m studies boundaries` fits them to training photographs of BSDS300, and `python -m studies
+    measured_boundaries` to training nuclei of BBBC038 and to rendered scenes; both evaluate them on images held out.
     """
     with files("spinseg.image").joinpath("data/boundary_weights.npz").open("rb") as file, np.load(file) as stored:
         return weights_by_kind(stored)
 
 
 def weights_by_kind(stored: CueWeights) -> dict[str, CueWeights]:
-    """Return the weights for each kind of photographs, of arrays named `<kind> <name>`."""
-    return {kind: {name: stored[f"{kind} {name}"] for name in WEIGHT_NAMES} for kind in KINDS}
+    """Return the weights for each kind of images, of arrays named `<kind> <name>`."""
+    kinds = [kind for kind in KINDS if f"{kind} first" in stored]
+    return {kind: {name: stored[f"{kind} {name}"] for name in WEIGHT_NAMES} for kind in kinds}
 
 
 def first_log_odds(weights: CueWeights, local: Cues) -> Floats:

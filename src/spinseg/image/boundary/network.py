@@ -1,6 +1,6 @@
-"""A small convolutional network that finds boundaries in photographs, run as matrix products.
+"""Small convolutional networks that find boundaries, run as matrix products.
 
-`studies/training/train_boundary_net.py` trains it and describes it: a U-Net of plain convolutions, whose finest layers
+`studies/training/train_boundary_net.py` trains and describes them: a U-Net of plain convolutions, whose finest layers
 work at half the picture's size. Only NumPy is needed here: each convolution is one matrix product for each block of
 rows.
 """
@@ -12,12 +12,7 @@ from importlib.resources import files
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
-
-from spinseg._validation import invalid
-from spinseg.image.layout import ChannelAxis
-from spinseg.image.picture import Picture, as_picture
+from numpy.typing import NDArray
 
 RADII = (1, 3)  # pixels, within which a boundary counts
 CELL = 32  # pixels along each side that one pixel of the coarsest layer stands for
@@ -45,9 +40,9 @@ class BoundaryNetwork:
 
     @classmethod
     @lru_cache
-    def fitted(cls) -> BoundaryNetwork:
-        """Return the network that comes with the package."""
-        with files("spinseg.image").joinpath("data/boundary_network.npz").open("rb") as file, np.load(file) as stored:
+    def fitted(cls, kind: str = "photograph") -> BoundaryNetwork:
+        """Return the network of the package for photographs, or for measured images."""
+        with files("spinseg.image").joinpath(f"data/{kind}_network.npz").open("rb") as file, np.load(file) as stored:
             return cls(dict(stored))
 
     def log_odds(self, rgb: Maps) -> Maps:
@@ -95,32 +90,6 @@ class BoundaryNetwork:
         """Return a convolution and, as a rule, its positive part."""
         y = convolve(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
         return np.maximum(y, 0, out=y) if rectified else y
-
-
-def boundary_strength(image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.float32]:
-    """Return how many of those who divide the picture would draw a boundary within a pixel, 0 to 1, (H, W).
-
-    It is what the network of the preset "photo" sees in gray and color pictures, before any posterior: its lines are
-    about three pixels wide, and need not close. `Segmentation.boundary_probability` has lines that do.
-
-    Parameters
-    ----------
-    image : Picture or array
-        With one channel or three.
-    channel_axis : int, None or "auto"
-        As in `as_picture`.
-
-    Examples
-    --------
-    >>> image = np.zeros((60, 90)); image[:, 45:] = 1
-    >>> int(boundary_strength(image)[30].argmax())
-    44
-    """
-    picture = as_picture(image, channel_axis=channel_axis)
-    if len(picture.shape) != 2 or picture.n_channels != 3:
-        what = f"shape {picture.shape} and {picture.n_channels} channels"
-        invalid("image", "be a gray or a color picture of one plane", what)
-    return expit(BoundaryNetwork.fitted().log_odds(picture.values)[0])
 
 
 def _mirrored_span(length: int) -> tuple[slice, int]:

@@ -3,5 +3,5 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-for module in ("photo", *(each.name for each in iter_modules(__path__))):
+for module in ("measured", *(each.name for each in iter_modules(__path__))):
     import_module(f"{__name__}.{module}")

@@ -146,7 +146,7 @@ class Photo(Preset):
     ) -> Model:
         """The posterior at every level of detail."""
         area = site_sizes(sites)
-        weight = pixel_weight(int(area.sum()))
+        weight = self.pixel_weight(int(area.sum()))
         features = site_moments(image.picture, sites, maps)
         n_observations = self.count_weight * area * weight
         likelihood = gaussian_likelihood(features, n_observations, self.kappa, self.feature_weights)
@@ -154,6 +154,10 @@ class Photo(Preset):
         weight = weight**0.5  # boundaries have a length, where pixels have an area
         betas = [weight * self.couplings(log_odds, graph, detail) for detail in details_of(self.n_details)]
         return Model(graph, likelihood, self.prior, betas, connected=True, power=self.power, seeds=seeds)
+
+    def pixel_weight(self, n_pixels: int) -> float:
+        """The weight of a pixel in an image of `n_pixels`, relative to one of a photograph of the reference size."""
+        return min(MAX_PIXEL_WEIGHT, REFERENCE_PIXELS / n_pixels)
 
     def log_odds(
         self, picture: Picture, sites: NDArray[np.int32], graph: SiteGraph, maps: BoundaryMaps | None
@@ -221,11 +225,6 @@ class Photo(Preset):
         if self.detail < 1:
             return f"a larger detail, such as detail=1 instead of {self.detail:g}"
         return "more sites, as with n_sites=2000"
-
-
-def pixel_weight(n_pixels: int) -> float:
-    """The weight of a pixel in an image of `n_pixels`, relative to one of a photograph of the reference size."""
-    return min(MAX_PIXEL_WEIGHT, REFERENCE_PIXELS / n_pixels)
 
 
 def details_of(n_details: int) -> list[float]:

@@ -14,6 +14,8 @@ from spinseg._errors import InvalidInput
 from spinseg._validation import check_choice, integer_array, invalid
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.site_graph import SiteGraph
+from spinseg.image.components import three_components
+from spinseg.image.intensity import MAX_CODE
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import KINDS, PIXELS_PER_SITE, superpixels
 from spinseg.image.working import WorkingCopy
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from spinseg.image.boundary.maps import BoundaryMaps
     from spinseg.segmentation.problem import Problem
 
-DEFAULT = "photo"  # the preset of `segment`
+DEFAULT = "auto"  # the preset of `segment`
 ESTIMATES = ("vi", "binder", "best")
 
 Start = str | Sequence[str] | NDArray[np.integer]  # of chains, as `sample` takes it
@@ -212,6 +214,22 @@ class Preset:
         """Refuse options that do not fit an image, before any work on it."""
         if not isinstance(self.sites, str) and np.shape(self.sites) != picture.shape:
             invalid("sites", f"have the image's shape {picture.shape}", np.shape(self.sites))
+
+    def for_image(self, picture: Picture) -> Preset:
+        """The preset to use for an image: this one, unless it chooses between others."""
+        return self
+
+    def candidates(self) -> tuple[Preset, ...]:
+        """The presets that `for_image` may return."""
+        return (self,)
+
+    def analyzed(self, image: WorkingCopy) -> WorkingCopy:
+        """The image that is analyzed: color as it is, and measured channels in three components."""
+        if image.picture.is_color:
+            return image
+        components = three_components(image.picture.codes, image.inside)
+        codes = np.rint(components * MAX_CODE).astype(np.uint16)
+        return image._replace(picture=Picture(codes, channel_kind="measured"))
 
     def maps(self, image: WorkingCopy) -> BoundaryMaps | None:
         """The boundary maps of an image, for its sites, model and outlines; None for a preset without."""

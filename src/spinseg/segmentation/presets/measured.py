@@ -1,0 +1,95 @@
+"""`Measured`: connected regions in what an instrument measured; and `Auto`, which takes it or `Photo`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinseg.image.boundary.kinds import kind_of_image, stretched
+from spinseg.image.boundary.log_odds import BoundaryEvidence
+from spinseg.image.boundary.maps import BoundaryMaps
+from spinseg.image.picture import Picture
+from spinseg.image.superpixels import basins
+from spinseg.image.working import WorkingCopy
+from spinseg.segmentation.presets.photo import Photo
+from spinseg.segmentation.presets.preset import Preset
+
+# Of the relief, in which a boundary that the network is sure of has the height 20 (docs/evidence/any_image.md).
+NETWORK_RELIEF, MIN_DEPTH = 20.0, 0.3
+MAX_SITES = 4_000  # so that a segmentation takes seconds; where there would be more basins, they must be deeper
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Measured(Photo):
+    """The preset for what an instrument measured: microscopy, rasters, scans, materials.
+
+    As `Photo`, with a network and cues that learned from nuclei and from rendered scenes, and in which evidence of a
+    boundary is taken at its word. The sites are basins of the network's map: an object of any size has one at least,
+    and an empty background few. Any number of channels is reduced to three components. The constants were chosen on
+    training nuclei of BBBC038 and on scenes (docs/evidence/any_image.md).
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> y, x = np.indices((60, 90))
+    >>> cells = (np.hypot(y - 30, x - 25) < 12) | (np.hypot(y - 30, x - 60) < 12)
+    >>> ss.segment(cells * 1.0, ss.Measured(), rng=0).n_clusters
+    3
+    """
+
+    name: ClassVar[str] = "measured"
+    about: ClassVar[str] = "Connected regions, for microscopy, rasters, scans and materials."
+
+    detail: float = 0.5
+    power: float = 1.0
+    strength: float = 1.0
+    saturation: float = 4.0
+    evidence: BoundaryEvidence = BoundaryEvidence(network_relief=NETWORK_RELIEF, kind="measured")
+
+    def analyzed(self, image: WorkingCopy) -> WorkingCopy:
+        """The image in three channels, stretched as the network has learned."""
+        return image._replace(picture=stretched(image.picture, image.inside))
+
+    def make_sites(self, image: WorkingCopy, maps: BoundaryMaps | None) -> NDArray[np.int32]:
+        """The basins of the relief, unless a number of sites or sites are given."""
+        if maps is None or self.n_sites is not None or self.sites != "watershed":
+            return super().make_sites(image, maps)
+        return basins(maps.relief, MIN_DEPTH, MAX_SITES, image.inside)
+
+    def pixel_weight(self, n_pixels: int) -> float:
+        """A pixel counts the same in every image: objects of an instrument do not grow with it."""
+        return 1.0
+
+    def not_validated(self, picture: Picture, has_seeds: bool) -> str | None:
+        """What the probabilities have not been compared with annotations for: all but nuclei."""
+        return super().not_validated(picture, has_seeds) or "measured images other than nuclei"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Auto(Photo):
+    """The default: `Photo` for a photograph, and `Measured` for any other image.
+
+    Volumes and measured channels are no photographs. Gray and color images are told apart by a small network.
+    `seg.preset` says which it was.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> from spinseg.pictures import PICTURES
+    >>> ss.Auto(detail=0.9).for_image(ss.read_picture(PICTURES["cat"].path))
+    Photo(detail=0.9)
+    """
+
+    name: ClassVar[str] = "auto"
+    about: ClassVar[str] = "Connected regions: photo for photographs, measured for other images."
+
+    def for_image(self, picture: Picture) -> Preset:
+        """`Photo` or `Measured` with the options that were set."""
+        return (Photo if kind_of_image(picture) == "photograph" else Measured)(**self.changes())
+
+    def candidates(self) -> tuple[Preset, ...]:
+        """The presets that `for_image` returns."""
+        return Photo(**self.changes()), Measured(**self.changes())
