@@ -18,6 +18,7 @@ QUESTIONS = {
     "boundaries": "Fit the weights of the cues of boundaries, and compare cues.",
     "ablation": "What each part of the preset for photographs is worth.",
     "baselines": "Tune other methods on training photographs.",
+    "object_baselines": "Tune recipes for objects on training nuclei.",
     "robustness": "What noise, compression, brightness and size change.",
     "posterior": "How calibrated the posterior of photographs is.",
     "standard_errors": "Claimed standard errors of boundaries beside actual ones.",
