@@ -87,6 +87,7 @@ def test_recipes_find_dark_objects_as_they_find_bright_ones(recipe):
         labels = recipe(seen)
         assert labels.dtype == np.int32 and np.array_equal(np.unique(labels), np.arange(6))
         assert object_scores(labels, truth).f_50 == 1.0
+    assert not recipes.basins(np.full((9, 9), 0.3), 0.1).any()  # without a minimum there is one basin
     assert not recipe(np.full((40, 50), 90, np.uint8)).any()
 
 

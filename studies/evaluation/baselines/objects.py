@@ -67,7 +67,8 @@ def basins(relief: Floats, h: float) -> NDArray[np.int32]:
     >>> basins(np.array([[0.0, 0.1, 0.9, 0.2, 0.3, 0.25, 0.8, 0.0]]), 0.2).tolist()
     [[0, 0, 0, 1, 1, 1, 2, 2]]
     """
-    return watershed(relief, label(h_minima(relief.astype(np.float64), h))).astype(np.int32) - 1
+    minima = label(h_minima(relief.astype(np.float64), h))
+    return watershed(relief, minima).astype(np.int32) - 1 if minima.any() else np.zeros(relief.shape, np.int32)
 
 
 def smooth_gray(image: Picture | ArrayLike, sigma: float) -> Floats:
