@@ -186,7 +186,7 @@ def _object_methods() -> Iterable[Method]:
     yield _other_method("otsu-watershed", about, objects.otsu_watershed)
     about = "a local threshold and a watershed of distances, scikit-image"
     yield _other_method("local-watershed", about, objects.local_watershed)
-    tuned = {"scale": 200.0, "sigma": 0.8, "min_size": 50}
+    tuned = {"scale": 800.0, "sigma": 0.8, "min_size": 60}
     about = "Felzenszwalb & Huttenlocher 2004, scikit-image, tuned on training nuclei"
     yield _other_method("felzenszwalb", about, library.felzenszwalb, **tuned)
 

@@ -21,12 +21,11 @@ MAX_PIXELS = 400_000  # of an image: larger ones would take most of the time
 def grids() -> dict[str, Methods]:
     """Return a grid of settings for each recipe."""
     cut = {"min_distance": (5, 7, 10), "min_size": (30,)}
+    blocks = {"block_size": (51, 101, 201), "offset": (0.0, 0.01, 0.03)}
     return {
         "otsu_watershed": grid(objects.otsu_watershed, sigma=(1.0, 2.0), **cut),
-        "local_watershed": grid(
-            objects.local_watershed, sigma=(1.0,), block_size=(51, 101), offset=(0.01, 0.03, 0.06), **cut
-        ),
-        "felzenszwalb": grid(library.felzenszwalb, scale=(100, 200, 400, 800, 1600), sigma=(0.8,), min_size=(30, 60)),
+        "local_watershed": grid(objects.local_watershed, sigma=(1.0,), **blocks, **cut),
+        "felzenszwalb": grid(library.felzenszwalb, scale=(200, 400, 800, 1600), sigma=(0.8,), min_size=(30, 60, 120)),
     }
 
 

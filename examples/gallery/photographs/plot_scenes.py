@@ -16,7 +16,7 @@ from studies.scenes import RENDERERS, in_three_channels, render
 
 fig, axes = plt.subplots(4, 3, figsize=(8.4, 11.4), layout="constrained")
 for i, kind in enumerate(RENDERERS):
-    scene = render(kind, (160, 160), np.random.default_rng(1))
+    scene = render(kind, (160, 160), np.random.default_rng(7))
     top, bottom = axes[i // 3 * 2 : i // 3 * 2 + 2, i % 3]
     image = in_three_channels(scene.image)
     top.imshow(image)

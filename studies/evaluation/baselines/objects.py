@@ -44,9 +44,9 @@ def local_watershed(
     image: Picture | ArrayLike,
     *,
     sigma: float = 1.0,
-    block_size: int = 101,
+    block_size: int = 201,
     offset: float = 0.03,
-    min_distance: int = 7,
+    min_distance: int = 10,
     min_size: int = 30,
 ) -> NDArray[np.int32]:
     """Return the same of pixels that exceed the weighted mean around them by `offset`; the image goes from 0 to 1."""
