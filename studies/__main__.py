@@ -19,6 +19,7 @@ QUESTIONS = {
     "measured_boundaries": "Fit the weights of the cues for measured images.",
     "ablation": "What each part of the preset for photographs is worth.",
     "baselines": "Tune other methods on training photographs.",
+    "object_baselines": "Tune recipes for objects on training nuclei.",
     "robustness": "What noise, compression, brightness and size change.",
     "posterior": "How calibrated the posterior of photographs is.",
     "standard_errors": "Claimed standard errors of boundaries beside actual ones.",
@@ -27,6 +28,7 @@ QUESTIONS = {
     "outlines": "How close refined outlines are to the edges of an image.",
     "volumes": "Tissues of a brain, found and compared with probability maps.",
     "domains": "Domains of a made-up tissue, with many numbers of components.",
+    "fields": "Images of other fields than photography, beside the recipe people use there.",
     "ddcrp": "How fast the distance-dependent Chinese restaurant process runs.",
 }
 

@@ -13,10 +13,15 @@ from rich.table import Table
 from spinseg.cli.commands import BUG, WRONG_INPUT, Dask, Jobs, Json, Quiet, Seed, print_error
 from spinseg.cli.segment import print_table
 from studies import paper
-from studies.evaluation.comparison import compare_methods, known_methods
-from studies.evaluation.summary import DISPLAYED_COLUMNS, PROBABILITY_COLUMNS, Columns, Summary, format_cells
-
-DEFAULT_METHODS = "spinseg,potts-dp,rdd-crp,felzenszwalb,quickshift"  # those that need no extra
+from studies.evaluation.comparison import Comparison, compare_methods, methods_for
+from studies.evaluation.datasets import data_root
+from studies.evaluation.summary import (
+    DISPLAYED_COLUMNS,
+    OBJECT_COLUMNS,
+    PROBABILITY_COLUMNS,
+    format_cells,
+    format_groups,
+)
 
 # The columns of a summary that fit into 80 characters.
 SUMMARY_COLUMNS = (
@@ -31,10 +36,14 @@ SUMMARY_COLUMNS = (
 
 
 def evaluate(
-    dataset: Annotated[str, typer.Argument(help="bsds300, bsds500, labelme8, or folder: images/ and labels/.")],
-    root: Annotated[Path, typer.Option(help="Folder that has the dataset.")],
-    split: Annotated[str | None, typer.Option(help="train, val or test, which is the default (BSDS).")] = None,
-    methods: Annotated[str, typer.Option(help="Names with commas between them; `list` lists them.")] = DEFAULT_METHODS,
+    dataset: Annotated[str, typer.Argument(help="bsds300, bsds500, labelme8, nuclei, or folder: images/ and labels/.")],
+    root: Annotated[
+        Path | None, typer.Option(help="Folder that has the dataset; by default SPINSEG_DATA or ../shared/data.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="train, val or test, which is the default (BSDS, nuclei).")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Names with commas between them; `list` lists those for the dataset.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Maximum number of images, evenly spaced by name.")] = None,
     jobs: Jobs = None,
     dask: Dask = None,
@@ -45,20 +54,20 @@ def evaluate(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare methods on photographs with ground truth.
+    """Compare methods on photographs with ground truth, or on nuclei.
 
     Rows are written as they come: the same command after an interruption resumes where it stopped. Beside the rows
     come a summary (CSV), a page with reliability diagrams and the best and the worst images, and all label images.
     """
     if methods == "list":
-        print("\n".join(f"{name:22s} {about}" for name, about in known_methods().items()))
+        print("\n".join(f"{name:22s} {method.about}" for name, method in methods_for(dataset).items()))
         return
     found = compare_methods(
         dataset,
-        root,
+        data_root() if root is None else root,
         out,
         split=split,
-        methods=methods.split(","),
+        methods=methods.split(",") if methods else None,
         limit=limit,
         jobs=jobs,
         dask=dask,
@@ -68,7 +77,7 @@ def evaluate(
     if as_json:
         print(json.dumps(found.as_json()))
     elif not quiet and found.summaries:
-        print_summaries(found.summaries)
+        print_comparison(found)
         print(f"Look at {found.page.resolve()}")
     if found.n_errors:
         print_error(f"{found.n_errors} of {found.n_rows} rows failed: {out}")
@@ -77,21 +86,26 @@ def evaluate(
         raise SystemExit(BUG if found.n_bugs else WRONG_INPUT)
 
 
-def print_summaries(summaries: list[Summary]) -> None:
-    """Print a row for each method in two tables: of its labels, and of its probabilities, draws and boundaries."""
-    _print_columns(summaries, {name: DISPLAYED_COLUMNS[name] for name in SUMMARY_COLUMNS})
-    _print_columns(summaries, PROBABILITY_COLUMNS)
+def print_comparison(found: Comparison) -> None:
+    """Print a row for each method in two tables.
+
+    They are of its labels, and of its probabilities, draws and boundaries; or of objects, and of groups of images.
+    """
+    of_labels = {name: DISPLAYED_COLUMNS[name] for name in SUMMARY_COLUMNS}
+    for columns in [OBJECT_COLUMNS] if found.groups else [of_labels, PROBABILITY_COLUMNS]:
+        rows = {summary.method: format_cells(summary, columns) for summary in found.summaries}
+        _print_columns([heading for heading, _ in columns.values()], rows)
+    if found.groups:
+        _print_columns(list(found.groups), format_groups(found.groups))
 
 
-def _print_columns(summaries: list[Summary], columns: Columns) -> None:
+def _print_columns(headings: list[str], rows: dict[str, list[str]]) -> None:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("method", no_wrap=True)
-    rows = [format_cells(summary, columns) for summary in summaries]
-    for i, (heading, _) in enumerate(columns.values()):
-        words = [*heading.split(), *(row[i] for row in rows)]
-        table.add_column(heading, justify="right", min_width=max(map(len, words)))
-    for summary, row in zip(summaries, rows, strict=True):
-        table.add_row(summary.method, *row)
+    for heading, *cells in zip(headings, *rows.values(), strict=True):
+        table.add_column(heading, justify="right", min_width=max(map(len, [*heading.split(), *cells])))
+    for method, row in rows.items():
+        table.add_row(method, *row)
     print_table(table)
 
 

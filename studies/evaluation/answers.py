@@ -14,6 +14,7 @@ from spinseg.segmentation.schedule import Schedule, sample_posterior
 from studies.evaluation.boundaries import BoundaryCounts, boundary_map, outlines
 from studies.evaluation.calibration import LEAST, Reliability, annotated_separation, energy_distance
 from studies.evaluation.metrics import Scores, consecutive, scores
+from studies.evaluation.objects import ObjectScores, object_scores
 
 N_DRAWS = 16  # of a picture, for the energy distance
 GRADED = (0.05, 0.95)  # a probability between these tells less than sure
@@ -99,10 +100,27 @@ def score_answer(answer: Answer, annotations: Sequence[NDArray[np.integer]]) -> 
         distance = energy_distance(answer.draws, told.sites, annotations)
     if told is None:
         return AnswerScores(regions, BoundaryCounts.of(outlines(answer.labels), annotations), None, None, distance)
-    share = annotated_separation(told.sites, told.edges, annotations)
-    reliability = Reliability.of(told.separation, share, told.length)
     drawn = boundary_map(told.sites, told.edges, told.separation)
-    return AnswerScores(regions, BoundaryCounts.of(drawn, annotations), reliability, _graded_share(drawn), distance)
+    counts = BoundaryCounts.of(drawn, annotations)
+    return AnswerScores(regions, counts, _reliability(told, annotations), _graded_share(drawn), distance)
+
+
+class ObjectAnswerScores(NamedTuple):
+    """The scores of an answer where there are objects on a background: of its labels, and of its probabilities."""
+
+    regions: Scores
+    objects: ObjectScores
+    reliability: Reliability | None
+
+
+def score_objects(answer: Answer, truth: NDArray[np.integer]) -> ObjectAnswerScores:
+    """The scores of an answer against the objects of one label image."""
+    told = None if answer.probabilities is None else _reliability(answer.probabilities, [truth])
+    return ObjectAnswerScores(scores(answer.labels, [truth]), object_scores(answer.labels, truth), told)
+
+
+def _reliability(told: EdgeProbabilities, annotations: Sequence[NDArray[np.integer]]) -> Reliability:
+    return Reliability.of(told.separation, annotated_separation(told.sites, told.edges, annotations), told.length)
 
 
 def _graded_share(image: NDArray[np.float64]) -> float:

@@ -18,7 +18,7 @@ from spinseg._run.provenance import Provenance
 from spinseg._validation import check_writable, invalid
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png
 from spinseg.image.render import label_colors
-from studies.evaluation.answers import AnswerScores, score_answer
+from studies.evaluation.answers import AnswerScores, ObjectAnswerScores, score_answer, score_objects
 from studies.evaluation.datasets import Example
 from studies.evaluation.methods import Method
 from studies.evaluation.results import ComparisonFile, Key, Row, inputs_of
@@ -38,17 +38,10 @@ class Task(NamedTuple):
         """The image and the method, which no other task has."""
         return self.example.name, self.method.name
 
-    def row(self, found: AnswerScores, clusters: int, regions: int, seconds: float) -> Row:
+    def row(self, found: AnswerScores | ObjectAnswerScores, clusters: int, regions: int, seconds: float) -> Row:
         """The row of this task."""
-        return self._unscored(seconds)._replace(
-            scores=found.regions,
-            clusters=clusters,
-            regions=regions,
-            graded=found.graded,
-            energy_distance=found.energy_distance,
-            boundaries=found.boundaries,
-            reliability=found.reliability,
-        )
+        scored = {"scores": found.regions, **found._asdict(), "clusters": clusters, "regions": regions}
+        return self._unscored(seconds)._replace(**scored)
 
     def failed_row(self, seconds: float, why: str) -> Row:
         """The row of this task where it failed."""
@@ -59,7 +52,7 @@ class Task(NamedTuple):
         inputs, version, seed, settings = self.provenance
         run = {"dataset": settings["dataset"], "seed": seed, "version": version, "settings": settings["settings"]}
         run["content"] = next(item["content"] for item in inputs.values() if item is not None)
-        return Row(*self.key, None, 0, 0, round(seconds, 3), **run)
+        return Row(*self.key, None, 0, 0, round(seconds, 3), **run, group=self.example.group)
 
 
 def evaluate(
@@ -158,9 +151,10 @@ def compare(task: Task, _: CheckInterrupt) -> tuple[Row, NDArray[np.int32] | Non
             invalid(f"the ground truth of {task.example.name}", f"have the photograph's shape, {size}", shape)
         _warm_up(task.method)
         start = time.perf_counter()
-        answer = task.method.answer(image, task.provenance.seed)
+        answer = task.method.answer(task.example.image_path if task.method.reads else image, task.provenance.seed)
         seconds = time.perf_counter() - start
-        found = score_answer(answer, annotations)
+        has_objects = task.example.has_objects
+        found = score_objects(answer, annotations[0]) if has_objects else score_answer(answer, annotations)
     except Exception as error:
         if not is_expected(error):
             raise

@@ -13,10 +13,12 @@ from spinseg._run.progress import counting
 from spinseg._validation import check_int
 from studies.evaluation.benchmark import evaluate
 from studies.evaluation.datasets import Example, get_dataset
-from studies.evaluation.methods import METHODS, get_methods
+from studies.evaluation.methods import METHODS, OBJECT_METHODS, Method, get_methods
 from studies.evaluation.page import page_path, write_comparison
 from studies.evaluation.results import Row
-from studies.evaluation.summary import Summary
+from studies.evaluation.summary import GroupScores, Summary, scores_by_group
+
+USUAL_METHODS = ("spinseg", "potts-dp", "rdd-crp", "felzenszwalb", "quickshift")  # of photographs, without an extra
 
 
 class Comparison(NamedTuple):
@@ -24,6 +26,7 @@ class Comparison(NamedTuple):
 
     dataset: str
     summaries: list[Summary]
+    groups: GroupScores
     n_rows: int
     n_errors: int
     n_bugs: int
@@ -33,7 +36,15 @@ class Comparison(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """The same in types that JSON knows."""
         facts = {"rows": self.n_rows, "errors": self.n_errors, "out": str(self.out), "page": str(self.page)}
-        return {"dataset": self.dataset, **facts, "methods": [summary._asdict() for summary in self.summaries]}
+        return {
+            "dataset": self.dataset,
+            **facts,
+            "methods": [summary._asdict() for summary in self.summaries],
+            "groups": {
+                group: {method: found._asdict() for method, found in of_methods.items()}
+                for group, of_methods in self.groups.items()
+            },
+        }
 
 
 def compare_methods(
@@ -41,7 +52,7 @@ def compare_methods(
     root: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
-    methods: list[str],
+    methods: list[str] | None = None,
     split: str | None = None,
     limit: int | None = None,
     jobs: int | None = None,
@@ -55,6 +66,8 @@ def compare_methods(
     ----------
     dataset, root, split
         As in `get_dataset`.
+    methods : list of str, optional
+        Names of `methods_for(dataset)`; by default those that need no extra.
     out : path
         CSV file of rows. A summary, a page and the label images are written beside it.
     limit : int, optional
@@ -70,9 +83,10 @@ def compare_methods(
         After Ctrl-C; the rows so far are in `out`.
     """
     check_jobs(jobs, dask)
-    chosen, out = get_methods(methods), Path(out)
+    usual = OBJECT_METHODS if dataset == "nuclei" else USUAL_METHODS
+    chosen, out = get_methods(methods or usual, methods_for(dataset)), Path(out)
     examples = spread(get_dataset(dataset, root, split), limit)
-    name = f"{dataset} {split or 'test'}" if dataset.startswith("bsds") else dataset
+    name = f"{dataset} {split or 'test'}" if dataset in ("bsds300", "bsds500", "nuclei") else dataset
     try:
         with counting(progress) as count:
 
@@ -88,7 +102,7 @@ def compare_methods(
     summaries = write_comparison(name, out, examples, chosen, rows)
     errors = [row.error for row in rows if row.error]
     n_bugs = sum(error.startswith(BUG) for error in errors)
-    return Comparison(name, summaries, len(rows), len(errors), n_bugs, out, page_path(out))
+    return Comparison(name, summaries, scores_by_group(rows), len(rows), len(errors), n_bugs, out, page_path(out))
 
 
 def spread(examples: list[Example], limit: int | None) -> list[Example]:
@@ -104,6 +118,6 @@ def spread(examples: list[Example], limit: int | None) -> list[Example]:
     return [examples[i] for i in np.linspace(0, len(examples) - 1, limit).round().astype(int)]
 
 
-def known_methods() -> dict[str, str]:
-    """The description of each method, by name."""
-    return {name: method.about for name, method in METHODS.items()}
+def methods_for(dataset: str) -> dict[str, Method]:
+    """The methods for a dataset, by name: those for objects on a background where it has such."""
+    return OBJECT_METHODS if dataset == "nuclei" else METHODS

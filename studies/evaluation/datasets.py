@@ -1,14 +1,15 @@
-"""Photographs with ground truth: BSDS300 and BSDS500, LabelMe's eight outdoor categories, any two folders.
+"""Images with ground truth: BSDS300 and BSDS500, LabelMe's eight outdoor categories, nuclei, any two folders.
 
 The functions list examples by name and open no file: the methods of `Example` read the files. A photograph without
 ground truth, or ground truth without a photograph, is listed too and raises an error when it is read, so that an
 incomplete dataset is not mistaken for a complete one.
 """
 
+import csv
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from spinseg.image.io import MAX_PIXELS, read_image
 
 FolderPath = str | os.PathLike[str]
 
-DATASETS = ("bsds300", "bsds500", "labelme8", "folder")
+DATASETS = ("bsds300", "bsds500", "labelme8", "nuclei", "folder")
 SPLITS = ("train", "val", "test")
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".npy")
 LABEL_SUFFIXES = (".png", ".tif", ".tiff", ".bmp", ".gif", ".npy", ".mat", ".seg")  # not JPEG: it changes labels
@@ -30,6 +31,7 @@ BSDS_PAGE = (
     '"The Berkeley Segmentation Dataset and Benchmark" (BSDS300) or "Contour Detection and Image Segmentation'
     ' Resources" (BSDS500), both at www2.eecs.berkeley.edu/Research/Projects/CS/vision'
 )
+NUCLEI_PAGE = "bbbc.broadinstitute.org/BBBC038"
 LABELME_PAGE = '"Nonparametric Scene Parsing via Label Transfer", people.csail.mit.edu/celiu/LabelTransfer'
 
 
@@ -51,12 +53,18 @@ class Example:
         One file per annotator, or one `.mat` file for all.
     unlabeled : int, optional
         The value of unlabeled pixels in label pictures.
+    group : str, optional
+        The group of images that it belongs to, for scores by group.
+    has_objects : bool
+        Whether the ground truth has objects on a background, 0, so that methods for objects are compared by F1.
     """
 
     name: str
     image_path: Path
     label_paths: tuple[Path, ...]
     unlabeled: int | None = None
+    group: str = ""
+    has_objects: bool = False
 
     def image(self) -> NDArray[Any]:
         """Return the photograph as `read_image` does: (H, W, 3) uint8 for a color JPEG."""
@@ -82,7 +90,7 @@ class Example:
 
 
 def get_dataset(name: str, root: FolderPath, split: str | None = None) -> list[Example]:
-    """Return the examples of a dataset of `DATASETS` under a folder; the default split of BSDS is "test".
+    """Return the examples of a dataset of `DATASETS` under a folder; the default split of BSDS and nuclei is "test".
 
     "folder" is any folder with subfolders `images` and `labels`, as `folder` takes them.
     """
@@ -91,6 +99,8 @@ def get_dataset(name: str, root: FolderPath, split: str | None = None) -> list[E
         return bsds(root, split or "test", edition=name)
     if name == "labelme8":
         return labelme(root, split)
+    if name == "nuclei":
+        return nuclei(root, split or "test")
     if split is not None:
         invalid("split", "be left out for a folder, which has no splits", split)
     return folder(Path(root, "images"), Path(root, "labels"))
@@ -148,6 +158,28 @@ def labelme(root: FolderPath, split: str | None = None) -> list[Example]:
     base = _find_base("LabelMe", root, ("labelme", "labelme8"), [images], [truth], LABELME_PAGE)
     labels = {name: (path,) for name, path in _by_name(_list_files(base, truth)).items()}
     return _pair(_by_name(_list_files(base, images)), labels, base / images, base / truth, unlabeled=0)
+
+
+def nuclei(root: FolderPath, split: str = "test") -> list[Example]:
+    """Return the nuclei of a split by name, each with its group: fluorescence, histology or brightfield.
+
+    In `root`, or in a folder called nuclei below it, there must be SPLIT/images/NAME.png, SPLIT/labels/NAME.png, with
+    0 for the background and a number for each nucleus, and SPLIT/groups.csv, with the columns image and group.
+
+    Parameters
+    ----------
+    root : path
+    split : {"train", "test"}
+    """
+    check_choice("split", split, ("train", "test"))
+    images, truth, groups = (f"{split}/{name}" for name in ("images/*.png", "labels/*.png", "groups.csv"))
+    base = _find_base("nuclei", root, ("nuclei",), [images], [truth], NUCLEI_PAGE)
+    _check_exists("the groups of the nuclei", base / groups)
+    with open(base / groups, encoding="utf-8", newline="") as file:
+        group_of = {row["image"]: row["group"] for row in csv.DictReader(file)}
+    labels = {name: (path,) for name, path in _by_name(_list_files(base, truth)).items()}
+    found = _pair(_by_name(_list_files(base, images)), labels, base / images, base / truth)
+    return [replace(example, group=group_of.get(example.name, ""), has_objects=True) for example in found]
 
 
 def folder(images: FolderPath, labels: FolderPath, *, unlabeled: int | None = None) -> list[Example]:

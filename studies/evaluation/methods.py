@@ -3,19 +3,24 @@
 import hashlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from skimage.measure import label as connected_pieces
 
+import spinseg as ss
 from spinseg._validation import check_choice, invalid
+from spinseg.graph.adjacency import region_adjacency
 from spinseg.graph.merging import merge_heights
 from spinseg.image.picture import as_picture
 from spinseg.image.working import working_copy
 from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
+from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.plan import UnreachableWarning
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets.paper import Paper
@@ -23,7 +28,7 @@ from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.problem import prepare
 from studies.evaluation.answers import Answer, EdgeProbabilities, answer_and_segmentation
-from studies.evaluation.baselines import library
+from studies.evaluation.baselines import library, objects
 from studies.evaluation.baselines.ddcrp import sample_ddcrp
 from studies.evaluation.baselines.mean_shift import mean_shift
 
@@ -33,14 +38,18 @@ EVIDENCE_LEVEL = 0.45
 
 
 class Method(NamedTuple):
-    """A segmentation method: `run(image, seed)` returns a label image, or an `Answer` with probabilities and draws."""
+    """A segmentation method: `run(image, seed)` returns a label image, or an `Answer` with probabilities and draws.
+
+    A method that `reads` is given the path of the image in place of its array.
+    """
 
     name: str
     about: str
-    run: Callable[[NDArray[Any], int], NDArray[np.int32] | Answer]
+    run: Callable[[Any, int], NDArray[np.int32] | Answer]
     settings: str
+    reads: bool = False
 
-    def answer(self, image: NDArray[Any], seed: int) -> Answer:
+    def answer(self, image: NDArray[Any] | Path, seed: int) -> Answer:
         """Return the answer of the method."""
         found = self.run(image, seed)
         return found if isinstance(found, Answer) else Answer(found)
@@ -51,14 +60,15 @@ class Method(NamedTuple):
         return hashlib.sha256(self.settings.encode()).hexdigest()[:8]
 
 
-def get_methods(names: Iterable[str]) -> list[Method]:
-    """Return the methods of these names, each once."""
+def get_methods(names: Iterable[str], known: Mapping[str, Method] | None = None) -> list[Method]:
+    """Return the methods of these names, each once, by default of METHODS."""
+    known = METHODS if known is None else known
     found = list(names)
     for name in found:
-        check_choice("methods", name, list(METHODS))
+        check_choice("methods", name, list(known))
     if len(set(found)) != len(found) or not found:
         invalid("methods", "name at least one method, each once", found)
-    return [METHODS[name] for name in found]
+    return [known[name] for name in found]
 
 
 def _spinseg(image: NDArray[Any], seed: int, *, preset: Preset) -> Answer:
@@ -151,4 +161,35 @@ def _all_methods() -> Iterable[Method]:
     )
 
 
+def _default_call(image: NDArray[Any] | Path, seed: int) -> Answer:
+    """Return the answer of `segment` as it is called by default, on one thread, with the outlines that it refines."""
+    found = ss.segment(image, rng=seed, workers=1, start_label=0)
+    graph, draws = region_adjacency(found.sites), found.chains.labels
+    separation = separation_probability(draws, graph.edges)
+    return Answer(found.labels, EdgeProbabilities(found.sites, graph.edges, graph.length, separation))
+
+
+def _pieces_of_classes(image: NDArray[Any], *, seed: int) -> NDArray[np.int32]:
+    """Return the connected pieces of the classes that `Classes` finds."""
+    classes = ss.segment(image, "classes", rng=seed, workers=1).labels
+    return connected_pieces(classes, connectivity=1).astype(np.int32) - 1  # those outside, 0, are -1
+
+
+def _object_methods() -> Iterable[Method]:
+    """Yield methods that find objects on a background."""
+    settings = f"segment {inspect.signature(ss.segment).parameters['preset'].default!r}"
+    yield Method("spinseg", "the default call, `ss.segment(path)`", _default_call, settings, reads=True)
+    yield _other_method("classes", "connected pieces of the preset for classes", _pieces_of_classes)
+    about = "h-minima watershed of the boundary network's own map, without a posterior"
+    yield _other_method("network-watershed", about, objects.network_watershed)
+    about = "Otsu's threshold and a watershed of distances, scikit-image"
+    yield _other_method("otsu-watershed", about, objects.otsu_watershed)
+    about = "a local threshold and a watershed of distances, scikit-image"
+    yield _other_method("local-watershed", about, objects.local_watershed)
+    tuned = {"scale": 800.0, "sigma": 0.8, "min_size": 60}
+    about = "Felzenszwalb & Huttenlocher 2004, scikit-image, tuned on training nuclei"
+    yield _other_method("felzenszwalb", about, library.felzenszwalb, **tuned)
+
+
 METHODS = {method.name: method for method in _all_methods()}
+OBJECT_METHODS = {method.name: method for method in _object_methods()}

@@ -22,13 +22,16 @@ from studies.evaluation.metrics import Scores
 from studies.evaluation.results import Row, table_bytes
 from studies.evaluation.summary import (
     DISPLAYED_COLUMNS,
+    OBJECT_COLUMNS,
     PROBABILITY_COLUMNS,
     SIGNIFICANCE_LEVEL,
     Columns,
     Summary,
     format_cells,
+    format_groups,
     pooled_boundaries,
     pooled_reliability,
+    scores_by_group,
     summarize,
 )
 
@@ -81,6 +84,7 @@ def _page(
         facts=escape(_facts(rows)),
         head=_head(DISPLAYED_COLUMNS),
         table="\n".join(_table_row(summary, DISPLAYED_COLUMNS) for summary in summaries),
+        objects=_objects(summaries, rows),
         probability_head=_head(PROBABILITY_COLUMNS),
         probability_table="\n".join(_table_row(summary, PROBABILITY_COLUMNS) for summary in summaries),
         charts=_charts(of_method),
@@ -108,6 +112,25 @@ def _table_row(summary: Summary, columns: Columns) -> str:
     failed = f' <span class="failed">{summary.errors} failed</span>' if summary.errors else ""
     cells = "".join(f'<td class="number">{escape(cell)}</td>' for cell in format_cells(summary, columns))
     return f'<tr><th scope="row"><a href="#{escape(summary.method)}">{name}</a>{failed}</th>{cells}</tr>'
+
+
+def _objects(summaries: Sequence[Summary], rows: Sequence[Row]) -> str:
+    """Return the table of scores of objects, over all images and by group; empty where there are none."""
+    groups = scores_by_group(rows)
+    if not groups:
+        return ""
+    of_groups = format_groups(groups)
+    head = _head(OBJECT_COLUMNS) + "".join(f'<th class="number">{escape(group)}</th>' for group in groups)
+    lines = []
+    for summary in summaries:
+        cells = [*format_cells(summary, OBJECT_COLUMNS), *of_groups[summary.method]]
+        row = "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
+        lines.append(f'<tr><th scope="row">{escape(summary.method)}</th>{row}</tr>')
+    about = "F1 of objects found with an intersection over union above .5 and above .75: means over images."
+    return (
+        f'<h2>Objects</h2><div class="wide"><table><thead><tr><th>method</th>{head}</tr></thead>'
+        f'<tbody>{"".join(lines)}</tbody></table></div><p class="note">{about}</p>'
+    )
 
 
 def _charts(of_method: Mapping[str, Sequence[Row]]) -> str:
@@ -201,9 +224,9 @@ def _errors(rows: Sequence[Row]) -> str:
 
 
 def _section(method: Method, rows: Sequence[Row], by_name: dict[str, Example], out: Path) -> str:
-    """Return the section of a method, with its best and worst images by Rand index."""
+    """Return the section of a method, with its best and worst images by F1 of objects, or else by Rand index."""
     scored = [(row.scores, row) for row in rows if row.scores is not None]
-    ranked = sorted(scored, key=lambda found: -found[0].probabilistic_rand_index)
+    ranked = sorted(scored, key=lambda found: _rank(*found))
     n = min(N_EXAMPLES, len(ranked) // 2)
     best, worst = ranked[: max(n, 1)], ranked[len(ranked) - n :]
     figures = "".join(_figure(scores, row, by_name[row.image], out) for scores, row in (*best, *worst))
@@ -213,6 +236,11 @@ def _section(method: Method, rows: Sequence[Row], by_name: dict[str, Example], o
     )
 
 
+def _rank(scores: Scores, row: Row) -> float:
+    """Return a number that is lower for a better image."""
+    return -scores.probabilistic_rand_index if row.objects is None else -row.objects.f_50
+
+
 def _figure(scores: Scores, row: Row, example: Example, out: Path) -> str:
     """Return an image with the boundaries found by a method, and its scores; the scores alone if a file is missing."""
     try:
@@ -220,8 +248,9 @@ def _figure(scores: Scores, row: Row, example: Example, out: Path) -> str:
         shown = f'<img alt="{escape(row.image)}" src="{data_url(drawn, "JPEG", quality=80, subsampling=0)}">'
     except (InvalidInput, OSError):
         shown = ""
+    found = "" if row.objects is None else f"F1 {row.objects.f_50:.3f}, "
     caption = (
-        f"<strong>{escape(row.image)}</strong> Rand {scores.probabilistic_rand_index:.3f}, "
+        f"<strong>{escape(row.image)}</strong> {found}Rand {scores.probabilistic_rand_index:.3f}, "
         f"VoI {scores.variation_of_information:.2f}, {row.clusters} cluster{'' if row.clusters == 1 else 's'}"
     )
     return f"<figure>{shown}<figcaption>{caption}</figcaption></figure>"

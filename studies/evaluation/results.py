@@ -14,6 +14,7 @@ from spinseg._validation import invalid
 from studies.evaluation.boundaries import THRESHOLDS, BoundaryCounts
 from studies.evaluation.calibration import N_BINS, Reliability
 from studies.evaluation.metrics import Scores
+from studies.evaluation.objects import ObjectScores
 
 Key = tuple[str, str]  # image and method
 
@@ -41,6 +42,8 @@ class Row(NamedTuple):
     energy_distance: float | None = None
     boundaries: BoundaryCounts | None = None
     reliability: Reliability | None = None
+    group: str = ""
+    objects: ObjectScores | None = None
 
     @property
     def key(self) -> Key:
@@ -61,7 +64,17 @@ def inputs_of(image: str, content: str) -> dict[str, dict[str, str]]:
 
 # In the order of the file.
 COLUMNS = (
-    *("image", "method", *Scores._fields, "brier", "log_loss", "graded", "energy_distance"),
+    *(
+        "image",
+        "group",
+        "method",
+        *Scores._fields,
+        *ObjectScores._fields,
+        "brier",
+        "log_loss",
+        "graded",
+        "energy_distance",
+    ),
     *("clusters", "regions", "seconds", "dataset", "seed", "version", "settings", "content", "error"),
     *("boundaries", "reliability"),
 )
@@ -169,11 +182,13 @@ class ComparisonFile(ResultsFile[Row]):
     def from_cells(self, cells: dict[str, str]) -> Row:
         """The row of a line."""
         texts: dict[str, Any] = {
-            name: cells[name] for name in ("image", "method", "dataset", "version", "settings", "content", "error")
+            name: cells[name]
+            for name in ("image", "group", "method", "dataset", "version", "settings", "content", "error")
         }
         return Row(
             **texts,
             scores=None if cells["error"] else Scores(*(float(cells[name]) for name in Scores._fields)),
+            objects=ObjectScores(*(float(cells[name]) for name in ObjectScores._fields)) if cells["f_50"] else None,
             clusters=int(cells["clusters"]),
             regions=int(cells["regions"]),
             seconds=float(cells["seconds"]),
@@ -187,12 +202,13 @@ class ComparisonFile(ResultsFile[Row]):
     def to_cells(self, row: Row) -> list[object]:
         """The cells of a row."""
         scores = [""] * len(Scores._fields) if row.scores is None else map(repr, row.scores)
+        objects = [""] * len(ObjectScores._fields) if row.objects is None else map(repr, row.objects)
         told = row.reliability
         probable = [told.brier if told else None, told.log_loss if told else None, row.graded, row.energy_distance]
         numbers = ["" if number is None else repr(number) for number in probable]
         run = [f"{row.seconds:.3f}", row.dataset, row.seed, row.version, row.settings, row.content, row.error]
         sums = [_sums(row.boundaries), _sums(row.reliability)]
-        return [row.image, row.method, *scores, *numbers, row.clusters, row.regions, *run, *sums]
+        return [row.image, row.group, row.method, *scores, *objects, *numbers, row.clusters, row.regions, *run, *sums]
 
 
 def read_rows(path: FilePath) -> list[Row]:

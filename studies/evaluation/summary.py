@@ -8,8 +8,10 @@ import numpy as np
 
 from studies.evaluation.boundaries import BoundaryBenchmark, BoundaryCounts
 from studies.evaluation.calibration import Reliability
+from studies.evaluation.objects import ObjectScores
 from studies.evaluation.results import Row
 
+GroupScores = dict[str, dict[str, ObjectScores]]  # by group, then by method
 SIGNIFICANCE_LEVEL = 0.01  # as in the paper's table
 
 
@@ -21,7 +23,7 @@ class Summary(NamedTuple):
 
     The scores of boundaries matched one to one, and those of probabilities, are of all images together: of the sums of
     their pixels and edges. They are None where a method has no probabilities; it then has one boundary map, and its F
-    is `ods`.
+    is `ods`. `f_50` and `f_75` are those of objects, None where the ground truth has none.
     """
 
     method: str
@@ -46,6 +48,8 @@ class Summary(NamedTuple):
     calibration_error: float | None = None
     graded: float | None = None
     energy_distance: float | None = None
+    f_50: float | None = None
+    f_75: float | None = None
 
 
 def summarize(rows: Sequence[Row]) -> list[Summary]:
@@ -97,7 +101,26 @@ def _summary(rows: Sequence[Row], p_value: float | None) -> Summary:
         boundary_f=boundary_f,
         median_seconds=seconds,
     )
-    return whole._replace(**_of_boundaries(scored), **_of_probabilities(scored))
+    objects = _mean_objects([row.objects for row in scored])
+    whole = whole._replace(**_of_boundaries(scored), **_of_probabilities(scored))
+    return whole if objects is None else whole._replace(**objects._asdict())
+
+
+def scores_by_group(rows: Sequence[Row]) -> GroupScores:
+    """Return the mean scores of objects by group, in alphabetical order, and by method; empty without objects."""
+    found: GroupScores = {}
+    for group in sorted({row.group for row in rows if row.objects}):
+        for method in dict.fromkeys(row.method for row in rows):
+            mean = _mean_objects([row.objects for row in rows if (row.group, row.method) == (group, method)])
+            if mean is not None:
+                found.setdefault(group, {})[method] = mean
+    return found
+
+
+def _mean_objects(scores: Sequence[ObjectScores | None]) -> ObjectScores | None:
+    """Return the means over images of those that are there; None if none is."""
+    known = [found for found in scores if found is not None]
+    return ObjectScores(*np.mean(known, axis=0).tolist()) if known else None
 
 
 def pooled_reliability(rows: Sequence[Row]) -> Reliability | None:
@@ -162,12 +185,36 @@ PROBABILITY_COLUMNS: Columns = {
     "ois": ("OIS", "{:.3f}"),
     "average_precision": ("AP", "{:.3f}"),
 }
+OBJECT_COLUMNS: Columns = {
+    "f_50": ("F1, IoU > .5", "{:.3f}"),
+    "f_75": ("F1, IoU > .75", "{:.3f}"),
+    "median_regions": ("regions", "{:g}"),
+    "brier": ("Brier", "{:.4f}"),
+    "calibration_error": ("ECE", "{:.4f}"),
+    "median_seconds": ("seconds", "{:.2f}"),
+}
 
 
 def format_cells(summary: Summary, columns: Columns = DISPLAYED_COLUMNS) -> list[str]:
     """Return the values of the columns as text."""
     values = summary._asdict() | {"p_value": format_p_value(summary.p_value)}
     return ["-" if values[name] is None else form.format(values[name]) for name, (_, form) in columns.items()]
+
+
+def format_groups(groups: GroupScores) -> dict[str, list[str]]:
+    """Return the two scores of each method in each group as text, by method.
+
+    Examples
+    --------
+    >>> half, all_ = ObjectScores(0.5, 0.25), ObjectScores(1.0, 1.0)
+    >>> format_groups({"stained": {"a": half, "b": all_}, "bright": {"b": half}})
+    {'a': ['0.500 / 0.250', '-'], 'b': ['1.000 / 1.000', '0.500 / 0.250']}
+    """
+    methods = dict.fromkeys(method for of_methods in groups.values() for method in of_methods)
+    return {
+        method: [" / ".join(f"{f:.3f}" for f in of_methods.get(method, ())) or "-" for of_methods in groups.values()]
+        for method in methods
+    }
 
 
 def format_p_value(p_value: float | None) -> str:
