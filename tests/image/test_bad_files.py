@@ -293,6 +293,9 @@ def test_a_channel_that_is_not_finite_is_named(value, tmp_path):
     for keywords in ({}, {"intensity_range": (0, 4095)}):
         text = refusal(partial(read_picture, tmp_path / "five.tif", **keywords))
         assert text == f"image must hold finite numbers; received '{value} in channel 3 of 5'"
+    image[0, 5, 5] = np.nan  # in a channel that has numbers elsewhere
+    assert refusal(partial(as_picture, image, channel_axis=0)).endswith("in channel 3 of 5'")
+    assert as_picture(np.ma.masked_invalid(image[:3]), channel_axis=0).inside.sum() == image[0].size - 1
     text = refusal(partial(as_picture, np.full((9, 9, 2), value), channel_axis=-1))
     assert text.endswith("in channels 0, 1 of 2'")
 

@@ -494,7 +494,7 @@ def derived(image):
 
 def test_numbers_in_memory_are_written_once_and_not_sent_along(image, tmp_path):
     (tmp_path / SHARED_IMAGE).mkdir()  # of a run that was killed
-    with shared_image(open_picture(derived(image)), tmp_path, 64) as (path, channel_axis):
+    with shared_image(open_picture(derived(image)), tmp_path, 64) as (path, channel_axis, _):
         assert channel_axis == -1 and np.array_equal(open_array(path, channel_axis).compute(), image)
     assert not list(tmp_path.iterdir())
     WRITERS["yxc"](tmp_path / "picture.zarr", image)

@@ -145,3 +145,11 @@ def test_metadata_that_lie_and_numbers_that_are_none_get_one_line(tmp_path):
     with pytest.raises(InvalidInput, match=r"^image must hold finite numbers; received 'nan in channel 1 of 3'$"):
         segment_large(tmp_path / "nan.npy", tmp_path / "out", **FAST)
     assert not (tmp_path / "out").exists()
+
+
+def test_nodata_does_not_hide_the_picture_and_is_reported(tmp_path, here):
+    numbers = np.where(np.random.default_rng(0).random(GRAY.shape) < 0.01, -9999, GRAY * 4.0).astype(np.float32)
+    tifffile.imwrite(tmp_path / "a.tif", numbers)
+    found = segment_large(tmp_path / "a.tif", tmp_path / "out", **FAST)
+    assert found.read_as.endswith("intensities from 0 to 880, pixels of -9999 (nodata) as black")
+    assert intensity_range_of(open_array(tmp_path / "a.tif")) == found.reading.intensity_range

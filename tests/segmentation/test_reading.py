@@ -160,3 +160,49 @@ def test_three_measured_channels_are_analyzed_in_components_and_photographs_as_t
     assert measured.working_image.picture.channel_kind == "measured" and measured.relief is not None
     inner = measured.working_image.picture.values[SQUARE == 1].mean(axis=0)
     assert np.abs(inner - measured.working_image.picture.values[SQUARE == 0].mean(axis=0)).max() > 0.5
+
+
+NODATA = np.where(np.random.default_rng(3).random(SQUARE.shape) < 0.01, -9999, 300 + 100 * SQUARE)
+COUNTS = np.random.default_rng(4).poisson(2e5 + 3e5 * SQUARE).astype(np.uint32)
+FULL = np.dstack([0 * COUNTS + 65535, 500 + COUNTS // 400, 0 * COUNTS]).astype(np.uint16)
+HARD = {
+    "isolated nodata": (NODATA.astype(np.float32), f"{(NODATA < 0).sum()} pixels left out as nodata (-9999)", 2),
+    "isolated nodata, signed": (NODATA.astype(np.int16), "left out as nodata (-9999)", 2),
+    "isolated nodata in five channels": (np.dstack([NODATA] * 5).astype(np.float32), "left out as nodata (-9999)", 2),
+    "32-bit counts": (COUNTS, "gray, 32 bits, intensities from", 2),
+    "saturated and empty channels": (FULL, "3 measured channels", 2),
+    "slices or channels": (np.stack([NODATA.clip(0)] * 5, 0).astype(np.uint16), "a volume of 5 planes", 2),
+    "constant channels": (np.full((30, 40, 3), 7.5), "intensities from 0 to 255", 1),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*left out as nodata")
+@pytest.mark.parametrize("name", HARD)
+def test_hard_input_is_read_in_a_way_that_is_stated_as_an_array_and_as_a_file(name, tmp_path):
+    image, says, least = HARD[name]
+    np.save(tmp_path / "a.npy", image)
+    for given in (image, str(tmp_path / "a.npy")):
+        found = ss.segment(given, "classes", sweeps=20, chains=1, rng=0)
+        assert says in found.read_as and found.n_clusters >= least, found.read_as
+        assert np.isfinite(found.boundary_probability).all()
+
+
+def test_slices_that_may_be_channels_say_what_to_give_and_it_works():
+    stack = np.stack([300 + 100 * SQUARE] * 5).astype(np.uint16)
+    picture = ss.as_picture(stack)
+    assert "give channel_axis=0 (--channel-axis 0)" in picture.reading.otherwise
+    assert ss.as_picture(stack, channel_axis=0).reading.otherwise is None
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_none_are_left_out_of_files_and_arrays_get_a_call_that_works(value, tmp_path):
+    image = np.dstack([300 + 100 * SQUARE] * 5)
+    image[3, 4, 2] = image[30, 30, 0] = value
+    with pytest.raises(ss.InvalidInput, match=r"np\.ma\.masked_invalid\(image\)") as refused:
+        ss.segment(image, **FAST)
+    call = str(refused.value).partition("in Python, ")[2].partition("); received")[0]
+    found = ss.segment(eval(call, {"np": np, "image": image}), **FAST)
+    assert (found.labels == 0).sum() == 2
+    np.save(tmp_path / "a.npy", image)
+    found = ss.segment(tmp_path / "a.npy", **FAST)
+    assert f"2 pixels left out as nodata ({value})" in found.read_as and (found.labels == 0).sum() == 2

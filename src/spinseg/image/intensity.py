@@ -40,10 +40,13 @@ def extremes(array: NDArray, inside: Mask | None) -> IntensityRange:
     if not np.isfinite([low, high]).all():  # the minimum of numbers with a NaN among them is NaN
         finite = np.isfinite(values)
         rule = "hold finite numbers" + (" inside the mask" if inside is not None else "")
+        *_, n_channels = values.shape
+        finite = finite.reshape(-1, n_channels)
+        bad = np.flatnonzero(~finite.all(axis=0)).tolist()
         if finite.all(axis=-1).any():
             rule += " (a mask leaves others out: in Python, np.ma.masked_invalid(image))"
-        *_, n_channels = values.shape
-        bad = np.flatnonzero(~finite.reshape(-1, n_channels).all(axis=0)).tolist()
+        elif finite.any():  # the channels to blame are those that are nowhere finite
+            bad = np.flatnonzero(~finite.any(axis=0)).tolist() or bad
         where = f" in channel{'s' if len(bad) > 1 else ''} {', '.join(map(str, bad))} of {n_channels}"
         invalid("image", rule, low + high if n_channels == 1 else f"{low + high}{where}")
     if max(abs(low), abs(high)) > MAX_MAGNITUDE:
@@ -133,8 +136,8 @@ def leave_out_missing(
 ) -> tuple[Mask | None, list[str], str | None]:
     """Return which pixels have data, (*shape), None for all; what was left out, in words; and how to keep a guess.
 
-    Without data are those all of whose channels have the `declared` value; in a file, those with a NaN; and those with
-    a value that `conventional_nodata` finds, unless the caller's intensity range includes it.
+    Without data are those all of whose channels have the `declared` value; in a file, those with a NaN or an infinite
+    number; and those with a value that `conventional_nodata` finds, unless the caller's intensity range includes it.
     """
     left = np.ones(channels.shape[:-1], bool) if inside is None else inside.copy()
     notes, otherwise = [], None
@@ -152,9 +155,10 @@ def leave_out_missing(
         if not left.any():
             invalid("image", "have a pixel with data", f"nodata, {declared:g}, everywhere")
     if is_file and channels.dtype.kind == "f":
-        is_nan = np.isnan(channels).any(axis=-1)
-        if (left & ~is_nan).any():  # else `extremes` says which channel is to blame
-            leave_out(is_nan, np.nan)
+        is_finite = np.isfinite(channels).all(axis=-1)
+        if (left & is_finite).any():  # else `extremes` says which channel is to blame
+            leave_out(np.isnan(channels).any(axis=-1), np.nan)
+            leave_out(~is_finite, np.inf)
     while (value := conventional_nodata(channels, left)) is not None:
         if intensity_range is not None and intensity_range[0] <= value <= intensity_range[1]:
             break

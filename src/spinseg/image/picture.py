@@ -179,7 +179,9 @@ def picture_of(
     channels = array[..., :3] if reading.has_opacity else array
     found_range = None if intensity_range is None else check_intensity_range(intensity_range)
     inside, left_out, keep = leave_out_missing(channels, inside, reading.nodata, found_range, is_file)
-    by_numbers = partial(infer_intensity_range, channels, inside)
+    # A channel that is full, or empty, everywhere says nothing of the others.
+    varied = [c for c in range(channels.shape[-1]) if channels[..., c].min() != channels[..., c].max()]
+    by_numbers = partial(infer_intensity_range, channels[..., varied or [0]], inside)
     found_kind, doubt = kind_of_channels(kind, file, channels.shape[-1], array.dtype, by_numbers)
     if found_kind == "measured" and reading.has_opacity:  # nothing but the number of channels spoke for opacity
         picture = picture_of(stored, file, channel_axis, mask, intensity_range, masked, name, "measured")

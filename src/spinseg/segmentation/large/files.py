@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from spinseg._run.atomic import FilePath, print_warning, printable, sync, sync_t
 from spinseg._validation import invalid
 from spinseg.image.decoding import check_numbers, unprinted, upright
 from spinseg.image.formats import content_hash, decode, file_format, file_state
-from spinseg.image.intensity import infer_intensity_range
+from spinseg.image.intensity import conventional_nodata, infer_intensity_range, leave_out_missing
 from spinseg.image.io import MAX_PIXELS
 from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, ChannelKind, IntensityRange, Reading
 from spinseg.image.picture import Picture, as_picture
@@ -218,7 +219,9 @@ def read_part(
 ) -> Picture:
     """A box of an image that `open_picture` opened, with the range and kind of the whole; an error names `source`."""
     pixels = _pixels(array, box, source)
-    return as_picture(pixels, channel_axis=-1, channel_kind=kind, intensity_range=intensity_range)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # nodata is reported once
+        return as_picture(pixels, channel_axis=-1, channel_kind=kind, intensity_range=intensity_range)
 
 
 def _pixels(array: Any, box: Box, source: Any = None) -> NDArray[Any]:
@@ -230,12 +233,26 @@ def intensity_range_of(array: Any) -> IntensityRange:
     """The numbers of no and of full intensity, by the rule of `as_picture`, from squares all over an image."""
     if array.dtype == np.uint8:
         return infer_intensity_range(np.zeros((1, 1, 1), np.uint8))
+    numbers = _sampled(array)
+    return infer_intensity_range(numbers, leave_out_missing(numbers, None, None, None, True)[0])
+
+
+def nodata_note(array: Any, used_range: IntensityRange) -> str:
+    """What becomes of pixels without data, in words; empty where there are none."""
+    value = None if array.dtype.kind not in "if" else conventional_nodata(_sampled(array), None)
+    if value is None or used_range[0] <= value <= used_range[1]:
+        return ""
+    return f"pixels of {value:.10g} (nodata) as {'black' if value < used_range[0] else 'white'}"
+
+
+def _sampled(array: Any) -> NDArray[Any]:
+    """Squares all over an image, or all of a small one."""
     spans = []
     for length in array.shape[:2]:
         starts = np.linspace(0, length - SAMPLE_PIXELS, N_SAMPLES).astype(int).tolist()
         is_short = length <= N_SAMPLES * SAMPLE_PIXELS
         spans.append([slice(0, length)] if is_short else [slice(start, start + SAMPLE_PIXELS) for start in starts])
-    return infer_intensity_range(np.stack([_pixels(array, (rows, columns)) for rows, columns in product(*spans)]))
+    return np.stack([_pixels(array, (rows, columns)) for rows, columns in product(*spans)])
 
 
 def create_ome_zarr(path: FilePath, shape: tuple[int, int], side: int, dtype: DTypeLike, fill: int) -> Any:

@@ -33,6 +33,7 @@ from spinseg.segmentation.large.files import (
     OpenedPicture,
     Parts,
     intensity_range_of,
+    nodata_note,
     open_picture,
     read_part,
     shared_image,
@@ -117,6 +118,7 @@ def segment_large(
     plan = run.open_run(folder, image, opened.array, tiling, rng, channel_axis, channel_kind, intensity_range)
     used_range: IntensityRange = tuple(plan.settings["used_range"])
     reading, shown = replace(opened.reading, intensity_range=used_range), progress is True
+    reading = replace(reading, note=nodata_note(opened.array, used_range))
     by_numbers, about = partial(intensity_range_of, opened.array), (opened.array.shape[-1], opened.array.dtype)
     kind, doubt = kind_of_channels(channel_kind, reading, *about, by_numbers)
     reading = replace(reading, channel_kind=kind, otherwise=reading.otherwise or doubt)
