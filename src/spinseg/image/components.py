@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from scipy.stats import chi2
+from scipy.special import gammainc, gammaincinv
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -121,7 +121,7 @@ def _noise_covariance(differences: Floats) -> Floats:
     These are the concentration steps of the minimum covariance determinant (Rousseeuw and Van Driessen 1999).
     """
     n_channels = differences.shape[1]
-    consistency = KEPT_SHARE / chi2.cdf(chi2.ppf(KEPT_SHARE, n_channels), n_channels + 2)
+    consistency = KEPT_SHARE / gammainc(n_channels / 2 + 1, gammaincinv(n_channels / 2, KEPT_SHARE))  # of chi-square
     covariance = np.eye(n_channels)
     for _ in range(5 if len(differences) else 0):
         distances = np.einsum("ij,ij->i", differences @ np.linalg.inv(covariance), differences)
