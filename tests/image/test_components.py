@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import eigh
 from scipy.ndimage import gaussian_filter
 
-from spinseg.image.components import three_components
+from spinseg.image.components import _noise_covariance, three_components
 from studies.scenes import speckle
 
 
@@ -84,7 +84,7 @@ def test_constant_saturated_copied_and_sparse_channels_do_no_harm(rng):
 
 @pytest.mark.parametrize("shape", [(1, 1, 4), (1, 40, 4), (40, 1, 2), (5, 6, 1), (2, 3, 4, 5)])
 def test_tiny_and_thin_images_have_components(rng, shape):
-    for image in (rng.poisson(9, shape), np.zeros(shape, np.uint16)):
+    for image in (rng.poisson(9, shape), np.zeros(shape, np.uint16), 1e12 + rng.poisson(9, shape)):
         seen = three_components(image)
         assert seen.shape == (*shape[:-1], 3) and np.isfinite(seen).all()
 
@@ -101,3 +101,13 @@ def test_pixels_outside_have_no_influence(rng):
     other = bands.copy()
     other[:, :10] = rng.normal(0, 1e6, (40, 10, 4))
     assert np.array_equal(three_components(bands, inside)[inside], three_components(other, inside)[inside])
+
+
+def test_the_noise_covariance_is_that_of_the_noise_beside_outlines(rng):
+    """With 60,000 pairs each entry has a standard error of about .01 of the largest; outlines are a tenth of the pairs."""
+    mixing = rng.normal(size=(4, 4))
+    truth = mixing @ mixing.T + 0.5 * np.eye(4)
+    pairs = rng.multivariate_normal(np.zeros(4), 2 * truth, 60_000)
+    assert np.abs(_noise_covariance(pairs) - truth).max() < 0.06 * truth.max()
+    pairs[:6_000] += 40 * rng.normal(size=4)
+    assert np.abs(_noise_covariance(pairs) - truth).max() < 0.4 * truth.max()

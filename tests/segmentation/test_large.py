@@ -499,7 +499,7 @@ def test_numbers_in_memory_are_written_once_and_not_sent_along(image, tmp_path):
     assert not list(tmp_path.iterdir())
     WRITERS["yxc"](tmp_path / "picture.zarr", image)
     with shared_image(open_picture(tmp_path / "picture.zarr"), tmp_path, 64) as source:
-        assert source == (str(tmp_path / "picture.zarr"), "auto") and len(list(tmp_path.iterdir())) == 1
+        assert source == (str(tmp_path / "picture.zarr"), "auto", "auto") and len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_dask_array_that_cannot_be_computed_gets_one_line(image, tmp_path):

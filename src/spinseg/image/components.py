@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from scipy.stats import chi2
+from scipy.special import gammainc, gammaincinv
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 ENDS = (0.5, 99.8)  # percentiles between which nearly all values lie
-MAX_PAIRS = 200_000  # of neighbors, from which the noise is estimated
+MAX_PAIRS = 100_000  # of neighbors along each axis, and pixels, that estimates are made from
 N_GROUPS = 24  # of equally many pairs, by their level, in each of which the noise is measured
 N_KNOTS = 1024  # of the curve that stabilizes the variance
 KEPT_SHARE = 0.75  # of the differences, the smallest: others may cross an outline
@@ -38,60 +38,70 @@ def three_components(image: NDArray[Any], inside: Mask | None = None) -> NDArray
     (20, 30, 3)
     """
     seen = np.ones(image.shape[:-1], bool) if inside is None else inside
-    varied = [c for c in range(image.shape[-1]) if np.ptp(image[..., c][seen]) > 0]
-    components = np.zeros((*seen.shape, 3), np.float32)
-    if varied:
-        stable = np.stack([_stabilized(image[..., c].astype(np.float64), seen) for c in varied], axis=-1)
-        directions = _directions(stable[seen], _noise_covariance(np.subtract(*_neighbors(stable, seen))))
-        components[..., : directions.shape[1]] = (stable - stable[seen].mean(axis=0)) @ directions
-    low, high = _range(components[seen])
-    return np.clip((components - low) / (high - low), 0, 1)
+    pixels, (first, second) = _spread(np.flatnonzero(seen)), _neighbors(seen)
+    stable = []  # of each channel that varies, the values of all pixels
+    for channel in image.reshape(-1, image.shape[-1]).T:
+        within = channel if inside is None else channel[seen.ravel()]
+        low, high = float(within.min()), float(within.max())
+        if high > low:
+            lower, upper = _ends(channel[pixels], low, high)
+            curve = _stabilizing(channel[first], channel[second], (low, high), MIN_NOISE * (upper - lower))
+            stable.append(np.interp(channel, np.linspace(low, high, N_KNOTS), curve).astype(np.float32))
+    components = np.zeros((3, seen.size), np.float32)
+    if stable:
+        table = np.stack(stable)
+        differences = (table[:, first] - table[:, second]).T.astype(np.float64)
+        directions = _directions(table[:, pixels].T.astype(np.float64), _noise_covariance(differences))
+        components[: directions.shape[1]] = directions.T.astype(np.float32) @ table
+        components -= components[:, pixels].mean(axis=1, keepdims=True)
+    low, high = _ends(components[:, pixels], float(components.min()), float(components.max()))
+    scaled = np.clip((components - np.float32(low)) / np.float32(high - low if high > low else 1), 0, 1)
+    return np.ascontiguousarray(scaled.T).reshape(*seen.shape, 3)
 
 
-def _range(values: NDArray[np.floating]) -> tuple[float, float]:
-    """Return between which numbers nearly all values lie; none of them are equal."""
-    low, high = np.percentile(values, ENDS)
-    if high <= low:
-        low, high = values.min(), values.max()
-    return float(low), float(high if high > low else low + 1)
+def _ends(values: NDArray[Any], low: float, high: float) -> tuple[float, float]:
+    """Return between which numbers nearly all values lie; if there is nothing between them, `low` and `high`."""
+    lower, upper = np.percentile(values, ENDS).tolist()
+    return (lower, upper) if upper > lower else (low, high)
 
 
-def _neighbors(values: Floats, seen: Mask) -> tuple[Floats, Floats]:
-    """Return the values of pixels and of their neighbors below and to the right, where both are seen."""
-    pairs: list[tuple[Floats, Floats]] = []
+def _spread(indices: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return at most MAX_PAIRS of many indices, evenly spread."""
+    return indices[:: -(-len(indices) // MAX_PAIRS) or 1]
+
+
+def _neighbors(seen: Mask) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return pixels, and their neighbors below and to the right, where both are seen."""
+    number, pairs = np.arange(seen.size).reshape(seen.shape), []
     for axis in (seen.ndim - 2, seen.ndim - 1):
         here, there = ((slice(None),) * axis + (side,) for side in (slice(-1), slice(1, None)))
         both = seen[here] & seen[there]
-        every = max(1, 2 * np.count_nonzero(both) // MAX_PAIRS)
-        pairs.append((values[here][both][::every], values[there][both][::every]))
+        pairs.append((_spread(number[here][both]), _spread(number[there][both])))
     first, second = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     return first, second
 
 
-def _stabilized(channel: Floats, seen: Mask) -> Floats:
-    """Return a channel on a scale on which its noise has variance 1 at every level.
+def _stabilizing(first: NDArray[Any], second: NDArray[Any], ends: tuple[float, float], least: float) -> Floats:
+    """Return the curve over a channel's range on which its noise has variance 1 at every level, at N_KNOTS levels.
 
     Given the mean of two neighbors, the variance of their difference is constant for Gaussian noise, proportional to
-    the mean for counts, and to its square for speckle. A polynomial of positive terms is fitted to it, and the scale is
-    the integral of 1 / its root. Pairs at an end of the range count nothing, since there values are clipped.
+    the mean for counts, and to its square for speckle. A polynomial of positive terms is fitted to it, and the curve is
+    the integral of 1 / its root. Pairs at an end of the range count nothing, since there values are clipped; noise of
+    less than `least` counts as that much.
     """
-    low, high = float(channel[seen].min()), float(channel[seen].max())
-    lower, upper = _range(channel[seen])
-    least = MIN_NOISE * (upper - lower)
-    first, second = _neighbors(channel, seen)
-    level = (first + second) / 2
+    low, high = ends
+    level, difference = (first.astype(np.float64) + second) / 2, first.astype(np.float64) - second
     unclipped = np.flatnonzero((level > low) & (level < high))
     groups = np.array_split(unclipped[np.argsort(level[unclipped])], min(N_GROUPS, max(1, len(unclipped) // 20)))
     places, variances = [(low + high) / 2], [least**2]
     if len(groups[0]):
         places = [float(level[group].mean()) for group in groups]
-        variances = [max(_trimmed_deviation(first[group] - second[group]), least) ** 2 for group in groups]
+        variances = [max(_trimmed_deviation(difference[group]), least) ** 2 for group in groups]
     terms = _terms((np.array(places) - low) / (high - low)) / np.array(variances)[:, None]
     weights, _ = nnls(terms, np.ones(len(terms)))  # of relative errors: outlines raise the variance, not lower it
     deviation = np.sqrt(np.maximum(_terms(np.linspace(0, 1, N_KNOTS)) @ weights, least**2))
     rises = (high - low) / (N_KNOTS - 1) / ((deviation[1:] + deviation[:-1]) / 2)
-    curve = np.concatenate([[0.0], np.cumsum(rises)])
-    return np.interp(channel, np.linspace(low, high, N_KNOTS), curve)
+    return np.concatenate([[0.0], np.cumsum(rises)])
 
 
 def _terms(level: Floats) -> Floats:
@@ -111,7 +121,7 @@ def _noise_covariance(differences: Floats) -> Floats:
     These are the concentration steps of the minimum covariance determinant (Rousseeuw and Van Driessen 1999).
     """
     n_channels = differences.shape[1]
-    consistency = KEPT_SHARE / chi2.cdf(chi2.ppf(KEPT_SHARE, n_channels), n_channels + 2)
+    consistency = KEPT_SHARE / gammainc(n_channels / 2 + 1, gammaincinv(n_channels / 2, KEPT_SHARE))  # of chi-square
     covariance = np.eye(n_channels)
     for _ in range(5 if len(differences) else 0):
         distances = np.einsum("ij,ij->i", differences @ np.linalg.inv(covariance), differences)

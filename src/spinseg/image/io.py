@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._run.atomic import FilePath, atomic_write, printable
 from spinseg.image.formats import decode
+from spinseg.image.georeference import Georeference
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, Reading
 from spinseg.image.picture import Picture, picture_of
 
@@ -75,18 +76,22 @@ def _decode(path: FilePath) -> tuple[NDArray[Any], Reading]:
     return array, stored.laid_out(array.shape, name=printable(path))
 
 
-def write_labels_tif(path: FilePath, labels: NDArray[np.integer]) -> None:
+def write_labels_tif(path: FilePath, labels: NDArray[np.integer], place: Georeference | None = None) -> None:
     """Write a label image or volume as TIFF, as uint16 if the numbers fit and as int32 otherwise."""
     fits_uint16 = int(labels.min()) >= 0 and int(labels.max()) < 2**16
-    write_tif(path, labels.astype(np.uint16 if fits_uint16 else np.int32))
+    write_tif(path, labels.astype(np.uint16 if fits_uint16 else np.int32), place)
 
 
-def write_tif(path: FilePath, numbers: NDArray[Any]) -> None:
-    """Write an image or volume of one channel as TIFF, with the numbers as they are; planes of a volume are pages."""
+def write_tif(path: FilePath, numbers: NDArray[Any], place: Georeference | None = None) -> None:
+    """Write an image or volume of one channel as TIFF, with the numbers as they are; planes of a volume are pages.
+
+    With a `place` it is a GeoTIFF.
+    """
     import tifffile
 
     # Without "photometric" planes three pixels wide would be taken for color.
     options: Any = {"photometric": "minisblack", "compression": "zlib", "metadata": {"axes": "ZYX"[-numbers.ndim :]}}
+    options["extratags"] = () if place is None else place.tags
     atomic_write(path, lambda file: tifffile.imwrite(file, numbers, **options))
 
 

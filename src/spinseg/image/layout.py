@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import check_choice, invalid
+from spinseg.image.georeference import Georeference
 
 ChannelAxis = int | Literal["auto"] | None
 ChannelKind = Literal["auto", "color", "measured"]
@@ -46,6 +47,8 @@ class Reading:
         What was left out: other series of the file, or pixels without data.
     nodata : float or None
         The value that the file declares for pixels without data.
+    georeference : Georeference or None
+        Where the pixels of a GeoTIFF lie on a map.
     stored_shape : tuple of int
         The shape of the array in the file.
     spatial_axes : tuple of int
@@ -78,6 +81,7 @@ class Reading:
     intensity_range: IntensityRange = (0.0, 1.0)
     otherwise: str | None = None
     channel_kind: Literal["color", "measured"] | None = None
+    georeference: Georeference | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -140,14 +144,16 @@ class Reading:
         bits = 8 * number.itemsize
         words = {"b": "1 bit", "u": f"{bits} bits", "i": f"{bits} bits with sign", "f": f"{bits}-bit floating point"}
         low, high = self.intensity_range
-        parts = [contents, words[number.kind], f"intensities from {low:.6g} to {high:.6g}", self.note]
+        place = "" if self.georeference is None else f"map coordinates{self.georeference.name}"
+        parts = [contents, words[number.kind], f"intensities from {low:.6g} to {high:.6g}", place, self.note]
         return ", ".join(filter(None, parts))
 
     def to_json(self) -> dict[str, Any]:
         """Return the reading by name, in types that JSON knows, with the phrase as "read_as"."""
         found = {name: getattr(self, name) for name in (*_IN_JSON, *_NUMBERS_IN_JSON)}
         lists = {name: list(value) for name, value in found.items() if isinstance(value, tuple)}
-        return {"read_as": str(self)} | found | lists
+        place = None if self.georeference is None else self.georeference.to_json()
+        return {"read_as": str(self)} | found | lists | {"georeference": place}
 
 
 def check_channels(channel_axis: object, channel_kind: object) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from spinseg._validation import invalid
 from spinseg.image.decoding import ORIENTATION_TAG, check_size, decoding, unprinted, upright
+from spinseg.image.georeference import georeference_of
 from spinseg.image.layout import CHANNEL_NAMES, Reading
 
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ def decode_tiff(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[
         nodata = float(series.keyframe.tags.valueof(_GDAL_NODATA))
     except (TypeError, ValueError):  # none, or no number
         nodata = None
-    return array, Reading(form, axes, has_opacity, note, nodata, channel_kind=kind_of_samples(series.keyframe, axes))
+    about: Any = {"channel_kind": kind_of_samples(series.keyframe, axes)}
+    if orientation(series.keyframe) == 1:  # else the tags are those of the picture before it was turned
+        about["georeference"] = georeference_of(series.keyframe)
+    return array, Reading(form, axes, has_opacity, note, nodata, **about)
 
 
 def check_metadata(name: str, warnings: list[str]) -> None:

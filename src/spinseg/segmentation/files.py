@@ -15,6 +15,7 @@ from spinseg._errors import MissingExtra
 from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg._validation import InvalidInput, check_choice, invalid
 from spinseg._version import VERSION
+from spinseg.image.georeference import Georeference
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
 from spinseg.image.picture import Picture
 from spinseg.image.polygons import Polygon, region_polygons
@@ -66,11 +67,11 @@ def save(
     outside = np.full((first, 3), 255, np.uint8)  # white, where it has a number
     palette = np.concatenate([outside, label_colors(found.n_clusters)])
     writers: dict[str, Callable[[Path], None]] = {
-        "labels.tif": lambda path: write_labels_tif(path, found.labels),
+        "labels.tif": lambda path: write_labels_tif(path, found.labels, _place(found)),
         "labels.png": lambda path: write_labels_png(path, labels, palette),
         "overlay.png": lambda path: write_png(path, overlay(picture, labels, start_label=first)),
         "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
-        "boundary_probability.tif": lambda path: write_tif(path, found.boundary_probability),
+        "boundary_probability.tif": lambda path: write_tif(path, found.boundary_probability, _place(found)),
         "regions.geojson": lambda path: _write(path, json.dumps(to_geojson(found), ensure_ascii=False) + "\n"),
         "outlines.svg": lambda path: _write(path, to_svg(found)),
         "regions.csv": lambda path: _write(path, as_csv(found.region_rows, picture=found.source or "")),
@@ -87,6 +88,11 @@ def save(
             print_warning(f"{printable(path)} is left out: {skipped[name]}")
         else:
             writers[name](path)
+
+
+def _place(found: "Segmentation") -> Georeference | None:
+    """Where the image lies on a map; None where it did not come from a GeoTIFF."""
+    return None if found.picture.reading is None else found.picture.reading.georeference
 
 
 def _write(path: Path, text: str) -> None:
@@ -128,6 +134,7 @@ def summary(found: "Segmentation") -> dict[str, Any]:
         "mask": found.mask,
         "read_as": found.read_as,
         "read_otherwise": None if found.picture.reading is None else found.picture.reading.otherwise,
+        "georeference": None if (place := _place(found)) is None else place.to_json(),
         "channel_axis": found.channel_axis,
         "channel_kind": found.channel_kind,
         "intensity_range": None if found.intensity_range is None else list(map(float, found.intensity_range)),
@@ -201,18 +208,24 @@ def _rounded(number: float | None) -> float | str | None:
 
 
 def to_geojson(found: "Segmentation") -> dict[str, Any]:
-    """The regions as polygons in GeoJSON, with `region_rows` as properties; x and y are columns and rows.
+    """The regions as polygons in GeoJSON, with `region_rows` as properties.
 
-    Polygons run along the sides of pixels, from (0, 0), the upper left corner of the image, to (width, height).
+    Polygons run along the sides of pixels. Those of a GeoTIFF have the coordinates of its map, and "crs" names their
+    system. Otherwise x and y are columns and rows, from (0, 0), the upper left corner of the image, to (width, height).
     """
-    features = []
+    features, place = [], _place(found)
     for row, polygons in _polygons(found):
-        parts = [[[*ring, ring[0]] for ring in polygon] for polygon in polygons]
+        parts: Any = [[[*ring, ring[0]] for ring in polygon] for polygon in polygons]
+        if place is not None:
+            order = -1 if place.turns_over else 1  # outer rings run counterclockwise on the map, too
+            parts = [[[place.place(*corner) for corner in ring[::order]] for ring in polygon] for polygon in parts]
         geometry = {"type": "Polygon", "coordinates": parts[0]}
         if len(parts) > 1:
             geometry = {"type": "MultiPolygon", "coordinates": parts}
         features.append({"type": "Feature", "id": row["region"], "geometry": geometry, "properties": dict(row)})
-    return {"type": "FeatureCollection", "features": features}
+    system = None if place is None else place.urn
+    crs = {} if system is None else {"crs": {"type": "name", "properties": {"name": system}}}
+    return {"type": "FeatureCollection", **crs, "features": features}
 
 
 def to_svg(found: "Segmentation") -> str:
