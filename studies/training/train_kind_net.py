@@ -22,6 +22,7 @@ from studies.training.train_boundary_net import recolored
 SIDE = 128  # pixels of a thumbnail
 WIDTHS = (24, 40, 64, 96)
 N_FOLDS = 5
+SHARES = 0.3, 1.0  # of the sides of an image, that a part of it has
 
 
 class KindNet(nn.Module):
@@ -52,7 +53,7 @@ def views(rgb: np.ndarray, n: int, seed: int) -> list[np.ndarray]:
     for _ in range(n - 1):
         spans = []
         for length in rgb.shape[:2]:
-            size = max(min(length, 64), int(length * rng.uniform(0.4, 1)))
+            size = max(min(length, 64), int(length * rng.uniform(*SHARES)))
             start = int(rng.integers(length - size + 1))
             spans.append(slice(start, start + size))
         found.append(thumbnail(np.ascontiguousarray(rgb[tuple(spans)])))
@@ -67,7 +68,7 @@ def examples(folder: Path) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         rgb = np.asarray(Image.open(io.BytesIO(stored[f"jpeg{i}"].tobytes())).convert("RGB"))
         photographs.append(np.rint(255 * in_three_channels(rgb.astype(np.float64))).astype(np.uint8))
     nuclei = [packed[f"image{i}"] for i in range(sum(name.startswith("image") for name in packed.files))]
-    sources = ((photographs, 12, 1), (nuclei, 14, 0), (np.load(folder / "scenes.npz")["images"], 1, 0))
+    sources = ((photographs, 12, 1), (nuclei, 14, 0), (np.load(folder / "scenes.npz")["images"], 4, 0))
     found = [
         (part, kind, i)
         for images, n_views, kind in sources

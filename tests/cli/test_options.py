@@ -107,8 +107,17 @@ def test_the_help_of_every_command_has_examples_that_work(name):
 def test_the_help_of_segment_has_a_section_for_each_group_of_presets():
     told = CliRunner().invoke(app, ["segment", "--help"]).output
     sections = told.split("\nOptions of ")[1:]
-    assert [section.split(":")[0] for section in sections] == ["every preset", "photo", "classes and paper", "classes"]
-    assert "--detail" in sections[1] and "[default: 0.65]" in sections[1] and told.count("--detail ") == 2
+    assert [section.split(":")[0] for section in sections] == [
+        "every preset",
+        "auto and photo and measured",
+        "classes and paper",
+        "classes",
+    ]
+    assert (
+        "--detail" in sections[1]
+        and "[default: 0.65 (auto, photo), 0.5 (measured)]" in " ".join(sections[1].split())
+        and told.count("--detail ") == 2
+    )
 
 
 def test_the_list_of_commands_has_whole_sentences_and_loads_nothing_slow():

@@ -200,7 +200,9 @@ def test_the_weights_of_the_package_are_whole(kind):
     assert {name: numbers.shape for name, numbers in found.items()} == {n: a.shape for n, a in expected.items()}
     assert all(np.isfinite(numbers).all() for name, numbers in found.items() if name != "deviation")
     assert found["deviation"].min() > 0
-    assert np.isinf(found["deviation"]).sum() == (4 if kind == "grey" else 0)  # those of chroma
+    assert (
+        np.isinf(found["deviation"]).sum() == {"colour": 0, "grey": 4, "measured": 1}[kind]
+    )  # of chroma, and the spectrum
 
 
 def random_weights(n_local, n_cues, n_hidden, rng):

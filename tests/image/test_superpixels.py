@@ -6,13 +6,14 @@ from functools import partial
 import numpy as np
 import pytest
 from image_files import refusal
+from scipy.ndimage import gaussian_filter
 from skimage import data
 from skimage.measure import label
 
 import spinseg.image.superpixels as module
 from spinseg.graph.adjacency import edge_means, region_adjacency
 from spinseg.image.features import site_sizes
-from spinseg.image.superpixels import superpixels
+from spinseg.image.superpixels import basins, superpixels
 
 PHOTO = data.chelsea()[60:160, 100:230]
 KINDS = ["slic", "watershed", "grid", "pixels"]
@@ -148,3 +149,23 @@ def test_the_watershed_floods_the_relief_it_is_given():
     relief[15, [4, 30]] = -1
     sites = superpixels(np.zeros((30, 40, 3)), kind="watershed", n_sites=2, relief=relief)
     assert len(np.unique(sites[:, :13])) == len(np.unique(sites[:, 14:])) == 1 and sites[0, 0] != sites[0, 39]
+
+
+def test_basins_are_as_deep_as_asked_for():
+    relief = np.tile(np.array([0, 1, 0, 3, 0, 3, 2.5, 3, 0], float).repeat(5), (20, 1))
+    for depth, count in ((0.3, 5), (0.8, 4), (1.5, 3), (5, 1)):
+        found = basins(relief, depth, 100)
+        assert found.max() + 1 == count
+    assert basins(relief, 0.3, 3).max() + 1 == 3  # deeper where there would be too many
+    assert basins(np.zeros((4, 5)), 0.3, 10).max() == 0
+
+
+def test_basins_are_connected_and_every_part_of_a_mask_has_one():
+    rng = np.random.default_rng(0)
+    for shape in ((30, 40), (8, 12, 10)):
+        relief, inside = gaussian_filter(rng.normal(size=shape), 1.5), np.ones(shape, bool)
+        inside[:, shape[1] // 2] = False
+        inside[0, 1], inside[1, 0] = False, False  # a corner on its own
+        found = basins(relief, 0.01, 1000, inside)
+        assert ((found >= 0) == inside).all() and found.max() > 3
+        assert all(label(found == site, connectivity=1).max() == 1 for site in range(found.max() + 1))

@@ -80,7 +80,7 @@ def test_it_segments_by_value_and_by_name_and_its_python_code_repeats_it(tiles, 
         np.testing.assert_array_equal(found.labels, again.labels)
     with pytest.raises(ss.InvalidInput, match="spread must be a finite number above 0; received -1"):
         tiles(spread=-1)
-    line = r"^unknown option: detail\. The preset tiles has .*, spread\. detail is an option of photo\.$"
+    line = r"^unknown option: detail\. The preset tiles has .*, spread\. detail is an option of auto and photo and measured\.$"
     with pytest.raises(ss.InvalidInput, match=line):
         ss.segment(path, "tiles", detail=0.5)
 
@@ -94,7 +94,7 @@ def test_the_command_has_its_option(tiles, path, tmp_path):
     settings = json.loads((tmp_path / "halves" / "result.json").read_text())["settings"]
     assert (settings["preset"], settings["spread"]) == ("tiles", 0.2)
     run = spinseg("segment", path, "--spread", "0.2", "--out", tmp_path, check=2)
-    assert run.stderr.startswith("spinseg: unknown option: spread. The preset photo has n_sites, ")
+    assert run.stderr.startswith("spinseg: unknown option: spread. The preset auto has n_sites, ")
 
 
 def test_the_web_app_has_a_control_for_its_slider(tiles, path):
