@@ -41,6 +41,7 @@ MAX_JUDGED = 60  # images of a source that a fold is judged on
 INVERTED_SHARE = 0.15  # of the crops of measured images
 PAINTED_SHARE, MAX_SHAPES = 0.125, 5  # of the crops of a batch, and of shapes in each
 PASTED_SHARE = 0.5  # of the crops of photographs, that a region of another is pasted into
+MEASURED = {"painted_share": PAINTED_SHARE, "is_measured": True}
 PASTED_SIZES = 0.004, 0.4  # smallest and largest share of a crop that such a region has
 
 
@@ -184,14 +185,14 @@ def nuclei(path: Path, device: str) -> Images:
     stored = np.load(path)
     n = sum(name.startswith("image") for name in stored.files)
     images, labels = ([stored[f"{what}{i}"] for i in range(n)] for what in ("image", "labels"))
-    return Images(images, [drawn[None] for drawn in labels], device, zoom=0.8, gain=0.7, is_measured=True)
+    return Images(images, [drawn[None] for drawn in labels], device, zoom=0.8, gain=0.7, **MEASURED)
 
 
 def scenes(path: Path, device: str) -> Images:
     """Return the scenes that were rendered."""
     stored = np.load(path)
     images, labels = list(stored["images"]), list(stored["labels"][:, None])
-    return Images(images, labels, device, zoom=0.4, gain=0.5, is_measured=True)
+    return Images(images, labels, device, zoom=0.4, gain=0.5, **MEASURED)
 
 
 def pasted(images: torch.Tensor, labels: torch.Tensor, share: float) -> tuple[torch.Tensor, torch.Tensor]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from skimage.measure import label
-from skimage.morphology import h_minima
+from skimage.morphology import local_minima, reconstruction
 from skimage.segmentation import slic, watershed
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
@@ -160,7 +160,9 @@ def basins(relief: NDArray, depth: float, max_sites: int, inside: Mask | None = 
     if inside is not None:
         relief = np.where(inside, relief, relief[inside].max() + 2 * depth)
     while True:
-        minima = label(h_minima(relief, depth) > 0, connectivity=2)
+        # Not `h_minima`, which marks a flat bottom in many places.
+        filled = reconstruction(relief + np.float32(depth), relief, method="erosion")
+        minima = label(local_minima(filled, allow_borders=True), connectivity=2)
         if minima.max() <= max_sites:
             break
         depth *= 2

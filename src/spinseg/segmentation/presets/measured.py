@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spinseg.image.boundary.kinds import kind_of_image, stretched
 from spinseg.image.boundary.log_odds import BoundaryEvidence
-from spinseg.image.boundary.maps import BoundaryMaps
+from spinseg.image.boundary.maps import BoundaryMaps, filter_separable, gaussian
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import basins
 from spinseg.image.working import WorkingCopy
@@ -58,7 +58,8 @@ class Measured(Photo):
         """The basins of the relief, unless a number of sites or sites are given."""
         if maps is None or self.n_sites is not None or self.sites != "watershed":
             return super().make_sites(image, maps)
-        return basins(maps.relief, MIN_DEPTH, MAX_SITES, image.inside)
+        smooth = filter_separable(maps.relief[None], gaussian(0.7), gaussian(0.7))[0]  # the network's cells would show
+        return basins(smooth, MIN_DEPTH, MAX_SITES, image.inside)
 
     def pixel_weight(self, n_pixels: int) -> float:
         """A pixel counts the same in every image: objects of an instrument do not grow with it."""
