@@ -23,7 +23,7 @@ STARTS = "be one of 'one', 'singletons', 'greedy'"
 WRONG = {  # by option: the rule, and values that break it
     "detail": (UNIT, [-0.01, 1.5, float("nan"), float("inf"), "fine", True, None]),
     "n_sites": (WHOLE, [0, -3, 2.5, "many"]),
-    "count_weight": (POSITIVE, [0, -1, None]),
+    "count_weight": (POSITIVE, [0, -1, "all"]),
     "kappa": (POSITIVE, [0, "a"]),
     "phi": (POSITIVE, [0]),
     "beta": (NUMBER, ["strong", float("nan"), np.ones(3), None]),
