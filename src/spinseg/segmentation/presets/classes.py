@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import absorb_small
 from spinseg.image.features import Codebook, site_sizes
+from spinseg.image.light import Light, light_of
 from spinseg.image.noise import smoothed
 from spinseg.image.outlines import refine_classes, with_connected_regions
 from spinseg.image.working import WorkingCopy
@@ -63,8 +64,13 @@ class Classes(ColorWords):
     phi: float = 3.0
     prior: PartitionPrior = ParsimoniousProcess(1.0, 0.02)
     init: Start = "opposite"
+    even_light: bool = option(True, "Whether to remove uneven light, if the image shows any.")
     regions: bool = option(False, "Whether to divide classes into connected regions.")
     min_region: float = option(1.0, "Smallest region, in sites of mean size; smaller ones join a neighbor.", above=0)
+
+    def light(self, image: WorkingCopy) -> Light | None:
+        """The uneven light to remove from an image; None where it shows none."""
+        return light_of(image.picture, image.inside) if self.even_light else None
 
     def make_sites(self, image: WorkingCopy, maps: BoundaryMaps | None) -> NDArray[np.int32]:
         """The site of every pixel, -1 outside; sites follow the image and not its noise."""

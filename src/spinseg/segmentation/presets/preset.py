@@ -28,6 +28,7 @@ from spinseg.segmentation.presets.option import Option, Slider, as_python, equal
 
 if TYPE_CHECKING:
     from spinseg.image.boundary.maps import BoundaryMaps
+    from spinseg.image.light import Light
     from spinseg.segmentation.problem import Problem
 
 DEFAULT = "photo"  # the preset of `segment`
@@ -212,6 +213,10 @@ class Preset:
         """Refuse options that do not fit an image, before any work on it."""
         if not isinstance(self.sites, str) and np.shape(self.sites) != picture.shape:
             invalid("sites", f"have the image's shape {picture.shape}", np.shape(self.sites))
+
+    def light(self, image: WorkingCopy) -> Light | None:
+        """The uneven light to remove from an image; None where light is even, or not looked at."""
+        return None
 
     def maps(self, image: WorkingCopy) -> BoundaryMaps | None:
         """The boundary maps of an image, for its sites, model and outlines; None for a preset without."""
