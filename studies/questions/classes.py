@@ -24,7 +24,7 @@ from studies.evaluation.datasets import bsds, data_root
 from studies.evaluation.metrics import adjusted_rand_index, mean_over_annotators, segmentation_covering
 from studies.questions.volumes import brain
 
-SEEDS = (11, 12, 13)
+SEEDS = (101, 102, 103)  # constants were chosen with others
 SIDE = 192
 N_PHOTOGRAPHS = 10
 N_BANDS = 6

@@ -23,7 +23,7 @@ LEAST_WEIGHT, MOST_WEIGHT = (
     0.06,
     1 / 3,
 )  # observations per pixel. With more, sites with pixels of two classes are a third
-USUAL_VARIATION = 0.033  # standard deviation, of the intensity range, of the mean of a site in its class
+USUAL_VARIATION = 0.037  # standard deviation, of the intensity range, of the mean of a site in its class
 N_DISTANCES = 3  # at which sites are compared, in steps from one to one that touches it
 MAX_FIRST_SITES, MAX_PAIRS = 1000, 4000  # of the sites that are compared
 MAX_DIRECTIONS = 8  # in which means vary most
@@ -66,9 +66,12 @@ def observations_per_pixel(picture: Picture, sites: Ints, graph: SiteGraph) -> f
     none to see without noise. The number is therefore at least the one that follows from the noise if means vary by
     USUAL_VARIATION within a class.
     """
-    noise, n_pixels = pixel_noise(picture)[0], np.count_nonzero(sites >= 0) / graph.n_sites
-    usual = 1 / (1 + (n_pixels - 1) * USUAL_VARIATION**2 / (USUAL_VARIATION**2 + noise**2))
-    measured = 0.0 if noise == 0 else 1 / max(overdispersion(picture.colors, sites, graph), 1.0)
+    (fine, coarse), n_pixels = pixel_noise(picture), np.count_nonzero(sites >= 0) / graph.n_sites
+    if fine == 0:
+        return LEAST_WEIGHT
+    share = USUAL_VARIATION**2 / (USUAL_VARIATION**2 + coarse**2)
+    usual = 1 / (max(coarse / fine, 1.0) + (n_pixels - 1) * share)
+    measured = 1 / max(overdispersion(picture.colors, sites, graph), 1.0)
     return max(LEAST_WEIGHT, usual, min(measured, MOST_WEIGHT))
 
 
