@@ -136,8 +136,27 @@ def textures(shape: Shape, rng: np.random.Generator) -> Scene:
     return Scene(_channels(level, rng), labels, sources)
 
 
+def shapes(shape: Shape, rng: np.random.Generator) -> Scene:
+    """A few rectangles and ellipses of one color each on a ground of one color, such as drawings and test pictures."""
+    y, x = np.indices(shape)
+    owner = np.zeros(shape, np.int64)
+    for i in range(1, int(rng.integers(2, 6))):
+        angle = rng.uniform(0, np.pi) * (rng.random() < 0.4)  # the others are upright
+        dy, dx = y - rng.uniform(0, shape[0]), x - rng.uniform(0, shape[1])
+        u, v = np.cos(angle) * dx - np.sin(angle) * dy, np.sin(angle) * dx + np.cos(angle) * dy
+        u, v = np.abs([u, v]) / (rng.uniform(0.05, 0.4, 2) * min(shape))[:, None, None]
+        owner[(np.maximum(u, v) if rng.random() < 0.6 else np.hypot(u, v)) < 1] = i
+    labels, sources = _connected(owner)
+    n_channels = 3 if rng.random() < 0.3 else 1
+    colors = rng.uniform(0, 1, (6, n_channels))
+    if rng.random() < 0.3:
+        colors = np.round(colors)
+        colors[1:] = np.where((colors[1:] == colors[0]).all(axis=1, keepdims=True), 1 - colors[0], colors[1:])
+    return Scene(colors[sources][labels], labels, sources)
+
+
 RENDERERS: dict[str, Callable[[Shape, np.random.Generator], Scene]] = {
-    renderer.__name__: renderer for renderer in (blobs, membranes, grains, fields, phases, textures)
+    renderer.__name__: renderer for renderer in (blobs, membranes, grains, fields, phases, textures, shapes)
 }
 
 
@@ -199,8 +218,9 @@ def read_noise(image: Floats, rng: np.random.Generator) -> Floats:
 
 
 def render(kind: str, shape: Shape, rng: np.random.Generator) -> Scene:
-    """Return a scene of one of `RENDERERS`, as an instrument records it."""
-    return observe(RENDERERS[kind](shape, rng), rng)
+    """Return a scene of one of `RENDERERS`, as an instrument records it, or a drawing."""
+    scene = RENDERERS[kind](shape, rng)
+    return scene if kind == "shapes" and rng.random() < 0.6 else observe(scene, rng)
 
 
 # --- parts ---

@@ -102,7 +102,12 @@ def _spinseg_method(name: str, about: str, preset: Preset) -> Method:
 
 
 def _ddcrp(
-    image: NDArray[Any], seed: int, *, count_weight: float = Paper().count_weight, sweeps: int = 100, **keywords: Any
+    image: NDArray[Any],
+    seed: int,
+    *,
+    count_weight: float | None = Paper().count_weight,
+    sweeps: int = 100,
+    **keywords: Any,
 ) -> NDArray[np.int32]:
     """Return labels of the distance-dependent Chinese restaurant process, on the sites and words of the paper."""
     problem = prepare(image, Paper(count_weight=count_weight))

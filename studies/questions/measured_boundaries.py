@@ -17,7 +17,7 @@ from studies.questions.boundaries import ORIGINAL, WEIGHTS_PATH, Edges, edges_wi
 from studies.questions.held_out import FOLDER, N_FOLDS, network_of
 from studies.scenes import RENDERERS, render
 
-N_SCENES, SHAPE = 90, (256, 256)
+N_SCENES, SHAPE = 105, (256, 256)
 SCENE = "scene"
 UNUSED = ("apart",)  # eigenvectors say nothing where many regions touch nothing alike, and take long
 

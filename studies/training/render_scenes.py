@@ -13,7 +13,7 @@ import numpy as np
 
 from studies.scenes import RENDERERS, in_three_channels, render
 
-N_SCENES = 1800
+N_SCENES = 2100
 SHAPE = (320, 320)
 
 

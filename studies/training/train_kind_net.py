@@ -2,9 +2,8 @@
 
     python -m studies.training.train_kind_net training_data training_data/weights
 
-It sees a thumbnail of the image. A photograph is one of BSDS300 train, also in gray, or a drawing of a few shapes,
-which the network for photographs has learned from, too; a measured image is one of nuclei (BBBC038) or a rendered
-scene. Images i with i % 5 = 0 are kept aside and judged; then a network learns from all.
+It sees a thumbnail of the image. A photograph is one of BSDS300 train, also in gray; a measured image is one of nuclei
+(BBBC038) or a rendered scene. Images i with i % 5 = 0 are kept aside and judged; then a network learns from all.
 """
 
 import argparse
@@ -23,7 +22,6 @@ from studies.training.train_boundary_net import recolored
 SIDE = 128  # pixels of a thumbnail
 WIDTHS = (24, 40, 64, 96)
 N_FOLDS = 5
-N_DRAWINGS = 600
 SHARES = 0.3, 1.0  # of the sides of an image, that a part of it has
 
 
@@ -49,20 +47,6 @@ def thumbnail(rgb: np.ndarray) -> np.ndarray:
     return np.asarray(Image.fromarray(rgb).resize((SIDE, SIDE), Image.Resampling.BOX))
 
 
-def drawing(rng: np.random.Generator) -> np.ndarray:
-    """Return a few rectangles and ellipses of one color each on a ground of one color, in 8 bits."""
-    height, width = rng.integers(50, 300, 2)
-    y, x = np.indices((height, width))
-    colors = rng.integers(0, 256, (5, 3)) if rng.random() < 0.5 else rng.integers(0, 256, (5, 1)).repeat(3, axis=1)
-    image = np.broadcast_to(colors[0], (height, width, 3)).copy()
-    for color in colors[1 : rng.integers(2, 6)]:
-        size = rng.uniform(0.1, 0.5, 2) * min(height, width)
-        dy, dx = (y - rng.uniform(0.2, 0.8) * height) / size[0], (x - rng.uniform(0.2, 0.8) * width) / size[1]
-        within = np.maximum(abs(dy), abs(dx)) < 1 if rng.random() < 0.5 else np.hypot(dy, dx) < 1
-        image[within] = color
-    return np.rint(255 * in_three_channels(image.astype(np.float64))).astype(np.uint8)
-
-
 def views(rgb: np.ndarray, n: int, seed: int) -> list[np.ndarray]:
     """Return thumbnails of an image and of random parts of it."""
     rng, found = np.random.default_rng([11, seed]), [thumbnail(rgb)]
@@ -84,9 +68,7 @@ def examples(folder: Path) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         rgb = np.asarray(Image.open(io.BytesIO(stored[f"jpeg{i}"].tobytes())).convert("RGB"))
         photographs.append(np.rint(255 * in_three_channels(rgb.astype(np.float64))).astype(np.uint8))
     nuclei = [packed[f"image{i}"] for i in range(sum(name.startswith("image") for name in packed.files))]
-    drawings = [drawing(np.random.default_rng([12, i])) for i in range(N_DRAWINGS)]
-    scenes = np.load(folder / "scenes.npz")["images"]
-    sources = ((photographs, 12, 1), (drawings, 1, 1), (nuclei, 14, 0), (scenes, 4, 0))
+    sources = ((photographs, 12, 1), (nuclei, 14, 0), (np.load(folder / "scenes.npz")["images"], 4, 0))
     found = [
         (part, kind, i)
         for images, n_views, kind in sources

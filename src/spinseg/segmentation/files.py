@@ -182,7 +182,8 @@ def report_of(found: "Segmentation") -> str:
             at_detail = found if detail == chosen else found.at(detail)
             details[detail] = at_detail.labels[plane], at_detail.n_clusters
     shown = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane]
-    return report(summary(found), *shown, chains, found.sites[plane], details)
+    light = found.light and found.light._replace(field=found.light.field[plane])
+    return report(summary(found), *shown, chains, found.sites[plane], details, light)
 
 
 def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:

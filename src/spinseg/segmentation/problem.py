@@ -15,6 +15,7 @@ from spinseg.image.formats import content_hash
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask, read_picture
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, check_channels
+from spinseg.image.light import Light
 from spinseg.image.picture import Picture, as_picture, checked_mask
 from spinseg.image.render import paint_edges
 from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
@@ -37,7 +38,8 @@ class Problem:
     `working_image` is the picture that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
     if that was made; `provenance` has the attributes of a `Segmentation` that say where the picture came from:
     `source`, `mask`, `seeds`, `sha256`, `channel_axis`, `channel_kind` and `intensity_range`. `seed_image` has the seed
-    of every pixel of `picture`; it is None without seeds. `is_cut` says whether sites were cut between seeds.
+    of every pixel of `picture`; it is None without seeds. `is_cut` says whether sites were cut between seeds, and
+    `light` is what was removed from the working image.
     """
 
     picture: Picture
@@ -49,6 +51,7 @@ class Problem:
     provenance: dict[str, Any]
     seed_image: NDArray[np.int64] | None = None
     is_cut: bool = False
+    light: Light | None = None
 
     def with_seeds(self, seeds: Seeds | None) -> "Problem | None":
         """The problem that `prepare` makes of the same picture with other seeds; None where its sites are others."""
@@ -120,6 +123,7 @@ class Problem:
             schedule=schedule,
             seed=seed,
             picture=self.picture,
+            light=self.light and self.light._replace(field=self.working_image.to_original(self.light.field, np.nan)),
             **self.provenance,
             **about,
         )
@@ -157,6 +161,9 @@ def prepare(
     may_reduce = isinstance(preset.sites, str) and not preset.sites_are_pixels
     held = None if on_pixels is None else on_pixels > 0
     working_image = working_copy(picture, picture.inside, preset.max_pixels if may_reduce else None, held)
+    light = preset.light(working_image)
+    if light is not None:
+        working_image = working_image._replace(picture=light.removed_from(working_image.picture))
     working_image = preset.analyzed(working_image)
     reduced = None if on_pixels is None else reduced_seeds(on_pixels, working_image.step)  # before what takes long
     maps = preset.maps(working_image)
@@ -168,7 +175,7 @@ def prepare(
         sites = superpixels(working_image.picture, kind=cut, mask=working_image.inside) if is_cut else sites
         of_sites = seeds_of_sites(sites, reduced)
     model = preset.model(working_image, sites, preset.graph(sites, working_image), maps, of_sites)
-    return Problem(picture, preset, working_image, sites, model, relief, provenance, on_pixels, is_cut)
+    return Problem(picture, preset, working_image, sites, model, relief, provenance, on_pixels, is_cut, light)
 
 
 def check_seeds_fit(preset: Preset) -> None:

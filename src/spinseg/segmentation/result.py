@@ -15,6 +15,7 @@ from spinseg.graph.merging import merge_heights
 from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
+from spinseg.image.light import Light
 from spinseg.image.picture import Picture
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
@@ -66,6 +67,9 @@ class Segmentation:
         The files that were read; "an array" for a mask or seeds from memory, or the pixels of each seed; else None.
     sha256 : dict
         The hashes of these files, by "source", "mask" and "seeds".
+    light : Light or None
+        The uneven light that was removed from the image: `light.field`, NaN outside the mask, multiplies intensities,
+        or is added to them if `light.is_added`. None where there was none.
     interrupted : bool
         Whether sampling was interrupted.
     preceding_code : tuple of str
@@ -101,6 +105,7 @@ class Segmentation:
     intensity_range: IntensityRange | None = None
     sha256: Mapping[str, str | None] = field(default_factory=dict)
     channel_kind: ChannelKind = "auto"
+    light: Light | None = None
 
     @property
     def read_as(self) -> str | None:

@@ -10,17 +10,22 @@ from numpy.typing import NDArray
 
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import absorb_small
+from spinseg.image.boundary.log_odds import is_gray
 from spinseg.image.features import Codebook, site_sizes
+from spinseg.image.light import Light, light_of
+from spinseg.image.noise import smoothed
 from spinseg.image.outlines import refine_classes, with_connected_regions
+from spinseg.image.working import WorkingCopy
 from spinseg.model.priors import ParsimoniousProcess, PartitionPrior
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimate_search import improved
 from spinseg.segmentation.presets.color_words import ColorWords
-from spinseg.segmentation.presets.option import option
+from spinseg.segmentation.presets.option import Slider, option
 from spinseg.segmentation.presets.preset import Start
 
 if TYPE_CHECKING:
+    from spinseg.image.boundary.maps import BoundaryMaps
     from spinseg.segmentation.problem import Problem
 
 MAX_DRAWS = 120  # that regions are estimated from
@@ -32,8 +37,9 @@ MAX_PIECES = 5000  # of a draw: with this many regions the tables of an estimate
 class Classes(ColorWords):
     """Classes of pixels, in images and volumes of any channels; outlines follow the pixels.
 
-    A site counts for fewer than two observations: with much fewer all classes are one cluster, and with more a class
-    whose intensities vary is divided. The constants were chosen on a brain and on phantoms (docs/howto/volumes.md).
+    The noise of the image says how many observations a pixel counts for, unless `count_weight` does: with too few all
+    classes are one cluster, and with too many a class whose intensities vary is divided. The other constants were
+    chosen on a brain and on phantoms (docs/howto/volumes.md).
 
     Examples
     --------
@@ -49,12 +55,29 @@ class Classes(ColorWords):
 
     codebook: str | Codebook = "image"
     n_words: int = 30
-    count_weight: float = 0.06
+    count_weight: float | None = option(
+        None,
+        "Number of observations that a pixel counts for; by default measured in the image.",
+        kind=float,
+        above=0,
+        slider=Slider(1e-5, 1, "log"),
+    )
     phi: float = 3.0
     prior: PartitionPrior = ParsimoniousProcess(1.0, 0.02)
     init: Start = "opposite"
+    even_light: bool = option(True, "Whether to remove uneven light, if the image shows any.")
     regions: bool = option(False, "Whether to divide classes into connected regions.")
     min_region: float = option(1.0, "Smallest region, in sites of mean size; smaller ones join a neighbor.", above=0)
+
+    def light(self, image: WorkingCopy) -> Light | None:
+        """The uneven light to remove from an image; None where it shows none, and in color, where shadows have hues."""
+        in_color = image.picture.is_color and not is_gray(image.picture)
+        return light_of(image.picture, image.inside) if self.even_light and not in_color else None
+
+    def make_sites(self, image: WorkingCopy, maps: BoundaryMaps | None) -> NDArray[np.int32]:
+        """The site of every pixel, -1 outside; sites follow the image and not its noise."""
+        calm = smoothed(image.picture, self.pixels_per_site) if isinstance(self.sites, str) else image.picture
+        return super().make_sites(image._replace(picture=calm), maps)
 
     def partition(self, drawn: Chains, problem: Problem, seed: int) -> NDArray[np.int32]:
         """The partition that a segmentation shows: the classes, or connected regions of at least `min_region` sites.

@@ -12,6 +12,7 @@ from spinseg._validation import check_choice
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.features import Codebook, site_histograms
+from spinseg.image.noise import observations_per_pixel
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import PIXELS_PER_SITE
 from spinseg.image.working import WorkingCopy
@@ -34,7 +35,7 @@ class ColorWords(Preset, listed=False):
         "general", "The color words of the package, or words fitted to each image.", choices=CODEBOOKS, is_open=True
     )
     n_words: int = option(120, "Number of color words.", least=1)
-    count_weight: float = option(
+    count_weight: float | None = option(
         0.125,
         "Number of observations that a pixel counts for: less than 1, because neighboring pixels are not independent.",
         above=0,
@@ -75,7 +76,12 @@ class ColorWords(Preset, listed=False):
         """The posterior over partitions of these sites."""
         words, n_words = self.words(image.picture)
         parts, n_parts = mean_with_neighbors(site_histograms(words, sites, n_words), graph, self.smoothing)
-        return Model(graph, DirichletMultinomial(parts, self.phi, self.count_weight / n_parts), self.prior, self.beta)
+        weight = self.observations_per_pixel(image.picture, sites, graph)
+        return Model(graph, DirichletMultinomial(parts, self.phi, weight / n_parts), self.prior, self.beta)
+
+    def observations_per_pixel(self, picture: Picture, sites: NDArray[np.int32], graph: SiteGraph) -> float:
+        """How many observations a pixel counts for: `count_weight`, or where that is None, as the image shows."""
+        return observations_per_pixel(picture, sites, graph) if self.count_weight is None else self.count_weight
 
 
 def mean_with_neighbors(counts: sparse.csr_array, graph: SiteGraph, n_times: int = 1) -> tuple[sparse.csr_array, float]:

@@ -30,6 +30,7 @@ from spinseg.segmentation.presets.option import Option, Slider, as_python, equal
 
 if TYPE_CHECKING:
     from spinseg.image.boundary.maps import BoundaryMaps
+    from spinseg.image.light import Light
     from spinseg.segmentation.problem import Problem
 
 DEFAULT = "auto"  # the preset of `segment`
@@ -230,6 +231,10 @@ class Preset:
         components = three_components(image.picture.codes, image.inside)
         codes = np.rint(components * MAX_CODE).astype(np.uint16)
         return image._replace(picture=Picture(codes, channel_kind="measured"))
+
+    def light(self, image: WorkingCopy) -> Light | None:
+        """The uneven light to remove from an image; None where light is even, or not looked at."""
+        return None
 
     def maps(self, image: WorkingCopy) -> BoundaryMaps | None:
         """The boundary maps of an image, for its sites, model and outlines; None for a preset without."""

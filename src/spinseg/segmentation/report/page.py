@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import counted
+from spinseg.image.light import Light
 from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.report.charts import bar_chart, line_chart
-from spinseg.segmentation.report.pictures import draw_figures, one_region_each, whole_figures
+from spinseg.segmentation.report.pictures import draw_figures, light_figure, one_region_each, whole_figures
 from spinseg.segmentation.verdict import headline, units
 
 MAX_ROWS = 40  # of a table
@@ -65,11 +66,12 @@ def report(
     chains: Chains,
     sites: NDArray[np.int32] | None = None,
     details: Mapping[float, tuple[NDArray[np.int32], int]] | None = None,
+    light: Light | None = None,
 ) -> str:
     """The report as HTML. `found` is the summary of a segmentation; the same segmentation gives the same text.
 
     With the `sites` of the image it has a few draws, and with `details`, the labels and the number of regions at each,
-    their outlines.
+    their outlines. Uneven `light` that was removed is shown, too.
     """
     template = Template(files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8"))
     settings, regions = found["settings"], found["regions"]
@@ -88,7 +90,7 @@ def report(
         notices=_notices(found),
         numbers=_numbers(found),
         result=outlines,
-        pictures=others,
+        pictures=others if light is None else others + light_figure(light),
         answers="" if sites is None else _answers(chains, draw_figures(chains, picture, sites, unit)),
         log_posterior=line_chart(chains.trace("log_posterior"), "log posterior over sweeps", shaded=shaded),
         n_clusters=line_chart(chains.trace("n_clusters"), "number of clusters over sweeps", shaded=shaded),

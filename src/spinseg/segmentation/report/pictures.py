@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from spinseg._validation import counted
+from spinseg.image.light import Light
 from spinseg.image.picture import Picture
 from spinseg.image.render import OUTLINE_COLORS, graded_boundaries, mean_colors, outlined, outlines
 from spinseg.sampler.chains import Chains
@@ -136,6 +137,19 @@ def _probability_figure(rgb: NDArray[np.uint8], probability: NDArray[np.float32]
         f'there: <span class="legend">{samples}</span>'
     )
     return _figure("How probable each boundary is", graded_boundaries(rgb, probability), caption, COLORED_LINES)
+
+
+def light_figure(light: Light) -> str:
+    """The uneven light as HTML, from black to white, and its range."""
+    low, high = float(np.nanmin(light.field)), float(np.nanmax(light.field))
+    field = downsample(np.nan_to_num(light.field, nan=low), -(-max(light.field.shape) // MAX_SIDE), np.mean)
+    shades = np.rint(255 * (field - low) / max(high - low, 1e-9)).astype(np.uint8)
+    how, mean = ("This field was subtracted from", 0) if light.is_added else ("This field divided", 1)
+    caption = (
+        f"<strong>Uneven light.</strong> {how} the intensities before they were compared: {low:.2f} where it is black, "
+        f"{high:.2f} where it is white, {mean} on average."
+    )
+    return _figure("Uneven light", np.repeat(shades[..., None], 3, axis=-1), caption, PLAIN)
 
 
 def spread_draws(chains: Chains, n: int = N_SHOWN) -> list[tuple[int, int]]:
