@@ -93,7 +93,7 @@ def test_a_wrong_range_is_one_line(wrong):
 
 def test_the_python_line_names_what_was_given():
     line = ss.Photo().call("a.tif", {"channel_axis": 0, "intensity_range": (np.float64(0), 4095), "rng": np.int64(3)})
-    assert line == "ss.segment('a.tif', channel_axis=0, intensity_range=(0.0, 4095), rng=3)"
+    assert line == "ss.segment('a.tif', 'photo', channel_axis=0, intensity_range=(0.0, 4095), rng=3)"
     line = ss.Paper(beta=np.float64(0.3)).call(None, {"mask": "an array", "seeds": {1: [(0, 2)]}}, init="found.last")
     assert line == "ss.segment(image, 'paper', beta=0.3, init=found.last, mask=mask, seeds={1: [(0, 2)]})"
 

@@ -103,7 +103,7 @@ def test_a_volume_and_sites_of_ones_own_keep_the_seeds():
 
 def test_the_call_and_the_files_repeat_the_seeds(seeded, picture, tmp_path):
     assert not seeded.calibrated and "validated against human annotations for images with seeds" in seeded.verdict
-    assert seeded.python_code == "ss.segment(image, sweeps=12, seeds=seeds, rng=0)"
+    assert seeded.python_code == "ss.segment(image, 'photo', sweeps=12, seeds=seeds, rng=0)"
     points = {1: [(15, 80), (60, 80)], 2: [(110, 10)]}
     found = ss.segment(picture, seeds=points, sweeps=2, rng=0)
     assert f"seeds={points}" in found.python_code

@@ -56,7 +56,8 @@ class Measured(Photo):
 
     def make_sites(self, image: WorkingCopy, maps: BoundaryMaps | None) -> NDArray[np.int32]:
         """The basins of the relief, unless a number of sites or sites are given."""
-        if maps is None or self.n_sites is not None or self.sites != "watershed":
+        by_default = isinstance(self.sites, str) and self.sites == "watershed" and self.n_sites is None
+        if maps is None or not by_default:
             return super().make_sites(image, maps)
         smooth = filter_separable(maps.relief[None], gaussian(0.7), gaussian(0.7))[0]  # the network's cells would show
         return basins(smooth, MIN_DEPTH, MAX_SITES, image.inside)
@@ -72,9 +73,9 @@ class Measured(Photo):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Auto(Photo):
-    """The default: `Photo` for a photograph, and `Measured` for any other image.
+    """The default: `Photo` for photographs and for volumes, and `Measured` for other images.
 
-    Volumes and measured channels are no photographs. Gray and color images are told apart by a small network.
+    Images of measured channels are no photographs. Gray and color images are told apart by a small network.
     `seg.preset` says which it was.
 
     Examples
@@ -86,11 +87,12 @@ class Auto(Photo):
     """
 
     name: ClassVar[str] = "auto"
-    about: ClassVar[str] = "Connected regions: photo for photographs, measured for other images."
+    about: ClassVar[str] = "Connected regions: photo for photographs and volumes, measured for other images."
 
     def for_image(self, picture: Picture) -> Preset:
         """`Photo` or `Measured` with the options that were set."""
-        return (Photo if kind_of_image(picture) == "photograph" else Measured)(**self.changes())
+        is_measured = len(picture.shape) == 2 and kind_of_image(picture) == "measured"
+        return (Measured if is_measured else Photo)(**self.changes())
 
     def candidates(self) -> tuple[Preset, ...]:
         """The presets that `for_image` returns."""
