@@ -52,7 +52,7 @@ class ChainRun(NamedTuple):
     ) -> "ChainRun":
         """Make a run that starts as the settings say, or from `labels` of shape (n_chains, n_sites)."""
         model, chains = problem.model, settings.chains
-        preset = settings.chosen(problem.picture)
+        preset = settings.preset_for(problem.picture)
         init: Any = preset.init
         names = OPPOSITE_STARTS if init == "opposite" else [init] if isinstance(init, str) else init
         if labels is not None:

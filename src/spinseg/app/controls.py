@@ -184,9 +184,13 @@ class UserSettings:
             options["init"] = DIFFERENT_STARTS[: self.chains] if self.chains > 1 else DIFFERENT_STARTS[0]
         return options
 
-    def chosen(self, picture: Picture) -> Preset:
+    def chosen(self, n_pixels: int) -> Preset:
+        """The preset with its options for an image of `n_pixels`."""
+        return chosen_preset(self.preset, self.options(n_pixels))
+
+    def preset_for(self, picture: Picture) -> Preset:
         """The preset with its options for an image."""
-        return chosen_preset(self.preset, self.options(int(np.prod(picture.shape)))).for_image(picture)
+        return self.chosen(int(np.prod(picture.shape))).for_image(picture)
 
     def _prior(self) -> PartitionPrior | None:
         """The prior that was chosen, with size limits; None for that of the preset."""

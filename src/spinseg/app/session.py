@@ -79,7 +79,7 @@ class Session:
                 if run is None or not settings.changes(run.settings) <= {"detail"}:
                     await self.loop.begin(await asyncio.to_thread(self._new_run, settings))
                 elif settings != run.settings:  # draws are of every detail
-                    problem = replace(run.problem, preset=settings.chosen(self.picture))
+                    problem = replace(run.problem, preset=settings.preset_for(self.picture))
                     self.loop.chain_run = run._replace(problem=problem, settings=settings)
                     self.loop.announce()
         finally:
@@ -114,11 +114,11 @@ class Session:
             if with_seeds is None:
                 return self._prepared(settings)
             problem = with_seeds
-        return replace(problem, model=problem.model.with_prior(settings.chosen(self.picture).prior))
+        return replace(problem, model=problem.model.with_prior(settings.preset_for(self.picture).prior))
 
     def _prepared(self, settings: UserSettings) -> Problem:
         """The posterior under settings, made of the image."""
-        problem = prepare(self.picture, settings.chosen(self.picture), seeds=dict(settings.seeds) or None)
+        problem = prepare(self.picture, settings.preset_for(self.picture), seeds=dict(settings.seeds) or None)
         n_sites = problem.model.graph.n_sites
         if n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
             invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", n_sites)
