@@ -161,7 +161,7 @@ def test_what_cannot_be_told_is_not_told(found):
 
 def test_the_best_partition_is_that_of_the_detail_and_agreement_that_of_each_chain():
     blocks = np.random.default_rng(0).integers(0, 255, (12, 12, 3)).astype(np.uint8).repeat(5, axis=0).repeat(5, axis=1)
-    best = ss.segment(blocks, estimate="best", sweeps=6, n_sites=60, rng=0)
+    best = ss.segment(blocks, "photo", estimate="best", sweeps=6, n_sites=60, rng=0)
     chains, n_details = best.chains, best.chains.n_components
     for detail, component in ((0.0, 0), (1.0, n_details - 1)):
         model = best.model.component(component)

@@ -57,7 +57,7 @@ class Classes(ColorWords):
     n_words: int = 30
     count_weight: float | None = option(
         None,
-        "Number of observations that a pixel counts for; by default measured in the image.",
+        "Number of observations that a pixel counts for: less than 1, because neighboring pixels are not independent.",
         kind=float,
         above=0,
         slider=Slider(1e-5, 1, "log"),

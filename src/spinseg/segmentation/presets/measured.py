@@ -17,7 +17,7 @@ from spinseg.image.working import WorkingCopy
 from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.presets.preset import Preset
 
-# Of the relief, in which a boundary that the network is sure of has the height 20 (docs/evidence/any_image.md).
+# Of the relief, in which a boundary that the network is sure of has the height 20 (docs/evidence/fields.md).
 NETWORK_RELIEF, MIN_DEPTH = 20.0, 0.3
 MAX_SITES = 4_000  # so that a segmentation takes seconds; where there would be more basins, they must be deeper
 
@@ -29,7 +29,7 @@ class Measured(Photo):
     As `Photo`, with a network and cues that learned from nuclei and from rendered scenes, and in which evidence of a
     boundary is taken at its word. The sites are basins of the network's map: an object of any size has one at least,
     and an empty background few. Any number of channels is reduced to three components. The constants were chosen on
-    training nuclei of BBBC038 and on scenes (docs/evidence/any_image.md).
+    training nuclei of BBBC038 and on scenes (docs/evidence/fields.md).
 
     Examples
     --------
