@@ -131,7 +131,7 @@ def test_the_page_opens_on_the_result_the_detail_changes_it_and_ten_answers_open
     page.keyboard.press("End")
     wait_until(lambda: "Result at detail 1 with" in page.inner_text("#caption"))
     wait_until(lambda: pixels(page) != before)
-    wait_until(lambda: "detail=1" in page.url)
+    wait_until(lambda: "detail=1" in page.evaluate("location.href"))
     assert page.input_value("#control-detail") == "1"
     page.click("#detail .reset")
     wait_until(lambda: pixels(page) == before)
