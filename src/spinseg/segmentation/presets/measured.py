@@ -91,9 +91,9 @@ class Auto(Photo):
 
     def for_image(self, picture: Picture) -> Preset:
         """`Photo` or `Measured` with the options that were set."""
-        is_measured = len(picture.shape) == 2 and kind_of_image(picture) == "measured"
-        return (Measured if is_measured else Photo)(**self.changes())
+        photo, measured = self.candidates()
+        return measured if len(picture.shape) == 2 and kind_of_image(picture) == "measured" else photo
 
     def candidates(self) -> tuple[Preset, ...]:
-        """The presets that `for_image` returns."""
+        """The presets that `for_image` chooses between."""
         return Photo(**self.changes()), Measured(**self.changes())

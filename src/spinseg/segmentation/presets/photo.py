@@ -120,8 +120,7 @@ class Photo(Preset):
     def maps(self, image: WorkingCopy) -> BoundaryMaps | None:
         """The boundary maps of a photograph, for sites, texture and couplings.
 
-        None for volumes, for channels other than color, and for images so large that the maps would take more than
-        about a gigabyte.
+        None for volumes, and for images so large that the maps would take more than about a gigabyte.
         """
         picture = image.picture
         is_photograph = len(picture.shape) == 2 and picture.n_channels == 3
