@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy import ndimage
 from scipy.signal import correlate
 
@@ -219,3 +220,30 @@ def test_windows_leave_no_seams(monkeypatch):
     assert np.abs(BoundaryNetwork.fitted().log_odds(image) - whole).max() < 1e-3
     monkeypatch.setattr(network, "REACH", 2 * network.CELL)
     assert np.abs(BoundaryNetwork.fitted().log_odds(image) - whole).max() > 0.1
+
+
+def test_log_odds_at_several_sizes_are_a_mean(monkeypatch):
+    """Where the image becomes too large, those of its own size alone; each is brought back to the image's shape."""
+    image = np.random.default_rng(1).random((40, 57, 3)).astype(np.float32)
+    net = BoundaryNetwork.fitted("measured")
+    own = net.log_odds(image)
+    np.testing.assert_array_equal(net.mean_log_odds(image, (1.0,)), own)
+    larger = [np.asarray(Image.fromarray(image[..., c]).resize((114, 80), Image.Resampling.BILINEAR)) for c in range(3)]
+    back = net.log_odds(np.stack(larger, axis=-1)).reshape(2, 40, 2, 57, 2).mean(axis=(2, 4))
+    both = net.mean_log_odds(image, (1.0, 2.0))
+    assert np.abs(both - own).mean() > 0.1
+    # Pillow's filter is a tent of four pixels, where a block has two.
+    assert np.corrcoef((2 * both - own).ravel(), back.ravel())[0, 1] > 0.99
+    monkeypatch.setattr(network, "MAX_ENLARGED", 9_000)
+    np.testing.assert_array_equal(net.mean_log_odds(image, (1.0, 2.0)), own)
+
+
+def test_a_resized_map_keeps_its_mean_and_its_slopes():
+    ramp = np.indices((30, 50)).astype(np.float32)
+    for shape in ((15, 25), (60, 75), (30, 50)):
+        found = network.resized(ramp, shape)
+        assert found.shape == (2, *shape) and found.dtype == np.float32
+        for maps, axis in zip(found, (0, 1), strict=True):
+            expected = (np.indices(shape)[axis] + 0.5) * ramp.shape[axis + 1] / shape[axis] - 0.5
+            inner = (slice(3, -3), slice(3, -3))
+            np.testing.assert_allclose(maps[inner], expected[inner], atol=1e-3)

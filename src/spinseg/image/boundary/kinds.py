@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from spinseg._validation import invalid
-from spinseg.image.boundary.network import BoundaryNetwork, convolve
+from spinseg.image.boundary.network import SIZES, BoundaryNetwork, convolve
 from spinseg.image.components import ENDS, three_components
 from spinseg.image.intensity import MAX_CODE
 from spinseg.image.layout import ChannelAxis, Mask
@@ -67,7 +67,7 @@ def boundary_strength(image: Picture | ArrayLike, *, channel_axis: ChannelAxis =
         invalid("image", "be of one plane", f"shape {picture.shape}")
     kind = kind_of_image(picture)
     seen = picture if kind == "photograph" else stretched(picture, picture.inside)
-    return expit(BoundaryNetwork.fitted(kind).log_odds(seen.values)[0])
+    return expit(BoundaryNetwork.fitted(kind).mean_log_odds(seen.values, SIZES[kind])[0])
 
 
 def photograph_log_odds(rgb: NDArray[np.uint8]) -> float:

@@ -14,7 +14,7 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, color_similarity, edge_cues, edge_distance
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.maps import NETWORK_RELIEF, BoundaryMaps, boundary_maps
-from spinseg.image.boundary.network import BoundaryNetwork
+from spinseg.image.boundary.network import SIZES, BoundaryNetwork
 from spinseg.image.features import gradient_magnitude, site_means
 from spinseg.image.layout import Floats, Ints
 from spinseg.image.picture import Picture
@@ -52,7 +52,7 @@ class BoundaryEvidence:
     def maps(self, picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps:
         """Return the boundary maps of an image of three channels."""
         network = self.network or BoundaryNetwork.fitted(self.kind)
-        return boundary_maps(picture, inside, network, self.network_relief)
+        return boundary_maps(picture, inside, network, self.network_relief, SIZES[self.kind])
 
     def log_odds(
         self, picture: Picture, sites: Ints, graph: SiteGraph, counts: sparse.csr_array, maps: BoundaryMaps | None

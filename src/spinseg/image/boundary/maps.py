@@ -56,10 +56,12 @@ def boundary_maps(
     inside: NDArray[np.bool_] | None = None,
     network: BoundaryNetwork | None = None,
     network_relief: float = NETWORK_RELIEF,
+    sizes: tuple[float, ...] = (1.0,),
 ) -> BoundaryMaps:
     """Return the maps of a photograph (two axes, three channels); textons are fitted to pixels inside only.
 
-    The network is that of the package unless another is given; `network_relief` is its weight in the relief.
+    The network is that of the package unless another is given; `network_relief` is its weight in the relief, and
+    `sizes` are those at which it sees the image.
     """
     lab = np.ascontiguousarray(np.moveaxis(picture.colors, -1, 0))
     lab2 = halve(lab)
@@ -82,7 +84,7 @@ def boundary_maps(
     fine = (structure_tensor_norm(color["g1"]) + structure_tensor_norm(color["g2"])) / 20
     # Without the blur the watershed would follow the sides of blocks of four equal pixels.
     relief = fine + filter_separable(double(coarse, shape)[None], gaussian(0.7), gaussian(0.7))[0]
-    log_odds = (network or BoundaryNetwork.fitted()).log_odds(picture.values)
+    log_odds = (network or BoundaryNetwork.fitted()).mean_log_odds(picture.values, sizes)
     relief += network_relief / (1 + np.exp(-log_odds[0]))
     return BoundaryMaps(color, histogram, relief, log_odds, double(textons, shape), double(np.abs(responses), shape))
 

@@ -7,6 +7,7 @@ rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 from itertools import product
@@ -20,6 +21,8 @@ BORDER = CELL // 2  # pixels by which an image is mirrored before its first; abo
 MIN_SIDE = 6 * CELL  # pixels: a small picture is continued to this size, since the network is used to see as much
 REACH = 6 * CELL  # pixels: farther ones have no influence (30 + 124 in the layers up and down, and less than a cell)
 WINDOW = 32 * CELL  # pixels along each side that are done at a time, so that memory stays bounded
+SIZES = {"photograph": (1.0,), "measured": (1.0, 1.4)}  # at which an image is seen, relative to its own
+MAX_ENLARGED = 1_000_000  # pixels of an image that is enlarged, so that its log-odds take seconds
 BLOCK_BYTES = 2**20  # of the matrix of neighborhoods that a product takes at a time: about what a processor keeps near
 
 Maps = NDArray[np.float32]
@@ -57,6 +60,19 @@ class BoundaryNetwork:
             inner = tuple(slice(o.start - s.start, o.stop - s.start) for o, s in zip(own, seen, strict=True))
             found[:, *own] = self._log_odds(rgb[seen])[:, *inner]
         return found
+
+    def mean_log_odds(self, rgb: Maps, sizes: Iterable[float]) -> Maps:
+        """Return the mean of the log-odds of the image at several sizes, relative to its own, each brought back to it.
+
+        A size above 1 is left out where the image would have more than MAX_ENLARGED pixels.
+        """
+        height, width = rgb.shape[:2]
+        used = [size for size in sizes if size <= 1 or height * width * size**2 <= MAX_ENLARGED]
+        found = []
+        for size in used:
+            seen = resized(np.moveaxis(rgb, -1, 0), (max(round(size * height), 1), max(round(size * width), 1)))
+            found.append(resized(self.log_odds(np.ascontiguousarray(np.moveaxis(seen, 0, -1))), (height, width)))
+        return np.mean(found, axis=0, dtype=np.float32)
 
     def _log_odds(self, rgb: Maps) -> Maps:
         """Return the log-odds of the whole image at once."""
@@ -101,6 +117,15 @@ def _mirrored_span(length: int) -> tuple[slice, int]:
         before = (MIN_SIDE - length) // 2
         return slice(before, before + length), MIN_SIDE
     return slice(BORDER, BORDER + length), -(-(BORDER + length + BORDER // 2) // CELL) * CELL
+
+
+def resized(maps: Maps, shape: tuple[int, int]) -> Maps:
+    """Return maps, (n, height, width), at another size: interpolated linearly, or means where they become smaller."""
+    from PIL import Image
+
+    if maps.shape[1:] == shape:
+        return maps
+    return np.stack([np.asarray(Image.fromarray(each).resize(shape[::-1], Image.Resampling.BILINEAR)) for each in maps])
 
 
 def span_seen(span: slice, length: int, step: int = 1) -> slice:

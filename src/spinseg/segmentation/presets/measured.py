@@ -42,6 +42,7 @@ class Measured(Photo):
 
     name: ClassVar[str] = "measured"
     about: ClassVar[str] = "Connected regions, for microscopy, rasters, scans and materials."
+    max_pixels: ClassVar[int | None] = 1_200_000  # an image of an instrument is large because it shows many things
 
     detail: float = 0.5
     count_weight: float = 2e-5  # next to nothing: the cues compare appearance, where it tells regions apart
