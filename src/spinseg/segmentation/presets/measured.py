@@ -42,6 +42,7 @@ class Measured(Photo):
 
     name: ClassVar[str] = "measured"
     about: ClassVar[str] = "Connected regions, for microscopy, rasters, scans and materials."
+    suits: ClassVar[str | None] = "a measured image (microscopy, raster, scan)"
 
     detail: float = 0.5
     count_weight: float = 2e-5  # next to nothing: the cues compare appearance, where it tells regions apart
@@ -68,7 +69,11 @@ class Measured(Photo):
 
     def not_validated(self, picture: Picture, has_seeds: bool) -> str | None:
         """What the probabilities have not been compared with annotations for: all but nuclei."""
-        return super().not_validated(picture, has_seeds) or "measured images other than nuclei"
+        return super().not_validated(picture, has_seeds) or "measured images, except microscope images of cell nuclei"
+
+    def advice(self, picture: Picture) -> str:
+        """What to try if parts that differ share a region."""
+        return self.finer
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -76,7 +81,7 @@ class Auto(Photo):
     """The default: `Photo` for photographs and for volumes, and `Measured` for other images.
 
     Images of measured channels are no photographs. Gray and color images are told apart by a small network.
-    `seg.preset` says which it was.
+    `seg.taken_for` says which kind it took yours for, and `seg.preset` which preset it used.
 
     Examples
     --------
