@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,6 +67,12 @@ def test_parts_that_differ_in_a_region_get_a_warning_and_a_call_by_kind_and_pres
         "a larger detail, such as detail=0.9 instead of 0.65, or ss.segment(image, 'measured') if it is no photograph"
     )
     assert ss.Photo().advice(PHOTOGRAPH) == doubtful and ss.Paper().advice(PHOTOGRAPH) == ss.Paper().finer
+
+
+def test_a_region_that_swallowed_an_object_shows_in_the_verdict(cells):
+    joined = replace(cells, partition=np.where(cells.partition == 2, 0, cells.partition).astype(np.int32))
+    assert joined.n_clusters == 2 and "parts of clearly different intensity" in joined.warning
+    assert joined.verdict.startswith(joined.warning) and joined.summary()["warning"] == joined.warning
 
 
 def test_photographs_are_allowed_parts_of_different_intensity(monkeypatch):
