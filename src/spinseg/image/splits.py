@@ -42,7 +42,9 @@ def split_gain(picture: Picture, regions: Ints) -> float:
     """
     step = int(np.ceil((regions.size / MAX_PIXELS) ** (1 / regions.ndim)))
     every = (slice(None, None, step),) * regions.ndim
-    regions, codes = regions[every], picture.codes[every].astype(np.float32)
+    regions, codes = regions[every], picture.codes[every]
+    is_gray = bool((codes == codes[..., :1]).all())
+    codes = codes[..., : 1 if is_gray else None].astype(np.float32)
     low, high = np.percentile(codes[regions > 0], [1, 99])
     unit = max(float(high - low), MAX_CODE / 255)
     smooth = np.stack([gaussian_filter(channel, SCALE) / unit for channel in np.moveaxis(codes, -1, 0)], axis=-1)
