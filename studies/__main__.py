@@ -30,6 +30,7 @@ QUESTIONS = {
     "classes": "Kinds of material in rendered and real images, from clean to hopeless.",
     "domains": "Domains of a made-up tissue, with many numbers of components.",
     "fields": "Images of other fields than photography, beside the recipe people use there.",
+    "limits": "How often a warning finds segmentations that are poor, and whether its hint helps.",
     "ddcrp": "How fast the distance-dependent Chinese restaurant process runs.",
 }
 

@@ -100,4 +100,4 @@ def test_more_than_three_pictures_get_one_line_of_warnings(tmp_path):
     for name in "abcd":
         np.save(tmp_path / f"{name}.npy", FIRST[0] / 1e5)
     run = spinseg("segment", *sorted(tmp_path.glob("*.npy")), "--out", tmp_path / "out", *FAST, check=0)
-    assert "Single region despite visible contrast: a.npy, b.npy, c.npy, d.npy." in run.stdout
+    assert "Parts that differ share a region: a.npy, b.npy, c.npy, d.npy." in run.stdout

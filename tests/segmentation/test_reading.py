@@ -58,13 +58,13 @@ def test_flat_pictures_get_no_warning():
 @pytest.mark.parametrize(
     "preset, doubt, says",
     [
-        (ss.Photo(), None, "differ by 30% of full intensity. Try a larger detail, such as detail=1 instead of 0.65."),
+        (ss.Photo(), None, "differ by 30% of full intensity. Try a larger detail, such as detail=0.9 instead of 0.65."),
         (ss.Photo(detail=1.0), None, "Try more sites, as with n_sites=2000."),
         (ss.Paper(), None, "Try preset='photo', or more sites, as with n_sites=2000."),
         (
             ss.Photo(),
             "if axis 0 holds 5 channels, give channel_axis=0",
-            "Try another reading: if axis 0 holds 5 channels, give channel_axis=0; or a larger detail, such as detail=1 instead of 0.65.",
+            "Try another reading: if axis 0 holds 5 channels, give channel_axis=0; or a larger detail, such as detail=0.9 instead of 0.65.",
         ),
     ],
 )

@@ -198,7 +198,7 @@ def print_outcomes(outcomes: list[Outcome]) -> None:
         n_converged = sum(found["converged"] is True for _, _, found in done)
         print(f"The chains have converged on {n_converged} of {len(done)} images; see the reports.")
         if warned := [name for name, _, found in done if found["warning"]]:
-            print(f"Single region despite visible contrast: {_some_of(warned)}. The reports say what to try.")
+            print(f"Parts that differ share a region: {_some_of(warned)}. The reports say what to try.")
     else:
         for name, _, found in done:
             print((f"{name}: " if len(done) > 1 else "") + found["verdict"])

@@ -37,9 +37,9 @@ class Problem:
 
     `working_image` is the picture that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
     if that was made; `provenance` has the attributes of a `Segmentation` that say where the picture came from:
-    `source`, `mask`, `seeds`, `sha256`, `channel_axis`, `channel_kind` and `intensity_range`. `seed_image` has the seed
-    of every pixel of `picture`; it is None without seeds. `is_cut` says whether sites were cut between seeds, and
-    `light` is what was removed from the working image.
+    `source`, `mask`, `seeds`, `sha256`, `channel_axis`, `channel_kind` and `intensity_range`, and what it was
+    `taken_for`. `seed_image` has the seed of every pixel of `picture`; it is None without seeds. `is_cut` says whether
+    sites were cut between seeds, and `light` is what was removed from the working image.
     """
 
     picture: Picture
@@ -155,7 +155,9 @@ def prepare(
         mask = checked_mask(read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask)
     read: Any = read_picture if "source" in paths else as_picture
     picture: Picture = read(image, mask=mask, **how)
-    preset = preset.for_image(picture)
+    given_preset, preset = preset, preset.for_image(picture)
+    is_guess = preset is not given_preset and len(picture.shape) == 2
+    provenance["taken_for"] = preset.suits if is_guess else None
     preset.check_fit(picture)
     on_pixels = None if seeds is None else seed_image(seeds, picture.shape, picture.inside)
     may_reduce = isinstance(preset.sites, str) and not preset.sites_are_pixels

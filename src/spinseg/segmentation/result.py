@@ -28,7 +28,7 @@ from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.region_table import as_table, boundary_table, region_table
 from spinseg.segmentation.schedule import Schedule, partitions_of_chains
-from spinseg.segmentation.verdict import one_region_warning, verdict_sentences
+from spinseg.segmentation.verdict import one_region_warning, split_warning, verdict_sentences
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -70,6 +70,8 @@ class Segmentation:
     light : Light or None
         The uneven light that was removed from the image: `light.field`, NaN outside the mask, multiplies intensities,
         or is added to them if `light.is_added`. None where there was none.
+    taken_for : str or None
+        The kind of image that `Auto` took this for, such as "a photograph"; None if you named a preset.
     interrupted : bool
         Whether sampling was interrupted.
     preceding_code : tuple of str
@@ -106,6 +108,7 @@ class Segmentation:
     sha256: Mapping[str, str | None] = field(default_factory=dict)
     channel_kind: ChannelKind = "auto"
     light: Light | None = None
+    taken_for: str | None = None
 
     @property
     def read_as(self) -> str | None:
@@ -249,7 +252,8 @@ class Segmentation:
         """Whether the regions and the probabilities have converged, in plain language."""
         schedule = None if self.interrupted else self.schedule
         how = (self.diagnostics, self.preset, self.chains.n_sweeps, schedule)
-        return verdict_sentences(*how, warning=self.warning, not_validated=self._not_validated)
+        taken_for, unknown = self.taken_for, self._not_validated
+        return verdict_sentences(*how, warning=self.warning, taken_for=taken_for, not_validated=unknown)
 
     @property
     def _not_validated(self) -> str | None:
@@ -257,10 +261,11 @@ class Segmentation:
 
     @cached_property
     def warning(self) -> str | None:
-        """What to try if an image of visible contrast came back as one region; else None."""
-        if self.n_clusters > 1:
-            return None
-        return one_region_warning(contrast_of(self.picture), self.picture.reading, self.preset)
+        """What to try if parts of clearly different intensity share a region; else None."""
+        warning, picture, preset = None, self.picture, self.preset
+        if self.n_clusters == 1:
+            warning = one_region_warning(contrast_of(picture), picture.reading, preset, preset.advice(picture))
+        return warning or split_warning(picture, self._region_image, preset)
 
     @property
     def calibrated(self) -> bool:

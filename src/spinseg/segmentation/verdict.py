@@ -4,14 +4,20 @@ from typing import Any
 
 import numpy as np
 
+from spinseg.image.boundary.kinds import kind_of_image
 from spinseg.image.contrast import Contrast
-from spinseg.image.layout import Reading
+from spinseg.image.layout import Ints, Reading
+from spinseg.image.picture import Picture
+from spinseg.image.splits import split_gain
 from spinseg.sampler.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, IN_DOUBT, R_HAT_LIMIT
 from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.schedule import Schedule
 
 UNSEEN = "Diagnostics cannot detect segmentations that no chain reached."
+# Nats per pixel that splits of the largest regions gain (docs/evidence/fields.md), by the kind of image: what people
+# call one thing in a photograph often has parts of different intensity.
+SPLIT_LIMITS = {"photograph": 0.07, "measured": 0.02}
 ONE_START = "All chains started from the same place, so they may have missed other modes."
 
 # By whether the regions have converged, and whether their probabilities have.
@@ -48,11 +54,13 @@ def verdict_sentences(
     schedule: Schedule | None = None,
     *,
     warning: str | None = None,
+    taken_for: str | None = None,
     not_validated: str | None = None,
 ) -> str:
-    """A warning, whether the regions and the probabilities have converged after this many sweeps, and a caveat.
+    """A warning, whether the regions and the probabilities have converged after this many sweeps, and caveats.
 
-    Without a schedule the sweeps were cut short. `not_validated` is what `Preset.not_validated` returns.
+    Without a schedule the sweeps were cut short. `taken_for` is the kind of image that the program took this for, and
+    `not_validated` is what `Preset.not_validated` returns.
     """
     sentences = [warning] if warning else []
     agreement, error, r_hat = diagnostics.agreement, diagnostics.standard_error, diagnostics.r_hat
@@ -68,6 +76,10 @@ def verdict_sentences(
             )
         automatic = schedule is not None and schedule.is_automatic
         sentences.append(_probabilities_sentence(diagnostics, error, r_hat, preset, sweeps, automatic))
+    if taken_for:
+        otherwise = '; pass preset="photo" if it is a photograph' if preset.name != "photo" else ""
+        validated = "" if not_validated else "; the probabilities have been validated for such images"
+        sentences.append(f"Taken for {taken_for}{otherwise}{validated}.")
     if not_validated:
         sentences.append(f"These probabilities have not been validated against human annotations for {not_validated}.")
     return " ".join(sentences)
@@ -104,11 +116,29 @@ def _probabilities_sentence(
     return f"The boundary probabilities have not converged after {sweeps:,} sweeps: {numbers}; {needed}. {advice}"
 
 
-def one_region_warning(contrast: Contrast, reading: Reading | None, preset: Preset) -> str | None:
-    """What to try if an image came back as one region though its parts differ; else None."""
+def split_warning(picture: Picture, regions: Ints, preset: Preset) -> str | None:
+    """What to try if regions have parts that differ, from 1 on and the largest first; else None.
+
+    Their intensities alone would gain much from a split that the boundary evidence of the preset does not allow.
+    """
+    if not preset.connected or split_gain(picture, regions) <= SPLIT_LIMITS[kind_of_image(picture)]:
+        return None
+    return (
+        "Large regions have parts of clearly different intensity, between which the preset sees no boundary. Try "
+        f"{preset.advice(picture)}."
+    )
+
+
+def one_region_warning(
+    contrast: Contrast, reading: Reading | None, preset: Preset, advice: str | None = None
+) -> str | None:
+    """What to try if an image came back as one region though its parts differ; else None.
+
+    `advice` is that of the preset for the image, if it was asked.
+    """
     share = f"{contrast.difference:.0%}" if contrast.difference >= 0.01 else f"{contrast.difference:.1%}"
     if contrast.is_visible:
-        advice = preset.finer
+        advice = advice or preset.finer
         if reading is not None and reading.otherwise:  # more is wrong than the detail
             advice = f"another reading: {reading.otherwise}; or {advice}"
         return (

@@ -42,6 +42,7 @@ class Measured(Photo):
 
     name: ClassVar[str] = "measured"
     about: ClassVar[str] = "Connected regions, for microscopy, rasters, scans and materials."
+    suits: ClassVar[str | None] = "a measured image (microscopy, raster, scan)"
     max_pixels: ClassVar[int | None] = 1_200_000  # an image of an instrument is large because it shows many things
 
     detail: float = 0.5
@@ -69,7 +70,11 @@ class Measured(Photo):
 
     def not_validated(self, picture: Picture, has_seeds: bool) -> str | None:
         """What the probabilities have not been compared with annotations for: all but nuclei."""
-        return super().not_validated(picture, has_seeds) or "measured images other than nuclei"
+        return super().not_validated(picture, has_seeds) or "measured images, except microscope images of cell nuclei"
+
+    def advice(self, picture: Picture) -> str:
+        """What to try if parts that differ share a region."""
+        return self.finer
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -77,7 +82,7 @@ class Auto(Photo):
     """The default: `Photo` for photographs and for volumes, and `Measured` for other images.
 
     Images of measured channels are no photographs. Gray and color images are told apart by a small network.
-    `seg.preset` says which it was.
+    `seg.taken_for` says which kind it took yours for, and `seg.preset` which preset it used.
 
     Examples
     --------

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.graph.site_graph import SiteGraph
+from spinseg.image.boundary.kinds import kind_of_image
 from spinseg.image.boundary.log_odds import BoundaryEvidence, is_gray, signed_couplings
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.features import Codebook, pixel_positions, site_histograms, site_means, site_sizes
@@ -80,6 +81,7 @@ class Photo(Preset):
 
     name: ClassVar[str] = "photo"
     about: ClassVar[str] = "Connected regions, for photographs."
+    suits: ClassVar[str | None] = "a photograph"
     connected: ClassVar[bool] = True
     max_pixels: ClassVar[int | None] = 300_000
     pixels_per_site: ClassVar[float] = 190
@@ -218,11 +220,16 @@ class Photo(Preset):
         neutral = {"detail", "estimate", "moves", "lam", "init"}  # these leave the posterior as it is
         return "these options" if set(self.changes()) - neutral else None
 
+    def advice(self, picture: Picture) -> str:
+        """What to try if parts that differ share a region: another preset, unless it looks like a photograph."""
+        call = Preset.known["measured" if len(picture.shape) == 2 else "classes"]().call(None, {})
+        return f"{self.finer}, or {call} if it is no photograph" if kind_of_image(picture) == "photograph" else call
+
     @property
     def finer(self) -> str:
         """What to try for a finer segmentation."""
         if self.detail < 1:
-            return f"a larger detail, such as detail=1 instead of {self.detail:g}"
+            return f"a larger detail, such as detail={0.9 if self.detail < 0.9 else 1} instead of {self.detail:g}"
         return "more sites, as with n_sites=2000"
 
 

@@ -72,6 +72,7 @@ class Preset:
 
     name: ClassVar[str]
     about: ClassVar[str]
+    suits: ClassVar[str | None] = None  # a kind of image that it is chosen for, such as "a photograph"
     connected: ClassVar[bool] = False  # whether the posterior has connected clusters only
     usual_chains: ClassVar[int] = 2
     usual_sweeps: ClassVar[int | None] = None  # None: until the chains have converged
@@ -287,6 +288,10 @@ class Preset:
     def not_validated(self, picture: Picture, has_seeds: bool) -> str | None:
         """What the probabilities have not been compared with human annotations for; None where they have been."""
         return f"the preset {self.name}"
+
+    def advice(self, picture: Picture) -> str:
+        """What to try if parts of an image that differ share a region."""
+        return self.finer
 
     @property
     def finer(self) -> str:
