@@ -5,7 +5,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 import spinseg as ss
-from spinseg.image.light import light_of
+from spinseg.image.light import FIELD_DEVIATION, LEAST_DEVIATION, Light, fitted, light_of
 from spinseg.image.picture import as_picture
 from spinseg.segmentation.files import report_of
 
@@ -81,3 +81,44 @@ def test_volumes_and_small_images_are_read():
     assert light is not None and not light.is_added
     assert np.corrcoef(np.log(light.field).ravel(), np.broadcast_to(z, volume.shape).ravel())[0, 1] > 0.95
     assert light_of(as_picture(np.zeros((6, 7))), None) is None
+
+
+@pytest.mark.parametrize("is_added", [False, True])
+def test_light_removed_leaves_the_levels(is_added):
+    """What remains is the image under even light, on a scale that keeps the brightest pixels, and 0 stays 0."""
+    level = np.where(np.indices(SHAPE).sum(axis=0) // 8 % 2, 0.2, 0.4)
+    field = (0.1 * BUMP if is_added else np.exp(BUMP)).astype(np.float32)
+    lit = as_picture(level + field if is_added else level * field, intensity_range=(0, 1))
+    flat = Light(field, is_added).removed_from(lit).values[..., 0]
+    low, high = (flat[level == x] for x in (0.2, 0.4))
+    assert np.std(low) < 1e-3 and np.std(high) < 1e-3
+    assert np.quantile(flat, 0.999) == pytest.approx(np.quantile(lit.values, 0.999), abs=1e-3)
+    assert np.mean(low) / np.mean(high) == pytest.approx(0.5, abs=1e-3)
+
+
+@pytest.mark.parametrize("n_steps", [6, 8])
+def test_stairs_of_more_steps_than_classes_are_no_light(n_steps):
+    stairs = np.arange(SHAPE[1]) * n_steps // SHAPE[1] / (n_steps - 1)
+    image = 0.25 + 0.5 * stairs + np.random.default_rng(12).normal(0, 0.02, SHAPE)
+    assert light_of(as_picture(image, intensity_range=(0, 1)), None) is None
+
+
+def test_pixels_outside_the_mask_say_nothing():
+    _, image = phases(np.random.default_rng(1))
+    inside = X > -0.4
+    black, white = (
+        light_of(as_picture(np.where(inside, image * np.exp(BUMP), outside), intensity_range=(0, 1.3)), inside)
+        for outside in (0.0, 1.2)
+    )
+    assert black is not None and white is not None
+    np.testing.assert_allclose(black.field, white.field, rtol=1e-4)
+    assert abs(np.mean(np.log(black.field[inside]))) < 0.005
+
+
+def test_evidence_of_a_field_pays_for_its_terms():
+    """Of points without a field, one more term costs about half the logarithm of its precision over the prior's."""
+    rng = np.random.default_rng(11)
+    levels, basis = rng.normal(0, 0.1, 1000), rng.uniform(-1, 1, (1000, 2))
+    losses = [fitted(levels, basis[:, :0], 1).evidence - fitted(levels, basis[:, :n], 1).evidence for n in (1, 2)]
+    each = 0.5 * np.log(1 + 1000 / 3 / (0.1**2 + LEAST_DEVIATION**2) * FIELD_DEVIATION**2)
+    assert losses == pytest.approx([each, 2 * each], abs=3)  # a term gains half a chi-square by chance

@@ -6,7 +6,14 @@ from scipy.ndimage import gaussian_filter
 
 import spinseg as ss
 from spinseg.graph.adjacency import region_adjacency
-from spinseg.image.noise import LEAST_WEIGHT, MOST_WEIGHT, observations_per_pixel, overdispersion, smoothed
+from spinseg.image.noise import (
+    LEAST_OBSERVATIONS,
+    LEAST_WEIGHT,
+    MOST_WEIGHT,
+    observations_per_pixel,
+    overdispersion,
+    smoothed,
+)
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.superpixels import superpixels
 
@@ -64,10 +71,20 @@ def test_count_weight_from_clean_to_hopeless():
         return observations_per_pixel(as_picture(np.clip(0.5 + noise, 0, 1)), sites, graph)
 
     independent = rng.normal(size=sites.shape)
-    assert weight(0 * independent) == LEAST_WEIGHT
+    assert weight(0 * independent) == LEAST_OBSERVATIONS / 36
     assert weight(0.05 * independent) == MOST_WEIGHT
     assert weight(0.3 * independent) > MOST_WEIGHT
     assert weight(shared(0.02 * independent[..., None], sites, 0.1, rng)[..., 0]) < 0.1
+
+
+@pytest.mark.parametrize("side", [1, 6, 12])
+def test_a_site_of_one_channel_counts_for_more_than_one_observation(side):
+    """Unless it is a single pixel."""
+    sites, graph = grid((48, 48), side)
+    flat = np.full(sites.shape, 0.5)
+    gray, color = (as_picture(x) for x in (flat, np.stack([flat, flat, 0 * flat], axis=-1)))
+    assert observations_per_pixel(gray, sites, graph) * side**2 == pytest.approx(min(LEAST_OBSERVATIONS, side**2))
+    assert observations_per_pixel(color, sites, graph) == LEAST_WEIGHT
 
 
 def test_sites_do_not_follow_noise():

@@ -70,9 +70,10 @@ def light_of(picture: Picture, inside: Mask | None) -> Light | None:
 
     Whether it multiplies or is added is what gains more evidence.
     """
-    brightness = gaussian_filter(picture.values.mean(axis=-1), SCALE)
-    shown = brightness > DARKEST * brightness.max()
-    shown = shown if inside is None else shown & inside
+    inside = np.ones(picture.shape, bool) if inside is None else inside
+    share = gaussian_filter(inside.astype(np.float32), SCALE)  # what is outside does not darken the rim
+    brightness = gaussian_filter(picture.values.mean(axis=-1) * inside, SCALE) / np.maximum(share, 1e-6)
+    shown = inside & (brightness > DARKEST * brightness[inside].max())
     step = max(3, int(np.ceil((brightness.size / MAX_POINTS) ** (1 / brightness.ndim))))
     every = tuple(slice(step // 2, None, step) for _ in brightness.shape)
     points = brightness[every][shown[every]].astype(np.float64)

@@ -21,9 +21,12 @@ GAUSSIAN_MAD = 0.6745  # the median absolute value of a standard normal
 MIN_SCALE = 0.5  # pixels: a narrower Gaussian changes nothing
 MAX_SCALE = 0.45  # of the width of a site: a wider one moves its outline
 
-# Observations per pixel. With more than the most, sites with pixels of two classes are a third.
+# Observations of a site of one channel: with one, any classes are as good as a single class of all words. Words of
+# several channels tell classes better apart.
+LEAST_OBSERVATIONS = 1.8
+# Observations of a pixel. With more than the most, sites with pixels of two classes are a third.
 LEAST_WEIGHT, MOST_WEIGHT = 0.06, 1 / 3
-USUAL_VARIATION = 0.037  # standard deviation, of the intensity range, of the mean of a site in its class
+USUAL_VARIATION = 0.04  # standard deviation, of the intensity range, of the mean of a site in its class
 N_DISTANCES = 3  # at which sites are compared, in steps from one to one that touches it
 MAX_FIRST_SITES, MAX_PAIRS = 1000, 4000  # of the sites that are compared
 MAX_DIRECTIONS = 8  # in which means vary most
@@ -80,15 +83,18 @@ def observations_per_pixel(picture: Picture, sites: Ints, graph: SiteGraph) -> f
 
     Where classes are so small that hardly any sites lie in the same one, overdispersion cannot be seen, and there is
     none to see without noise. The number is therefore at least the one that follows from the noise if means vary by
-    USUAL_VARIATION within a class.
+    USUAL_VARIATION within a class, and at least LEAST_WEIGHT, or for one channel what gives a site
+    LEAST_OBSERVATIONS.
     """
     (fine, coarse), n_pixels = pixel_noise(picture), np.count_nonzero(sites >= 0) / graph.n_sites
+    is_gray = np.ptp(picture.codes, axis=-1).max() == 0
+    least = min(LEAST_OBSERVATIONS / n_pixels, 1.0) if is_gray else LEAST_WEIGHT
     if fine == 0:
-        return LEAST_WEIGHT
+        return least
     share = USUAL_VARIATION**2 / (USUAL_VARIATION**2 + coarse**2)
     usual = 1 / (max(coarse / fine, 1.0) + (n_pixels - 1) * share)
     measured = 1 / max(overdispersion(picture.colors, sites, graph), 1.0)
-    return max(LEAST_WEIGHT, usual, min(measured, MOST_WEIGHT))
+    return max(least, usual, min(measured, MOST_WEIGHT))
 
 
 def overdispersion(values: NDArray[np.floating], sites: Ints, graph: SiteGraph) -> float:
