@@ -160,7 +160,8 @@ def prepare(
     on_pixels = None if seeds is None else seed_image(seeds, picture.shape, picture.inside)
     may_reduce = isinstance(preset.sites, str) and not preset.sites_are_pixels
     held = None if on_pixels is None else on_pixels > 0
-    working_image = working_copy(picture, picture.inside, preset.max_pixels if may_reduce else None, held)
+    most = (len(picture.shape) == 3 and preset.max_voxels) or preset.max_pixels
+    working_image = working_copy(picture, picture.inside, most if may_reduce else None, held)
     light = preset.light(working_image)
     if light is not None:
         working_image = working_image._replace(picture=light.removed_from(working_image.picture))

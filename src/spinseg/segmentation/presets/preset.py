@@ -76,6 +76,7 @@ class Preset:
     usual_chains: ClassVar[int] = 2
     usual_sweeps: ClassVar[int | None] = None  # None: until the chains have converged
     max_pixels: ClassVar[int | None] = None  # a larger image is reduced before it is analyzed
+    max_voxels: ClassVar[int | None] = None  # the same of a volume; None: max_pixels
     pixels_per_site: ClassVar[float] = PIXELS_PER_SITE
     known: ClassVar[dict[str, type[Preset]]] = {}
 
