@@ -17,6 +17,7 @@ QUESTIONS = {
     "evidence": "How good the evidence of boundaries is alone.",
     "boundaries": "Fit the weights of the cues of boundaries, and compare cues.",
     "measured_boundaries": "Fit the weights of the cues for measured images.",
+    "volume_boundaries": "Fit the weights of the cues for volumes.",
     "ablation": "What each part of the preset for photographs is worth.",
     "baselines": "Tune other methods on training photographs.",
     "object_baselines": "Tune recipes for objects on training nuclei.",

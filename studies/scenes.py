@@ -7,6 +7,7 @@ needed, so that the machine that trains can render.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from scipy.spatial import cKDTree
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
-Shape = tuple[int, int]
+Shape = tuple[int, ...]
+Change = Callable[[Floats, np.random.Generator], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ def blobs(shape: Shape, rng: np.random.Generator) -> Scene:
         distance = np.hypot(u * stretch, v / stretch) / (radius * size * waves)
         closer = distance < np.minimum(nearest[window], 1)
         nearest[window][closer], owner[window][closer] = distance[closer], i
-    labels, sources = _connected(owner)
+    labels, sources = connected(owner)
     brightness = np.exp(rng.normal(0, rng.uniform(0.05, 0.35), count + 1))
     inside = brightness[sources][labels] * (1 + rng.uniform(0, 0.35) * smooth_noise(shape, rng.uniform(1.5, 6), rng))
     inside *= 1 - rng.uniform(0, 0.3) * np.where(np.isfinite(nearest), nearest, 0) ** 2  # less at the rim
@@ -74,9 +76,9 @@ def blobs(shape: Shape, rng: np.random.Generator) -> Scene:
     return Scene(_channels(level, rng), labels, (sources > 0).astype(np.int64))
 
 
-def membranes(shape: Shape, rng: np.random.Generator) -> Scene:
-    """Cells that fill the plane, with stained walls."""
-    labels, border = _cells(shape, rng, rng.uniform(12, 45), jitter=rng.uniform(0.3, 1))
+def membranes(shape: Shape, rng: np.random.Generator, spacing: tuple[float, float] = (12, 45)) -> Scene:
+    """Cells that fill the plane or the volume, with stained walls; `spacing` has the least and the largest width."""
+    labels, border = _cells(shape, rng, rng.uniform(*spacing), jitter=rng.uniform(0.3, 1))
     width = rng.uniform(0.7, 2.2)
     wall = np.exp(-0.5 * (border / width) ** 2) * (1 + rng.uniform(0, 0.5) * smooth_noise(shape, 8, rng))
     inside = rng.uniform(0, 0.35) * np.exp(rng.normal(0, 0.4, labels.max() + 1))[labels]
@@ -84,9 +86,9 @@ def membranes(shape: Shape, rng: np.random.Generator) -> Scene:
     return Scene(_channels(inside + wall, rng), labels, np.zeros(labels.max() + 1, np.int64))
 
 
-def grains(shape: Shape, rng: np.random.Generator) -> Scene:
+def grains(shape: Shape, rng: np.random.Generator, spacing: tuple[float, float] = (14, 60)) -> Scene:
     """Grains of a metal or a rock, of a few gray levels, with dark or bright lines between some of them."""
-    labels, border = _cells(shape, rng, rng.uniform(14, 60), jitter=1.0)
+    labels, border = _cells(shape, rng, rng.uniform(*spacing), jitter=1.0)
     n_kinds = int(rng.integers(2, 7))
     kinds = rng.integers(n_kinds, size=labels.max() + 1)
     levels = rng.uniform(0.2, 1, n_kinds)
@@ -106,7 +108,7 @@ def fields(shape: Shape, rng: np.random.Generator) -> Scene:
         owner = 2 * owner + (along > rng.uniform(along.min(), along.max()))
     n_kinds, n_channels = int(rng.integers(3, 9)), int(rng.integers(1, 8))
     crop = rng.integers(n_kinds, size=owner.max() + 1)[owner]
-    labels, kinds = _connected(crop)  # fields of one crop that touch are one region
+    labels, kinds = connected(crop)  # fields of one crop that touch are one region
     spectra = rng.uniform(0.15, 1, (n_kinds, n_channels))
     image = spectra[kinds][labels] * (1 + rng.uniform(0, 0.15) * smooth_noise(shape, rng.uniform(1, 4), rng))[..., None]
     return Scene(image, labels, kinds)
@@ -117,7 +119,7 @@ def phases(shape: Shape, rng: np.random.Generator) -> Scene:
     n_phases = int(rng.integers(2, 5))
     field = smooth_noise(shape, rng.uniform(4, 14), rng)
     phase = np.digitize(field, np.quantile(field, np.sort(rng.uniform(0.15, 0.85, n_phases - 1))))
-    labels, sources = _connected(phase, least=12)
+    labels, sources = connected(phase, least=12)
     levels = np.linspace(rng.uniform(0.1, 0.4), rng.uniform(0.6, 1), n_phases)
     return Scene(_channels(levels[sources][labels], rng), labels, sources)
 
@@ -132,7 +134,7 @@ def textures(shape: Shape, rng: np.random.Generator) -> Scene:
         0.5 + rng.uniform(0.06, 0.15) * smooth_noise(shape, scale * rng.uniform(0.8, 1.25, 2), rng) for scale in scales
     ]
     level = np.choose(kinds[labels], images)
-    labels, sources = _connected(kinds[labels])
+    labels, sources = connected(kinds[labels])
     return Scene(_channels(level, rng), labels, sources)
 
 
@@ -146,7 +148,7 @@ def shapes(shape: Shape, rng: np.random.Generator) -> Scene:
         u, v = np.cos(angle) * dx - np.sin(angle) * dy, np.sin(angle) * dx + np.cos(angle) * dy
         u, v = np.abs([u, v]) / (rng.uniform(0.05, 0.4, 2) * min(shape))[:, None, None]
         owner[(np.maximum(u, v) if rng.random() < 0.6 else np.hypot(u, v)) < 1] = i
-    labels, sources = _connected(owner)
+    labels, sources = connected(owner)
     n_channels = 3 if rng.random() < 0.3 else 1
     colors = rng.uniform(0, 1, (6, n_channels))
     if rng.random() < 0.3:
@@ -163,10 +165,16 @@ RENDERERS: dict[str, Callable[[Shape, np.random.Generator], Scene]] = {
 # --- the instrument ---
 
 
-def observe(scene: Scene, rng: np.random.Generator) -> Scene:
+def observe(scene: Scene, rng: np.random.Generator, out_of_focus: Change | None = None) -> Scene:
     """Return the scene as an instrument records it: with blur, uneven light, noise, and some gain."""
     image = scene.image
-    for change, share in ((blur, 0.7), (uneven_light, 0.4), (shot_noise, 0.6), (speckle, 0.15), (read_noise, 0.5)):
+    for change, share in (
+        (out_of_focus or blur, 0.7),
+        (uneven_light, 0.4),
+        (shot_noise, 0.6),
+        (speckle, 0.15),
+        (read_noise, 0.5),
+    ):
         if rng.random() < share:
             image = change(image, rng)
     image = np.clip(image, 0, None) / max(float(image.max()), 1e-9)
@@ -179,20 +187,19 @@ def observe(scene: Scene, rng: np.random.Generator) -> Scene:
 
 def blur(image: Floats, rng: np.random.Generator) -> Floats:
     """Return the image out of focus by up to two pixels."""
-    return ndimage.gaussian_filter(image, (*[rng.uniform(0.4, 2.0)] * 2, 0), mode="reflect")
+    return ndimage.gaussian_filter(image, (*[rng.uniform(0.4, 2.0)] * (image.ndim - 1), 0), mode="reflect")
 
 
 def uneven_light(image: Floats, rng: np.random.Generator) -> Floats:
     """Return the image under a smooth multiplicative field."""
-    return image * light(image.shape[:2], rng.uniform(0.15, 0.7), rng)[..., None]
+    return image * light(image.shape[:-1], rng.uniform(0.15, 0.7), rng)[..., None]
 
 
 def light(shape: Shape, strength: float, rng: np.random.Generator) -> Floats:
     """Return a smooth field around 1 whose logarithm is a polynomial of the second degree from 0 to -`strength`."""
-    y, x = (np.linspace(-1, 1, length) for length in shape)
-    y, x = np.meshgrid(y, x, indexing="ij")
-    basis = np.stack([y, x, y * x, y**2, x**2])
-    field = np.tensordot(rng.normal(size=5), basis, 1)
+    axes = np.meshgrid(*(np.linspace(-1, 1, length) for length in shape), indexing="ij")
+    basis = np.stack([*axes, *(a * b for a, b in combinations(axes, 2)), *(a**2 for a in axes)])
+    field = np.tensordot(rng.normal(size=len(basis)), basis, 1)
     return np.exp(strength * (field - field.max()) / max(float(np.ptp(field)), 1e-9))
 
 
@@ -212,7 +219,7 @@ def read_noise(image: Floats, rng: np.random.Generator) -> Floats:
     """Return the image with Gaussian noise, in some images correlated over a pixel."""
     noise = rng.normal(size=image.shape)
     if rng.random() < 0.3:
-        noise = ndimage.gaussian_filter(noise, (0.8, 0.8, 0))
+        noise = ndimage.gaussian_filter(noise, (*[0.8] * (image.ndim - 1), 0))
         noise /= max(float(noise.std()), 1e-9)
     return image + rng.uniform(0.01, 0.13) * noise
 
@@ -234,17 +241,20 @@ def smooth_noise(shape: Shape, scale: float | Floats, rng: np.random.Generator) 
 
 def _cells(shape: Shape, rng: np.random.Generator, spacing: float, jitter: float) -> tuple[Labels, Floats]:
     """Return cells of a warped Voronoi diagram, and the distance of each pixel to the border of its cell."""
-    grid = np.indices([int(length / spacing) + 3 for length in shape]).reshape(2, -1).T - 1.0
-    points = (grid + 0.5 * (grid[:, :1] % 2) * [0, 1] + rng.uniform(-0.5, 0.5, grid.shape) * jitter) * spacing
-    places = np.indices(shape).reshape(2, -1).T + 0.0
+    n_axes = len(shape)
+    grid = np.indices([int(length / spacing) + 3 for length in shape]).reshape(n_axes, -1).T - 1.0
+    points = (
+        grid + 0.5 * (grid[:, :1] % 2) * np.eye(n_axes)[-1] + rng.uniform(-0.5, 0.5, grid.shape) * jitter
+    ) * spacing
+    places = np.indices(shape).reshape(n_axes, -1).T + 0.0
     warp = rng.uniform(0, 0.12) * spacing
-    places += warp * np.stack([smooth_noise(shape, spacing / 4, rng).ravel() for _ in range(2)], axis=1)
+    places += warp * np.stack([smooth_noise(shape, spacing / 4, rng).ravel() for _ in range(n_axes)], axis=1)
     distance, owner = cKDTree(points).query(places, 2)
-    labels, _ = _connected(owner[:, 0].reshape(shape))
+    labels, _ = connected(owner[:, 0].reshape(shape))
     return labels, ((distance[:, 1] - distance[:, 0]) / 2).reshape(shape)
 
 
-def _connected(owner: NDArray[np.integer], least: int = 9) -> tuple[Labels, NDArray[np.int64]]:
+def connected(owner: NDArray[np.integer], least: int = 9) -> tuple[Labels, NDArray[np.int64]]:
     """Return the connected pieces of an image, and the owner of each; those below `least` pixels join the nearest."""
     pieces, n_pieces = np.zeros(owner.shape, np.int64), 0
     for value in np.unique(owner):
@@ -254,7 +264,7 @@ def _connected(owner: NDArray[np.integer], least: int = 9) -> tuple[Labels, NDAr
     small = (np.bincount(pieces.ravel()) < least)[pieces]
     if small.any() and not small.all():
         nearest = ndimage.distance_transform_edt(small, return_distances=False, return_indices=True)
-        return _connected(owner[tuple(nearest)], least=0)
+        return connected(owner[tuple(nearest)], least=0)
     sources = np.zeros(n_pieces, np.int64)
     sources[pieces.ravel()] = owner.ravel()
     return pieces.astype(np.int32), sources

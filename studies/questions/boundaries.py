@@ -62,12 +62,11 @@ VERSIONS = (ORIGINAL, *CHANGES, PAINTED)
 
 
 @dataclass
-class Edges:
-    """The edges of one version of an image; `fold` is that of a training image."""
+class Outcomes:
+    """Local cues and outcomes of the edges of one version of an image; `fold` is that of a training image."""
 
     version: str
     fold: int | None
-    statistics: SiteStatistics
     adjacency: SiteGraph
     local: Cues
     outcome: Array
@@ -77,6 +76,13 @@ class Edges:
         """Return the weight of each edge."""
         lengths = self.adjacency.length
         return (1.0 if self.version == ORIGINAL else 0.5) * lengths / lengths.mean()
+
+
+@dataclass
+class Edges(Outcomes):
+    """The same with the statistics of the sites."""
+
+    statistics: SiteStatistics
 
 
 def edges_of(
@@ -110,14 +116,17 @@ def edges_with(
     adjacency = preset.graph(sites, working_image)
     words = Codebook.general(N_WORDS).words(picture)
     statistics = SiteStatistics.of(picture, sites, site_histograms(words, sites, N_WORDS), maps)
-    edges, apart = adjacency.edges, []
-    for annotation in annotations:
-        votes = np.zeros((adjacency.n_sites, int(annotation.max()) + 1))
-        np.add.at(votes, (sites.ravel(), annotation.ravel()), 1)
-        segment = votes.argmax(axis=1)
-        apart.append(segment[edges[:, 0]] != segment[edges[:, 1]])
+    apart = [lie_apart(sites, adjacency, annotation) for annotation in annotations]
     cues = edge_cues(statistics, sites, adjacency, maps)
-    return Edges(version, fold, statistics, adjacency, cues, np.mean(apart, axis=0))
+    return Edges(version, fold, adjacency, cues, np.mean(apart, axis=0), statistics)
+
+
+def lie_apart(sites: NDArray[np.integer], adjacency: SiteGraph, annotation: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return whether the two sites of each edge lie mostly in different segments."""
+    votes = np.zeros((adjacency.n_sites, int(annotation.max()) + 1))
+    np.add.at(votes, (sites.ravel(), annotation.ravel()), 1)
+    segment = votes.argmax(axis=1)[adjacency.edges]
+    return segment[:, 0] != segment[:, 1]
 
 
 def logistic(x: Array, outcome: Array, weight: Array) -> Array:
@@ -220,7 +229,7 @@ def fit(photographs: list[Edges], without: Collection[str] = (), held_out: bool 
 
 
 def cross_validate(
-    photographs: list[Edges], tables: list[Array], fit_model: FitModel, predict: Callable[[Any, Array], Array]
+    photographs: Sequence[Outcomes], tables: list[Array], fit_model: FitModel, predict: Callable[[Any, Array], Array]
 ) -> tuple[list[Any], list[Array]]:
     """Return fits to all folds but each, and at last to all; and the predictions for the photographs left out."""
     folds: list[int | None] = [*range(N_FOLDS), None]
@@ -230,7 +239,9 @@ def cross_validate(
     return list(fitted.values()), [predict(fitted[p.fold], x) for p, x in zip(photographs, tables, strict=True)]
 
 
-def fit_to(photographs: list[Edges], tables: list[Array], fit_model: FitModel, without: int | None = None) -> Any:
+def fit_to(
+    photographs: Sequence[Outcomes], tables: list[Array], fit_model: FitModel, without: int | None = None
+) -> Any:
     """Return the fit to the edges of all photographs but those of a fold, or of all where it is None."""
     rows = [(x, p.outcome, p.weight) for p, x in zip(photographs, tables, strict=True) if p.fold != without]
     return fit_model(*map(np.concatenate, zip(*rows, strict=True)))
@@ -253,7 +264,7 @@ def training_edges(is_gray: bool = False, network_relief: float = NETWORK_RELIEF
         return list(pool.map(edges_of, *zip(*tasks, strict=True)))
 
 
-def quality(photographs: list[Edges], log_odds: list[Array], version: str = ORIGINAL) -> str:
+def quality(photographs: Sequence[Outcomes], log_odds: list[Array], version: str = ORIGINAL) -> str:
     """Return the average precision of log-odds, mean over folds, and their cross-entropy in nats, as text."""
     rows = [
         (p.fold, odds, p.outcome, p.weight)

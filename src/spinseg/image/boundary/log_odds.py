@@ -15,15 +15,16 @@ from spinseg.image.boundary.cues import Cues, SiteStatistics, chi_square, color_
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.maps import NETWORK_RELIEF, BoundaryMaps, boundary_maps
 from spinseg.image.boundary.network import SIZES, BoundaryNetwork
+from spinseg.image.boundary.volumes import volume_cues, volume_maps
 from spinseg.image.features import gradient_magnitude, site_means
 from spinseg.image.layout import Floats, Ints
 from spinseg.image.picture import Picture
 
-KINDS = ("colour", "grey", "measured")  # of images with separate weights: photographs, and what instruments measure
+KINDS = ("colour", "grey", "measured", "volume")  # of images with separate weights: photographs, and measured ones
 MAX_GRAY_CHROMA = 3.0  # CIELAB units: sum of the standard deviations of a and b, below which an image counts as gray
 
 # Weights of cues, by name. `mean` and `deviation`, (n_cues,), standardize the cues, of which those of `edge_cues` come
-# first. `first`, (1 + n_edge_cues,), is the constant and the weights of the first log-odds; the others are
+# first. `first`, (1 + n_edge_cues,), is the constant and weights of the first log-odds, not for volumes; the others are
 # `constant` c, `direct` u (n_cues,), `hidden` A (n_hidden, n_cues), `bias` a (n_hidden,) and `output` v (n_hidden,).
 CueWeights = Mapping[str, Floats]
 WEIGHT_NAMES = ("mean", "deviation", "first", "constant", "direct", "hidden", "bias", "output")
@@ -50,8 +51,10 @@ class BoundaryEvidence:
     kind: str = "photograph"
 
     def maps(self, picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps:
-        """Return the boundary maps of an image of three channels."""
+        """Return the boundary maps of an image or a volume of three channels."""
         network = self.network or BoundaryNetwork.fitted(self.kind)
+        if len(picture.shape) == 3:
+            return volume_maps(picture, network, self.network_relief)
         return boundary_maps(picture, inside, network, self.network_relief, SIZES[self.kind])
 
     def log_odds(
@@ -63,6 +66,9 @@ class BoundaryEvidence:
         """
         if maps is None:
             return plain_log_odds(picture, sites, graph, counts)
+        if sites.ndim == 3:
+            weights = (fitted_weights() | dict(self.weights or {}))["volume"]
+            return final_log_odds(weights, volume_cues(picture, sites, graph, maps))
         kind = "measured" if self.kind == "measured" else "grey" if is_gray(picture) else "colour"
         weights = (self.weights or fitted_weights())[kind]
         statistics = SiteStatistics.of(picture, sites, counts, maps)
@@ -77,7 +83,8 @@ def fitted_weights() -> dict[str, CueWeights]:
     """Return the weights that come with the package, by kind of image.
 
     `python -m studies boundaries` fits them to training photographs of BSDS300, and `python -m studies
-    measured_boundaries` to training nuclei of BBBC038 and to rendered scenes; both evaluate them on images held out.
+    measured_boundaries` to training nuclei of BBBC038 and to rendered scenes, and `python -m studies
+    volume_boundaries` to rendered volumes; all evaluate them on images held out.
     """
     with files("spinseg.image").joinpath("data/boundary_weights.npz").open("rb") as file, np.load(file) as stored:
         return weights_by_kind(stored)
@@ -85,8 +92,8 @@ def fitted_weights() -> dict[str, CueWeights]:
 
 def weights_by_kind(stored: CueWeights) -> dict[str, CueWeights]:
     """Return the weights for each kind of images, of arrays named `<kind> <name>`."""
-    kinds = [kind for kind in KINDS if f"{kind} first" in stored]
-    return {kind: {name: stored[f"{kind} {name}"] for name in WEIGHT_NAMES} for kind in kinds}
+    names = {kind: [name for name in WEIGHT_NAMES if f"{kind} {name}" in stored] for kind in KINDS}
+    return {kind: {name: stored[f"{kind} {name}"] for name in found} for kind, found in names.items() if found}
 
 
 def first_log_odds(weights: CueWeights, local: Cues) -> Floats:

@@ -34,7 +34,7 @@ class BoundaryMaps(NamedTuple):
     lightness ("L"), chroma ("C") and textons ("T") at scales 3, 6 and 12. `relief`, (height, width), is the strength of
     a boundary at each pixel, which the watershed floods, and `network`, (2, height, width), the log-odds of one
     within 1 and 3 pixels. `textons` are 0..N_TEXTONS - 1, clusters of `responses`, (height, width, 15): the absolute
-    responses of five filters at each of scales 1, 2 and 4.
+    responses of five filters at each of scales 1, 2 and 4. A volume has `relief` and `network` alone.
     """
 
     color: dict[str, Gradient]

@@ -48,11 +48,14 @@ class BoundaryNetwork:
         with files("spinseg.image").joinpath(f"data/{kind}_network.npz").open("rb") as file, np.load(file) as stored:
             return cls(dict(stored))
 
-    def log_odds(self, rgb: Maps) -> Maps:
-        """Return the log-odds of a boundary within each of RADII of each pixel of (height, width, 3), from 0 to 1."""
+    def log_odds(self, rgb: Maps, min_side: int = MIN_SIDE) -> Maps:
+        """Return the log-odds of a boundary within each of RADII of each pixel of (height, width, 3), from 0 to 1.
+
+        An image is continued to `min_side` pixels along each side, a multiple of CELL.
+        """
         height, width = rgb.shape[:2]
         if max(height, width) <= WINDOW + 2 * REACH:
-            return self._log_odds(rgb)
+            return self._log_odds(rgb, min_side)
         found = np.empty((len(RADII), height, width), np.float32)
         for window in product(*(range(0, length, WINDOW) for length in (height, width))):
             own = tuple(slice(start, start + WINDOW) for start in window)
@@ -74,9 +77,9 @@ class BoundaryNetwork:
             found.append(resized(self.log_odds(np.ascontiguousarray(np.moveaxis(seen, 0, -1))), (height, width)))
         return np.mean(found, axis=0, dtype=np.float32)
 
-    def _log_odds(self, rgb: Maps) -> Maps:
+    def _log_odds(self, rgb: Maps, min_side: int = MIN_SIDE) -> Maps:
         """Return the log-odds of the whole image at once."""
-        spans = [_mirrored_span(length) for length in rgb.shape[:2]]
+        spans = [_mirrored_span(length, min_side) for length in rgb.shape[:2]]
         continued = np.pad(rgb, [(span.start, total - span.stop) for span, total in spans] + [(0, 0)], mode="symmetric")
         return self.convolve_all(np.moveaxis(continued, -1, 0))[:, *(span for span, _ in spans)]
 
@@ -108,14 +111,14 @@ class BoundaryNetwork:
         return np.maximum(y, 0, out=y) if rectified else y
 
 
-def _mirrored_span(length: int) -> tuple[slice, int]:
+def _mirrored_span(length: int, min_side: int) -> tuple[slice, int]:
     """Return where an image of this length lies along an axis once it is continued, and how long that is.
 
     Where cells begin depends on where the image begins alone, so that a part of it that begins with a cell serves.
     """
-    if length < MIN_SIDE - 2 * BORDER:
-        before = (MIN_SIDE - length) // 2
-        return slice(before, before + length), MIN_SIDE
+    if length < min_side - 2 * BORDER:
+        before = (min_side - length) // 2
+        return slice(before, before + length), min_side
     return slice(BORDER, BORDER + length), -(-(BORDER + length + BORDER // 2) // CELL) * CELL
 
 

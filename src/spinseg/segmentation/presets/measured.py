@@ -14,7 +14,7 @@ from spinseg.image.boundary.maps import BoundaryMaps, filter_separable, gaussian
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import basins
 from spinseg.image.working import WorkingCopy
-from spinseg.segmentation.presets.photo import Photo
+from spinseg.segmentation.presets.photo import MAX_MAP_PIXELS, Photo
 from spinseg.segmentation.presets.preset import Preset
 
 # Of the relief, in which a boundary that the network is sure of has the height 20 (docs/evidence/fields.md).
@@ -28,7 +28,8 @@ class Measured(Photo):
 
     As `Photo`, with a network and cues that learned from nuclei and from rendered scenes, and in which evidence of a
     boundary is taken at its word. The sites are basins of the network's map: an object of any size has one at least,
-    and an empty background few. Any number of channels is reduced to three components. The constants were chosen on
+    and an empty background few. Any number of channels is reduced to three components. In a volume the network sees
+    every plane across each axis; axes count alike, whatever the distance of planes. The constants were chosen on
     training nuclei of BBBC038 and on scenes (docs/evidence/fields.md).
 
     Examples
@@ -56,13 +57,20 @@ class Measured(Photo):
         """The image in three channels, stretched as the network has learned."""
         return image._replace(picture=stretched(image.picture, image.inside))
 
+    def maps(self, image: WorkingCopy) -> BoundaryMaps | None:
+        """The boundary maps; None for what is too large, as sites that are given may be."""
+        fits = np.prod(image.picture.shape) <= MAX_MAP_PIXELS
+        return self.evidence.maps(image.picture, image.inside) if fits else None
+
     def make_sites(self, image: WorkingCopy, maps: BoundaryMaps | None) -> NDArray[np.int32]:
         """The basins of the relief, unless a number of sites or sites are given."""
         by_default = isinstance(self.sites, str) and self.sites == "watershed" and self.n_sites is None
         if maps is None or not by_default:
             return super().make_sites(image, maps)
-        smooth = filter_separable(maps.relief[None], gaussian(0.7), gaussian(0.7))[0]  # the network's cells would show
-        return basins(smooth, MIN_DEPTH, MAX_SITES, image.inside)
+        relief = maps.relief
+        if relief.ndim == 2:  # that of a volume is smooth
+            relief = filter_separable(relief[None], gaussian(0.7), gaussian(0.7))[0]  # the network's cells would show
+        return basins(relief, MIN_DEPTH, MAX_SITES, image.inside)
 
     def pixel_weight(self, n_pixels: int) -> float:
         """A pixel counts the same in every image: objects of an instrument do not grow with it."""
@@ -79,9 +87,9 @@ class Measured(Photo):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Auto(Photo):
-    """The default: `Photo` for photographs and for volumes, and `Measured` for other images.
+    """The default: `Photo` for photographs, and `Measured` for volumes and other images.
 
-    Images of measured channels are no photographs. Gray and color images are told apart by a small network.
+    Volumes and images of measured channels are no photographs. Gray and color images are told apart by a small network.
     `seg.taken_for` says which kind it took yours for, and `seg.preset` which preset it used.
 
     Examples
@@ -93,12 +101,12 @@ class Auto(Photo):
     """
 
     name: ClassVar[str] = "auto"
-    about: ClassVar[str] = "Connected regions: photo for photographs and volumes, measured for other images."
+    about: ClassVar[str] = "Connected regions: photo for photographs, measured for volumes and other images."
 
     def for_image(self, picture: Picture) -> Preset:
         """`Photo` or `Measured` with the options that were set."""
         photo, measured = self.candidates()
-        return measured if len(picture.shape) == 2 and kind_of_image(picture) == "measured" else photo
+        return measured if kind_of_image(picture) == "measured" else photo
 
     def candidates(self) -> tuple[Preset, ...]:
         """The presets that `for_image` chooses between."""

@@ -255,7 +255,7 @@ def site_moments(picture: Picture, sites: NDArray[np.int32], maps: BoundaryMaps 
         means = site_means(value, sites)
         # Rounding may leave a mean square below the squared mean.
         moments[name] = means, np.maximum(site_means(np.square(value), sites), means**2)
-    if maps is not None:
+    if maps is not None and sites.ndim == 2:
         moments["texture"] = site_means(maps.energies, sites), None
     return moments
 
