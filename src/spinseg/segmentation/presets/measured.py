@@ -19,6 +19,7 @@ from spinseg.segmentation.presets.preset import Preset
 
 # Of the relief, in which a boundary that the network is sure of has the height 20 (docs/evidence/fields.md).
 NETWORK_RELIEF, MIN_DEPTH = 20.0, 0.3
+VOLUME_DEPTH = 0.8  # the same for volumes, in which noise makes more shallow basins
 MAX_SITES = 4_000  # so that a segmentation takes seconds; where there would be more basins, they must be deeper
 
 
@@ -67,10 +68,10 @@ class Measured(Photo):
         by_default = isinstance(self.sites, str) and self.sites == "watershed" and self.n_sites is None
         if maps is None or not by_default:
             return super().make_sites(image, maps)
-        relief = maps.relief
-        if relief.ndim == 2:  # that of a volume is smooth
-            relief = filter_separable(relief[None], gaussian(0.7), gaussian(0.7))[0]  # the network's cells would show
-        return basins(relief, MIN_DEPTH, MAX_SITES, image.inside)
+        if maps.relief.ndim == 3:
+            return basins(maps.relief, VOLUME_DEPTH, MAX_SITES, image.inside)
+        smooth = filter_separable(maps.relief[None], gaussian(0.7), gaussian(0.7))[0]  # the network's cells would show
+        return basins(smooth, MIN_DEPTH, MAX_SITES, image.inside)
 
     def pixel_weight(self, n_pixels: int) -> float:
         """A pixel counts the same in every image: objects of an instrument do not grow with it."""
