@@ -65,14 +65,18 @@ class Classes(ColorWords):
     phi: float = 3.0
     prior: PartitionPrior = ParsimoniousProcess(1.0, 0.02)
     init: Start = "opposite"
-    even_light: bool = option(True, "Whether to remove uneven light, if the image shows any.")
+    even_light: bool = option(True, "Whether to remove uneven light, if the image shows any; never in volumes.")
     regions: bool = option(False, "Whether to divide classes into connected regions.")
     min_region: float = option(1.0, "Smallest region, in sites of mean size; smaller ones join a neighbor.", above=0)
 
     def light(self, image: WorkingCopy) -> Light | None:
-        """The uneven light to remove from an image; None where it shows none, and in color, where shadows have hues."""
-        in_color = image.picture.is_color and not is_gray(image.picture)
-        return light_of(image.picture, image.inside) if self.even_light and not in_color else None
+        """The uneven light to remove; None where an image shows none, in color, where shadows have hues, and in volumes.
+
+        Tissues that surround each other look like light there (docs/howto/medical.md).
+        """
+        picture = image.picture
+        may_be_uneven = len(picture.shape) == 2 and (not picture.is_color or is_gray(picture))
+        return light_of(picture, image.inside) if self.even_light and may_be_uneven else None
 
     def make_sites(self, image: WorkingCopy, maps: BoundaryMaps | None) -> NDArray[np.int32]:
         """The site of every pixel, -1 outside; sites follow the image and not its noise."""

@@ -14,6 +14,7 @@ from spinseg.image.boundary.maps import BoundaryMaps, filter_separable, gaussian
 from spinseg.image.picture import Picture
 from spinseg.image.superpixels import basins
 from spinseg.image.working import WorkingCopy
+from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.segmentation.presets.photo import MAX_MAP_PIXELS, Photo
 from spinseg.segmentation.presets.preset import Preset
 
@@ -49,6 +50,8 @@ class Measured(Photo):
 
     detail: float = 0.5
     count_weight: float = 2e-5  # next to nothing: the cues compare appearance, where it tells regions apart
+    # A region costs nothing: where two meet in a corner alone, no evidence would outweigh a price.
+    prior: PartitionPrior = TemperedProcess(1.0, power=0.0)
     power: float = 1.0
     strength: float = 1.0
     saturation: float = 4.0
