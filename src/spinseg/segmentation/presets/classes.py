@@ -70,9 +70,9 @@ class Classes(ColorWords):
     min_region: float = option(1.0, "Smallest region, in sites of mean size; smaller ones join a neighbor.", above=0)
 
     def light(self, image: WorkingCopy) -> Light | None:
-        """The uneven light to remove; None where an image shows none, in color, where shadows have hues, and in volumes.
+        """The uneven light to remove; None where there is none, in color, where shadows have hues, and in volumes.
 
-        Tissues that surround each other look like light there (docs/howto/medical.md).
+        Tissues that surround each other would look like light there (docs/howto/medical.md).
         """
         picture = image.picture
         may_be_uneven = len(picture.shape) == 2 and (not picture.is_color or is_gray(picture))
