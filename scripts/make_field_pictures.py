@@ -231,9 +231,11 @@ def medical() -> None:
     """A slice of a phantom and a retina: a recipe and spinseg; and scores on a brain, which is not drawn."""
     volume, retina = phantom(), data.retina()[::3, ::3]
     middle = len(volume.image) // 2
-    results = {"Gaussian mixture of 3": recipes.mixture(volume), **tissues(volume)}
-    row = [("slice of a phantom", visible(volume.image[middle]))]
-    for name, labels in results.items():
+    row: list[Panel] = [
+        ("slice of a phantom", visible(volume.image[middle])),
+        ("tissues, as rendered", tinted(volume.truth[middle], volume.image[middle])),
+    ]
+    for name, labels in tissues(volume).items():
         title = f"{name}\n{len(np.unique(labels)) - 1} found, {scored('ARI', labels, volume.truth)}"
         print("  " + title.replace("\n", ": "))
         row.append((title, tinted(labels[middle], volume.image[middle])))
@@ -251,12 +253,9 @@ def medical() -> None:
 
 
 def tissues(sample: Sample) -> dict[str, Labels]:
-    """Return the labels that `classes` finds inside the mask, with and without a field of light; -1 outside."""
-    found = {}
-    for name, options in (("classes", {}), ("classes, even_light=False", {"even_light": False})):
-        labels = segmented(sample.image, "classes", mask=sample.mask, **options).labels
-        found[name] = np.where(labels > 0, labels, -1)
-    return found
+    """Return the tissues inside the mask by each method; -1 outside."""
+    labels = segmented(sample.image, "classes", mask=sample.mask).labels
+    return {"Gaussian mixture of 3": recipes.mixture(sample), "classes": np.where(labels > 0, labels, -1)}
 
 
 def phantom() -> Sample:
@@ -282,7 +281,7 @@ def brain_scores() -> None:
         field = (1 + bias / 2) * scenes.light(t1.shape[:2], np.log((1 + bias / 2) / (1 - bias / 2)), rng)[..., None]
         image = np.maximum(t1 * field + rng.normal(0, noise, t1.shape), 0) * inside
         sample = Sample(image, np.where(inside, tissue, -1), inside)
-        for name, labels in {**tissues(sample), "Gaussian mixture of 3": recipes.mixture(sample)}.items():
+        for name, labels in tissues(sample).items():
             facts = f"{len(np.unique(labels)) - 1} found, {scored('ARI', labels, sample.truth)}"
             print(f"  brain, noise {noise:.0%}, bias {bias:.0%}, {name}: {facts}", flush=True)
 
