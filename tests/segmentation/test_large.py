@@ -52,10 +52,10 @@ pytestmark = pytest.mark.xdist_group("dask")  # one cluster, one picture segment
 
 @pytest.fixture(scope="module")
 def image():
-    """Three smooth patches with some noise: no two pixels are alike."""
+    """Smooth patches with some noise: no two pixels are alike, and they span the 16 bits, as color does."""
     rng = np.random.default_rng(0)
     patches = np.zeros((*SHAPE, 3))
-    patches[:, 90:] += (0.5, 0.1, 0.3)
+    patches[:, 90:] += (0.65, 0.1, 0.3)
     patches[80:, :] += (0.1, 0.4, 0.0)
     values = gaussian_filter(patches, (1, 1, 0)) + 0.1 + 0.03 * rng.normal(size=patches.shape)
     return np.rint(values.clip(0, 1) * 65535).astype(np.uint16)
