@@ -94,3 +94,19 @@ def test_a_volume_of_any_channels_with_a_mask_and_seeds():
         assert found.preset.name == "measured" and (found.labels[~inside] == 0).all()
         assert found.labels[4, 6, 8] != found.labels[7, 12, 17]
         assert "for volumes" in found.verdict
+
+
+def test_shells_of_a_volume_are_no_light():
+    """Of a plane with the same slope, light is removed."""
+    y, x = np.indices((60, 60)) / 60
+    disc = np.where(np.hypot(y - 0.5, x - 0.5) < 0.3, 0.8, 0.4) * np.exp(0.8 * x)
+    noisy = disc + 0.01 * np.random.default_rng(0).normal(size=disc.shape)
+    plane, volume = ss.as_picture(noisy), ss.as_picture(np.stack([noisy] * 8), channel_axis=None)
+    assert ss.Classes().light(working_copy(plane, None, None)) is not None
+    assert ss.Classes(even_light=False).light(working_copy(plane, None, None)) is None
+    assert ss.Classes().light(working_copy(volume, None, None)) is None
+
+
+def test_a_region_of_a_measured_image_costs_nothing():
+    """The prior is the same for every partition, so that regions which meet in a corner alone need not join."""
+    assert len({ss.Measured().prior.log_g(sizes) for sizes in ([9], [3, 6], [1] * 9)}) == 1
