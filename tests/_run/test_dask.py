@@ -21,7 +21,7 @@ from spinseg.segmentation.batch import segment_file, segment_files
 from spinseg.segmentation.result import Segmentation
 
 FAST = {"sweeps": 10, "chains": 1, "rng": 0, "mask": "mask.png", "preset": "photo"}
-OPTIONS = ["--sweeps", "10", "--chains", "1", "--mask", "mask.png"]
+OPTIONS = ["--sweeps", "10", "--chains", "1", "--mask", "mask.png", "--preset", "photo"]
 SOURCES = [f"p{i}.png" for i in range(5)]
 LATCH = threading.Barrier(TASKS_PER_THREAD + 1)
 
