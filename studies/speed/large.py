@@ -24,7 +24,7 @@ N_FIELDS = 400  # patches of different colors
 
 
 def chunk(top: int, left: int, side: int) -> NDArray[np.uint8]:
-    """Return a part of the picture: patches with wavy outlines, a slow change of colour, and noise."""
+    """Return a part of the picture: patches with wavy outlines, a slow change of color, and noise."""
     rng = np.random.default_rng(0)
     centers, colors = rng.random((N_FIELDS, 2)), rng.integers(30, 226, (N_FIELDS, 3))
     y, x = np.mgrid[top : top + CHUNK : STEP, left : left + CHUNK : STEP] / side

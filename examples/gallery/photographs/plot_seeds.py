@@ -3,7 +3,7 @@ Correct a segmentation with a scribble
 ======================================
 
 The shadow under the saucer came out as a region of its own, and you want it with the table. A scribble over both says
-that they belong together, and every draw obeys; all else is found anew. Scribbles with different numbers would keep
+that they belong together, and every draw obeys; all else is sampled again. Scribbles with different numbers would keep
 regions apart.
 """
 
