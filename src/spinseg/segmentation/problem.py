@@ -74,7 +74,7 @@ class Problem:
         picture, inside, step, *_ = self.working_image
         if step == 1:
             return self
-        alone = WorkingCopy(picture, inside, 1, inside, picture.shape)
+        alone = WorkingCopy(picture, inside, 1, inside, picture.shape, texture=self.working_image.texture)
         reduced = None if self.seed_image is None else reduced_seeds(self.seed_image, step)
         return replace(self, picture=picture, working_image=alone, seed_image=reduced)
 
