@@ -20,6 +20,7 @@ SCALES = (0.5, 1.0, 2.0, 4.0)  # pixels, of the gradients
 WINDOW = 8.0  # pixels, of the Gaussian that responses are averaged with
 APART = 3  # widths of a window, between those that are compared
 STEP = 4  # pixels, between windows
+MIN_WINDOWS = 400
 LEAST_ENERGY = 1e-6  # of a gradient, squared, of the intensity range: the rounding of 8 bits
 LEAST_VARIANCE = 2.8  # of all windows, relative to that within a kind, in the direction where it is largest
 USED_VARIANCE = 2.0  # in a direction that is used
@@ -39,17 +40,18 @@ def texture_of(picture: Picture, inside: Mask | None) -> NDArray[np.float32] | N
     """
     brightness = picture.values.mean(axis=-1)
     inside = np.ones(brightness.shape, bool) if inside is None else inside
-    if min(brightness.shape) <= 2 * APART * WINDOW or correlation(brightness, inside) > MOST_CORRELATION:
-        return None
     every = (slice(None, None, STEP),) * 2
+    if np.count_nonzero(inside[every]) < MIN_WINDOWS or correlation(brightness, inside) > MOST_CORRELATION:
+        return None
     share = np.maximum(gaussian_filter(inside.astype(np.float32), WINDOW)[every], 1e-6)
 
     def pooled(values: Floats) -> Floats:
         return gaussian_filter(values * inside, WINDOW)[every] / share
 
     level, square = (pooled(power)[inside[every]] for power in (brightness, brightness**2))
-    spread = np.log(np.maximum(square - level**2, LEAST_ENERGY)) + 1e-9 * level  # that varies
-    if abs(np.corrcoef(level, spread)[0, 1]) > MOST_DEPENDENCE:
+    spread = np.log(np.maximum(square - level**2, LEAST_ENERGY))
+    scale = max(float(level.std() * spread.std()), 1e-12)
+    if abs(float(((level - level.mean()) * spread).mean())) > MOST_DEPENDENCE * scale:
         return None
     means = np.stack([pooled(x) for scale in SCALES for x in log_tensor(brightness, scale)], axis=-1)
     windows = means[inside[every]].astype(np.float64)
@@ -68,11 +70,12 @@ def texture_of(picture: Picture, inside: Mask | None) -> NDArray[np.float32] | N
 
 
 def correlation(brightness: Floats, inside: Mask) -> float:
-    """Return the correlation of intensities at a distance of REGION."""
+    """Return the correlation of intensities at a distance of REGION; 1 where they hardly vary."""
     smooth = gaussian_filter(brightness, BLUR)
     smooth = smooth - smooth[inside].mean()
     near, far = (np.concatenate(side) for side in zip(*pairs(smooth, inside, REGION), strict=True))
-    return float((near * far).mean() / max(smooth[inside].var(), 1e-12)) if near.size else 1.0
+    variance = float(smooth[inside].var())
+    return float((near * far).mean()) / variance if near.size and variance > LEAST_ENERGY else 1.0
 
 
 def log_tensor(brightness: Floats, scale: float) -> tuple[Floats, Floats, Floats]:

@@ -124,6 +124,7 @@ class Problem:
             seed=seed,
             picture=self.picture,
             light=self.light and self.light._replace(field=self.working_image.to_original(self.light.field, np.nan)),
+            texture=self.working_image.texture is not None,
             **self.provenance,
             **about,
         )
