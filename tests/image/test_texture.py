@@ -63,7 +63,7 @@ def test_regions_and_objects_of_one_intensity_are_no_texture():
     rough = np.where(TRUTH, noise(1, rng), 0.2 * noise(1, rng))
     assert found_in(np.clip(0.4 + 0.08 * rough, 0, 1)) is not None
     assert found_in(np.clip(0.4 + 0.3 * TRUTH + 0.08 * rough, 0, 1)) is None
-    spots = gaussian_filter((rng.random(SHAPE) < 0.01) * TRUTH.astype(float), 2)
+    spots = gaussian_filter((np.random.default_rng(3).random(SHAPE) < 0.003) * TRUTH.astype(float), 2.5)
     assert found_in(0.1 + 0.8 * spots / spots.max() + 0.01 * np.abs(noise(0, rng))) is None
 
 

@@ -164,6 +164,7 @@ def prepare(
     may_reduce = isinstance(preset.sites, str) and not preset.sites_are_pixels
     held = None if on_pixels is None else on_pixels > 0
     working_image = working_copy(picture, picture.inside, preset.max_pixels if may_reduce else None, held)
+    working_image = preset.textured(working_image)
     light = preset.light(working_image)
     if light is not None:
         working_image = working_image._replace(picture=light.removed_from(working_image.picture))

@@ -84,14 +84,14 @@ class Classes(ColorWords):
         """
         picture = image.picture
         may_be_uneven = len(picture.shape) == 2 and (not picture.is_color or is_gray(picture))
-        return light_of(picture, image.inside) if self.even_light and may_be_uneven else None
+        is_asked = self.even_light and image.texture is None
+        return light_of(picture, image.inside) if is_asked and may_be_uneven else None
 
-    def analyzed(self, image: WorkingCopy) -> WorkingCopy:
-        """The image that is analyzed, with its texture where that tells kinds apart; in gray images of one plane."""
+    def textured(self, image: WorkingCopy) -> WorkingCopy:
+        """The image with its texture, where that tells kinds apart; in gray images of one plane."""
         picture = image.picture
-        may_have_texture = self.texture and len(picture.shape) == 2 and np.ptp(picture.codes, axis=-1).max() == 0
-        found = texture_of(picture, image.inside) if may_have_texture else None
-        return super().analyzed(image)._replace(texture=found)
+        may_differ = self.texture and len(picture.shape) == 2 and np.ptp(picture.codes, axis=-1).max() == 0
+        return image._replace(texture=texture_of(picture, image.inside) if may_differ else None)
 
     def make_sites(self, image: WorkingCopy, maps: BoundaryMaps | None) -> NDArray[np.int32]:
         """The site of every pixel, -1 outside; sites follow the image and not its noise."""
