@@ -18,6 +18,13 @@ def test_photographs_are_recognized_in_color_in_gray_and_in_part(name):
     assert [kind_of_image(ss.as_picture(part)) for part in parts] == ["photograph"] * 3
 
 
+@pytest.mark.parametrize("name", PICTURES)
+def test_photographs_with_a_cast_and_haze_are_recognized(name):
+    rgb = ss.read_picture(PICTURES[name].path).rgb
+    under_water = np.rint([0.2, 0.7, 1] * (0.3 * rgb + 0.7 * 150)).astype(np.uint8)
+    assert kind_of_image(ss.as_picture(under_water)) == "photograph"
+
+
 def test_most_scenes_are_recognized():
     kinds = [kind_of_image(ss.as_picture(_gray(kind, i))) for i in range(4) for kind in RENDERERS]
     assert kinds.count("measured") >= 0.85 * len(kinds)

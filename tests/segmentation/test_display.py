@@ -19,7 +19,7 @@ from spinseg.sampler.diagnostics import Diagnostics
 
 @pytest.fixture(scope="module")
 def found():
-    return ss.segment(drawing(), sweeps=30, chains=2, rng=0)
+    return ss.segment(drawing(), "measured", sweeps=30, chains=2, rng=0)
 
 
 @pytest.fixture
@@ -34,7 +34,9 @@ def agg(monkeypatch):
 
 def test_a_segmentation_says_what_it_is_and_how_far_to_trust_it(found):
     first, second = repr(replace(found, source="/tmp/some/cup.jpg")).splitlines()
-    assert first == f"Segmentation of cup.jpg: {found.n_clusters} regions, 60 x 80 pixels (photo, detail 0.65, seed 0)"
+    assert (
+        first == f"Segmentation of cup.jpg: {found.n_clusters} regions, 60 x 80 pixels (measured, detail 0.5, seed 0)"
+    )
     assert re.fullmatch(
         r"  (not converged|regions converged, probabilities not|converged) \(agreement -?[\d.]+, standard error [\d.]+\)",
         second,
