@@ -15,7 +15,7 @@ import spinseg as ss
 from effort import effort, exhaustive
 from kernel_source import replaced, text_of
 from spinseg.sampler.exchangeable import with_log_g
-from spinseg.sampler.kernels.moves import KINDS, MOVES
+from spinseg.sampler.kernels.moves import PROPOSALS, MOVES
 from spinseg.sampler.plan import MAX_SIMILAR, _smallest, similar_sites
 
 TESTS, SOURCE = Path(__file__).parents[1], Path(ss.__file__).parent
@@ -81,7 +81,7 @@ for prior in (ss.DirichletProcess(1.3), ss.ExchangeablePrior(lambda sizes: -1.5 
     print(exact.iterated(model, n_draws=1_000, seed=1, iterate=iterate, **exact.iterations(connected=False)["deal"])[0])
 chains = ss.sample(model, 20, 1, rng=0)
 rows = chains.labels[0, :: 5]
-assert 0 <= chains.acceptance["deal"][0] <= 1 and list(chains.acceptance) == list(moves.KINDS)
+assert 0 <= chains.acceptance["deal"][0] <= 1 and list(chains.acceptance) == list(moves.PROPOSALS)
 assert np.allclose([model.log_posterior(row) for row in rows], chains.log_posterior[0, :: 5])
 assert "def deal(" in source_of("from spinseg.sampler.kernels.moves import run_iterations")
 assert ss.find_map(model, 1, sweeps=5, rng=0).labels.size == 4
@@ -118,7 +118,7 @@ def names_in(node: ast.AST) -> set[str]:
     found = {str(getattr(item, "value", getattr(item, "id", ""))) for item in inner}
     found |= {str(keyword.arg) for keyword in getattr(node, "keywords", [])}
     moves = {name.upper() for name in MOVES}
-    return found & {*MOVES, *KINDS, *moves}
+    return found & {*MOVES, *PROPOSALS, *moves}
 
 
 @pytest.mark.parametrize("path", [p for p in SOURCE.rglob("*.py") if p != TABLE], ids=lambda p: p.stem)
@@ -130,7 +130,7 @@ def test_moves_are_listed_nowhere_else(path):
 def test_the_table_holds_every_list():
     listed = [names_in(node) for node in ast.walk(ast.parse(TABLE.read_text()))]
     assert sum(names >= MOVES.keys() for names in listed) == 1
-    assert set(KINDS) == {kind for move in MOVES.values() for kind in move.kinds}
+    assert set(PROPOSALS) == {kind for move in MOVES.values() for kind in move.proposals}
 
 
 @exhaustive

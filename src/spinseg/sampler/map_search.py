@@ -147,7 +147,10 @@ class Annealing(Chain):
     def _plan(self, lams: NDArray[np.float64], temperature: float, purpose: str, sweeps: int) -> Plan:
         """Iterations of which no draws are kept."""
         connected, limited = self.model.connected, is_limited(self.model)
-        attempts = attempts_for(purpose, self.model.graph.n_sites, connected=connected, limited=limited)
+        has_kinds = self.model.kinds is not None
+        attempts = attempts_for(
+            purpose, self.model.graph.n_sites, connected=connected, limited=limited, kinds=has_kinds
+        )
         return Plan(lams, attempts, 1 / temperature, sweeps, 1, connected=connected)
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:

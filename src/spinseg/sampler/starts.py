@@ -12,7 +12,9 @@ from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
 from spinseg.partition.numbering import checked_labels, in_order
 from spinseg.sampler.kernels.agglomerate import Agglomeration, agglomerate, merge_mutual, pair_gains
+from spinseg.sampler.kernels.kinds import deal_kinds
 from spinseg.sampler.kernels.state import Target
+from spinseg.sampler.pack import new_state
 
 STARTS = ("one", "singletons", "greedy")
 N_RANDOM_STARTS = 50  # tried where seeds and size limits leave little room
@@ -55,6 +57,24 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
         if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
             return labels
     return _connected_start(model, init) if model.connected else _equal_start(model, init)
+
+
+def starting_kinds(model: Model, target: Target, labels: NDArray[np.int32]) -> NDArray[np.int32] | None:
+    """The kind of each site at the start: that which suits its region best, given the regions before; None without.
+
+    Where the prior forbids that, the kinds are as few as it allows, and of about the same number of regions.
+    """
+    if model.kinds is None:
+        return None
+    n_regions = int(labels.max()) + 1
+    state = new_state(target, labels, 0.0, labels)
+    deal_kinds(target, state, np.random.default_rng(0))
+    assert state.nested is not None
+    candidates = [state.nested.label[labels], *(labels % n_kinds for n_kinds in range(1, n_regions + 1))]
+    for kinds in (checked_labels("kinds", candidate, labels.size) for candidate in candidates):
+        if model.log_prior_of_kinds(labels, kinds) > -np.inf:
+            return kinds
+    invalid("kinds", f"allow kinds of about the same number of the {n_regions} regions of a start", model.kinds)
 
 
 def _start_with_seeds(model: Model, target: Target, init: str) -> NDArray[np.int32]:
