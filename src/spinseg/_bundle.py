@@ -25,11 +25,12 @@ class Bundle:
     """
 
     _fields: ClassVar[tuple[str, ...]]
+    _address: int  # of the table
 
     def __init_subclass__(cls) -> None:
         cls._fields = tuple(cls.__annotations__)
 
-    def __init__(self, *, nested: Self | None = None, **arrays: NDArray[Any]) -> None:
+    def __init__(self, nested: Self | None = None, /, **arrays: NDArray[Any]) -> None:
         assert arrays.keys() == set(self._fields), arrays.keys() ^ set(self._fields)
         self.nested = nested
         words: list[int] = [0 if nested is None else nested._address]
@@ -51,7 +52,7 @@ class Bundle:
 
     def _replace(self, **changed: Any) -> Self:
         """The same bundle but for some arrays, or for the one nested in it."""
-        return type(self)(**({"nested": self.nested, **self._asdict()} | changed))
+        return type(self)(changed.pop("nested", self.nested), **(self._asdict() | changed))
 
 
 def _address_of(array: NDArray[Any]) -> int:
@@ -60,7 +61,7 @@ def _address_of(array: NDArray[Any]) -> int:
 
 def _of_arrays(kind: type[Bundle], arrays: dict[str, NDArray[Any]], nested: Bundle | None) -> Bundle:
     """A bundle of copied arrays."""
-    return kind(nested=nested, **arrays)
+    return kind(nested, **arrays)
 
 
 class BundleType(types.Type):

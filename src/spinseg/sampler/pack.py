@@ -15,7 +15,7 @@ from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.kernels.clusters import rebuild
 from spinseg.sampler.kernels.kinds import sum_kinds
 from spinseg.sampler.kernels.likelihood import FAMILIES
-from spinseg.sampler.kernels.moves import PROPOSALS, MOVES
+from spinseg.sampler.kernels.moves import MOVES, PROPOSALS
 from spinseg.sampler.kernels.regrowth import seed_weight
 from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS, N_COUNTERS, Record, State, Target
 
@@ -331,7 +331,7 @@ def state_from(arrays: Mapping[str, NDArray], prefix: str) -> State:
     if f"{prefix}nested.label" in arrays:
         own = {name: np.array(arrays[f"{prefix}nested.{name}"]) for name in State._fields}
         nested = State(**own | {name: found[name] for name in SHARED})
-    return State(nested=nested, **found)
+    return State(nested, **found)
 
 
 def arrays_of(state: State, prefix: str) -> Fields:

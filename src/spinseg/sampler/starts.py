@@ -34,8 +34,19 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
     allowed. "greedy" merges touching clusters, from singletons, as long as the posterior gains; where that ends at
     sizes that the prior forbids, or would take too much memory, it is "one".
 
-    Where there are seeds, these are changed as little as it takes to keep them, and so are labels.
+    Where there are seeds, these are changed as little as it takes to keep them, and so are labels. Where regions have
+    kinds, and the prior of kinds does not allow so many regions, "one" and "singletons" stand for each other.
     """
+    labels = _start(model, target, init)
+    if model.kinds is not None and not model.allows(labels) and isinstance(init, str):
+        labels = _start(model, target, "one" if init == "singletons" else "singletons")
+    if model.kinds is not None and not model.allows(labels):
+        invalid("init", "have a number of regions that the prior of kinds allows", int(labels.max()) + 1)
+    return labels
+
+
+def _start(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.int32]:
+    """`starting_labels`, whatever the prior of kinds."""
     n_sites = model.graph.n_sites
     if not isinstance(init, str):
         labels = checked_labels("init", init, n_sites)

@@ -127,7 +127,7 @@ def put_in(target, kinds, kind, n_bins):
 
 
 @internal
-def place(target, kinds, n_bins, wanted, inv_temperature, rng):
+def place_region(target, kinds, n_bins, wanted, inv_temperature, rng):
     """Put the pooled region into a kind that is drawn, or into the one wanted unless that is -1.
 
     Returns the kind, the log of its probability, and the log likelihood of the region given the others of the kind.
@@ -163,7 +163,7 @@ def deal_kinds(target, state, rng):
     kinds.counters[N_CLUSTERS] = 0
     for slot in range(state.counters[N_CLUSTERS]):
         n_bins = pool_regions(state, (slot, slot, slot), 1)
-        kind, _, _ = place(target, kinds, n_bins, -1, 1e7, rng)
+        kind, _, _ = place_region(target, kinds, n_bins, -1, 1e7, rng)
         set_kind(state, slot, kind)
 
 
@@ -184,7 +184,7 @@ def take_kinds(target, state, slots, n_regions, inv_temperature, rng):
         kinds.rank[s] = kinds.slot_of[kinds.touched[s]] < kinds.counters[N_CLUSTERS]
     for s in range(n_regions):
         n_bins = pool_regions(state, (slots[s], slots[s], slots[s]), 1)
-        kind, log_share, log_likelihood = place(
+        kind, log_share, log_likelihood = place_region(
             target, kinds, n_bins, kind_before(state, slots, s), inv_temperature, rng
         )
         set_kind(state, slots[s], kind)
@@ -230,7 +230,7 @@ def replace_kinds(target, state, slots, n_old, n_new, inv_temperature, rng):
     log_ratio, change = log_q, -log_p
     for s in range(n_new):
         n_bins = pool_new(state, slots, n_old, n_new, s)
-        kind, log_share, log_likelihood = place(target, kinds, n_bins, -1, inv_temperature, rng)
+        kind, log_share, log_likelihood = place_region(target, kinds, n_bins, -1, inv_temperature, rng)
         kinds.first[s] = kinds.id_of[kind]
         log_ratio, change = log_ratio - log_share, change + log_likelihood
     return change + (log_prior_of_kinds(target, kinds, k - n_old + n_new) - before), log_ratio
@@ -319,7 +319,7 @@ def allocate_regions(target, state, n_regions, forced, floor, inv_temperature, r
 
 @internal
 def split_or_merge_kinds(target, state, plan, rng):
-    """Try to split the kind of two regions (0), or to merge their kinds (1); returns which, and whether it was accepted.
+    """Try to split the kind of two regions (0), or to merge their kinds (1); returns which, and whether it was done.
 
     The two regions are any, so that the reverse draws them as often; -1 if there is one alone.
     """
