@@ -321,3 +321,28 @@ def test_a_connected_estimate_of_connected_draws_on_a_lattice():
         assert np.array_equal(found.labels, minimized(draws, graph=graph, rng=0).labels)
     with pytest.raises(ValueError, match=r"graph must have the \d+ sites of the draws; received 4"):
         minimize_vi(draws, graph=ss.SiteGraph.grid((2, 2)))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_parts_that_no_draw_joins_are_searched_on_their_own(loss):
+    rng, (minimize, expected) = np.random.default_rng(3), LOSSES[loss]
+    n_parts, size = 60, 4
+    graph = ss.SiteGraph.grid((1, n_parts * size))
+    first = size * np.arange(n_parts)
+    cuts = rng.random((25, n_parts * size)) < 0.3
+    cuts[:, first] = True
+    cuts[:, :size] = np.arange(size) == 0  # the first part is one cluster in every draw
+    draws = np.cumsum(cuts, axis=1)
+    part, group = searching._groups(np.array([by_first_appearance(draw) for draw in draws]))
+    assert np.array_equal(by_first_appearance(part), np.repeat(np.arange(n_parts), size))
+    assert (group[:size] == -1).all() and np.array_equal(np.unique(group), [-1, 0, 1, 2])
+    ways = np.cumsum(list(itertools.product([False, True], repeat=size - 1)), axis=1)
+    ways = np.pad(ways, ((0, 0), (1, 0)))  # the connected partitions of a part
+    best = np.empty(n_parts * size, np.int64)
+    for start in first:
+        own = draws[:, start : start + size]
+        best[start : start + size] = start + ways[np.argmin([expected(own, way) for way in ways])]
+    found = minimize(draws, graph=graph, rng=0)
+    assert found.expected_loss == pytest.approx(expected(draws, best), rel=0.003)
+    whole = minimize(draws, graph=graph, rng=0, max_clusters=graph.n_sites)  # all parts in one search
+    assert found.expected_loss <= whole.expected_loss + 1e-12

@@ -271,3 +271,10 @@ def test_the_tempered_process_weighs_sizes_less():
     log_v, log_w = ss.TemperedProcess(0.4).tables(50)
     assert log_v[3] == pytest.approx(3 * np.log(0.4)) and log_w[5] == pytest.approx(0.1 * np.log(24))
     assert ss.TemperedProcess().tables(1600)[1][5] == pytest.approx(0.05 * np.log(24))
+
+
+def test_a_measured_image_has_a_likelihood_only_if_asked_for():
+    image = np.random.default_rng(0).normal(np.indices((48, 48)).sum(axis=0) > 48, 0.1)
+    assert isinstance(prepare(image, ss.Measured()).model.likelihood, ss.Flat)
+    asked, photo = (prepare(image, preset).model.likelihood for preset in (ss.Measured(count_weight=0.01), ss.Photo()))
+    assert len(asked.parts) == len(photo.parts) > 1

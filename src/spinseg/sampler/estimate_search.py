@@ -3,12 +3,13 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_int, generator, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.seeds import checked_seeds, keeps_seeds
-from spinseg.partition.numbering import checked_labels
+from spinseg.partition.numbering import checked_labels, in_order
 from spinseg.sampler.kernels import least_loss as kernels
 from spinseg.sampler.kernels.least_loss import Search
 
@@ -17,6 +18,7 @@ MIN_GAIN = 1e-9  # loss per draw; smaller differences are rounding errors, and t
 N_COMPARED_DRAWS = 20  # the best N_BEST_DRAWS of these are starts
 N_BEST_DRAWS = 2
 N_BEST_WITH_SEEDS = 6  # where there are seeds, which other starts do not keep
+GROUP_SITES = 100  # sites of small parts that are searched together: each search takes a millisecond at least
 Costs = tuple[NDArray[np.float64], NDArray[np.float64]]  # of a loss, as `kernels.least_loss` takes them
 
 
@@ -68,20 +70,71 @@ def search(
     max_draws: int,
     rng: int | np.random.Generator | None,
 ) -> NDArray[np.int32]:
-    """Return the best partition found under a loss; the other arguments are those of `minimize_vi`."""
+    """Return the best partition found under a loss; the other arguments are those of `minimize_vi`.
+
+    Sites that no draw joins, directly or through others, lie apart in the estimate, and its loss is a sum over groups
+    of sites without such links. Each group is searched on its own, unless there is a limit to all clusters.
+    """
     random, n_sites = generator(rng), draws.shape[1]
     if graph is not None and graph.n_sites != n_sites:
         invalid("graph", f"have the {n_sites} sites of the draws", graph.n_sites)
     held = _seeds_of(draws, graph, seeds)
-    limit = n_sites if max_clusters is None else min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
     used = draws[_evenly_spaced(len(draws), check_int("max_draws", max_draws, at_least=1))]
     used = np.array([checked_labels("labels", draw, n_sites) for draw in used])
-    tables, used, limit = _make_tables(used, costs, limit, graph, held)
+    if max_clusters is not None:
+        limit = min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
+        return _search(used, costs, graph, held, limit, random)
+    found, groups = _groups(used)
+    for g in range(int(groups.max()) + 1):
+        sites = np.flatnonzero(groups == g)
+        part = graph
+        if graph is not None and sites.size < n_sites:
+            place = np.full(n_sites, -1)
+            place[sites] = np.arange(sites.size)
+            ends = place[graph.edges]
+            part = SiteGraph(sites.size, ends[(ends >= 0).all(axis=1)])
+        labels = _search(used[:, sites], costs, part, None if held is None else held[sites], sites.size, random)
+        found[sites] = labels + n_sites * (g + 1)
+    return checked_labels("labels", found, n_sites)
+
+
+def _groups(draws: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the parts of the sites that no draw joins, and the group in which each site is searched, -1 for none.
+
+    A part that is one cluster in every draw needs no search. Small parts share a group.
+    """
+    part = draws[0].astype(np.int64)
+    for draw in draws[1:]:
+        if part.max() > 0:
+            node, n_nodes = part.max() + 1 + draw, int(part.max()) + int(draw.max()) + 2
+            links = sparse.coo_array((np.ones(part.size), (part, node)), shape=(n_nodes, n_nodes))
+            part = sparse.csgraph.connected_components(links, directed=False)[1].astype(np.int64)[part]
+    first, differs = np.unique(part, return_index=True)[1], np.zeros(part.max() + 1, bool)
+    for draw in draws:
+        differs[part[draw != draw[first[part]]]] = True
+    sizes = np.bincount(part) * differs
+    group = np.full(sizes.size, -1)
+    group[differs] = in_order((np.cumsum(sizes) - sizes)[differs] // GROUP_SITES)
+    return part, group[part]
+
+
+def _search(
+    draws: NDArray[np.int32],
+    costs: Costs,
+    graph: SiteGraph | None,
+    held: NDArray[np.int64] | None,
+    limit: int,
+    random: np.random.Generator,
+) -> NDArray[np.int32]:
+    """Return the best partition of all sites together, into at most `limit` clusters."""
+    n_sites = draws.shape[1]
+    used = np.array([checked_labels("labels", draw, n_sites) for draw in draws])
+    tables, used, most = _make_tables(used, costs, limit, graph, held)
 
     compared = used[_evenly_spaced(len(used), N_COMPARED_DRAWS)]
     compared = compared[compared.max(axis=1) < tables.size.size]
     if held is not None and not len(compared):
-        invalid("max_clusters", "be at least as many as some draw has where there are seeds", max_clusters)
+        invalid("max_clusters", "be at least as many as some draw has where there are seeds", limit)
     n_best = N_BEST_DRAWS if held is None else N_BEST_WITH_SEEDS
     best_draws = compared[np.argsort([_start(tables, draw) for draw in compared], kind="stable")[:n_best]]
     start_labels: list[NDArray[np.int32] | None] = [*best_draws]
@@ -97,7 +150,7 @@ def search(
             start = graph.pieces(start)
             if start.max() >= tables.size.size:
                 continue
-        loss, tables = _descend(tables, start, limit, random)
+        loss, tables = _descend(tables, start, most, random)
         if loss < best_loss:
             best_loss, best = loss, tables.label.copy()
     return checked_labels("labels", best, n_sites)
@@ -143,9 +196,7 @@ def _descend(
 
 def _start(tables: Search, labels: NDArray[np.int32] | None) -> float:
     """Reset the tables to the partition `labels`, or to no site allocated where it is None; return the loss."""
-    tables.label.fill(-1)
-    for table in (tables.size, tables.cell, tables.value):
-        table.fill(0)
+    kernels.remove_sites(tables)
     return 0.0 if labels is None else kernels.add_sites(tables, labels)
 
 
@@ -170,7 +221,7 @@ def _make_tables(
         row=np.ascontiguousarray((draws + first[:-1, None]).T, np.uint32),
         size_cost=costs[0],
         cell_gain=np.append(costs[1], 0.0),
-        label=np.empty(n_sites, np.int32),
+        label=np.full(n_sites, -1, np.int32),
         size=np.zeros(capacity, np.int32),
         cell=np.zeros((n_rows, capacity), np.uint32),
         value=np.zeros((n_rows, capacity)),

@@ -103,6 +103,14 @@ def add_sites(search: Search, labels: np.ndarray) -> float:
 
 
 @jit
+def remove_sites(search: Search) -> None:
+    """Remove all sites that are allocated: less work than to clear the tables."""
+    for i in range(search.label.size):
+        if search.label[i] >= 0:
+            remove_site(search, i)
+
+
+@jit
 def improve_sites(search: Search, order: np.ndarray, min_gain: float) -> float:
     """Move each site to the slot of least loss, if that gains more than `min_gain`; return the change of loss."""
     change = 0.0

@@ -15,6 +15,7 @@ from spinseg.image.picture import Picture
 from spinseg.image.superpixels import basins
 from spinseg.image.working import WorkingCopy
 from spinseg.model.priors import PartitionPrior, TemperedProcess
+from spinseg.segmentation.presets.option import Slider, option
 from spinseg.segmentation.presets.photo import MAX_MAP_PIXELS, Photo
 from spinseg.segmentation.presets.preset import Preset
 
@@ -49,7 +50,12 @@ class Measured(Photo):
     max_pixels: ClassVar[int | None] = 1_200_000  # an image of an instrument is large because it shows many things
 
     detail: float = 0.5
-    count_weight: float = 2e-5  # next to nothing: the cues compare appearance, where it tells regions apart
+    count_weight: float = option(
+        0.0,
+        "Number of observations that a pixel counts for: less than 1, because neighboring pixels are not independent.",
+        least=0,  # and then only the evidence of boundaries counts, which compares what lies on both sides
+        slider=Slider(0, 1, "log"),
+    )
     # A region costs nothing: where two meet in a corner alone, no evidence would outweigh a price.
     prior: PartitionPrior = TemperedProcess(1.0, power=0.0)
     power: float = 1.0

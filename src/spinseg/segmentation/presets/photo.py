@@ -20,7 +20,7 @@ from spinseg.image.picture import Picture
 from spinseg.image.superpixels import KINDS, superpixels
 from spinseg.image.working import WorkingCopy
 from spinseg.model.gaussians import DiagonalGaussian
-from spinseg.model.likelihoods import Likelihood, Product
+from spinseg.model.likelihoods import Flat, Likelihood, Product
 from spinseg.model.posterior import Model
 from spinseg.model.priors import PartitionPrior, TemperedProcess
 from spinseg.sampler.chains import Chains
@@ -148,9 +148,11 @@ class Photo(Preset):
         """The posterior at every level of detail."""
         area = site_sizes(sites)
         weight = self.pixel_weight(int(area.sum()))
-        features = site_moments(image.picture, sites, maps)
-        n_observations = self.count_weight * area * weight
-        likelihood = gaussian_likelihood(features, n_observations, self.kappa, self.feature_weights)
+        likelihood: Likelihood = Flat()
+        if self.count_weight > 0:  # as always here, and not by default in `Measured`
+            features = site_moments(image.picture, sites, maps)
+            n_observations = self.count_weight * area * weight
+            likelihood = gaussian_likelihood(features, n_observations, self.kappa, self.feature_weights)
         log_odds = self.log_odds(image.picture, sites, graph, maps)
         weight = weight**0.5  # boundaries have a length, where pixels have an area
         betas = [weight * self.couplings(log_odds, graph, detail) for detail in details_of(self.n_details)]
