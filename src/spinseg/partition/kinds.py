@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def kind_shares(
-    regions: NDArray[np.integer], kinds: NDArray[np.integer], weights: NDArray[Any]
-) -> NDArray[np.float64]:
+def kind_shares(regions: NDArray[np.integer], kinds: NDArray[np.integer], weights: NDArray[Any]) -> NDArray[np.float64]:
     """Return the share of each kind in the weight of each region, (n_regions, n_kinds), in one draw."""
     n_regions, n_kinds = int(regions.max()) + 1, int(kinds.max()) + 1
     table = np.bincount(regions * n_kinds + kinds, weights, n_regions * n_kinds).reshape(n_regions, n_kinds)

@@ -74,7 +74,14 @@ class Objects(Measured):
         evidence = super().model(image, sites, graph, maps, seeds)
         appearance = self.appearance(image.picture, sites)
         return Model(
-            graph, appearance, self.prior, evidence.beta, connected=True, power=self.power, seeds=seeds, kinds=self.kinds
+            graph,
+            appearance,
+            self.prior,
+            evidence.beta,
+            connected=True,
+            power=self.power,
+            seeds=seeds,
+            kinds=self.kinds,
         )
 
     def appearance(self, picture: Picture, sites: NDArray[np.int32]) -> Likelihood:
