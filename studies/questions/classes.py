@@ -2,7 +2,8 @@
 
 Scores are adjusted Rand indices of the pixels, with the number of kinds found in brackets, one for each random seed: of
 phases of a material, from clean to hopeless; of a slice of a brain with noise and uneven light; of coins in uneven
-light; of fields in six bands; of textures; and last, how well `Classes` covers what annotators outline in photographs.
+light; of fields in six bands; of textures, beside k-means of Gabor filters; and last, how well `Classes` covers what
+annotators outline in photographs.
 """
 
 import sys
@@ -22,6 +23,9 @@ import spinseg as ss
 from studies import scenes
 from studies.evaluation.datasets import bsds, data_root
 from studies.evaluation.metrics import adjusted_rand_index, mean_over_annotators, segmentation_covering
+from studies.questions.field_images import Sample
+from studies.questions.field_images import gravel_in_grass as gravel_ellipse
+from studies.questions.fields import gabor_k_means
 from studies.questions.volumes import brain
 
 SEEDS = (101, 102, 103)  # constants were chosen with others
@@ -88,6 +92,31 @@ def gravel_in_grass(rng: np.random.Generator) -> Case:
     return Case(np.clip(np.where(inlaid, gravel, grass), 0, 1), inlaid.astype(int))
 
 
+def inlay(rng: np.random.Generator, inner: NDArray[np.floating], outer: NDArray[np.floating]) -> Case:
+    """Return one texture in another, both of mean 0, in an outline that is smooth over 32 pixels."""
+    field = scenes.smooth_noise(inner.shape, 32, rng)
+    truth = field > np.median(field)
+    return Case(np.clip(0.5 + 0.15 * np.where(truth, inner, outer), 0, 1), truth.astype(int))
+
+
+def noises(inner: float | tuple[float, float], outer: float | tuple[float, float], rng: np.random.Generator) -> Case:
+    """Return noise that is smooth over other distances inside than outside, of equal mean and variance."""
+    return inlay(rng, *(scenes.smooth_noise((256, 256), np.array(scale), rng) for scale in (inner, outer)))
+
+
+def smooth_in_rough(rng: np.random.Generator) -> Case:
+    """Return weak noise in noise of five times its standard deviation."""
+    weak, strong = (scenes.smooth_noise((256, 256), 1.0, rng) for _ in range(2))
+    return inlay(rng, 0.2 * weak, strong)
+
+
+def stripes(rng: np.random.Generator) -> Case:
+    """Return bent stripes in two directions."""
+    y, x = np.indices((256, 256))
+    bent = [np.cos(a) * y + np.sin(a) * x + 2 * scenes.smooth_noise(y.shape, 10.0, rng) for a in (0.3, 1.5)]
+    return inlay(rng, *(1.4 * np.sin(2 * np.pi * u / 8) for u in bent))
+
+
 def halves(rng: np.random.Generator) -> Case:
     """Return a bright and a dark half, which light alone does not explain."""
     truth = np.arange(SIDE)[None].repeat(SIDE, 0) // (SIDE // 2)
@@ -111,8 +140,15 @@ CASES: dict[str, Callable[[np.random.Generator], Case]] = {
     "bright and dark half": halves,
     "six bands, 30 looks": lambda rng: six_bands(30, rng),
     "six bands, 4 looks": lambda rng: six_bands(4, rng),
+}
+TEXTURES: dict[str, Callable[[np.random.Generator], Case]] = {
+    "fine in coarse noise": lambda rng: noises(1.0, 3.0, rng),
+    "noise in two directions": lambda rng: noises((1.0, 4.0), (4.0, 1.0), rng),
+    "stripes in two directions": stripes,
+    "smooth in rough": smooth_in_rough,
     "textures": textures,
-    "gravel in grass": gravel_in_grass,
+    "discs of gravel in grass": gravel_in_grass,
+    "gravel in grass": lambda rng: Case(*gravel_ellipse(int(rng.integers(1000, 10**6)))[:2]),
 }
 
 
@@ -123,6 +159,12 @@ def mixture(case: Case) -> float:
     n_kinds = np.unique(case.truth[inside]).size
     found = GaussianMixture(n_kinds, n_init=2, random_state=0).fit(values[::5]).predict(values)
     return adjusted_rand_index(found, case.truth[inside])
+
+
+def gabor(case: Case) -> float:
+    """Return the adjusted Rand index of k-means of Gabor filters that is told the number of kinds."""
+    image = case.image if case.image.ndim == 2 else case.image.mean(axis=-1)
+    return adjusted_rand_index(gabor_k_means(Sample(image, case.truth)), case.truth)
 
 
 class Outcome(NamedTuple):
@@ -148,10 +190,14 @@ def outcome(case: Case, seed: int) -> Outcome:
 def study() -> dict[str, object]:
     """Return the indices of each case, and the covering of photographs."""
     figures: dict[str, object] = {}
-    for name, make in CASES.items():
+    for name, make in (CASES | TEXTURES).items():
         rows = [outcome(make(np.random.default_rng(seed)), seed) for seed in SEEDS]
         figures[name] = " ".join(f"{row.score:.3f} ({row.n_kinds})" for row in rows)
         figures[f"{name}, mixture"] = " ".join(f"{row.mixture:.3f}" for row in rows)
+        if name in TEXTURES:
+            figures[f"{name}, Gabor + k-means"] = " ".join(
+                f"{gabor(make(np.random.default_rng(s))):.3f}" for s in SEEDS
+            )
         figures[f"{name}, seconds"] = float(np.mean([row.seconds for row in rows]))
         print(f"{name}: {figures[name]}", file=sys.stderr)
     examples = bsds(data_root() / "bsds300", "train")

@@ -105,7 +105,7 @@ def volume_watershed(sample: Sample) -> Labels:
 
 
 def gabor_k_means(sample: Sample) -> Labels:
-    """Return k-means of log energies of Gabor filters at four scales and four angles, told two."""
+    """Return k-means of log energies of Gabor filters at four scales and four angles, told the number."""
     energies = []
     for frequency in (0.05, 0.1, 0.2, 0.4):
         for angle in np.arange(4) * np.pi / 4:
@@ -113,7 +113,8 @@ def gabor_k_means(sample: Sample) -> Labels:
             parts = [ndimage.convolve(sample.image - 0.5, part, mode="reflect") for part in (kernel.real, kernel.imag)]
             energies.append(np.log(ndimage.gaussian_filter(np.hypot(*parts), 9.0)))
     table = np.stack(energies, axis=-1).reshape(-1, len(energies))
-    return _clusters((table - table.mean(axis=0)) / table.std(axis=0), 2).reshape(sample.truth.shape)
+    number = np.unique(sample.truth).size
+    return _clusters((table - table.mean(axis=0)) / table.std(axis=0), number).reshape(sample.truth.shape)
 
 
 def _clusters(values: NDArray[np.floating[Any]], number: int) -> Labels:

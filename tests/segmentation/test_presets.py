@@ -31,6 +31,7 @@ WRONG = {  # by option: the rule, and values that break it
     "codebook": ("be one of 'general', 'image'", ["mine", None, 3]),
     "regions": ("be True or False", ["yes", 1, None]),
     "even_light": ("be True or False", ["yes", 1, None]),
+    "texture": ("be True or False", ["yes", 1, None]),
     "min_region": (POSITIVE, [0]),
     "estimate": ("be one of 'vi', 'binder', 'best'", ["mean", None, 2]),
     "moves": ("be one of 'auto', 'gsw'", ["x", None]),

@@ -16,7 +16,8 @@ class WorkingCopy(NamedTuple):
     """The image that is analyzed: pixels outside the mask are filled in, and a large image is reduced.
 
     `picture` and `inside` are reduced by `step` along each axis; `original_inside` and `shape` are the original's.
-    `keeps_parts` says that blocks inside are outside here, to keep parts of the mask apart.
+    `keeps_parts` says that blocks inside are outside here, to keep parts of the mask apart. `texture` is what
+    `texture_of` finds, where it is looked for.
     """
 
     picture: Picture
@@ -25,6 +26,7 @@ class WorkingCopy(NamedTuple):
     original_inside: Mask | None
     shape: tuple[int, ...]
     keeps_parts: bool = False
+    texture: NDArray[np.float32] | None = None
 
     def to_original(self, values: NDArray[Any], outside: float) -> NDArray[Any]:
         """Return the values of this copy's pixels for the pixels of the original, and `outside` outside its mask."""

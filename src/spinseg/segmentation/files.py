@@ -154,6 +154,7 @@ def summary(found: "Segmentation") -> dict[str, Any]:
         "regions_converged": found.diagnostics.partition_converged,
         "probabilities_converged": found.diagnostics.probabilities_converged,
         "taken_for": found.taken_for,
+        "texture": found.texture,
         "calibrated": found.calibrated,
         "r_hat": _rounded(found.r_hat),
         "ess": _rounded(found.ess),

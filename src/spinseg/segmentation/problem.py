@@ -74,7 +74,7 @@ class Problem:
         picture, inside, step, *_ = self.working_image
         if step == 1:
             return self
-        alone = WorkingCopy(picture, inside, 1, inside, picture.shape)
+        alone = WorkingCopy(picture, inside, 1, inside, picture.shape, texture=self.working_image.texture)
         reduced = None if self.seed_image is None else reduced_seeds(self.seed_image, step)
         return replace(self, picture=picture, working_image=alone, seed_image=reduced)
 
@@ -124,6 +124,7 @@ class Problem:
             seed=seed,
             picture=self.picture,
             light=self.light and self.light._replace(field=self.working_image.to_original(self.light.field, np.nan)),
+            texture=self.working_image.texture is not None,
             **self.provenance,
             **about,
         )
@@ -163,6 +164,7 @@ def prepare(
     may_reduce = isinstance(preset.sites, str) and not preset.sites_are_pixels
     held = None if on_pixels is None else on_pixels > 0
     working_image = working_copy(picture, picture.inside, preset.max_pixels if may_reduce else None, held)
+    working_image = preset.textured(working_image)
     light = preset.light(working_image)
     if light is not None:
         working_image = working_image._replace(picture=light.removed_from(working_image.picture))

@@ -73,6 +73,8 @@ class Segmentation:
     light : Light or None
         The uneven light that was removed from the image: `light.field`, NaN outside the mask, multiplies intensities,
         or is added to them if `light.is_added`. None where there was none.
+    texture : bool
+        Whether clusters differ in texture, and not in intensity, as `Classes` decides.
     taken_for : str or None
         The kind of image that `Auto` took this for, such as "a photograph"; None if you named a preset.
     interrupted : bool
@@ -111,6 +113,7 @@ class Segmentation:
     sha256: Mapping[str, str | None] = field(default_factory=dict)
     channel_kind: ChannelKind = "auto"
     light: Light | None = None
+    texture: bool = False
     taken_for: str | None = None
 
     @property

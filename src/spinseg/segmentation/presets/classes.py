@@ -10,12 +10,18 @@ from numpy.typing import NDArray
 
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import absorb_small
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import is_gray
-from spinseg.image.features import Codebook, site_sizes
+from spinseg.image.features import Codebook, site_means, site_sizes
+from spinseg.image.intensity import MAX_CODE
 from spinseg.image.light import Light, light_of
 from spinseg.image.noise import smoothed
 from spinseg.image.outlines import refine_classes, with_connected_regions
+from spinseg.image.picture import Picture
+from spinseg.image.texture import texture_of
 from spinseg.image.working import WorkingCopy
+from spinseg.model.gaussians import DiagonalGaussian
+from spinseg.model.posterior import Model
 from spinseg.model.priors import ParsimoniousProcess, PartitionPrior
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
     from spinseg.image.boundary.maps import BoundaryMaps
     from spinseg.segmentation.problem import Problem
 
+TEXTURE_SHAPE = 500  # of the prior of a precision: texture varies by 1 within a kind
 MAX_DRAWS = 120  # that regions are estimated from
 MAX_PIECE_DRAWS = 60  # of those, in the search: a draw may have many pieces
 MAX_PIECES = 5000  # of a draw: with this many regions the tables of an estimate fill 1 GB
@@ -66,6 +73,7 @@ class Classes(ColorWords):
     prior: PartitionPrior = ParsimoniousProcess(1.0, 0.02)
     init: Start = "opposite"
     even_light: bool = option(True, "Whether to remove uneven light, if the image shows any; never in volumes.")
+    texture: bool = option(True, "Whether to tell kinds of texture apart in gray images, if intensities alone cannot.")
     regions: bool = option(False, "Whether to divide classes into connected regions.")
     min_region: float = option(1.0, "Smallest region, in sites of mean size; smaller ones join a neighbor.", above=0)
 
@@ -76,12 +84,41 @@ class Classes(ColorWords):
         """
         picture = image.picture
         may_be_uneven = len(picture.shape) == 2 and (not picture.is_color or is_gray(picture))
-        return light_of(picture, image.inside) if self.even_light and may_be_uneven else None
+        is_asked = self.even_light and image.texture is None
+        return light_of(picture, image.inside) if is_asked and may_be_uneven else None
+
+    def textured(self, image: WorkingCopy) -> WorkingCopy:
+        """The image with its texture, where that tells kinds apart; in gray images of one plane."""
+        picture = image.picture
+        may_differ = self.texture and len(picture.shape) == 2 and np.ptp(picture.codes, axis=-1).max() == 0
+        return image._replace(texture=texture_of(picture, image.inside) if may_differ else None)
 
     def make_sites(self, image: WorkingCopy, maps: BoundaryMaps | None) -> NDArray[np.int32]:
         """The site of every pixel, -1 outside; sites follow the image and not its noise."""
-        calm = smoothed(image.picture, self.pixels_per_site) if isinstance(self.sites, str) else image.picture
+        calm = image.picture
+        if image.texture is not None:
+            codes = MAX_CODE * (image.texture - image.texture.min()) / np.ptp(image.texture)
+            calm = Picture(np.rint(codes).astype(np.uint16), channel_kind="measured")
+        elif isinstance(self.sites, str):
+            calm = smoothed(calm, self.pixels_per_site)
         return super().make_sites(image._replace(picture=calm), maps)
+
+    def model(
+        self,
+        image: WorkingCopy,
+        sites: NDArray[np.int32],
+        graph: SiteGraph,
+        maps: BoundaryMaps | None = None,
+        seeds: NDArray[np.int64] | None = None,
+    ) -> Model:
+        """The posterior over partitions of these sites, by their color words or by the texture around them."""
+        if image.texture is None:
+            return super().model(image, sites, graph, maps, seeds)
+        area = site_sizes(sites)
+        weights = area / area.mean() if self.count_weight is None else self.count_weight * area
+        values = site_means(image.texture, sites)
+        likelihood = DiagonalGaussian(values, 0.0, shape=TEXTURE_SHAPE, rate=TEXTURE_SHAPE, weights=weights)
+        return Model(graph, likelihood, self.prior, self.beta)
 
     def partition(self, drawn: Chains, problem: Problem, seed: int) -> NDArray[np.int32]:
         """The partition that a segmentation shows: the classes, or connected regions of at least `min_region` sites.
@@ -109,7 +146,7 @@ class Classes(ColorWords):
 
     def refines(self, problem: Problem) -> bool:
         """Whether outlines follow the pixels: unless sites are given."""
-        return isinstance(self.sites, str)
+        return isinstance(self.sites, str) and problem.working_image.texture is None
 
     def refined_sites(self, problem: Problem, drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
         """The sites of the whole image, with each pixel in a site of the class that its neighborhood suggests."""

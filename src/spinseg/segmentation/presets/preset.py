@@ -233,6 +233,10 @@ class Preset:
         codes = np.rint(components * MAX_CODE).astype(np.uint16)
         return image._replace(picture=Picture(codes, channel_kind="measured"))
 
+    def textured(self, image: WorkingCopy) -> WorkingCopy:
+        """The image with its texture, where a preset compares that."""
+        return image
+
     def light(self, image: WorkingCopy) -> Light | None:
         """The uneven light to remove from an image; None where light is even, or not looked at."""
         return None

@@ -123,6 +123,8 @@ def _facts(found: dict[str, Any]) -> str:
     parts.append(found.get("read_as") or f"{' x '.join(map(str, found['shape']))} pixels")
     if len(found["shape"]) == 3:
         parts.append("of which one plane is shown")
+    if found.get("texture"):
+        parts.append("compared by texture, not by intensity")
     return ", ".join(parts)
 
 
