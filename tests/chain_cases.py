@@ -15,7 +15,17 @@ KINDS = {
 
 def assert_same(a, b):
     """Two runs drew the same."""
-    for name in ("labels", "log_posterior", "n_clusters", "best_labels", "concentration", "swap_rate"):
+    names = (
+        "labels",
+        "kinds",
+        "log_posterior",
+        "n_clusters",
+        "best_labels",
+        "best_kinds",
+        "concentration",
+        "swap_rate",
+    )
+    for name in names:
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
     assert a.best_log_posterior == b.best_log_posterior
     for move, rate in a.acceptance.items():
@@ -38,9 +48,9 @@ def assert_books(model, chains, every=1):
     assert log_posterior.shape == n_clusters.shape == chains.labels.shape[:2]
     for c, d in np.ndindex(n_clusters[:, ::every].shape):
         d = n_clusters.shape[1] - 1 - every * d
-        labels = chains.labels[c, d]
+        labels, kinds = chains.labels[c, d], None if chains.kinds is None else chains.kinds[c, d]
         assert n_clusters[c, d] == labels.max() + 1
-        exact = model.component(chains.component[d]).log_posterior(labels)
+        exact = model.component(chains.component[d]).log_posterior(labels, kinds)
         assert np.isfinite(exact) and log_posterior[c, d] == pytest.approx(exact, abs=1e-7)
-    best = model.component(model.n_components // 2).log_posterior(chains.best_labels)
+    best = model.component(model.n_components // 2).log_posterior(chains.best_labels, chains.best_kinds)
     assert chains.best_log_posterior == pytest.approx(best, abs=1e-7)

@@ -11,9 +11,10 @@ import model_cases
 import spinseg as ss
 from covering import pairwise
 from effort import effort
-from spinseg._compiled import jit
-from spinseg.sampler.kernels.clusters import clear_slot, rebuild
-from spinseg.sampler.kernels.moves import KINDS, MOVES, attempts_at, make_moves, renumber
+from spinseg._compiled import internal, jit
+from spinseg.sampler.kernels.clusters import clear_slot, has_kinds, rebuild
+from spinseg.sampler.kernels.kinds import sum_kinds
+from spinseg.sampler.kernels.moves import MOVES, PROPOSALS, attempts_at, make_moves, renumber, renumber_kinds
 from spinseg.sampler.kernels.spin_clusters import begin_sweep
 from spinseg.sampler.kernels.state import N_CLUSTERS, Plan
 from spinseg.sampler.kernels.sweep import sweep
@@ -77,18 +78,32 @@ class RememberedGraph:
         return self.known[key]
 
 
+@cache
+def partitions_with_kinds(n_sites: int) -> np.ndarray:
+    """All partitions, each with all partitions of its clusters into kinds: labels, then the kinds of the sites."""
+    pairs = [[*row, *kinds[row]] for row in partitions(n_sites) for kinds in partitions(int(row.max()) + 1)]
+    return np.array(pairs, dtype=np.int32)
+
+
+def states_of(model: ss.Model) -> np.ndarray:
+    """What the posterior is over, one a row."""
+    return (partitions if model.kinds is None else partitions_with_kinds)(model.graph.n_sites)
+
+
 @lru_cache(maxsize=8)
 def log_probabilities(model: ss.Model) -> np.ndarray:
-    """Exact log probability of each of `partitions`."""
-    model = copy(model)
+    """Exact log probability of each of `states_of`."""
+    model, n_sites = copy(model), model.graph.n_sites
     model.likelihood, model.graph = remembered(model.likelihood), RememberedGraph(model.graph)
-    log_p = np.array([model.log_posterior(row) for row in partitions(model.graph.n_sites)])
+    parts = [(row[:n_sites], row[n_sites:] if row.size > n_sites else None) for row in states_of(model)]
+    log_p = np.array([model.log_posterior(*pair) for pair in parts])
     return log_p - np.logaddexp.reduce(log_p)
 
 
-def frequencies(labels: np.ndarray) -> np.ndarray:
-    """How often each of `partitions` occurs among the rows of `labels`."""
-    all_codes = code(partitions(labels.shape[-1]))
+def frequencies(labels: np.ndarray, *, kinds: bool = False) -> np.ndarray:
+    """How often each of `partitions`, or of `partitions_with_kinds`, occurs among the rows of `labels`."""
+    n_sites = labels.shape[-1] // 2 if kinds else labels.shape[-1]
+    all_codes = code((partitions_with_kinds if kinds else partitions)(n_sites))
     index = np.searchsorted(all_codes, code(labels))
     assert (all_codes[index] == code(labels)).all()
     return np.bincount(index, minlength=all_codes.size)
@@ -111,13 +126,14 @@ def p_value(counts: np.ndarray, probabilities: np.ndarray) -> float:
 
 
 def p_of_draws(model: ss.Model, labels: np.ndarray) -> float:
-    """The p-value of independent draws, (.., n_sites)."""
-    return p_value(frequencies(labels.reshape(-1, labels.shape[-1])), np.exp(log_probabilities(model)))
+    """The p-value of independent draws, (.., n_sites), followed by their kinds if there are any."""
+    counts = frequencies(labels.reshape(-1, labels.shape[-1]), kinds=model.kinds is not None)
+    return p_value(counts, np.exp(log_probabilities(model)))
 
 
 def check_reached(model: ss.Model, labels: np.ndarray, above: float = 0.0) -> None:
     """All partitions of more than some probability are among the draws, (.., n_sites), and none of probability zero."""
-    visited = frequencies(labels.reshape(-1, labels.shape[-1])) > 0
+    visited = frequencies(labels.reshape(-1, labels.shape[-1]), kinds=model.kinds is not None) > 0
     probabilities = np.exp(log_probabilities(model))
     assert not visited[probabilities == 0].any()
     assert visited[probabilities > above].all()
@@ -128,27 +144,46 @@ def best_log_posterior(model: ss.Model) -> float:
     return max(model.log_posterior(row) for row in partitions(model.graph.n_sites))
 
 
+@internal
+def start_kinds(target, state, kind_of_site):
+    """Give the clusters, whose ids are their slots, kinds."""
+    kinds = state.nested
+    for slot in range(kinds.size.size):
+        clear_slot(kinds, slot)
+        kinds.slot_of[slot] = kinds.id_of[slot] = slot
+    kinds.counters[N_CLUSTERS] = 0
+    for i in range(kind_of_site.size):
+        kinds.label[state.label[i]] = kind_of_site[i]
+        kinds.counters[N_CLUSTERS] = max(kinds.counters[N_CLUSTERS], kind_of_site[i] + 1)
+    sum_kinds(target, state)
+
+
 def iterate_each(target, state, move_counts, starts, out, plan, rng):
     """Start at each row of `starts`, do one iteration of a plan, and write the partition to the row of `out`.
 
     Where the plan has no lambda, there is no sweep.
     """
+    n_sites = state.label.size
     for r in range(starts.shape[0]):
         for slot in range(state.size.size):
             clear_slot(state, slot)
         for c in range(state.counters.size):
             state.counters[c] = 0
-        for i in range(starts.shape[1]):
+        for i in range(n_sites):
             state.label[i] = starts[r, i]
             state.counters[N_CLUSTERS] = max(state.counters[N_CLUSTERS], starts[r, i] + 1)
         rebuild(target, state)
+        if has_kinds(target):
+            start_kinds(target, state, starts[r, n_sites:])
         if plan.lams.size > 0:
             begin_sweep(target, state, plan, rng)
             sweep(target, state, plan.inv_temperature, rng)
         for move in range(plan.attempts.size):
             state.attempts_left[move] = plan.attempts[move]
         make_moves(target, state, move_counts, plan, rng)
-        renumber(state.label, state.rank, out[r])
+        renumber(state.label, state.rank, out[r, :n_sites])
+        if has_kinds(target):
+            renumber_kinds(state, out[r, n_sites:])
 
 
 compiled_iterate_each = jit(iterate_each)
@@ -176,28 +211,29 @@ def iterated(
     rng = np.random.default_rng(seed)
     log_p = log_probabilities(model) / temperature
     probabilities = np.exp(log_p - np.logaddexp.reduce(log_p))
-    rows = partitions(model.graph.n_sites)
+    rows = states_of(model)
     starts = rows[rng.choice(len(rows), n_draws, p=probabilities)]
     sweeping = not isinstance(lam, str)
     strength, lams = bond_strengths(model, lam if sweeping else None, moves)
     lams = lams if sweeping else np.empty(0)
     target = pack(model, strength, similar_sites(model), max_table)
-    state = new_state(target, np.arange(model.graph.n_sites, dtype=np.int32), 0.0)
+    apart = np.arange(model.graph.n_sites, dtype=np.int32)
+    state = new_state(target, apart, 0.0, None if model.kinds is None else apart)
     out = np.empty_like(starts)
     plan = Plan(lams, attempts_at(**attempts), 1.0 / temperature, 0, 1, local, lams, model.connected, growth_limit)
-    iterate(target, state, np.zeros((len(KINDS), 2), np.int64), starts, out, plan, rng)
-    counts = frequencies(out)
+    iterate(target, state, np.zeros((len(PROPOSALS), 2), np.int64), starts, out, plan, rng)
+    counts = frequencies(out, kinds=model.kinds is not None)
     return p_value(counts, probabilities), counts
 
 
-def moves_of(*, connected: bool) -> list[str]:
-    """The moves of chains over connected, or over all, partitions."""
-    return [name for name, move in MOVES.items() if move.connected in (None, connected)]
+def moves_of(*, connected: bool, kinds: bool = False) -> list[str]:
+    """The moves of chains over connected, or over all, partitions, or over regions of kinds."""
+    return [name for name, m in MOVES.items() if m.connected in (None, connected) and kinds >= m.if_kinds]
 
 
-def iterations(*, connected: bool) -> dict[str, dict]:
+def iterations(*, connected: bool, kinds: bool = False) -> dict[str, dict]:
     """What to do once, as `iterated` takes it: a sweep with some bonds, each move alone, and all of "auto"."""
-    moves = moves_of(connected=connected)
+    moves = moves_of(connected=connected, kinds=kinds)
     found = {"single sites": {"lam": 0.0}, "all of auto": {"lam": None, "moves": "auto", **dict.fromkeys(moves, 2)}}
     found |= {move: {"lam": "none", move: 3} for move in moves}
     found |= {"Swendsen-Wang": {"lam": 1.0}, "strong bonds": {"lam": 10.0}, "data-driven bonds": {"lam": "data-driven"}}
@@ -206,16 +242,16 @@ def iterations(*, connected: bool) -> dict[str, dict]:
     return found | {"local single sites": {"lam": 0.0, "local": 0.8}, "local bonds": {"lam": 3.0, "local": 0.8}}
 
 
-def tried(*, connected: bool) -> list[str]:
+def tried(**which: bool) -> list[str]:
     """The names of `iterations`: a sweep and all moves in `make test`, and all in `make test-all`."""
-    return list(iterations(connected=connected))[: effort(2 + len(moves_of(connected=connected)), None)]
+    return list(iterations(**which))[: effort(2 + len(moves_of(**which)), None)]
 
 
 class Cases:
     """Factors of a posterior, and `model_of`, which makes a model of a value of each, or None if it has no partition."""
 
-    def __init__(self, model_of, *, connected: bool, **factors) -> None:
-        self.model_of, self.iterations = model_of, iterations(connected=connected)
+    def __init__(self, model_of, *, connected: bool, kinds: bool = False, **factors) -> None:
+        self.model_of, self.iterations = model_of, iterations(connected=connected, kinds=kinds)
         self.factors = {"iteration": list(self.iterations), **factors}
         self.covering = pairwise(self.factors)
 

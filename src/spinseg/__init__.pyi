@@ -58,6 +58,7 @@ from .segmentation.large.segment_large import segment_large as segment_large
 from .segmentation.presets.classes import Classes as Classes
 from .segmentation.presets.measured import Auto as Auto
 from .segmentation.presets.measured import Measured as Measured
+from .segmentation.presets.objects import Objects as Objects
 from .segmentation.presets.option import option as option
 from .segmentation.presets.paper import Paper as Paper
 from .segmentation.presets.photo import Photo as Photo

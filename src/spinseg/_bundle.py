@@ -19,16 +19,21 @@ WORD = ir.IntType(64)
 
 
 class Bundle:
-    """Arrays under the names that a subclass annotates. Their elements may be written; the arrays stay."""
+    """Arrays under the names that a subclass annotates. Their elements may be written; the arrays stay.
+
+    `nested` is another bundle of the same kind, which compiled code may read only where there is one.
+    """
 
     _fields: ClassVar[tuple[str, ...]]
+    _address: int  # of the table
 
     def __init_subclass__(cls) -> None:
         cls._fields = tuple(cls.__annotations__)
 
-    def __init__(self, **arrays: NDArray[Any]) -> None:
+    def __init__(self, nested: Self | None = None, /, **arrays: NDArray[Any]) -> None:
         assert arrays.keys() == set(self._fields), arrays.keys() ^ set(self._fields)
-        words: list[int] = []
+        self.nested = nested
+        words: list[int] = [0 if nested is None else nested._address]
         for name in self._fields:
             array = arrays[name]
             setattr(self, name, array)
@@ -39,24 +44,24 @@ class Bundle:
         self._numba_type_ = _type_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _of_arrays, (type(self), self._asdict())  # a copy describes its own arrays
+        return _of_arrays, (type(self), self._asdict(), self.nested)  # a copy describes its own arrays
 
     def _asdict(self) -> dict[str, NDArray[Any]]:
         """The arrays by name."""
         return {name: getattr(self, name) for name in self._fields}
 
-    def _replace(self, **arrays: NDArray[Any]) -> Self:
-        """The same bundle but for some arrays."""
-        return type(self)(**(self._asdict() | arrays))
+    def _replace(self, **changed: Any) -> Self:
+        """The same bundle but for some arrays, or for the one nested in it."""
+        return type(self)(changed.pop("nested", self.nested), **(self._asdict() | changed))
 
 
 def _address_of(array: NDArray[Any]) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _of_arrays(kind: type[Bundle], arrays: dict[str, NDArray[Any]]) -> Bundle:
+def _of_arrays(kind: type[Bundle], arrays: dict[str, NDArray[Any]], nested: Bundle | None) -> Bundle:
     """A bundle of copied arrays."""
-    return kind(**arrays)
+    return kind(nested, **arrays)
 
 
 class BundleType(types.Type):
@@ -67,9 +72,9 @@ class BundleType(types.Type):
         super().__init__(name=f"{name}{fields}")
 
     def place_of(self, name: str) -> int:
-        """Where the description of an array begins in the table."""
+        """Where the description of an array begins in the table, behind the address of the nested bundle."""
         before = [name for name, _ in self.fields].index(name)
-        return sum(5 + 2 * array.ndim for _, array in self.fields[:before])
+        return 1 + sum(5 + 2 * array.ndim for _, array in self.fields[:before])
 
 
 KNOWN_TYPES: dict[Any, BundleType] = {}
@@ -95,12 +100,14 @@ class _Pointer(models.PrimitiveModel):
 class _Attributes(AttributeTemplate):
     key = BundleType
 
-    def generic_resolve(self, bundle: BundleType, name: str) -> types.Array | None:
-        return dict(bundle.fields).get(name)
+    def generic_resolve(self, bundle: BundleType, name: str) -> types.Type | None:
+        return bundle if name == "nested" else dict(bundle.fields).get(name)
 
 
 @lower_getattr_generic(BundleType)
 def _load(context: Any, builder: Any, bundle: BundleType, pointer: Any, name: str) -> Any:
+    if name == "nested":
+        return builder.inttoptr(builder.load(pointer), WORD.as_pointer())
     place = builder.gep(pointer, [WORD(bundle.place_of(name))])
     described = context.get_value_type(dict(bundle.fields)[name])
     return builder.load(builder.bitcast(place, described.as_pointer()))

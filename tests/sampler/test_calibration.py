@@ -37,28 +37,42 @@ CASES = [(prior, draw_data) for prior in PRIORS for draw_data in (poisson, gauss
     effort([(*CASES[3], True)], [(*case, connected) for case in CASES for connected in (False, True)]),
 )
 def test_ranks_are_uniform(prior, draw_data, connected):
+    check_ranks(prior, draw_data, connected)
+
+
+@pytest.mark.parametrize(("prior", "draw_data"), CASES[: effort(1, None)])
+def test_ranks_of_regions_of_kinds_are_uniform(prior, draw_data):
+    check_ranks(prior, draw_data, True, ss.DirichletProcess(0.8))
+
+
+def check_ranks(prior, draw_data, connected, kinds=None):
     graph, kept = exact.graph(N_SITES)
     beta = exact.MIXED[kept]
     if connected:  # on a small grid
         graph = ss.SiteGraph.grid((2, 3))
         beta = beta[: graph.n_edges]
-    rows = exact.partitions(N_SITES)
-    nothing = ss.Model(graph, ss.Flat(), PRIORS[prior], beta, connected=connected)
+    nothing = ss.Model(graph, ss.Flat(), PRIORS[prior], beta, connected=connected, kinds=kinds)
+    rows = exact.states_of(nothing)
     probabilities = np.exp(exact.log_probabilities(nothing))
     rng = np.random.default_rng(7)
     ranks = {"clusters": [], "edge agreement": [], "log likelihood": []}
+    ranks |= {} if kinds is None else {"kinds": [], "same kind": []}
     for seed, row in enumerate(rng.choice(len(rows), N_DATA, p=probabilities)):
-        truth = rows[row].astype(np.int32)
-        model = ss.Model(graph, draw_data(truth, rng), PRIORS[prior], beta, connected=connected)
+        truth = tuple(part.astype(np.int32) for part in rows[row].reshape(-1, N_SITES))  # labels, and kinds if any
+        model = ss.Model(graph, draw_data(truth[-1], rng), PRIORS[prior], beta, connected=connected, kinds=kinds)
         chains = ss.sample(model, 400, 1, burn_in=20, thin=20, rng=seed, workers=1)
-        draws = [truth, *chains.labels[0]]
-        assert len(draws) == N_DRAWS + 1
+        states = [truth, *zip(*(draws[0] for draws in (chains.labels, chains.kinds) if draws is not None), strict=True)]
+        assert len(states) == N_DRAWS + 1
+        draws = [state[0] for state in states]
         a, b = graph.edges[2]
         quantities = {
             "clusters": [z.max() for z in draws],
             "edge agreement": [z[a] == z[b] for z in draws],
-            "log likelihood": [model.log_posterior(z) - nothing.log_posterior(z) for z in draws],
+            "log likelihood": [model.log_posterior(*state) - nothing.log_posterior(*state) for state in states],
         }
+        if kinds is not None:
+            quantities["kinds"] = [state[1].max() for state in states]
+            quantities["same kind"] = [state[1][0] == state[1][-1] for state in states]
         for name, values in quantities.items():
             values = np.array(values, float)
             same = np.isclose(values[1:], values[0], rtol=0, atol=1e-9)

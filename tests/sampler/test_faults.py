@@ -43,7 +43,7 @@ REGROUP_FAULTS = {
         "change += beta[h] * (1.0 * (spin[u] == spin[j]) - 1.0 * (label[u] == label[j]))",
         "pass",
     ),
-    "a regrouping forgets sizes": (" + log_w[size[k + s]]", ""),
+    "a regrouping forgets sizes": ("change += log_w[size[k + s]] + ", "change += "),
 }
 CONNECTED_SWEEP_FAULTS = {
     "a cluster may be cut in two": ("or may_leave(target, state, c))", "or True)"),
@@ -58,14 +58,14 @@ CONNECTED_SWEEP_FAULTS = {
     ),
 }
 GROWTH_FAULTS = {
-    "the proposal of a split is not corrected": ("+ (log_q_old - log_q)", "+ log_q_old"),
-    "the reverse proposal of a border is left out": ("+ (log_q_old - log_q)", "- log_q"),
+    "the proposal of a split is not corrected": ("log_ratio = log_q_old - log_q\n", "log_ratio = log_q_old\n"),
+    "the reverse proposal of a border is left out": ("log_ratio = log_q_old - log_q\n", "log_ratio = -log_q\n"),
     "the proposal of a merge is not corrected": ("accepted = log_q > floor", "accepted = True"),
     "a merge forgets couplings": (" + couplings_between(target, state, i, j)", ""),
     "a split forgets couplings": ("+ cut_old - cut\n", "+ cut_old\n"),
     "a border forgets its old couplings": ("+ cut_old - cut\n", "- cut\n"),
     "a split forgets the number of clusters": ("log_v[k - n_old + n_new] - log_v[k] + ", ""),
-    "sizes are forgotten": (" + log_w[size[k + s]]", ""),
+    "sizes are forgotten": ("change += log_w[size[k + s]] + ", "change += "),
     "seeds are taken the wrong way round": (
         "wanted = 0 if label[u] == label[seeds[0]] else 1 if label[u] == label[seeds[second]] else 2",
         "wanted = 1 if label[u] == label[seeds[0]] else 0 if label[u] == label[seeds[second]] else 2",
@@ -104,7 +104,7 @@ MARKER_FAULTS = {
     ),
 }
 EXCHANGE_FAULTS = {
-    "an exchange forgets one marginal": (" + change_of_marginal(target, state, b, j, i)\n", "\n"),
+    "an exchange forgets one marginal": (" + change_of_marginal(target, state, b, j, i)\n    change", "\n    change"),
     "an exchange forgets one site's couplings": (" + change_of_couplings(target, label, j, i)\n", "\n"),
     "an exchange counts the coupling between its sites": ("        if neighbor[h] != j:\n", "        if True:\n"),
     "an exchange ignores what enters": (
@@ -122,17 +122,74 @@ EXCHANGE_FAULTS = {
 }
 
 
+# Of what gives new regions their kinds, in the move that does nothing else.
+KIND_FAULTS = {
+    "the draw of a kind is not corrected": ("log_ratio - log_share, change", "log_ratio, change"),
+    "the draw of the old kind is left out": ("log_ratio, change = log_q, -log_p", "log_ratio, change = 0.0, -log_p"),
+    "the likelihood without a kind is forgotten": (
+        "log_ratio, change = log_q, -log_p",
+        "log_ratio, change = log_q, 0.0",
+    ),
+    "the likelihood with a kind is forgotten": ("- log_share, change + log_likelihood", "- log_share, change"),
+    "the prior of kinds is forgotten": (" + (log_prior_of_kinds(target, kinds, k - n_old + n_new) - before)", ""),
+    "a rejected region keeps its new kind": ("    return_kinds(target, state, slots, n_old)\n", "    pass\n"),
+}
+KINDS_FAULTS = {
+    "the proposal of a split is not corrected": ("inv_temperature * change - log_q\n", "inv_temperature * change\n"),
+    "the proposal of a merge is not corrected": ("        accepted = floor < log_q\n", "        accepted = True\n"),
+    "a split forgets the number of kinds": ("        change += table[LOG_V, n_kinds + 1]\n", "        pass\n"),
+    "a merge forgets the number of kinds": (" + table[LOG_V, n_kinds - 1]\n", "\n"),
+    "a split forgets sizes": (" + table[LOG_W, kinds.size[n_kinds + s]]\n", "\n"),
+    "a merge forgets one likelihood": (" - slot_log_marginal(kinds, b)\n", "\n"),
+    "regions go to the other side": ("1 * (label[member[q]] != label", "1 * (label[member[q]] == label"),
+}
+# Of regions and their kinds, in sweeps and where regions are split, merged and redrawn.
+KIND_SWEEP_FAULTS = {
+    "a new region is of its old kind": ("kind = np.int64(there - first)", "kind = own"),
+    "a new region forgets the prior of kinds": ("with_one + table[LOG_V, n_left + (m == 0)]", "with_one"),
+    "the number of regions is forgotten": ("with_one = -table[LOG_TOTAL, k_rest + 1]", "with_one = 0.0"),
+    "a kind keeps a region that is gone": ("kinds.size[own] -= rest == 0", "kinds.size[own] -= 0"),
+    "the own kind counts the sites that leave": ("-1 if kind == own else 1)\n", "1)\n"),
+    "sites leave their kind behind": ("update_slot(target, kinds, own, 1 if leaves else 0, n_bins, -1)", "pass"),
+}
+KIND_GROWTH_FAULTS = {
+    "regions forget the draw of kinds": ("log_ratio + log_ratio_of_kinds", "log_ratio"),
+    "regions forget their kinds": ("change + change_of_kinds, log_ratio", "change, log_ratio"),
+    "a merge forgets the draw of kinds": (
+        "- inv_temperature * change - log_ratio, False",
+        "- inv_temperature * change, False",
+    ),
+    "a merge forgets kinds": ("        change += change_of_kinds\n", "        pass\n"),
+    "kinds share a region that is gone": (
+        "        kinds.rank[s] = kinds.slot_of",
+        "        kinds.rank[s] = 0 * kinds.slot_of",
+    ),
+    "an exchange forgets the other kind": (
+        "            change += change_of_marginal(target, state.nested, kind_b, j, i)\n",
+        "",
+    ),
+}
+
+
 MOVE_FAULTS = {
     "split_or_merge": SPLIT_FAULTS,
     "regroup": REGROUP_FAULTS,
     "regrow": GROWTH_FAULTS,
     "exchange": EXCHANGE_FAULTS,
+    "change_kind": KIND_FAULTS,
+    "split_or_merge_kinds": KINDS_FAULTS,
 }
+
+
+OF_KINDS = (KIND_FAULTS, KINDS_FAULTS, KIND_SWEEP_FAULTS, KIND_GROWTH_FAULTS)
 
 
 def interpreted(source: str):
     """`exact.iterate_each` over kernels of this source, uncompiled: to compile them would take longer."""
-    return types.FunctionType(exact.iterate_each.__code__, names_of(source))
+    names = names_of(source)
+    start_kinds = getattr(exact.start_kinds, "py_func", exact.start_kinds)  # with JIT off it is the plain function
+    names["start_kinds"] = types.FunctionType(start_kinds.__code__, names)
+    return types.FunctionType(exact.iterate_each.__code__, names)
 
 
 def model_for(faults, fault):
@@ -140,6 +197,8 @@ def model_for(faults, fault):
     limits = {"min_size": 2} if "forbidden" in fault else {"min_size": 2, "max_size": 3} if "three" in fault else {}
     if faults is EXCHANGE_FAULTS:
         return model_for_exchange(fault)
+    if faults in OF_KINDS:
+        return model_of_kinds(fault)
     connected = faults in (CONNECTED_SWEEP_FAULTS, GROWTH_FAULTS, MARKER_FAULTS)
     if not connected:
         graph, kept = exact.graph(5)
@@ -160,6 +219,15 @@ def model_for(faults, fault):
         prior = ss.TabulatedPrior(lambda k: 0.0, lambda m: 0.0)
     seeds = [1, 0, 2, 0, 1, 0] if faults is MARKER_FAULTS else None
     return ss.Model(graph, likelihood, prior, beta, connected=True, seeds=seeds)
+
+
+def model_of_kinds(fault):
+    """A model of regions of kinds, in which this fault shows."""
+    graph, kept = exact.graph(4 if "exchange" in fault else 5)
+    limits = {"min_size": 2, "max_size": 2} if "exchange" in fault else {}
+    likelihood = model_cases.likelihoods(graph.n_sites)["histogram"]
+    prior, kinds = ss.TabulatedPrior(lambda k: 0.7 * k, lambda m: 0.0, **limits), ss.PitmanYor(0.4, 0.5)
+    return ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=True, kinds=kinds)
 
 
 def model_for_exchange(fault):
@@ -184,6 +252,11 @@ def how_for(faults, fault):
     if faults is MARKER_FAULTS:  # most of these lead to what is impossible
         lam, n_draws = ("none", 2_000) if "reverse" in fault else (0.0, 400)
         return {"lam": lam, "n_draws": n_draws, "regrow": 24 if subtle else 6}
+    if faults is KIND_SWEEP_FAULTS:
+        return {"lam": 1.0, "n_draws": 2_000}
+    if faults is KIND_GROWTH_FAULTS:
+        moves = {"exchange": 6} if "exchange" in fault else {"regrow": 12}
+        return {"lam": "none", "n_draws": 4_000, **moves}
     move = next(move for move in MOVE_FAULTS if MOVE_FAULTS[move] is faults)
     number = {"regroup": 6, "regrow": 24 if subtle else 6}.get(move, 12)
     return {"lam": "none", "n_draws": effort(2_500, 4_000), move: number}
@@ -197,9 +270,9 @@ def p_value(iterate, faults, fault):
         return 0.0
 
 
-SWEEPS = [SWEEP_FAULTS, CONNECTED_SWEEP_FAULTS]
-ALL = [*SWEEPS, LOCAL_FAULTS, MARKER_FAULTS, *MOVE_FAULTS.values()]
-# A fault of a sweep, connected or not; in the exhaustive tests all faults of all moves.
+SWEEPS = [SWEEP_FAULTS, CONNECTED_SWEEP_FAULTS, KIND_SWEEP_FAULTS]
+ALL = [*SWEEPS, LOCAL_FAULTS, MARKER_FAULTS, KIND_GROWTH_FAULTS, *MOVE_FAULTS.values()]
+# A fault of a sweep, connected or not, or with kinds; in the exhaustive tests all faults of all moves.
 TRIED = [(faults, fault) for faults in effort(SWEEPS, ALL) for fault in list(faults)[: effort(1, None)]]
 
 
@@ -212,14 +285,16 @@ def test_the_fault_is_caught(faults, fault):
     assert p_value(interpreted(replaced(SOURCE, *faults[fault])), faults, fault) < 1e-6
 
 
-@pytest.mark.parametrize("where", ["anywhere", "touching", "connected", "with seeds"])
+@pytest.mark.parametrize("where", ["anywhere", "touching", "connected", "with seeds", "with kinds"])
 def test_compiled_equals_interpreted(where):
     """So that a fault is one of the compiled code, too. Every draw is the same, with all moves at once."""
     graph, kept = exact.graph(5)
     likelihood, prior = model_cases.likelihoods(5)["product"], ss.PitmanYor(0.8, 0.4)
-    connected, seeds = where in ("connected", "with seeds"), [1, 0, 0, 2, 1] if where == "with seeds" else None
-    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, power=0.7, seeds=seeds)
-    how = {"local": 0.8 * (where == "touching"), **dict.fromkeys(exact.moves_of(connected=connected), 4)}
+    connected, seeds = where not in ("anywhere", "touching"), [1, 0, 0, 2, 1] if where == "with seeds" else None
+    how = {"connected": connected, "seeds": seeds, "kinds": ss.Potts(3) if where == "with kinds" else None}
+    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], power=0.7, **how)
+    moves = exact.moves_of(connected=connected, kinds=where == "with kinds")
+    how = {"local": 0.8 * (where == "touching"), **dict.fromkeys(moves, 4)}
     plain, compiled = (
         exact.iterated(model, 3.0, effort(100, 400), 8, **how, iterate=iterate)[1]
         for iterate in (interpreted(SOURCE), exact.compiled_iterate_each)

@@ -91,7 +91,7 @@ def test_a_search_that_is_told_to_stop_ends_the_chain_that_climbs(search, runnin
 
 def test_a_search_that_is_let_polish_ends(search):
     search.advance(4)
-    assert search.done == 4 and search.result[1] == pytest.approx(search.model.log_posterior(search.result[0]))
+    assert search.done == 4 and search.result[2] == pytest.approx(search.model.log_posterior(search.result[0]))
 
 
 def test_wrong_wishes_are_refused():

@@ -15,7 +15,7 @@ import spinseg as ss
 from effort import effort, exhaustive
 from kernel_source import replaced, text_of
 from spinseg.sampler.exchangeable import with_log_g
-from spinseg.sampler.kernels.moves import KINDS, MOVES
+from spinseg.sampler.kernels.moves import MOVES, PROPOSALS
 from spinseg.sampler.plan import MAX_SIMILAR, _smallest, similar_sites
 
 TESTS, SOURCE = Path(__file__).parents[1], Path(ss.__file__).parent
@@ -81,7 +81,7 @@ for prior in (ss.DirichletProcess(1.3), ss.ExchangeablePrior(lambda sizes: -1.5 
     print(exact.iterated(model, n_draws=1_000, seed=1, iterate=iterate, **exact.iterations(connected=False)["deal"])[0])
 chains = ss.sample(model, 20, 1, rng=0)
 rows = chains.labels[0, :: 5]
-assert 0 <= chains.acceptance["deal"][0] <= 1 and list(chains.acceptance) == list(moves.KINDS)
+assert 0 <= chains.acceptance["deal"][0] <= 1 and list(chains.acceptance) == list(moves.PROPOSALS)
 assert np.allclose([model.log_posterior(row) for row in rows], chains.log_posterior[0, :: 5])
 assert "def deal(" in source_of("from spinseg.sampler.kernels.moves import run_iterations")
 assert ss.find_map(model, 1, sweeps=5, rng=0).labels.size == 4
@@ -118,7 +118,7 @@ def names_in(node: ast.AST) -> set[str]:
     found = {str(getattr(item, "value", getattr(item, "id", ""))) for item in inner}
     found |= {str(keyword.arg) for keyword in getattr(node, "keywords", [])}
     moves = {name.upper() for name in MOVES}
-    return found & {*MOVES, *KINDS, *moves}
+    return found & {*MOVES, *PROPOSALS, *moves}
 
 
 @pytest.mark.parametrize("path", [p for p in SOURCE.rglob("*.py") if p != TABLE], ids=lambda p: p.stem)
@@ -130,22 +130,23 @@ def test_moves_are_listed_nowhere_else(path):
 def test_the_table_holds_every_list():
     listed = [names_in(node) for node in ast.walk(ast.parse(TABLE.read_text()))]
     assert sum(names >= MOVES.keys() for names in listed) == 1
-    assert set(KINDS) == {kind for move in MOVES.values() for kind in move.kinds}
+    assert set(PROPOSALS) == {name for move in MOVES.values() for name in move.proposals}
 
 
 @exhaustive
 @pytest.mark.xdist_group("exchangeable")  # one process compiles its steps
 @pytest.mark.parametrize("limits", [{}, {"min_size": 2}, {"max_size": 4}], ids=str)
-@pytest.mark.parametrize("kind", ["anywhere", "connected", "with seeds"])
+@pytest.mark.parametrize("where", ["anywhere", "connected", "with seeds", "with kinds"])
 @pytest.mark.parametrize("move", ["sweep", *MOVES])
-def test_each_move_is_exact_under_a_prior_without_tables(move, kind, limits):
-    connected, seeds = kind != "anywhere", [1, 0, 0, 2, 1] if kind == "with seeds" else None
-    if move not in ("sweep", *exact.moves_of(connected=connected)):
+def test_each_move_is_exact_under_a_prior_without_tables(move, where, limits):
+    connected, seeds = where != "anywhere", [1, 0, 0, 2, 1] if where == "with seeds" else None
+    kinds = ss.DirichletProcess(0.8) if where == "with kinds" else None
+    if move not in ("sweep", *exact.moves_of(connected=connected, kinds=kinds is not None)):
         pytest.skip("the move is for other posteriors")
     graph, kept = exact.graph(5)
     prior = ss.ExchangeablePrior(lambda sizes: -0.7 * float(sizes[0] - sizes[-1]), **limits)
     likelihood = model_cases.likelihoods(5)["product"]
-    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, seeds=seeds)
+    model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, seeds=seeds, kinds=kinds)
     how = {"lam": 1.0} if move == "sweep" else {"lam": "none", move: 3}
     iterate = with_log_g(exact.iterate_each, prior.log_g)
     assert exact.iterated(model, n_draws=effort(500, 2_000), seed=1, iterate=iterate, **how)[0] > 1e-6

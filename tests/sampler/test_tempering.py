@@ -10,7 +10,7 @@ import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
 from spinseg.sampler.chain import ParallelTempering, new_record
-from spinseg.sampler.kernels.moves import KINDS, attempts_at
+from spinseg.sampler.kernels.moves import PROPOSALS, attempts_at
 from spinseg.sampler.kernels.state import PROPOSED, Plan
 from spinseg.sampler.pack import new_state, pack
 from spinseg.sampler.plan import bond_strengths
@@ -74,7 +74,7 @@ def test_counts_of_attempts_stay_with_their_temperature(model):
     hot.plan = hot.plan._replace(attempts=attempts_at())  # only the first tries any
     whole.advance(50)
     assert whole.swaps_accepted[0] > 0
-    assert whole.record.move_counts[[KINDS.index("split"), KINDS.index("merge")], PROPOSED].sum() == 500
+    assert whole.record.move_counts[[PROPOSALS.index("split"), PROPOSALS.index("merge")], PROPOSED].sum() == 500
     assert not hot.record.move_counts.any()
 
 

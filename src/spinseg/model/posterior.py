@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg import _validation
 from spinseg._validation import invalid
 from spinseg.graph.site_graph import SiteGraph
+from spinseg.model.kinds import kind_tables
 from spinseg.model.likelihoods import Likelihood
 from spinseg.model.priors import ExchangeablePrior, PartitionPrior, Table
 from spinseg.model.seeds import checked_seeds, keeps_seeds
@@ -40,6 +41,11 @@ class Model:
     seeds : (n_sites,) array of int, optional
         Sites with the same positive number lie in one cluster, and sites with different ones in different clusters, in
         every partition that counts. Sites with 0, or less, are free. Clusters must be connected.
+    kinds : PartitionPrior, optional
+        Every region then has a kind, and this is the prior of the partition of the regions into kinds, given their
+        number; `prior` is that of the regions alone. The likelihood is that of kinds, each with the sites of all its
+        regions, where the formula above has clusters: regions of one kind share their appearance. Two regions of a kind
+        may touch. Clusters must be connected.
 
     Attributes
     ----------
@@ -48,6 +54,8 @@ class Model:
     beta : (n_edges,) or, with several components, (n_components, n_edges) float64
     seeds : (n_sites,) int64 or None
         0 for sites without a seed; None where no site has one.
+    kind_tables : (log_v, log_w, log_total) or None
+        The tables of `kinds`, and the logarithm of their sum over all partitions of each number of regions.
 
     Examples
     --------
@@ -59,6 +67,12 @@ class Model:
     >>> mixture = ss.Model(graph, model.likelihood, model.prior, beta=[[0.0, 0.0], [1.0, 1.0]])
     >>> mixture.n_components, mixture.component(1).beta
     (2, array([1., 1.]))
+
+    Two regions of one kind, on both sides of a third:
+
+    >>> of_kinds = ss.Model(graph, model.likelihood, model.prior, 0.5, connected=True, kinds=ss.DirichletProcess(1.0))
+    >>> round(of_kinds.log_posterior([0, 1, 2], kinds=[0, 1, 0]), 3)
+    -11.119
     """
 
     def __init__(
@@ -71,14 +85,16 @@ class Model:
         connected: bool = False,
         power: float = 1.0,
         seeds: ArrayLike | None = None,
+        kinds: PartitionPrior | None = None,
     ) -> None:
         for name, value, kind in (
             ("graph", graph, SiteGraph),
             ("likelihood", likelihood, Likelihood),
             ("prior", prior, PartitionPrior),
+            ("kinds", kinds, PartitionPrior | None),
         ):
             if not isinstance(value, kind):
-                invalid(name, f"be a {kind.__name__}", value)
+                invalid(name, f"be a {getattr(kind, '__name__', 'PartitionPrior')}", value)
         if likelihood.n_sites not in (None, graph.n_sites):
             invalid("likelihood", f"have the graph's {graph.n_sites} sites", likelihood.n_sites)
         self.graph, self.likelihood, self.prior = graph, likelihood, prior
@@ -90,6 +106,9 @@ class Model:
         if seeds is not None and not self.connected:
             invalid("seeds", "not be given unless connected=True", "seeds")
         self.seeds = None if seeds is None else checked_seeds(seeds, graph)
+        if kinds is not None and not self.connected:
+            invalid("kinds", "not be given unless connected=True", kinds)
+        self.kinds, self.kind_tables = kinds, None if kinds is None else kind_tables(kinds, graph.n_sites)
         parts = graph.component_sizes if self.connected else np.array([graph.n_sites])
         _check_sizes(prior, parts, graph.n_sites)
         self.tables: tuple[Table, Table] | None = None
@@ -99,10 +118,11 @@ class Model:
             _refuse_numbers(prior, parts, graph.n_sites)
 
     def __repr__(self) -> str:
-        kind = " in connected clusters" if self.connected else ""
+        kind = "" if not self.connected else " in connected clusters" if self.kinds is None else " in regions of kinds"
         mixed = f", {self.n_components} components" if self.n_components > 1 else ""
         head = f"Model of {self.graph.size}{kind}{mixed}"
-        return f"{head}\n  {self.likelihood}\n  {self.prior!r}, {_coupling_words(self.beta)}"
+        kinds = "" if self.kinds is None else f", kinds {self.kinds!r}"
+        return f"{head}\n  {self.likelihood}\n  {self.prior!r}{kinds}, {_coupling_words(self.beta)}"
 
     @property
     def n_components(self) -> int:
@@ -133,34 +153,51 @@ class Model:
         return self._changed(seeds=seeds)
 
     def _changed(self, **changes: Any) -> Model:
-        names = ("graph", "likelihood", "prior", "beta", "connected", "power", "seeds")
+        names = ("graph", "likelihood", "prior", "beta", "connected", "power", "seeds", "kinds")
         return Model(**{name: getattr(self, name) for name in names} | changes)
 
     def allows(self, labels: ArrayLike) -> bool:
-        """Whether the partition with equal labels together has a positive probability."""
+        """Whether the partition with equal labels together has a positive probability, with some kinds of regions."""
         z = checked_labels("labels", labels, self.graph.n_sites)
-        return self.log_prior_of_sizes(np.bincount(z)) != -np.inf and self._is_connected(z)
+        has_kinds = self.kind_tables is None or self.kind_tables[2][int(z.max()) + 1] < np.inf
+        return has_kinds and self.log_prior_of_sizes(np.bincount(z)) != -np.inf and self._is_connected(z)
 
     def _is_connected(self, z: NDArray[np.int32]) -> bool:
         """Whether clusters are connected and keep the seeds, where they must."""
         return not self.connected or (keeps_seeds(z, self.seeds) and self.graph.is_connected(z))
 
-    def log_posterior(self, labels: ArrayLike) -> float:
+    def log_posterior(self, labels: ArrayLike, kinds: ArrayLike | None = None) -> float:
         """Unnormalized log posterior of the partition with equal labels together; -inf if it is not allowed.
 
-        Only a model with one component has one: the normalizing constants of a mixture are unknown.
+        Where regions have kinds, `kinds` has the number of the kind of every site, which is that of its region. Only a
+        model with one component has a log posterior: the normalizing constants of a mixture are unknown.
         """
         if self.n_components > 1:
             invalid("model", "have one component, such as model.component(0)", f"{self.n_components} components")
+        if (kinds is None) != (self.kinds is None):
+            invalid("kinds", "be given if, and only if, the model has kinds", kinds)
         z = checked_labels("labels", labels, self.graph.n_sites)
-        sizes = np.bincount(z)
-        log_g = self.log_prior_of_sizes(sizes)
+        log_g = self.log_prior_of_sizes(np.bincount(z))
+        sharing = z  # which sites share a likelihood
+        if kinds is not None:
+            sharing = checked_labels("kinds", kinds, self.graph.n_sites)
+            log_g += self.log_prior_of_kinds(z, sharing)
         if log_g == -np.inf or not self._is_connected(z):
             return -np.inf
-        clusters = np.split(np.argsort(z, kind="stable"), np.cumsum(sizes)[:-1])
+        clusters = np.split(np.argsort(sharing, kind="stable"), np.cumsum(np.bincount(sharing))[:-1])
         agree = z[self.graph.edges[:, 0]] == z[self.graph.edges[:, 1]]
         log_likelihood = sum(self.likelihood.log_marginal(sites) for sites in clusters)
         return float(self.power * (log_likelihood + self.beta[agree].sum()) + log_g)
+
+    def log_prior_of_kinds(self, regions: NDArray[np.integer], kinds: NDArray[np.integer]) -> float:
+        """log p(kinds | regions), both as labels of the sites; -inf where a region has several kinds."""
+        assert self.kind_tables is not None
+        log_v, log_w, log_total = self.kind_tables
+        pairs = np.unique(np.stack([regions, kinds]), axis=1)
+        n_regions, sizes = int(regions.max()) + 1, np.bincount(pairs[1])
+        if pairs.shape[1] > n_regions:
+            return -np.inf
+        return float(log_v[sizes.size] + log_w[sizes].sum() - log_total[n_regions])
 
     def log_prior_of_sizes(self, sizes: NDArray[np.int64]) -> float:
         """log g of cluster sizes that add up to n_sites."""

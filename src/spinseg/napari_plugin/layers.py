@@ -13,7 +13,7 @@ from spinseg.image.layout import MAX_CHANNELS, ChannelAxis, ChannelKind, Reading
 LayerData = tuple[Any, dict[str, Any], str]  # data, attributes and kind, as `Layer.as_layer_data_tuple` returns them
 
 CHANNEL_LABELS = ("c", "ch", "channel", "channels")
-FEATURES = ("area", "share", "probability", "boundary")  # of a region, which napari shows under the pointer
+FEATURES = ("area", "share", "probability", "boundary", "kind")  # of a region, which napari shows under the pointer
 LABELS = {"opacity": 0.5}
 PROBABILITY = {"contrast_limits": (0, 1), "colormap": "magma"}
 
@@ -124,4 +124,4 @@ def region_features(rows: Sequence[dict[str, Any]], start_label: int = 1) -> dic
     if any(row["label"] != row["region"] for row in rows):
         return {}
     index = [row["label"] + 1 - start_label for row in rows]
-    return {"index": index} | {name: [row[name] for row in rows] for name in FEATURES}
+    return {"index": index} | {name: [row[name] for row in rows] for name in FEATURES if name in rows[0]}

@@ -73,8 +73,10 @@ class LayerResult:
             yield nearest
 
     def layers(self) -> dict[str, LayerData]:
-        """All layers by what they show: labels, and boundaries and draws where there are draws."""
+        """All layers by what they show: labels, kinds if regions have any, boundaries and draws if there are draws."""
         labels = {"labels": self.labels(next(iter(self.views)))}
+        if self.segmentation.kinds is not None:
+            labels["kinds"] = self._kinds()
         return labels | ({"boundaries": self._boundaries(), "draws": self._draws()} if self.has_draws else {})
 
     def labels(self, detail: float) -> LayerData:
@@ -82,6 +84,13 @@ class LayerResult:
         partition, attributes = self.views[detail]
         labels = label_image(partition, self.segmentation.sites, start_label=1)
         return labels_layer(labels, f"{self.image.name} labels", **attributes, **self.image.placement())
+
+    def _kinds(self) -> LayerData:
+        """The kind of every pixel, counted from 1; hidden at first."""
+        found = self.segmentation
+        assert found.kinds is not None
+        kinds = label_image(found.kinds[found.partition], found.sites, start_label=1)
+        return labels_layer(kinds, f"{self.image.name} kinds", visible=False, **self.image.placement())
 
     def _boundaries(self) -> LayerData:
         """The boundary probability, with the table of boundaries and their standard errors as metadata."""

@@ -24,16 +24,16 @@ from spinseg.sampler.kernels.state import (
     STOPPED,
     Plan,
     Record,
-    State,
     Target,
 )
-from spinseg.sampler.pack import new_records, new_state, resized
+from spinseg.sampler.pack import arrays_of, new_records, new_state, resized, state_from
 
 if TYPE_CHECKING:
     from spinseg.sampler.concentration import ConcentrationUpdate
 
 CHUNK_SECONDS = 0.05  # of compiled code at a stretch
-RESTORED = ("log_posterior", "n_clusters", "draw", "best", "best_log_posterior", "move_counts")  # of a record
+# Of a record.
+RESTORED = ("log_posterior", "n_clusters", "draw", "best", "best_log_posterior", "kind", "best_kind", "move_counts")
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")  # of NumPy, which chains can be resumed with
 
 Arrays = dict[str, NDArray[Any]]
@@ -61,11 +61,14 @@ class Chain:
         log_posterior: float,
         record: Record,
         rng: np.random.Generator,
+        kinds: NDArray[np.int32] | None = None,
         after_sweep: "ConcentrationUpdate | None" = None,
     ) -> None:
         self.target, self.plan, self.record, self.rng, self.after_sweep = target, plan, record, rng, after_sweep
-        self.state = new_state(target, labels, log_posterior)
+        self.state = new_state(target, labels, log_posterior, kinds)
         self.record.best[:] = labels
+        if kinds is not None:
+            self.record.best_kind[:] = kinds
         self.record.best_log_posterior[0] = self.log_posterior
         self.done, self.began = 0, math.inf
         self.run: Callable[..., Any] = run_iterations
@@ -85,10 +88,8 @@ class Chain:
             if status == DONE and self.after_sweep is not None:
                 self.after_sweep(self)
                 self.record.log_posterior[self.done - 1] = self.log_posterior  # that of the new concentration
-            capacity = self.state.size.size
-            if status == FULL or capacity > 64 + 8 * self.n_clusters:
+            if status == FULL or self.state.size.size > 64 + 8 * self.n_clusters:
                 self.state = resized(self.state)
-                assert status != FULL or self.state.size.size > capacity
             per_sweep = (time.perf_counter() - clock) / max(self.done - before, 1)
             chunk = min(max(int(CHUNK_SECONDS / max(per_sweep, 1e-9)), 1), 2 * chunk)
 
@@ -114,11 +115,11 @@ class Chain:
     def state_dict(self) -> Arrays:
         """Everything that `restore` needs; traces and draws are views of arrays that only grow."""
         n_draws = max(self.done - self.plan.burn_in, 0) // self.plan.thin
-        lengths = {"log_posterior": self.done, "n_clusters": self.done, "draw": n_draws}
+        lengths = {"log_posterior": self.done, "n_clusters": self.done, "draw": n_draws, "kind": n_draws}
         arrays: Arrays = {"done": np.array(self.done), "rng": generator_as_array(self.rng)}
         arrays |= {name: getattr(self.record, name)[:length] for name, length in lengths.items()}
         arrays |= {name: getattr(self.record, name).copy() for name in RESTORED if name not in lengths}
-        arrays |= {f"state.{name}": array.copy() for name, array in self.state._asdict().items()}
+        arrays |= arrays_of(self.state, "state.")
         arrays["state.counters"][STOP] = 0
         if self.after_sweep is not None:
             arrays |= {f"after_sweep.{name}": array for name, array in self.after_sweep.state_dict(self.done).items()}
@@ -129,7 +130,7 @@ class Chain:
         self.done, self.rng = int(arrays["done"]), generator_from_array(arrays["rng"])
         for name in RESTORED:
             getattr(self.record, name)[: len(arrays[name])] = arrays[name]
-        self.state = State(**{name: np.array(arrays[f"state.{name}"]) for name in State._fields})
+        self.state = state_from(arrays, "state.")
         if self.after_sweep is not None:
             self.after_sweep.restore(self, with_prefix(arrays, "after_sweep."))
 
@@ -152,14 +153,16 @@ class ParallelTempering(Chain):
         log_posterior: float,
         record: Record,
         rng: np.random.Generator,
+        kinds: NDArray[np.int32] | None = None,
     ) -> None:
         own, *streams, self.swaps_rng = rng.spawn(len(temperatures) + 1)
-        super().__init__(model, target, plan, labels, log_posterior, record, own)
+        super().__init__(model, target, plan, labels, log_posterior, record, own, kinds)
         sweeps = record.log_posterior.size
         self.hotter: list[Chain] = []
         for temperature, stream in zip(temperatures[1:], streams, strict=True):
-            hot, kept = plan._replace(inv_temperature=1 / temperature, burn_in=sweeps), new_record(sweeps, labels.size)
-            self.hotter.append(Chain(model, target, hot, labels, log_posterior, kept, stream))
+            hot = plan._replace(inv_temperature=1 / temperature, burn_in=sweeps)
+            kept = new_record(sweeps, labels.size, kinds is not None)
+            self.hotter.append(Chain(model, target, hot, labels, log_posterior, kept, stream, kinds))
         self.swaps_proposed = np.zeros(len(streams), np.int64)
         self.swaps_accepted = np.zeros(len(streams), np.int64)
 
@@ -224,9 +227,9 @@ def checked_temperatures(temperatures: Sequence[float] | None) -> list[float]:
     return checked
 
 
-def new_record(sweeps: int, n_sites: int) -> Record:
+def new_record(sweeps: int, n_sites: int, has_kinds: bool = False) -> Record:
     """The record of one chain that keeps no draws."""
-    return Record(*(array[0] for array in new_records(1, sweeps, 0, n_sites)))
+    return Record(*(array[0] for array in new_records(1, sweeps, 0, n_sites, has_kinds)))
 
 
 def with_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:

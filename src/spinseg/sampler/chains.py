@@ -15,7 +15,7 @@ from spinseg._validation import check_choice, counted, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from spinseg.sampler.kernels.moves import KINDS
+from spinseg.sampler.kernels.moves import PROPOSALS
 from spinseg.sampler.plots import plot_traces
 
 if TYPE_CHECKING:
@@ -32,9 +32,12 @@ class Chains:
         Each draw is numbered 0..k-1 by first appearance. The draws of a mixture come from its components in turn.
     component, sweep : (draw,) int
         The component of the model that each draw is from, and after how many sweeps, burn-in included.
+    kinds : (chain, draw, site) int32 or None
+        The kind of the region of each site, numbered so; None where regions have none.
     best_labels : (site,) int32
         The best partition that any chain visited, and `best_log_posterior` its value; for a mixture, those of its
-        middle component. It may lie well below the mode, since chains stay in the typical set.
+        middle component. It may lie well below the mode, since chains stay in the typical set. `best_kinds` are its
+        kinds.
     seconds : float
         Wall time of the sampling, without the compilation before the first sweep.
     burn_in, thin : int
@@ -55,9 +58,11 @@ class Chains:
     """
 
     labels: NDArray[np.int32]
+    kinds: NDArray[np.int32] | None
     component: NDArray[np.intp]
     sweep: NDArray[np.intp]
     best_labels: NDArray[np.int32]
+    best_kinds: NDArray[np.int32] | None
     best_log_posterior: float
     seconds: float
     burn_in: int
@@ -179,7 +184,9 @@ class Chains:
 
     def with_draws(self, kept: NDArray[Any] | slice) -> "Chains":
         """The same chains with these of their draws."""
-        return replace(self, labels=self.labels[:, kept], component=self.component[kept], sweep=self.sweep[kept])
+        kinds = None if self.kinds is None else self.kinds[:, kept]
+        labels, component, sweep = self.labels[:, kept], self.component[kept], self.sweep[kept]
+        return replace(self, labels=labels, kinds=kinds, component=component, sweep=sweep)
 
     def plot(self, axes: "Sequence[Axes] | None" = None) -> "Sequence[Axes]":
         """Draw the traces of log posterior and number of clusters on two Matplotlib axes, new ones by default.
@@ -248,16 +255,19 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
     proposed, accepted = counted_over_components("move_counts").T  # (2, kind, chain)
     rates = np.where(proposed > 0, accepted / np.maximum(proposed, 1), np.nan)
     best = _best(states[n_components // 2 * n_chains :][:n_chains])
+    has_kinds = best["best_kind"].size > 0
     return Chains(
         labels=stacked("draw", n_draws),
+        kinds=stacked("kind", n_draws) if has_kinds else None,
         component=np.tile(np.arange(n_components), n_draws),
         sweep=np.repeat(burn_in + thin * np.arange(1, n_draws + 1), n_components),
         best_labels=best["best"],
+        best_kinds=best["best_kind"] if has_kinds else None,
         best_log_posterior=float(best["best_log_posterior"][0]),
         seconds=float(run["seconds"]),
         burn_in=burn_in,
         thin=thin,
-        acceptance=dict(zip(KINDS, rates, strict=True)),
+        acceptance=dict(zip(PROPOSALS, rates, strict=True)),
         swap_rate=swap_rate,
         _traces={name: stacked(stored, sweeps) for name, stored in names.items()},
         _checkpoint=checkpoint,

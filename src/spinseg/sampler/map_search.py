@@ -16,10 +16,10 @@ from spinseg.model.posterior import Model
 from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.chain import Chain, new_record
 from spinseg.sampler.kernels.moves import attempts_for
-from spinseg.sampler.kernels.state import Plan, Target
+from spinseg.sampler.kernels.state import Plan, Record, State, Target
 from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import bond_strengths, is_limited, similar_sites, unreachable, warn_of_unreachable
-from spinseg.sampler.starts import greedy_labels, starting_labels
+from spinseg.sampler.starts import greedy_labels, starting_kinds, starting_labels
 from spinseg.sampler.workers import advance_all
 
 # Start and first temperature of the two annealings of a run. Neither is robust alone.
@@ -38,6 +38,8 @@ class Mode:
     ----------
     labels : (site,) int32
         Numbered 0..k-1 by first appearance.
+    kinds : (site,) int32 or None
+        The kind of the region of each site, numbered so; None where regions have none.
     log_posterior : float
     runs : (run,) float64
         Log posterior that each independent run ended at.
@@ -55,6 +57,7 @@ class Mode:
     """
 
     labels: NDArray[np.int32] = field(repr=False)
+    kinds: NDArray[np.int32] | None = field(repr=False)
     log_posterior: float
     runs: NDArray[np.float64]
     n_found: int
@@ -113,14 +116,18 @@ def find_map(
     with reporting(progress) as report:
         advance_all(searches, sweeps + 1, workers, report, total_sweeps=sweeps + 1)
     found = [search.result for search in searches if search.result is not None]
-    values = np.array([value for _, value in found])
-    labels, best = found[int(values.argmax())]
-    return Mode(
-        labels=labels,
-        log_posterior=best,
-        runs=values.reshape(runs, 2).max(axis=1),
-        n_found=sum(any(np.array_equal(labels, found[r + half][0]) for half in (0, 1)) for r in range(0, 2 * runs, 2)),
-    )
+    values = np.array([value for *_, value in found])
+    labels, kinds, best = found[int(values.argmax())]
+    n_found = sum(any(_is_same(found[r + half], labels, kinds) for half in (0, 1)) for r in range(0, 2 * runs, 2))
+    return Mode(labels, kinds, best, values.reshape(runs, 2).max(axis=1), n_found)
+
+
+def _is_same(found: Found, labels: NDArray[np.int32], kinds: NDArray[np.int32] | None) -> bool:
+    """Whether a search ended at this partition, and at these kinds of its regions if they have any."""
+    return np.array_equal(found[0], labels) and (kinds is None or np.array_equal(found[1], kinds))  # type: ignore[arg-type]
+
+
+Found = tuple[NDArray[np.int32], NDArray[np.int32] | None, float]  # labels, kinds, log posterior
 
 
 class Annealing(Chain):
@@ -139,15 +146,19 @@ class Annealing(Chain):
         self.temperatures = np.geomspace(hottest, LAST_TEMPERATURE, min(STEPS, sweeps))
         _, self.lams = bond_strengths(model, None, "auto")
         plan = self._plan(self.lams, hottest, "anneal", sweeps)
-        record = new_record(sweeps, start.size)
-        super().__init__(model, target, plan, start, model.log_posterior(start), record, rng)
+        kinds = starting_kinds(model, target, start)
+        record = new_record(sweeps, start.size, kinds is not None)
+        super().__init__(model, target, plan, start, model.log_posterior(start, kinds), record, rng, kinds)
         self.climb: Chain | None = None  # the chain that climbs now
-        self.result: tuple[NDArray[np.int32], float] | None = None
+        self.result: Found | None = None
 
     def _plan(self, lams: NDArray[np.float64], temperature: float, purpose: str, sweeps: int) -> Plan:
         """Iterations of which no draws are kept."""
         connected, limited = self.model.connected, is_limited(self.model)
-        attempts = attempts_for(purpose, self.model.graph.n_sites, connected=connected, limited=limited)
+        has_kinds = self.model.kinds is not None
+        attempts = attempts_for(
+            purpose, self.model.graph.n_sites, connected=connected, limited=limited, kinds=has_kinds
+        )
         return Plan(lams, attempts, 1 / temperature, sweeps, 1, connected=connected)
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
@@ -158,35 +169,48 @@ class Annealing(Chain):
             self.plan = self.plan._replace(inv_temperature=1 / self.temperatures[step])
             super().advance(-(-(step + 1) * self.sweeps // len(self.temperatures)))
         if self.done == self.sweeps and not self.stopped:
-            last = checked_labels("labels", self.state.label, self.state.label.size)
-            ends = [self._polished(labels) for labels in (self.record.best.copy(), last)]
+            ends = [self._polished(*partition) for partition in (_best(self.record), _last(self.state))]
             if not self.stopped:
-                self.result, self.done = max(ends, key=lambda end: end[1]), self.sweeps + 1
+                self.result, self.done = max(ends, key=lambda end: end[2]), self.sweeps + 1
 
-    def _polished(self, labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
-        """A partition that no move improves on, and its log posterior; the best so far when stopped."""
-        value = self.model.log_posterior(labels)
+    def _polished(self, labels: NDArray[np.int32], kinds: NDArray[np.int32] | None) -> Found:
+        """A partition that no move improves on, its kinds, and its log posterior; the best so far when stopped."""
+        value = self.model.log_posterior(labels, kinds)
         while not self.stopped:
             before = value
             single_sites = (SINGLE_SITES, "single sites", 2)
             for lams, purpose, sweeps in (single_sites, (self.lams, "polish", POLISHING_SWEEPS), single_sites):
-                value, record = self.model.log_posterior(labels), new_record(sweeps, labels.size)
+                value = self.model.log_posterior(labels, kinds)
+                record = new_record(sweeps, labels.size, kinds is not None)
                 plan = self._plan(lams, ZERO_TEMPERATURE, purpose, sweeps)
-                self.climb = Chain(self.model, self.target, plan, labels, value, record, self.rng)
+                self.climb = Chain(self.model, self.target, plan, labels, value, record, self.rng, kinds)
                 if self.stopped:  # after the line before: `stop` finds this chain, or it does not begin
-                    return labels, value
+                    return labels, kinds, value
                 self.climb.advance(sweeps)
-                labels = record.best.copy()
-            merged = greedy_labels(self.target, labels, self.model.connected)
-            value = self.model.log_posterior(labels)
-            if self.model.log_posterior(merged) > value:
-                labels, value = merged, self.model.log_posterior(merged)
+                labels, kinds = _best(record)
+            value = self.model.log_posterior(labels, kinds)
+            if kinds is None:  # greedy merging knows no kinds
+                merged = greedy_labels(self.target, labels, self.model.connected)
+                if self.model.log_posterior(merged) > value:
+                    labels, value = merged, self.model.log_posterior(merged)
             if value <= before + 1e-9 * abs(before):
                 break
-        return labels, value
+        return labels, kinds, value
 
     def stop(self, stopped: bool = True) -> None:
         """Make `advance` return soon, or let it work again."""
         super().stop(stopped)
         if self.climb is not None:  # looked up after the annealing was stopped: it may have come meanwhile
             self.climb.stop(stopped)
+
+
+def _best(record: Record) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
+    """Labels and kinds of the best partition of a record."""
+    return record.best.copy(), record.best_kind.copy() if record.best_kind.size else None
+
+
+def _last(state: State) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
+    """Labels and kinds of the partition that a chain is at."""
+    n_sites = state.label.size
+    kinds = None if state.nested is None else checked_labels("kinds", state.nested.label[state.label], n_sites)
+    return checked_labels("labels", state.label, n_sites), kinds

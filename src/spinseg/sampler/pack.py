@@ -1,5 +1,7 @@
 """From a model to the arrays of the compiled sampler: the one place that fixes their types and layout."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
@@ -11,8 +13,9 @@ from spinseg.model.posterior import Model
 from spinseg.model.special import log_rising
 from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.kernels.clusters import rebuild
+from spinseg.sampler.kernels.kinds import sum_kinds
 from spinseg.sampler.kernels.likelihood import FAMILIES
-from spinseg.sampler.kernels.moves import KINDS, MOVES
+from spinseg.sampler.kernels.moves import MOVES, PROPOSALS
 from spinseg.sampler.kernels.regrowth import seed_weight
 from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS, N_COUNTERS, Record, State, Target
 
@@ -38,7 +41,6 @@ def pack(
     terms = terms_of(model.likelihood, n_sites)
     nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
     log_v, log_w = (np.ascontiguousarray(table, np.float64) for table in model.tables or (nothing, nothing))
-    sizes, finite = np.arange(log_w.size), np.isfinite(log_w)
     target = Target(
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
@@ -48,12 +50,27 @@ def pack(
         **_blocks([t for t in terms if isinstance(t, DenseTerm)], n_sites, model.power, model.seeds),
         log_v=log_v,
         log_w=log_w,
-        proposal_log_w=np.interp(sizes, sizes[finite], log_w[finite]),
+        proposal_log_w=_filled(log_w),
         similar=np.empty((n_sites, 0), np.uint32) if similar is None else similar,
+        kind_table=_kind_table(model),
     )
     if not _is_ours(model.likelihood):
         _check_terms(model, target)
     return target
+
+
+def _filled(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A table of a prior whose -inf are interpolated."""
+    at, finite = np.arange(table.size), np.isfinite(table)
+    return np.interp(at, at[finite], table[finite])
+
+
+def _kind_table(model: Model) -> NDArray[np.float64]:
+    """Target.kind_table of a model."""
+    if model.kind_tables is None:
+        return np.empty((5, 0))
+    log_v, log_w, log_total = model.kind_tables
+    return np.stack([log_v, log_w, _filled(log_v), _filled(log_w), log_total])
 
 
 def _is_ours(likelihood: Likelihood) -> bool:
@@ -193,8 +210,10 @@ def _blocks(terms: list[DenseTerm], n_sites: int, power: float, seeds: NDArray[n
     }
 
 
-def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -> State:
-    """A chain at a partition numbered 0..k-1, before its first sweep."""
+def new_state(
+    target: Target, labels: NDArray[np.int32], log_posterior: float, kinds: NDArray[np.int32] | None = None
+) -> State:
+    """A chain at a partition numbered 0..k-1, before its first sweep; `kinds` are those of the sites, numbered so."""
     n_sites, n_bins, n_statistics = labels.size, target.bin_prior.shape[0], target.statistic.shape[1]
     k = int(labels.max()) + 1
     widest = int(target.block[:, 1].max(initial=0))
@@ -223,7 +242,41 @@ def new_state(target: Target, labels: NDArray[np.int32], log_posterior: float) -
     state.counters[N_CLUSTERS] = k
     state.scalars[LOG_POSTERIOR] = log_posterior
     rebuild(target, state)
+    if kinds is None:
+        return state
+    kind_of_region = np.zeros(k, np.int64)
+    kind_of_region[labels] = kinds
+    state = state._replace(nested=_state_of_kinds(state, kind_of_region))
+    sum_kinds(target, state)
     return state
+
+
+SHARED = ("pool_bin", "pool_count", "pooled", "pool_total", "joined", "work", "sides")  # by regions and kinds
+
+
+def _state_of_kinds(state: State, kind_of_region: NDArray[np.int64]) -> State:
+    """The nested state of kinds of the regions in slots 0..k-1, which are their ids; without statistics."""
+    n_ids, n_kinds = state.size.size, int(kind_of_region.max()) + 1
+    label = np.zeros(n_ids, np.uint32)
+    label[: kind_of_region.size] = kind_of_region
+    tables = _cluster_tables(state.counts.shape[0], state.total.shape[1], _capacity(n_kinds))
+    for name in ("slot_of", "id_of"):
+        tables[name][:] = np.arange(tables[name].size)
+    nothing = {name: np.zeros(0, getattr(state, name).dtype) for name in ("key", "queue", "place", "pending")}
+    counters = np.zeros(N_COUNTERS, np.int64)
+    counters[N_CLUSTERS] = n_kinds
+    return State(
+        label=label,
+        **tables,
+        spin=np.zeros(n_ids, np.uint32),
+        member=np.zeros(n_ids, np.uint32),
+        first=np.zeros(n_ids + 1, np.uint32),
+        **{name: getattr(state, name) for name in SHARED},
+        **nothing,
+        attempts_left=np.zeros(len(MOVES), np.int64),
+        counters=counters,
+        scalars=np.zeros(2),
+    )
 
 
 def _capacity(n_clusters: int) -> int:
@@ -251,25 +304,53 @@ def _cluster_tables(n_bins: int, n_statistics: int, capacity: int) -> Fields:
 def resized(state: State) -> State:
     """The same chain with tables that fit its number of clusters: larger if they are full, smaller if mostly unused."""
     k = int(state.counters[N_CLUSTERS])
+    # The slots become the ids, since those in use may lie beyond a smaller capacity.
+    fitting = state._replace(label=state.slot_of[state.label], **_fitting_tables(state))
+    if state.nested is None:
+        return fitting
+    kinds = state.nested
+    slots = kinds.slot_of[kinds.label[state.id_of[:k]]].astype(np.int64)
+    return fitting._replace(nested=_state_of_kinds(fitting, slots)._replace(**_fitting_tables(kinds)))
+
+
+def _fitting_tables(state: State) -> Fields:
+    """The fields of a state that have an entry for each slot, with a capacity that fits, and slots as ids."""
+    k = int(state.counters[N_CLUSTERS])
     fields = _cluster_tables(state.counts.shape[0], state.total.shape[1], _capacity(k))
-    capacity = fields["size"].size
     for name in ("size", "dense_value", "counts", "value"):
         fields[name][..., :k] = getattr(state, name)[..., :k]
     fields["total"][:k] = state.total[:k]
-    # The slots become the ids, since those in use may lie beyond a smaller capacity.
-    fields["slot_of"][:] = fields["id_of"][:] = np.arange(capacity, dtype=np.uint32)
-    label = state.slot_of[state.label]
-    return state._replace(label=label, **fields)
+    fields["slot_of"][:] = fields["id_of"][:] = np.arange(fields["size"].size, dtype=np.uint32)
+    return fields
 
 
-def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int) -> Record:
+def state_from(arrays: Mapping[str, NDArray], prefix: str) -> State:
+    """The state whose arrays, and those of its kinds if it has any, have names that begin with a prefix."""
+    found = {name: np.array(arrays[f"{prefix}{name}"]) for name in State._fields}
+    nested = None
+    if f"{prefix}nested.label" in arrays:
+        own = {name: np.array(arrays[f"{prefix}nested.{name}"]) for name in State._fields}
+        nested = State(**own | {name: found[name] for name in SHARED})
+    return State(nested, **found)
+
+
+def arrays_of(state: State, prefix: str) -> Fields:
+    """The arrays from which `state_from` makes a state again."""
+    arrays = {f"{prefix}{name}": array.copy() for name, array in state._asdict().items()}
+    return arrays if state.nested is None else arrays | arrays_of(state.nested, f"{prefix}nested.")
+
+
+def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int, has_kinds: bool = False) -> Record:
     """Room for all that is kept, with a leading axis for the chains."""
+    n_of_kinds = n_sites if has_kinds else 0
     return Record(
         log_posterior=np.empty((chains, sweeps)),
         n_clusters=np.empty((chains, sweeps), np.int32),
         draw=np.empty((chains, n_draws, n_sites), np.int32),
         best=np.empty((chains, n_sites), np.int32),
         best_log_posterior=np.empty((chains, 1)),
+        kind=np.empty((chains, n_draws, n_of_kinds), np.int32),
+        best_kind=np.empty((chains, n_of_kinds), np.int32),
         spin=np.zeros((chains, n_sites), np.uint32),
-        move_counts=np.zeros((chains, len(KINDS), 2), np.int64),
+        move_counts=np.zeros((chains, len(PROPOSALS), 2), np.int64),
     )

@@ -99,7 +99,9 @@ def iteration_plan(model: Model, moves: str, lams: NDArray[np.float64], burn_in:
     n_sites, local, attempts = model.graph.n_sites, 0.0, attempts_at()
     if moves == "auto":
         purpose = "many" if n_sites > MANY_SITES else "few"
-        attempts = attempts_for(purpose, n_sites, connected=model.connected, limited=is_limited(model))
+        attempts = attempts_for(
+            purpose, n_sites, connected=model.connected, limited=is_limited(model), kinds=model.kinds is not None
+        )
         if purpose == "many" and not model.connected and model.tables is not None:  # sizes are then weighed by tables
             local = LOCAL_OF_MANY
     global_lams = lams[lams > 0] if lams.max() > 0 else lams  # single sites rarely move far, and cost most

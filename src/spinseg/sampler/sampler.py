@@ -31,7 +31,7 @@ from spinseg.sampler.plan import (
     unreachable,
     warn_of_unreachable,
 )
-from spinseg.sampler.starts import ALTERNATING_STARTS, OPPOSITE_STARTS, starting_labels
+from spinseg.sampler.starts import ALTERNATING_STARTS, OPPOSITE_STARTS, starting_kinds, starting_labels
 from spinseg.sampler.workers import advance_all
 
 MAX_DRAW_BYTES = 8 * 2**30
@@ -155,20 +155,24 @@ class Sampler:
         self._seconds: float = 0.0 if before is None else before[0]["seconds"]
         self._started = math.inf  # when the `advance` in progress was called
 
-        self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, model.graph.n_sites)
+        has_kinds = model.kinds is not None
+        self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, model.graph.n_sites, has_kinds)
         streams = generator(rng).spawn(n_runners)
         if before is None:
             starts = _starts(components, targets, init, chains)
         else:  # any partition that is allowed: the states of the runners are restored
             starts = [state["best"] for state in before[1]]
         self.runners: list[Chain] = []
-        values: dict[tuple[int, int], float] = {}  # of starts, which several chains may share
+        known: dict[tuple[int, int], tuple[float, NDArray[np.int32] | None]] = {}  # of starts that chains may share
         for r, (start, stream) in enumerate(zip(starts, streams, strict=True)):
             component, target = components[r // chains], targets[r // chains]
             place = (r // chains, id(start))
-            value = values[place] if place in values else values.setdefault(place, component.log_posterior(start))
+            if place not in known:
+                kinds = starting_kinds(component, target, start)
+                known[place] = component.log_posterior(start, kinds), kinds
             record = Record(*(array[r] for array in self.records))
-            self.runners.append(_new_runner(component, target, plan, replicas, gamma, start, value, record, stream))
+            runner = _new_runner(component, target, plan, replicas, gamma, start, *known[place], record, stream)
+            self.runners.append(runner)
         if before is not None:
             for runner, state in zip(self.runners, before[1], strict=True):
                 runner.restore(state)
@@ -358,6 +362,7 @@ def _new_runner(
     gamma: tuple[float, float] | None,
     start: NDArray[np.int32],
     value: float,
+    kinds: NDArray[np.int32] | None,
     record: Record,
     rng: np.random.Generator,
 ) -> Chain:
@@ -366,10 +371,10 @@ def _new_runner(
         update = ConcentrationUpdate(model.prior, gamma, start.size, record.log_posterior.size)
         own = target._replace(log_v=update.table())
         k = int(start.max()) + 1
-        return Chain(model, own, plan, start, value + own.log_v[k] - target.log_v[k], record, rng, update)
+        return Chain(model, own, plan, start, value + own.log_v[k] - target.log_v[k], record, rng, kinds, update)
     if len(temperatures) == 1:
-        return Chain(model, target, plan, start, value, record, rng)
-    return ParallelTempering(temperatures, model, target, plan, start, value, record, rng)
+        return Chain(model, target, plan, start, value, record, rng, kinds)
+    return ParallelTempering(temperatures, model, target, plan, start, value, record, rng, kinds)
 
 
 def _starts(

@@ -12,7 +12,9 @@ from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
 from spinseg.partition.numbering import checked_labels, in_order
 from spinseg.sampler.kernels.agglomerate import Agglomeration, agglomerate, merge_mutual, pair_gains
+from spinseg.sampler.kernels.kinds import deal_kinds
 from spinseg.sampler.kernels.state import Target
+from spinseg.sampler.pack import new_state
 
 STARTS = ("one", "singletons", "greedy")
 N_RANDOM_STARTS = 50  # tried where seeds and size limits leave little room
@@ -32,8 +34,19 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
     allowed. "greedy" merges touching clusters, from singletons, as long as the posterior gains; where that ends at
     sizes that the prior forbids, or would take too much memory, it is "one".
 
-    Where there are seeds, these are changed as little as it takes to keep them, and so are labels.
+    Where there are seeds, these are changed as little as it takes to keep them, and so are labels. Where regions have
+    kinds, and the prior of kinds does not allow so many regions, "one" and "singletons" stand for each other.
     """
+    labels = _start(model, target, init)
+    if model.kinds is not None and not model.allows(labels) and isinstance(init, str):
+        labels = _start(model, target, "one" if init == "singletons" else "singletons")
+    if model.kinds is not None and not model.allows(labels):
+        invalid("init", "have a number of regions that the prior of kinds allows", int(labels.max()) + 1)
+    return labels
+
+
+def _start(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.int32]:
+    """`starting_labels`, whatever the prior of kinds."""
     n_sites = model.graph.n_sites
     if not isinstance(init, str):
         labels = checked_labels("init", init, n_sites)
@@ -55,6 +68,24 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
         if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
             return labels
     return _connected_start(model, init) if model.connected else _equal_start(model, init)
+
+
+def starting_kinds(model: Model, target: Target, labels: NDArray[np.int32]) -> NDArray[np.int32] | None:
+    """The kind of each site at the start: that which suits its region best, given the regions before; None without.
+
+    Where the prior forbids that, the kinds are as few as it allows, and of about the same number of regions.
+    """
+    if model.kinds is None:
+        return None
+    n_regions = int(labels.max()) + 1
+    state = new_state(target, labels, 0.0, labels)
+    deal_kinds(target, state, np.random.default_rng(0))
+    assert state.nested is not None
+    candidates = [state.nested.label[labels], *(labels % n_kinds for n_kinds in range(1, n_regions + 1))]
+    for kinds in (checked_labels("kinds", candidate, labels.size) for candidate in candidates):
+        if model.log_prior_of_kinds(labels, kinds) > -np.inf:
+            return kinds
+    invalid("kinds", f"allow kinds of about the same number of the {n_regions} regions of a start", model.kinds)
 
 
 def _start_with_seeds(model: Model, target: Target, init: str) -> NDArray[np.int32]:

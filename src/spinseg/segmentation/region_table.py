@@ -43,6 +43,7 @@ def region_table(
     outlines = np.where(lengths > 0, apart / np.maximum(lengths, 1e-300), np.nan)
     clusters = found.partition[np.unique(regions, return_index=True)[1]]
     rgb = None if colors is None else np.rint(colors).astype(int)
+    kinds = getattr(found, "kinds", None)  # large segmentations have none
     return [
         {
             "region": start_label + i,
@@ -55,6 +56,7 @@ def region_table(
             "probability": round(float(cohesions[r]), 6) if n_draws else None,
             "boundary": round(float(outlines[r]), 6) if n_draws and np.isfinite(outlines[r]) else None,
         }
+        | ({} if kinds is None else {"kind": start_label + int(kinds[clusters[r]])})
         for i, r in enumerate(np.argsort(-areas, kind="stable"))
     ]
 

@@ -19,10 +19,12 @@ from spinseg.image.light import Light
 from spinseg.image.picture import Picture
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
+from spinseg.partition.kinds import majority_kinds, same_kind_probability
 from spinseg.partition.numbering import label_image, largest_first
 from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
+from spinseg.sampler.estimates import minimize_vi
 from spinseg.segmentation import display, files
 from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
@@ -33,6 +35,7 @@ from spinseg.segmentation.verdict import one_region_warning, split_warning, verd
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+MAX_DRAWS_OF_KINDS = 120  # that kinds are estimated from
 LAST_LABELS = "found.chains.last_labels"  # the expression for where the chains of `found` ended
 
 
@@ -139,6 +142,34 @@ class Segmentation:
     to_xarray = files.to_xarray
 
     @cached_property
+    def kinds(self) -> NDArray[np.int32] | None:
+        """The kind of each cluster, (n_clusters,), from 0 on, the kind of the largest area first; None without kinds.
+
+        ``seg.kinds[seg.labels - seg.start_label]`` is an image of the kinds, where there is no mask.
+        """
+        draws = self._draws_of_kinds
+        if draws is None:
+            return None
+        alike = majority_kinds(self.partition, draws, self.site_area)
+        return largest_first(minimize_vi(alike, rng=self.seed).labels, np.bincount(self.partition, self.site_area))
+
+    @cached_property
+    def same_kind(self) -> NDArray[np.float64] | None:
+        """How probable it is that two clusters are of one kind, (n_clusters, n_clusters); None without kinds."""
+        draws = self._draws_of_kinds
+        return None if draws is None else same_kind_probability(self.partition, draws, self.site_area)
+
+    @property
+    def _draws_of_kinds(self) -> NDArray[np.int32] | None:
+        """The kinds of the sites in some of the draws that `labels` are estimated from, or in the best partition."""
+        kinds, best = self.chains.kinds, self.chains.best_kinds
+        if kinds is None or best is None:
+            return None
+        near = kinds[:, self.preset.relevant(self.chains)].reshape(-1, best.size)
+        chosen = np.random.default_rng(self.seed).permutation(len(near))[:MAX_DRAWS_OF_KINDS]
+        return near[chosen] if chosen.size else best[None]
+
+    @cached_property
     def regions(self) -> "DataFrame | list[dict[str, Any]]":
         """The connected pieces of the clusters, largest first: a pandas DataFrame, or `region_rows` without pandas.
 
@@ -153,7 +184,7 @@ class Segmentation:
         A row has the number of the `region`, its `label`, the `area` in pixels, the `share` of the image, the
         `centroid`, the `bbox` from the first row and column to those after the last, and the mean `color` in sRGB. Its
         `probability` is how often two of its sites share a cluster, and `boundary` is the mean boundary probability
-        along its outline.
+        along its outline. Where regions have kinds, its `kind` is counted from `start_label` on.
         """
         image = self._region_image
         boxes = [[*(side.start for side in box), *(side.stop for side in box)] for box in find_objects(image)]

@@ -52,7 +52,7 @@ def segment(
         An array of shape (H, W), (H, W, C) or a volume, of any number type, or a file that holds one: PNG, JPEG, GIF,
         WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with an extra NIfTI. It is never changed. Pixels that are
         masked in a NumPy masked array or fully transparent are outside. `seg.read_as` says how it was read.
-    preset : Auto, Photo, Measured, Classes, Paper, another Preset, or its name, such as "classes"
+    preset : Auto, Photo, Measured, Objects, Classes, Paper, another Preset, or its name, such as "classes"
         `Photo` finds connected regions in photographs, and `Measured` in microscopy, rasters, scans and materials;
         `Auto` takes the one that suits the image, and `seg.preset` says which. `Classes` finds kinds of tissue or
         material, in images and volumes of any channels: a class may lie in many places. `Paper` is the model and the

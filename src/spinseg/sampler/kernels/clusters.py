@@ -149,6 +149,12 @@ def rebuild(target, state):
 
 
 @internal
+def has_kinds(target):
+    """Whether the clusters are regions that have kinds, and likelihoods are those of kinds (`kinds.py`)."""
+    return target.kind_table.shape[1] > 0
+
+
+@internal
 def change_of_sizes(state, slots, n_old, n_new):
     """Change of log g if n_new clusters from slot k on replace those in slots[:n_old]; one holds the sites of all.
 
@@ -181,22 +187,27 @@ def merged_log_marginal(target, state, a, b):
 
 @internal
 def change_if_replaced(target, state, slots, n_old, n_new):
-    """Change of log posterior, but for couplings, if n_new clusters from slot k on replace those in slots[:n_old]."""
+    """Change of log posterior, but for couplings, if n_new clusters from slot k on replace those in slots[:n_old].
+
+    Where regions have kinds, `kinds.py` adds that of the likelihood.
+    """
     log_v, log_w, size, k = target.log_v, target.log_w, state.size, state.counters[N_CLUSTERS]
     change = log_v[k - n_old + n_new] - log_v[k] + change_of_sizes(state, slots, n_old, n_new)
     for s in range(n_old):
-        change -= slot_log_marginal(state, slots[s]) + log_w[size[slots[s]]]
+        change -= log_w[size[slots[s]]] + (slot_log_marginal(state, slots[s]) if not has_kinds(target) else 0.0)
     for s in range(n_new):
-        change += slot_log_marginal(state, k + s) + log_w[size[k + s]]
+        change += log_w[size[k + s]] + (slot_log_marginal(state, k + s) if not has_kinds(target) else 0.0)
     return change
 
 
 @internal
 def change_if_merged(target, state, a, b):
-    """Change of log posterior, but for couplings, if slots a and b merge."""
+    """As `change_if_replaced`, if slots a and b merge."""
     log_v, log_w, size, k = target.log_v, target.log_w, state.size, state.counters[N_CLUSTERS]
     change = log_v[k - 1] - log_v[k] + change_of_sizes(state, (a, b, b), TWO, ONE)
     change += log_w[size[a] + size[b]] - log_w[size[a]] - log_w[size[b]]
+    if has_kinds(target):
+        return change
     return change + merged_log_marginal(target, state, a, b) - slot_log_marginal(state, a) - slot_log_marginal(state, b)
 
 

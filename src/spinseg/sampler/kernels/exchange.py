@@ -9,8 +9,9 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import pool, update_slot
+from spinseg.sampler.kernels.clusters import has_kinds, pool, update_slot
 from spinseg.sampler.kernels.constraints import leaves_connected, n_marked
+from spinseg.sampler.kernels.kinds import kind_of
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.sampler.kernels.regrowth import draw_seeds
 from spinseg.sampler.kernels.state import LOG_POSTERIOR, NO_SPIN
@@ -95,7 +96,13 @@ def exchange(target, state, plan, rng):
     a, b = np.int64(slot_of[label[i]]), np.int64(slot_of[label[j]])
     if not (may_replace(target, state, i, j, b) and may_replace(target, state, j, i, a)):
         return 0, False
-    change = change_of_marginal(target, state, a, i, j) + change_of_marginal(target, state, b, j, i)
+    if has_kinds(target):
+        kind_a, kind_b, change = kind_of(state, a), kind_of(state, b), 0.0
+        if kind_a != kind_b:
+            change = change_of_marginal(target, state.nested, kind_a, i, j)
+            change += change_of_marginal(target, state.nested, kind_b, j, i)
+    else:
+        change = change_of_marginal(target, state, a, i, j) + change_of_marginal(target, state, b, j, i)
     change += change_of_couplings(target, label, i, j) + change_of_couplings(target, label, j, i)
     if log_u >= plan.inv_temperature * change:
         return 0, False
@@ -108,5 +115,8 @@ def exchange(target, state, plan, rng):
         n_bins = pool(target, state, state.member[:1])
         update_slot(target, state, old, 1, n_bins, -1)
         update_slot(target, state, new, 1, n_bins, 1)
+        if has_kinds(target) and kind_of(state, a) != kind_of(state, b):
+            update_slot(target, state.nested, kind_of(state, old), 0, n_bins, -1)
+            update_slot(target, state.nested, kind_of(state, new), 0, n_bins, 1)
     state.scalars[LOG_POSTERIOR] += change
     return 0, True

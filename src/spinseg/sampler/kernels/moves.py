@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from spinseg._compiled import internal, jit
+from spinseg.sampler.kernels.clusters import has_kinds
 from spinseg.sampler.kernels.exchange import exchange
+from spinseg.sampler.kernels.kinds import change_kind, kinds_are_full, split_or_merge_kinds, sum_kinds
 from spinseg.sampler.kernels.reallocation import regroup, split_or_merge
 from spinseg.sampler.kernels.regrowth import regrow
 from spinseg.sampler.kernels.spin_clusters import begin_sweep
@@ -33,10 +35,11 @@ ROOM = 7  # empty slots that an attempt may need
 class Move(NamedTuple):
     """A move: an attempt proposes at most one change of the partition, and accepts or rejects it."""
 
-    kinds: tuple[str, ...]  # names of what it proposes, in the order of the numbers that an attempt returns
+    proposals: tuple[str, ...]  # names of what it proposes, in the order of the numbers that an attempt returns
     attempts: Callable[[str, int], int]  # after a sweep, by purpose and number of sites
     connected: bool | None = None  # whether clusters must be connected; None if it is for either
     if_limited: bool = False  # only where the prior limits the sizes or the number of clusters
+    if_kinds: bool = False  # only where regions have kinds
 
 
 # In the order in which an iteration makes them. The purposes are to sample few sites or many, and three parts of the
@@ -59,8 +62,12 @@ MOVES = {
         connected=True,
     ),
     "exchange": Move(("exchange",), lambda purpose, n_sites: max(10, n_sites // 2), if_limited=True),
+    "change_kind": Move(("change kind",), lambda purpose, n_sites: 4 + n_sites // 8, connected=True, if_kinds=True),
+    "split_or_merge_kinds": Move(
+        ("split kind", "merge kind"), lambda purpose, n_sites: 4, connected=True, if_kinds=True
+    ),
 }
-SPLIT_OR_MERGE, REGROUP, REGROW, EXCHANGE = range(len(MOVES))
+SPLIT_OR_MERGE, REGROUP, REGROW, EXCHANGE, CHANGE_KIND, SPLIT_OR_MERGE_KINDS = range(len(MOVES))
 
 
 @internal
@@ -77,22 +84,29 @@ def attempt(move, target, state, plan, rng):
         return regrow(target, state, plan, rng)
     if move == EXCHANGE:
         return exchange(target, state, plan, rng)
+    if move == CHANGE_KIND:
+        return change_kind(target, state, plan, rng)
+    if move == SPLIT_OR_MERGE_KINDS:
+        return split_or_merge_kinds(target, state, plan, rng)
     return -1, False
 
 
 # All kinds, the rows of Record.move_counts, and ROW[move, number of the kind].
-KINDS = tuple(dict.fromkeys(kind for move in MOVES.values() for kind in move.kinds))
-ROW = np.full((len(MOVES), len(KINDS)), -1)
+PROPOSALS = tuple(dict.fromkeys(kind for move in MOVES.values() for kind in move.proposals))
+ROW = np.full((len(MOVES), len(PROPOSALS)), -1)
 for place, made in enumerate(MOVES.values()):
-    ROW[place, : len(made.kinds)] = [KINDS.index(kind) for kind in made.kinds]
+    ROW[place, : len(made.proposals)] = [PROPOSALS.index(kind) for kind in made.proposals]
 
 
-def attempts_for(purpose: str, n_sites: int, *, connected: bool, limited: bool) -> np.ndarray:
-    """Plan.attempts for a purpose; `limited` says that the prior limits the sizes or the number of clusters."""
+def attempts_for(purpose: str, n_sites: int, *, connected: bool, limited: bool, kinds: bool) -> np.ndarray:
+    """Plan.attempts for a purpose.
+
+    `limited` says that the prior limits the sizes or the number of clusters, and `kinds` that regions have kinds.
+    """
     fitting = {
         name: move.attempts(purpose, n_sites)
         for name, move in MOVES.items()
-        if move.connected in (None, connected) and (limited or not move.if_limited)
+        if move.connected in (None, connected) and limited >= move.if_limited and kinds >= move.if_kinds
     }
     return attempts_at(**fitting)
 
@@ -113,6 +127,8 @@ def make_moves(target, state, move_counts, plan, rng):
                 spin[i] = 0
         while left[move] > 0:
             if counters[N_CLUSTERS] + ROOM >= state.size.size:
+                return FULL
+            if has_kinds(target) and kinds_are_full(state, state.size.size):
                 return FULL
             if counters[STOP] != 0:
                 return STOPPED
@@ -138,6 +154,20 @@ def renumber(label, rank, out):
 
 
 @internal
+def renumber_kinds(state, out):
+    """Write the kind of the cluster of each site to `out`, numbered 0.. by first appearance."""
+    kinds, k = state.nested, 0
+    for r in range(kinds.rank.size):
+        kinds.rank[r] = -1
+    for i in range(state.label.size):
+        kind = kinds.label[state.label[i]]
+        if kinds.rank[kind] < 0:
+            kinds.rank[kind] = k
+            k += 1
+        out[i] = kinds.rank[kind]
+
+
+@internal
 def record_iteration(state, record, plan, t):
     """Record the traces of sweep t, its draw if it is one to keep, and its partition if it is the best so far."""
     record.log_posterior[t] = state.scalars[LOG_POSTERIOR]
@@ -145,9 +175,13 @@ def record_iteration(state, record, plan, t):
     after = t + 1 - plan.burn_in
     if after > 0 and after % plan.thin == 0:
         renumber(state.label, state.rank, record.draw[after // plan.thin - 1])
+        if record.best_kind.size > 0:
+            renumber_kinds(state, record.kind[after // plan.thin - 1])
     if state.scalars[LOG_POSTERIOR] > record.best_log_posterior[0]:
         record.best_log_posterior[0] = state.scalars[LOG_POSTERIOR]
         renumber(state.label, state.rank, record.best)
+        if record.best_kind.size > 0:
+            renumber_kinds(state, record.best_kind)
 
 
 @internal
@@ -157,6 +191,8 @@ def begin_iteration(target, state, record, plan, rng):
     for move in range(state.attempts_left.size):
         left += state.attempts_left[move]
     if left == 0:
+        if has_kinds(target):
+            sum_kinds(target, state)
         begin_sweep(target, state, plan, rng)
         for i in range(state.spin.size):
             record.spin[i] = state.spin[i]

@@ -14,12 +14,14 @@ from spinseg._compiled import internal
 from spinseg.sampler.kernels.clusters import (
     change_if_merged,
     change_if_replaced,
+    has_kinds,
     merge_clusters,
     replace_clusters,
 )
 from spinseg.sampler.kernels.constraints import couplings_between, n_marked
 from spinseg.sampler.kernels.growth import allocate_along, discard, forget
-from spinseg.sampler.kernels.state import FORCED, FREE, NONE, ONE, TWO
+from spinseg.sampler.kernels.kinds import keep_kinds, reject_kinds, replace_kinds
+from spinseg.sampler.kernels.state import FORCED, FREE, N_CLUSTERS, NONE, ONE, TWO
 
 
 @internal
@@ -87,17 +89,24 @@ def regrow_one(target, state, seeds, slots, n_sites, log_u, inv_temperature, rng
         return False
     i, j = (seeds[0], seeds[1]) if state.size[a] <= state.size[b] else (seeds[1], seeds[0])
     change = change_if_merged(target, state, a, b) + couplings_between(target, state, i, j)
+    log_ratio = 0.0
+    if has_kinds(target):
+        change_of_kinds, log_ratio = replace_kinds(target, state, slots, TWO, ONE, inv_temperature, rng)
+        change += change_of_kinds
     # log q is at most 0: most merges are rejected before anything grows, the rest as soon as it is too low.
-    floor = log_u - inv_temperature * change
-    if not floor < 0.0:
-        return False
-    log_q, _, n_placed, n_reached = allocate_along(
-        target, state, seeds, TWO, ONE, n_sites, FORCED, False, floor, inv_temperature, rng
-    )
-    discard(state, TWO, n_placed, n_reached)
-    accepted = log_q > floor
+    floor, accepted = log_u - inv_temperature * change - log_ratio, False
+    if floor < 0.0:
+        log_q, _, n_placed, n_reached = allocate_along(
+            target, state, seeds, TWO, ONE, n_sites, FORCED, False, floor, inv_temperature, rng
+        )
+        discard(state, TWO, n_placed, n_reached)
+        accepted = log_q > floor
     if accepted:
+        if has_kinds(target):
+            keep_kinds(state, a, ONE)
         merge_clusters(target, state, a, b, change)
+    elif has_kinds(target):
+        reject_kinds(target, state, slots, TWO, ONE)
     return accepted
 
 
@@ -125,7 +134,16 @@ def regrow_several(
         discard(state, n_new, n_placed, n_reached)
         return False
     change = change_if_replaced(target, state, slots, n_old, n_new) + cut_old - cut
-    accepted = log_u < inv_temperature * change + (log_q_old - log_q)
+    log_ratio = log_q_old - log_q
+    if has_kinds(target):
+        change_of_kinds, log_ratio_of_kinds = replace_kinds(target, state, slots, n_old, n_new, inv_temperature, rng)
+        change, log_ratio = change + change_of_kinds, log_ratio + log_ratio_of_kinds
+    accepted = log_u < inv_temperature * change + log_ratio
+    if has_kinds(target):
+        if accepted:
+            keep_kinds(state, state.counters[N_CLUSTERS], n_new)
+        else:
+            reject_kinds(target, state, slots, n_old, n_new)
     if accepted:
         replace_clusters(state, state.spin, slots, n_old, n_new, n_sites, change)
         forget(state, n_sites, NONE)

@@ -65,10 +65,14 @@ class Target(Bundle):
     delay: np.ndarray  # (half-edges,) float64; exp(-beta), the mean of the key with which a site is reached by growth
     seed_weight: np.ndarray  # (n + 1,) float64; summed weights of the half-edges of the sites before, to draw seeds
     marker_size: np.ndarray  # (1 + markers,) float64; the sites of each marker, from 1 on; empty if there are none
+    kind_table: np.ndarray  # (5, n + 1) float64; the prior of kinds of regions (`kinds.py`); no columns without kinds
 
 
 class State(Bundle):
-    """One chain: its partition, the statistics of its clusters, and scratch space. The capacity is a multiple of 4."""
+    """One chain: its partition, the statistics of its clusters, and scratch space. The capacity is a multiple of 4.
+
+    Where the clusters are regions that have kinds, these are in the nested state (`kinds.py`).
+    """
 
     label: np.ndarray  # (n,) uint32; cluster id of each site
     slot_of: np.ndarray  # (capacity,) uint32; id -> slot
@@ -126,5 +130,7 @@ class Record(NamedTuple):
     draw: np.ndarray  # (draws, n) int32; labels numbered by first appearance
     best: np.ndarray  # (n,) int32; labels numbered by first appearance
     best_log_posterior: np.ndarray  # (1,) float64
+    kind: np.ndarray  # (draws, n) int32; the kind of each site in each draw, numbered so; (draws, 0) without kinds
+    best_kind: np.ndarray  # (n,) int32; the kinds of `best`; (0,) without kinds
     spin: np.ndarray  # (n,) uint32; spin-cluster of each site in the last sweep begun
-    move_counts: np.ndarray  # (kinds, 2) int64; how many moves of each kind were proposed and accepted
+    move_counts: np.ndarray  # (proposals, 2) int64; how many of each kind of proposal were made and accepted

@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import drop_slot, likelihood_at, pool, update_slot
+from spinseg.sampler.kernels.clusters import drop_slot, has_kinds, likelihood_at, pool, update_slot
 from spinseg.sampler.kernels.constraints import holds_part, leaves_connected, n_marked
+from spinseg.sampler.kernels.kinds import kinds_are_full, move_between_kinds, weigh_with_kinds
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.sampler.kernels.state import (
     ANYWHERE,
@@ -139,6 +140,8 @@ def weigh_touching(target, state, group, old, n_bins):
     k_rest = state.counters[N_CLUSTERS] - (rest == 0)
     if rest > 0 and (rank[old] < 0 or rank[old] >= n or touched[rank[old]] != old):
         return 0
+    if has_kinds(target):
+        return weigh_with_kinds(target, state, group, old, n, n_bins)
     new = np.int64(old) if rest == 0 else k_rest
     for t in range(n):
         slot = np.int64(touched[t])
@@ -256,6 +259,8 @@ def move(target, state, c, old, new, n_bins, change):
     """Move the pooled spin-cluster c from slot `old` to slot `new`, where `new` = k founds a cluster."""
     group, label, counters = state.member[state.first[c] : state.first[c + 1]], state.label, state.counters
     state.scalars[LOG_POSTERIOR] += change
+    if old == new:  # a region that changes its kind
+        return
     update_slot(target, state, old, group.size, n_bins, -1)
     update_slot(target, state, new, group.size, n_bins, 1)
     cluster = state.id_of[new]
@@ -273,7 +278,7 @@ def sweep(target, state, inv_temperature, rng):
     counters, capacity = state.counters, state.size.size
     for c in range(counters[NEXT_INDEX], counters[N_SPIN_CLUSTERS]):
         counters[NEXT_INDEX] = c
-        if counters[N_CLUSTERS] + 1 >= capacity:
+        if counters[N_CLUSTERS] + 1 >= capacity or (has_kinds(target) and kinds_are_full(state, capacity)):
             return FULL
         if counters[STOP] != 0:
             return STOPPED
@@ -284,6 +289,9 @@ def sweep(target, state, inv_temperature, rng):
             # Whether the rest stays connected matters only now: if not, the spin-cluster stays whatever was drawn.
             if there != here and (counters[REACH] != CONNECTED or may_leave(target, state, c)):
                 new = there if counters[REACH] == ANYWHERE else np.int64(state.touched[there])
+                if has_kinds(target):
+                    n_members = np.int64(state.first[c + 1]) - np.int64(state.first[c])
+                    move_between_kinds(target, state, n_members, there, np.int64(old), n_bins)
                 move(target, state, c, old, new, n_bins, state.log_weight[there] - state.log_weight[here])
     counters[NEXT_INDEX] = counters[N_SPIN_CLUSTERS]
     return DONE

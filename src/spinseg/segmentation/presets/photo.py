@@ -191,10 +191,13 @@ class Photo(Preset):
             distance = np.abs(np.array(details_of(drawn.n_components)) - self.detail)
             return drawn.best_of(int(distance.argmin()), chain)
         draws = drawn.labels if chain is None else drawn.labels[chain : chain + 1]
-        near = np.isin(drawn.component, details_near(self.detail, drawn.n_components))
-        labels = draws[:, near].reshape(-1, model.graph.n_sites)
+        labels = draws[:, self.relevant(drawn)].reshape(-1, model.graph.n_sites)
         labels = labels[np.random.default_rng(seed).permutation(len(labels))[:MAX_DRAWS]]
         return allowed_estimate(model, labels, self.estimate, rng=seed)
+
+    def relevant(self, drawn: Chains) -> NDArray[np.bool_]:
+        """Which of the draws have a part in what is shown: those of levels near `detail`."""
+        return np.isin(drawn.component, details_near(self.detail, drawn.n_components))
 
     def refines(self, problem: Problem) -> bool:
         """Whether outlines follow the pixels: in photographs, unless sites are given."""

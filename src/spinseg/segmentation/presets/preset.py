@@ -277,6 +277,10 @@ class Preset:
         draws = drawn.labels if chain is None else drawn.labels[chain : chain + 1]
         return allowed_estimate(model, draws, self.estimate, rng=seed)
 
+    def relevant(self, drawn: Chains) -> NDArray[np.bool_]:
+        """Which of the draws have a part in what is shown."""
+        return np.ones(drawn.labels.shape[1], bool)
+
     def partition(self, drawn: Chains, problem: Problem, seed: int) -> NDArray[np.int32]:
         """The partition that a segmentation shows."""
         return self.estimated(drawn, problem.model, seed)

@@ -15,7 +15,7 @@ from spinseg.image.light import Light
 from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.report.charts import bar_chart, line_chart
-from spinseg.segmentation.report.pictures import draw_figures, light_figure, one_region_each, whole_figures
+from spinseg.segmentation.report.pictures import draw_figures, has_kinds, light_figure, one_region_each, whole_figures
 from spinseg.segmentation.verdict import headline, units
 
 MAX_ROWS = 40  # of a table
@@ -47,6 +47,7 @@ REGION_COLUMNS: list[Column] = [
     ("Share", "number", lambda row: f"{row['share']:.1%}"),
     ("Box", "number box", lambda row: ", ".join(map(str, row["bbox"]))),
     ("Label", "number", lambda row: f"{row['label']}"),
+    ("Kind", "number", lambda row: f"{row['kind']}"),
     ("Together", "number", lambda row: _formatted(row["probability"], ".0%")),
     ("Outline", "number", lambda row: _formatted(row["boundary"], ".0%")),
 ]
@@ -83,6 +84,8 @@ def report(
     if settings.get("regions") and not settings["connected"]:
         count = f"{found['n_regions']:,}"
         before_regions = f"; counted before clusters are cut into regions, of which the segmentation has {count}"
+    hidden = {"Label"} if one_region_each(regions) else set()
+    hidden |= set() if has_kinds(regions) else {"Kind"}
     outlines, others = whole_figures(found, picture, labels, boundary_probability, chains, unit, details or {})
     return template.substitute(
         title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
@@ -98,7 +101,7 @@ def report(
         at_every_sweep=sweeps + (", burn-in (shaded) included" if shaded else ""),
         after_burn_in=" after the burn-in" if shaded else "",
         before_regions=before_regions,
-        regions=_table([c for c in REGION_COLUMNS if c[0] != "Label" or not one_region_each(regions)], regions),
+        regions=_table([column for column in REGION_COLUMNS if column[0] not in hidden], regions),
         notes=_notes(found),
         boundaries=_boundaries(found["boundaries"]),
         python=escape(f"import spinseg as ss\n{found['python']}"),
@@ -112,7 +115,8 @@ def _facts(found: dict[str, Any]) -> str:
     clusters, regions = counted(found["n_clusters"], "cluster"), counted(found["n_regions"], "region")
     parts = [f"{clusters} in {regions}"]
     if found["settings"]["connected"]:
-        parts = [regions]
+        kinds = {row["kind"] for row in found["regions"]} if has_kinds(found["regions"]) else ()
+        parts = [f"{regions} of {counted(len(kinds), 'kind')}" if kinds else regions]
     elif found["settings"].get("regions"):
         parts = [f"{clusters} after cutting into regions"]
     parts.append(counted(found["n_sites"], "site"))

@@ -68,6 +68,13 @@ def whole_figures(
     caption = f"{unit.capitalize()}s in their mean colors"
     colors = mean_colors(rgb, labels, channel_axis=-1, start_label=0)
     figures = [_figure(caption, colors, f"{caption}.", jpeg=None)]
+    if has_kinds(regions):
+        kind = np.full(labels.max() + 2, -1)  # the last is that of -1
+        for row in regions:
+            kind[row["label"] - first] = row["kind"] - first
+        caption = "Regions in the mean color of their kind"
+        colors = mean_colors(rgb, kind[labels], channel_axis=-1, start_label=0)
+        figures.append(_figure(caption, colors, f"{caption}.", jpeg=None))
     if chains.labels.shape[1] > 0:
         probability = downsample(boundary_probability, step, np.max)  # the maximum keeps thin lines
         figures.insert(0, _probability_figure(rgb, probability, chains.n_components > 1))
@@ -196,6 +203,11 @@ def draw_figures(chains: Chains, picture: Picture, sites: NDArray[np.int32], uni
 def one_region_each(regions: list[dict[str, Any]]) -> bool:
     """Whether every label is one region."""
     return len({region["label"] for region in regions}) == len(regions)
+
+
+def has_kinds(regions: list[dict[str, Any]]) -> bool:
+    """Whether regions have kinds."""
+    return "kind" in regions[0]
 
 
 def _region_numbers(regions: list[dict[str, Any]], labels: NDArray[np.int32], step: int) -> str:
