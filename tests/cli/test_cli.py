@@ -156,7 +156,7 @@ WRONG = {
     "--preset paper --beta nan": "--beta must be a finite number",
     "--min-size 0": "--min-size must be a whole number of at least 1",
     "--mask no-such-mask.png": "cannot read no-such-mask.png: no such file or directory",
-    "--preset nice": "--preset must be one of 'auto', 'photo', 'measured', 'classes', 'paper'; received 'nice'",
+    "--preset nice": "--preset must be one of 'auto', 'photo', 'measured', 'classes', 'objects', 'paper'; received 'nice'",
     "--detail 2 --resume": "--detail must be a finite number of at least 0 and at most 1; received 2.0",
     "--sites pixels --jobs 2": "--sites must be one of",
 }

@@ -109,13 +109,14 @@ def test_the_help_of_segment_has_a_section_for_each_group_of_presets():
     sections = told.split("\nOptions of ")[1:]
     assert [section.split(":")[0] for section in sections] == [
         "every preset",
-        "auto and photo and measured",
+        "auto and photo and measured and objects",
         "classes and paper",
         "classes",
+        "objects",
     ]
     assert (
         "--detail" in sections[1]
-        and "[default: 0.65 (auto, photo), 0.5 (measured)]" in " ".join(sections[1].split())
+        and "[default: 0.65 (auto, photo), 0.5 (measured, objects)]" in " ".join(sections[1].split())
         and told.count("--detail ") == 2
     )
 

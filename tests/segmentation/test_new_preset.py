@@ -80,7 +80,7 @@ def test_it_segments_by_value_and_by_name_and_its_python_code_repeats_it(tiles, 
         np.testing.assert_array_equal(found.labels, again.labels)
     with pytest.raises(ss.InvalidInput, match="spread must be a finite number above 0; received -1"):
         tiles(spread=-1)
-    line = r"^unknown option: detail\. The preset tiles has .*, spread\. detail is an option of auto and photo and measured\.$"
+    line = r"^unknown option: detail\. The preset tiles has .*, spread\. detail is an option of auto and photo and measured and objects\.$"
     with pytest.raises(ss.InvalidInput, match=line):
         ss.segment(path, "tiles", detail=0.5)
 

@@ -60,7 +60,10 @@ def test_every_option_of_every_preset_has_a_check_and_a_help():
 @pytest.mark.parametrize(
     "keywords, line",
     [
-        ({"preset": "nice"}, "preset must be one of 'auto', 'photo', 'measured', 'classes', 'paper'; received 'nice'"),
+        (
+            {"preset": "nice"},
+            "preset must be one of 'auto', 'photo', 'measured', 'classes', 'objects', 'paper'; received 'nice'",
+        ),
         ({"preset": ss.Photo}, "preset must be a preset or the name of one; received <class"),
         ({"sites": "pixels"}, "sites must be one of 'slic', 'watershed', 'grid'; received 'pixels'"),
         ({"preset": "paper", "sites": "hexagons"}, "sites must be one of 'slic', 'watershed', 'grid',"),

@@ -42,7 +42,8 @@ def test_a_segmentation_has_the_shape_of_the_picture(picture, preset):
     assert found.labels.dtype == np.int32 and np.unique(found.labels).tolist() == list(range(1, found.n_clusters + 1))
     assert found.boundary_probability.min() >= 0 and found.boundary_probability.max() <= 1
     model = found.model.component(found.model.n_components // 2) if found.model.n_components > 1 else found.model
-    assert model.log_posterior(found.chains.best_labels) == pytest.approx(found.chains.best_log_posterior)
+    best = model.log_posterior(found.chains.best_labels, found.chains.best_kinds)
+    assert best == pytest.approx(found.chains.best_log_posterior)
     np.testing.assert_array_equal(found.labels, found.partition[found.sites] + 1)
 
 

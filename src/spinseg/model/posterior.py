@@ -72,7 +72,7 @@ class Model:
 
     >>> of_kinds = ss.Model(graph, model.likelihood, model.prior, 0.5, connected=True, kinds=ss.DirichletProcess(1.0))
     >>> round(of_kinds.log_posterior([0, 1, 2], kinds=[0, 1, 0]), 3)
-    -11.119
+    -10.834
     """
 
     def __init__(

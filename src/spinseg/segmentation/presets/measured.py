@@ -54,7 +54,7 @@ class Measured(Photo):
         0.0,
         "Number of observations that a pixel counts for: less than 1, because neighboring pixels are not independent.",
         least=0,  # and then only the evidence of boundaries counts, which compares what lies on both sides
-        slider=Slider(0, 1, "log"),
+        slider=Slider(1e-5, 1, "log"),
     )
     # A region costs nothing: where two meet in a corner alone, no evidence would outweigh a price.
     prior: PartitionPrior = TemperedProcess(1.0, power=0.0)
