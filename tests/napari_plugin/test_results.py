@@ -36,6 +36,15 @@ def result(found):
     return LayerResult(image_of([layer(squares(), scale=[2.0, 3.0])]), found)
 
 
+def test_kinds_of_regions_are_a_layer_and_a_feature():
+    found = ss.segment(squares(), "objects", sweeps=10, chains=1, rng=0)
+    layers = LayerResult(image_of([layer(squares())]), found).layers()
+    kinds, attributes, what = layers["kinds"]
+    np.testing.assert_array_equal(kinds, 1 + found.kinds[found.labels - 1])
+    assert what == "labels" and not attributes["visible"]
+    assert layers["labels"][1]["features"]["kind"] == [row["kind"] for row in found.region_rows]
+
+
 def test_a_segmentation_is_shown_in_three_layers(result, found):
     layers = result.layers()
     (labels, of_labels, kind), (apart, of_apart, kind_of_apart) = layers["labels"], layers["boundaries"]

@@ -14,6 +14,7 @@ KINDS = {
     "seeds": {"seeds": {1: [(5, 5)], 2: [(50, 70)]}},
     "classes": {"preset": "classes"},
     "paper": {"preset": "paper"},
+    "objects": {"preset": "objects"},
     "volume": {"preset": "classes"},
 }
 

@@ -13,7 +13,7 @@ from scipy import ndimage
 from spinseg._validation import counted
 from spinseg.image.light import Light
 from spinseg.image.picture import Picture
-from spinseg.image.render import OUTLINE_COLORS, graded_boundaries, mean_colors, outlined, outlines
+from spinseg.image.render import OUTLINE_COLORS, graded_boundaries, label_colors, mean_colors, outlined, outlines
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.presets.photo import details_of
 
@@ -69,11 +69,10 @@ def whole_figures(
     colors = mean_colors(rgb, labels, channel_axis=-1, start_label=0)
     figures = [_figure(caption, colors, f"{caption}.", jpeg=None)]
     if has_kinds(regions):
-        kind = np.full(labels.max() + 2, -1)  # the last is that of -1
-        for row in regions:
-            kind[row["label"] - first] = row["kind"] - first
-        caption = "Regions in the mean color of their kind"
-        colors = mean_colors(rgb, kind[labels], channel_axis=-1, start_label=0)
+        palette = label_colors(max(row["kind"] for row in regions) + 1)
+        of_label = {row["label"] - first: palette[row["kind"]] for row in regions} | {-1: np.full(3, 255, np.uint8)}
+        caption = "Kinds of regions, a color for each"
+        colors = np.array([of_label[label] for label in sorted(of_label)])[labels + 1]
         figures.append(_figure(caption, colors, f"{caption}.", jpeg=None))
     if chains.labels.shape[1] > 0:
         probability = downsample(boundary_probability, step, np.max)  # the maximum keeps thin lines
