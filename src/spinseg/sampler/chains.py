@@ -127,10 +127,13 @@ class Chains:
     def quantities(self, graph: SiteGraph | None = None) -> dict[str, NDArray[Any]]:
         """Quantities of each draw that do not depend on how clusters are numbered, (chain, draw).
 
-        log_posterior, n_clusters, concentration if it was sampled, the entropy of the cluster sizes in bits and, with
-        the model's graph, edge_agreement: the share of edges whose two sites share a cluster, 1 if there is no edge.
+        log_posterior, n_clusters, n_kinds if regions have kinds, concentration if it was sampled, the entropy of the
+        cluster sizes in bits and, with the model's graph, edge_agreement: the share of edges whose two sites share a
+        cluster, 1 if there is no edge.
         """
         found = {name: self._of_draws(name) for name in self._traces}
+        if self.kinds is not None:
+            found["n_kinds"] = self.kinds.max(axis=-1, initial=-1) + 1
         found["entropy"] = np.empty(self.labels.shape[:2])
         for place in np.ndindex(self.labels.shape[:2]):
             sizes = np.sort(np.bincount(self.labels[place]))  # so equal sizes give equal entropies

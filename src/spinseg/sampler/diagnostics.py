@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 QUANTITIES = {
     "log_posterior": ("the log posterior", 1),
     "n_clusters": ("the number of clusters", 1),
+    "n_kinds": ("the number of kinds", 1),
     "concentration": ("the concentration", 2),
     "entropy": ("the entropy of the cluster sizes", 2),
     "edge_agreement": ("the share of edges within clusters", 3),
@@ -62,8 +63,8 @@ class Diagnostics:
         The largest R-hat of a property of the partition, at most 1.05 if the probabilities have converged. Each of
         these three is None for one chain or for too few draws.
     table : dict of name to Quantity
-        log_posterior, n_clusters, concentration where it was sampled, entropy (of the cluster sizes, in bits) and
-        edge_agreement (the share of edges whose two sites share a cluster).
+        log_posterior, n_clusters, n_kinds where regions have kinds, concentration where it was sampled, entropy (of the
+        cluster sizes, in bits) and edge_agreement (the share of edges whose two sites share a cluster).
     verdict : str
         A sentence or two in plain language.
 
