@@ -18,10 +18,10 @@ SOURCE = source_of("from spinseg.sampler.kernels.moves import run_iterations")
 # Fault: (the code as it is, the code with the fault).
 SWEEP_FAULTS = {
     "the bonds are not taken off the couplings": ("log_weight[j] - lam * weight[j]", "log_weight[j]"),
-    "a new cluster may have a forbidden size": ("log_v[k_rest + 1] + log_w[group.size]", "log_v[k_rest + 1]"),
+    "a new cluster may have a forbidden size": ("+ log_v[k_rest + 1] + log_w[group.size]\n    size", "+ log_v[k_rest + 1]\n    size"),
 }
 LOCAL_FAULTS = {
-    "a local sweep makes a move that cannot be reversed": ("        return 0\n    new = ", "        n = n\n    new = "),
+    "a local sweep makes a move that cannot be reversed": ("        return 0\n    if has_kinds(", "        n = n\n    if has_kinds("),
     "a local sweep forgets the size that it leaves": ("m = rest if slot == old else size[slot]", "m = size[slot]"),
 }
 SPLIT_FAULTS = {
