@@ -18,10 +18,16 @@ SOURCE = source_of("from spinseg.sampler.kernels.moves import run_iterations")
 # Fault: (the code as it is, the code with the fault).
 SWEEP_FAULTS = {
     "the bonds are not taken off the couplings": ("log_weight[j] - lam * weight[j]", "log_weight[j]"),
-    "a new cluster may have a forbidden size": ("+ log_v[k_rest + 1] + log_w[group.size]\n    size", "+ log_v[k_rest + 1]\n    size"),
+    "a new cluster may have a forbidden size": (
+        "+ log_v[k_rest + 1] + log_w[group.size]\n    size",
+        "+ log_v[k_rest + 1]\n    size",
+    ),
 }
 LOCAL_FAULTS = {
-    "a local sweep makes a move that cannot be reversed": ("        return 0\n    if has_kinds(", "        n = n\n    if has_kinds("),
+    "a local sweep makes a move that cannot be reversed": (
+        "        return 0\n    if has_kinds(",
+        "        n = n\n    if has_kinds(",
+    ),
     "a local sweep forgets the size that it leaves": ("m = rest if slot == old else size[slot]", "m = size[slot]"),
 }
 SPLIT_FAULTS = {
@@ -122,17 +128,10 @@ EXCHANGE_FAULTS = {
 }
 
 
-# Of what gives new regions their kinds, in the move that does nothing else.
+# Of what gives new regions their kinds, in the move that does nothing else. Its proposals are always accepted.
 KIND_FAULTS = {
     "the draw of a kind is not corrected": ("log_ratio - log_share, change", "log_ratio, change"),
-    "the draw of the old kind is left out": ("log_ratio, change = log_q, -log_p", "log_ratio, change = 0.0, -log_p"),
-    "the likelihood without a kind is forgotten": (
-        "log_ratio, change = log_q, -log_p",
-        "log_ratio, change = log_q, 0.0",
-    ),
-    "the likelihood with a kind is forgotten": ("- log_share, change + log_likelihood", "- log_share, change"),
     "the prior of kinds is forgotten": (" + (log_prior_of_kinds(target, kinds, k - n_old + n_new) - before)", ""),
-    "a rejected region keeps its new kind": ("    return_kinds(target, state, slots, n_old)\n", "    pass\n"),
 }
 KINDS_FAULTS = {
     "the proposal of a split is not corrected": ("inv_temperature * change - log_q\n", "inv_temperature * change\n"),
@@ -153,6 +152,9 @@ KIND_SWEEP_FAULTS = {
     "sites leave their kind behind": ("update_slot(target, kinds, own, 1 if leaves else 0, n_bins, -1)", "pass"),
 }
 KIND_GROWTH_FAULTS = {
+    "the draw of the old kind is left out": ("log_ratio, change = log_q, -log_p", "log_ratio, change = 0.0, -log_p"),
+    "the likelihood with a kind is forgotten": ("- log_share, change + log_likelihood", "- log_share, change"),
+    "a rejected region keeps its new kind": ("    return_kinds(target, state, slots, n_old)\n", "    pass\n"),
     "regions forget the draw of kinds": ("log_ratio + log_ratio_of_kinds", "log_ratio"),
     "regions forget their kinds": ("change + change_of_kinds, log_ratio", "change, log_ratio"),
     "a merge forgets the draw of kinds": (
@@ -221,12 +223,18 @@ def model_for(faults, fault):
     return ss.Model(graph, likelihood, prior, beta, connected=True, seeds=seeds)
 
 
+# Priors of few and of many kinds, in which numbers and sizes count.
+FEW = ss.TabulatedPrior(lambda k: -1.5 * k, lambda m: -0.5 * m)
+MANY = ss.TabulatedPrior(lambda k: 1.2 * k, lambda m: 0.7 * math.sqrt(m))
+
+
 def model_of_kinds(fault):
     """A model of regions of kinds, in which this fault shows."""
     graph, kept = exact.graph(4 if "exchange" in fault else 5)
     limits = {"min_size": 2, "max_size": 2} if "exchange" in fault else {}
     likelihood = model_cases.likelihoods(graph.n_sites)["histogram"]
-    prior, kinds = ss.TabulatedPrior(lambda k: 0.7 * k, lambda m: 0.0, **limits), ss.PitmanYor(0.4, 0.5)
+    prior = ss.TabulatedPrior(lambda k: 0.7 * k, lambda m: 0.0, **limits)
+    kinds = MANY if "merge" in fault or "exchange" in fault else FEW
     return ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=True, kinds=kinds)
 
 
@@ -266,7 +274,7 @@ def p_value(iterate, faults, fault):
     """Of one iteration with a fault."""
     try:
         return exact.iterated(model_for(faults, fault), seed=6, iterate=iterate, **how_for(faults, fault))[0]
-    except (IndexError, ValueError):  # a fault may read outside the tables, or take the logarithm of 0
+    except (IndexError, ValueError, OverflowError):  # a fault may read outside the tables, or take the logarithm of 0
         return 0.0
 
 
