@@ -72,7 +72,7 @@ SPLIT_OR_MERGE, REGROUP, REGROW, EXCHANGE, CHANGE_KIND, SPLIT_OR_MERGE_KINDS = r
 
 @internal
 def attempt(move, target, state, plan, rng):
-    """Attempt a move once; returns the number of its kind, or -1 if nothing was proposed, and whether it was accepted.
+    """Attempt a move once; returns the number of its proposal, or -1 if there was none, and whether it was accepted.
 
     `spin` is zero before the first attempt of an iteration at each move.
     """
@@ -91,11 +91,11 @@ def attempt(move, target, state, plan, rng):
     return -1, False
 
 
-# All kinds, the rows of Record.move_counts, and ROW[move, number of the kind].
-PROPOSALS = tuple(dict.fromkeys(kind for move in MOVES.values() for kind in move.proposals))
+# All proposals, the rows of Record.move_counts, and ROW[move, number of the proposal].
+PROPOSALS = tuple(dict.fromkeys(name for move in MOVES.values() for name in move.proposals))
 ROW = np.full((len(MOVES), len(PROPOSALS)), -1)
 for place, made in enumerate(MOVES.values()):
-    ROW[place, : len(made.proposals)] = [PROPOSALS.index(kind) for kind in made.proposals]
+    ROW[place, : len(made.proposals)] = [PROPOSALS.index(name) for name in made.proposals]
 
 
 def attempts_for(purpose: str, n_sites: int, *, connected: bool, limited: bool, kinds: bool) -> np.ndarray:
