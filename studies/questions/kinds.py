@@ -9,15 +9,11 @@ at the middle level of detail, on ten nuclei images. The data are in ../shared/d
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 import spinseg as ss
-from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.boundary.maps import BoundaryMaps
-from spinseg.image.working import WorkingCopy
 from spinseg.sampler.diagnostics import diagnose
 from spinseg.segmentation.presets.photo import FeatureWeights
 from spinseg.segmentation.problem import prepare
@@ -34,32 +30,15 @@ N_MIXED, SWEEPS, BURN_IN = 10, 400, 100
 PRESETS: dict[str, ss.Measured] = {"measured": ss.Measured(), "objects": ss.Objects()}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PhotoOfKinds(ss.Photo, listed=False):
     """`Photo` whose regions have kinds."""
 
-    concentration: float = 0.1
+    def prior_of_kinds(self) -> ss.PartitionPrior:
+        """The prior of the kinds of regions."""
+        return ss.DirichletProcess(0.1)
 
-    def model(
-        self,
-        image: WorkingCopy,
-        sites: NDArray[np.int32],
-        graph: SiteGraph,
-        maps: BoundaryMaps | None = None,
-        seeds: NDArray[np.int64] | None = None,
-    ) -> ss.Model:
-        """The posterior of `Photo` over regions and kinds."""
-        plain, kinds = super().model(image, sites, graph, maps, seeds), ss.DirichletProcess(self.concentration)
-        return ss.Model(
-            graph,
-            plain.likelihood,
-            plain.prior,
-            plain.beta,
-            connected=True,
-            power=plain.power,
-            seeds=seeds,
-            kinds=kinds,
-        )
+
+WITH_KINDS = PhotoOfKinds(feature_weights=FeatureWeights(position=1e-9))
 
 
 def of_nuclei(task: tuple[int, Example]) -> list[list[float]]:
@@ -132,9 +111,6 @@ def study() -> dict[str, object]:
             f"; R-hat of the number of kinds {np.median(kinds):.3f} (worst {max(kinds):.3f})" if kinds else ""
         )
     photographs = bsds(data_root(), "train")[::EVERY]
-    for name, preset in {
-        "photo": ss.Photo(),
-        "photo with kinds": PhotoOfKinds(feature_weights=FeatureWeights(position=1e-9)),
-    }.items():
+    for name, preset in {"photo": ss.Photo(), "photo with kinds": WITH_KINDS}.items():
         figures[f"{name}, {len(photographs)} photographs"] = summary(preset, photographs)
     return figures

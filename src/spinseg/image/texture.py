@@ -90,7 +90,7 @@ def log_tensor(brightness: Floats, scale: float) -> tuple[Floats, Floats, Floats
 
 
 def pairs(values: Floats, inside: Mask, distance: int) -> list[tuple[Floats, Floats]]:
-    """Return the values of pairs inside that are so many steps apart, along each of two axes."""
+    """Return the values of pairs inside at a distance in steps, along each of two axes."""
     found = []
     for x, i in ((values, inside), (values.swapaxes(0, 1), inside.T)):
         both = i[distance:] & i[:-distance]

@@ -16,7 +16,7 @@ def kind_tables(prior: PartitionPrior, n_sites: int) -> tuple[Table, Table, Tabl
     """log_v, log_w and log_total, each of length n_sites + 1.
 
     p(kinds | r regions) = exp(log_v[k] + sum of log_w[m_j] - log_total[r]) with m_j regions of kind j. log_total is
-    infinite where the prior allows no partition of so many regions.
+    infinite where the prior allows no partition of that number of regions.
     """
     if isinstance(prior, ExchangeablePrior):
         invalid("kinds", "be a prior with tables, such as TabulatedPrior", prior)

@@ -35,7 +35,7 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
     sizes that the prior forbids, or would take too much memory, it is "one".
 
     Where there are seeds, these are changed as little as it takes to keep them, and so are labels. Where regions have
-    kinds, and the prior of kinds does not allow so many regions, "one" and "singletons" stand for each other.
+    kinds, and the prior of kinds does not allow their number, "one" and "singletons" stand for each other.
     """
     labels = _start(model, target, init)
     if model.kinds is not None and not model.allows(labels) and isinstance(init, str):

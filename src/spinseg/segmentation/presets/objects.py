@@ -9,15 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import invalid
-from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import is_gray
 from spinseg.image.boundary.maps import BoundaryMaps
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.picture import Picture
-from spinseg.image.working import WorkingCopy
 from spinseg.model.gaussians import DiagonalGaussian
 from spinseg.model.likelihoods import Likelihood
-from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.segmentation.presets.measured import Measured
 from spinseg.segmentation.presets.option import Slider, option
@@ -62,29 +59,11 @@ class Objects(Measured):
         if not isinstance(self.kinds, PartitionPrior):
             invalid("kinds", "be a PartitionPrior", self.kinds)
 
-    def model(
-        self,
-        image: WorkingCopy,
-        sites: NDArray[np.int32],
-        graph: SiteGraph,
-        maps: BoundaryMaps | None = None,
-        seeds: NDArray[np.int64] | None = None,
-    ) -> Model:
-        """The posterior at every level of detail, over regions and their kinds."""
-        evidence = super().model(image, sites, graph, maps, seeds)
-        appearance = self.appearance(image.picture, sites)
-        return Model(
-            graph,
-            appearance,
-            self.prior,
-            evidence.beta,
-            connected=True,
-            power=self.power,
-            seeds=seeds,
-            kinds=self.kinds,
-        )
+    def prior_of_kinds(self) -> PartitionPrior:
+        """The prior of the kinds of regions."""
+        return self.kinds
 
-    def appearance(self, picture: Picture, sites: NDArray[np.int32]) -> Likelihood:
+    def appearance(self, picture: Picture, sites: NDArray[np.int32], maps: BoundaryMaps | None) -> Likelihood:
         """A Gaussian of the stretched intensities, in one channel if the image is gray."""
         values = SCALE * picture.values.astype(np.float64)
         if is_gray(picture):

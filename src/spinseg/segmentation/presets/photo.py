@@ -146,17 +146,24 @@ class Photo(Preset):
         seeds: NDArray[np.int64] | None = None,
     ) -> Model:
         """The posterior at every level of detail."""
-        area = site_sizes(sites)
-        weight = self.pixel_weight(int(area.sum()))
-        likelihood: Likelihood = Flat()
-        if self.count_weight > 0:  # as always here, and not by default in `Measured`
-            features = site_moments(image.picture, sites, maps)
-            n_observations = self.count_weight * area * weight
-            likelihood = gaussian_likelihood(features, n_observations, self.kappa, self.feature_weights)
+        likelihood = self.appearance(image.picture, sites, maps)
         log_odds = self.log_odds(image.picture, sites, graph, maps)
-        weight = weight**0.5  # boundaries have a length, where pixels have an area
+        weight = self.pixel_weight(int(site_sizes(sites).sum())) ** 0.5  # boundaries have a length, pixels an area
         betas = [weight * self.couplings(log_odds, graph, detail) for detail in details_of(self.n_details)]
-        return Model(graph, likelihood, self.prior, betas, connected=True, power=self.power, seeds=seeds)
+        how: dict[str, Any] = {"power": self.power, "seeds": seeds, "kinds": self.prior_of_kinds()}
+        return Model(graph, likelihood, self.prior, betas, connected=True, **how)
+
+    def prior_of_kinds(self) -> PartitionPrior | None:
+        """The prior of the kinds of regions; None where they have none."""
+        return None
+
+    def appearance(self, picture: Picture, sites: NDArray[np.int32], maps: BoundaryMaps | None) -> Likelihood:
+        """The likelihood of color, texture and position; none where no pixel counts, as usual in `Measured`."""
+        if self.count_weight == 0:
+            return Flat()
+        area = site_sizes(sites)
+        n_observations = self.count_weight * area * self.pixel_weight(int(area.sum()))
+        return gaussian_likelihood(site_moments(picture, sites, maps), n_observations, self.kappa, self.feature_weights)
 
     def pixel_weight(self, n_pixels: int) -> float:
         """The weight of a pixel in an image of `n_pixels`, relative to one of a photograph of the reference size."""
