@@ -1,9 +1,10 @@
 """What kinds of regions are worth: `Objects` beside `Measured`, `Photo` with kinds beside `Photo`, and how chains mix.
 
-Every third training nuclei image with a network that has not seen it (`held_out.py`), rendered scenes, and every third
-training photograph of BSDS300 with the network of the package, where kinds have no position. F1 without the background
-is that where regions of the kind of the largest one are no objects. Chains start from one region and from singletons,
-at the middle level of detail, on ten nuclei images. The data are in ../shared/data or SPINSEG_DATA.
+Every third training nuclei image, every third training photograph of BSDS300, both with networks that have not seen
+them (`held_out.py`), and rendered scenes. Kinds of photographs have no position; a third row leaves it out without
+kinds. F1 without the background is that where regions of the kind of the largest one are no objects. Chains start from
+one region and from singletons, at the middle level of detail, on ten nuclei images. The data are in ../shared/data or
+SPINSEG_DATA.
 """
 
 import time
@@ -19,13 +20,17 @@ from spinseg.segmentation.presets.photo import FeatureWeights
 from spinseg.segmentation.problem import prepare
 from studies import scenes
 from studies.evaluation.datasets import Example, bsds, data_root, get_dataset
-from studies.evaluation.metrics import adjusted_rand_index
+from studies.evaluation.metrics import Scores, adjusted_rand_index
 from studies.evaluation.objects import object_scores
 from studies.questions.held_out import held_out_evidence
-from studies.questions.variants import summary
+from studies.questions.variants import Scored, score, text_of
 
 EVERY = 3  # of the training images
 N_SCENES, SHAPE, SEED = 3, (160, 160), 60  # for each renderer
+GAINS = [
+    Scores._fields.index(name)
+    for name in ("probabilistic_rand_index", "variation_of_information", "segmentation_covering")
+]
 N_MIXED, SWEEPS, BURN_IN = 10, 400, 100
 PRESETS: dict[str, ss.Measured] = {"measured": ss.Measured(), "objects": ss.Objects()}
 
@@ -38,7 +43,12 @@ class PhotoOfKinds(ss.Photo, listed=False):
         return ss.DirichletProcess(0.1)
 
 
-WITH_KINDS = PhotoOfKinds(feature_weights=FeatureWeights(position=1e-9))
+NO_POSITION = FeatureWeights(position=1e-9)
+PHOTOGRAPHS: dict[str, ss.Photo] = {
+    "photo": ss.Photo(),
+    "photo without position": ss.Photo(feature_weights=NO_POSITION),
+    "photo with kinds": PhotoOfKinds(feature_weights=NO_POSITION),
+}
 
 
 def of_nuclei(task: tuple[int, Example]) -> list[list[float]]:
@@ -56,6 +66,12 @@ def of_nuclei(task: tuple[int, Example]) -> list[list[float]]:
         scores = object_scores(found.labels, truth)
         rows.append([*scores, object_scores(labels, truth).f_50, n_kinds, found.n_clusters, spent])
     return rows
+
+
+def of_photograph(task: tuple[int, Example]) -> list[Scored]:
+    """Return the scores of each variant of `Photo`."""
+    number, example = task
+    return [score(replace(preset, evidence=held_out_evidence(number)), example) for preset in PHOTOGRAPHS.values()]
 
 
 def of_scene(task: tuple[int, str, int]) -> list[float]:
@@ -110,7 +126,19 @@ def study() -> dict[str, object]:
         figures[f"{name}, {len(mixed)} nuclei images, a sweep"] = text + (
             f"; R-hat of the number of kinds {np.median(kinds):.3f} (worst {max(kinds):.3f})" if kinds else ""
         )
-    photographs = bsds(data_root(), "train")[::EVERY]
-    for name, preset in {"photo": ss.Photo(), "photo with kinds": WITH_KINDS}.items():
-        figures[f"{name}, {len(photographs)} photographs"] = summary(preset, photographs)
+    return figures | of_photographs()
+
+
+def of_photographs() -> dict[str, object]:
+    """Return the scores of the variants of `Photo`, and by how much they differ from the first, with standard error."""
+    photographs = list(enumerate(bsds(data_root(), "train")))[::EVERY]
+    with ProcessPoolExecutor() as pool:
+        rows = list(zip(*pool.map(of_photograph, photographs), strict=True))
+    figures: dict[str, object] = {}
+    for name, own in zip(PHOTOGRAPHS, rows, strict=True):
+        regions, usual = (np.array([each.scores.regions for each in some]) for some in (own, rows[0]))
+        better = (regions - usual)[:, GAINS]
+        errors = better.std(axis=0, ddof=1) / np.sqrt(len(own))
+        gains = ", ".join(f"{mean:+.4f} ({error:.4f})" for mean, error in zip(better.mean(axis=0), errors, strict=True))
+        figures[f"{name}, {len(own)} photographs"] = f"{text_of(own)}; PRI, VoI, covering beside photo: {gains}"
     return figures

@@ -7,7 +7,8 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.resources import files
 from itertools import product
@@ -24,6 +25,8 @@ WINDOW = 32 * CELL  # pixels along each side that are done at a time, so that me
 SIZES = {"photograph": (1.0,), "measured": (1.0, 1.4)}  # at which an image is seen, relative to its own
 MAX_ENLARGED = 1_000_000  # pixels of an image that is enlarged, so that its log-odds take seconds
 BLOCK_BYTES = 2**20  # of the matrix of neighborhoods that a product takes at a time: about what a processor keeps near
+
+SUMMARIZED = ("down4", "up3", "up2", "up1")  # layers by which the kind of an image is recognized
 
 Maps = NDArray[np.float32]
 
@@ -79,12 +82,23 @@ class BoundaryNetwork:
 
     def _log_odds(self, rgb: Maps, min_side: int = MIN_SIDE) -> Maps:
         """Return the log-odds of the whole image at once."""
-        spans = [_mirrored_span(length, min_side) for length in rgb.shape[:2]]
-        continued = np.pad(rgb, [(span.start, total - span.stop) for span, total in spans] + [(0, 0)], mode="symmetric")
-        return self.convolve_all(np.moveaxis(continued, -1, 0))[:, *(span for span, _ in spans)]
+        continued, spans = _continued(rgb, min_side)
+        return self.convolve_all(continued)[:, *spans]
+
+    def features(self, rgb: Maps) -> NDArray[np.float32]:
+        """Return mean and standard deviation of each map of the layers SUMMARIZED over the whole image."""
+        found = {name: x.reshape(len(x), -1) for name, x in self._layers(_continued(rgb)[0]) if name in SUMMARIZED}
+        return np.concatenate([f(found[name], axis=1) for name in SUMMARIZED for f in (np.mean, np.std)])
 
     def convolve_all(self, rgb: Maps) -> Maps:
         """Return the output of the network, (2, height, width), whose sides are multiples of CELL."""
+        _, x = deque(self._layers(rgb), maxlen=1)[0]
+        _, h, w = x.shape
+        blocks = x.reshape(-1, 2, 2, h, w).transpose(0, 3, 1, 4, 2)
+        return blocks.reshape(-1, 2 * h, 2 * w)
+
+    def _layers(self, rgb: Maps) -> Iterator[tuple[str, Maps]]:
+        """Yield the name and the maps of each layer that later ones read, from the finest down and up again."""
         n, height, width = rgb.shape
         blocks = (rgb - np.float32(0.5)).reshape(n, height // 2, 2, width // 2, 2)
         x = blocks.transpose(0, 2, 4, 1, 3).reshape(4 * n, height // 2, width // 2)  # blocks of 2 x 2 are channels
@@ -94,6 +108,7 @@ class BoundaryNetwork:
                 tall = np.maximum(x[:, ::2], x[:, 1::2])
                 x = np.maximum(tall[..., ::2], tall[..., 1::2])
             x = self._block(f"down{level}1", self._block(f"down{level}0", x))
+            yield f"down{level}", x
             levels.append(x)
         for level in range(self.n_levels - 2, -1, -1):
             below, x = self._block(f"lateral{level}", x), levels.pop(level)
@@ -101,14 +116,20 @@ class BoundaryNetwork:
             x = x.reshape(n, h // 2, 2, w // 2, 2)
             x += below[:, :, None, :, None]  # each pixel of the coarser layer four times
             x = self._block(f"up{level}", x.reshape(n, h, w))
-        x = self._block("head", x, rectified=False)
-        blocks = x.reshape(-1, 2, 2, height // 2, width // 2).transpose(0, 3, 1, 4, 2)
-        return blocks.reshape(-1, height, width)
+            yield f"up{level}", x
+        yield "head", self._block("head", x, rectified=False)
 
     def _block(self, name: str, x: Maps, rectified: bool = True) -> Maps:
         """Return a convolution and, as a rule, its positive part."""
         y = convolve(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
         return np.maximum(y, 0, out=y) if rectified else y
+
+
+def _continued(rgb: Maps, min_side: int = MIN_SIDE) -> tuple[Maps, tuple[slice, ...]]:
+    """Return an image, (height, width, 3), as maps that are mirrored beyond its edges, and where it lies in them."""
+    spans = [_mirrored_span(length, min_side) for length in rgb.shape[:2]]
+    beyond = [(span.start, total - span.stop) for span, total in spans]
+    return np.moveaxis(np.pad(rgb, [*beyond, (0, 0)], mode="symmetric"), -1, 0), tuple(span for span, _ in spans)
 
 
 def _mirrored_span(length: int, min_side: int) -> tuple[slice, int]:
