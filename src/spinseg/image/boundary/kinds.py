@@ -86,7 +86,7 @@ def kind_features(rgb: NDArray[np.uint8], network: BoundaryNetwork | None = None
     """Return what a network, by default that for measured images, sees in an image that is reduced to SIDE pixels."""
     scale = min(1.0, SIDE / max(rgb.shape))
     height, width = (max(round(scale * length), 1) for length in rgb.shape[:2])
-    small = resized(np.moveaxis(rgb.astype(np.float32) / 255, -1, 0), (height, width))
+    small = resized(np.moveaxis(np.divide(rgb, 255, dtype=np.float32), -1, 0), (height, width))
     return (network or BoundaryNetwork.fitted("measured")).features(np.moveaxis(small, 0, -1))
 
 
