@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
 import numpy as np
+import skimage.data
 
 import spinseg as ss
 from spinseg.sampler.diagnostics import diagnose
@@ -31,6 +32,7 @@ GAINS = [
     Scores._fields.index(name)
     for name in ("probabilistic_rand_index", "variation_of_information", "segmentation_covering")
 ]
+SAMPLES = ("brick", "gravel", "coins")
 N_MIXED, SWEEPS, BURN_IN = 10, 400, 100
 PRESETS: dict[str, ss.Measured] = {"measured": ss.Measured(), "objects": ss.Objects()}
 
@@ -83,6 +85,13 @@ def of_scene(task: tuple[int, str, int]) -> list[float]:
     return [adjusted_rand_index(each.labels, scene.labels) for each in found]
 
 
+def of_sample(name: str) -> str:
+    """Return regions and kinds of an image of scikit-image."""
+    found = ss.segment(getattr(skimage.data, name)(), ss.Objects(), rng=0, workers=1, progress=False)
+    assert found.kinds is not None
+    return f"{found.n_clusters} regions; of each kind {np.bincount(found.kinds).tolist()}"
+
+
 def of_chains(example: Example) -> list[list[float]]:
     """Return, for each preset, R-hat and ESS of chains from opposite starts, and milliseconds of a sweep."""
     rows = []
@@ -107,6 +116,7 @@ def study() -> dict[str, object]:
     with ProcessPoolExecutor() as pool:
         scored = np.array(list(pool.map(of_nuclei, nuclei)))
         of_scenes = np.array(list(pool.map(of_scene, rendered)))
+        figures |= zip(SAMPLES, pool.map(of_sample, SAMPLES), strict=True)
         mixed = list(
             pool.map(of_chains, [example for _, example in nuclei[:: max(1, len(nuclei) // N_MIXED)]][:N_MIXED])
         )
