@@ -99,7 +99,7 @@ class Measured(Photo):
 class Auto(Photo):
     """The default: `Photo` for photographs, and `Measured` for volumes and other images.
 
-    Volumes and images of measured channels are no photographs. Gray and color images are told apart by a small network.
+    Volumes and images of measured channels are not photographs. A small classifier decides for gray and color images.
     `seg.taken_for` says which kind it took yours for, and `seg.preset` which preset it used.
 
     Examples
