@@ -14,6 +14,7 @@ import spinseg.image.superpixels as module
 from spinseg.graph.adjacency import edge_means, region_adjacency
 from spinseg.image.features import site_sizes
 from spinseg.image.superpixels import basins, superpixels
+from studies.evaluation.metrics import adjusted_rand_index
 
 PHOTO = data.chelsea()[60:160, 100:230]
 KINDS = ["slic", "watershed", "grid", "pixels"]
@@ -158,6 +159,17 @@ def test_basins_are_as_deep_as_asked_for():
         assert found.max() + 1 == count
     assert basins(relief, 0.3, 3).max() + 1 == 3  # deeper where there would be too many
     assert basins(np.zeros((4, 5)), 0.3, 10).max() == 0
+
+
+def test_basins_that_are_too_many_become_those_that_a_larger_depth_gives():
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        relief = 5 * gaussian_filter(rng.normal(size=(120, 120)), 2)
+        deeper = basins(relief, 0.8, 10_000)
+        n = int(deeper.max()) + 1
+        found = basins(relief, 0.1, n + n // 3)
+        # Saddles are found along axes, and fillings also diagonally.
+        assert 0.95 * n < found.max() + 1 < 1.2 * n and adjusted_rand_index(deeper, found) > 0.85
 
 
 def test_basins_are_connected_and_every_part_of_a_mask_has_one():

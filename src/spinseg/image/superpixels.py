@@ -10,7 +10,8 @@ from skimage.morphology import local_minima, reconstruction
 from skimage.segmentation import slic, watershed
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
-from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.adjacency import edge_index, region_adjacency
+from spinseg.graph.edges import boundary_pairs
 from spinseg.graph.merging import merge_in_rounds, nearest_pairs
 from spinseg.image.features import gradient_magnitude, site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, Ints, Mask
@@ -159,18 +160,44 @@ def basins(relief: NDArray, depth: float, max_sites: int, inside: Mask | None = 
     relief = np.asarray(relief, np.float32)
     if inside is not None:
         relief = np.where(inside, relief, relief[inside].max() + 2 * depth)
-    while True:
-        # Not `h_minima`, which marks a flat bottom in many places.
-        filled = reconstruction(relief + np.float32(depth), relief, method="erosion")
-        minima = label(local_minima(filled, allow_borders=True), connectivity=2)
-        if minima.max() <= max_sites:
-            break
-        depth *= 2
+    # Not `h_minima`, which marks a flat bottom in many places.
+    filled = reconstruction(relief + np.float32(depth), relief, method="erosion")
+    minima = label(local_minima(filled, allow_borders=True), connectivity=2)
     if minima.max() == 0:  # a flat relief
         minima[...] = 1
     found = watershed(relief, minima, mask=inside)
-    pieces = label(found if inside is None else np.where(inside, found + 1, 0), connectivity=1)
-    return _renumber(pieces - 1, inside)
+    pieces = label(found if inside is None else np.where(inside, found + 1, 0), connectivity=1) - 1
+    if minima.max() > max_sites:
+        pieces = np.append(_deeper(pieces, relief, depth, max_sites), -1)[pieces]
+    return _renumber(pieces, inside)
+
+
+def _deeper(sites: Ints, relief: NDArray[np.float32], depth: float, max_sites: int) -> Ints:
+    """Return the basin that each basin is part of when they must be deeper: `depth` is doubled until few are left.
+
+    As water rises, two basins meet at their lowest saddle, and the one with the higher bottom ends: that is its depth.
+    """
+    graph = region_adjacency(sites)
+    edges = graph.edges
+    lower, upper, pixels = boundary_pairs(sites)
+    saddles = np.full(len(edges), np.inf)
+    np.minimum.at(saddles, edge_index(edges, lower, upper), relief.ravel()[pixels].max(axis=0))
+    bottoms = np.asarray(ndimage.minimum(relief, sites, np.arange(sites.max() + 1)))
+    depths, lowest = np.full(len(edges), np.nan), list(range(len(bottoms)))  # NaN: of basins that had met before
+
+    def root(basin: int) -> int:
+        while lowest[basin] != basin:
+            lowest[basin] = basin = lowest[lowest[basin]]
+        return basin
+
+    for edge in np.argsort(saddles, kind="stable"):
+        low, high = sorted(map(root, edges[edge].tolist()), key=bottoms.__getitem__)
+        if low != high:
+            lowest[high], depths[edge] = low, saddles[edge] - bottoms[high]
+    n_parts = len(bottoms) - np.isfinite(depths).sum()
+    while (depths >= depth).sum() > max(max_sites - n_parts, 0):
+        depth *= 2
+    return graph.components(depths < depth)
 
 
 def cells_per_axis(shape: tuple[int, ...], n_sites: int) -> dict[int, int]:
