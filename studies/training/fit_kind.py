@@ -4,10 +4,10 @@
     cp training_data/kind_weights.npz src/spinseg/image/data/
 
 A photograph is one of BSDS300 train; a measured image is one of nuclei (BBBC038) or a rendered scene. Their parts, gray
-versions, and photographs changed as under water are images, too. A logistic regression with a ridge penalty, in which
-photographs count as much as the others, is fitted to features of the network of the package and stored. Before, five
-fits without the images i of a fold, i % 5, judge them by features of the network that was trained without them
-(`measured_foldN.npz` of `train_boundary_net.py`), and a table is printed.
+versions, and photographs changed as under water are images, too. A logistic regression with a ridge penalty is fitted
+to features of the network of the package and stored; photographs count as much as the others, and so do the groups of
+each. Before, five fits without the images i of a fold, i % 5, judge them by features of the network that was trained
+without them (`measured_foldN.npz` of `train_boundary_net.py`), and a table is printed.
 """
 
 import io
@@ -61,24 +61,24 @@ def under_water(rgb: Pixels, rng: np.random.Generator) -> Pixels:
 
 
 def images(folder: Path) -> Iterator[tuple[str, int, Pixels]]:
-    """Yield what each image is, its number and its pixels."""
+    """Yield the group of each image, its number and its pixels."""
     stored, packed = np.load(folder / "photographs.npz"), np.load(folder / "nuclei.npz")
     for i in range(sum(name.startswith("jpeg") for name in stored.files)):
         rgb = np.asarray(Image.open(io.BytesIO(stored[f"jpeg{i}"].tobytes())).convert("RGB"))
         yield "photographs", i, rgb
         yield "photographs under water", i, under_water(rgb, np.random.default_rng([11, 3, i]))
     for i in range(sum(name.startswith("image") for name in packed.files)):
-        yield "nuclei", i, packed[f"image{i}"]
+        yield f"nuclei, {packed[f'group{i}']}", i, packed[f"image{i}"]
     for i in SCENES:
         yield "scenes", i, render(list(RENDERERS)[i % len(RENDERERS)], SHAPE, np.random.default_rng([7, i])).image
 
 
-def versions(task: tuple[str, int, Pixels]) -> list[tuple[str, int, Pixels]]:
-    """Return an image, its gray version and a part of it, stretched."""
+def versions(task: tuple[str, int, Pixels]) -> list[tuple[str, str, Pixels]]:
+    """Return an image, its gray version and a part of it, stretched, each with its group and what it is."""
     name, i, image = task
     rng = np.random.default_rng([12, i])
-    shown = {name: image, f"{name}, gray": np.atleast_3d(image).mean(axis=-1), f"{name}, part": part(image, rng)}
-    return [(what, i, stretched(each)) for what, each in shown.items()]
+    shown = {"": image, "in gray": np.atleast_3d(image).mean(axis=-1), "a part": part(image, rng)}
+    return [(name, how, stretched(each)) for how, each in shown.items()]
 
 
 def features(fold: int | None, task: tuple[str, int, Pixels]) -> np.ndarray:
@@ -87,11 +87,13 @@ def features(fold: int | None, task: tuple[str, int, Pixels]) -> np.ndarray:
     return np.stack([kind_features(rgb, network) for _, _, rgb in versions(task)])
 
 
-def fit(x: np.ndarray, y: np.ndarray) -> Fitted:
-    """Return weights of features, and a constant, of the log-odds of y."""
+def fit(x: np.ndarray, group: np.ndarray) -> Fitted:
+    """Return weights of features, and a constant, of the log-odds of a photograph."""
+    names, index, counts = np.unique(group, return_inverse=True, return_counts=True)
+    is_photograph = np.char.startswith(names, "photographs")
+    share = (np.where(is_photograph, 0.5 / is_photograph.sum(), 0.5 / (~is_photograph).sum()) / counts)[index]
     mean, deviation = x.mean(axis=0), x.std(axis=0) + 1e-6
-    z, sign = (x - mean) / deviation, 2.0 * y - 1
-    share = np.where(y, 0.5 / y.sum(), 0.5 / (~y).sum())
+    z, sign = (x - mean) / deviation, np.where(is_photograph, 1.0, -1.0)[index]
 
     def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
         margin = sign * (z @ w[1:] + w[0])
@@ -107,21 +109,21 @@ def main() -> None:
     """Judge images by fits without them, and store the fit to all."""
     folder = Path(sys.argv[1])
     tasks = list(images(folder))
-    what, number = zip(*((name, i) for task in tasks for name, i, _ in versions(task)), strict=True)
-    fold, is_photograph = np.array(number) % N_FOLDS, np.array([name.startswith("photographs") for name in what])
-    odds = np.empty(len(what))
+    number = np.repeat([i for _, i, _ in tasks], len(versions(tasks[0])))
+    group, how = np.array([(name, how) for task in tasks for name, how, _ in versions(task)]).T
+    fold, odds = number % N_FOLDS, np.empty(len(number))
     with ProcessPoolExecutor() as pool:
         for k in range(N_FOLDS):
             x = np.concatenate(list(pool.map(partial(features, k), tasks, chunksize=8)))
-            weight, bias = fit(x[fold != k], is_photograph[fold != k])
+            weight, bias = fit(x[fold != k], group[fold != k])
             odds[fold == k] = x[fold == k] @ weight + bias
         x = np.concatenate(list(pool.map(partial(features, None), tasks, chunksize=8)))
-    weight, bias = fit(x, is_photograph)
+    weight, bias = fit(x, group)
     print("recognized, and the four least log-odds for what they are")
-    for name in dict.fromkeys(what):
-        own = np.array([each == name for each in what])
-        right = np.where(is_photograph[own], odds[own], -odds[own])
-        print(f"{name}: {(right > 0).sum()} of {own.sum()}; {' '.join(f'{each:.2f}' for each in np.sort(right)[:4])}")
+    right = np.where(np.char.startswith(group, "photographs"), odds, -odds)
+    for name, version in dict.fromkeys(zip(group.tolist(), how.tolist(), strict=True)):
+        own = np.sort(right[(group == name) & (how == version)])
+        print(f"{name} {version}: {(own > 0).sum()} of {own.size}; {' '.join(f'{each:.2f}' for each in own[:4])}")
     np.savez(folder / "kind_weights.npz", weight=weight.astype(np.float32), bias=np.float32(bias))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from spinseg.image.io import read_image
-from studies.evaluation.datasets import bsds, data_root
+from studies.evaluation.datasets import bsds, data_root, get_dataset
 from studies.scenes import in_three_channels
 
 
@@ -28,11 +28,12 @@ def main() -> None:
         assert labels.min() >= 0
         arrays[f"labels{i}"] = labels.astype(np.uint16)
     np.savez_compressed(folder / "photographs.npz", **arrays)
-    arrays, nuclei = {}, data_root() / "nuclei" / "train"
-    for i, path in enumerate(sorted((nuclei / "images").glob("*.png"))):
-        image = np.atleast_3d(read_image(path))[..., :3]
+    arrays = {}
+    for i, example in enumerate(get_dataset("nuclei", data_root(), "train")):
+        image = np.atleast_3d(read_image(example.image_path))[..., :3]
         arrays[f"image{i}"] = np.rint(255 * in_three_channels(image.astype(np.float64))).astype(np.uint8)
-        arrays[f"labels{i}"] = read_image(nuclei / "labels" / path.name).astype(np.int16)
+        arrays[f"labels{i}"] = read_image(example.label_paths[0]).astype(np.int16)
+        arrays[f"group{i}"] = np.array(example.group)
     np.savez_compressed(folder / "nuclei.npz", **arrays)
 
 

@@ -17,7 +17,7 @@ from spinseg.image.intensity import MAX_CODE
 from spinseg.image.layout import ChannelAxis, Mask
 from spinseg.image.picture import Picture, as_picture
 
-SIDE = 256  # pixels of the longer side of the reduced image by which the kind is recognized
+SIDE = 256  # pixels, at most, of the sides of the views by which the kind is recognized
 
 _kinds: WeakKeyDictionary[Picture, str] = WeakKeyDictionary()  # that were recognized
 
@@ -83,11 +83,16 @@ def photograph_log_odds(rgb: NDArray[np.uint8]) -> float:
 
 
 def kind_features(rgb: NDArray[np.uint8], network: BoundaryNetwork | None = None) -> NDArray[np.float32]:
-    """Return what a network, by default that for measured images, sees in an image that is reduced to SIDE pixels."""
-    scale = min(1.0, SIDE / max(rgb.shape))
-    height, width = (max(round(scale * length), 1) for length in rgb.shape[:2])
-    small = resized(np.moveaxis(np.divide(rgb, 255, dtype=np.float32), -1, 0), (height, width))
-    return (network or BoundaryNetwork.fitted("measured")).features(np.moveaxis(small, 0, -1))
+    """Return what a network, by default that for measured images, sees in an image: the mean over two views.
+
+    These are the image reduced to SIDE pixels, and its middle as it is.
+    """
+    network = network or BoundaryNetwork.fitted("measured")
+    values = np.moveaxis(np.divide(rgb, 255, dtype=np.float32), -1, 0)
+    height, width = (max(round(min(1.0, SIDE / max(rgb.shape)) * length), 1) for length in rgb.shape[:2])
+    middle = (slice(max(length - SIDE, 0) // 2, (length + SIDE) // 2) for length in rgb.shape[:2])
+    views = resized(values, (height, width)), values[:, *middle]
+    return np.mean([network.features(np.moveaxis(view, 0, -1)) for view in views], axis=0)
 
 
 @lru_cache
