@@ -45,7 +45,6 @@ N_HIDDEN = 8
 WEIGHT_DECAY = 1e-4  # of the network's weights
 MAX_ITERATIONS = 150  # of its optimizer
 CHROMA_CUES = ("C3", "C6", "C12", "dab")  # which are rounding errors in a gray picture
-LARGE_CUES = ("dLab", "g2", "words1", "network1", "network3")  # as NETWORK_LOG_ODDS weighs them
 ORIGINAL, PAINTED = "unchanged", "with shapes painted on it"
 WEIGHTS_PATH = Path(spinseg.__file__).parent / "image" / "data" / "boundary_weights.npz"
 
@@ -297,8 +296,6 @@ def study() -> dict[str, object]:
         figures[f"{kind}, single cues"] = ", ".join(
             f"{name} {precision:.3f}" for name, precision in single_cues(photographs).items()
         )
-        if kind == "colour":
-            figures["NETWORK_LOG_ODDS"] = large_weights(photographs)
     write_weights(stored, by_fold)
     return figures | {"written to": f"{WEIGHTS_PATH}, {FOLDER}"}
 
@@ -309,16 +306,6 @@ def write_weights(stored: dict[str, Array], by_fold: Sequence[dict[str, Array]])
         with np.load(path) if path.exists() else nullcontext({}) as before:
             kept = dict(before) | arrays
         atomic_write(path, lambda file, kept=kept: np.savez_compressed(file, **kept))  # type: ignore[misc]
-
-
-def large_weights(photographs: list[Edges]) -> str:
-    """Return constant and weights of the few cues that large photographs have, and their quality, as text.
-
-    The gradient across the boundary stands for its magnitude.
-    """
-    tables = [np.stack([p.local[name] for name in LARGE_CUES], axis=1) for p in photographs]
-    fits, log_odds = cross_validate(photographs, tables, logistic, lambda w, x: w[0] + x @ w[1:])
-    return f"{', '.join(f'{w:.3f}' for w in fits[-1])}; {quality(photographs, log_odds)}"
 
 
 def single_cues(photographs: list[Edges]) -> dict[str, float]:

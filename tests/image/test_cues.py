@@ -12,7 +12,6 @@ from spinseg.graph.merging import merge_heights
 from spinseg.image.boundary.cues import SiteStatistics, edge_cues
 from spinseg.image.boundary.log_odds import (
     KINDS,
-    NETWORK_LOG_ODDS,
     PLAIN_LOG_ODDS,
     BoundaryEvidence,
     final_log_odds,
@@ -20,7 +19,6 @@ from spinseg.image.boundary.log_odds import (
     fitted_weights,
     is_gray,
     plain_log_odds,
-    weigh_plain_cues,
 )
 from spinseg.image.boundary.maps import N_TEXTONS, boundary_maps
 from spinseg.image.features import site_histograms
@@ -255,14 +253,12 @@ def test_a_boundary_that_is_there_is_likelier(example):
         assert np.isfinite(log_odds).all() and log_odds[across].min() > log_odds[~across].max()
 
 
-def test_plain_log_odds_weigh_three_cues_or_five_with_the_network(example):
+def test_plain_log_odds_weigh_three_cues(example):
     """The root of the step of color and of the mean slope along the boundary, and the distance of pooled words."""
-    for constant, *weights in (PLAIN_LOG_ODDS, NETWORK_LOG_ODDS):
-        rows = np.random.default_rng(0).normal(size=(7, len(weights)))
-        np.testing.assert_allclose(weigh_plain_cues(rows), [constant + np.dot(weights, row) for row in rows])
     lab = example.picture.colors
     slope = np.sqrt(sum(ndimage.gaussian_gradient_magnitude(lab[..., c], 2.0) ** 2 for c in range(3)))
     step = [math.sqrt(math.dist(example.color(i), example.color(j))) for i, j in example.edges]
     steep = [math.sqrt(np.mean([max(slope[p], slope[q]) for p, q in example.pairs(i, j)])) for i, j in example.edges]
-    expected = weigh_plain_cues(np.stack([step, steep, example.cues["words1"]], axis=1))
+    rows = zip(step, steep, example.cues["words1"], strict=True)
+    expected = [PLAIN_LOG_ODDS[0] + np.dot(PLAIN_LOG_ODDS[1:], row) for row in rows]
     np.testing.assert_allclose(plain_log_odds(*example.args), expected, rtol=1e-3, atol=1e-3)

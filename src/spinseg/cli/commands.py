@@ -105,13 +105,16 @@ def large(
     n_sites: Annotated[
         int | None, typer.Option(help="About how many superpixels; by default one per 190 pixels, up to 200000.")
     ] = None,
-    detail: Annotated[float, typer.Option(help="Level of detail, from 0 (coarse) to 1 (fine).")] = 0.5,
-    sweeps: Annotated[int, typer.Option(help="Sweeps per chain.")] = 200,
-    chains: Annotated[int, typer.Option(help="Number of chains.")] = 1,
+    preset: Annotated[str, typer.Option(help="auto, photo or measured.")] = "auto",
+    detail: Annotated[
+        float | None, typer.Option(help="Level of detail, from 0 (coarse) to 1 (fine); finished tiles have them all.")
+    ] = None,
+    sweeps: Annotated[int | None, typer.Option(help="Sweeps per chain; by default until chains converge.")] = None,
+    chains: Annotated[int | None, typer.Option(help="Number of chains, 2 by default.")] = None,
     channel_axis: ChannelAxis = "auto",
     channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange = None,
-    tile: Annotated[int, typer.Option(help="Pixels along each side of a tile.")] = 2048,
+    tile: Annotated[int | None, typer.Option(help="Pixels along each side of a tile, without its margin.")] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     dask: Dask = None,
@@ -126,11 +129,11 @@ def large(
 
     axis = channel_axis_of(channel_axis)
     how: Any = {"channel_axis": axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
+    how |= {name: value for name, value in (("n_sites", n_sites), ("detail", detail)) if value is not None}
     found = segment_large(
         image,
         out,
-        n_sites=n_sites,
-        detail=detail,
+        preset,
         sweeps=sweeps,
         chains=chains,
         **how,
@@ -145,7 +148,7 @@ def large(
     if as_json:
         print((out / "result.json").read_text(encoding="utf-8"))
     elif not quiet:
-        print(f"{found.n_regions} regions of {found.model.graph.n_sites} sites")
+        print(f"{found.n_regions} regions of {found.graph.n_sites} sites")
         print(f"Look at {(out / 'overview.png').resolve()}; the labels are in {(out / 'labels.zarr').resolve()}")
 
 

@@ -22,14 +22,16 @@ MIN_NOISE = 0.01  # of the range of a channel: one with less is treated as if it
 MIN_EIGENVALUE = 0.01  # of the noise covariance, relative to the mean: with a copy of a channel it has one of 0
 
 
-def three_components(image: NDArray[Any], inside: Mask | None = None) -> NDArray[np.float32]:
+def three_components(
+    image: NDArray[Any], inside: Mask | None = None, like: NDArray[Any] | None = None
+) -> NDArray[np.float32]:
     """Return an image of any number of channels, (*shape, n_channels), in three components from 0 to 1, (*shape, 3).
 
     The variance of each channel is stabilized, so that its noise is equal at every level. The channels are whitened by
     the covariance of their noise, and the three directions of the most variance are taken: those of maximum noise
     fraction, Green et al., IEEE Transactions on Geoscience and Remote Sensing 1988. All of them have one scale. Noise
     is what neighbors differ by. Constant channels are ignored, and a component without a channel is constant. Only
-    pixels `inside` count.
+    pixels `inside` count; or those of `like`, of the same channels, if it is given.
 
     Examples
     --------
@@ -37,17 +39,20 @@ def three_components(image: NDArray[Any], inside: Mask | None = None) -> NDArray
     >>> three_components(bands).shape
     (20, 30, 3)
     """
-    seen = np.ones(image.shape[:-1], bool) if inside is None else inside
+    shown = image if like is None else like
+    seen = np.ones(shown.shape[:-1], bool) if inside is None or like is not None else inside
+    table = image.reshape(-1, image.shape[-1])
+    n_pixels, table = len(table), table if like is None else np.concatenate([like.reshape(-1, like.shape[-1]), table])
     pixels, (first, second) = _spread(np.flatnonzero(seen)), _neighbors(seen)
     stable = []  # of each channel that varies, the values of all pixels
-    for channel in image.reshape(-1, image.shape[-1]).T:
-        within = channel if inside is None else channel[seen.ravel()]
+    for channel in table.T:
+        within = channel[: seen.size][seen.ravel()]
         low, high = float(within.min()), float(within.max())
         if high > low:
             lower, upper = _ends(channel[pixels], low, high)
             curve = _stabilizing(channel[first], channel[second], (low, high), MIN_NOISE * (upper - lower))
             stable.append(np.interp(channel, np.linspace(low, high, N_KNOTS), curve).astype(np.float32))
-    components = np.zeros((3, seen.size), np.float32)
+    components = np.zeros((3, len(table)), np.float32)
     if stable:
         table = np.stack(stable)
         differences = (table[:, first] - table[:, second]).T.astype(np.float64)
@@ -56,7 +61,7 @@ def three_components(image: NDArray[Any], inside: Mask | None = None) -> NDArray
         components -= components[:, pixels].mean(axis=1, keepdims=True)
     low, high = _ends(components[:, pixels], float(components.min()), float(components.max()))
     scaled = np.clip((components - np.float32(low)) / np.float32(high - low if high > low else 1), 0, 1)
-    return np.ascontiguousarray(scaled.T).reshape(*seen.shape, 3)
+    return np.ascontiguousarray(scaled.T[-n_pixels:]).reshape(*image.shape[:-1], 3)
 
 
 def _ends(values: NDArray[Any], low: float, high: float) -> tuple[float, float]:

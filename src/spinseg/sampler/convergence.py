@@ -86,11 +86,15 @@ def agreement_of_draws(labels: NDArray[np.int32]) -> float | None:
 
 def separation_of_chains(chains: Chains, edges: NDArray[np.int32]) -> NDArray[np.float64]:
     """The separation probability of each edge in each chain alone, (chain, component, edge); NaN without draws."""
-    n = chains.n_components
-    return np.array([[separation_probability(draws[d::n], edges) for d in range(n)] for draws in chains.labels])
+    return separation_of_draws(chains.labels, edges, chains.n_components)
 
 
-def standard_errors(of_chains: NDArray[np.float64]) -> NDArray[np.float64]:
+def separation_of_draws(labels: NDArray[Any], edges: NDArray[np.int32], n: int) -> NDArray[np.float64]:
+    """The same from the labels of chains, (chain, draw, site), whose draws are of the `n` components in turn."""
+    return np.array([[separation_probability(draws[d::n], edges) for d in range(n)] for draws in labels])
+
+
+def standard_errors(of_chains: NDArray[Any]) -> NDArray[np.float64]:
     """The standard error of the mean over chains and components, from the spread between chains.
 
     Chains are independent, and draws of one chain are not. Each component has chains of its own: the variances of
@@ -103,7 +107,7 @@ def standard_errors(of_chains: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sqrt(of_chains.var(axis=0, ddof=1).sum(axis=0) / n_chains) / n_components
 
 
-def error_in_doubt(of_chains: NDArray[np.float64]) -> float | None:
+def error_in_doubt(of_chains: NDArray[Any]) -> float | None:
     """The root mean square standard error of the probabilities in doubt, and 0 where none is.
 
     `of_chains` are those of `separation_of_chains`. None for one chain, or without draws.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,13 +165,20 @@ def diagnose(
         name: quantity_of(name, trace, chains.seconds, chains.n_components)
         for name, trace in traces(chains, graph).items()
     }
-    agreement, error, r_hat = None, None, _largest(row.r_hat for row in rows.values() if row.name not in SHOWN_ONLY)
-    if r_hat is not None:
-        draws = chains.labels
-        agreement = agreement_of_draws(draws) if partitions is None else agreement_of_partitions(partitions, area)
-        error = error_in_doubt(separation_of_chains(chains, graph.edges))
-    found = Diagnostics(agreement, error, r_hat, rows)
-    return replace(found, verdict=_verdict(found, *chains.labels.shape[:2]))
+    apart = separation_of_chains(chains, graph.edges)
+    agreement = agreement_of_draws(chains.labels) if partitions is None else agreement_of_partitions(partitions, area)
+    return diagnosed(rows, agreement, apart, chains.labels.shape[1])
+
+
+def diagnosed(rows: dict[str, Quantity], agreement: float | None, apart: NDArray[Any], n_draws: int) -> Diagnostics:
+    """The diagnostics from those of quantities, the agreement, and what `separation_of_chains` gives.
+
+    `n_draws` is the number of draws of each chain.
+    """
+    r_hat = _largest(row.r_hat for row in rows.values() if row.name not in SHOWN_ONLY)
+    error = None if r_hat is None else error_in_doubt(apart)
+    found = Diagnostics(None if r_hat is None else agreement, error, r_hat, rows)
+    return replace(found, verdict=_verdict(found, len(apart), n_draws))
 
 
 def may_stop(

@@ -168,7 +168,18 @@ def prepare(
     light = preset.light(working_image)
     if light is not None:
         working_image = working_image._replace(picture=light.removed_from(working_image.picture))
-    working_image = preset.analyzed(working_image)
+    return posed(picture, preset, preset.analyzed(working_image), provenance, on_pixels, light)
+
+
+def posed(
+    picture: Picture,
+    preset: Preset,
+    working_image: WorkingCopy,
+    provenance: dict[str, Any],
+    on_pixels: NDArray[np.int64] | None = None,
+    light: Light | None = None,
+) -> Problem:
+    """The problem that the copy of an image that is analyzed poses, with the seeds of its pixels."""
     reduced = None if on_pixels is None else reduced_seeds(on_pixels, working_image.step)  # before what takes long
     maps = preset.maps(working_image)
     sites, relief = preset.make_sites(working_image, maps), None if maps is None else maps.relief

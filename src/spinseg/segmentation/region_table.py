@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.graph.merging import touching_regions
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.pairs import cohesion
-from spinseg.sampler.convergence import separation_of_chains, standard_errors
+from spinseg.sampler.convergence import standard_errors
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -33,9 +34,10 @@ def region_table(
     `regions` is the region of each site. The others have a row for each region: pixels, the mean index along each axis,
     the first index along each axis and then the one after the last, and sRGB from 0 to 255.
     """
-    graph, chains, start_label = found.model.graph, found.chains, found.start_label
-    n_draws, n_pixels = chains.labels.shape[1], areas.sum()
-    cohesions = cohesion(chains.thinned(MAX_DRAWS).labels, regions)
+    graph, start_label, n_pixels = found.graph, found.start_label, areas.sum()
+    chains = getattr(found, "chains", None)  # no tile of a large image has draws of a whole region
+    cohesions = None if chains is None else cohesion(chains.thinned(MAX_DRAWS).labels, regions)
+    has_draws = np.isfinite(found.separation).all()
     ends = regions[graph.edges]
     across = ends[:, 0] != ends[:, 1]
     by_length = (graph.length[across], (graph.length * found.separation)[across])
@@ -53,18 +55,21 @@ def region_table(
             "centroid": np.round(centroids[r], 2).tolist(),
             "bbox": boxes[r].tolist(),
             "color": None if rgb is None else "#{:02x}{:02x}{:02x}".format(*rgb[r]),
-            "probability": round(float(cohesions[r]), 6) if n_draws else None,
-            "boundary": round(float(outlines[r]), 6) if n_draws and np.isfinite(outlines[r]) else None,
+            "probability": None if cohesions is None or not has_draws else round(float(cohesions[r]), 6),
+            "boundary": round(float(outlines[r]), 6) if has_draws and np.isfinite(outlines[r]) else None,
         }
         | ({} if kinds is None else {"kind": start_label + int(kinds[clusters[r]])})
         for i, r in enumerate(np.argsort(-areas, kind="stable"))
     ]
 
 
-def boundary_table(found: "Segmentation", regions: NDArray[np.int32]) -> list[dict[str, Any]]:
-    """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them."""
-    graph, start_label = found.model.graph, found.start_label
-    of_chains = separation_of_chains(found.chains, graph.edges)
+def boundary_table(
+    graph: SiteGraph, of_chains: NDArray[np.floating], regions: NDArray[np.int32], start_label: int
+) -> list[dict[str, Any]]:
+    """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them.
+
+    `of_chains` are as `separation_of_chains` gives them.
+    """
     pairs, across, pair = touching_regions(regions, graph.edges)
     lengths = np.bincount(pair, graph.length[across], len(pairs))
     weighted = (graph.length * of_chains)[..., across]

@@ -12,6 +12,7 @@ from scipy.ndimage import center_of_mass, find_objects
 from spinseg._validation import check_int, invalid
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import merge_heights
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.contrast import contrast_of
 from spinseg.image.features import site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
@@ -23,6 +24,7 @@ from spinseg.partition.kinds import majority_kinds, same_kind_probability
 from spinseg.partition.numbering import label_image, largest_first
 from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.chains import Chains
+from spinseg.sampler.convergence import separation_of_chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.sampler.estimates import minimize_vi
 from spinseg.segmentation import display, files
@@ -115,6 +117,11 @@ class Segmentation:
     light: Light | None = None
     texture: bool = False
     taken_for: str | None = None
+
+    @property
+    def graph(self) -> SiteGraph:
+        """The graph of the sites, that of `model`."""
+        return self.model.graph
 
     @property
     def read_as(self) -> str | None:
@@ -212,7 +219,8 @@ class Segmentation:
         from the spread between chains; None for one chain. Treat probabilities closer than two standard errors as
         equal.
         """
-        return boundary_table(self, self._region_of_site)
+        of_chains = separation_of_chains(self.chains, self.graph.edges)
+        return boundary_table(self.graph, of_chains, self._region_of_site, self.start_label)
 
     @cached_property
     def _region_of_site(self) -> NDArray[np.int32]:

@@ -22,17 +22,19 @@ SIDE = 256  # pixels, at most, of the sides of the views by which the kind is re
 _kinds: WeakKeyDictionary[Picture, str] = WeakKeyDictionary()  # that were recognized
 
 
-def stretched(picture: Picture, inside: Mask | None = None) -> Picture:
+def stretched(picture: Picture, inside: Mask | None = None, like: Picture | None = None) -> Picture:
     """Return an image in the three channels that the network for measured images reads.
 
     Gray and color are stretched so that nearly all values inside fill the range; measured channels become components.
+    Both follow from `like` instead, if it is given.
     """
+    codes = None if like is None else like.codes
     if picture.is_color:
-        seen = picture.codes if inside is None else picture.codes[inside]
+        seen = codes if codes is not None else picture.codes if inside is None else picture.codes[inside]
         low, high = np.percentile(seen, ENDS)
         values = np.clip((picture.codes - low) / max(high - low, 1.0), 0, 1)
     else:
-        values = three_components(picture.codes, inside)
+        values = three_components(picture.codes, inside, codes)
     return Picture(np.rint(values * MAX_CODE).astype(np.uint16))
 
 

@@ -121,33 +121,21 @@ def _standardize(weights: CueWeights, cues: Cues) -> Floats:
 
 def is_gray(picture: Picture) -> bool:
     """Return whether the chroma of an image of three channels is nearly constant: it has one hue or none."""
-    return is_gray_chroma(picture.colors[..., 1:].reshape(-1, 2).std(axis=0, dtype=np.float64))
-
-
-def is_gray_chroma(deviation: Floats) -> bool:
-    """Return whether such standard deviations of a and b (CIELAB) are those of a gray picture."""
-    return bool(deviation.sum() < MAX_GRAY_CHROMA)
+    return bool(picture.colors[..., 1:].reshape(-1, 2).std(axis=0, dtype=np.float64).sum() < MAX_GRAY_CHROMA)
 
 
 # The plain model has three cues that exist for any picture, also for volumes and for channels other than color. Its
 # constant and weights are a logistic regression on training photographs of BSDS300 (`python -m studies boundaries`
 # at c2dd511), then scaled by 0.76 and shifted by 0.2, so that the couplings of photographs suit them there.
 PLAIN_LOG_ODDS = (-2.893, -0.038, 0.524, 2.926)
-# The same with the network's log-odds within 1 and 3 pixels, for large photographs: `python -m studies boundaries`.
-NETWORK_LOG_ODDS = (-0.986, 0.058, 0.022, 1.713, 0.418, 0.283)
 GRADIENT_SCALE = 2.0  # pixels
 
 
 def plain_log_odds(picture: Picture, sites: Ints, graph: SiteGraph, counts: sparse.csr_array) -> Floats:
     """Return the log-odds of a boundary along each edge of an image of any kind, (n_edges,)."""
     gradient = edge_means(sites, graph.edges, gradient_magnitude(picture.colors, GRADIENT_SCALE))
-    return weigh_plain_cues(plain_cues(site_means(picture.colors, sites), gradient, counts, graph.edges))
-
-
-def weigh_plain_cues(cues: Floats) -> Floats:
-    """Return the log-odds of a boundary from the three plain cues of each edge, or from five with the network's two."""
-    constant, *weights = PLAIN_LOG_ODDS if cues.shape[1] == len(PLAIN_LOG_ODDS) - 1 else NETWORK_LOG_ODDS
-    return constant + cues @ weights
+    cues = plain_cues(site_means(picture.colors, sites), gradient, counts, graph.edges)
+    return PLAIN_LOG_ODDS[0] + cues @ PLAIN_LOG_ODDS[1:]
 
 
 def plain_cues(means: Floats, gradient: Floats, counts: sparse.csr_array, edges: Ints) -> Floats:

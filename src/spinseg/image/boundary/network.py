@@ -152,13 +152,9 @@ def resized(maps: Maps, shape: tuple[int, int]) -> Maps:
     return np.stack([np.asarray(Image.fromarray(each).resize(shape[::-1], Image.Resampling.BILINEAR)) for each in maps])
 
 
-def span_seen(span: slice, length: int, step: int = 1) -> slice:
-    """Return the pixels along an axis, of `length`, that the log-odds of a span depend on.
-
-    They begin where a cell begins. The network sees the means of blocks of `step` pixels along each side.
-    """
-    cell, reach = CELL * step, REACH * step
-    return slice(max(0, span.start // cell * cell - reach), min(length, -(-span.stop // cell) * cell + reach))
+def span_seen(span: slice, length: int) -> slice:
+    """Return the pixels along an axis, of `length`, that the log-odds of a span depend on, from the start of a cell."""
+    return slice(max(0, span.start // CELL * CELL - REACH), min(length, -(-span.stop // CELL) * CELL + REACH))
 
 
 def convolve(x: Maps, weight: Maps, bias: Maps) -> Maps:

@@ -24,8 +24,11 @@ from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, Chann
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.raster import check_metadata, has_opacity, kind_of_samples, orientation, stores_intensities
 from spinseg.image.volumes import open_zarr
+from spinseg.image.working import block_means
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
+SHOWN_PIXELS = 64  # sides of the squares, as many, that channels are stretched by, in pixels as they are analyzed
+THUMBNAIL_PIXELS = 1024  # of the longer side of what tells the kind of an image, at least
 SHARED_IMAGE = ".image.zarr"  # in the folder of a run, while tiles are made
 
 Box = tuple[slice, slice]
@@ -245,14 +248,32 @@ def nodata_note(array: Any, used_range: IntensityRange) -> str:
     return f"pixels of {value:.10g} (nodata) as {'black' if value < used_range[0] else 'white'}"
 
 
-def _sampled(array: Any) -> NDArray[Any]:
+def squares(array: Any, side: int) -> list[Box]:
     """Squares all over an image, or all of a small one."""
     spans = []
     for length in array.shape[:2]:
-        starts = np.linspace(0, length - SAMPLE_PIXELS, N_SAMPLES).astype(int).tolist()
-        is_short = length <= N_SAMPLES * SAMPLE_PIXELS
-        spans.append([slice(0, length)] if is_short else [slice(start, start + SAMPLE_PIXELS) for start in starts])
-    return np.stack([_pixels(array, (rows, columns)) for rows, columns in product(*spans)])
+        starts = np.linspace(0, length - side, N_SAMPLES).astype(int).tolist()
+        is_short = length <= N_SAMPLES * side
+        spans.append([slice(0, length)] if is_short else [slice(start, start + side) for start in starts])
+    return list(product(*spans))  # type: ignore[arg-type]
+
+
+def _sampled(array: Any) -> NDArray[Any]:
+    return np.stack([_pixels(array, box) for box in squares(array, SAMPLE_PIXELS)])
+
+
+def shown_parts(array: Any, step: int, *how: Any) -> Picture:
+    """Parts of an image, one below the other, reduced by `step`; `how` is that of `read_part` after the box."""
+    parts = [read_part(array, box, *how) for box in squares(array, step * SHOWN_PIXELS)]
+    codes = [part.codes if step == 1 else block_means(part.codes, step) for part in parts]
+    return Picture(np.concatenate(codes), channel_kind=parts[0].channel_kind)
+
+
+def thumbnail_of(array: Any, *how: Any) -> Picture:
+    """Every n-th pixel of an image, so that its longer side has about THUMBNAIL_PIXELS."""
+    step = max(1, max(array.shape[:2]) // THUMBNAIL_PIXELS)
+    small = array[::step, ::step]
+    return read_part(small, (slice(small.shape[0]), slice(small.shape[1])), *how)
 
 
 def create_ome_zarr(path: FilePath, shape: tuple[int, int], side: int, dtype: DTypeLike, fill: int) -> Any:

@@ -1,28 +1,30 @@
 """`LargeSegmentation`, what `segment_large` returns, and the images that it consists of."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import find_objects
 
 from spinseg._run.progress import counting
-from spinseg.graph.adjacency import region_adjacency
+from spinseg.graph.adjacency import edge_index, region_adjacency
+from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.io import write_png
 from spinseg.image.layout import Reading
+from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors, paint_edges
-from spinseg.model.posterior import Model
-from spinseg.partition.pairs import separation_probability
-from spinseg.sampler.chains import Chains
-from spinseg.sampler.diagnostics import Diagnostics, diagnose
+from spinseg.sampler.convergence import agreement_of_partitions
+from spinseg.sampler.diagnostics import Diagnostics, diagnosed
 from spinseg.segmentation.large.files import create_ome_zarr, open_labels, write_chunk
-from spinseg.segmentation.large.model import Large
-from spinseg.segmentation.large.tiles import SiteStatistics, Tiling, relative_to
-from spinseg.segmentation.region_table import as_table, region_table
-from spinseg.segmentation.verdict import verdict_sentences
+from spinseg.segmentation.large.joining import LargeGraph
+from spinseg.segmentation.large.tiles import Tiling, relative_to
+from spinseg.segmentation.presets.photo import Photo
+from spinseg.segmentation.presets.preset import chosen_preset
+from spinseg.segmentation.region_table import as_table, boundary_table, region_table
+from spinseg.segmentation.schedule import Schedule
+from spinseg.segmentation.verdict import one_region_warning, verdict_sentences
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -38,40 +40,35 @@ class LargeSegmentation:
     Attributes
     ----------
     folder : Path
-        Holds labels.zarr and boundary_probability.zarr (OME-Zarr 0.5), overview.png and result.json. An interrupted run
-        is resumed from sites.zarr, tiles and chains.npz.
+        Holds labels.zarr and boundary_probability.zarr (OME-Zarr 0.5), overview.png and result.json. sites.zarr and
+        tiles have what every tile found, from which an interrupted run is resumed.
     partition : (n_sites,) int32
         The region of each site, from 0 on, the largest first.
-    boxes : (n_regions, 4) int64
-        The box of each region, as in `regions`.
-    statistics : SiteStatistics
-        Pixels, mean colors and positions of the sites, and their adjacency.
-    model, chains
-        The posterior, and the chains that sampled it.
-    preset, seed
+    joined : LargeGraph
+        The sites of all tiles: pixels, intensities, places, and how often draws separate those that touch.
+    preset, schedule, seed
         Those of the run.
     reading : Reading
         How the image was read.
-    warning : str or None
-        What to try where an image of visible contrast came back as one region.
+    taken_for : str or None
+        As in `Segmentation`.
 
     Examples
     --------
     >>> import spinseg as ss
-    >>> found = ss.segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
-    >>> found.n_regions, found.verdict  # doctest: +SKIP
+    >>> seg = ss.segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
+    >>> seg.n_regions, seg.at(0.9).n_regions, seg.verdict  # doctest: +SKIP
     """
 
     folder: Path
     partition: NDArray[np.int32] = field(repr=False)
-    boxes: NDArray[np.int64] = field(repr=False)
-    statistics: SiteStatistics = field(repr=False)
-    model: Model = field(repr=False)
-    chains: Chains = field(repr=False)
-    preset: Large = field(repr=False)
+    joined: LargeGraph = field(repr=False)
+    preset: Photo
+    schedule: Schedule = field(repr=False)
     seed: int
     reading: Reading = field(repr=False)
-    warning: str | None = None
+    shown: Picture = field(repr=False)  # parts of the image
+    taken_for: str | None = None
     start_label: ClassVar[int] = 1  # of the largest region
 
     @property
@@ -80,24 +77,44 @@ class LargeSegmentation:
         return str(self.reading)
 
     @property
+    def graph(self) -> SiteGraph:
+        """The graph of the sites that touch, weighted by the length of their boundaries."""
+        return self.joined.graph
+
+    @property
     def n_regions(self) -> int:
         """Number of regions, each of which is a cluster of `labels`."""
-        return len(self.boxes)
+        return int(self.partition.max()) + 1
 
     @property
     def n_clusters(self) -> int:
         """Number of clusters of `labels`; each of them is one region."""
         return self.n_regions
 
+    @property
+    def detail(self) -> float:
+        """The level of detail of `labels`."""
+        return self.preset.detail
+
+    def at(self, detail: float) -> "LargeSegmentation":
+        """The segmentation at another level of detail, from 0, coarse, to 1, fine, from the same draws.
+
+        Nothing is sampled or written: `labels` are computed from the folder as you use them.
+        """
+        preset: Any = chosen_preset(self.preset, {"detail": detail})
+        return replace(self, preset=preset, partition=self.joined.partition(detail))
+
     @cached_property
     def separation(self) -> NDArray[np.float64]:
         """How often, over the draws, the two sites of each edge lay in different clusters, (n_edges,)."""
-        return separation_probability(self.chains.labels, self.model.graph.edges)
+        return self.joined.apart.mean(axis=(0, 1), dtype=np.float64)
 
     @property
     def labels(self) -> Any:
         """The region of every pixel, from 1 on, the largest first, as a Dask array of int32."""
-        return open_labels(self.folder / "labels.zarr")
+        label = self.partition + np.int32(self.start_label)
+        sites = open_labels(self.folder / "sites.zarr")
+        return sites.map_blocks(lambda stored: label[self.joined.sites(stored)], dtype=np.int32)
 
     @property
     def boundary_probability(self) -> Any:
@@ -113,110 +130,115 @@ class LargeSegmentation:
     def region_rows(self) -> list[dict[str, Any]]:
         """The regions, largest first, with the keys of `Segmentation.region_rows`.
 
-        `color` is that of the mean in CIELAB, and None where the channels are no colors.
+        `color` is None where the channels are no colors. `probability` is None: no tile has draws of all of a region.
         """
-        pixels = self.statistics.pixels
-        areas = np.bincount(self.partition, pixels)
-        sums = [np.bincount(self.partition, pixels * column) for column in self.statistics.means.T]
-        means = np.stack(sums, axis=1) / areas[:, None]
-        colors = _rgb(means[:, :3]) if self.statistics.is_color else None
-        return region_table(self, self.partition, areas.astype(np.int64), means[:, -2:], self.boxes, colors)
+        joined, regions, n_regions = self.joined, self.partition, self.n_regions
+        areas = np.bincount(regions, joined.pixels).astype(np.int64)
+        values = joined.pixels[:, None] * np.hstack([joined.places, joined.means])
+        means = np.stack([np.bincount(regions, column) for column in values.T], axis=1) / areas[:, None]
+        boxes = np.empty((n_regions, 4), np.int64)
+        boxes[:, :2], boxes[:, 2:] = np.iinfo(np.int64).max, 0
+        np.minimum.at(boxes[:, :2], regions, joined.boxes[:, :2])
+        np.maximum.at(boxes[:, 2:], regions, joined.boxes[:, 2:])
+        colors = 255 * means[:, 2:] if self.shown.is_color else None
+        return region_table(self, regions, areas, means[:, :2], boxes, colors)
+
+    @cached_property
+    def boundaries(self) -> "DataFrame | list[dict[str, Any]]":
+        """The boundaries between touching regions: a pandas DataFrame, or `boundary_rows` without pandas."""
+        return as_table(self.boundary_rows)
+
+    @cached_property
+    def boundary_rows(self) -> list[dict[str, Any]]:
+        """The boundaries between touching regions, as in `Segmentation.boundary_rows`; lengths are in pixels."""
+        return boundary_table(self.graph, self.joined.apart, self.partition, self.start_label)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """Whether the chains have converged, in numbers."""
-        return diagnose(self.chains, self.model.graph)
+        """Whether the chains of all tiles have converged, in numbers.
+
+        `agreement` compares the regions that each chain alone gives. R-hat is that of sums over all tiles.
+        """
+        joined, chains = self.joined, range(len(self.joined.apart))
+        alone = [[joined.partition(self.detail, chain)] for chain in chains] if len(chains) > 1 else []
+        return diagnosed(joined.quantities, agreement_of_partitions(alone, joined.pixels), joined.apart, joined.n_draws)
 
     @property
     def verdict(self) -> str:
-        """Whether the chains have converged, in plain language."""
-        how = (self.diagnostics, self.preset, self.chains.n_sweeps)
-        return verdict_sentences(*how, warning=self.warning, not_validated="pictures larger than memory")
+        """Whether the regions and the probabilities have converged, in plain language."""
+        how = (self.diagnostics, self.preset, self.joined.n_sweeps, self.schedule)
+        unknown = self.preset.not_validated(self.shown, False)
+        return verdict_sentences(*how, warning=self.warning, taken_for=self.taken_for, not_validated=unknown)
+
+    @cached_property
+    def warning(self) -> str | None:
+        """What to try where an image of visible contrast came back as one region; else None."""
+        if self.n_regions > 1:
+            return None
+        return one_region_warning(self.joined.contrast, self.reading, self.preset, self.preset.advice(self.shown))
 
     def summary(self) -> dict[str, Any]:
         """The content of result.json."""
-        graph, shape = self.model.graph, list(self.labels.shape)
+        found, joined = self.diagnostics, self.joined
         return {
             "regions": self.n_regions,
-            "sites": graph.n_sites,
-            "edges": graph.n_edges,
-            "shape": shape,
-            "tiles": len(list((self.folder / "tiles").glob("*.npz"))),
+            "sites": self.graph.n_sites,
+            "edges": self.graph.n_edges,
+            "shape": list(open_labels(self.folder / "sites.zarr").shape),
+            "tiles": joined.first.size,
             "seed": self.seed,
-            "sweeps": self.chains.n_sweeps,
-            "detail": self.preset.detail,
+            "sweeps": joined.n_sweeps,
+            "settings": self.preset.as_json() | self.schedule._asdict(),
+            "detail": self.detail,
             "warning": self.warning,
             "read_as": self.read_as,
             "read_otherwise": self.reading.otherwise,
             "intensity_range": list(self.reading.intensity_range),
-            "best_log_posterior": self.chains.best_log_posterior,
+            "regions_converged": found.partition_converged,
+            "probabilities_converged": found.probabilities_converged,
             "verdict": self.verdict,
         }
 
 
-def _rgb(colors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """CIELAB colors, (n, 3), as sRGB from 0 to 255."""
-    from skimage.color import lab2rgb
-
-    return 255 * lab2rgb(colors)
-
-
 def site_image(folder: Path, tiling: Tiling) -> Any:
-    """The Zarr array of the sites."""
-    return create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int32, -1)
+    """The Zarr array of the sites, as `LargeGraph.sites` reads them."""
+    return create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int64, -1)
 
 
-def write_images(
-    folder: Path,
-    tiling: Tiling,
-    statistics: SiteStatistics,
-    partition: NDArray[np.int32],
-    draws: NDArray[np.int32],
-    shown: bool,
-) -> NDArray[np.int64]:
-    """Write labels and boundary probabilities tile by tile, and the overview; return the box of each region."""
-    all_sites, how = site_image(folder, tiling), (tiling.shape, tiling.side)
-    label_image = create_ome_zarr(folder / "labels.zarr", *how, np.int32, 0)
-    separation_image = create_ome_zarr(folder / "boundary_probability.zarr", *how, np.uint8, 0)
+def write_images(found: LargeSegmentation, tiling: Tiling, shown: bool) -> None:
+    """Write labels and boundary probabilities tile by tile, and the overview."""
+    stored, how = site_image(found.folder, tiling), (tiling.shape, tiling.side)
+    label_image = create_ome_zarr(found.folder / "labels.zarr", *how, np.int32, 0)
+    separation_image = create_ome_zarr(found.folder / "boundary_probability.zarr", *how, np.uint8, 0)
     step = -(-max(tiling.shape) // MAX_OVERVIEW_PIXELS)
-    overview = np.zeros([-(-length // step) for length in tiling.shape], np.int32)
-    boxes = np.tile(np.array([*tiling.shape, 0, 0]), (int(partition.max()) + 1, 1))
-    tiles = list(tiling.tiles())
+    overview = np.zeros([-(-length // step) for length in tiling.shape], np.int64)
+    tiles, edges = list(tiling.tiles()), found.graph.edges
     with counting(shown) as count:
         for number, tile in enumerate(tiles, start=1):
-            rows, columns = (slice(max(span.start - 1, 0), span.stop + 1) for span in tile.own)
-            sites = statistics.site_of[all_sites[rows, columns]]
-            own = relative_to(tile.own, (rows, columns))
-            labels = partition[sites[own]]
-            write_chunk(label_image, tile.own, labels + np.int32(LargeSegmentation.start_label))
-            edges = region_adjacency(sites).edges  # the graph may lack some across the border of a tile
-            separation = paint_edges(sites, edges, separation_probability(draws, edges))[own]
-            write_chunk(separation_image, tile.own, np.rint(255 * separation).astype(np.uint8))
-            _extend_boxes(boxes, labels, [span.start for span in tile.own])
-            part = sites[own][tuple(slice(-span.start % step, None, step) for span in tile.own)]
-            row, column = (-(-span.start // step) for span in tile.own)
+            rows, columns = (slice(max(span.start - 1, 0), span.stop + 1) for span in tile.core)
+            around, own = found.joined.sites(stored[rows, columns]), relative_to(tile.core, (rows, columns))
+            numbers, sites = np.unique(around, return_inverse=True)
+            sites, core = sites.reshape(around.shape).astype(np.int32), around[own]
+            write_chunk(label_image, tile.core, found.partition[core] + np.int32(found.start_label))
+            touching = region_adjacency(sites).edges
+            separation = found.separation[edge_index(edges, *numbers[touching].T)]
+            painted = paint_edges(sites, touching, separation)[own]
+            write_chunk(separation_image, tile.core, np.rint(255 * painted).astype(np.uint8))
+            part = core[tuple(slice(-span.start % step, None, step) for span in tile.core)]
+            row, column = (-(-span.start // step) for span in tile.core)
             overview[row : row + part.shape[0], column : column + part.shape[1]] = part
             count(number, len(tiles), f"writing tile {number}/{len(tiles)}")
-    write_png(folder / "overview.png", _overview(overview, statistics, partition))
-    return boxes
+    write_png(found.folder / "overview.png", _overview(overview, found))
 
 
-def _extend_boxes(boxes: NDArray[np.int64], labels: NDArray[np.int32], start: list[int]) -> None:
-    """Extend the boxes of the regions that a tile shows, whose first pixel is at `start`."""
-    regions, local = np.unique(labels, return_inverse=True)
-    for region, (rows, columns) in zip(regions, find_objects(local.reshape(labels.shape) + 1), strict=True):
-        first, last = np.add(start, [rows.start, columns.start]), np.add(start, [rows.stop, columns.stop])
-        boxes[region] = *np.minimum(boxes[region, :2], first), *np.maximum(boxes[region, 2:], last)
-
-
-def _overview(sites: NDArray[np.int32], statistics: SiteStatistics, partition: NDArray[np.int32]) -> NDArray[np.uint8]:
+def _overview(sites: NDArray[np.int64], found: LargeSegmentation) -> NDArray[np.uint8]:
     """Sites in their mean colors, or regions in colors of a palette, with the outlines of regions."""
     from skimage.segmentation import find_boundaries
 
-    regions = partition[sites]
-    if statistics.is_color:
-        picture = np.rint(_rgb(statistics.means[:, :3])).astype(np.uint8)[sites]
+    regions = found.partition[sites]
+    if found.shown.is_color:
+        picture = np.rint(255 * found.joined.means).astype(np.uint8)[sites]
     else:
-        picture = label_colors(int(partition.max()) + 1)[regions].astype(np.uint8)
+        picture = label_colors(found.n_regions)[regions].astype(np.uint8)
     picture[find_boundaries(regions, mode="inner")] = OUTLINE_COLOR
     return picture

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg._run.provenance import Provenance, is_done
 from spinseg._validation import InvalidInput, check_writable, invalid, seed_of
-from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
+from spinseg.image.layout import IntensityRange
 from spinseg.segmentation.files import check_inputs_kept
 from spinseg.segmentation.large.files import intensity_range_of, picture_content
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 
 PLAN_FILE = "plan.json"  # the provenance of the run
 OUTPUTS = (
-    *("sites.zarr", "tiles", "chains.npz", "labels.zarr", "boundary_probability.zarr"),
+    *("sites.zarr", "tiles", "labels.zarr", "boundary_probability.zarr"),
     *("overview.png", "result.json"),
 )
 RUN_FOLDER_RULE = "be an empty folder, or one of such a run (name another folder)"
@@ -35,13 +35,11 @@ def open_run(
     folder: Path,
     image: Any,
     array: Any,
-    tiling: Tiling,
     rng: Any,
-    channel_axis: ChannelAxis = "auto",
-    channel_kind: ChannelKind = "auto",
+    settings: dict[str, Any],
     intensity_range: IntensityRange | None = None,
 ) -> Provenance:
-    """Begin a run in a new folder, or continue the one of the same picture, tiling, seed and version.
+    """Begin a run in a new folder, or continue the one of the same picture, settings, seed and version.
 
     `array` is what `open_picture` made of `image`, a path or a Dask array. A folder that is refused stays as it is. The
     setting "used_range" has the numbers of no and full intensity, found once, so that they are the same for all tiles.
@@ -54,9 +52,7 @@ def open_run(
         picture = picture_content(image, before) | {"source": os.path.abspath(image)}
     else:
         picture = {"source": f"a Dask array, {array.name}"}
-    settings: dict[str, Any] = {"channels": array.shape[-1], "dtype": str(array.dtype), **tiling._asdict()}
-    settings["channel_axis"] = None if channel_axis == "auto" else str(channel_axis)
-    settings |= {"channel_kind": channel_kind, "intensity_range": intensity_range}
+    settings |= {"channels": array.shape[-1], "dtype": str(array.dtype), "intensity_range": intensity_range}
     seed = seed_of(rng) if stored is None or rng is not None else stored.seed
     wanted = Provenance.of_run(settings, seed, {"picture": picture})
     is_resumed = is_done(stored, wanted, folder, ADVICE)
@@ -93,20 +89,20 @@ def check_unchanged(folder: Path, plan: Provenance, image: Any) -> None:
         raise InvalidInput(f"the image changed while its tiles were made: {printable(image)}. {advice}")
 
 
-def missing_tiles(folder: Path, tiling: Tiling, sites: Any) -> list[tuple[int, Tile]]:
-    """The tiles, with their indices, that are unfinished or damaged; `sites` is the Zarr array of the sites."""
+def missing_tiles(folder: Path, tiling: Tiling, sites: Any) -> list[Tile]:
+    """The tiles that are unfinished or damaged; `sites` is the Zarr array of the sites."""
     missing, damaged = [], []
-    for index, tile in enumerate(tiling.tiles()):
+    for tile in tiling.tiles():
         try:
-            stored = read_tile(folder, index)
-            if int(stored["checksum"]) == _checksum(sites[tile.own]):
+            stored = read_tile(folder, tile.number)
+            if int(stored["checksum"]) == _checksum(sites[tile.core]):
                 continue
-            damaged.append(index)
+            damaged.append(tile.number)
         except FileNotFoundError:
             pass
         except Exception:  # decoders raise nearly anything for a damaged file
-            damaged.append(index)
-        missing.append((index, tile))
+            damaged.append(tile.number)
+        missing.append(tile)
     if damaged:
         listed = ", ".join(map(str, damaged[:MAX_LISTED_TILES])) + (", ..." if damaged[MAX_LISTED_TILES:] else "")
         print_warning(f"damaged tiles in {printable(folder)} are made again: {listed}")
@@ -114,13 +110,13 @@ def missing_tiles(folder: Path, tiling: Tiling, sites: Any) -> list[tuple[int, T
 
 
 def _tile_path(folder: Path, index: int) -> Path:
-    """The file of a tile's sums, whose existence says that the tile is finished."""
+    """The file of what is known of a tile, whose existence says that the tile is finished."""
     return folder / "tiles" / f"{index:06d}.npz"
 
 
-def write_tile(folder: Path, index: int, sites: NDArray[np.int32], sums: Arrays) -> None:
-    """Write the sums of a tile, with a checksum of its sites, which must be on the disk by then."""
-    content: Any = {"checksum": _checksum(sites), **sums}
+def write_tile(folder: Path, index: int, sites: NDArray[np.int64], found: Arrays) -> None:
+    """Write what is known of a tile, with a checksum of its sites, which must be on the disk by then."""
+    content: Any = {"checksum": _checksum(sites), **found}
     atomic_write(_tile_path(folder, index), lambda file: np.savez_compressed(file, **content))
 
 
@@ -130,7 +126,7 @@ def read_tile(folder: Path, index: int) -> Arrays:
         return {name: stored[name] for name in stored.files}
 
 
-def _checksum(sites: NDArray[np.int32]) -> int:
+def _checksum(sites: NDArray[np.int64]) -> int:
     return zlib.crc32(np.ascontiguousarray(sites).data)
 
 

@@ -1,4 +1,4 @@
-"""Segment a picture that is larger than memory: sites tile by tile, one graph, one posterior, labels tile by tile."""
+"""Segment an image that is larger than memory: tile by tile, one graph of all sites, labels tile by tile."""
 
 from __future__ import annotations
 
@@ -8,26 +8,17 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spinseg._errors import TaskFailure, is_expected
-from spinseg._run.atomic import print_warning, printable
 from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg._run.progress import Report, counting
-from spinseg._validation import check_int
-from spinseg.graph.adjacency import regions_of
-from spinseg.graph.merging import absorb_small
-from spinseg.image.features import Codebook
+from spinseg._validation import check_int, invalid
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, check_channels
-from spinseg.image.picture import kind_of_channels
-from spinseg.model.posterior import Model
-from spinseg.model.priors import PartitionPrior
-from spinseg.partition.numbering import largest_first
-from spinseg.sampler.chains import Chains
-from spinseg.sampler.checkpoint import OtherChains, read_checkpoint
+from spinseg.image.picture import Picture, kind_of_channels
 from spinseg.segmentation.large import run
 from spinseg.segmentation.large.files import (
     OpenedPicture,
@@ -37,40 +28,41 @@ from spinseg.segmentation.large.files import (
     open_picture,
     read_part,
     shared_image,
+    shown_parts,
+    thumbnail_of,
     write_chunk,
 )
-from spinseg.segmentation.large.model import Large, codebook_for, large_model
+from spinseg.segmentation.large.joining import NUMBERS_OF_TILE, join_tiles
 from spinseg.segmentation.large.result import LargeSegmentation, site_image, write_images
-from spinseg.segmentation.large.tiles import Tile, Tiling, merge_tiles, tile_sites
-from spinseg.segmentation.schedule import Schedule, sample_posterior
-from spinseg.segmentation.verdict import one_region_warning
-
-MAX_SITES = 200_000  # by default; a picture with more pixels has larger sites
-TILE_PIXELS = 2048  # sides of the tiles
+from spinseg.segmentation.large.tiles import Tile, Tiling, segment_tile
+from spinseg.segmentation.presets.measured import Auto
+from spinseg.segmentation.presets.photo import Photo
+from spinseg.segmentation.presets.preset import Preset, chosen_preset
+from spinseg.segmentation.schedule import Schedule
 
 
 def segment_large(
     image: str | os.PathLike[str] | Any,
     out: str | os.PathLike[str],
+    preset: Preset | str = Auto(),
     *,
-    n_sites: int | None = None,
-    detail: float = 0.5,
-    prior: PartitionPrior | None = None,
-    sweeps: int = 200,
-    chains: int = 1,
+    chains: int | None = None,
+    sweeps: int | None = None,
     channel_axis: ChannelAxis = "auto",
     channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange | None = None,
-    tile: int = TILE_PIXELS,
+    tile: int | None = None,
     rng: int | np.random.Generator | None = None,
     jobs: int | None = None,
     dask: str | None = None,
     progress: bool | Report | None = None,
+    **options: Any,
 ) -> LargeSegmentation:
     """Segment an image that need not fit into memory, and write the segmentation to a folder.
 
-    The model is that of the preset "photo" with fewer cues of boundaries and without texture. A run that was
-    interrupted or damaged is resumed by the same call; finished tiles are used again even if the sampling changes.
+    The image is segmented in tiles about as large as a photograph, each as `segment` does, and regions are joined
+    across the seams. The same call resumes a run that was interrupted or damaged. Finished tiles are used again, also
+    for another level of detail.
 
     Parameters
     ----------
@@ -78,131 +70,123 @@ def segment_large(
         One plane of any number type: a folder of Zarr or OME-Zarr, or a TIFF file, which are read part by part; or any
         other file that `segment` takes, which must fit into memory. Color with opacity is laid over white.
     out : path
-        The folder, which is created. One with results of another picture, version, tiling or seed, or with other files
-        of the names that are written, is refused and left as it is. A Dask array is identified by its name.
-    n_sites : int, optional
-        Approximate number of sites; by default one for 190 pixels, but at most 200,000.
-    detail, prior, sweeps, chains
-        As in `segment`.
+        The folder, which is created. One with results of another image, version, preset, tiling or seed, or with other
+        files of the names that are written, is refused and left as it is. A Dask array is identified by its name.
+    preset : Auto, Photo, Measured, or its name
+        As in `segment`. `Auto` judges a thumbnail. Other presets are refused: their clusters may lie in many tiles.
+    chains, sweeps
+        As in `segment`, for each tile.
     channel_axis : int, None or "auto"
         As in `segment`; where no axis has a name, a first one of at most 4 holds channels, too.
     channel_kind : {"auto", "color", "measured"}
-        As in `segment`, but measured channels are not weighed by their noise.
+        As in `segment`. Squares all over the image tell the noise of measured channels.
     intensity_range : (float, float), optional
-        As in `segment`. It is inferred from squares all over a large picture.
-    tile : int
-        Pixels along each side of a tile.
+        As in `segment`. It is inferred from squares all over a large image.
+    tile : int, optional
+        Pixels along each side of a tile, without its margin.
     rng : int, Generator or None
-        Seed. None keeps the seed of a run that is resumed.
+        Random seed. None keeps that of a run that is resumed.
     jobs, dask : int or str, optional
         The number of processes, by default one for each processor; or the address of a Dask scheduler instead, whose
         workers see the same files under the same paths.
     progress : bool or callable, optional
-        True shows the number of finished tiles, then of sweeps, on standard error.
+        True shows the number of finished tiles on standard error.
+    **options
+        Options of the preset, such as `detail`. `n_sites` is the approximate number of sites of the whole image. By
+        default a photograph has one for 190 pixels, but at most about 200,000: a larger image is reduced for the
+        analysis, and outlines are refined at its full size.
 
     Examples
     --------
-    >>> found = segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
-    >>> found.labels  # doctest: +SKIP
+    >>> seg = segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
+    >>> seg.labels  # doctest: +SKIP
     """
-    preset = Large(detail=detail) if prior is None else Large(detail=detail, prior=prior)
-    schedule, jobs = Schedule.of(preset, chains, sweeps), check_jobs(jobs, dask)
+    preset, folder, shown = chosen_preset(preset, options), Path(out), progress is True
+    jobs, schedule = check_jobs(jobs, dask), Schedule.of(preset, chains, sweeps)
+    for each in preset.candidates():
+        _check_preset(each)
     if intensity_range is not None:
         intensity_range = check_intensity_range(intensity_range)
     check_channels(channel_axis, channel_kind)
-    opened, folder = open_picture(image, channel_axis, channel_kind), Path(out)
-    rows, columns = opened.array.shape[:2]
-    usual_sites = max(1, min(round(rows * columns / Large.pixels_per_site), MAX_SITES))
-    n_sites = usual_sites if n_sites is None else check_int("n_sites", n_sites, at_least=1)
-    tiling = Tiling.of((rows, columns), n_sites, check_int("tile", tile, at_least=64))
-    plan = run.open_run(folder, image, opened.array, tiling, rng, channel_axis, channel_kind, intensity_range)
+    if tile is not None:
+        tile = check_int("tile", tile, at_least=64)
+    opened = open_picture(image, channel_axis, channel_kind)
+    settings = preset.as_json() | schedule._asdict() | {"tile": tile, "channel_kind": channel_kind}
+    settings |= {"detail": None, "channel_axis": None if channel_axis == "auto" else str(channel_axis)}
+    plan = run.open_run(folder, image, opened.array, rng, settings, intensity_range)
     used_range: IntensityRange = tuple(plan.settings["used_range"])
-    reading, shown = replace(opened.reading, intensity_range=used_range), progress is True
-    reading = replace(reading, note=nodata_note(opened.array, used_range))
+    reading = replace(opened.reading, intensity_range=used_range, note=nodata_note(opened.array, used_range))
     by_numbers, about = partial(intensity_range_of, opened.array), (opened.array.shape[-1], opened.array.dtype)
     kind, doubt = kind_of_channels(channel_kind, reading, *about, by_numbers)
     reading = replace(reading, channel_kind=kind, otherwise=reading.otherwise or doubt)
-    codebook = codebook_for(opened.array, used_range, kind or "auto")
-    # Workers of a cluster have another working directory.
-    how: dict[str, Any] = {"folder": folder.absolute(), "tiling": tiling, "codebook": codebook}
-    work = partial(_make_tile, **how, used_range=used_range, kind=kind or "auto")
-    _make_tiles(work, opened, folder, tiling, shown, jobs=jobs, dask=dask)
+    how: Any = (used_range, kind or "auto")
+    chosen: Any = preset
+    if len(preset.candidates()) > 1:
+        chosen = preset.for_image(thumbnail_of(opened.array, *how))
+    tiling = Tiling.of(opened.array.shape[:2], chosen, tile)
+    parts = shown_parts(opened.array, tiling.step, *how)
+    like = parts if np.prod(tiling.grid) > 1 else None
+    # Draws are of all levels of detail, and must not depend on the one that is shown.
+    posterior = (replace(chosen, detail=type(chosen).detail), schedule, plan.seed, like)
+    task = _Task(folder.absolute(), tiling, posterior, how)  # workers of a cluster have another working directory
+    _make_tiles(partial(_make_tile, about=task), opened, folder, tiling, shown, jobs=jobs, dask=dask)
     run.check_unchanged(folder, plan, image)
-    tiles = (run.read_tile(folder, index) for index, _ in enumerate(tiling.tiles()))
-    statistics = merge_tiles(tiles, tiling.n_cells, len(codebook))
-    model = large_model(statistics, preset, tiling.pixels_per_cell)
-    sampled = _sample(model, preset, schedule, folder, plan.seed, progress)
-    pieces, length = regions_of(sampled.best_labels, model.graph), model.graph.length
-    smallest = preset.min_region_sites * tiling.pixels_per_cell
-    partition = absorb_small(pieces, model.graph, model.beta, smallest, length=length, area=statistics.pixels)
-    partition = largest_first(partition, statistics.pixels)
+    joined = join_tiles(tiling, partial(run.read_tile, folder), site_image(folder, tiling))
+    taken_for = chosen.suits if chosen is not preset else None
+    partition, about_run = joined.partition(chosen.detail), (chosen, schedule, plan.seed, reading, parts, taken_for)
+    found = LargeSegmentation(folder, partition, joined, *about_run)
     (folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
-    boxes = write_images(folder, tiling, statistics, partition, sampled.labels, shown)
-    warning = None if partition.any() else one_region_warning(statistics.contrast, reading, preset)
-    found = LargeSegmentation(folder, partition, boxes, statistics, model, sampled, preset, plan.seed, reading, warning)
+    write_images(found, tiling, shown)
     run.write_json(folder / "result.json", found.summary())
     return found
+
+
+def _check_preset(preset: Preset) -> None:
+    """Refuse what needs all of an image at once."""
+    if not isinstance(preset, Photo) or preset.prior_of_kinds() is not None:
+        invalid("preset", "be auto, photo or measured for an image in tiles", preset.name)
+    whole = {name for name in ("sites", "init") if not isinstance(getattr(preset, name), str)}
+    for name in sorted(whole | preset.changes().keys() & {"estimate"}):
+        invalid(name, "be left as it is for an image in tiles", getattr(preset, name))
 
 
 def _make_tiles(
     work: Callable[..., Any], opened: OpenedPicture, folder: Path, tiling: Tiling, shown: bool, **how: Any
 ) -> None:
-    """Make the sites of all tiles that are unfinished or damaged; `how` are options of `run_tasks`."""
+    """Segment all tiles that are unfinished or damaged; `how` are options of `run_tasks`."""
     missing = run.missing_tiles(folder, tiling, site_image(folder, tiling))
     if not missing:
         return
-    n_tiles = len(list(tiling.tiles()))
+    n_tiles = int(np.prod(tiling.grid))
     with shared_image(opened, folder, tiling.side) as source, counting(shown) as count:
         results: Any = run_tasks(partial(work, source=source), missing, **how)
         with closing(results):
             for n_done, (i, failure) in enumerate(results, start=n_tiles - len(missing) + 1):
                 if isinstance(failure, TaskFailure):
-                    raise failure.to_exception(f"tile {missing[i][0]}", f"; what is finished is kept in {folder}")
+                    raise failure.to_exception(f"tile {missing[i].number}", f"; what is finished is kept in {folder}")
                 count(n_done, n_tiles, f"tile {n_done}/{n_tiles}")
 
 
-def _make_tile(
-    task: tuple[int, Tile],
-    _: CheckInterrupt,
-    *,
-    source: Parts,
-    folder: Path,
-    tiling: Tiling,
-    used_range: IntensityRange,
-    kind: ChannelKind,
-    codebook: Codebook,
-) -> TaskFailure | None:
-    """Make the sites of one tile and write them; an expected failure is returned, so that no cluster tries it again."""
-    index, tile = task
+class _Task(NamedTuple):
+    """What the work on a tile needs, besides the tile and the source of the image."""
+
+    folder: Path
+    tiling: Tiling
+    posterior: tuple[Photo, Schedule, int, Picture | None]  # the last arguments of `segment_tile`
+    how: tuple[IntensityRange, ChannelKind]  # to read the image
+
+
+def _make_tile(tile: Tile, _: CheckInterrupt, *, source: Parts, about: _Task) -> TaskFailure | None:
+    """Segment one tile and write it; an expected failure is returned, so that no cluster tries it again."""
+    folder, tiling, posterior, how = about
     try:
-        picture = read_part(open_picture(*source).array, tile.read, used_range, kind, source[0])
-        sites, sums = tile_sites(picture, tile, tiling, codebook)
-        write_chunk(site_image(folder, tiling), tile.own, sites)
-        run.write_tile(folder, index, sites, sums)
+        picture = read_part(open_picture(*source).array, tile.window, *how, source[0])
+        sites, found = segment_tile(picture, tile, tiling, *posterior)
+        numbers = sites + np.int64(NUMBERS_OF_TILE) * tile.number
+        write_chunk(site_image(folder, tiling), tile.core, numbers)
+        run.write_tile(folder, tile.number, numbers, found)
     except Exception as error:
         if not is_expected(error):
             raise
         return TaskFailure.from_exception(error)
     return None
-
-
-def _sample(
-    model: Model, preset: Large, schedule: Schedule, folder: Path, seed: int, progress: bool | Report | None
-) -> Chains:
-    """Sample the posterior, from the checkpoint if it is of this posterior and these sweeps.
-
-    The checkpoint itself tells: it has a fingerprint of the posterior, with what functions of a prior return.
-    """
-    path = folder / "chains.npz"
-    how: dict[str, Any] = {"checkpoint": path, "progress": progress}
-    if path.exists():
-        try:
-            read_checkpoint(path)
-            how["resume_from"] = path
-        except ValueError:
-            print_warning(f"{printable(path)} is damaged; sampling starts over")
-    try:
-        return sample_posterior(model, preset, schedule, seed, **how)
-    except OtherChains:
-        del how["resume_from"]
-        return sample_posterior(model, preset, schedule, seed, **how)

@@ -63,9 +63,9 @@ class Measured(Photo):
     saturation: float = 4.0
     evidence: BoundaryEvidence = BoundaryEvidence(network_relief=NETWORK_RELIEF, kind="measured")
 
-    def analyzed(self, image: WorkingCopy) -> WorkingCopy:
+    def analyzed(self, image: WorkingCopy, like: Picture | None = None) -> WorkingCopy:
         """The image in three channels, stretched as the network has learned."""
-        return image._replace(picture=stretched(image.picture, image.inside))
+        return image._replace(picture=stretched(image.picture, image.inside, like))
 
     def maps(self, image: WorkingCopy) -> BoundaryMaps | None:
         """The boundary maps; None for what is too large, as sites that are given may be."""

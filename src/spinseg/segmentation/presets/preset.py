@@ -225,11 +225,14 @@ class Preset:
         """The presets that `for_image` may return."""
         return (self,)
 
-    def analyzed(self, image: WorkingCopy) -> WorkingCopy:
-        """The image that is analyzed: color as it is, and measured channels in three components."""
+    def analyzed(self, image: WorkingCopy, like: Picture | None = None) -> WorkingCopy:
+        """The image that is analyzed: color as it is, and measured channels in three components.
+
+        These, and what else depends on all of an image, are found in `like` where that shows more of it.
+        """
         if image.picture.is_color:
             return image
-        components = three_components(image.picture.codes, image.inside)
+        components = three_components(image.picture.codes, image.inside, None if like is None else like.codes)
         codes = np.rint(components * MAX_CODE).astype(np.uint16)
         return image._replace(picture=Picture(codes, channel_kind="measured"))
 
