@@ -20,15 +20,13 @@ from skimage.segmentation import find_boundaries
 import spinseg as ss
 from command import spinseg
 from effort import exhaustive
-from large_runs import contents, in_this_process, open_array, pieces, times
+from large_runs import contents, open_array, pieces, times
 from processes import PATIENCE, wait_until
 from spinseg._errors import InvalidInput, TaskError
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.picture import as_picture
 from spinseg.image.render import paint_edges
-from spinseg.partition.pairs import cohesion, separation_probability
-from spinseg.pictures import PICTURES
 from spinseg.segmentation.large.files import (
     SHARED_IMAGE,
     create_ome_zarr,
@@ -37,14 +35,14 @@ from spinseg.segmentation.large.files import (
     shared_image,
 )
 from spinseg.segmentation.large.segment_large import segment_large
-from spinseg.segmentation.large.tiles import Tiling, tile_sites
+from spinseg.segmentation.large.tiles import Tiling, segment_tile
 
 da = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
 zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
 tifffile = pytest.importorskip("tifffile")
 
-FAST = {"n_sites": 250, "sweeps": 6, "tile": 64, "jobs": 1, "rng": 0}
-OPTIONS = ["--n-sites", "250", "--sweeps", "6", "--tile", "64", "--jobs", "1"]
+FAST = {"preset": "photo", "n_sites": 250, "sweeps": 6, "tile": 110, "jobs": 1, "rng": 0}
+OPTIONS = ["--preset", "photo", "--n-sites", "250", "--sweeps", "6", "--jobs", "1", "--tile"]
 SHAPE = (150, 210)
 
 pytestmark = pytest.mark.xdist_group("dask")  # one cluster, one picture segmented once
@@ -210,37 +208,36 @@ def numbered(cells):
 
 def check_written(found):
     """All files say what the segmentation says."""
-    cells, labels, apart = pieces(found.folder)
-    sites = numbered(cells)
-    assert sites.max() + 1 == found.model.graph.n_sites == found.partition.size
+    stored, labels, apart = pieces(found.folder)
+    sites, graph = numbered(stored), found.graph
+    assert sites.max() + 1 == graph.n_sites == found.partition.size
     assert labels.dtype == np.int32 and np.array_equal(labels, found.partition[sites] + 1)
     assert np.array_equal(found.labels.compute(), labels)
-    edges = region_adjacency(sites).edges
-    painted = paint_edges(sites, edges, separation_probability(found.chains.labels, edges))
+    touching = region_adjacency(sites)
+    assert np.array_equal(touching.edges, graph.edges) and np.array_equal(touching.length, graph.length)
+    painted = paint_edges(sites, graph.edges, found.separation)
     assert apart.dtype == np.uint8 and np.array_equal(apart, np.rint(255 * painted))
     assert np.array_equal(found.boundary_probability.compute(), apart)
     told = json.loads((found.folder / "result.json").read_text())
     assert told["regions"] == found.n_regions == labels.max() == np.unique(labels).size
-    assert told["best_log_posterior"] == found.chains.best_log_posterior
-    value = found.model.log_posterior(found.chains.best_labels)
-    assert value == pytest.approx(found.chains.best_log_posterior, abs=1e-6)
+    assert graph.is_connected(found.partition)
     return told
 
 
 def test_what_is_written_is_what_was_found(found, image):
-    told, graph = check_written(found), found.model.graph
-    expected = {"shape": list(SHAPE), "tiles": 12, "seed": 0, "sites": graph.n_sites, "edges": graph.n_edges}
-    assert told | expected | {"sweeps": 6, "detail": 0.5, "verdict": found.verdict} == told and found.seed == 0
+    told, graph = check_written(found), found.graph
+    expected = {"shape": list(SHAPE), "tiles": 4, "seed": 0, "sites": graph.n_sites, "edges": graph.n_edges}
+    assert told | expected | {"sweeps": 6, "detail": found.detail, "verdict": found.verdict} == told and found.seed == 0
     assert open_array(found.folder / "boundary_probability.zarr").shape == (*SHAPE, 1)  # as others find it, too
     assert 1 < found.n_regions < 20
-    assert found.separation.shape == (found.model.graph.n_edges,) and 0 < found.separation.max() <= 1
+    assert found.separation.shape == (graph.n_edges,) and 0 < found.separation.max() <= 1
     labels = found.labels.compute()
     assert labels[40, 40] != labels[120, 160]  # patches that differ most
 
 
 def test_regions_are_described_as_those_of_a_segmentation(found, image):
     labels, regions = found.labels.compute(), found.region_rows
-    assert len(regions) == found.n_regions == found.n_clusters and found.diagnostics.verdict in found.verdict
+    assert len(regions) == found.n_regions == found.n_clusters
     assert list(regions[0]) == list(ss.segment(image[:60, :60], sweeps=2, chains=1, rng=0).region_rows[0])
     assert [row["area"] for row in regions] == np.bincount(labels.ravel())[1:].tolist()
     assert sum(row["share"] for row in regions) == pytest.approx(1, abs=1e-5)
@@ -252,13 +249,23 @@ def test_regions_are_described_as_those_of_a_segmentation(found, image):
         assert row["centroid"] == pytest.approx([rows.mean(), columns.mean()], abs=0.01)
         assert row["bbox"] == [rows.min(), columns.min(), rows.max() + 1, columns.max() + 1]
         color = [int(row["color"][i : i + 2], 16) for i in (1, 3, 5)]
-        assert np.allclose(color, rgb[inside.ravel()].mean(axis=0), atol=12)  # the mean in CIELAB is another one
-    ends, largest = found.partition[found.model.graph.edges], regions[0]
+        assert np.allclose(color, rgb[inside.ravel()].mean(axis=0), atol=1)
+    ends, largest, length = found.partition[found.graph.edges], regions[0], found.graph.length
     outline = (ends == largest["label"] - 1).sum(axis=1) == 1
-    assert largest["boundary"] == pytest.approx(found.separation[outline].mean(), abs=1e-6)
-    assert largest["probability"] == pytest.approx(
-        cohesion(found.chains.labels, found.partition)[largest["label"] - 1], abs=1e-6
-    )
+    mean = np.average(found.separation[outline], weights=length[outline])
+    assert largest["boundary"] == pytest.approx(mean, abs=1e-6) and largest["probability"] is None
+
+
+def test_boundaries_have_the_probabilities_and_errors_of_their_edges(found):
+    rows = {(row["region"], row["neighbor"]): row for row in found.boundary_rows}
+    ends, length, apart = found.partition[found.graph.edges] + 1, found.graph.length, found.joined.apart
+    assert set(rows) == {tuple(sorted(pair)) for pair in ends.tolist() if pair[0] != pair[1]}
+    for pair, row in rows.items():
+        along = (np.sort(ends, axis=1) == pair).all(axis=1)
+        of_chains = np.average(apart[..., along], axis=-1, weights=length[along])  # (chain, level)
+        error = np.sqrt((of_chains.var(axis=0, ddof=1) / len(apart)).sum()) / of_chains.shape[1]
+        assert row["length"] == length[along].sum()
+        assert [row["probability"], row["standard_error"]] == pytest.approx([of_chains.mean(), error], abs=1e-5)
 
 
 def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatch):
@@ -280,38 +287,22 @@ def test_an_overview_has_the_proportions_of_the_picture(found, place, monkeypatc
 
 
 @exhaustive
-def test_neither_tiles_nor_jobs_change_the_labels(found, image, place):
-    """One tile in place of twelve; and twelve tiles, of an array of lambdas, by two processes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
-        one = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256})
-    assert check_written(one)["tiles"] == 1
+def test_neither_jobs_nor_kinds_of_arrays_change_the_labels(found, image, place):
+    """The same tiles, of an array of lambdas, by two processes."""
     two = segment_large(derived(image), place / "two", **FAST | {"jobs": 2})
-    for other in (one, two):
-        assert same_files(found, other.folder) and not (other.folder / SHARED_IMAGE).exists()
-        assert np.array_equal(other.model.beta.round(9), found.model.beta.round(9))
-    again = segment_large(da.from_array(image, chunks=70), place / "one", **FAST | {"tile": 256, "rng": None})
-    assert again.seed == 0 and np.array_equal(again.partition, one.partition)
-
-
-@exhaustive
-def test_sites_whose_border_two_tiles_see_differently(here, tmp_path, monkeypatch):
-    """Some pairs of sites that touch across a border are no edge of the graph; they are painted all the same."""
-    monkeypatch.setattr("spinseg.segmentation.large.tiles.HALO_CELLS", 0)  # else they are few
-    with Image.open(PICTURES["astronaut"].path) as astronaut:
-        photograph = np.array(astronaut.convert("RGB"))[:200, :300]
-    found = segment_large(da.from_array(photograph), tmp_path, **FAST | {"n_sites": 400, "detail": 1})
-    check_written(found)
-    edges = set(map(tuple, region_adjacency(numbered(pieces(tmp_path)[0])).edges.tolist()))
-    assert edges - set(map(tuple, found.model.graph.edges.tolist()))
+    assert same_files(found, two.folder) and not (two.folder / SHARED_IMAGE).exists()
+    again = segment_large(derived(image), place / "two", **FAST | {"rng": None})
+    assert again.seed == 0 and np.array_equal(again.partition, two.partition)
 
 
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
         ({"image": "other.zarr"}, "picture "),
-        ({"tile": 80}, "side 64, not 80), which is kept; name another folder, or remove this one"),
-        ({"n_sites": 90}, "cells "),
+        ({"tile": 80}, "tile 110, not 80), which is kept; name another folder, or remove this one"),
+        ({"n_sites": 90}, "n_sites 250, not 90)"),
+        ({"preset": "measured"}, "preset photo, not measured, "),
+        ({"sweeps": 8}, "sweeps 6, not 8)"),
         ({"rng": 1}, "seed 0, not 1)"),
     ],
 )
@@ -326,14 +317,27 @@ def test_a_folder_of_another_run_is_refused_and_kept(found, place, changes, line
     assert contents(found.folder) == before
 
 
-def test_another_sampling_keeps_the_tiles(found, place):
-    before, other = times(found.folder), {"detail": np.float32(1), "sweeps": np.int64(8)}
-    finer = segment_large(place / "picture.zarr", found.folder, **FAST | other)
-    assert check_written(finer)["detail"] == 1 and finer.chains.trace("log_posterior").shape == (1, 8)
-    assert not np.allclose(finer.model.beta, found.model.beta)
+def test_another_detail_is_found_in_the_same_tiles_and_without_writing(found, place):
+    before, files = times(found.folder), contents(found.folder)
+    finer = found.at(0.95)
+    assert finer.n_regions > found.n_regions and contents(found.folder) == files
+    written = segment_large(place / "picture.zarr", found.folder, **FAST | {"detail": np.float32(0.95)})
+    assert check_written(written)["detail"] == np.float32(0.95)
+    assert np.array_equal(written.labels.compute(), finer.labels.compute())
     back = segment_large(place / "picture.zarr", found.folder, **FAST)
-    assert np.array_equal(back.partition, found.partition) and back.n_regions == check_written(back)["regions"]
+    assert np.array_equal(back.partition, found.partition) and contents(found.folder) == files
     assert times(found.folder) == before
+
+
+@pytest.mark.parametrize("wrong", [{"preset": "classes"}, {"preset": "objects"}, {"preset": ss.Paper()}])
+def test_presets_whose_clusters_cross_tiles_are_refused(place, wrong):
+    rule = r"^preset must be auto, photo or measured for an image in tiles; received "
+    with pytest.raises(InvalidInput, match=rule):
+        segment_large(place / "picture.zarr", place / "wrong", **{**FAST, "n_sites": None, **wrong})
+    for name, value in {"estimate": "best", "sites": np.zeros(SHAPE, int), "init": np.zeros(9, int)}.items():
+        with pytest.raises(InvalidInput, match=rf"^{name} must be left as it is for an image in tiles; received "):
+            segment_large(place / "picture.zarr", place / "wrong", **FAST, **{name: value})
+    assert not (place / "wrong").exists()
 
 
 def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles_also_of_a_run_that_goes_on(
@@ -341,19 +345,21 @@ def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles_also_of_a_run_that_
 ):
     """Hot pixels, and a bright corner that only some tiles show, change nothing of the range of the others."""
     seen, module = [], "spinseg.segmentation.large"
-    monkeypatch.setattr(f"{module}.segment_large.tile_sites", lambda *task: seen.append(task[0]) or tile_sites(*task))
+    monkeypatch.setattr(
+        f"{module}.segment_large.segment_tile", lambda *task: seen.append(task[0]) or segment_tile(*task)
+    )
     deep = image // 16
     deep[3, 4] = deep[90, 100:103] = 65535
     found = segment_large(da.from_array(deep), tmp_path, **FAST)
     low, high = json.loads((tmp_path / "plan.json").read_text())["settings"]["used_range"]
     assert 0 <= low < 500 and 3000 < high <= 4095 and found.n_regions > 1 and check_written(found)
-    whole, tiles = as_picture(deep, channel_axis=-1), list(Tiling.of(SHAPE, FAST["n_sites"], FAST["tile"]).tiles())
+    whole, tiles = as_picture(deep, channel_axis=-1), list(Tiling.of(SHAPE, ss.Photo(), FAST["tile"]).tiles())
     (tmp_path / "tiles" / "000001.npz").unlink()
     monkeypatch.setattr(f"{module}.run.intensity_range_of", lambda *_: 1 / 0)  # it is not found again
     again = segment_large(da.from_array(deep), tmp_path, **FAST)
     assert np.array_equal(again.partition, found.partition)
     for picture, tile in zip(seen, [*tiles, tiles[1]], strict=True):
-        assert np.array_equal(picture.codes, whole.codes[tile.read])
+        assert np.array_equal(picture.codes, whole.codes[tile.window])
 
 
 def test_the_range_of_a_large_picture_is_found_from_some_places(monkeypatch):
@@ -381,9 +387,8 @@ def test_a_generator_gives_the_seed(place, tmp_path, monkeypatch):
 def test_other_channels_and_shapes(n_channels, here, tmp_path, capsys):
     """Flat, so that all of it is one region, in tiles of which some have a single row."""
     flat = da.from_array(np.full((65, 30, n_channels), 77, np.uint8))
-    seen = []
-    found = segment_large(flat, tmp_path, **FAST | {"n_sites": 12, "sweeps": 2}, progress=seen.append)
-    assert seen and capsys.readouterr() == ("", "")  # who listens is told, and nobody else
+    found = segment_large(flat, tmp_path, **FAST | {"n_sites": 12, "sweeps": 2, "tile": 64})
+    assert capsys.readouterr() == ("", "")
     assert check_written(found)["regions"] == 1 and (found.labels.compute() == 1).all()
     (region,) = found.region_rows
     assert region["bbox"] == [0, 0, 65, 30] and region["area"] == 65 * 30 and region["boundary"] is None
@@ -398,11 +403,12 @@ def started(*arguments):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="Linux")
 @exhaustive
-def test_killed_and_interrupted_it_goes_on_to_the_same_end(found, place, capsys):
-    out = place / "killed"
+def test_killed_and_interrupted_it_goes_on_to_the_same_end(place, capsys):
+    out, smaller = place / "killed", FAST | {"tile": 64}
+    found = segment_large(place / "picture.zarr", place / "smaller", **smaller)
     for _ in range(20):  # on a busy machine this process may be late
         shutil.rmtree(out, ignore_errors=True)
-        run = started(place / "picture.zarr", "--out", out, *OPTIONS)
+        run = started(place / "picture.zarr", "--out", out, *OPTIONS, "64")
         wait_until(lambda ended=run.poll: ended() is not None or len(list(out.glob("tiles/*.npz"))) >= 2)
         os.killpg(run.pid, signal.SIGKILL)
         run.communicate()
@@ -411,7 +417,7 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_end(found, place, capsys)
             break
     assert 2 <= len(before) < 12 and not (out / "result.json").exists()
 
-    run = started(place / "picture.zarr", "--out", out, *OPTIONS)
+    run = started(place / "picture.zarr", "--out", out, *OPTIONS, "64")
     children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
     wait_until(lambda: len(children.read_text().split()) > 1)  # one is Python's own
     os.killpg(run.pid, signal.SIGINT)
@@ -421,20 +427,20 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_end(found, place, capsys)
     assert (run.returncode, errors.splitlines()[-1]) == (130, f"tile {len(after)}/12")
     assert len(after) < 12 and not (out / "result.json").exists()
 
-    segment_large(place / "picture.zarr", out, **FAST, progress=True)
+    segment_large(place / "picture.zarr", out, **smaller, progress=True)
     assert capsys.readouterr().err.splitlines()[0] == f"tile {len(after) + 1}/12"
     assert after.items() <= times(out).items() and len(times(out)) == 12
-    assert json.loads((out / "result.json").read_text()) == json.loads((found.folder / "result.json").read_text())
-    assert same_files(found, out)
+    ours, theirs = contents(out), contents(found.folder)
+    assert ours.keys() == theirs.keys() and all(ours[path] == theirs[path] for path in ours)
 
 
 def test_the_command_prints_what_is_asked(found, place):
-    arguments = ("large", place / "picture.zarr", "--out", found.folder, *OPTIONS)
+    arguments = ("large", place / "picture.zarr", "--out", found.folder, *OPTIONS, "110")
     run = spinseg(*arguments, check=0)
     regions, look = run.stdout.splitlines()
-    assert regions == f"{found.n_regions} regions of {found.model.graph.n_sites} sites"
+    assert regions == f"{found.n_regions} regions of {found.graph.n_sites} sites"
     assert str(found.folder / "overview.png") in look and str(found.folder / "labels.zarr") in look
-    assert "writing tile 12/12" in run.stderr
+    assert "writing tile 4/4" in run.stderr
     run = spinseg(*arguments, "--quiet", check=0)
     assert run.stdout == run.stderr == ""
     run = spinseg(*arguments, "--json", "--quiet", check=0)
@@ -481,7 +487,7 @@ def broken(*arguments):
 
 
 def test_a_bug_while_a_tile_is_made_is_not_taken_for_a_damaged_picture(here, place, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinseg.segmentation.large.segment_large.tile_sites", broken)
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large.segment_tile", broken)
     with pytest.raises(ValueError, match=r"^operands could not be broadcast"):
         segment_large(place / "picture.zarr", tmp_path / "out", **FAST)
 

@@ -119,14 +119,12 @@ def test_a_file_that_is_read_whole_is_segmented_like_the_same_pixels_in_parts(tm
     Image.fromarray(RGBA).save(tmp_path / "a.png")
     FILES["opacity.tif"](tmp_path / "a.tif")
     whole, parts = (segment_large(tmp_path / f"a.{suffix}", tmp_path / suffix, **FAST) for suffix in ("png", "tif"))
-    assert np.array_equal(whole.partition, parts.partition) and whole.model.graph.n_sites > 20
+    assert np.array_equal(whole.partition, parts.partition) and whole.graph.n_sites > 20
     assert whole.read_as == parts.read_as == str(read_picture(tmp_path / "a.png").reading)
 
 
 def test_one_region_for_a_picture_of_contrast_gets_a_warning(tmp_path, here, monkeypatch):
-    monkeypatch.setattr(
-        "spinseg.segmentation.large.segment_large.regions_of", lambda labels, graph: np.zeros_like(labels)
-    )
+    monkeypatch.setattr("spinseg.segmentation.large.joining.MIN_PROBABILITY", 1.0)
     np.save(tmp_path / "bright.npy", (ACROSS > 50) * 0.8)
     bright = segment_large(tmp_path / "bright.npy", tmp_path / "bright", **FAST)
     assert "came back as one region" in bright.warning and bright.verdict.startswith(bright.warning)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import spinseg as ss
-from effort import effort, exhaustive
+from effort import effort
 from large_runs import IMAGES, contents, in_this_process, pieces, times
-from spinseg.segmentation.large import segment_large as segment_large_module
 from spinseg.segmentation.large.segment_large import segment_large
 
 zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
@@ -18,7 +17,7 @@ tifffile = pytest.importorskip("tifffile")
 
 FAST = {"n_sites": 60, "sweeps": 4, "tile": 64, "jobs": 1, "rng": 0}
 SHAPE = (70, 100)  # four tiles
-FACTS = ("chains.npz", "overview.png", "result.json")
+FACTS = ("overview.png", "result.json")
 
 pytestmark = [pytest.mark.xdist_group("dask"), pytest.mark.usefixtures("here")]
 
@@ -62,7 +61,7 @@ def spoil(path, how):
 
 
 @pytest.mark.parametrize("how", effort(["truncated"], ["empty", "truncated", "zeros", "gone"]))
-@pytest.mark.parametrize(("file", "tile"), [("tiles/000002.npz", 2), ("sites.zarr/0/c/0/1", 1)], ids=["sums", "sites"])
+@pytest.mark.parametrize(("file", "tile"), [("tiles/000002.npz", 2), ("sites.zarr/0/c/0/1", 1)], ids=["draws", "sites"])
 def test_a_damaged_tile_is_made_again_and_reported(file, tile, how, place, out, capsys):
     before = times(out)
     spoil(out / file, how)
@@ -76,16 +75,6 @@ def test_a_damaged_tile_is_made_again_and_reported(file, tile, how, place, out, 
     )
 
 
-@pytest.mark.parametrize("how", effort(["truncated"], ["empty", "truncated", "zeros"]))
-def test_sampling_begins_anew_where_its_file_is_damaged(how, place, out, capsys):
-    before = times(out)
-    spoil(out / "chains.npz", how)
-    segment_large(place / "picture.zarr", out, **FAST)
-    check_same(place, out)
-    assert capsys.readouterr().err == f"spinseg: {out / 'chains.npz'} is damaged; sampling starts over\n"
-    assert times(out) == before
-
-
 @pytest.mark.parametrize("text", ['{"weeks": 3}', "[]", "Monday: rest.", "{", ""], ids=str)
 def test_a_plan_that_is_damaged_or_of_something_else_is_refused(text, place, out):
     (out / "plan.json").write_text(text)
@@ -93,43 +82,6 @@ def test_a_plan_that_is_damaged_or_of_something_else_is_refused(text, place, out
     with pytest.raises(ValueError, match=r"^out must be an empty folder, or one of such a run \(name another folder\)"):
         segment_large(place / "picture.zarr", out, **FAST)
     assert contents(out) == before
-
-
-def tabulated(cost):
-    return ss.TabulatedPrior(log_v=lambda k: -cost * k, log_w=lambda m: 0.0)
-
-
-PRIORS = {
-    "tabulated": tabulated,
-    "exchangeable": lambda cost: ss.ExchangeablePrior(lambda sizes: -cost * len(sizes)),
-    "mixture": lambda cost: ss.MixtureOfFiniteMixtures(log_p_labels=lambda k: -cost * k),
-    "arrays": lambda cost: ss.TabulatedPrior(-np.arange(2000.0) - cost * (np.arange(2000) == 9), np.zeros(2000)),
-}
-
-
-@pytest.mark.parametrize(  # the second one compiles much
-    "make",
-    [pytest.param(make, id=name, marks=exhaustive if name == "exchangeable" else ()) for name, make in PRIORS.items()],
-)
-def test_a_prior_that_holds_functions_or_arrays_is_known_again(make, place, out, monkeypatch):
-    resumed, real = [], segment_large_module.sample_posterior
-
-    def sample_posterior(*arguments, **keywords):
-        found = real(*arguments, **keywords)
-        resumed.append(keywords.get("resume_from") is not None)
-        return found
-
-    monkeypatch.setattr(segment_large_module, "sample_posterior", sample_posterior)
-    for cost in (1.0, 1.0, 2.0):  # each time with functions that are new
-        segment_large(place / "picture.zarr", out, **FAST, prior=make(cost))
-    assert resumed == [False, True, False]
-
-
-def test_a_run_of_fewer_sweeps_than_are_there_begins_anew(place, out):
-    segment_large(place / "picture.zarr", out, **FAST | {"sweeps": 5})  # the same burn-in
-    again = segment_large(place / "picture.zarr", out, **FAST)
-    assert again.chains.n_sweeps == FAST["sweeps"]
-    check_same(place, out)
 
 
 @pytest.mark.parametrize("file", effort(["zarr.json"], ["zarr.json", "0/zarr.json"]))
@@ -165,7 +117,7 @@ def test_sites_and_labels_reach_the_disk_before_what_says_that_they_are_done(pla
 def test_an_old_result_is_gone_before_labels_are_written_again(place, out, monkeypatch):
     monkeypatch.setattr("spinseg.segmentation.large.segment_large.write_images", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        segment_large(place / "picture.zarr", out, **FAST | {"sweeps": 5})
+        segment_large(place / "picture.zarr", out, **FAST | {"detail": 0.2})
     assert not (out / "result.json").exists()
 
 

@@ -1,219 +1,203 @@
-"""Sites tile by tile, against the whole picture at once."""
+"""Tiles of a large image, against what the whole image gives, and what is joined across their seams."""
+
+import weakref
+from itertools import product
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy.ndimage import gaussian_filter
 
-from effort import effort, exhaustive
-from spinseg.graph.adjacency import edge_means, region_adjacency
-from spinseg.image.boundary.log_odds import GRADIENT_SCALE
-from spinseg.image.boundary.network import BoundaryNetwork
-from spinseg.image.features import Codebook, gradient_magnitude, site_histograms, site_means, site_sizes
-from spinseg.image.intensity import infer_intensity_range
-from spinseg.image.picture import Picture, as_picture
-from spinseg.image.superpixels import RELIEF_SCALE, seeded_watershed, superpixels
-from spinseg.image.working import block_means
-from spinseg.pictures import PICTURES
-from spinseg.segmentation.large.tiles import HALO_CELLS, Tiling, merge_tiles, relative_to, tile_sites
+import spinseg as ss
+from large_runs import pieces
+from spinseg.graph.site_graph import SiteGraph
+from spinseg.image.boundary.kinds import stretched
+from spinseg.image.components import three_components
+from spinseg.segmentation.large import files
+from spinseg.segmentation.large.joining import NUMBERS_OF_TILE, LargeGraph, join_tiles, most_shared, seam_edges, seams
+from spinseg.segmentation.large.segment_large import segment_large
+from spinseg.segmentation.large.tiles import MARGIN, WINDOW, Tiling, relative_to
 
-SHAPES = [((150, 210), 64), ((64, 128), 64), ((40, 50), 64), ((1, 200), 64), ((200, 1), 70), ((65, 63), 64)]
+da = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
+pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
 
-
-def whole(shape):
-    return tuple(slice(0, length) for length in shape)
+pytestmark = pytest.mark.usefixtures("here")
+FAST = {"sweeps": 8, "jobs": 1, "rng": 3}
 
 
-def noise(shape, n_channels, dtype=np.uint8, seed=0):
-    """A smooth random picture, of which no two pixels are alike in 16 bits."""
-    values = gaussian_filter(np.random.default_rng(seed).normal(size=(*shape, n_channels)), (3, 3, 0))
-    values = (values - values.min()) / np.ptp(values)
-    return (values * np.iinfo(dtype).max).astype(dtype)
+def patches(shape=(100, 130), seed=0):
+    """Four patches that differ, with noise."""
+    image = np.zeros((*shape, 3))
+    image[:, shape[1] // 2 :] += (0.6, 0.1, 0.3)
+    image[shape[0] // 2 :] += (0.1, 0.4, 0.0)
+    noise = np.random.default_rng(seed).normal(size=image.shape)
+    return (255 * (gaussian_filter(image, (1, 1, 0)) + 0.1 + 0.03 * noise).clip(0, 1)).astype(np.uint8)
 
 
-def by_tiles(image, n_sites, side):
-    """The tiling of a picture, the site of every pixel by its cell, and what is known of the sites."""
-    tiling = Tiling.of(image.shape[:2], n_sites, side)
-    book = codebook(image)
-    cells, parts, ends = np.full(tiling.shape, -1, np.int32), [], infer_intensity_range(image)
-    for tile in tiling.tiles():
-        picture = as_picture(image[tile.read], channel_axis=-1, intensity_range=ends)
-        cells[tile.own], part = tile_sites(picture, tile, tiling, book)
-        parts.append(part)
-    return tiling, cells, merge_tiles(iter(parts), tiling.n_cells, len(book))
+@pytest.mark.parametrize("shape", [(1000, 1300), (400, 2000), (3, 900), (1, 1)], ids=str)
+@pytest.mark.parametrize(("n_sites", "tile"), [(None, None), (None, 200), (300, None), (300, 250)])
+def test_cores_cover_the_image_once_and_windows_show_a_margin(shape, n_sites, tile):
+    tiling = Tiling.of(shape, ss.Photo(n_sites=n_sites), tile)
+    covered, n_tiles, reach = np.zeros(shape, int), 0, MARGIN * tiling.step
+    size = tiling.side + 2 * reach
+    for number, (_, core, window) in enumerate(tiling.tiles()):
+        covered[core] += 1
+        n_tiles = number + 1
+        for inner, outer, length in zip(core, window, shape, strict=True):
+            assert inner.start % tiling.side == 0 and outer.start % tiling.step == 0
+            assert 0 <= outer.start <= max(inner.start - reach, 0)
+            assert min(inner.stop + reach, length) <= outer.stop <= length
+            assert min(size, length) <= outer.stop - outer.start < size + tiling.step
+            assert outer.stop == length or (outer.stop - outer.start) % tiling.step == 0  # no block lies half within
+    assert (covered == 1).all() and n_tiles == np.prod(tiling.grid)
+    if n_tiles > 1 and tile is None:  # a window has the size of a photograph
+        assert size == tiling.step * WINDOW
 
 
-def codebook(image):
-    return Codebook.general() if image.shape[-1] in (1, 3) else Codebook.fit(image, 20, channel_axis=-1, rng=0)
+def test_large_images_are_reduced_and_small_ones_are_one_tile():
+    assert Tiling.of((20_000, 20_000), ss.Photo()) == ((20_000, 20_000), 3, 3 * (WINDOW - 2 * MARGIN))
+    assert Tiling.of((400, 500), ss.Photo()) == ((400, 500), 1, 500)
+    assert Tiling.of((400, 500), ss.Photo(n_sites=100)).step == 3
 
 
-def at_once(image, tiling):
-    """The cell whose lowest pixel floods each pixel, the whole picture at once."""
-    box, colors = whole(tiling.shape), as_picture(image, channel_axis=-1).colors
-    return seeded_watershed(gradient_magnitude(colors, RELIEF_SCALE) + tiling.basins(box), tiling.cells_of(box))
+@pytest.mark.parametrize(("preset", "n_channels"), [("photo", 3), ("measured", 3), ("photo", 5)])
+def test_an_image_of_one_tile_is_segmented_as_segment_does(preset, n_channels, tmp_path):
+    """Its sites and all probabilities are the same, bit by bit; only the partition is another estimate from them."""
+    image = np.concatenate([patches(), patches(seed=1)], axis=-1)[..., :n_channels]
+    how = {"sweeps": 8, "rng": 3, "channel_axis": -1}
+    one = ss.segment(image, preset, **how)
+    large = segment_large(da.from_array(image), tmp_path, preset, **how, jobs=1)
+    sites, labels, apart = pieces(tmp_path)
+    assert np.array_equal(sites, one.sites)
+    assert np.array_equal(apart, np.rint(255 * one.boundary_probability))
+    mine, theirs = (
+        {tuple(e): s for e, s in zip(x.graph.edges.tolist(), x.separation, strict=True)} for x in (large, one)
+    )
+    assert all(mine[edge] == pytest.approx(theirs[edge], abs=1e-6) for edge in mine.keys() & theirs.keys())
+    assert len(mine.keys() & theirs.keys()) > 0.9 * len(theirs)
+    rows, other = large.diagnostics.table, one.diagnostics.table
+    for name in ("n_clusters", "edge_agreement"):
+        assert rows[name].r_hat == other[name].r_hat > 0
+        assert rows[name].chain_means == pytest.approx(other[name].chain_means)
+    assert large.seed == one.seed and large.preset == one.preset and labels.max() == large.n_regions > 1
 
 
-@pytest.fixture(scope="module")
-def photograph():
-    with Image.open(PICTURES["coffee"].path) as image:
-        return np.array(image.convert("RGB"))[60:360, 100:500]
+def test_regions_go_on_across_seams(tmp_path):
+    """Four patches in six tiles, whose seams lie within patches."""
+    image = patches((240, 330))
+    large = segment_large(da.from_array(image), tmp_path, "photo", tile=130, n_sites=400, **FAST)
+    labels = large.labels.compute()
+    assert large.joined.first.size == 6 and large.n_regions == 4
+    for row, column in product((0, 1), repeat=2):
+        patch = labels[row * 125 : row * 125 + 115, column * 170 : column * 170 + 160]
+        assert (patch == np.bincount(patch.ravel()).argmax()).mean() > 0.999
 
 
-@pytest.mark.parametrize(("shape", "side"), SHAPES, ids=str)
-@pytest.mark.parametrize("n_sites", [1, 7, 90, 10**6])
-def test_tiles_cover_the_picture_once_and_lie_in_whole_cells(shape, side, n_sites):
-    tiling = Tiling.of(shape, n_sites, side)
-    cells = tiling.cells_of(whole(shape))
-    assert tiling.n_cells == cells.max() + 1 == np.unique(cells).size <= np.prod(shape)
-    covered = np.zeros(shape, int)
-    for tile in tiling.tiles():
-        covered[tile.own] += 1
-        assert all(span.start % side == 0 and 0 < span.stop - span.start <= side for span in tile.own)
-        pairs = [(tile.own, tile.padded), (tile.padded, tile.read), (tile.own, tile.seen), (tile.seen, tile.read)]
-        for inner, outer in pairs:
-            assert all(o.start <= i.start and i.stop <= o.stop for i, o in zip(inner, outer, strict=True))
-        assert all(span.start >= 0 and span.stop <= length for span, length in zip(tile.read, shape, strict=True))
-        inside = np.zeros(shape, bool)
-        inside[tile.padded] = True
-        assert not np.intersect1d(cells[inside], cells[~inside]).size  # no cell lies half within
-        assert np.array_equal(tiling.cells_of(tile.padded), cells[tile.padded])
-    assert (covered == 1).all()
+def made_tile(sites, numbers, draws, n_levels):
+    return {"sites": sites, "numbers": numbers, "draws": draws, "apart": np.zeros((2, n_levels, 0))}
 
 
-@pytest.mark.parametrize("n_sites", [150, 1000])
-def test_some_cells_lie_around_a_tile(n_sites):
-    tiling = Tiling.of((300, 410), n_sites, 64)
-    for tile in tiling.tiles():
-        for own, padded, count, length in zip(tile.own, tile.padded, tiling.cells, tiling.shape, strict=True):
-            cell = np.arange(length) * count // length
-            assert cell[padded.start] == max(cell[own.start] - HALO_CELLS, 0)
-            assert cell[padded.stop - 1] == min(cell[own.stop - 1] + HALO_CELLS, count - 1)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_probabilities_across_a_seam_are_the_mean_of_what_both_tiles_drew(axis):
+    """By hand: random sites and draws; in the other window a site is the one with most of its pixels."""
+    rng = np.random.default_rng(axis)
+    shape, n_levels = ((200, 150), (150, 200))[axis], 3
+    tiling = Tiling(shape, 1, 100)
+    (tile, other), *_ = [
+        pair for pair in seams(tiling, list(tiling.tiles())) if pair[0].core[1 - axis] == pair[1].core[1 - axis]
+    ]
+    stored, found = np.full(shape, -1, np.int64), {}
+    for each in (tile, other):
+        size = [span.stop - span.start for span in each.window]
+        down, across = (np.arange(n) // 20 for n in size)
+        sites = (down[:, None] * (across.max() + 1) + across).astype(np.uint16)
+        moved = rng.random(sites.shape) < 0.2  # so that outlines in the two windows differ
+        sites[moved] = rng.integers(0, sites.max(), sites.shape)[moved]
+        numbers, core = np.unique(sites[relative_to(each.core, each.window)], return_inverse=True)
+        stored[each.core] = core.reshape([s.stop - s.start for s in each.core]) + NUMBERS_OF_TILE * each.number
+        draws = rng.integers(0, 3, (2, 4 * n_levels, int(sites.max()) + 1)).astype(np.uint16)
+        found[each.number] = made_tile(sites, numbers, draws, n_levels)
+    pairs, lengths, apart = seam_edges(tiling, tile, other, found.__getitem__, stored)
+    first, second = (np.take(stored, 99 + k, axis=axis)[: tile.core[1 - axis].stop] % NUMBERS_OF_TILE for k in (0, 1))
+    assert lengths.sum() == first.size and len(np.unique(pairs, axis=0)) == len(pairs)
+    shown = [np.full(shape, -1), np.full(shape, -1)]
+    for image, each in zip(shown, (tile, other), strict=True):
+        image[each.window] = found[each.number]["sites"]
+    both = (shown[0] >= 0) & (shown[1] >= 0)
+    for (a, b), length, of_chains in zip(pairs, lengths, np.moveaxis(apart, -1, 0), strict=True):
+        assert length == np.count_nonzero((first == a) & (second == b))
+        x, y = found[tile.number]["numbers"][a], found[other.number]["numbers"][b]
+        seen_y, seen_x = (np.bincount(i[both & (j == k)]).argmax() for i, j, k in ((*shown, y), (*shown[::-1], x)))
+        for chain, level in product(range(2), range(n_levels)):
+            here, there = (found[each.number]["draws"][chain, level::n_levels] for each in (tile, other))
+            expected = ((here[:, x] != here[:, seen_y]).mean() + (there[:, seen_x] != there[:, y]).mean()) / 2
+            assert of_chains[chain, level] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("scale", [RELIEF_SCALE, GRADIENT_SCALE])
-def test_a_tile_reads_all_that_its_gradients_look_at(scale):
-    """They are those of the whole picture, bit by bit."""
-    image = noise((300, 260), 3)
-    slopes = gradient_magnitude(as_picture(image).colors, scale)
-    for tile in Tiling.of(image.shape[:2], 2000, 64).tiles():
-        alone = gradient_magnitude(as_picture(image[tile.read]).colors, scale)
-        assert np.array_equal(alone[relative_to(tile.padded, tile.read)], slopes[tile.padded])
+def test_most_pixels_decide_which_site_is_meant():
+    sites, others = np.array([0, 0, 0, 2, 2]), np.array([5, 5, 1, 1, 7])
+    assert most_shared(sites, others, np.array([2, 0, 0])).tolist() == [1, 5, 5]  # the first of equals
 
 
-@pytest.mark.parametrize("shape", [(150, 210), (210, 150), (64, 64), (1, 200), (37, 53)], ids=str)
-def test_cells_are_those_of_a_grid(shape):
-    cells = Tiling.of(shape, 90, 64).cells_of(whole(shape))
-    grid = superpixels(np.zeros(shape), kind="grid", n_sites=90)
-    pairs = np.unique(np.stack([cells.ravel(), grid.ravel()]), axis=1)
-    assert pairs.shape[1] == cells.max() + 1 == grid.max() + 1
+def test_a_partition_has_boundaries_more_likely_than_not_near_its_level():
+    """A line of five sites; boundaries that only fine levels have, that all have, and that one chain has."""
+    apart = np.zeros((2, 12, 4), np.float32)
+    apart[:, 8:, 0], apart[..., 1], apart[0, :, 2] = 1, 0.7, 0.9
+    graph = SiteGraph(5, [[i, i + 1] for i in range(4)], np.ones(4))
+    pixels = np.array([9, 1, 4, 4, 4])
+    joined = LargeGraph(graph, apart, *[None] * 1, pixels, *[None] * 7)
+    assert joined.partition(0.1).tolist() == [1, 1, 0, 0, 0]
+    assert joined.partition(0.95).tolist() == [1, 2, 0, 0, 0]
+    assert joined.partition(0.1, chain=0).tolist() == [0, 0, 2, 1, 1]
+    assert joined.partition(0.1, chain=1).tolist() == [1, 1, 0, 0, 0]
 
 
-@pytest.mark.parametrize("shape", [(150, 210), (128, 128), (40, 50), (1, 300)], ids=str)
-@pytest.mark.parametrize("n_sites", effort([400], [60, 400]))
-def test_sites_are_those_of_the_whole_picture(shape, n_sites):
-    """Noise is lower in a cell than around it: no flood comes from far."""
-    image = np.random.default_rng(1).integers(0, 2**16, (*shape, 2), dtype=np.uint16)
-    for side in (64, 100, 1000):
-        tiling, cells, statistics = by_tiles(image, n_sites, side)
-        assert np.array_equal(cells, at_once(image, tiling))
-        assert np.array_equal(np.flatnonzero(statistics.site_of >= 0), np.unique(cells))
+def test_no_more_is_read_at_a_time_than_a_window_and_two_tiles(tmp_path, monkeypatch):
+    image, boxes, alive = patches((140, 300)), [], []
+    real_part, real_join = files._pixels, join_tiles
+
+    def pixels(array, box, *about):
+        boxes.append([span.stop - span.start for span in box])
+        return real_part(array, box, *about)
+
+    def watched(tiling, read_tile, sites):
+        living = weakref.WeakSet()
+
+        class Read(dict):
+            __hash__ = object.__hash__
+
+        def read(number):
+            found = Read(read_tile(number))
+            living.add(found)
+            alive.append(len(living))
+            return found
+
+        return real_join(tiling, read, sites)
+
+    monkeypatch.setattr(files, "_pixels", pixels)
+    monkeypatch.setattr("spinseg.segmentation.large.segment_large.join_tiles", watched)
+    segment_large(da.from_array(image, chunks=64), tmp_path, "photo", tile=70, n_sites=200, **FAST | {"sweeps": 2})
+    windows = [box for box in boxes if box != [140, 300]]
+    assert len(windows) == 10 and max(map(max, windows)) <= 70 + 2 * MARGIN
+    assert len(boxes) - len(windows) <= 1  # of a small image, what shows its intensities
+    assert max(alive) == 3
 
 
-@exhaustive
-def test_a_photograph_has_nearly_the_sites_of_the_whole(photograph):
-    for n_sites in (150, 600):
-        for side, most in ((64, 0.01), (128, 0.005), (1000, 0)):
-            tiling, cells, _ = by_tiles(photograph, n_sites, side)
-            assert (cells != at_once(photograph, tiling)).mean() <= most
+def test_a_part_is_stretched_like_the_whole():
+    gray = np.random.default_rng(0).normal(120, 30, (90, 80)).clip(0, 255).astype(np.uint8)
+    whole = ss.as_picture(gray)
+    part = ss.Picture(whole.codes[:40])
+    assert np.array_equal(stretched(part, None, whole).codes, stretched(whole).codes[:40])
+    assert not np.array_equal(stretched(part).codes, stretched(whole).codes[:40])
+    bands = np.random.default_rng(1).poisson(np.linspace(5, 60, 90)[:, None, None], (90, 80, 5)).astype(np.uint16)
+    assert np.allclose(three_components(bands[:40], None, bands), three_components(bands)[:40], atol=1e-6)
+    assert not np.allclose(three_components(bands[:40]), three_components(bands)[:40], atol=0.01)
 
 
-def test_a_flat_picture_has_a_site_for_each_cell():
-    """Where no pixel is lower than another, the order in which they are flooded must not show where tiles end."""
-    image = np.full((200, 260, 2), 77, np.uint8)
-    tiling, cells, statistics = by_tiles(image, 300, 64)
-    assert np.array_equal(cells, at_once(image, tiling))
-    assert statistics.pixels.size == tiling.n_cells and statistics.pixels.max() < 4 * statistics.pixels.min()
-
-
-@pytest.mark.parametrize(
-    ("n_channels", "dtype"),
-    [(3, np.uint8), (5, np.uint16), *effort([], [(1, np.uint8), (2, np.uint8), (3, np.uint16)])],
-)
-def test_what_tiles_know_adds_up_to_what_the_whole_picture_shows(n_channels, dtype):
-    image = noise((150, 210), n_channels, dtype)
-    _, cells, statistics = by_tiles(image, 200, 110)
-    picture, book, sites = as_picture(image, channel_axis=-1), codebook(image), statistics.site_of[cells]
-    assert np.array_equal(np.unique(sites), np.arange(statistics.pixels.size))
-    assert np.array_equal(statistics.pixels, site_sizes(sites))
-    values = np.concatenate([picture.colors, np.moveaxis(np.indices(sites.shape), 0, -1)], axis=-1, dtype=np.float64)
-    assert np.allclose(statistics.means, site_means(values, sites), rtol=1e-6, atol=1e-4)
-    squares = [np.bincount(sites.ravel(), channel.ravel() ** 2) for channel in np.moveaxis(values, -1, 0)]
-    assert np.allclose(statistics.squares, np.stack(squares, axis=1) / statistics.pixels[:, None])
-    assert (statistics.squares >= statistics.means**2).all()
-    counts = site_histograms(book.words(picture), sites, len(book))
-    assert statistics.words.shape == counts.shape and not (statistics.words != counts).nnz
-
-    whole_adjacency = region_adjacency(sites)
-    edges = statistics.graph.edges
-    assert statistics.graph.n_sites == statistics.pixels.size
-    assert np.array_equal(edges, whole_adjacency.edges)
-    assert np.array_equal(statistics.graph.length, whole_adjacency.length)
-    gradient = edge_means(sites, edges, gradient_magnitude(picture.colors, GRADIENT_SCALE))
-    assert np.allclose(statistics.gradient, gradient, rtol=1e-6)
-    if picture.n_channels != 3:
-        assert statistics.network is None
-        return
-    log_odds = BoundaryNetwork.fitted().log_odds(picture.values)
-    known = np.stack([edge_means(sites, edges, values) for values in log_odds], axis=1)
-    assert np.ptp(known) > 1
-    assert np.allclose(statistics.network, known, atol=1e-3)
-
-
-@exhaustive
-def test_where_sites_are_larger_the_network_sees_the_picture_reduced():
-    image = noise((390, 410), 3)
-    tiling, cells, statistics = by_tiles(image, 100, 256)
-    assert tiling.network_step == 3
-    picture, sites = as_picture(image), statistics.site_of[cells]
-    reduced = BoundaryNetwork.fitted().log_odds(Picture(block_means(picture.codes, 3)).values)
-    whole = reduced.repeat(3, axis=1).repeat(3, axis=2)[:, :390, :410]
-    known = np.stack([edge_means(sites, statistics.graph.edges, values) for values in whole], axis=1)
-    assert np.allclose(statistics.network, known, atol=1e-3)
-
-
-@exhaustive
-@pytest.mark.parametrize("n_sites", [150, 600])
-def test_hardly_an_edge_of_a_photograph_is_lost_or_made_up(photograph, n_sites):
-    """Across a border two tiles may see a pixel in different sites."""
-    _, cells, statistics = by_tiles(photograph, n_sites, 64)
-    pairs = zip(statistics.graph.edges.tolist(), statistics.graph.length.tolist(), strict=True)
-    found = {tuple(edge): length for edge, length in pairs}
-    sites = region_adjacency(statistics.site_of[cells])
-    assert abs(sum(found.values()) - sites.length.sum()) <= 0.003 * sites.length.sum()
-    there = set(map(tuple, sites.edges.tolist()))
-    assert len(there ^ set(found)) <= 0.005 * len(there)
-
-
-def test_a_picture_of_one_site_has_no_edges():
-    image = noise((70, 30), 3)
-    _, cells, statistics = by_tiles(image, 1, 64)
-    assert not cells.any() and statistics.pixels.tolist() == [2100] and not statistics.graph.n_edges
-    assert statistics.graph.length.size == statistics.gradient.size == 0
-
-
-def test_cells_without_pixels_are_no_sites():
-    """A marker that is flooded from elsewhere before its turn is kept, so cells are made empty here by hand."""
-    image = noise((70, 130), 1)
-    tiling = Tiling.of((70, 130), 60, 64)
-    parts = []
-    for tile in tiling.tiles():
-        _, part = tile_sites(as_picture(image[tile.read], channel_axis=-1), tile, tiling, codebook(image))
-        kept = part["sites"] != 7
-        part |= {name: part[name][kept] for name in ("sites", "pixels", "sums")}
-        words = part["word_site"] != 7
-        parts.append(part | {name: part[name][words] for name in ("word_site", "word", "word_count")})
-    statistics = merge_tiles(parts, tiling.n_cells, 120)
-    assert statistics.site_of[[7, 8]].tolist() == [-1, 7]
-    assert statistics.pixels.size == statistics.site_of.max() + 1
-    assert statistics.graph.edges.min() == 0 and np.isfinite(statistics.gradient).all()
-    assert np.array_equal(statistics.words.sum(axis=1), statistics.pixels)
+def test_a_reduced_image_has_labels_at_its_full_size(tmp_path):
+    image = patches((200, 280)).repeat(2, axis=0).repeat(2, axis=1)
+    large = segment_large(da.from_array(image), tmp_path, "photo", n_sites=300, tile=300, **FAST)
+    assert large.joined.first.size == 4 and Tiling.of(image.shape[:2], ss.Photo(n_sites=300)).step == 2
+    labels = large.labels.compute()
+    assert labels.shape == image.shape[:2] and large.n_regions == 4
+    assert len({labels[row, column] for row, column in product((80, 320), (100, 460))}) == 4
+    assert sum(row["area"] for row in large.region_rows) == labels.size
