@@ -1,11 +1,13 @@
-"""`spinseg large` on a synthetic picture of 20,000 x 20,000 pixels: memory of all processes, and resuming after a kill.
+"""`spinseg large` on a synthetic image of 20,000 x 20,000 pixels: time, memory of all processes, resuming after a kill.
 
-SPINSEG_LARGE_SIDE is the side in pixels, SPINSEG_LARGE_FOLDER the folder for the picture, of some gigabytes.
+SPINSEG_LARGE_SIDE is the side in pixels, SPINSEG_LARGE_OPTIONS has more options of the command, such as "--sweeps 20",
+and SPINSEG_LARGE_FOLDER is the folder for the image, of some gigabytes.
 """
 
 import json
-import math
 import os
+import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,14 +15,20 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from spinseg.segmentation.large.tiles import Tiling
+from spinseg.segmentation.presets.photo import Photo
+from studies.evaluation.baselines.library import felzenszwalb
+
 SIDE = int(os.environ.get("SPINSEG_LARGE_SIDE", "20000"))
 CHUNK, STEP = 2000, 4  # pixels of a chunk, and of the squares of one color in it
 N_FIELDS = 400  # patches of different colors
+FELZENSZWALB_SIDE = 2000  # of the part that felzenszwalb is timed on
 
 
 def chunk(top: int, left: int, side: int) -> NDArray[np.uint8]:
@@ -65,6 +73,7 @@ def memory(session: int) -> int:
 def run(source: Path, out: Path, kill_after: int | None = None) -> tuple[float, int, str]:
     """Run `spinseg large`, killed after some tiles if asked; return seconds, peak memory and its standard error."""
     command = [sys.executable, "-m", "spinseg", "large", str(source), "--out", str(out)]
+    command += shlex.split(os.environ.get("SPINSEG_LARGE_OPTIONS", ""))
     began, peak = time.perf_counter(), 0
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -81,17 +90,33 @@ def run(source: Path, out: Path, kill_after: int | None = None) -> tuple[float, 
     return time.perf_counter() - began, peak, "".join(output)
 
 
+def felzenszwalb_seconds(source: Path) -> float:
+    """Return the seconds per megapixel of felzenszwalb on one core, as tuned for photographs."""
+    import zarr
+
+    part: Any = zarr.open_array(str(source), mode="r")[:FELZENSZWALB_SIDE, :FELZENSZWALB_SIDE]
+    began = time.process_time()
+    felzenszwalb(part)
+    return (time.process_time() - began) / (part.shape[0] * part.shape[1] / 1e6)
+
+
 def study() -> dict[str, object]:
     """Kill the run after a third of the tiles, then resume it."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("SPINSEG_LARGE_FOLDER")) as folder:
         source, out = Path(folder, "picture.zarr"), Path(folder, "out")
         make(source)
-        n_tiles = math.ceil(SIDE / 2048) ** 2
+        n_tiles = int(np.prod(Tiling.of((SIDE, SIDE), Photo()).grid))
         first, peak, _ = run(source, out, kill_after=n_tiles // 3)
         before = {path.name: path.stat().st_mtime_ns for path in (out / "tiles").glob("*.npz")}
+        began = resource.getrusage(resource.RUSAGE_CHILDREN)
         second, peak_after, output = run(source, out)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         again = [name for name, at in before.items() if (out / "tiles" / name).stat().st_mtime_ns != at]
         result = json.loads((out / "result.json").read_text())
+        stored = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+        other = felzenszwalb_seconds(source)
+    seconds = used.ru_utime + used.ru_stime - began.ru_utime - began.ru_stime
+    megapixels = SIDE**2 / 1e6 * (1 - len(before) / result["tiles"])
     return {
         "pixels": SIDE * SIDE,
         "tiles": result["tiles"],
@@ -101,6 +126,9 @@ def study() -> dict[str, object]:
         "tiles finished when it was killed": len(before),
         "of these done again": len(again),
         "most memory of all processes, bytes": float(max(peak, peak_after)),
+        "bytes on disk": float(stored),
+        "seconds of processors per megapixel": seconds / megapixels,
+        "felzenszwalb, the same": other,
         "seconds, before the kill and after": f"{first:.0f}, {second:.0f}",
         "progress, last lines": " | ".join(output.strip().splitlines()[-4:]),
     }

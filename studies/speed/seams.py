@@ -1,82 +1,125 @@
-"""Effect of tiles: mosaics segmented in tiles and as a whole, compared near the borders of tiles and elsewhere."""
+"""A mosaic of training photographs in tiles, beside the same photographs and parts of the mosaic segmented singly.
 
+SPINSEG_MOSAIC is the number of photographs along each side of the mosaic.
+"""
+
+import os
 import tempfile
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
-from scipy.sparse import coo_array
 
-from spinseg.pictures import PICTURES
-from spinseg.segmentation.large.files import open_labels
+import spinseg as ss
+from spinseg.graph.adjacency import edge_index, region_adjacency
+from spinseg.partition.numbering import in_order
+from spinseg.partition.pairs import separation_probability
+from spinseg.segmentation.large.files import Box, open_labels
+from spinseg.segmentation.large.result import LargeSegmentation
 from spinseg.segmentation.large.segment_large import segment_large
+from spinseg.segmentation.large.tiles import MARGIN, WINDOW, Tiling
+from studies.evaluation.calibration import Reliability, annotated_separation
+from studies.evaluation.datasets import Example, bsds, data_root
+from studies.evaluation.metrics import adjusted_rand_index, rand_index, scores
 
-SIDE, TILE_PIXELS = 2048, 512
-N_MOSAICS = 4
-MAX_BORDER_DISTANCE = 16  # pixels; those closer to a border of tiles count as near
+N_SIDE = int(os.environ.get("SPINSEG_MOSAIC", "5"))
+SHAPE = (321, 481)  # of the photographs
+METRICS = ("probabilistic_rand_index", "variation_of_information", "segmentation_covering")
+N_PARTS = 20  # parts of the mosaic inside tiles, and as many across seams
 
-
-def mosaic(side: int, seed: int = 0) -> NDArray[np.uint8]:
-    """Return random parts of the bundled photographs, rotated and flipped, in rows."""
-    rng = np.random.default_rng(seed)
-    pictures = [np.asarray(Image.open(picture.path).convert("RGB")) for picture in PICTURES.values()]
-    painted = np.zeros((side, side, 3), np.uint8)
-    top = 0
-    while top < side:
-        height, left = int(rng.integers(250, 400)), 0
-        while left < side:
-            width = int(rng.integers(250, 450))
-            picture = np.rot90(pictures[rng.integers(len(pictures))], int(rng.integers(4)))[:, :: rng.choice([-1, 1])]
-            more = [max(0, want - have) for want, have in zip((height, width), picture.shape, strict=False)]
-            picture = np.pad(picture, ((0, more[0]), (0, more[1]), (0, 0)), mode="reflect")
-            a, b = (
-                int(rng.integers(have - want + 1)) for want, have in zip((height, width), picture.shape, strict=False)
-            )
-            part = painted[top : top + height, left : left + width]
-            part[:] = picture[a : a + part.shape[0], b : b + part.shape[1]]
-            left += width
-        top += height
-    return painted
+Labels = NDArray[np.integer]
 
 
-def apart(found: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return the pixels outside the region of `other` with the largest overlap with their own region."""
-    shared = coo_array((np.ones(found.size), (found.ravel(), other.ravel()))).tocsr()
-    return np.asarray(shared.argmax(axis=1)).ravel()[found] != other
+def photographs() -> list[Example]:
+    """Return training photographs of BSDS300 of one shape, evenly spaced by name."""
+    wide = [each for each in bsds(data_root() / "bsds300", "train") if each.image().shape[:2] == SHAPE]
+    return [wide[i] for i in np.linspace(0, len(wide) - 1, N_SIDE**2).round().astype(int)]
 
 
-def border_distance(side: int, tile: int) -> NDArray[np.int64]:
-    """Return the distance of every pixel from the nearest border between tiles."""
-    borders = np.arange(tile, side, tile)
-    along = np.abs(np.arange(side)[:, None] - borders).min(axis=1)
-    return np.minimum(along[:, None], along)
+def evenly(boxes: list[Box]) -> list[Box]:
+    """Return at most N_PARTS of many boxes, evenly spread."""
+    return [boxes[i] for i in np.linspace(0, len(boxes) - 1, min(len(boxes), N_PARTS)).round().astype(int)]
 
 
-def compared(seed: int) -> dict[str, float]:
-    """Return the fractions of pixels that differ, near borders of tiles and elsewhere; also between two seeds."""
-    import dask.array
+def parts(tiling: Tiling) -> dict[str, list[Box]]:
+    """Return boxes of the size of windows: those of tiles, and those in the middle of which four tiles meet."""
+    inner = [tile.window for tile in tiling.tiles() if _lies_within(tile.core, tiling.shape)]
+    corners = product(*(range(tiling.side, length - WINDOW // 2, tiling.side) for length in tiling.shape))
+    across = [tuple(slice(at - WINDOW // 2, at + WINDOW // 2) for at in corner) for corner in corners]
+    return {"inside tiles": evenly(inner), "across seams": evenly(across)}  # type: ignore[arg-type]
 
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "mosaic.zarr")
-        dask.array.from_array(mosaic(SIDE, seed), chunks=(512, 512, 3)).to_zarr(str(source))
-        runs = {"tiles": (TILE_PIXELS, 0), "whole": (SIDE, 0), "another seed": (SIDE, 1)}
-        labels, sites = {}, {}
-        for name, (tile, rng) in runs.items():
-            found = segment_large(source, Path(folder, name), tile=tile, rng=rng)
-            labels[name] = found.labels.compute()
-            sites[name] = open_labels(found.folder / "sites.zarr").compute()
-    near = border_distance(SIDE, TILE_PIXELS) < MAX_BORDER_DISTANCE
-    differs = {"site, tiles": sites["tiles"] != sites["whole"]}
-    differs |= {f"label, {name}": apart(labels[name], labels["whole"]) for name in ("tiles", "another seed")}
-    places = {"near a border": near, "elsewhere": ~near}
-    return {f"{what}, {place}": float(d[at].mean()) for what, d in differs.items() for place, at in places.items()}
+
+def _lies_within(core: Box, shape: tuple[int, int]) -> bool:
+    return all(span.start >= MARGIN and span.stop + MARGIN <= length for span, length in zip(core, shape, strict=True))
+
+
+def probabilities(found: LargeSegmentation, sites: Labels, box: Box, annotations: list[Any]) -> Reliability:
+    """Return how well the probabilities of edges within a box match annotators' shares."""
+    numbers, local = np.unique(sites[box], return_inverse=True)
+    local = local.reshape(sites[box].shape).astype(np.int32)
+    graph = region_adjacency(local)
+    separation = found.separation[edge_index(found.graph.edges, *numbers[graph.edges].T)]
+    return Reliability.of(separation, annotated_separation(local, graph.edges, annotations), graph.length)
+
+
+def alone(seg: ss.Segmentation, annotations: list[Any]) -> Reliability:
+    """Return the same for a photograph that was segmented singly."""
+    graph = region_adjacency(seg.sites)
+    separation = separation_probability(seg.chains.labels, graph.edges)
+    return Reliability.of(separation, annotated_separation(seg.sites, graph.edges, annotations), graph.length)
+
+
+def compared(image: NDArray[np.uint8], labels: Labels) -> tuple[float, ...]:
+    """Return how labels in the middle of a part agree with `segment` on it, and `segment` with another random seed.
+
+    Both as adjusted Rand index and as Rand index.
+    """
+    middle = (slice(MARGIN, -MARGIN),) * 2
+    first, second = (ss.segment(image, "photo", rng=seed).labels[middle] for seed in (1, 2))
+    pairs = ((labels[middle], first), (second, first))
+    return tuple(index(in_order(a), in_order(b)) for a, b in pairs for index in (adjusted_rand_index, rand_index))
 
 
 def study() -> dict[str, object]:
-    """Return the mean over several mosaics, and the value of each: one or two regions account for most of it."""
-    rows = [compared(seed) for seed in range(N_MOSAICS)]
-    return {
-        name: f"{np.mean([row[name] for row in rows]):.3%} ({', '.join(f'{row[name]:.3%}' for row in rows)})"
-        for name in rows[0]
-    }
+    """Return the quality of probabilities and labels in the mosaic and singly, and the agreement inside and across."""
+    import dask.array
+
+    examples = photographs()
+    images = np.stack([example.image() for example in examples]).reshape(N_SIDE, N_SIDE, *SHAPE, 3)
+    mosaic = np.concatenate(np.concatenate(images, axis=1), axis=1)
+    with tempfile.TemporaryDirectory() as folder:
+        source = dask.array.from_array(mosaic, chunks=(512, 512, 3))
+        found = segment_large(source, Path(folder, "out"), "photo", rng=0)
+        labels = found.labels.compute()
+        sites = found.joined.sites(open_labels(found.folder / "sites.zarr").compute())
+    tiled, singly, quality, agreement = [], [], [], []
+    for i, example in enumerate(examples):
+        row, column = divmod(i, N_SIDE)
+        box = (slice(row * SHAPE[0], (row + 1) * SHAPE[0]), slice(column * SHAPE[1], (column + 1) * SHAPE[1]))
+        annotations, seg = example.annotations(), ss.segment(mosaic[box], "photo", rng=0)
+        tiled.append(probabilities(found, sites, box, annotations))
+        singly.append(alone(seg, annotations))
+        here = in_order(labels[box])
+        quality.append([scores(each, annotations) for each in (here, seg.labels)])
+        agreement.append(adjusted_rand_index(here, seg.labels))
+    figures: dict[str, object] = {"tiles, regions": f"{found.joined.first.size}, {found.n_regions}"}
+    for name, rows in (("mosaic", tiled), ("singly", singly)):
+        total = rows[0]
+        for each in rows[1:]:
+            total = total.plus(each)
+        numbers = (total.brier, total.log_loss, total.calibration_error)
+        figures[f"Brier score, log loss, calibration error: {name}"] = ", ".join(f"{n:.4f}" for n in numbers)
+    for k, name in enumerate(("mosaic", "singly")):
+        means = [np.mean([getattr(row[k], index) for row in quality]) for index in METRICS]
+        figures[f"PRI, VoI, covering: {name}"] = ", ".join(f"{mean:.3f}" for mean in means)
+    figures["adjusted Rand index, mosaic and singly"] = f"{np.mean(agreement):.3f}, median {np.median(agreement):.3f}"
+    for where, boxes in parts(Tiling.of(found.labels.shape, ss.Photo())).items():
+        table = np.array([compared(mosaic[box], labels[box]) for box in boxes])
+        for k, what in enumerate(("with `segment`", "of `segment`, two seeds")):
+            ari, rand = table[:, 2 * k], table[:, 2 * k + 1]
+            figures[f"{where}, agreement {what}: ARI (median), Rand"] = (
+                f"{ari.mean():.3f} ({np.median(ari):.3f}), {rand.mean():.3f}"
+            )
+    return figures | {"verdict": found.verdict}
