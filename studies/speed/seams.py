@@ -57,8 +57,8 @@ def _lies_within(core: Box, shape: tuple[int, int]) -> bool:
 
 def probabilities(found: LargeSegmentation, sites: Labels, box: Box, annotations: list[Any]) -> Reliability:
     """Return how well the probabilities of edges within a box match annotators' shares."""
-    numbers, local = np.unique(sites[box], return_inverse=True)
-    local = local.reshape(sites[box].shape).astype(np.int32)
+    numbers, flat = np.unique(sites[box], return_inverse=True)
+    local = np.asarray(flat, np.int32).reshape(sites[box].shape)
     graph = region_adjacency(local)
     separation = found.separation[edge_index(found.graph.edges, *numbers[graph.edges].T)]
     return Reliability.of(separation, annotated_separation(local, graph.edges, annotations), graph.length)
@@ -115,7 +115,7 @@ def study() -> dict[str, object]:
         means = [np.mean([getattr(row[k], index) for row in quality]) for index in METRICS]
         figures[f"PRI, VoI, covering: {name}"] = ", ".join(f"{mean:.3f}" for mean in means)
     figures["adjusted Rand index, mosaic and singly"] = f"{np.mean(agreement):.3f}, median {np.median(agreement):.3f}"
-    for where, boxes in parts(Tiling.of(found.labels.shape, ss.Photo())).items():
+    for where, boxes in parts(Tiling.of(mosaic.shape[:2], ss.Photo())).items():
         table = np.array([compared(mosaic[box], labels[box]) for box in boxes])
         for k, what in enumerate(("with `segment`", "of `segment`, two seeds")):
             ari, rand = table[:, 2 * k], table[:, 2 * k + 1]

