@@ -339,6 +339,9 @@ def test_presets_whose_clusters_cross_tiles_are_refused(place, wrong):
     for name, value in {"estimate": "best", "sites": np.zeros(SHAPE, int), "init": np.zeros(9, int)}.items():
         with pytest.raises(InvalidInput, match=rf"^{name} must be left as it is for an image in tiles; received "):
             segment_large(place / "picture.zarr", place / "wrong", **FAST, **{name: value})
+    prior = ss.TabulatedPrior(log_v=lambda k: -2.0 * k, log_w=lambda m: 0.0)
+    with pytest.raises(InvalidInput, match=r"^prior must be a call, such as 'PitmanYor\(3.0, discount=0.25\)'"):
+        segment_large(place / "picture.zarr", place / "wrong", **FAST, prior=prior)
     assert not (place / "wrong").exists()
 
 

@@ -21,10 +21,6 @@ FORMAT = "spinseg chains 6"
 DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
-class OtherChains(InvalidInput):
-    """A checkpoint is of another model, or of another way to sample it, or has more sweeps than are wanted."""
-
-
 # What sampling is resumed from: facts about the run, and the state of each chain of each component. The facts are its
 # settings, as far as they are plain values, seconds, the number of components, and the fingerprint of its targets. A
 # state holds traces and draws, and everything that the next sweep depends on.
@@ -42,10 +38,10 @@ def check_resumable(checkpoint: Checkpoint, name: str, about: Mapping[str, Any],
         differ = [f"{key} was {was[key]!r}, is {now!r}" for key, now in about.items() if was[key] != now]
         what = "; ".join(differ) or "its graph, likelihood, prior, beta or lam is another"
         rule = f"hold chains of this model, sampled in this way ({what})"
-        raise OtherChains(f"resume_from must {rule}; received {name!r}")
+        raise InvalidInput(f"resume_from must {rule}; received {name!r}")
     longest = max(int(state["done"]) for state in states)
     if longest > sweeps:
-        raise OtherChains(f"sweeps must be at least the {longest} sweeps of resume_from; received {sweeps}")
+        raise InvalidInput(f"sweeps must be at least the {longest} sweeps of resume_from; received {sweeps}")
 
 
 def fingerprint(model: Model, targets: Sequence[Target], settings: Mapping[str, Any]) -> str:

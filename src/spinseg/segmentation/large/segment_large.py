@@ -8,17 +8,18 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import Any
 
 import numpy as np
 
 from spinseg._errors import TaskFailure, is_expected
 from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
-from spinseg._run.progress import Report, counting
+from spinseg._run.progress import counting
 from spinseg._validation import check_int, invalid
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, check_channels
-from spinseg.image.picture import Picture, kind_of_channels
+from spinseg.image.picture import kind_of_channels
 from spinseg.segmentation.large import run
 from spinseg.segmentation.large.files import (
     OpenedPicture,
@@ -36,9 +37,13 @@ from spinseg.segmentation.large.joining import NUMBERS_OF_TILE, join_tiles
 from spinseg.segmentation.large.result import LargeSegmentation, site_image, write_images
 from spinseg.segmentation.large.tiles import Tile, Tiling, segment_tile
 from spinseg.segmentation.presets.measured import Auto
+from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.schedule import Schedule
+
+PLAIN = (str, int, float, NoneType)
+ReadHow = tuple[IntensityRange, ChannelKind]  # as `read_part` takes them after the box
 
 
 def segment_large(
@@ -55,7 +60,7 @@ def segment_large(
     rng: int | np.random.Generator | None = None,
     jobs: int | None = None,
     dask: str | None = None,
-    progress: bool | Report | None = None,
+    progress: bool = False,
     **options: Any,
 ) -> LargeSegmentation:
     """Segment an image that need not fit into memory, and write the segmentation to a folder.
@@ -89,8 +94,8 @@ def segment_large(
     jobs, dask : int or str, optional
         The number of processes, by default one for each processor; or the address of a Dask scheduler instead, whose
         workers see the same files under the same paths.
-    progress : bool or callable, optional
-        True shows the number of finished tiles on standard error.
+    progress : bool
+        Show the number of finished tiles on standard error.
     **options
         Options of the preset, such as `detail`. `n_sites` is the approximate number of sites of the whole image. By
         default a photograph has one for 190 pixels, but at most about 200,000: a larger image is reduced for the
@@ -101,7 +106,7 @@ def segment_large(
     >>> seg = segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
     >>> seg.labels  # doctest: +SKIP
     """
-    preset, folder, shown = chosen_preset(preset, options), Path(out), progress is True
+    preset, folder = chosen_preset(preset, options), Path(out)
     jobs, schedule = check_jobs(jobs, dask), Schedule.of(preset, chains, sweeps)
     for each in preset.candidates():
         _check_preset(each)
@@ -119,7 +124,7 @@ def segment_large(
     by_numbers, about = partial(intensity_range_of, opened.array), (opened.array.shape[-1], opened.array.dtype)
     kind, doubt = kind_of_channels(channel_kind, reading, *about, by_numbers)
     reading = replace(reading, channel_kind=kind, otherwise=reading.otherwise or doubt)
-    how: Any = (used_range, kind or "auto")
+    how: ReadHow = (used_range, kind or "auto")
     chosen: Any = preset
     if len(preset.candidates()) > 1:
         chosen = preset.for_image(thumbnail_of(opened.array, *how))
@@ -128,15 +133,16 @@ def segment_large(
     like = parts if np.prod(tiling.grid) > 1 else None
     # Draws are of all levels of detail, and must not depend on the one that is shown.
     posterior = (replace(chosen, detail=type(chosen).detail), schedule, plan.seed, like)
-    task = _Task(folder.absolute(), tiling, posterior, how)  # workers of a cluster have another working directory
-    _make_tiles(partial(_make_tile, about=task), opened, folder, tiling, shown, jobs=jobs, dask=dask)
+    # Workers of a cluster have another working directory.
+    work = partial(_make_tile, folder=folder.absolute(), tiling=tiling, posterior=posterior, how=how)
+    _make_tiles(work, opened, folder, tiling, progress, jobs=jobs, dask=dask)
     run.check_unchanged(folder, plan, image)
     joined = join_tiles(tiling, partial(run.read_tile, folder), site_image(folder, tiling))
     taken_for = chosen.suits if chosen is not preset else None
     partition, about_run = joined.partition(chosen.detail), (chosen, schedule, plan.seed, reading, parts, taken_for)
     found = LargeSegmentation(folder, partition, joined, *about_run)
     (folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
-    write_images(found, tiling, shown)
+    write_images(found, tiling, progress)
     run.write_json(folder / "result.json", found.summary())
     return found
 
@@ -145,9 +151,10 @@ def _check_preset(preset: Preset) -> None:
     """Refuse what needs all of an image at once."""
     if not isinstance(preset, Photo) or preset.prior_of_kinds() is not None:
         invalid("preset", "be auto, photo or measured for an image in tiles", preset.name)
-    whole = {name for name in ("sites", "init") if not isinstance(getattr(preset, name), str)}
-    for name in sorted(whole | preset.changes().keys() & {"estimate"}):
+    arrays = {name for name in ("sites", "init", "lam") if not isinstance(getattr(preset, name), PLAIN)}
+    for name in sorted(arrays | preset.changes().keys() & {"estimate"}):
         invalid(name, "be left as it is for an image in tiles", getattr(preset, name))
+    prior_from_text(repr(preset.prior))  # functions and arrays would not be known again
 
 
 def _make_tiles(
@@ -167,20 +174,15 @@ def _make_tiles(
                 count(n_done, n_tiles, f"tile {n_done}/{n_tiles}")
 
 
-class _Task(NamedTuple):
-    """What the work on a tile needs, besides the tile and the source of the image."""
+def _make_tile(
+    tile: Tile, _: CheckInterrupt, *, source: Parts, folder: Path, tiling: Tiling, posterior: Any, how: ReadHow
+) -> TaskFailure | None:
+    """Segment one tile and write it; an expected failure is returned, so that no cluster tries it again.
 
-    folder: Path
-    tiling: Tiling
-    posterior: tuple[Photo, Schedule, int, Picture | None]  # the last arguments of `segment_tile`
-    how: tuple[IntensityRange, ChannelKind]  # to read the image
-
-
-def _make_tile(tile: Tile, _: CheckInterrupt, *, source: Parts, about: _Task) -> TaskFailure | None:
-    """Segment one tile and write it; an expected failure is returned, so that no cluster tries it again."""
-    folder, tiling, posterior, how = about
+    `posterior` are the last arguments of `segment_tile`.
+    """
     try:
-        picture = read_part(open_picture(*source).array, tile.window, *how, source[0])
+        picture = read_part(open_picture(*source).array, tile.window, *how, source=source[0])
         sites, found = segment_tile(picture, tile, tiling, *posterior)
         numbers = sites + np.int64(NUMBERS_OF_TILE) * tile.number
         write_chunk(site_image(folder, tiling), tile.core, numbers)

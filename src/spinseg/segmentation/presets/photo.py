@@ -261,7 +261,7 @@ def site_moments(picture: Picture, sites: NDArray[np.int32], maps: BoundaryMaps 
     values = {"position": pixel_positions(picture.shape), "color": picture.colors}
     if picture.n_channels == 3:
         lab = values.pop("color")
-        values |= {"lightness": lab[..., :1]} if is_gray(picture) else lightness_and_chroma(lab)
+        values |= {"lightness": lab[..., :1]} | ({} if is_gray(picture) else {"color": lab[..., 1:]})
     moments: dict[str, Moments] = {}
     for name, value in values.items():
         means = site_means(value, sites)
@@ -270,11 +270,6 @@ def site_moments(picture: Picture, sites: NDArray[np.int32], maps: BoundaryMaps 
     if maps is not None and sites.ndim == 2:
         moments["texture"] = site_means(maps.energies, sites), None
     return moments
-
-
-def lightness_and_chroma(lab: NDArray[np.floating]) -> dict[str, NDArray[np.floating]]:
-    """CIELAB values (or their moments) as the features lightness and color."""
-    return {"lightness": lab[..., :1], "color": lab[..., 1:]}
 
 
 def gaussian_likelihood(
