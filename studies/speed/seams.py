@@ -5,6 +5,8 @@ SPINSEG_MOSAIC is the number of photographs along each side of the mosaic.
 
 import os
 import tempfile
+from collections.abc import Callable
+from functools import partial, reduce
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,6 @@ from spinseg.graph.adjacency import edge_index, region_adjacency
 from spinseg.partition.numbering import in_order
 from spinseg.partition.pairs import separation_probability
 from spinseg.segmentation.large.files import Box, open_labels
-from spinseg.segmentation.large.result import LargeSegmentation
 from spinseg.segmentation.large.segment_large import segment_large
 from spinseg.segmentation.large.tiles import MARGIN, WINDOW, Tiling
 from studies.evaluation.calibration import Reliability, annotated_separation
@@ -27,6 +28,7 @@ from studies.evaluation.metrics import adjusted_rand_index, rand_index, scores
 N_SIDE = int(os.environ.get("SPINSEG_MOSAIC", "5"))
 SHAPE = (321, 481)  # of the photographs
 METRICS = ("probabilistic_rand_index", "variation_of_information", "segmentation_covering")
+BORDER = 6  # pixels at the border of a photograph: in the mosaic there is a boundary that no annotator was shown
 N_PARTS = 20  # parts of the mosaic inside tiles, and as many across seams
 
 Labels = NDArray[np.integer]
@@ -55,20 +57,25 @@ def _lies_within(core: Box, shape: tuple[int, int]) -> bool:
     return all(span.start >= MARGIN and span.stop + MARGIN <= length for span, length in zip(core, shape, strict=True))
 
 
-def probabilities(found: LargeSegmentation, sites: Labels, box: Box, annotations: list[Any]) -> Reliability:
-    """Return how well the probabilities of edges within a box match annotators' shares."""
-    numbers, flat = np.unique(sites[box], return_inverse=True)
-    local = np.asarray(flat, np.int32).reshape(sites[box].shape)
+def reliability(
+    sites: Labels, separation: Callable[[Any], NDArray[np.float64]], annotations: list[Any], border: int
+) -> Reliability:
+    """Return how well probabilities of edges match annotators' shares; `border` pixels around sites do not count.
+
+    `separation` gives the probabilities of edges of `sites`.
+    """
+    inner = tuple(slice(border, length - border) for length in sites.shape)
+    numbers, flat = np.unique(sites[inner], return_inverse=True)
+    local = np.asarray(flat, np.int32).reshape(sites[inner].shape)
     graph = region_adjacency(local)
-    separation = found.separation[edge_index(found.graph.edges, *numbers[graph.edges].T)]
-    return Reliability.of(separation, annotated_separation(local, graph.edges, annotations), graph.length)
+    shares = annotated_separation(local, graph.edges, [each[inner] for each in annotations])
+    return Reliability.of(separation(numbers[graph.edges]), shares, graph.length)
 
 
-def alone(seg: ss.Segmentation, annotations: list[Any]) -> Reliability:
-    """Return the same for a photograph that was segmented singly."""
-    graph = region_adjacency(seg.sites)
-    separation = separation_probability(seg.chains.labels, graph.edges)
-    return Reliability.of(separation, annotated_separation(seg.sites, graph.edges, annotations), graph.length)
+def total(rows: list[Reliability]) -> str:
+    """Return Brier score, log loss and calibration error of all rows together."""
+    found = reduce(Reliability.plus, rows)
+    return f"{found.brier:.4f}, {found.log_loss:.4f}, {found.calibration_error:.4f}"
 
 
 def compared(image: NDArray[np.uint8], labels: Labels) -> tuple[float, ...]:
@@ -94,23 +101,24 @@ def study() -> dict[str, object]:
         found = segment_large(source, Path(folder, "out"), "photo", rng=0)
         labels = found.labels.compute()
         sites = found.joined.sites(open_labels(found.folder / "sites.zarr").compute())
-    tiled, singly, quality, agreement = [], [], [], []
+    rows: dict[str, list[Reliability]] = {}
+    quality, agreement = [], []
     for i, example in enumerate(examples):
         row, column = divmod(i, N_SIDE)
         box = (slice(row * SHAPE[0], (row + 1) * SHAPE[0]), slice(column * SHAPE[1], (column + 1) * SHAPE[1]))
         annotations, seg = example.annotations(), ss.segment(mosaic[box], "photo", rng=0)
-        tiled.append(probabilities(found, sites, box, annotations))
-        singly.append(alone(seg, annotations))
+        views: dict[str, tuple[Labels, Callable[[Any], NDArray[np.float64]]]] = {
+            "mosaic": (sites[box], lambda pairs: found.separation[edge_index(found.graph.edges, *pairs.T)]),
+            "singly": (seg.sites, partial(separation_probability, seg.chains.labels)),
+        }
+        for (name, (numbered, separation)), border in product(views.items(), (0, BORDER)):
+            found_here = reliability(numbered, separation, annotations, border)
+            rows.setdefault(f"{name}, without {border} pixels at borders", []).append(found_here)
         here = in_order(labels[box])
         quality.append([scores(each, annotations) for each in (here, seg.labels)])
         agreement.append(adjusted_rand_index(here, seg.labels))
     figures: dict[str, object] = {"tiles, regions": f"{found.joined.first.size}, {found.n_regions}"}
-    for name, rows in (("mosaic", tiled), ("singly", singly)):
-        total = rows[0]
-        for each in rows[1:]:
-            total = total.plus(each)
-        numbers = (total.brier, total.log_loss, total.calibration_error)
-        figures[f"Brier score, log loss, calibration error: {name}"] = ", ".join(f"{n:.4f}" for n in numbers)
+    figures |= {f"Brier score, log loss, calibration error: {name}": total(each) for name, each in rows.items()}
     for k, name in enumerate(("mosaic", "singly")):
         means = [np.mean([getattr(row[k], index) for row in quality]) for index in METRICS]
         figures[f"PRI, VoI, covering: {name}"] = ", ".join(f"{mean:.3f}" for mean in means)

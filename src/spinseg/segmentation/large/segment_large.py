@@ -125,11 +125,12 @@ def segment_large(
     kind, doubt = kind_of_channels(channel_kind, reading, *about, by_numbers)
     reading = replace(reading, channel_kind=kind, otherwise=reading.otherwise or doubt)
     how: ReadHow = (used_range, kind or "auto")
+    source = opened.parts[0] if opened.parts else None
     chosen: Any = preset
     if len(preset.candidates()) > 1:
-        chosen = preset.for_image(thumbnail_of(opened.array, *how))
+        chosen = preset.for_image(thumbnail_of(opened.array, *how, source))
     tiling = Tiling.of(opened.array.shape[:2], chosen, tile)
-    parts = shown_parts(opened.array, tiling.step, *how)
+    parts = shown_parts(opened.array, tiling.step, *how, source)
     like = parts if np.prod(tiling.grid) > 1 else None
     # Draws are of all levels of detail, and must not depend on the one that is shown.
     posterior = (replace(chosen, detail=type(chosen).detail), schedule, plan.seed, like)
