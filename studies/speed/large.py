@@ -1,7 +1,7 @@
 """`spinseg large` on a synthetic image of 20,000 x 20,000 pixels: time, memory of all processes, resuming after a kill.
 
-SPINSEG_LARGE_SIDE is the side in pixels, SPINSEG_LARGE_OPTIONS has more options of the command, such as "--sweeps 20",
-and SPINSEG_LARGE_FOLDER is the folder for the image, of some gigabytes.
+SPINSEG_LARGE_SHAPE is another shape, such as "1000x40000", SPINSEG_LARGE_OPTIONS has more options of the command, such
+as "--sweeps 20", and SPINSEG_LARGE_FOLDER is the folder for the image, of some gigabytes.
 """
 
 import json
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from spinseg.segmentation.large.tiles import Tiling
-from spinseg.segmentation.presets.photo import Photo
 from studies.evaluation.baselines.library import felzenszwalb
 
-SIDE = int(os.environ.get("SPINSEG_LARGE_SIDE", "20000"))
+SHAPE = tuple(map(int, os.environ.get("SPINSEG_LARGE_SHAPE", "20000x20000").split("x")))
 CHUNK, STEP = 2000, 4  # pixels of a chunk, and of the squares of one color in it
 N_FIELDS = 400  # patches of different colors
+KILL_AFTER = 20  # tiles
 FELZENSZWALB_SIDE = 2000  # of the part that felzenszwalb is timed on
 
 
-def chunk(top: int, left: int, side: int) -> NDArray[np.uint8]:
+def chunk(top: int, left: int) -> NDArray[np.uint8]:
     """Return a part of the picture: patches with wavy outlines, a slow change of color, and noise."""
     rng = np.random.default_rng(0)
-    centers, colors = rng.random((N_FIELDS, 2)), rng.integers(30, 226, (N_FIELDS, 3))
-    y, x = np.mgrid[top : top + CHUNK : STEP, left : left + CHUNK : STEP] / side
+    centers, colors = rng.random((N_FIELDS, 2)) * SHAPE / max(SHAPE), rng.integers(30, 226, (N_FIELDS, 3))
+    y, x = np.mgrid[top : top + CHUNK : STEP, left : left + CHUNK : STEP] / max(SHAPE)
     wavy = np.stack([y + 0.01 * np.sin(40 * x + 9 * y), x + 0.01 * np.sin(37 * y - 5 * x)], axis=-1)
     field = cKDTree(centers).query(wavy.reshape(-1, 2))[1].reshape(y.shape)
     smooth = colors[field] + 12 * np.sin(6 * np.stack([x, y, x + y], axis=-1))
@@ -50,10 +50,10 @@ def make(path: Path) -> None:
 
     if path.exists():
         return
-    array = zarr.create_array(str(path), shape=(SIDE, SIDE, 3), chunks=(CHUNK, CHUNK, 3), dtype="u1")
-    for top in range(0, SIDE, CHUNK):
-        for left in range(0, SIDE, CHUNK):
-            array[top : top + CHUNK, left : left + CHUNK] = chunk(top, left, SIDE)[: SIDE - top, : SIDE - left]
+    array = zarr.create_array(str(path), shape=(*SHAPE, 3), chunks=(CHUNK, CHUNK, 3), dtype="u1")
+    for top, left in product(range(0, SHAPE[0], CHUNK), range(0, SHAPE[1], CHUNK)):
+        part = chunk(top, left)[: SHAPE[0] - top, : SHAPE[1] - left]
+        array[top : top + CHUNK, left : left + CHUNK] = part
 
 
 def memory(session: int) -> int:
@@ -101,12 +101,11 @@ def felzenszwalb_seconds(source: Path) -> float:
 
 
 def study() -> dict[str, object]:
-    """Kill the run after a third of the tiles, then resume it."""
+    """Kill the run after some tiles, then resume it."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("SPINSEG_LARGE_FOLDER")) as folder:
         source, out = Path(folder, "picture.zarr"), Path(folder, "out")
         make(source)
-        n_tiles = int(np.prod(Tiling.of((SIDE, SIDE), Photo()).grid))
-        first, peak, _ = run(source, out, kill_after=n_tiles // 3)
+        first, peak, _ = run(source, out, kill_after=KILL_AFTER)
         before = {path.name: path.stat().st_mtime_ns for path in (out / "tiles").glob("*.npz")}
         began = resource.getrusage(resource.RUSAGE_CHILDREN)
         second, peak_after, output = run(source, out)
@@ -116,9 +115,9 @@ def study() -> dict[str, object]:
         stored = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
         other = felzenszwalb_seconds(source)
     seconds = used.ru_utime + used.ru_stime - began.ru_utime - began.ru_stime
-    megapixels = SIDE**2 / 1e6 * (1 - len(before) / result["tiles"])
+    megapixels = np.prod(SHAPE) / 1e6 * (1 - len(before) / result["tiles"])
     return {
-        "pixels": SIDE * SIDE,
+        "pixels": " x ".join(map(str, SHAPE)),
         "tiles": result["tiles"],
         "sites": result["sites"],
         "regions": result["regions"],
