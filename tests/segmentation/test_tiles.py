@@ -56,7 +56,8 @@ def test_cores_cover_the_image_once_and_windows_show_a_margin(shape, n_sites, ti
 def test_large_images_are_reduced_and_small_ones_are_one_tile():
     assert Tiling.of((20_000, 20_000), ss.Photo()) == ((20_000, 20_000), 3, 3 * (WINDOW - 2 * MARGIN))
     assert Tiling.of((400, 500), ss.Photo()) == ((400, 500), 1, 500)
-    assert Tiling.of((400, 500), ss.Photo(n_sites=100)).step == 3
+    assert Tiling.of((400, 500), ss.Photo(n_sites=100)) == ((400, 500), 1, 500)
+    assert Tiling.of((600, 600), ss.Photo(n_sites=200)).step == 3
 
 
 @pytest.mark.parametrize(("preset", "n_channels"), [("photo", 3), ("measured", 3), ("photo", 5)])

@@ -51,11 +51,10 @@ class Tiling(NamedTuple):
     def of(cls, shape: tuple[int, int], preset: Photo, tile: int | None = None) -> "Tiling":
         """The tiling for the number of sites that the preset asks for; one tile where the image is small."""
         n_pixels = shape[0] * shape[1]
+        if tile is None and preset.max_pixels and n_pixels <= preset.max_pixels:
+            return cls(shape, 1, max(shape))
         step = max(1, round((n_pixels / preset.pixels_per_site / (preset.n_sites or MAX_SITES)) ** 0.5))
-        if tile is not None:
-            return cls(shape, step, -(-tile // step) * step)
-        is_small = preset.max_pixels is not None and n_pixels <= preset.max_pixels
-        return cls(shape, step, max(shape) if is_small else step * (WINDOW - 2 * MARGIN))
+        return cls(shape, step, step * (WINDOW - 2 * MARGIN if tile is None else -(-tile // step)))
 
     def tiles(self) -> Iterator[Tile]:
         """The tiles, row by row."""
