@@ -197,7 +197,7 @@ def test_a_part_is_stretched_like_the_whole():
 def test_a_reduced_image_has_labels_at_its_full_size(tmp_path):
     image = patches((200, 280)).repeat(2, axis=0).repeat(2, axis=1)
     large = segment_large(da.from_array(image), tmp_path, "photo", n_sites=300, tile=300, **FAST)
-    assert large.joined.first.size == 4 and Tiling.of(image.shape[:2], ss.Photo(n_sites=300)).step == 2
+    assert large.joined.first.size == 4 and Tiling.of(image.shape[:2], ss.Photo(n_sites=300), 300).step == 2
     labels = large.labels.compute()
     assert labels.shape == image.shape[:2] and large.n_regions == 4
     assert len({labels[row, column] for row, column in product((80, 320), (100, 460))}) == 4

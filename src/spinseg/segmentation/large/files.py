@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -248,25 +247,25 @@ def nodata_note(array: Any, used_range: IntensityRange) -> str:
     return f"pixels of {value:.10g} (nodata) as {'black' if value < used_range[0] else 'white'}"
 
 
-def squares(array: Any, side: int) -> list[Box]:
-    """Squares all over an image, or all of a small one."""
+def _squares(array: Any, side: int) -> list[list[Box]]:
+    """Rows of squares all over an image, or all of a small one."""
     spans = []
     for length in array.shape[:2]:
         starts = np.linspace(0, length - side, N_SAMPLES).astype(int).tolist()
         is_short = length <= N_SAMPLES * side
         spans.append([slice(0, length)] if is_short else [slice(start, start + side) for start in starts])
-    return list(product(*spans))  # type: ignore[arg-type]
+    return [[(rows, columns) for columns in spans[1]] for rows in spans[0]]
 
 
 def _sampled(array: Any) -> NDArray[Any]:
-    return np.stack([_pixels(array, box) for box in squares(array, SAMPLE_PIXELS)])
+    return np.stack([_pixels(array, box) for row in _squares(array, SAMPLE_PIXELS) for box in row])
 
 
 def shown_parts(array: Any, step: int, *how: Any) -> Picture:
-    """Parts of an image, one below the other, reduced by `step`; `how` is that of `read_part` after the box."""
-    parts = [read_part(array, box, *how) for box in squares(array, step * SHOWN_PIXELS)]
-    codes = [part.codes if step == 1 else block_means(part.codes, step) for part in parts]
-    return Picture(np.concatenate(codes), channel_kind=parts[0].channel_kind)
+    """Squares all over an image side by side, reduced by `step`; `how` is that of `read_part` after the box."""
+    parts = [[read_part(array, box, *how) for box in row] for row in _squares(array, step * SHOWN_PIXELS)]
+    rows = [np.concatenate([block_means(part.codes, step) for part in row], axis=1) for row in parts]
+    return Picture(np.concatenate(rows), channel_kind=parts[0][0].channel_kind)
 
 
 def thumbnail_of(array: Any, *how: Any) -> Picture:
