@@ -89,6 +89,21 @@ def compared(image: NDArray[np.uint8], labels: Labels) -> tuple[float, ...]:
     return tuple(index(in_order(a), in_order(b)) for a, b in pairs for index in (adjusted_rand_index, rand_index))
 
 
+def moved(mosaic: NDArray[np.uint8], across: Box) -> float:
+    """Return the adjusted Rand index of `segment` on a part across seams and on the window of one of its tiles.
+
+    It is that of the quarter of the part that lies in the core of this tile: no tiles are joined.
+    """
+    shift, half = WINDOW // 2 - MARGIN, WINDOW // 2
+    before = [span.start >= shift for span in across]  # whether the tile is the one above, or on the left
+    starts = [span.start + (-shift if b else shift) for span, b in zip(across, before, strict=True)]
+    window = tuple(slice(start, start + WINDOW) for start in starts)
+    quarter = tuple(slice(MARGIN, half) if b else slice(half, WINDOW - MARGIN) for b in before)
+    same = tuple(slice(half, WINDOW - MARGIN) if b else slice(MARGIN, half) for b in before)
+    first, second = (ss.segment(mosaic[box], "photo", rng=1).labels for box in (across, window))
+    return adjusted_rand_index(in_order(first[quarter]), in_order(second[same]))
+
+
 def study() -> dict[str, object]:
     """Return the quality of probabilities and labels in the mosaic and singly, and the agreement inside and across."""
     import dask.array
@@ -130,4 +145,8 @@ def study() -> dict[str, object]:
             figures[f"{where}, agreement {what}: ARI (median), Rand"] = (
                 f"{ari.mean():.3f} ({np.median(ari):.3f}), {rand.mean():.3f}"
             )
+    windows = [moved(mosaic, box) for box in parts(Tiling.of(mosaic.shape[:2], ss.Photo()))["across seams"]]
+    figures["`segment` on two windows half a side apart: ARI (median)"] = (
+        f"{np.mean(windows):.3f} ({np.median(windows):.3f})"
+    )
     return figures | {"verdict": found.verdict}
