@@ -22,10 +22,7 @@ from spinseg.segmentation.large.files import intensity_range_of, picture_content
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 
 PLAN_FILE = "plan.json"  # the provenance of the run
-OUTPUTS = (
-    *("sites.zarr", "tiles", "labels.zarr", "boundary_probability.zarr"),
-    *("overview.png", "result.json"),
-)
+OUTPUTS = ("sites.zarr", "tiles", "labels.zarr", "boundary_probability.zarr", "overview.png", "result.json")
 RUN_FOLDER_RULE = "be an empty folder, or one of such a run (name another folder)"
 ADVICE = "name another folder, or remove this one"
 MAX_LISTED_TILES = 10  # in a warning about damaged tiles

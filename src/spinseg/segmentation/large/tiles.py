@@ -6,6 +6,7 @@ core, so that what lies beyond has little influence. All windows have the size o
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -58,9 +59,7 @@ class Tiling(NamedTuple):
 
     def tiles(self) -> Iterator[Tile]:
         """The tiles, row by row."""
-        starts = [
-            (top, left) for top in range(0, self.shape[0], self.side) for left in range(0, self.shape[1], self.side)
-        ]
+        starts = product(*(range(0, length, self.side) for length in self.shape))
         for number, (top, left) in enumerate(starts):
             rows, columns = self._spans(0, top), self._spans(1, left)
             yield Tile(number, (rows[0], columns[0]), (rows[1], columns[1]))
