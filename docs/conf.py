@@ -36,7 +36,7 @@ autosummary_generate = True
 autodoc_typehints = "none"  # docstrings name the types
 napoleon_google_docstring = False
 napoleon_use_param = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]  # so that "a, b" may share a line, as parameters may
 suppress_warnings = ["ref.python"]  # a word of a type that is the name of several attributes
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -81,6 +81,8 @@ html_sidebars = {"index": [], "faq": [], "cite": [], "changelog": []}
 
 def plain(app, what, name, obj, options, lines):
     """Read docstrings as a terminal shows them: `names` are code, and no other sign has a meaning."""
+    if what == "property":
+        lines.insert(0, "\\")  # else napoleon takes what stands before a colon for a type; the sign itself is not seen
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             parts = re.split(r"(``[^`]+``|`[^`]+`)", line)

@@ -113,6 +113,11 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         connectivity : SiteGraph, (n_samples, n_samples) sparse matrix or array, or a function from X to one, optional
             Which samples are neighbors, and with which weights; what lies on the diagonal is ignored. Without it there
             are no neighbors.
+
+        Returns
+        -------
+        SpatialClustering
+            The estimator itself, with `labels_` and the other fitted attributes.
         """
         X = validate_data(self, X, accept_sparse="csr" if self.likelihood == "histogram" else False, dtype="float64")
         model = clustering_model(

@@ -88,6 +88,7 @@ def cluster_anndata(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import anndata, spinseg as ss
     >>> adata = anndata.AnnData(np.repeat([[0.1], [2.0]], 9, axis=0), obsm={"spatial": np.arange(36.0).reshape(18, 2)})
     >>> found = ss.cluster_anndata(adata, n_neighbors=2, rng=0)

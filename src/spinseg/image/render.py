@@ -36,6 +36,7 @@ def overlay(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
     >>> ss.overlay(np.zeros((4, 6), np.uint8), np.repeat([[1, 2]], 3, axis=1).repeat(4, axis=0)).shape
     (4, 6, 3)
@@ -80,6 +81,7 @@ def mean_colors(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
     >>> image = np.array([[0, 0, 200, 100]], np.uint8)
     >>> ss.mean_colors(image, [[1, 1, 2, 2]])[0, :, 0].tolist()

@@ -116,7 +116,8 @@ class Flat(Likelihood):
 
     Examples
     --------
-    >>> Flat().log_marginal([0, 1])
+    >>> import spinseg as ss
+    >>> ss.Flat().log_marginal([0, 1])
     0.0
     """
 
@@ -154,7 +155,8 @@ class DirichletMultinomial(Likelihood):
 
     Examples
     --------
-    >>> heads = DirichletMultinomial([[1, 0], [1, 0], [0, 1]], concentration=2.0)
+    >>> import spinseg as ss
+    >>> heads = ss.DirichletMultinomial([[1, 0], [1, 0], [0, 1]], concentration=2.0)
     >>> round(heads.log_marginal([0, 1]), 4)
     -0.6568
     """
@@ -255,7 +257,8 @@ class PoissonGamma(Likelihood):
 
     Examples
     --------
-    >>> counts = PoissonGamma([3, 4, 20])
+    >>> import spinseg as ss
+    >>> counts = ss.PoissonGamma([3, 4, 20])
     >>> bool(counts.log_marginal([0, 1]) > counts.log_marginal([0, 2]))
     True
     """
@@ -303,7 +306,8 @@ class Product(Likelihood):
 
     Examples
     --------
-    >>> both = Product(PoissonGamma([3, 4]), PoissonGamma([0, 1]))
+    >>> import spinseg as ss
+    >>> both = ss.Product(ss.PoissonGamma([3, 4]), ss.PoissonGamma([0, 1]))
     >>> round(both.log_marginal([0, 1]), 4)
     -6.3903
     """

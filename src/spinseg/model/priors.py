@@ -117,7 +117,8 @@ class Potts(PartitionPrior):
 
     Examples
     --------
-    >>> Potts(2).log_g([2, 1, 1])  # three clusters are too many
+    >>> import spinseg as ss
+    >>> ss.Potts(2).log_g([2, 1, 1])  # three clusters are too many
     -inf
     """
 
@@ -140,7 +141,8 @@ class FiniteDirichlet(PartitionPrior):
 
     Examples
     --------
-    >>> FiniteDirichlet(2).log_g([2, 1, 1])  # three clusters are too many
+    >>> import spinseg as ss
+    >>> ss.FiniteDirichlet(2).log_g([2, 1, 1])  # three clusters are too many
     -inf
     """
 
@@ -164,7 +166,8 @@ class DirichletProcess(PartitionPrior):
 
     Examples
     --------
-    >>> prior = DirichletProcess(2.0)
+    >>> import spinseg as ss
+    >>> prior = ss.DirichletProcess(2.0)
     >>> round(prior.log_g([3, 1]) - prior.log_normalizer(4), 4)  # the log probability of these clusters of four sites
     -2.7081
     """
@@ -191,7 +194,8 @@ class TemperedProcess(PartitionPrior):
 
     Examples
     --------
-    >>> prior = TemperedProcess(0.1, power=0.0)  # each cluster costs log 10, whatever its size
+    >>> import spinseg as ss
+    >>> prior = ss.TemperedProcess(0.1, power=0.0)  # each cluster costs log 10, whatever its size
     >>> round(prior.log_g([4]) - prior.log_g([2, 2]), 4)
     2.3026
     """
@@ -226,8 +230,9 @@ class ParsimoniousProcess(PartitionPrior):
 
     Examples
     --------
-    >>> prior = ParsimoniousProcess(1.0, cost=0.02)
-    >>> round(prior.log_g([50, 50]) - DirichletProcess(1.0).log_g([50, 50]), 6)  # 100 sites: 2 nats for each cluster
+    >>> import spinseg as ss
+    >>> prior = ss.ParsimoniousProcess(1.0, cost=0.02)
+    >>> round(prior.log_g([50, 50]) - ss.DirichletProcess(1.0).log_g([50, 50]), 6)  # 100 sites: 2 nats for each cluster
     -4.0
     """
 
@@ -252,7 +257,8 @@ class PitmanYor(PartitionPrior):
 
     Examples
     --------
-    >>> prior = PitmanYor(1.0, discount=0.5)
+    >>> import spinseg as ss
+    >>> prior = ss.PitmanYor(1.0, discount=0.5)
     >>> round(prior.log_g([3, 1]) - prior.log_normalizer(4), 4)
     -3.0603
     """
@@ -306,7 +312,8 @@ class MixtureOfFiniteMixtures(PartitionPrior):
 
     Examples
     --------
-    >>> prior = MixtureOfFiniteMixtures(mean_labels=3.0)
+    >>> import spinseg as ss
+    >>> prior = ss.MixtureOfFiniteMixtures(mean_labels=3.0)
     >>> bool(prior.log_g([2, 2]) > prior.log_g([1, 1, 1, 1]))
     True
     """
@@ -367,7 +374,8 @@ class TabulatedPrior(PartitionPrior):
 
     Examples
     --------
-    >>> prior = TabulatedPrior(log_v=lambda k: -k, log_w=lambda m: 0.0)  # a nat for each cluster, whatever its size
+    >>> import spinseg as ss
+    >>> prior = ss.TabulatedPrior(log_v=lambda k: -k, log_w=lambda m: 0.0)  # a nat for each cluster, whatever its size
     >>> prior.log_g([3, 1])
     -2.0
     """
@@ -421,7 +429,8 @@ class ExchangeablePrior(PartitionPrior):
 
     Examples
     --------
-    >>> prior = ExchangeablePrior(lambda sizes: -float(sizes.max()))  # no large clusters
+    >>> import spinseg as ss
+    >>> prior = ss.ExchangeablePrior(lambda sizes: -float(sizes.max()))  # no large clusters
     >>> prior.log_g([3, 1])
     -3.0
     """

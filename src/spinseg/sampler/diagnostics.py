@@ -147,6 +147,11 @@ def diagnose(
     area : (n_sites,) array of int, optional
         The weight of each site where `partitions` are compared; 1 by default.
 
+    Returns
+    -------
+    Diagnostics
+        The numbers, `converged` and the verdict.
+
     References
     ----------
     Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), https://doi.org/10.1214/20-BA1221;
@@ -157,7 +162,7 @@ def diagnose(
     >>> import spinseg as ss
     >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
     >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 4, 5]), ss.DirichletProcess(1.0), beta=0.5)
-    >>> found = diagnose(ss.sample(model, sweeps=1000, chains=4, rng=0), graph)
+    >>> found = ss.diagnose(ss.sample(model, sweeps=1000, chains=4, rng=0), graph)
     >>> found.converged, found.verdict[:26]
     (True, 'Four chains have converged')
     """

@@ -263,6 +263,11 @@ def sample(
         sweeps, as soon as there are draws.
     check_every : int
 
+    Returns
+    -------
+    Chains
+        The draws of all chains.
+
     Raises
     ------
     SamplingInterrupted

@@ -232,6 +232,7 @@ class Segmentation:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import spinseg as ss
         >>> image = np.zeros((40, 60), np.uint8)
         >>> image[:, 30:] = 200

@@ -93,6 +93,11 @@ def segment(
     **options
         Options of the preset: `segment(image, detail=0.9)` is `segment(image, Auto(detail=0.9))`.
 
+    Returns
+    -------
+    Segmentation
+        Labels, probabilities and the posterior, with `plot`, `save` and `at`.
+
     Raises
     ------
     InvalidInput
@@ -102,6 +107,7 @@ def segment(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
     >>> image = np.zeros((60, 90)); image[10:50, 20:60] = 1
     >>> ss.segment(image, rng=0).n_clusters

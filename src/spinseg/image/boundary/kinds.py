@@ -62,10 +62,17 @@ def boundary_strength(image: Picture | ArrayLike, *, channel_axis: ChannelAxis =
     channel_axis : int, None or "auto"
         As in `as_picture`.
 
+    Returns
+    -------
+    (H, W) array of float32
+        From 0 to 1.
+
     Examples
     --------
+    >>> import numpy as np
+    >>> import spinseg as ss
     >>> image = np.zeros((60, 90)); image[:, 45:] = 1
-    >>> int(boundary_strength(image)[30].argmax())
+    >>> int(ss.boundary_strength(image)[30].argmax())
     44
     """
     picture = as_picture(image, channel_axis=channel_axis)

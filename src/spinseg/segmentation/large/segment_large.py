@@ -100,9 +100,15 @@ def segment_large(
     progress : bool or callable, optional
         True shows the number of finished tiles, then of sweeps, on standard error.
 
+    Returns
+    -------
+    LargeSegmentation
+        Labels and probabilities as Dask arrays that are stored in `out`.
+
     Examples
     --------
-    >>> found = segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
+    >>> import spinseg as ss
+    >>> found = ss.segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
     >>> found.labels  # doctest: +SKIP
     """
     preset = Large(detail=detail) if prior is None else Large(detail=detail, prior=prior)

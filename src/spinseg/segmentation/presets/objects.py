@@ -33,6 +33,7 @@ class Objects(Measured):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
     >>> y, x = np.indices((60, 90))
     >>> cells = (np.hypot(y - 30, x - 25) < 12) | (np.hypot(y - 30, x - 60) < 12)

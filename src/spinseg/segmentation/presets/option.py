@@ -72,6 +72,11 @@ def option(default: Any, help: str, *, kind: type | None = None, **about: Any) -
         Limits `least`, `most` and `above`, `choices`, a `slider` in the web app, and whether the option `is_open` to
         objects other than of its kind.
 
+    Returns
+    -------
+    dataclasses.Field
+        What a subclass of `Preset` assigns to the annotated name.
+
     Examples
     --------
     >>> import spinseg as ss

@@ -73,6 +73,7 @@ class Photo(Preset):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
     >>> image = np.zeros((60, 90)); image[10:50, 20:60] = 1
     >>> ss.segment(image, ss.Photo(detail=0.9), rng=0).n_clusters
