@@ -27,9 +27,9 @@ test-oldest: .venv-oldest/.dev  # with the lowest versions of everything that py
 	.venv-oldest/bin/python -m pytest -W ignore::DeprecationWarning  # which old libraries raise over new ones
 
 docs: .venv/.docs  # the site, in docs/_build/html/index.html; a warning is an error, and so is code that does not run
+	$(BIN)/python -m pytest -n 0 docs/*.md docs/*/*.md
 	$(BIN)/sphinx-build -b html -W --keep-going docs docs/_build/html
 	$(BIN)/python scripts/check_site.py docs/_build/html
-	$(BIN)/python -m pytest -n 0 --doctest-glob='*.md' docs/*.md docs/*/*.md
 
 links: .venv/.docs  # links to elsewhere: needs the internet
 	$(BIN)/sphinx-build -b linkcheck -D plot_gallery=0 docs docs/_build/links

@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -29,7 +30,7 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "auto_gallery/*.ipynb"]
 html_math_renderer = "mathml"
 smartquotes = False  # it would make a dash of the two of an option
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
@@ -52,6 +53,7 @@ sphinx_gallery_conf = {
     "capture_repr": ("_repr_html_",),  # and not what Matplotlib returns
     "remove_config_comments": True,
     "show_memory": False,
+    "min_reported_time": 3600,  # running times are those of the machine that built the site
     "show_signature": False,
     "plot_gallery": "True",
     "thumbnail_size": (400, 280),
@@ -64,19 +66,23 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"spinseg {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["enlarge.js"]
+html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
+    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "spinseg", "alt_text": ""},
+    "header_links_before_dropdown": 6,
     "show_prev_next": True,
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "default",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "faq": [], "cite": [], "changelog": []}
+html_sidebars = {"index": [], "faq": [], "why": [], "cite": [], "changelog": []}
 
 
 def plain(app, what, name, obj, options, lines):

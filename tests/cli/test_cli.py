@@ -199,7 +199,7 @@ def test_seeds_are_read_from_a_file(photo, tmp_path):
     (result,) = tmp_path.rglob("result.json")
     assert json.loads(result.read_text())["seeds"] == str(tmp_path / "seeds.png")
     run = spinseg("segment", photo, "--out", tmp_path / "out", "--seeds", photo, *options, check=2)
-    assert "seeds must be a picture of one number per pixel" in run.stderr and len(run.stderr.splitlines()) == 1
+    assert "seeds must be an image of one number per pixel" in run.stderr and len(run.stderr.splitlines()) == 1
 
 
 may_write_anywhere = pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")

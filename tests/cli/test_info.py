@@ -25,7 +25,7 @@ def test_info_says_how_each_file_would_be_read_and_segments_nothing(stack, album
     good, bad = album
     run = spinseg("info", stack, bad[0], good[0], check=2)
     volume = "a volume of 5 planes of 48 x 60 pixels, gray, 16 bits, intensities from 0 to 5000"
-    color = "a picture of 30 x 40 pixels, color, 8 bits, intensities from 0 to 255"
+    color = "an image of 30 x 40 pixels, color, 8 bits, intensities from 0 to 255"
     assert run.stdout.splitlines() == [f"{stack}: {volume}; {DOUBT}", f"{good[0]}: {color}"]
     assert run.stderr.startswith(f"spinseg: {bad[0]} must be ") and run.stderr.count("\n") == 1
     assert not any(path.is_dir() for path in tmp_path.iterdir())
@@ -40,7 +40,7 @@ def test_info_takes_the_axis_and_the_range_and_tells_programs(stack):
     assert found["intensity_range"] == [-5, 4095] and found["otherwise"] is None and found["error"] is None
     three = Path(stack).with_name("three.npy")
     np.save(three, FIRST[:3])
-    for kind, says in (("color", "a picture of 48 x 60 pixels, color"), ("measured", "3 measured channels")):
+    for kind, says in (("color", "an image of 48 x 60 pixels, color"), ("measured", "3 measured channels")):
         run = spinseg("info", three, "--channel-axis", "0", "--channel-kind", kind, check=0)
         assert run.stdout.startswith(f"{three}: {says}") and "--channel-kind" not in run.stdout
     run = spinseg("info", stack, "--channel-axis", "3", "--json", check=2)

@@ -189,7 +189,7 @@ def test_the_kind_of_channels_is_guessed_from_the_numbers_and_stated(image, kind
     told, n_channels = picture.reading, 1 if image.ndim == 2 else image.shape[-1]
     assert told.to_json()["channel_kind"] == (None if image.ndim == 2 else kind)
     if n_channels == 3:
-        assert str(told).startswith("a picture of 40 x 60 pixels, color" if picture.is_color else "3 measured channels")
+        assert str(told).startswith("an image of 40 x 60 pixels, color" if picture.is_color else "3 measured channels")
         assert (told.otherwise is None) == picture.is_color
         other = "measured" if picture.is_color else "color"
         otherwise = as_picture(image, channel_kind=other)

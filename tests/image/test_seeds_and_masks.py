@@ -35,7 +35,7 @@ def test_images_files_and_pixels_are_read_alike(tmp_path):
         image.save(tmp_path / "seeds.png")
         np.testing.assert_array_equal(seed_image(tmp_path / "seeds.png", (1, 3)), numbers)
     palette.convert("RGB").save(tmp_path / "red.png")
-    with one_line("seeds must be a picture of one number per pixel, without colors or transparency; .*red.png"):
+    with one_line("seeds must be an image of one number per pixel, without colors or transparency; .*red.png"):
         seed_image(tmp_path / "red.png", (1, 3))
     (tmp_path / "none.png").write_text("none")
     with one_line("none.png must be"):

@@ -57,7 +57,7 @@ def read_seeds(path: str | os.PathLike[str]) -> NDArray[Any]:
     if not is_color:
         return array
     if (array[..., :3] != array[..., :1]).any() or (array[..., 3:] != 255).any():
-        invalid("seeds", "be a picture of one number per pixel, without colors or transparency", os.fspath(path))
+        invalid("seeds", "be an image of one number per pixel, without colors or transparency", os.fspath(path))
     return array[..., 0]
 
 

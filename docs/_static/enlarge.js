@@ -1,0 +1,26 @@
+// A click on a figure shows it as large as the window allows; Escape or another click closes it.
+document.addEventListener("DOMContentLoaded", () => {
+  const dialog = document.createElement("dialog");
+  dialog.className = "enlarged";
+  dialog.setAttribute("aria-label", "Enlarged figure");
+  dialog.addEventListener("click", () => dialog.close());
+  document.body.append(dialog);
+  for (const image of document.querySelectorAll(".bd-article figure img")) {
+    if (image.closest("a")) continue;
+    const link = document.createElement("a");
+    link.href = image.src;
+    link.className = "enlarge";
+    link.title = "Enlarge";
+    image.replaceWith(link);
+    link.append(image);
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      const large = document.createElement("img");
+      large.src = image.src;
+      large.alt = image.alt;
+      dialog.replaceChildren(large);
+      dialog.showModal();
+    });
+  }
+});
