@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes of the tests compiles all sources anew
+unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes of the tests compiles all sources again
 
 .PHONY: demo app test test-all test-oldest docs links release-check lint pytest bench clean
 
@@ -37,9 +37,10 @@ links: .venv/.docs  # links to elsewhere: needs the internet
 release-check: .venv/.release  # versions, workflows, sdist and wheel, and both tried in fresh environments
 	$(BIN)/python scripts/release_check.py
 
-lint: .venv/.dev
+lint: .venv/.dev  # style, words, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/check_words.py
 	$(BIN)/mypy
 
 bench: .venv/.dev

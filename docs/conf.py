@@ -66,7 +66,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"spinseg {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["enlarge.js"]
+html_js_files = ["site.js"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
@@ -79,8 +79,8 @@ html_theme_options = {
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
-    "pygments_light_style": "default",
-    "pygments_dark_style": "github-dark",
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {"index": [], "faq": [], "why": [], "cite": [], "changelog": []}
 

@@ -4,7 +4,8 @@ Prints what is wrong, and then exits with 1:
 
 - a page or a style sheet that loads something from elsewhere (links to elsewhere are fine);
 - in the reference, a property whose first sentence became a type, attributes whose names became types, an example with
-  a name that it neither imports nor defines, and a function with parameters but without what it returns.
+  a name that it neither imports nor defines, and a function with parameters but without what it returns;
+- code of more than 72 columns, which scrolls, unless it is what a script printed or a whole source file.
 """
 
 import ast
@@ -28,6 +29,8 @@ RELATIONS = {"stylesheet", "preload", "prefetch", "preconnect", "dns-prefetch", 
 ELSEWHERE = re.compile(r"^\s*(?:[a-z]+:)?//", re.IGNORECASE)
 IN_STYLE = re.compile(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""", re.IGNORECASE)
 PROMPT = re.compile(r"^(?:>>>|\.\.\.) ?(.*)$", re.MULTILINE)
+COLUMNS = 72
+PRINTED = "sphx-glr-script-out"  # the class of what a script of the gallery printed
 NAMES_AS_TYPE = re.compile(r"^\w+ \((?:\w+, )*\w+,\)")  # "chains (model,)"
 
 
@@ -83,6 +86,7 @@ class Page(HTMLParser):
         self.faults: list[str] = []
         self.lists: list[Entry | None] = []  # the open <dl>, with the entry that each is
         self.text: dict[str, str] = {}  # of the open tags that are read
+        self.is_code = False  # in the last <div> of the highlighter
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what this tag loads or opens."""
@@ -95,7 +99,9 @@ class Page(HTMLParser):
         classes = given.get("class", "").split()
         if tag == "dl":
             self.lists.append(Entry(classes[1]) if classes[:1] == ["py"] else None)
-        elif tag in ("dt", "pre", "p") and self.entry:
+        elif tag == "div" and any(name.startswith("highlight-") for name in classes):
+            self.is_code = PRINTED not in classes
+        elif tag == "pre" or (tag in ("dt", "p") and self.entry):
             self.text[tag] = ""
             if tag == "dt" and "sig" in classes and not self.entry.name:
                 self.entry.name = given.get("id", "")
@@ -117,8 +123,11 @@ class Page(HTMLParser):
             self.faults += ended.faults()
         elif entry and tag == "dt":
             entry.fields.append(text.strip().removesuffix(":"))
-        elif entry and tag == "pre":
-            entry.code += text + "\n"
+        elif tag == "pre":
+            wide = [line for line in text.splitlines() if self.is_code and len(line) > COLUMNS]
+            self.faults += [f"wider than {COLUMNS} columns: {line.strip()}" for line in wide]
+            if entry:
+                entry.code += text + "\n"
         elif entry and tag == "p":
             entry.items.append(text)
 
@@ -130,6 +139,8 @@ def faults_of(file: Path) -> list[str]:
         return [f"loads {address}" for address in IN_STYLE.findall(text)]
     page = Page()
     page.feed(text)
+    if "_modules" in file.parts:  # source files
+        page.faults.clear()
     return [f"loads {address}" for address in page.addresses if ELSEWHERE.match(address)] + page.faults
 
 

@@ -18,6 +18,7 @@ GOOD = [
     PROPERTY.format("The regions: a table"),
     FUNCTION.format(PARAMETERS + RETURNS),
     CLASS.format(PARAMETERS) + CLASS.format("<p>model, chains -- The posterior</p><p>a ((n,) int32) -- Labels</p>"),
+    f'<div class="{"sphx-glr-script-out highlight-none"}"><pre>{"x" * 73}</pre></div>',
     CLASS.format("<pre>&gt;&gt;&gt; import numpy as np\n&gt;&gt;&gt; a = np.ones(2)\n&gt;&gt;&gt; a\narray</pre>"),
 ]
 BAD = [
@@ -27,6 +28,7 @@ BAD = [
     (CLASS.format("<dl><dt>Variables:</dt></dl>"), "a.C: names of attributes became types"),
     (CLASS.format("<pre>&gt;&gt;&gt; np.ones(2)</pre>"), "a.C: the example does not define np"),
     (FUNCTION.format(PARAMETERS), "a.f: parameters, but no returns"),
+    (f'<div class="highlight-python"><pre>{"x" * 73}</pre></div>', f"wider than 72 columns: {'x' * 73}"),
 ]
 
 

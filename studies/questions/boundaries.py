@@ -287,9 +287,9 @@ def study() -> dict[str, object]:
     figures: dict[str, object] = {}
     stored: dict[str, Array] = {}
     by_fold: list[dict[str, Array]] = [{} for _ in range(N_FOLDS)]
-    for kind in ("colour", "grey"):
-        photographs = training_edges(is_gray=kind == "grey")
-        fitted = fit(photographs, without=CHROMA_CUES if kind == "grey" else ())
+    for kind in ("color", "gray"):
+        photographs = training_edges(is_gray=kind == "gray")
+        fitted = fit(photographs, without=CHROMA_CUES if kind == "gray" else ())
         for arrays, weights in zip((stored, *by_fold), (fitted.weights, *fitted.by_fold), strict=True):
             arrays |= {f"{kind} {name}": values for name, values in weights.items()}
         figures[f"{kind}, local cues alone"] = quality(photographs, fitted.first)
@@ -297,7 +297,7 @@ def study() -> dict[str, object]:
         figures[f"{kind}, single cues"] = ", ".join(
             f"{name} {precision:.3f}" for name, precision in single_cues(photographs).items()
         )
-        if kind == "colour":
+        if kind == "color":
             figures["NETWORK_LOG_ODDS"] = large_weights(photographs)
     write_weights(stored, by_fold)
     return figures | {"written to": f"{WEIGHTS_PATH}, {FOLDER}"}

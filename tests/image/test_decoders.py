@@ -204,7 +204,7 @@ def test_names_are_believed(axes, shape, spatial, channels):
     "axes, shape", [("TZCYX", (3, 4, 2, 8, 9)), ("CYXS", (2, 8, 9, 3)), ("X", (9,)), ("TZYX", (2, 3, 8, 9))]
 )
 def test_what_is_neither_picture_nor_volume_is_refused(axes, shape):
-    with pytest.raises(InvalidInput, match=rf"^a.tif must hold one picture or volume, [^\n]*axes {axes} of "):
+    with pytest.raises(InvalidInput, match=rf"^a.tif must hold one image or volume, [^\n]*axes {axes} of "):
         Reading(axes=axes).laid_out(shape, name="a.tif")
     with pytest.raises(InvalidInput, match=r"must have two or three axes, and one of channels or none"):
         Reading().laid_out((2, 3, 4, 5, 6))

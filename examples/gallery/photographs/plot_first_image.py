@@ -2,8 +2,8 @@
 A photograph and its regions
 ============================
 
-What do I get from one call? A label for every pixel, the probability of a boundary between neighboring pixels, and a
-sentence that says whether the sampler's chains agree. The number of regions is not asked for.
+One call gives a label for every pixel, the probability of a boundary between neighboring pixels, and a verdict on
+whether the sampler's chains have converged. You don't set the number of regions.
 """
 
 import spinseg as ss
@@ -13,5 +13,5 @@ seg = ss.segment(PICTURES["coffee"].path, rng=0)
 print(seg)
 
 # %%
-# On the left the outlines of the regions, on the right the boundaries, the darker the more of the draws have them.
+# Left: the outlines of the regions. Right: the probability of each boundary; brighter is more probable.
 seg.plot()

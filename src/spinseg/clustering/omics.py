@@ -90,7 +90,10 @@ def cluster_anndata(
     --------
     >>> import numpy as np
     >>> import anndata, spinseg as ss
-    >>> adata = anndata.AnnData(np.repeat([[0.1], [2.0]], 9, axis=0), obsm={"spatial": np.arange(36.0).reshape(18, 2)})
+    >>> adata = anndata.AnnData(
+    ...     np.repeat([[0.1], [2.0]], 9, axis=0),
+    ...     obsm={"spatial": np.arange(36.0).reshape(18, 2)},
+    ... )
     >>> found = ss.cluster_anndata(adata, n_neighbors=2, rng=0)
     >>> adata.obs["domain"].value_counts().tolist(), found.n_clusters
     ([9, 9], 2)
@@ -199,7 +202,9 @@ def varies_in_space(values: NDArray[np.float64], graph: SiteGraph) -> NDArray[np
     Examples
     --------
     >>> row = SiteGraph.grid((40,))
-    >>> varies_in_space(np.stack([np.arange(40.0), np.arange(40.0) % 2], axis=1), row).tolist()
+    >>> varies_in_space(
+    ...     np.stack([np.arange(40.0), np.arange(40.0) % 2], axis=1), row
+    ... ).tolist()
     [True, False]
     """
     centered = values - values.mean(axis=0)

@@ -55,7 +55,11 @@ def edge_means(sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArr
 
     Examples
     --------
-    >>> edge_means(np.array([[0, 0, 1]]), np.array([[0, 1]]), np.array([[5.0, 3.0, 4.0]]))
+    >>> edge_means(
+    ...     np.array([[0, 0, 1]]),
+    ...     np.array([[0, 1]]),
+    ...     np.array([[5.0, 3.0, 4.0]]),
+    ... )
     array([4.])
     """
     lower, upper, pixels = boundary_pairs(sites)

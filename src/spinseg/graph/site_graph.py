@@ -38,7 +38,9 @@ class SiteGraph:
     >>> import spinseg as ss
     >>> ss.SiteGraph(3, [[0, 1], [2, 1]]).neighbors
     array([1, 0, 2, 1], dtype=int32)
-    >>> ss.SiteGraph(3, [[0, 1], [1, 0], [2, 2], [1, 2]], simplify=True).edges.tolist()
+    >>> ss.SiteGraph(
+    ...     3, [[0, 1], [1, 0], [2, 2], [1, 2]], simplify=True
+    ... ).edges.tolist()
     [[0, 1], [1, 2]]
     """
 
@@ -187,7 +189,9 @@ class SiteGraph:
         --------
         >>> import spinseg as ss
         >>> import networkx as nx
-        >>> ss.SiteGraph.from_networkx(nx.path_graph(["a", "b", "c"])).edges.tolist()
+        >>> ss.SiteGraph.from_networkx(
+        ...     nx.path_graph(["a", "b", "c"])
+        ... ).edges.tolist()
         [[0, 1], [1, 2]]
         """
         return cls(*found.networkx_edges(graph, weight), simplify=simplify)
@@ -231,7 +235,9 @@ class SiteGraph:
         Examples
         --------
         >>> import spinseg as ss
-        >>> ss.SiteGraph.delaunay([[0, 0], [2, 0], [0, 2], [3, 3]]).edges.tolist()
+        >>> ss.SiteGraph.delaunay(
+        ...     [[0, 0], [2, 0], [0, 2], [3, 3]]
+        ... ).edges.tolist()
         [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]]
         """
         return cls(*found.delaunay_edges(points))

@@ -208,7 +208,7 @@ def _refuse_axes(shape: tuple[int, ...], axes: str, name: str) -> None:
     """Raise InvalidInput for an array that is neither an image nor a volume."""
     if set(axes) <= set(UNNAMED):
         invalid(name, "have two or three axes, and one of channels or none", shape)
-    rule = "hold one picture or volume, with or without channels; channel_axis names their axis"
+    rule = "hold one image or volume, with or without channels; channel_axis names their axis"
     invalid(name, rule, f"axes {axes} of {shape}")
 
 

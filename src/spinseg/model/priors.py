@@ -35,7 +35,8 @@ class PartitionPrior(ABC):
     Examples
     --------
     >>> import spinseg as ss
-    >>> ss.PitmanYor(1.0, 0.5, min_size=2).log_g([3, 1])  # a cluster of one site is forbidden
+    >>> # a cluster of one site is forbidden
+    >>> ss.PitmanYor(1.0, 0.5, min_size=2).log_g([3, 1])
     -inf
     """
 
@@ -79,7 +80,7 @@ class PartitionPrior(ABC):
         return log_v, log_w
 
     def log_g(self, sizes: ArrayLike) -> float:
-        """Unnormalised log probability of a partition with these cluster sizes."""
+        """Unnormalized log probability of a partition with these cluster sizes."""
         m = _checked_sizes(sizes)
         log_v, log_w = self.tables(int(m.sum()))
         return float(log_v[m.size] + log_w[m].sum())
@@ -118,7 +119,8 @@ class Potts(PartitionPrior):
     Examples
     --------
     >>> import spinseg as ss
-    >>> ss.Potts(2).log_g([2, 1, 1])  # three clusters are too many
+    >>> # three clusters are too many
+    >>> ss.Potts(2).log_g([2, 1, 1])
     -inf
     """
 
@@ -142,7 +144,8 @@ class FiniteDirichlet(PartitionPrior):
     Examples
     --------
     >>> import spinseg as ss
-    >>> ss.FiniteDirichlet(2).log_g([2, 1, 1])  # three clusters are too many
+    >>> # three clusters are too many
+    >>> ss.FiniteDirichlet(2).log_g([2, 1, 1])
     -inf
     """
 
@@ -168,7 +171,8 @@ class DirichletProcess(PartitionPrior):
     --------
     >>> import spinseg as ss
     >>> prior = ss.DirichletProcess(2.0)
-    >>> round(prior.log_g([3, 1]) - prior.log_normalizer(4), 4)  # the log probability of these clusters of four sites
+    >>> # the log probability of these clusters of four sites
+    >>> round(prior.log_g([3, 1]) - prior.log_normalizer(4), 4)
     -2.7081
     """
 
@@ -195,7 +199,8 @@ class TemperedProcess(PartitionPrior):
     Examples
     --------
     >>> import spinseg as ss
-    >>> prior = ss.TemperedProcess(0.1, power=0.0)  # each cluster costs log 10, whatever its size
+    >>> # each cluster costs log 10, whatever its size
+    >>> prior = ss.TemperedProcess(0.1, power=0.0)
     >>> round(prior.log_g([4]) - prior.log_g([2, 2]), 4)
     2.3026
     """
@@ -232,7 +237,12 @@ class ParsimoniousProcess(PartitionPrior):
     --------
     >>> import spinseg as ss
     >>> prior = ss.ParsimoniousProcess(1.0, cost=0.02)
-    >>> round(prior.log_g([50, 50]) - ss.DirichletProcess(1.0).log_g([50, 50]), 6)  # 100 sites: 2 nats for each cluster
+    >>> # 100 sites: 2 nats for each cluster
+    >>> round(
+    ...     prior.log_g([50, 50])
+    ...     - ss.DirichletProcess(1.0).log_g([50, 50]),
+    ...     6,
+    ... )
     -4.0
     """
 
@@ -365,7 +375,7 @@ class MixtureOfFiniteMixtures(PartitionPrior):
         invalid("log_p_labels", "fall fast enough for its series to converge", self.log_p_labels)
 
     def log_normalizer(self, n_sites: int) -> float:
-        """0: V_n(k) is the normalised probability."""
+        """0: V_n(k) is the normalized probability."""
         return 0.0
 
 
@@ -375,7 +385,8 @@ class TabulatedPrior(PartitionPrior):
     Examples
     --------
     >>> import spinseg as ss
-    >>> prior = ss.TabulatedPrior(log_v=lambda k: -k, log_w=lambda m: 0.0)  # a nat for each cluster, whatever its size
+    >>> # a nat for each cluster, whatever its size
+    >>> prior = ss.TabulatedPrior(log_v=lambda k: -k, log_w=lambda m: 0.0)
     >>> prior.log_g([3, 1])
     -2.0
     """
@@ -430,7 +441,8 @@ class ExchangeablePrior(PartitionPrior):
     Examples
     --------
     >>> import spinseg as ss
-    >>> prior = ss.ExchangeablePrior(lambda sizes: -float(sizes.max()))  # no large clusters
+    >>> # no large clusters
+    >>> prior = ss.ExchangeablePrior(lambda sizes: -float(sizes.max()))
     >>> prior.log_g([3, 1])
     -3.0
     """
@@ -447,7 +459,7 @@ class ExchangeablePrior(PartitionPrior):
         raise TypeError("an ExchangeablePrior has no tables log_v, log_w: use log_g(sizes), or TabulatedPrior")
 
     def log_g(self, sizes: ArrayLike) -> float:
-        """Unnormalised log probability of a partition with these cluster sizes."""
+        """Unnormalized log probability of a partition with these cluster sizes."""
         m = -np.sort(-_checked_sizes(sizes))
         if m[-1] < self.min_size or (self.max_size is not None and m[0] > self.max_size):
             return -math.inf

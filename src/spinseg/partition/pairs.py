@@ -51,7 +51,9 @@ def separation_probability(labels: NDArray[np.int32] | Partition, edges: NDArray
     --------
     >>> import numpy as np
     >>> import spinseg as ss
-    >>> ss.separation_probability(np.array([[0, 0, 1], [0, 1, 1]]), np.array([[0, 1], [0, 2]])).tolist()
+    >>> ss.separation_probability(
+    ...     np.array([[0, 0, 1], [0, 1, 1]]), np.array([[0, 1], [0, 2]])
+    ... ).tolist()
     [0.5, 1.0]
     """
     drawn = np.asarray(labels_of(labels))
@@ -119,7 +121,9 @@ def cohesion(labels: NDArray[np.int32], regions: NDArray[np.int32]) -> NDArray[n
 
     Examples
     --------
-    >>> cohesion(np.array([[0, 0, 0], [0, 1, 1]]), np.array([0, 0, 1])).tolist()
+    >>> cohesion(
+    ...     np.array([[0, 0, 0], [0, 1, 1]]), np.array([0, 0, 1])
+    ... ).tolist()
     [0.5, 1.0]
     """
     sizes = np.bincount(regions)

@@ -71,8 +71,16 @@ class Diagnostics:
     Examples
     --------
     >>> import spinseg as ss
-    >>> model = ss.Model(ss.SiteGraph.grid((2, 3)), ss.Flat(), ss.DirichletProcess(1.0), beta=0.5)
-    >>> found = ss.diagnose(ss.sample(model, sweeps=400, chains=4, burn_in=100, rng=0), model.graph)
+    >>> model = ss.Model(
+    ...     ss.SiteGraph.grid((2, 3)),
+    ...     ss.Flat(),
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
+    >>> found = ss.diagnose(
+    ...     ss.sample(model, sweeps=400, chains=4, burn_in=100, rng=0),
+    ...     model.graph,
+    ... )
     >>> found.r_hat < 1.1
     True
     """
@@ -161,8 +169,15 @@ def diagnose(
     --------
     >>> import spinseg as ss
     >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
-    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 4, 5]), ss.DirichletProcess(1.0), beta=0.5)
-    >>> found = ss.diagnose(ss.sample(model, sweeps=1000, chains=4, rng=0), graph)
+    >>> model = ss.Model(
+    ...     graph,
+    ...     ss.PoissonGamma([1, 2, 4, 5]),
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
+    >>> found = ss.diagnose(
+    ...     ss.sample(model, sweeps=1000, chains=4, rng=0), graph
+    ... )
     >>> found.converged, found.verdict[:26]
     (True, 'Four chains have converged')
     """

@@ -87,7 +87,9 @@ def minimize_vi(
     Examples
     --------
     >>> import spinseg as ss
-    >>> ss.minimize_vi([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]], rng=0).labels
+    >>> ss.minimize_vi(
+    ...     [[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]], rng=0
+    ... ).labels
     array([0, 0, 1, 1], dtype=int32)
     """
     draws = flatten_draws(labels)
@@ -130,7 +132,10 @@ def minimize_binder(
     --------
     >>> import spinseg as ss
     >>> draws = [[0, 0, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
-    >>> ss.minimize_binder(draws, rng=0).labels, ss.minimize_binder(draws, cost_together=3, rng=0).labels
+    >>> (
+    ...     ss.minimize_binder(draws, rng=0).labels,
+    ...     ss.minimize_binder(draws, cost_together=3, rng=0).labels,
+    ... )
     (array([0, 0, 0, 0], dtype=int32), array([0, 0, 1, 1], dtype=int32))
     """
     apart, together = check_real("cost_apart", cost_apart, above=0), check_real("cost_together", cost_together, above=0)
@@ -162,7 +167,10 @@ def allowed_estimate(
     >>> import spinseg as ss
     >>> draws = np.repeat([[0, 1, 1], [0, 0, 1], [0, 1, 0]], 5, axis=1)
     >>> model = ss.Model(ss.SiteGraph(15, []), ss.Flat(), ss.Potts(2))
-    >>> ss.minimize_vi(draws, rng=0).labels.max() + 1, allowed_estimate(model, draws, "vi", rng=0).max() + 1
+    >>> (
+    ...     ss.minimize_vi(draws, rng=0).labels.max() + 1,
+    ...     allowed_estimate(model, draws, "vi", rng=0).max() + 1,
+    ... )
     (np.int32(3), np.int32(2))
     """
     rows = flatten_draws(draws)
@@ -269,7 +277,9 @@ class CredibleBall:
     Examples
     --------
     >>> import spinseg as ss
-    >>> ball = ss.credible_ball([[0, 0, 1], [0, 0, 1], [0, 1, 1]], center=[0, 0, 1], level=0.5)
+    >>> ball = ss.credible_ball(
+    ...     [[0, 0, 1], [0, 0, 1], [0, 1, 1]], center=[0, 0, 1], level=0.5
+    ... )
     >>> ball.radius
     0.0
     """
@@ -311,7 +321,9 @@ def credible_ball(
     Examples
     --------
     >>> import spinseg as ss
-    >>> ball = ss.credible_ball([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 0, 0]], [0, 0, 1, 1])
+    >>> ball = ss.credible_ball(
+    ...     [[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 0, 0]], [0, 0, 1, 1]
+    ... )
     >>> ball.radius, ball.upper.tolist(), ball.lower.tolist()
     (1.0, [[0, 0, 0, 0]], [[0, 0, 1, 2]])
     """

@@ -361,7 +361,8 @@ class SegmentationInterrupted(KeyboardInterrupt):
     >>> import spinseg as ss
     >>> try:
     ...     seg = ss.segment([[0, 255]] * 2, sweeps=5, rng=0)
-    ... except ss.SegmentationInterrupted as stop:  # on Ctrl-C
+    ... # on Ctrl-C
+    ... except ss.SegmentationInterrupted as stop:
     ...     seg = stop.segmentation
     """
 

@@ -109,7 +109,8 @@ def segment(
     --------
     >>> import numpy as np
     >>> import spinseg as ss
-    >>> image = np.zeros((60, 90)); image[10:50, 20:60] = 1
+    >>> image = np.zeros((60, 90))
+    >>> image[10:50, 20:60] = 1
     >>> ss.segment(image, rng=0).n_clusters
     2
     """

@@ -71,7 +71,8 @@ def boundary_strength(image: Picture | ArrayLike, *, channel_axis: ChannelAxis =
     --------
     >>> import numpy as np
     >>> import spinseg as ss
-    >>> image = np.zeros((60, 90)); image[:, 45:] = 1
+    >>> image = np.zeros((60, 90))
+    >>> image[:, 45:] = 1
     >>> int(ss.boundary_strength(image)[30].argmax())
     44
     """

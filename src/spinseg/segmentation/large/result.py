@@ -58,7 +58,9 @@ class LargeSegmentation:
     Examples
     --------
     >>> import spinseg as ss
-    >>> found = ss.segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
+    >>> found = ss.segment_large(
+    ...     "slide.ome.zarr", "results", rng=0
+    ... )  # doctest: +SKIP
     >>> found.n_regions, found.verdict  # doctest: +SKIP
     """
 

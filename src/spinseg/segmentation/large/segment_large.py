@@ -108,7 +108,9 @@ def segment_large(
     Examples
     --------
     >>> import spinseg as ss
-    >>> found = ss.segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
+    >>> found = ss.segment_large(
+    ...     "slide.ome.zarr", "results", rng=0
+    ... )  # doctest: +SKIP
     >>> found.labels  # doctest: +SKIP
     """
     preset = Large(detail=detail) if prior is None else Large(detail=detail, prior=prior)

@@ -24,3 +24,16 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   }
 });
+
+// What the theme leaves out for keyboards and screen readers.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const button of document.querySelectorAll(".search-button-field")) {
+    button.setAttribute("aria-label", button.textContent.replace(/\s+/g, " ").trim());
+  }
+  for (const summary of document.querySelectorAll(".bd-sidebar-primary summary")) {
+    summary.setAttribute("aria-label", `Pages below ${summary.parentElement.previousElementSibling?.textContent.trim() ?? "this one"}`);
+  }
+  for (const table of document.querySelectorAll(".bd-article table")) {
+    if (table.scrollWidth > table.clientWidth) table.tabIndex = 0;
+  }
+});
