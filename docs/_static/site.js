@@ -4,6 +4,8 @@ document.addEventListener("DOMContentLoaded", () => {
   dialog.className = "enlarged";
   dialog.setAttribute("aria-label", "Enlarged figure");
   dialog.addEventListener("click", () => dialog.close());
+  // Under this theme Escape does not close the dialog by itself.
+  document.addEventListener("keydown", (event) => event.key === "Escape" && dialog.close(), true);
   document.body.append(dialog);
   for (const image of document.querySelectorAll(".bd-article figure img")) {
     if (image.closest("a")) continue;

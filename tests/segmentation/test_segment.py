@@ -30,7 +30,7 @@ def test_segment_is_a_function_however_it_is_imported():
     assert ss.segment is module.segment is segment and inspect.isfunction(ss.segment)
     assert list(inspect.signature(ss.segment).parameters)[:2] == ["image", "preset"]
     assert pickle.loads(pickle.dumps(ss.segment)) is ss.segment
-    assert "Divide an image into regions or classes" in pydoc.render_doc(ss.segment)
+    assert "Segment an image and quantify the uncertainty" in pydoc.render_doc(ss.segment)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -21,8 +21,8 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
     """Cluster samples by their features and their neighbors, and infer the number of clusters.
 
     Samples are sites of a graph. Draws from the posterior over their partitions give the labels, those of least
-    expected variation of information, and how sure each is. Chains that are stuck far below the best in log posterior
-    count for how sure a label is, but not for the labels.
+    expected variation of information, and how certain each is. Chains that are stuck far below the best in log
+    posterior lower the probabilities, but do not affect the labels.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def cluster_anndata(
     Parameters
     ----------
     adata : AnnData
-        It gets `obs[key_added]`, the domain of each observation; `obs[key_added + "_probability"]`, how sure that is;
+        It gets `obs[key_added]`, the domain of each observation; `obs[key_added + "_probability"]`, its probability;
         `obsm[key_added + "_membership"]`, the same for every domain; and `uns[key_added]`, how they were made, whether
         the chains have converged (`verdict`) and how many observations have no neighbor (`n_isolated`).
         `SpatialClustering` explains these numbers.

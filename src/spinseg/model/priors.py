@@ -226,7 +226,7 @@ class TemperedProcess(PartitionPrior):
 
 
 class ParsimoniousProcess(PartitionPrior):
-    """A Dirichlet process that takes a price for each cluster: log_v[k] = k (log alpha - cost n), log_w[m] = lgamma(m).
+    """A Dirichlet process with a cost for each cluster: log_v[k] = k (log alpha - cost n), log_w[m] = lgamma(m).
 
     With n sites a cluster pays n times `cost` nats. The more sites there are, the more clusters a plain process spends
     on what a likelihood does not describe; here a cluster has to explain a share of all sites that does not depend on

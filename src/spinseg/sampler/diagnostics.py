@@ -57,8 +57,8 @@ class Diagnostics:
     agreement : float or None
         Adjusted Rand index of the partitions that different chains give, at least 0.9 if they have converged.
     standard_error : float or None
-        Of the boundary probabilities in doubt, those between 0.2 and 0.8, as a root mean square: at most 0.04 if they
-        have converged, and 0 where none is in doubt.
+        Of the uncertain boundary probabilities, those between 0.2 and 0.8, as a root mean square: at most 0.04 if they
+        have converged, and 0 if none is uncertain.
     r_hat : float or None
         The largest R-hat of a property of the partition, at most 1.05 if the probabilities have converged. Each of
         these three is None for one chain or for too few draws.
@@ -267,7 +267,7 @@ def _shortfalls(found: Diagnostics) -> list[str]:
         lines.append(f"their agreement is {found.agreement:.2f}, and at least {AGREEMENT_LIMIT} is needed")
     if (error := found.standard_error) is not None and error > ERROR_LIMIT:
         needed = f"at most {ERROR_LIMIT} is needed"
-        lines.append(f"the standard error of the probabilities in doubt is {error:.3f}, and {needed}")
+        lines.append(f"the standard error of the uncertain probabilities is {error:.3f}, and {needed}")
     apart = [row for row in found.table.values() if row.name not in SHOWN_ONLY and _r_hat(row) > R_HAT_LIMIT]
     if apart:
         first, *others = sorted(apart, key=_r_hat, reverse=True)

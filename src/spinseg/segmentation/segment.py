@@ -41,7 +41,7 @@ def segment(
     progress: bool | Report | None = None,
     **options: Any,
 ) -> Segmentation:
-    """Divide an image into regions or classes, with the probability of every boundary.
+    """Segment an image and quantify the uncertainty.
 
     You get a label for every pixel, the probability of a boundary at every pixel, and the posterior that both come
     from. The number of regions is inferred. Only `image` is required.

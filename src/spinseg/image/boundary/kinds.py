@@ -50,7 +50,7 @@ def kind_of_image(picture: Picture) -> str:
 
 
 def boundary_strength(image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.float32]:
-    """Return how many of those who divide the image would draw a boundary within a pixel, 0 to 1, (H, W).
+    """Return the share of annotators who would draw a boundary within a pixel, 0 to 1, (H, W).
 
     It is what the network for this kind of image sees, before any posterior: its lines are about three pixels wide, and
     need not close. `Segmentation.boundary_probability` has lines that do.
