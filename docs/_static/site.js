@@ -7,7 +7,7 @@ document.addEventListener("DOMContentLoaded", () => {
   // Under this theme Escape does not close the dialog by itself.
   document.addEventListener("keydown", (event) => event.key === "Escape" && dialog.close(), true);
   document.body.append(dialog);
-  for (const image of document.querySelectorAll(".bd-article figure img")) {
+  for (const image of document.querySelectorAll(".bd-article figure img, .bd-article img.sphx-glr-single-img")) {
     if (image.closest("a")) continue;
     const link = document.createElement("a");
     link.href = image.src;
