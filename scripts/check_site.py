@@ -5,7 +5,8 @@ Prints what is wrong, and then exits with 1:
 - a page or a style sheet that loads something from elsewhere (links to elsewhere are fine);
 - in the reference, a property whose first sentence became a type, attributes whose names became types, an example with
   a name that it neither imports nor defines, and a function with parameters but without what it returns;
-- code of more than 72 columns, which scrolls, unless it is what a script printed or a whole source file.
+- code of more than 72 columns, which scrolls, unless it is what a script printed or a whole source file;
+- a formula without a space after the name of a function.
 """
 
 import ast
@@ -29,6 +30,9 @@ RELATIONS = {"stylesheet", "preload", "prefetch", "preconnect", "dns-prefetch", 
 ELSEWHERE = re.compile(r"^\s*(?:[a-z]+:)?//", re.IGNORECASE)
 IN_STYLE = re.compile(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""", re.IGNORECASE)
 PROMPT = re.compile(r"^(?:>>>|\.\.\.) ?(.*)$", re.MULTILINE)
+NO_SPACE = re.compile(
+    r"(?<!<msub>)(?<!<msup>)(?<!<munder>)<mi>([a-z]{2,})</mi><m(?:[in]|sub|sup|row)>"
+)  # "log" and "p"
 COLUMNS = 72
 PRINTED = "sphx-glr-script-out"  # the class of what a script of the gallery printed
 NAMES_AS_TYPE = re.compile(r"^\w+ \((?:\w+, )*\w+,\)")  # "chains (model,)"
@@ -139,6 +143,7 @@ def faults_of(file: Path) -> list[str]:
         return [f"loads {address}" for address in IN_STYLE.findall(text)]
     page = Page()
     page.feed(text)
+    page.faults += [f"no space after {name} in a formula" for name in NO_SPACE.findall(text)]
     if "_modules" in file.parts:  # source files
         page.faults.clear()
     return [f"loads {address}" for address in page.addresses if ELSEWHERE.match(address)] + page.faults

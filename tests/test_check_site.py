@@ -15,6 +15,7 @@ RETURNS = "<dt>Returns<span>:</span></dt><dd><p>int</p></dd>"
 
 GOOD = [
     '<a href="https://example.org">elsewhere</a>',
+    '<math><mi>log</mi><mspace width="0.1667em"/><mi>p</mi><msub><mi>log</mi><mn>2</mn></msub><mi>x</mi></math>',
     PROPERTY.format("The regions: a table"),
     FUNCTION.format(PARAMETERS + RETURNS),
     CLASS.format(PARAMETERS) + CLASS.format("<p>model, chains -- The posterior</p><p>a ((n,) int32) -- Labels</p>"),
@@ -28,6 +29,7 @@ BAD = [
     (CLASS.format("<dl><dt>Variables:</dt></dl>"), "a.C: names of attributes became types"),
     (CLASS.format("<pre>&gt;&gt;&gt; np.ones(2)</pre>"), "a.C: the example does not define np"),
     (FUNCTION.format(PARAMETERS), "a.f: parameters, but no returns"),
+    ("<math><mi>log</mi><mi>p</mi></math>", "no space after log in a formula"),
     (f'<div class="highlight-python"><pre>{"x" * 73}</pre></div>', f"wider than 72 columns: {'x' * 73}"),
 ]
 
