@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes of the tests compiles all sources anew
+unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes of the tests compiles all sources again
 
 .PHONY: demo app test test-all test-oldest docs links release-check lint pytest bench clean
 
@@ -27,9 +27,9 @@ test-oldest: .venv-oldest/.dev  # with the lowest versions of everything that py
 	.venv-oldest/bin/python -m pytest -W ignore::DeprecationWarning  # which old libraries raise over new ones
 
 docs: .venv/.docs  # the site, in docs/_build/html/index.html; a warning is an error, and so is code that does not run
+	$(BIN)/python -m pytest -n 0 docs/*.md docs/*/*.md
 	$(BIN)/sphinx-build -b html -W --keep-going docs docs/_build/html
 	$(BIN)/python scripts/check_site.py docs/_build/html
-	$(BIN)/python -m pytest -n 0 --doctest-glob='*.md' docs/*.md docs/*/*.md
 
 links: .venv/.docs  # links to elsewhere: needs the internet
 	$(BIN)/sphinx-build -b linkcheck -D plot_gallery=0 docs docs/_build/links
@@ -37,9 +37,10 @@ links: .venv/.docs  # links to elsewhere: needs the internet
 release-check: .venv/.release  # versions, workflows, sdist and wheel, and both tried in fresh environments
 	$(BIN)/python scripts/release_check.py
 
-lint: .venv/.dev
+lint: .venv/.dev  # style, words, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/check_words.py
 	$(BIN)/mypy
 
 bench: .venv/.dev

@@ -3,8 +3,8 @@
     python examples/spatial_clustering.py [FOLDER [SWEEPS]]
 
 makes 1,600 samples with two features, whose four clusters overlap and lie in five places, and draws what each estimator
-finds. `AgglomerativeClustering` sees the grid, and is told a number of clusters. `BayesianGaussianMixture` is told that
-there are ten at most, and sees the features alone, or the places of the samples as two more.
+finds. `AgglomerativeClustering` sees the grid, and is given a number of clusters. `BayesianGaussianMixture` is given a
+maximum of ten, and sees the features alone, or the places of the samples as two more.
 """
 
 import sys
@@ -37,8 +37,8 @@ spatial = ss.SpatialClustering(sweeps=SWEEPS, random_state=0).fit(X, connectivit
 print(f"Mean probability of a label {spatial.probability_.mean():.3f}. {spatial.diagnostics_.verdict}")
 joined, mixture = grid.to_sparse(), BayesianGaussianMixture(n_components=10, max_iter=1000, random_state=0)
 found = {"truth": truth, "SpatialClustering": spatial.labels_}
-for told in (4, 5):
-    found[f"Agglomerative (told {told})"] = AgglomerativeClustering(told, connectivity=joined).fit_predict(X)
+for given in (4, 5):
+    found[f"Agglomerative (given {given})"] = AgglomerativeClustering(given, connectivity=joined).fit_predict(X)
 found["BayesianGaussianMixture"] = mixture.fit_predict(X)
 found["the same, with places"] = mixture.fit_predict(np.hstack([X, places * X.std() / places.std()]))
 panels = {}

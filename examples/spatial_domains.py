@@ -3,7 +3,7 @@
     python examples/spatial_domains.py [FOLDER [SWEEPS]]
 
 makes counts of 200 genes at 1,024 spots on hexagons, in four layers and an island, each of which has 20 marker genes.
-It computes 30 principal components, finds domains beside k-means, which is told their number, and draws both.
+It computes 30 principal components, finds domains beside k-means, which is given their number, and draws both.
 """
 
 import sys
@@ -42,7 +42,7 @@ ss.cluster_anndata(adata, sweeps=SWEEPS, rng=0)
 made = adata.uns["domain"]
 print(f"Components that vary in space: {made['inputs']['features']['components']}. {made['verdict']}")
 found = {"truth": truth, "cluster_anndata": adata.obs["domain"].cat.codes.to_numpy(int)}
-found["k-means, told 5"] = KMeans(5, n_init=5, random_state=0).fit_predict(adata.obsm["X_pca"])
+found["k-means, given 5"] = KMeans(5, n_init=5, random_state=0).fit_predict(adata.obsm["X_pca"])
 width = (SIDE + 1) * ZOOM
 draw = ImageDraw.Draw(picture := Image.new("RGB", (width * len(found), width + 20), "white"))
 for panel, (name, z) in enumerate(found.items()):

@@ -43,7 +43,7 @@ joined = igraph.Graph(joint.n_sites, joint.edges, edge_attrs={"weight": joint.we
 random.seed(0)  # igraph draws from it
 for r in (1.0, 0.6):  # resolutions: the usual one, and one that gives six or seven clusters
     found[f"Leiden ({r})"] = np.array(joined.community_leiden("modularity", "weight", r, n_iterations=-1).membership)
-found["Gaussian mixture (told 7, no graph)"] = mixture.GaussianMixture(7, n_init=3, random_state=0).fit_predict(x)
+found["Gaussian mixture (given 7, no graph)"] = mixture.GaussianMixture(7, n_init=3, random_state=0).fit_predict(x)
 draw = ImageDraw.Draw(picture := Image.new("RGB", (550 * len(found), 600), "white"))
 for panel, (name, z) in enumerate(found.items()):
     score = metrics.adjusted_rand_score(truth[truth >= 0], z[truth >= 0])

@@ -10,7 +10,7 @@ docs/images/detail.jpg, their segmentations at five values of detail, and docs/i
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from skimage import data
 
 from spinseg.image.render import graded_boundaries, mean_colors, outlined
@@ -21,8 +21,9 @@ from spinseg.segmentation.segment import segment
 
 ORIGINALS = {"coffee": data.coffee, "cat": data.chelsea, "astronaut": data.astronaut}
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-WIDTH, GAP = 400, 6
+WIDTH, GAP, STRIP = 400, 6, 36
 DETAILS = (0, 0.25, 0.5, 0.75, 1)
+COLUMNS = ("outlines of the regions", "mean colors", "boundary probability")
 
 
 def row(found: Segmentation) -> np.ndarray:
@@ -67,10 +68,21 @@ def side_by_side(panels: list[np.ndarray], width: int) -> np.ndarray:
     return np.hstack(parts[1:])
 
 
-def save(rows: list[np.ndarray], path: Path) -> None:
-    """Save the rows, one below the other, as one picture."""
+def labels_of(titles: list[str], width: int) -> np.ndarray:
+    """Return a white strip with a title in the middle of each of as many columns."""
+    strip = Image.new("RGB", (width, STRIP), "white")
+    for i, title in enumerate(titles):
+        place = ((i + 0.5) * width / len(titles), STRIP / 2)
+        ImageDraw.Draw(strip).text(place, title, "black", ImageFont.load_default(22), anchor="mm")
+    return np.asarray(strip)
+
+
+def save(rows: list[np.ndarray], path: Path, titles: list[str] | None = None) -> None:
+    """Save the rows, one below the other, under the titles of their columns."""
     gap = np.full((GAP, rows[0].shape[1], 3), 255, np.uint8)
-    Image.fromarray(np.vstack([part for row in rows for part in (gap, row)][1:])).save(path, quality=88)
+    parts = [part for row in rows for part in (gap, row)][1:]
+    head = [] if titles is None else [labels_of(titles, rows[0].shape[1])]
+    Image.fromarray(np.vstack([*head, *parts])).save(path, quality=88)
     print(path)
 
 
@@ -81,8 +93,9 @@ def main() -> None:
     found = [segment(PICTURES[name].path, rng=0) for name in ORIGINALS]
     for name, each in zip(ORIGINALS, found, strict=True):
         print(f"{name}: {each.n_clusters} regions on {each.model.graph.n_sites} sites. {each.verdict}")
-    save([row(each) for each in found], IMAGES / "segmentations.jpg")
-    save([details(each) for each in found], IMAGES / "detail.jpg")
+    save([row(each) for each in found], IMAGES / "segmentations.jpg", list(COLUMNS))
+    levels = [f"detail {detail:g}" for detail in DETAILS]
+    save([details(each) for each in found], IMAGES / "detail.jpg", levels)
     save([draws(each) for each in found], IMAGES / "answers.jpg")
 
 

@@ -48,7 +48,7 @@ class ColdRun(NamedTuple):
 
     environment: dict[str, str]
     command: list[str]
-    told: str
+    reported: str
     compiled_when_told: set[str]
     return_code: int
 
@@ -64,10 +64,10 @@ def cold_run(tmp_path_factory):
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as run:
-        told = run.stderr.readline()
+        reported = run.stderr.readline()
         compiled = {path.name for path in Path(environment["NUMBA_CACHE_DIR"]).rglob("*.nbi")}
-        told += run.stderr.read()
-    return ColdRun(environment, command, told, compiled, run.returncode)
+        reported += run.stderr.read()
+    return ColdRun(environment, command, reported, compiled, run.returncode)
 
 
 @pytest.fixture(scope="session")

@@ -159,5 +159,5 @@ def test_the_reference_names_all_that_is_public_and_each_has_an_example():
 
 @pytest.mark.parametrize("name", [name for name in spinseg.__all__ if name != "__version__"])
 def test_every_public_name_explains_itself_in_words_that_a_person_can_read(name):
-    told = pydoc.render_doc(getattr(spinseg, name), renderer=pydoc.plaintext)
-    assert getattr(spinseg, name).__doc__ and "_NestedSequence" not in told  # what NumPy makes of ArrayLike
+    reported = pydoc.render_doc(getattr(spinseg, name), renderer=pydoc.plaintext)
+    assert getattr(spinseg, name).__doc__ and "_NestedSequence" not in reported  # what NumPy makes of ArrayLike

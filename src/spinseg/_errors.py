@@ -33,14 +33,16 @@ MACHINE_ERRORS = (
 
 
 class InvalidInput(ValueError):
-    """The caller passed something that cannot be used: one line with the name, the rule and the value received.
+    """The caller passed something that cannot be used: one line with the name, the rule and the value given.
 
     Examples
     --------
     >>> import spinseg as ss
-    >>> ss.DirichletProcess(-1)
-    Traceback (most recent call last):
-    spinseg._errors.InvalidInput: concentration must be a finite number above 0; received -1
+    >>> try:
+    ...     ss.DirichletProcess(-1)
+    ... except ss.InvalidInput as error:
+    ...     print(error)
+    concentration must be a finite number above 0: got -1
     """
 
 
@@ -50,9 +52,11 @@ class MissingExtra(ImportError):
     Examples
     --------
     >>> import spinseg as ss
-    >>> raise ss.MissingExtra('the web app needs Starlette: pip install "spinseg[web]"')
-    Traceback (most recent call last):
-    spinseg._errors.MissingExtra: the web app needs Starlette: pip install "spinseg[web]"
+    >>> try:
+    ...     raise ss.MissingExtra("pip install 'spinseg[web]'")
+    ... except ImportError as error:
+    ...     print(error)
+    pip install 'spinseg[web]'
     """
 
 
@@ -108,7 +112,10 @@ def is_expected(error: BaseException) -> bool:
 
     Examples
     --------
-    >>> is_expected(InvalidInput("beta must be finite; received nan")), is_expected(ValueError("math domain error"))
+    >>> (
+    ...     is_expected(InvalidInput("beta must be finite: got nan")),
+    ...     is_expected(ValueError("math domain error")),
+    ... )
     (True, False)
     """
     if isinstance(error, OSError):

@@ -1,4 +1,4 @@
-"""Checks of what a caller passes: each failure is one line with the name, the rule and the value received."""
+"""Checks of what a caller passes: each failure is one line with the name, the rule and the value given."""
 
 import math
 import os
@@ -20,7 +20,7 @@ def invalid(name: str, rule: str, value: object) -> NoReturn:
     if isinstance(value, np.generic):
         value = value.item()
     text = np.array2string(value, threshold=6, edgeitems=2) if isinstance(value, np.ndarray) else repr(value)
-    raise InvalidInput(f"{name} must {rule}; received {' '.join(text.split())[:200]}")
+    raise InvalidInput(f"{name} must {rule}: got {' '.join(text.split())[:200]}")
 
 
 def check_real(

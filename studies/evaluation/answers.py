@@ -92,17 +92,17 @@ class AnswerScores(NamedTuple):
 
 def score_answer(answer: Answer, annotations: Sequence[NDArray[np.integer]]) -> AnswerScores:
     """The scores of an answer against one or more annotators."""
-    regions, told = scores(answer.labels, annotations), answer.probabilities
-    if told is None or answer.draws is None:
+    regions, predicted = scores(answer.labels, annotations), answer.probabilities
+    if predicted is None or answer.draws is None:
         sites = consecutive("labels", answer.labels)
         distance = energy_distance(np.arange(sites.max() + 1)[None], sites.astype(np.int32), annotations)
     else:
-        distance = energy_distance(answer.draws, told.sites, annotations)
-    if told is None:
+        distance = energy_distance(answer.draws, predicted.sites, annotations)
+    if predicted is None:
         return AnswerScores(regions, BoundaryCounts.of(outlines(answer.labels), annotations), None, None, distance)
-    drawn = boundary_map(told.sites, told.edges, told.separation)
+    drawn = boundary_map(predicted.sites, predicted.edges, predicted.separation)
     counts = BoundaryCounts.of(drawn, annotations)
-    return AnswerScores(regions, counts, _reliability(told, annotations), _graded_share(drawn), distance)
+    return AnswerScores(regions, counts, _reliability(predicted, annotations), _graded_share(drawn), distance)
 
 
 class ObjectAnswerScores(NamedTuple):
@@ -115,12 +115,14 @@ class ObjectAnswerScores(NamedTuple):
 
 def score_objects(answer: Answer, truth: NDArray[np.integer]) -> ObjectAnswerScores:
     """The scores of an answer against the objects of one label image."""
-    told = None if answer.probabilities is None else _reliability(answer.probabilities, [truth])
-    return ObjectAnswerScores(scores(answer.labels, [truth]), object_scores(answer.labels, truth), told)
+    predicted = None if answer.probabilities is None else _reliability(answer.probabilities, [truth])
+    return ObjectAnswerScores(scores(answer.labels, [truth]), object_scores(answer.labels, truth), predicted)
 
 
-def _reliability(told: EdgeProbabilities, annotations: Sequence[NDArray[np.integer]]) -> Reliability:
-    return Reliability.of(told.separation, annotated_separation(told.sites, told.edges, annotations), told.length)
+def _reliability(predicted: EdgeProbabilities, annotations: Sequence[NDArray[np.integer]]) -> Reliability:
+    return Reliability.of(
+        predicted.separation, annotated_separation(predicted.sites, predicted.edges, annotations), predicted.length
+    )
 
 
 def _graded_share(image: NDArray[np.float64]) -> float:

@@ -106,7 +106,7 @@ class BoundaryCounts(NamedTuple):
 
         Beyond the highest recall that was reached precision is 0. Below the lowest it is that of the highest threshold
         that leaves any boundary: a part of these pixels, chosen at random, has the same precision. The Berkeley code
-        [2]_ has 0 there, too, as if boundaries told to be certain were wrong.
+        [2]_ has 0 there, too, as if boundaries predicted with certainty were wrong.
         """
         some = np.flatnonzero(self.found)[::-1]
         if not some.size:
@@ -150,7 +150,11 @@ def boundary_map(
 
     Examples
     --------
-    >>> boundary_map(np.array([[0, 0, 1, 1]], np.int32), np.array([[0, 1]]), np.array([0.5])).tolist()
+    >>> boundary_map(
+    ...     np.array([[0, 0, 1, 1]], np.int32),
+    ...     np.array([[0, 1]]),
+    ...     np.array([0.5]),
+    ... ).tolist()
     [[0.0, 0.5, 0.0, 0.0]]
     """
     drawn = np.zeros(sites.shape)
@@ -177,8 +181,14 @@ def match_pixels(found: Points, true: Points, distance: float) -> tuple[NDArray[
 
     Examples
     --------
-    >>> one_line, two_lines = np.array([[0, 0], [1, 0]]), np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
-    >>> [matched.tolist() for matched in match_pixels(two_lines, one_line, 2.0)]
+    >>> one_line, two_lines = (
+    ...     np.array([[0, 0], [1, 0]]),
+    ...     np.array([[0, 0], [1, 0], [0, 1], [1, 1]]),
+    ... )
+    >>> [
+    ...     matched.tolist()
+    ...     for matched in match_pixels(two_lines, one_line, 2.0)
+    ... ]
     [[True, True, False, False], [True, True]]
     """
     matched = np.zeros(len(found), bool), np.zeros(len(true), bool)

@@ -25,7 +25,7 @@ class Reliability(NamedTuple):
 
     Attributes
     ----------
-    weight, told, seen : (N_BINS,) float
+    weight, predicted, seen : (N_BINS,) float
         Sums of weights, of weighted probabilities, and of weighted shares of annotators, of the edges whose probability
         lies in each of N_BINS equal parts from 0 to 1.
     squares, logs : float
@@ -33,7 +33,7 @@ class Reliability(NamedTuple):
     """
 
     weight: tuple[float, ...]
-    told: tuple[float, ...]
+    predicted: tuple[float, ...]
     seen: tuple[float, ...]
     squares: float
     logs: float
@@ -44,15 +44,15 @@ class Reliability(NamedTuple):
         known = np.isfinite(share)
         p, h, w = probability[known], share[known], weight[known].astype(np.float64)
         part = np.minimum((p * N_BINS).astype(np.intp), N_BINS - 1)
-        weights, told, seen = (tuple(np.bincount(part, values, N_BINS).tolist()) for values in (w, w * p, w * h))
+        weights, predicted, seen = (tuple(np.bincount(part, values, N_BINS).tolist()) for values in (w, w * p, w * h))
         q = p.clip(LEAST, 1 - LEAST)
         logs = -(h * np.log(q) + (1 - h) * np.log1p(-q))
-        return cls(weights, told, seen, float(w @ (p - h) ** 2), float(w @ logs))
+        return cls(weights, predicted, seen, float(w @ (p - h) ** 2), float(w @ logs))
 
     def plus(self, other: "Reliability") -> "Reliability":
         """The sums over both."""
-        weight, told, seen = (tuple(np.add(a, b).tolist()) for a, b in zip(self[:3], other[:3], strict=True))
-        return Reliability(weight, told, seen, self.squares + other.squares, self.logs + other.logs)
+        weight, predicted, seen = (tuple(np.add(a, b).tolist()) for a, b in zip(self[:3], other[:3], strict=True))
+        return Reliability(weight, predicted, seen, self.squares + other.squares, self.logs + other.logs)
 
     @property
     def brier(self) -> float:
@@ -67,7 +67,7 @@ class Reliability(NamedTuple):
     @property
     def calibration_error(self) -> float:
         """The mean difference, over parts, between the mean probability and the mean share."""
-        return float(np.abs(np.subtract(self.told, self.seen)).sum() / max(sum(self.weight), 1e-300))
+        return float(np.abs(np.subtract(self.predicted, self.seen)).sum() / max(sum(self.weight), 1e-300))
 
 
 def annotated_separation(
@@ -79,8 +79,18 @@ def annotated_separation(
 
     Examples
     --------
-    >>> sites, edges = np.array([[0, 0, 1, 1, 2, 2]]), np.array([[0, 1], [1, 2]])
-    >>> annotated_separation(sites, edges, [np.array([[5, 5, 5, 5, 7, 7]]), np.array([[5, 5, 6, 6, 7, 7]])]).tolist()
+    >>> sites, edges = (
+    ...     np.array([[0, 0, 1, 1, 2, 2]]),
+    ...     np.array([[0, 1], [1, 2]]),
+    ... )
+    >>> annotated_separation(
+    ...     sites,
+    ...     edges,
+    ...     [
+    ...         np.array([[5, 5, 5, 5, 7, 7]]),
+    ...         np.array([[5, 5, 6, 6, 7, 7]]),
+    ...     ],
+    ... ).tolist()
     [0.5, 1.0]
     """
     apart, n_known = np.zeros(len(edges)), np.zeros(len(edges))

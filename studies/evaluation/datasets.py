@@ -199,7 +199,7 @@ def folder(images: FolderPath, labels: FolderPath, *, unlabeled: int | None = No
         unlabeled = check_int("unlabeled", unlabeled, at_least=-(2**31), below=2**31)
     for name, folder_path in (("images", images), ("labels", labels)):
         if not Path(folder_path).is_dir():
-            raise FileNotFoundError(f"{name} must be a folder; received {os.fspath(folder_path)!r}")
+            raise FileNotFoundError(f"{name} must be a folder: got {os.fspath(folder_path)!r}")
     photographs = _by_name(_list_files(Path(images), "*", IMAGE_SUFFIXES))
     single = _by_name(_list_files(Path(labels), "*", LABEL_SUFFIXES))
     truths: dict[str, tuple[Path, ...]] = {name: (path,) for name, path in single.items()}
@@ -319,7 +319,7 @@ def _to_labels(path: Path, values: NDArray[Any], unlabeled: int | None = None) -
 
 def _check_exists(what: str, path: Path) -> None:
     if not path.exists():
-        raise FileNotFoundError(f"{what} must be in {str(path)!r}; received no such file")
+        raise FileNotFoundError(f"{what} must be in {str(path)!r}: got no such file")
 
 
 def _find_base(

@@ -77,7 +77,11 @@ def scores(labels: ArrayLike, annotations: Sequence[ArrayLike], *, tolerance: fl
     Examples
     --------
     >>> found = scores([[0, 0, 1, 1]], [[[5, 5, 7, 7]], [[5, 5, 5, 5]]])
-    >>> round(found.probabilistic_rand_index, 3), found.variation_of_information, found.segmentation_covering
+    >>> (
+    ...     round(found.probabilistic_rand_index, 3),
+    ...     found.variation_of_information,
+    ...     found.segmentation_covering,
+    ... )
     (0.667, 0.5, 0.75)
     """
     segmentation = consecutive("labels", labels)
@@ -155,7 +159,10 @@ def global_consistency_error(labels: ArrayLike, truth: ArrayLike) -> float:
 
     Examples
     --------
-    >>> global_consistency_error([0, 0, 1, 1], [0, 1, 2, 2]), global_consistency_error([0, 0, 1, 1], [0, 1, 0, 1])
+    >>> (
+    ...     global_consistency_error([0, 0, 1, 1], [0, 1, 2, 2]),
+    ...     global_consistency_error([0, 0, 1, 1], [0, 1, 0, 1]),
+    ... )
     (0.0, 0.5)
     """
     return _gce(contingency(labels, truth))
@@ -169,7 +176,10 @@ def segmentation_covering(labels: ArrayLike, truth: ArrayLike) -> float:
 
     Examples
     --------
-    >>> segmentation_covering([0, 0, 1, 1], [0, 0, 0, 0]), segmentation_covering([0, 0, 0, 0], [0, 0, 0, 1])
+    >>> (
+    ...     segmentation_covering([0, 0, 1, 1], [0, 0, 0, 0]),
+    ...     segmentation_covering([0, 0, 0, 0], [0, 0, 0, 1]),
+    ... )
     (0.5, 0.625)
     """
     return _covering(contingency(labels, truth))
@@ -182,7 +192,11 @@ def mean_over_annotators(
 
     Examples
     --------
-    >>> mean_over_annotators(variation_of_information, [0, 0, 1, 1], [[0, 0, 1, 1], [0, 0, 0, 0]])
+    >>> mean_over_annotators(
+    ...     variation_of_information,
+    ...     [0, 0, 1, 1],
+    ...     [[0, 0, 1, 1], [0, 0, 0, 0]],
+    ... )
     0.5
     """
     segmentation = consecutive("labels", labels)
@@ -199,7 +213,9 @@ def probabilistic_rand_index(labels: ArrayLike, annotations: Sequence[ArrayLike]
 
     Examples
     --------
-    >>> probabilistic_rand_index([0, 0, 1, 1], [[0, 0, 1, 1], [0, 0, 0, 0]]) == (1 + 2 / 6) / 2
+    >>> probabilistic_rand_index(
+    ...     [0, 0, 1, 1], [[0, 0, 1, 1], [0, 0, 0, 0]]
+    ... ) == (1 + 2 / 6) / 2
     True
     """
     return mean_over_annotators(rand_index, labels, annotations)
@@ -263,7 +279,7 @@ def _boundary_scores(labels: Labels, truths: list[Labels], tolerance: float) -> 
 
 
 def boundary_pixels(labels: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return the labelled pixels whose block with the next pixel along every axis has two labels or more.
+    """Return the labeled pixels whose block with the next pixel along every axis has two labels or more.
 
     Examples
     --------
@@ -296,11 +312,11 @@ def _contingency(labels: Labels, truth: Labels, name: str) -> ContingencyTable:
 
 
 def _labeled_in_both(labels: Labels, truth: Labels, name: str) -> NDArray[np.bool_]:
-    """Return the mask of pixels that are labelled in both images; there must be one."""
+    """Return the mask of pixels that are labeled in both images; there must be one."""
     kept = (labels >= 0) & (truth >= 0)
     if not kept.any():
         counts = [int(np.count_nonzero(image >= 0)) for image in (labels, truth)]
-        invalid(f"labels and {name}", f"have a pixel labelled in both, of {labels.size}", f"{counts} labelled")
+        invalid(f"labels and {name}", f"have a pixel labeled in both, of {labels.size}", f"{counts} labeled")
     return kept
 
 
@@ -309,8 +325,8 @@ def consecutive(name: str, labels: ArrayLike, shape: tuple[int, ...] | None = No
     array = integer_array(name, labels)
     if shape is not None and array.shape != shape:
         invalid(name, f"have the shape of labels, {shape}", array.shape)
-    numbered, labelled = np.full(array.shape, -1, np.int64), array >= 0
-    numbered[labelled] = in_order(array[labelled])
+    numbered, labeled = np.full(array.shape, -1, np.int64), array >= 0
+    numbered[labeled] = in_order(array[labeled])
     return numbered
 
 

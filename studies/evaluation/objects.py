@@ -31,7 +31,10 @@ def object_scores(labels: ArrayLike, truth: ArrayLike) -> ObjectScores:
 
     Examples
     --------
-    >>> object_scores([[5, 5, 5, 7, 7, 7, 5, 5, 5, 8]], [[0, 0, 0, 1, 1, 0, 0, 2, 2, 2]])
+    >>> object_scores(
+    ...     [[5, 5, 5, 7, 7, 7, 5, 5, 5, 8]],
+    ...     [[0, 0, 0, 1, 1, 0, 0, 2, 2, 2]],
+    ... )
     ObjectScores(f_50=0.5, f_75=0.0)
     """
     table, instances = contingency(labels, truth), np.asarray(truth)

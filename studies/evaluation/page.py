@@ -136,19 +136,17 @@ def _objects(summaries: Sequence[Summary], rows: Sequence[Row]) -> str:
 def _charts(of_method: Mapping[str, Sequence[Row]]) -> str:
     """Return a reliability diagram of each method that has probabilities, and precision over recall of all."""
     reliability = {name: pooled_reliability(rows) for name, rows in of_method.items()}
-    told = {name: found for name, found in reliability.items() if found is not None}
+    predicted = {name: found for name, found in reliability.items() if found is not None}
     counts = {name: pooled_boundaries(rows) for name, rows in of_method.items()}
-    curves = {name: (found, name in told) for name, found in counts.items() if found is not None}
+    curves = {name: (found, name in predicted) for name, found in counts.items() if found is not None}
     diagrams = [
         f"<figure>{reliability_diagram(found, f'reliability of {name}')}<figcaption><strong>{escape(name)}</strong> "
         f"calibration error {found.calibration_error:.3f}</figcaption></figure>"
-        for name, found in told.items()
+        for name, found in predicted.items()
     ]
     parts = []
     if diagrams:
-        about = (
-            "On the dashed line, boundaries told to be there with probability p are drawn by a share p of annotators."
-        )
+        about = "On the dashed line, boundaries predicted with probability p are drawn by a share p of annotators."
         about += " Bars are shares of the length of all boundaries between sites."
         parts.append(_figures("Reliability", about, diagrams))
     if curves:
@@ -164,14 +162,14 @@ def reliability_diagram(found: Reliability, title: str) -> str:
     There is a point for each of N_BINS equal parts of the probabilities, at the means over boundaries weighted by
     length; bars are the share of the length that each part has.
     """
-    weight, told, seen = (np.array(values) for values in found[:3])
+    weight, predicted, seen = (np.array(values) for values in found[:3])
     lengths = weight / max(float(weight.sum()), 1e-300)
     chart = _square_chart(title, "predicted probability", "share of annotators who draw it")
     for i, length in enumerate(lengths.tolist()):
         chart.box(((i + 0.1) / N_BINS, (i + 0.9) / N_BINS), (0.0, length), "share")
     chart.line([0, 1], [0, 1], "ideal")
     kept = lengths > MIN_SHARE
-    means = told[kept] / weight[kept], seen[kept] / weight[kept]
+    means = predicted[kept] / weight[kept], seen[kept] / weight[kept]
     chart.line(*means, "line c0")
     for p, share, length in zip(*means, lengths[kept], strict=True):
         words = f"predicted {p:.2f}, drawn by {share:.0%} of annotators, {length:.1%} of the length"

@@ -203,8 +203,13 @@ class ComparisonFile(ResultsFile[Row]):
         """The cells of a row."""
         scores = [""] * len(Scores._fields) if row.scores is None else map(repr, row.scores)
         objects = [""] * len(ObjectScores._fields) if row.objects is None else map(repr, row.objects)
-        told = row.reliability
-        probable = [told.brier if told else None, told.log_loss if told else None, row.graded, row.energy_distance]
+        predicted = row.reliability
+        probable = [
+            predicted.brier if predicted else None,
+            predicted.log_loss if predicted else None,
+            row.graded,
+            row.energy_distance,
+        ]
         numbers = ["" if number is None else repr(number) for number in probable]
         run = [f"{row.seconds:.3f}", row.dataset, row.seed, row.version, row.settings, row.content, row.error]
         sums = [_sums(row.boundaries), _sums(row.reliability)]
@@ -254,10 +259,10 @@ def _reliability(text: str) -> Reliability | None:
     """The inverse of `_sums`."""
     if not text:
         return None
-    weight, told, seen, squares, logs = ([float(number) for number in part.split()] for part in _parts(text, 5))
-    if {len(weight), len(told), len(seen)} != {N_BINS} or len(squares) != 1 or len(logs) != 1:
+    weight, predicted, seen, squares, logs = ([float(number) for number in part.split()] for part in _parts(text, 5))
+    if {len(weight), len(predicted), len(seen)} != {N_BINS} or len(squares) != 1 or len(logs) != 1:
         raise ValueError(text)
-    return Reliability(tuple(weight), tuple(told), tuple(seen), squares[0], logs[0])
+    return Reliability(tuple(weight), tuple(predicted), tuple(seen), squares[0], logs[0])
 
 
 def _parts(text: str, n_parts: int) -> list[str]:

@@ -150,10 +150,14 @@ def _of_probabilities(rows: Sequence[Row]) -> dict[str, Any]:
         "graded": _mean([row.graded for row in rows]),
         "energy_distance": _mean([row.energy_distance for row in rows]),
     }
-    told = pooled_reliability(rows)
-    if told is None:
+    predicted = pooled_reliability(rows)
+    if predicted is None:
         return means
-    return means | {"brier": told.brier, "log_loss": told.log_loss, "calibration_error": told.calibration_error}
+    return means | {
+        "brier": predicted.brier,
+        "log_loss": predicted.log_loss,
+        "calibration_error": predicted.calibration_error,
+    }
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -207,7 +211,9 @@ def format_groups(groups: GroupScores) -> dict[str, list[str]]:
     Examples
     --------
     >>> half, all_ = ObjectScores(0.5, 0.25), ObjectScores(1.0, 1.0)
-    >>> format_groups({"stained": {"a": half, "b": all_}, "bright": {"b": half}})
+    >>> format_groups(
+    ...     {"stained": {"a": half, "b": all_}, "bright": {"b": half}}
+    ... )
     {'a': ['0.500 / 0.250', '-'], 'b': ['1.000 / 1.000', '0.500 / 0.250']}
     """
     methods = dict.fromkeys(method for of_methods in groups.values() for method in of_methods)

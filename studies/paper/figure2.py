@@ -158,6 +158,6 @@ def draw(path: Path, points: list[Point], graph: SiteGraph) -> Path:
     axes.legend(facecolor="white", edgecolor="none", framealpha=1.0, fontsize=plots.SMALL, loc="upper right")
     axes.set_xlim(-0.011, 0.112)
     axes.set_ylim(0, None)
-    title = f"{graph.n_sites:,} sites, {graph.n_edges:,} pairs of neighbours"
-    plots.style_axes(axes, "coupling of neighbours $\\beta$ (nats)", "mean number of clusters", title)
+    title = f"{graph.n_sites:,} sites, {graph.n_edges:,} pairs of neighbors"
+    plots.style_axes(axes, "coupling of neighbors $\\beta$ (nats)", "mean number of clusters", title)
     return plots.save(figure, path)

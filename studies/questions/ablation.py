@@ -46,6 +46,6 @@ def study() -> dict[str, object]:
     figures: dict[str, object] = {name: summary(preset, examples) for name, preset in VARIANTS.items()}
     for name, (cues, preset) in WITHOUT.items():
         weights = fit(photographs, without=cues, held_out=False).weights
-        evidence = BoundaryEvidence(weights=fitted_weights() | {"colour": weights})
+        evidence = BoundaryEvidence(weights=fitted_weights() | {"color": weights})
         figures[name] = summary(replace(preset, evidence=evidence), examples)
     return figures

@@ -286,9 +286,9 @@ def study() -> dict[str, object]:
     figures: dict[str, object] = {}
     stored: dict[str, Array] = {}
     by_fold: list[dict[str, Array]] = [{} for _ in range(N_FOLDS)]
-    for kind in ("colour", "grey"):
-        photographs = training_edges(is_gray=kind == "grey")
-        fitted = fit(photographs, without=CHROMA_CUES if kind == "grey" else ())
+    for kind in ("color", "gray"):
+        photographs = training_edges(is_gray=kind == "gray")
+        fitted = fit(photographs, without=CHROMA_CUES if kind == "gray" else ())
         for arrays, weights in zip((stored, *by_fold), (fitted.weights, *fitted.by_fold), strict=True):
             arrays |= {f"{kind} {name}": values for name, values in weights.items()}
         figures[f"{kind}, local cues alone"] = quality(photographs, fitted.first)

@@ -1,4 +1,4 @@
-"""Kinds that `Classes` finds in what microscopes, scanners and satellites see, beside methods that are told how many.
+"""Kinds that `Classes` finds in what microscopes, scanners and satellites see, beside methods given the number.
 
 Scores are adjusted Rand indices of the pixels, with the number of kinds found in brackets, one for each random seed: of
 phases of a material, from clean to hopeless; of a slice of a brain with noise and uneven light; of coins in uneven
@@ -153,7 +153,7 @@ TEXTURES: dict[str, Callable[[np.random.Generator], Case]] = {
 
 
 def mixture(case: Case) -> float:
-    """Return the adjusted Rand index of a Gaussian mixture of the pixels that is told the number of kinds."""
+    """Return the adjusted Rand index of a Gaussian mixture of the pixels that is given the number of kinds."""
     inside = np.ones(case.truth.shape, bool) if case.inside is None else case.inside
     values = case.image[inside].reshape(np.count_nonzero(inside), -1)
     n_kinds = np.unique(case.truth[inside]).size
@@ -162,7 +162,7 @@ def mixture(case: Case) -> float:
 
 
 def gabor(case: Case) -> float:
-    """Return the adjusted Rand index of k-means of Gabor filters that is told the number of kinds."""
+    """Return the adjusted Rand index of k-means of Gabor filters that is given the number of kinds."""
     image = case.image if case.image.ndim == 2 else case.image.mean(axis=-1)
     return adjusted_rand_index(gabor_k_means(Sample(image, case.truth)), case.truth)
 

@@ -1,7 +1,7 @@
 """Spatial domains of tissues that are made up, as in examples/spatial_domains.py: how easy must they be to be found?
 
 For each kind of tissue and number of principal components: the adjusted Rand index of `cluster_anndata` on each of
-three tissues, and that of k-means, which is told the number of domains. Needs the extras [anndata] and [sklearn].
+three tissues, and that of k-means, which is given the number of domains. Needs the extras [anndata] and [sklearn].
 """
 
 import sys
@@ -66,7 +66,7 @@ def study() -> dict[str, object]:
     for name, (n_markers, variation) in TISSUES.items():
         tissues = [tissue(seed, n_markers, variation) for seed in SEEDS]
         for n_components in N_COMPONENTS:
-            found, told = [], []
+            found, given = [], []
             for counts, places, domains in tissues:
                 pca = components(counts, n_components)
                 adata = anndata.AnnData(counts.astype(np.float32), obsm={"spatial": places, "X_pca": pca})
@@ -75,8 +75,8 @@ def study() -> dict[str, object]:
                     labels = ss.cluster_anndata(adata, sweeps=SWEEPS, chains=CHAINS, rng=0, progress=False).labels
                 found.append(adjusted_rand_index(labels, domains))
                 k_means = cluster.KMeans(5, n_init=5, random_state=0).fit_predict(pca)
-                told.append(adjusted_rand_index(k_means.astype(np.int32), domains))
+                given.append(adjusted_rand_index(k_means.astype(np.int32), domains))
             figures[f"{name}, {n_components} components"] = text_of(found)
-            figures[f"{name}, {n_components} components, k-means"] = text_of(told)
+            figures[f"{name}, {n_components} components, k-means"] = text_of(given)
             print(f"{name}, {n_components} components: {text_of(found)}", file=sys.stderr)
     return figures

@@ -20,7 +20,7 @@ def study() -> dict[str, object]:
         photographs = list(
             pool.map(partial(edges_of, fold=None, version=ORIGINAL, is_gray=False), range(len(examples)), examples)
         )
-    weights = fitted_weights()["colour"]
+    weights = fitted_weights()["color"]
     first = [first_log_odds(weights, p.local) for p in photographs]
     both = [
         final_log_odds(weights, p.local | grouping_cues(odds, p.statistics, p.adjacency))

@@ -56,13 +56,13 @@ def bands_felzenszwalb(sample: Sample) -> Labels:
 
 
 def k_means(sample: Sample) -> Labels:
-    """Return k-means of the logarithms of bands, told the true number of kinds."""
+    """Return k-means of the logarithms of bands, given the true number of kinds."""
     values = np.log(sample.image).reshape(-1, sample.image.shape[-1])
     return _clusters(values, np.unique(sample.truth).size).reshape(sample.truth.shape)
 
 
 def multi_otsu(sample: Sample) -> Labels:
-    """Return the classes of Otsu's thresholds after a slight blur, told that there are three."""
+    """Return the classes of Otsu's thresholds after a slight blur, given three."""
     smooth = ndimage.gaussian_filter(sample.image, 1.0)
     return np.digitize(smooth, threshold_multiotsu(smooth, 3))
 
@@ -105,7 +105,7 @@ def volume_watershed(sample: Sample) -> Labels:
 
 
 def gabor_k_means(sample: Sample) -> Labels:
-    """Return k-means of log energies of Gabor filters at four scales and four angles, told the number."""
+    """Return k-means of log energies of Gabor filters at four scales and four angles, given the number."""
     energies = []
     for frequency in (0.05, 0.1, 0.2, 0.4):
         for angle in np.arange(4) * np.pi / 4:
@@ -133,24 +133,24 @@ def cases() -> list[Case]:
         fields, kinds = (lambda seed, i=i, looks=looks: images.six_bands(seed, looks)[i] for i in (0, 1))
         found += [
             Case(f"{name}, fields", fields, None, "ARI", "felzenszwalb of log bands", bands_felzenszwalb),
-            Case(f"{name}, kinds", kinds, "classes", "ARI", "k-means of log bands, told the number", k_means),
+            Case(f"{name}, kinds", kinds, "classes", "ARI", "k-means of log bands, given the number", k_means),
         ]
     for noise in (0.05, 0.12):
         sample = partial(images.three_phases, noise=noise)
         name = f"three phases, .25 apart, noise {noise:g}"
-        found.append(Case(name, sample, "classes", "ARI", "blur, multi-Otsu told 3", multi_otsu))
+        found.append(Case(name, sample, "classes", "ARI", "blur, multi-Otsu given 3", multi_otsu))
     for noise in (0.02, 0.05, 0.09):
         for bias in (0.2, 0.4):
             sample = partial(images.brain_slice, noise=noise, bias=bias)
             name = f"T1 brain slice, noise {noise:.0%}, bias {bias:.0%}"
-            found.append(Case(name, sample, "classes", "ARI", "Gaussian mixture told 3", mixture))
+            found.append(Case(name, sample, "classes", "ARI", "Gaussian mixture given 3", mixture))
     coins = images.coins_in_uneven_light
     found.append(Case("coins in uneven light", coins, "classes", "ARI", "local threshold", local_threshold))
     found.append(Case("stones", images.stones, None, "F1", "h-maxima watershed of intensity", bright_basins))
     found.append(Case("stars", images.stars, None, "F1", "Otsu + watershed", peaks))
     for preset in (None, "classes"):
         grass = images.gravel_in_grass
-        found.append(Case("gravel in grass", grass, preset, "ARI", "Gabor + k-means told 2", gabor_k_means))
+        found.append(Case("gravel in grass", grass, preset, "ARI", "Gabor + k-means given 2", gabor_k_means))
     found.append(Case("nuclei in 3-D", images.cells_in_3d, None, "F1", "Otsu + watershed", volume_watershed))
     name = "plant cells with stained walls"
     found.append(Case(name, images.plant_cells, None, "F1", "h-minima watershed of intensity", intensity_basins))

@@ -72,9 +72,11 @@ class Outcome(NamedTuple):
     evidence: Reliability
 
 
-def reliability(told: EdgeProbabilities, annotations: list[NDArray]) -> Reliability:
+def reliability(predicted: EdgeProbabilities, annotations: list[NDArray]) -> Reliability:
     """Return the reliability of probabilities against annotators."""
-    return Reliability.of(told.separation, annotated_separation(told.sites, told.edges, annotations), told.length)
+    return Reliability.of(
+        predicted.separation, annotated_separation(predicted.sites, predicted.edges, annotations), predicted.length
+    )
 
 
 def felzenszwalb_rgb(image: Picture) -> NDArray[np.int32]:

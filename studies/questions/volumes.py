@@ -1,4 +1,4 @@
-"""Tissues of a brain that `segment` finds, beside methods that are told how many there are.
+"""Tissues of a brain that `segment` finds, beside methods that are given the number.
 
 The volume is the ICBM 152 template (T1), and the truth is the most probable of its maps: gray matter, white matter, or
 neither, which is fluid. Scores are adjusted Rand indices of the voxels inside the brain.

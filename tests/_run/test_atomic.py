@@ -106,7 +106,7 @@ def test_a_killed_process_leaves_the_old_file(tmp_path):
 
 def test_places_that_are_no_files_are_refused_in_one_line(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    lines = {".": "must be a file; received 'a folder'", "pipe": "received 'a pipe or a device'"}
+    lines = {".": "must be a file: got 'a folder'", "pipe": "got 'a pipe or a device'"}
     for name, line in {**lines, "none/x": "^cannot write .*none/x: no such file or directory"}.items():
         with pytest.raises((ValueError, FileNotFoundError), match=rf"{line}$"):
             atomic_write(tmp_path / name, lambda file: None)

@@ -68,10 +68,10 @@ def times(folder):
 
 @exhaustive
 def test_a_cluster_gives_the_files_that_one_process_gives(here, cluster):
-    code, told, _ = spinseg(*SOURCES, "missing.png", *OPTIONS, "--out", "dask", "--dask", cluster.scheduler.address)
-    assert code == 2 and [image["source"] for image in told] == [*SOURCES, "missing.png"]
-    assert [image["error"] is None for image in told] == [True] * 5 + [False]
-    assert told[-1]["error"].startswith(
+    code, reported, _ = spinseg(*SOURCES, "missing.png", *OPTIONS, "--out", "dask", "--dask", cluster.scheduler.address)
+    assert code == 2 and [image["source"] for image in reported] == [*SOURCES, "missing.png"]
+    assert [image["error"] is None for image in reported] == [True] * 5 + [False]
+    assert reported[-1]["error"].startswith(
         "cannot read missing.png: "
     )  # though the workers have another working directory
     assert contents(here / "dask") == contents(here / "serial")
@@ -184,9 +184,9 @@ def test_going_on_after_an_interruption_ends_as_without_one(here, cluster):
     before = [times(here / "out" / name) for name in ("p0", "p1")]
     going_on = [*OPTIONS, "--out", "out", "--resume"]
     for done, sources, cluster_too in (2, SOURCES[:4], []), (4, SOURCES, ["--dask", cluster.scheduler.address]):
-        code, told, lines = spinseg(*sources, *going_on, *cluster_too)
-        assert code == 0 and not lines and [image["source"] for image in told] == sources
-        assert [image["done_before"] for image in told] == [i < done for i in range(len(sources))]
+        code, reported, lines = spinseg(*sources, *going_on, *cluster_too)
+        assert code == 0 and not lines and [image["source"] for image in reported] == sources
+        assert [image["done_before"] for image in reported] == [i < done for i in range(len(sources))]
     assert [times(here / "out" / name) for name in ("p0", "p1")] == before
     assert contents(here / "out") == contents(here / "serial")
     run = CliRunner().invoke(app, ["segment", *SOURCES, *going_on, "--dask", "nowhere:1"])
@@ -195,9 +195,9 @@ def test_going_on_after_an_interruption_ends_as_without_one(here, cluster):
 
 def test_a_result_that_is_there_is_kept_on_a_cluster_too(here, cluster):
     before = contents(here / "serial")
-    code, told, lines = spinseg(SOURCES[0], *OPTIONS, "--out", "serial", "--dask", cluster.scheduler.address)
-    assert code == 2 and told[0]["error"].endswith("which is kept; --overwrite replaces it")
-    assert contents(here / "serial") == before and lines == [f"spinseg: {told[0]['error']}"]
+    code, reported, lines = spinseg(SOURCES[0], *OPTIONS, "--out", "serial", "--dask", cluster.scheduler.address)
+    assert code == 2 and reported[0]["error"].endswith("which is kept; --overwrite replaces it")
+    assert contents(here / "serial") == before and lines == [f"spinseg: {reported[0]['error']}"]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_result_that_is_there_is_kept_on_a_cluster_too(here, cluster):
     [
         ("p0.png", {"rng": 1, "sweeps": 20}, "(seed 0, not 1, sweeps 10, not 20)"),
         ("p0.png", {"mask": None, "preset": "paper"}, "(mask {here}/mask.png, not None, preset photo, not paper, "),
-        ("elsewhere/p0.png", {}, "(picture {here}/p0.png, not {here}/elsewhere/p0.png)"),
+        ("elsewhere/p0.png", {}, "(image {here}/p0.png, not {here}/elsewhere/p0.png)"),
     ],
 )
 def test_a_result_of_another_run_does_not_pass_for_done(here, source, changes, line):

@@ -15,7 +15,7 @@ from spinseg._run.executor import UNGUARDED, check_jobs, run_in_processes, run_t
 RAISED = {
     "full": OSError(errno.ENOSPC, "No space left on device"),
     "closed": OSError(errno.EBADF, "Bad file descriptor"),
-    "wrong": InvalidInput("beta must be finite; received nan"),
+    "wrong": InvalidInput("beta must be finite: got nan"),
     "interrupted": KeyboardInterrupt(),
 }
 
@@ -49,7 +49,7 @@ FAILURES = {  # the beginning of the line, and what the traceback of a bug has
     "bug": (f"{BUG}: ValueError: operands could not be broadcast", "np.zeros(2) + np.zeros(3)"),
     "closed": (f"{BUG}: OSError", "Bad file descriptor"),
     "full": ("No space left on device", ""),
-    "wrong": ("beta must be finite; received nan", ""),
+    "wrong": ("beta must be finite: got nan", ""),
 }
 OF_PROCESSES = {
     "die": ("its process ended with exit code 3; perhaps the memory was not enough", ""),
@@ -103,7 +103,7 @@ def test_ctrl_c_in_this_process_is_raised_and_no_cluster_is_asked_for_without_a_
 def test_jobs_are_a_number_of_processes_and_exclude_a_cluster():
     assert check_jobs(3, None) == 3 and check_jobs(None, None, default=1) == 1
     assert check_jobs(None, None) == check_jobs(None, "tcp://host:8786") == os.cpu_count()
-    with pytest.raises(InvalidInput, match=r"^jobs must not be combined with dask; received 2$"):
+    with pytest.raises(InvalidInput, match=r"^jobs must not be combined with dask: got 2$"):
         check_jobs(2, "tcp://host:8786")
-    with pytest.raises(InvalidInput, match=r"^jobs must be a whole number of at least 1; received 0"):
+    with pytest.raises(InvalidInput, match=r"^jobs must be a whole number of at least 1: got 0"):
         check_jobs(0, None)

@@ -59,20 +59,20 @@ def complete(connection_reply):
 class Server(NamedTuple):
     process: subprocess.Popen
     port: int
-    told: Path
+    reported: Path
 
     @classmethod
     def started(cls, folder, *arguments):
         for name in ("here", "tmp"):
             (folder / name).mkdir()
         environment = os.environ | {"TMPDIR": str(folder / "tmp")}
-        with (folder / "told").open("w") as told:
-            pipes = {"stdout": subprocess.PIPE, "stderr": told, "text": True}
+        with (folder / "reported").open("w") as reported:
+            pipes = {"stdout": subprocess.PIPE, "stderr": reported, "text": True}
             process = subprocess.Popen([sys.executable, *arguments], env=environment, cwd=folder / "here", **pipes)
         line = process.stdout.readline()
         address = line.split()[3]
         assert address.startswith("http://127.0.0.1:") and line.endswith("- stop it with Ctrl-C\n"), line
-        server = cls(process, int(address.split(":")[2].strip("/")), folder / "told")
+        server = cls(process, int(address.split(":")[2].strip("/")), folder / "reported")
         with Listener(server, server.page()) as listener:
             listener.wait_for(lambda frame: frame["state"] != "compiling")
         return server
@@ -85,10 +85,10 @@ class Server(NamedTuple):
         finally:
             self.process.kill()
             self.process.stdout.close()
-        assert code == 0, self.told.read_text()
-        left = [path for name in ("here", "tmp") for path in (self.told.parent / name).iterdir()]
+        assert code == 0, self.reported.read_text()
+        left = [path for name in ("here", "tmp") for path in (self.reported.parent / name).iterdir()]
         assert left == []
-        return [line for line in self.told.read_text().splitlines() if line not in HARMLESS]
+        return [line for line in self.reported.read_text().splitlines() if line not in HARMLESS]
 
     def connection(self, seconds=PATIENCE):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)

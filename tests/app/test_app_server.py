@@ -80,10 +80,10 @@ def server(tmp_path_factory):
     """The server of the command, which must end on Ctrl-C and print nothing on standard error."""
     server = Server.started(tmp_path_factory.mktemp("server"), "-m", "spinseg", "app", "--no-browser")
     yield server
-    told = "\n".join(server.end())
+    reported = "\n".join(server.end())
     for listener in LEFT:
         listener.close()
-    assert told == ""
+    assert reported == ""
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +91,9 @@ def spare(tmp_path_factory):
     """A server with short timeouts, on which `/api/about` fails."""
     server = Server.started(tmp_path_factory.mktemp("spare"), "-c", SPARE)
     yield server
-    told = server.end()
-    faults = [line for line in told if "Error" in line and not line.startswith(" ")]
-    assert set(faults) <= {"ValueError: a secret of the server"}, told
+    reported = server.end()
+    faults = [line for line in reported if "Error" in line and not line.startswith(" ")]
+    assert set(faults) <= {"ValueError: a secret of the server"}, reported
 
 
 @pytest.fixture(scope="module")
@@ -261,8 +261,8 @@ def test_an_error_of_the_server_is_reported_without_details(spare):
     assert reply.status == 500 and list(reply.json) == ["error"]
     assert b"secret" not in reply.body and b"Traceback" not in reply.body
     assert is_guarded(reply)
-    wait_until(lambda: "ValueError: a secret of the server" in spare.told.read_text())
-    assert "Traceback (most recent call last)" in spare.told.read_text()
+    wait_until(lambda: "ValueError: a secret of the server" in spare.reported.read_text())
+    assert "Traceback (most recent call last)" in spare.reported.read_text()
 
 
 def test_an_export_is_a_download_and_its_report_runs_nothing(server):
@@ -497,14 +497,14 @@ def test_a_file_name_is_only_displayed(spare, name):
     with Listener(spare, page):  # else it is soon forgotten
         assert spare.set(page, chains=1).status == 200
         assert spare.ask("POST", f"{page}/step", "{}").status == 200
-        told = spare.ask("GET", f"{page}/repeat").json
-    nodes = list(ast.walk(ast.parse(told["python"])))
+        reported = spare.ask("GET", f"{page}/repeat").json
+    nodes = list(ast.walk(ast.parse(reported["python"])))
     assert [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)][:1] == [
         called
     ]
-    assert sum(isinstance(node, ast.Call) for node in nodes) == 1 and told["python"].count("\n") == 1
-    words = shlex.split(told["command"])
-    assert words[:3] == ["spinseg", "segment", called] and "\n" not in told["command"]
+    assert sum(isinstance(node, ast.Call) for node in nodes) == 1 and reported["python"].count("\n") == 1
+    words = shlex.split(reported["command"])
+    assert words[:3] == ["spinseg", "segment", called] and "\n" not in reported["command"]
     assert words[3:] == ["--sweeps", "1", "--chains", "1", "--seed", "0"]
 
 
@@ -692,9 +692,9 @@ def test_refused_settings_leave_the_previous_ones_while_the_chains_run(server, p
         after = listener.wait_for(lambda frame: frame["sweeps"] > before["sweeps"] + 5)
     assert after["stage"] == before["stage"] and after["state"] == "running"
     assert server.ask("POST", f"{page}/pause", "{}").status == 200
-    told = repeat_of(server, page)
-    assert "prior=ss.DirichletProcess(concentration=2.5)" in told["python"]
-    assert "--prior 'DirichletProcess(concentration=2.5)'" in told["command"]
+    reported = repeat_of(server, page)
+    assert "prior=ss.DirichletProcess(concentration=2.5)" in reported["python"]
+    assert "--prior 'DirichletProcess(concentration=2.5)'" in reported["command"]
 
 
 # --- limits and timeouts ---

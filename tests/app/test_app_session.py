@@ -109,15 +109,15 @@ async def sample(session, sweeps, **sent):
 
 async def repeats(session):
     """The segmentation and what repeats it, after a check that the Python code gives the same."""
-    found, told, names = await session.segmentation(), await session.repeat(), {}
-    exec(told["python"], names)
+    found, reported, names = await session.segmentation(), await session.repeat(), {}
+    exec(reported["python"], names)
     again = names["found"]
     np.testing.assert_array_equal(found.labels, again.labels)
     np.testing.assert_array_equal(found.boundary_probability, again.boundary_probability)
     np.testing.assert_array_equal(found.chains.labels, again.chains.labels)
     assert found.chains.best_log_posterior == again.chains.best_log_posterior
-    assert told["python"].endswith(found.python_code.removeprefix("import spinseg as ss\n"))
-    return found, told
+    assert reported["python"].endswith(found.python_code.removeprefix("import spinseg as ss\n"))
+    return found, reported
 
 
 # --- what repeats a run ---
@@ -137,12 +137,12 @@ EXPORTED = [
 @pytest.mark.parametrize("sent", EXPORTED[:: effort(3, 1)], ids=str)
 async def test_exports_equal_what_the_python_code_and_the_command_give(session, sent, tmp_path):
     await sample(session, 11, **sent)
-    (found, told), result = await repeats(session), await session.result()
+    (found, reported), result = await repeats(session), await session.result()
     shown = np.frombuffer(b64decode(result["labels"]), "<u2")
     assert len(set(zip(shown, found.partition, strict=True))) == len(set(shown)) == result["n_regions"]
     assert result["n_regions"] == found.n_clusters and result["cut"] == found.preset.connected
-    assert result["sweeps"] == found.chains.n_sweeps and told["note"] is None
-    program, *arguments = shlex.split(told["command"])
+    assert result["sweeps"] == found.chains.n_sweeps and reported["note"] is None
+    program, *arguments = shlex.split(reported["command"])
     assert program == "spinseg"
     spinseg(*arguments, "--out", tmp_path, "--quiet", check=0)
     labels = np.asarray(Image.open(next(tmp_path.glob("*/labels.png"))))
@@ -154,10 +154,10 @@ async def test_a_picture_that_is_read_otherwise_is_read_so_when_it_is_repeated(o
     np.save(file, np.moveaxis(np.asarray(Image.open(path)), -1, 0).astype(np.uint16))
     session = opened(read_picture(file, **given), file, **given)
     await sample(session, 5, preset="paper", chains=1)
-    found, told = await repeats(session)
+    found, reported = await repeats(session)
     assert found.summary()["intensity_range"] == [0, 300] and found.read_as.endswith("from 0 to 300")
-    assert "channel_axis=0, intensity_range=(0.0, 300.0)" in told["python"]
-    assert "--channel-axis 0 --intensity-range 0.0 300.0" in told["command"]
+    assert "channel_axis=0, intensity_range=(0.0, 300.0)" in reported["python"]
+    assert "--channel-axis 0 --intensity-range 0.0 300.0" in reported["command"]
 
 
 async def test_chains_continue_under_another_posterior_and_the_python_code_repeats_it(session, tmp_path):
@@ -171,8 +171,8 @@ async def test_chains_continue_under_another_posterior_and_the_python_code_repea
     await session.loop.step()
     assert (await apply(session, **sent, prior="PitmanYor", count_weight=0.02))["began"]
     await run_sweeps(session, 5)
-    found, told = await repeats(session)
-    assert told["python"].count("ss.segment(") == 3 and told["command"] is None and told["note"]
+    found, reported = await repeats(session)
+    assert reported["python"].count("ss.segment(") == 3 and reported["command"] is None and reported["note"]
     assert latest(session)["began"] >= 9 and latest(session)["stage"] == 4
     found.save(tmp_path, ["result.json"])
     assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
@@ -247,19 +247,19 @@ async def test_chains_go_on_with_seeds_and_the_python_code_repeats_it(session):
     await sample(session, 6, chains=1)
     assert (await apply(session, chains=1, seeds=seeds))["note"] is None
     await run_sweeps(session, 6)
-    (found, told), frame, labels = await repeats(session), latest(session), (await session.segmentation()).labels
+    (found, reported), frame, labels = await repeats(session), latest(session), (await session.segmentation()).labels
     assert frame["began"] >= 6 and frame["scene"] == 1 and frame["stage"] == 2
     assert labels[20, 20] == labels[20, 100]
     assert len({labels[20, 20], labels[70, 15], labels[70, 70], labels[80, 110]}) == 4
-    lines = told["python"].splitlines()
+    lines = reported["python"].splitlines()
     assert len(lines) == 3 and "seeds=" not in lines[1] and "seeds={1: [(20, 20), (20, 100)], 2: [(70, 15)]" in lines[2]
-    assert told["command"] is None and "--seeds" in told["note"]
+    assert reported["command"] is None and "--seeds" in reported["note"]
     assert found.summary()["seeds"] == {1: [(20, 20), (20, 100)], 2: [(70, 15)], 5: [(70, 70)], 6: [(80, 110)]}
     await sample(session, 3, chains=1)
     await apply(session, chains=1, detail=0.3)
-    _, told = await repeats(session)
-    *_, last = told["python"].splitlines()
-    assert told["python"].count("\n") == 3 and "seeds=" not in last and "detail=0.3" in last
+    _, reported = await repeats(session)
+    *_, last = reported["python"].splitlines()
+    assert reported["python"].count("\n") == 3 and "seeds=" not in last and "detail=0.3" in last
 
 
 async def test_seeds_in_one_site_cut_it_and_restart_the_chains(session):
@@ -454,25 +454,25 @@ async def test_two_paused_chains_have_the_diagnostics_of_the_python_code(session
     wanted = {name: round(row.r_hat, 6) for name, row in found.table.items()}
 
     def r_hats():
-        told = latest(session)["agreement"]
-        return told and {name: round(float(value), 6) for name, value in told["r_hat"].items()}
+        reported = latest(session)["agreement"]
+        return reported and {name: round(float(value), 6) for name, value in reported["r_hat"].items()}
 
     await until(lambda: r_hats() == wanted)
-    told = latest(session)["agreement"]
-    assert told["converged"] == found.converged and told["agreement"] == pytest.approx(found.agreement)
-    assert told["standard_error"] == pytest.approx(found.standard_error)
+    reported = latest(session)["agreement"]
+    assert reported["converged"] == found.converged and reported["agreement"] == pytest.approx(found.agreement)
+    assert reported["standard_error"] == pytest.approx(found.standard_error)
     preset = session.loop.chain_run.problem.preset
-    assert told["verdict"] == verdict_sentences(found, preset, latest(session)["sweeps"])
-    assert "converged" in told["headline"]
-    assert told["largest_r_hat"] == pytest.approx(found.r_hat) and told["ess"] == pytest.approx(found.ess)
+    assert reported["verdict"] == verdict_sentences(found, preset, latest(session)["sweeps"])
+    assert "converged" in reported["headline"]
+    assert reported["largest_r_hat"] == pytest.approx(found.r_hat) and reported["ess"] == pytest.approx(found.ess)
 
 
 async def test_of_chains_of_clusters_it_is_said_whether_they_agree_unless_there_is_one(session):
     await sample(session, 44, preset="paper", chains=2)
     await until(lambda: latest(session)["agreement"] is not None)
-    told = latest(session)["agreement"]
-    assert "converge" in told["headline"] and "clusters have " in told["verdict"]
-    assert "human annotations for the preset paper" in told["verdict"]
+    reported = latest(session)["agreement"]
+    assert "converge" in reported["headline"] and "clusters have " in reported["verdict"]
+    assert "human annotations for the preset paper" in reported["verdict"]
     assert not (await session.segmentation()).calibrated
     await sample(session, 60, preset="paper", chains=1)
     assert latest(session)["agreement"] is None

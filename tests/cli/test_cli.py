@@ -22,9 +22,9 @@ def test_good_pictures_are_done_whatever_the_bad_ones_do(album, photo, tmp_path)
     good, bad = album
     arguments = [*good[:3], *bad, *good[3:], photo]
     run = spinseg("segment", *arguments, "--out", tmp_path, "--json", *FAST, check=2)
-    told = json.loads(run.stdout)["images"]
-    assert [image["source"] for image in told] == list(map(str, arguments))
-    errors = {image["source"]: image["error"] for image in told}
+    reported = json.loads(run.stdout)["images"]
+    assert [image["source"] for image in reported] == list(map(str, arguments))
+    errors = {image["source"]: image["error"] for image in reported}
     for path in bad:
         assert path in errors[path] and "\n" not in errors[path]
         assert f"spinseg: {errors[path]}" in run.stderr.splitlines()
@@ -127,11 +127,11 @@ def test_options_reach_the_model(photo, tmp_path):
     options += ["--beta", "0.1", "--phi", "20", "--regions", "--count-weight", "0.2", "--n-words", "60"]
     options += ["--lam", "5", "--n-sites", "60", "--seed", "9", "--estimate", "binder", "--init", "one"]
     run = spinseg("segment", photo, "--out", tmp_path, "--json", *options, *FAST, check=0)
-    told = json.loads(run.stdout)["images"][0]
+    reported = json.loads(run.stdout)["images"][0]
     expected = {"preset": "classes", "beta": 0.1, "lam": 5, "n_sites": 60, "count_weight": 0.2, "phi": 20}
     expected |= {"n_words": 60, "estimate": "binder", "regions": True, "init": "one"}
     expected |= {"prior": "ss.PitmanYor(concentration=2.0, discount=0.3, min_size=2, max_size=500)"}
-    assert told["seed"] == 9 and expected.items() <= told["settings"].items()
+    assert reported["seed"] == 9 and expected.items() <= reported["settings"].items()
 
 
 def test_quiet_says_nothing_and_plain_shows_a_table_and_of_errors_one_line(album, photo, tmp_path):
@@ -145,19 +145,19 @@ def test_quiet_says_nothing_and_plain_shows_a_table_and_of_errors_one_line(album
 
 
 WRONG = {
-    "--chains 0": "--chains must be a whole number of at least 1; received 0",
+    "--chains 0": "--chains must be a whole number of at least 1: got 0",
     "--sweeps 0": "--sweeps must be",
-    "--sweeps 5 --seconds 5": "--seconds must be None if sweeps are given; received 5.0",
+    "--sweeps 5 --seconds 5": "--seconds must be None if sweeps are given: got 5.0",
     "--jobs 0": "--jobs must be",
-    "--jobs 2 --dask tcp://nowhere:1": "--jobs must not be combined with dask; received 2",
-    "--n-sites -3": "--n-sites must be a whole number of at least 1; received -3",
-    "--init one,x --chains 2": "--init must be one of 'one', 'singletons', 'greedy'; received 'x'",
+    "--jobs 2 --dask tcp://nowhere:1": "--jobs must not be combined with dask: got 2",
+    "--n-sites -3": "--n-sites must be a whole number of at least 1: got -3",
+    "--init one,x --chains 2": "--init must be one of 'one', 'singletons', 'greedy': got 'x'",
     "--init one,one --chains 3": "--init must be one start, or one for each of 3 chains",
     "--preset paper --beta nan": "--beta must be a finite number",
     "--min-size 0": "--min-size must be a whole number of at least 1",
     "--mask no-such-mask.png": "cannot read no-such-mask.png: no such file or directory",
-    "--preset nice": "--preset must be one of 'auto', 'photo', 'measured', 'classes', 'objects', 'paper'; received 'nice'",
-    "--detail 2 --resume": "--detail must be a finite number of at least 0 and at most 1; received 2.0",
+    "--preset nice": "--preset must be one of 'auto', 'photo', 'measured', 'classes', 'objects', 'paper': got 'nice'",
+    "--detail 2 --resume": "--detail must be a finite number of at least 0 and at most 1: got 2.0",
     "--sites pixels --jobs 2": "--sites must be one of",
 }
 
@@ -185,7 +185,7 @@ def test_a_mask_leaves_the_rest_out_and_must_fit(photo, tmp_path):
         Image.fromarray(pixels).save(tmp_path / f"{name}.png")
         given = ["--mask", tmp_path / f"{name}.png", "--out", tmp_path / name]
         run = spinseg("segment", photo, *given, *FAST, check=code)
-    assert f"{photo}: --mask must have the image's shape (90, 120); received (9, 9)" in run.stderr
+    assert f"{photo}: --mask must have the image's shape (90, 120): got (9, 9)" in run.stderr
     with Image.open(tmp_path / "mask" / photo.stem / "labels.tif") as image:
         assert ((np.asarray(image) > 0) == (mask > 0)).all()
 
@@ -199,7 +199,7 @@ def test_seeds_are_read_from_a_file(photo, tmp_path):
     (result,) = tmp_path.rglob("result.json")
     assert json.loads(result.read_text())["seeds"] == str(tmp_path / "seeds.png")
     run = spinseg("segment", photo, "--out", tmp_path / "out", "--seeds", photo, *options, check=2)
-    assert "seeds must be a picture of one number per pixel" in run.stderr and len(run.stderr.splitlines()) == 1
+    assert "seeds must be an image of one number per pixel" in run.stderr and len(run.stderr.splitlines()) == 1
 
 
 may_write_anywhere = pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
@@ -247,7 +247,7 @@ def test_the_demo_says_where_to_look(tmp_path):
 @pytest.mark.xdist_group("cold")  # compiling takes half a minute: once is enough
 def test_the_first_run_says_that_it_compiles_and_later_ones_do_not(cold_run):
     assert cold_run.return_code == 0
-    assert cold_run.told.startswith("Compiling the sampler") and cold_run.told.count("\n") == 1
+    assert cold_run.reported.startswith("Compiling the sampler") and cold_run.reported.count("\n") == 1
     assert not any("agglomerate" in name for name in cold_run.compiled_when_told)  # what comes first when it samples
     later = subprocess.run(cold_run.command, env=cold_run.environment, capture_output=True, text=True, check=True)
     assert later.stderr == ""

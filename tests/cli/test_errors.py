@@ -40,7 +40,7 @@ def closed(file):
 @pytest.mark.parametrize(
     ("error", "own"),
     [
-        (ss.InvalidInput("beta must be finite; received nan"), True),
+        (ss.InvalidInput("beta must be finite: got nan"), True),
         (ss.MissingExtra("the web app needs Starlette"), True),
         (TaskError("tile 3: gone"), True),
         (MemoryError(), True),
@@ -103,7 +103,7 @@ def test_debug_leaves_wrong_input_its_one_line_apart_from_the_traceback(command)
     for debug in ([], ["--debug"]):
         code, _, errors = command("segment", "a.png", "--prior", "Potts(0)", *debug)
         *others, line = errors.splitlines()
-        assert code == 2 and line == "spinseg: n_labels must be a whole number of at least 1; received 0"
+        assert code == 2 and line == "spinseg: n_labels must be a whole number of at least 1: got 0"
         assert bool(others) == bool(debug) == ("Traceback" in errors)
 
 
@@ -137,10 +137,12 @@ def test_a_bug_with_one_picture_is_its_line_and_the_others_are_done(command, pic
     monkeypatch.setattr(Segmentation, "save", save_unless_odd)
     fast = ["--out", tmp_path / "out", "--sweeps", "4", "--chains", "1"]
     code, output, errors = command("segment", *pictures, *fast, "--json", "--quiet")
-    told = json.loads(output)["images"]
-    assert [image["error"] is None for image in told] == [True, False, True] and code == 70
-    assert told[1]["error"].startswith(f"{pictures[1]}: this is a bug in spinseg; please report it: ValueError: oper")
-    assert errors == f"spinseg: {told[1]['error']} (run it with --debug to see the traceback)\n"
+    reported = json.loads(output)["images"]
+    assert [image["error"] is None for image in reported] == [True, False, True] and code == 70
+    assert reported[1]["error"].startswith(
+        f"{pictures[1]}: this is a bug in spinseg; please report it: ValueError: oper"
+    )
+    assert errors == f"spinseg: {reported[1]['error']} (run it with --debug to see the traceback)\n"
     code, _, errors = command("segment", "--debug", *pictures, *fast, "--quiet", "--overwrite")
     assert code == 70 and "in save_unless_odd" in errors
 

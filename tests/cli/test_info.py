@@ -25,7 +25,7 @@ def test_info_says_how_each_file_would_be_read_and_segments_nothing(stack, album
     good, bad = album
     run = spinseg("info", stack, bad[0], good[0], check=2)
     volume = "a volume of 5 planes of 48 x 60 pixels, gray, 16 bits, intensities from 0 to 5000"
-    color = "a picture of 30 x 40 pixels, color, 8 bits, intensities from 0 to 255"
+    color = "an image of 30 x 40 pixels, color, 8 bits, intensities from 0 to 255"
     assert run.stdout.splitlines() == [f"{stack}: {volume}; {DOUBT}", f"{good[0]}: {color}"]
     assert run.stderr.startswith(f"spinseg: {bad[0]} must be ") and run.stderr.count("\n") == 1
     assert not any(path.is_dir() for path in tmp_path.iterdir())
@@ -40,7 +40,7 @@ def test_info_takes_the_axis_and_the_range_and_tells_programs(stack):
     assert found["intensity_range"] == [-5, 4095] and found["otherwise"] is None and found["error"] is None
     three = Path(stack).with_name("three.npy")
     np.save(three, FIRST[:3])
-    for kind, says in (("color", "a picture of 48 x 60 pixels, color"), ("measured", "3 measured channels")):
+    for kind, says in (("color", "an image of 48 x 60 pixels, color"), ("measured", "3 measured channels")):
         run = spinseg("info", three, "--channel-axis", "0", "--channel-kind", kind, check=0)
         assert run.stdout.startswith(f"{three}: {says}") and "--channel-kind" not in run.stdout
     run = spinseg("info", stack, "--channel-axis", "3", "--json", check=2)
@@ -53,10 +53,10 @@ def test_info_takes_the_axis_and_the_range_and_tells_programs(stack):
 @pytest.mark.parametrize(
     "given, says",
     [
-        (["--channel-axis", "last"], "--channel-axis must be auto, none or the number of an axis; received 'last'"),
-        (["--channel-kind", "rgb"], "--channel-kind must be one of 'auto', 'color', 'measured'; received 'rgb'"),
-        (["--intensity-range", "5", "1"], "--intensity-range must be a finite number above 5; received 1.0"),
-        (["--intensity-range", "0", "nan"], "--intensity-range must be a finite number above 0; received nan"),
+        (["--channel-axis", "last"], "--channel-axis must be auto, none or the number of an axis: got 'last'"),
+        (["--channel-kind", "rgb"], "--channel-kind must be one of 'auto', 'color', 'measured': got 'rgb'"),
+        (["--intensity-range", "5", "1"], "--intensity-range must be a finite number above 5: got 1.0"),
+        (["--intensity-range", "0", "nan"], "--intensity-range must be a finite number above 0: got nan"),
     ],
 )
 @pytest.mark.parametrize("command", ["segment", "info", "large"])
@@ -69,11 +69,11 @@ def test_a_wrong_axis_or_range_is_one_line(command, given, says, stack, tmp_path
 def test_segment_says_once_how_a_doubtful_file_was_read(stack, photo, tmp_path):
     run = spinseg("segment", stack, photo, "--out", tmp_path / "out", *FAST, check=0)
     lines = [line for line in run.stderr.splitlines() if "read as" in line]
-    assert lines == [f"{stack} was read as {told(tmp_path / 'out' / 'stack')['read_as']}; {DOUBT}"]
+    assert lines == [f"{stack} was read as {reported(tmp_path / 'out' / 'stack')['read_as']}; {DOUBT}"]
     assert "read as" not in run.stdout
 
 
-def told(folder):
+def reported(folder):
     return json.loads((Path(folder) / "result.json").read_text())
 
 
@@ -92,7 +92,7 @@ def test_an_axis_that_one_picture_lacks_does_not_keep_the_others_from_being_done
     run = spinseg(
         "segment", tmp_path / "flat.npy", stack, "--out", tmp_path / "out", "--channel-axis", "2", *FAST, check=2
     )
-    assert "flat.npy: --channel-axis must be" in run.stderr and told(tmp_path / "out" / "stack")["shape"] == [5, 48]
+    assert "flat.npy: --channel-axis must be" in run.stderr and reported(tmp_path / "out" / "stack")["shape"] == [5, 48]
     assert not (tmp_path / "out" / "flat").exists()
 
 

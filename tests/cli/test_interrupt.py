@@ -21,11 +21,11 @@ from spinseg.segmentation.result import Segmentation
 TELLING = """
 import os, sys
 from spinseg.sampler import workers
-Progress, told = workers.Progress, []
+Progress, reported = workers.Progress, []
 
 def progress(done, total, *others):
-    if done and total > 1000 and not told:
-        told.append(print(f"sampling {os.getpid()}", file=sys.stderr, flush=True))
+    if done and total > 1000 and not reported:
+        reported.append(print(f"sampling {os.getpid()}", file=sys.stderr, flush=True))
     return Progress(done, total, *others)
 
 workers.Progress = progress
@@ -72,8 +72,8 @@ def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path, jobs):
     options = ["--out", out, "--json", "--jobs", jobs, "--sweeps", 200_000, "--chains", 1]
     run = started(tmp_path / "script.py", "segment", *pictures, *options)
     assert len({sampled_by(run) for _ in range(jobs)}) == jobs  # all processes
-    told = after_ctrl_c(run, times=2 * jobs - 1)
-    assert [image["interrupted"] for image in told] == [*[True] * (jobs - 1), False, True]
+    reported = after_ctrl_c(run, times=2 * jobs - 1)
+    assert [image["interrupted"] for image in reported] == [*[True] * (jobs - 1), False, True]
     assert {path.name for path in out.iterdir()} == set([photo.stem, f"{photo.stem}-2"][:jobs])
     for result in results(out).values():
         assert result["interrupted"] and 0 < result["sweeps_done"] < 200_000
@@ -91,9 +91,9 @@ def test_ctrl_c_while_processes_start(photo, tmp_path):
     run = started(tmp_path / "script.py", "segment", photo, photo, photo, *options)
     while len(children(run)) < 3:  # the third is Python's own
         time.sleep(0.001)
-    told = after_ctrl_c(run)
-    assert told and all(image["interrupted"] and not image["error"] for image in told)
-    assert len(results(tmp_path / "out")) == len(list((tmp_path / "out").iterdir())) == len(told)
+    reported = after_ctrl_c(run)
+    assert reported and all(image["interrupted"] and not image["error"] for image in reported)
+    assert len(results(tmp_path / "out")) == len(list((tmp_path / "out").iterdir())) == len(reported)
 
 
 @pytest.mark.parametrize("error", [None, OSError(errno.ENOSPC, "No space left on device")])

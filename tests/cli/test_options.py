@@ -90,23 +90,23 @@ def test_a_prior_that_is_none_is_one_line(text, tmp_path):
 
 
 def test_the_version_is_told():
-    told = CliRunner().invoke(app, ["--version"])
-    assert told.exit_code == 0 and told.output == f"spinseg {ss.__version__}\n"
+    reported = CliRunner().invoke(app, ["--version"])
+    assert reported.exit_code == 0 and reported.output == f"spinseg {ss.__version__}\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_every_command_has_examples_that_work(name):
     options = {option for parameter in parameters(name).values() for option in parameter.opts}
-    told = CliRunner().invoke(app, [name, "--help"])
-    assert told.exit_code == 0 and "<bool>" not in told.output
-    lines = told.output.split("  Examples:\n")[1].splitlines()
+    reported = CliRunner().invoke(app, [name, "--help"])
+    assert reported.exit_code == 0 and "<bool>" not in reported.output
+    lines = reported.output.split("  Examples:\n")[1].splitlines()
     assert lines and all(line.startswith(f"    spinseg {name}") for line in lines)
     assert {word for line in lines for word in line.split() if word.startswith("--")} <= options
 
 
 def test_the_help_of_segment_has_a_section_for_each_group_of_presets():
-    told = CliRunner().invoke(app, ["segment", "--help"]).output
-    sections = told.split("\nOptions of ")[1:]
+    reported = CliRunner().invoke(app, ["segment", "--help"]).output
+    sections = reported.split("\nOptions of ")[1:]
     assert [section.split(":")[0] for section in sections] == [
         "every preset",
         "auto and photo and measured and objects",
@@ -117,7 +117,7 @@ def test_the_help_of_segment_has_a_section_for_each_group_of_presets():
     assert (
         "--detail" in sections[1]
         and "[default: 0.65 (auto, photo), 0.5 (measured, objects)]" in " ".join(sections[1].split())
-        and told.count("--detail ") == 2
+        and reported.count("--detail ") == 2
     )
 
 

@@ -107,11 +107,11 @@ def test_chains_that_do_not_agree_give_a_warning():
 @pytest.mark.parametrize(
     ("parameters", "connectivity", "message"),
     [
-        ({"likelihood": "gauss"}, None, "likelihood must be one of 'gaussian', 'histogram', 'poisson'; received 'gauss'"),
-        ({"prior": "dp"}, None, "prior must be a PartitionPrior; received 'dp'"),
-        ({"connected": True}, None, "connectivity must join some samples where connected=True: .*; received 'no neighbors'"),
-        ({}, np.ones((3, 3)), "connectivity must join the 256 samples of X; received '3 rows'"),
-        ({}, np.ones((256, 2)), r"matrix must be square; received \(256, 2\)"),
+        ({"likelihood": "gauss"}, None, "likelihood must be one of 'gaussian', 'histogram', 'poisson': got 'gauss'"),
+        ({"prior": "dp"}, None, "prior must be a PartitionPrior: got 'dp'"),
+        ({"connected": True}, None, "connectivity must join some samples where connected=True: .*: got 'no neighbors'"),
+        ({}, np.ones((3, 3)), "connectivity must join the 256 samples of X: got '3 rows'"),
+        ({}, np.ones((256, 2)), r"matrix must be square: got \(256, 2\)"),
     ],
 )  # fmt: skip
 def test_wrong_parameters_get_one_line(parameters, connectivity, message):

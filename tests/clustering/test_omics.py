@@ -81,15 +81,15 @@ def test_without_a_graph_the_nearest_places_are_neighbors_and_features_may_be_a_
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"use_rep": "X_umap"}, "use_rep must be 'X', a key of obsm, or a key of layers; received 'X_umap'"),
-        ({"use_rep": "cube"}, r"obsm\['cube'\] must be a table of numbers; received .*"),
-        ({"likelihood": "gauss"}, "likelihood must be one of 'gaussian', 'histogram', 'poisson'; received 'gauss'"),
-        ({"use_rep": "spatial", "n_components": 3}, r"n_components must be at most the 2 of obsm\['spatial'\]; received 3"),
-        ({"use_rep": "spatial", "n_components": "8"}, "n_components must be a whole number, \"auto\" or \"all\"; received '8'"),
-        ({"min_evidence": -1}, "min_evidence must be a finite number of at least 0; received -1"),
-        ({"graph": "spatial"}, r"graph must be a key of obsp \('near', 'spatial_distances'\); received 'spatial'"),
-        ({"graph": "spatial_distances"}, "graph must say how near .* not how far apart; received 'spatial_distances'"),
-        ({"adata": np.ones((3, 2))}, "adata must be an AnnData; received 'ndarray'"),
+        ({"use_rep": "X_umap"}, "use_rep must be 'X', a key of obsm, or a key of layers: got 'X_umap'"),
+        ({"use_rep": "cube"}, r"obsm\['cube'\] must be a table of numbers: got .*"),
+        ({"likelihood": "gauss"}, "likelihood must be one of 'gaussian', 'histogram', 'poisson': got 'gauss'"),
+        ({"use_rep": "spatial", "n_components": 3}, r"n_components must be at most the 2 of obsm\['spatial'\]: got 3"),
+        ({"use_rep": "spatial", "n_components": "8"}, "n_components must be a whole number, \"auto\" or \"all\": got '8'"),
+        ({"min_evidence": -1}, "min_evidence must be a finite number of at least 0: got -1"),
+        ({"graph": "spatial"}, r"graph must be a key of obsp \('near', 'spatial_distances'\): got 'spatial'"),
+        ({"graph": "spatial_distances"}, "graph must say how near .* not how far apart: got 'spatial_distances'"),
+        ({"adata": np.ones((3, 2))}, "adata must be an AnnData: got 'ndarray'"),
         ({"adata": anndata.AnnData(np.ones((3, 2), np.float32))}, r"adata must say which observations are neighbors: .*"),
     ],
 )  # fmt: skip
@@ -108,7 +108,7 @@ def test_what_is_not_finite_is_named_with_its_place(place):
     adata.obsm["X_pca"], adata.obsm["spatial"] = np.zeros((TRUTH.size, 2)), PLACES.copy()
     table = {"obsm['X_pca']": adata.obsm["X_pca"], "obsm['spatial']": adata.obsm["spatial"], "X": adata.X}[place]
     table[[3, 8], 1] = np.nan
-    line = f"{place} must be finite; received \"NaN or infinity in 2 observations, first: '3'\""
+    line = f"{place} must be finite: got \"NaN or infinity in 2 observations, first: '3'\""
     with pytest.raises(ss.InvalidInput, match=f"^{re.escape(line)}$"):
         ss.cluster_anndata(adata, use_rep="X" if place == "X" else None)
 

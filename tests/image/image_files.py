@@ -63,5 +63,5 @@ def refusal(call, *args, kind=ValueError):
     with pytest.raises(kind) as caught:
         call(*args)
     text = str(caught.value)
-    assert "\n" not in text and (text.startswith("cannot ") or (" must " in text and "; received " in text))
+    assert "\n" not in text and (text.startswith("cannot ") or (" must " in text and ": got " in text))
     return text

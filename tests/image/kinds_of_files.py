@@ -121,7 +121,7 @@ def table(folder: Path) -> str:
     """The table of how each kind is read, in Markdown; it needs all extras."""
     from spinseg.image.io import read_picture
 
-    lines = ["| kind | file | read as | to say otherwise |", "|---|---|---|---|"]
+    lines = ["| kind | file | read as | to change it |", "|---|---|---|---|"]
     for kind in KINDS:
         kind.write(folder / kind.file)
         reading = read_picture(folder / kind.file).reading

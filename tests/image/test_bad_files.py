@@ -41,24 +41,24 @@ LIMIT = f"at most {MAX_PIXELS} pixels"
         (bytes(1000), r"b'\x00"),
         (b"\0\0\0\x18ftypheic" + bytes(90), "ftypheic"),
         (b"RIFF\x10\0\0\0WAVEfmt " + bytes(90), "WebP"),
-        (png(30000, 30000, 8, 2), f"{LIMIT}; received (30000, 30000)"),
+        (png(30000, 30000, 8, 2), f"{LIMIT}: got (30000, 30000)"),
         (png(11000, 11000, 8, 2), "whole PNG"),  # of a size for which Image.open would warn
         (b"GIF89a" + struct.pack("<HH", 30000, 30000) + b"\0\0\0,\0\0\0\0\1\0\1\0\0\2\0;", LIMIT),
         (b"BM" + struct.pack("<IIIIiiHHIIiiII", 0, 0, 54, 40, 30000, 30000, 1, 24, 0, 0, 0, 0, 0, 0), LIMIT),
         (webp(13000, 13000), "WebP"),
-        (jpeg(30000, 30000), f"{LIMIT}; received (30000, 30000)"),
-        (tiff(30000, 30000), f"{LIMIT}; received (30000, 30000)"),
+        (jpeg(30000, 30000), f"{LIMIT}: got (30000, 30000)"),
+        (tiff(30000, 30000), f"{LIMIT}: got (30000, 30000)"),
         (tiff(0, 5), "at least one pixel"),
         (tiff(50, 50), "whole TIFF"),
         (b"II*\0\x08\0\0\0", "whole TIFF"),
         (b"MM\0*" + b"\xff" * 90, "whole TIFF"),
         (npy((2**40, 2**40)), LIMIT),
         (npy((50, 50)), "whole NPY"),
-        (npy((2, 2), "<c8") + bytes(32), "hold numbers; received 'complex64'"),
-        (npy((4,)) + bytes(4), "one picture or volume, with or without channels; received (4,)"),
+        (npy((2, 2), "<c8") + bytes(32), "hold numbers: got 'complex64'"),
+        (npy((4,)) + bytes(4), "one image or volume, with or without channels: got (4,)"),
         (b"\x93NUMPY\x01", "whole NPY"),
-        (b"ZISRAWFILE" + bytes(90), "read it with bioio, and give the array; received 'a CZI file'"),
-        (b"\x70\0\0\0" + bytes(90), "read it with bioio, and give the array; received 'a LIF file'"),
+        (b"ZISRAWFILE" + bytes(90), "read it with bioio, and give the array: got 'a CZI file'"),
+        (b"\x70\0\0\0" + bytes(90), "read it with bioio, and give the array: got 'a LIF file'"),
         (gzip.compress(b"not a volume" * 90, mtime=0), "another compressed file"),
     ],
 )
@@ -112,9 +112,9 @@ def test_a_truncated_file_is_refused(kind, tmp_path):
 def test_missing_files_folders_and_pipes_are_refused(tmp_path):
     text = refusal(read_image, tmp_path / "none.jpg", kind=FileNotFoundError)
     assert text == f"cannot read {tmp_path / 'none.jpg'}: no such file or directory"
-    assert "received 'a folder'" in refusal(read_mask, str(tmp_path))
+    assert "got 'a folder'" in refusal(read_mask, str(tmp_path))
     os.mkfifo(tmp_path / "pipe")
-    assert "received 'a pipe or a device'" in refusal(read_image, tmp_path / "pipe")
+    assert "got 'a pipe or a device'" in refusal(read_image, tmp_path / "pipe")
     refusal(read_image, tmp_path / ("x" * 300), kind=OSError)
     assert "a?b" in refusal(read_image, tmp_path / "a\nb", kind=FileNotFoundError)
 
@@ -196,7 +196,7 @@ def test_metadata_that_do_not_fit_the_pages_are_refused(lie, tmp_path):
     read_picture(path)
     text = refusal(read_picture, replaced(path, before, after))
     assert text.startswith(f"{path} must ")
-    assert options is PLAIN or "must have metadata that fit its pages; received " in text
+    assert options is PLAIN or "must have metadata that fit its pages: got " in text
 
 
 @needs_zarr
@@ -204,7 +204,7 @@ def test_ome_zarr_whose_metadata_lie_is_refused(tmp_path):
     for version in ("0.4", "0.5"):
         save_zarr(tmp_path / version, FIVE, "yx", version)
         text = refusal(read_picture, tmp_path / version)
-        assert "must have the 2 axes that its metadata name, y, x; received (5, 90, 120)" in text
+        assert "must have the 2 axes that its metadata name, y, x: got (5, 90, 120)" in text
     save_zarr(tmp_path / "longer", FIVE, "cyx", "0.5")
     about = replaced(tmp_path / "longer" / "0" / "zarr.json", b"120", b"240")
     assert str(tmp_path / "longer") in refusal(read_picture, tmp_path / "longer")
@@ -229,7 +229,7 @@ def test_a_group_without_an_image_and_a_folder_of_something_else_are_refused(tmp
     zarr.open_group(str(tmp_path / "group"), mode="w")
     assert "no multiscales" in refusal(read_picture, tmp_path / "group")
     (tmp_path / "other").mkdir()
-    assert "received 'a folder'" in refusal(read_picture, tmp_path / "other")
+    assert "got 'a folder'" in refusal(read_picture, tmp_path / "other")
     (tmp_path / "other" / "zarr.json").write_text("[]")
     assert "must be a whole Zarr file" in refusal(read_picture, tmp_path / "other")
 
@@ -292,7 +292,7 @@ def test_a_channel_that_is_not_finite_is_named(value, tmp_path):
     tifffile.imwrite(tmp_path / "five.tif", image, **IMAGEJ)
     for keywords in ({}, {"intensity_range": (0, 4095)}):
         text = refusal(partial(read_picture, tmp_path / "five.tif", **keywords))
-        assert text == f"image must hold finite numbers; received '{value} in channel 3 of 5'"
+        assert text == f"image must hold finite numbers: got '{value} in channel 3 of 5'"
     image[0, 5, 5] = np.nan  # in a channel that has numbers elsewhere
     assert refusal(partial(as_picture, image, channel_axis=0)).endswith("in channel 3 of 5'")
     assert as_picture(np.ma.masked_invalid(image[:3]), channel_axis=0).inside.sum() == image[0].size - 1

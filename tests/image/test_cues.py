@@ -203,7 +203,7 @@ def test_the_weights_of_the_package_are_whole(kind):
     assert all(np.isfinite(numbers).all() for name, numbers in found.items() if name != "deviation")
     assert found["deviation"].min() > 0
     assert (
-        np.isinf(found["deviation"]).sum() == {"colour": 0, "grey": 4, "measured": 1, "volume": 0}[kind]
+        np.isinf(found["deviation"]).sum() == {"color": 0, "gray": 4, "measured": 1, "volume": 0}[kind]
     )  # of chroma, and the spectrum
 
 
@@ -225,11 +225,11 @@ def test_log_odds_are_linear_in_the_cues_plus_a_layer_of_tanh():
 
 
 def test_the_second_stage_sees_the_first_ones_log_odds(example):
-    zeros = {name: 0 * numbers for name, numbers in fitted_weights()["colour"].items()}
+    zeros = {name: 0 * numbers for name, numbers in fitted_weights()["color"].items()}
     first = np.append(-3.0, np.arange(N_LOCAL) == list(example.cues).index("dLab"))
     merged = 1.0 * (np.arange(N_CUES) == N_LOCAL + 1)
     weights = zeros | {"deviation": np.ones(N_CUES), "first": first, "direct": merged}
-    found = BoundaryEvidence(weights={"colour": weights}).log_odds(*example.args, example.maps)
+    found = BoundaryEvidence(weights={"color": weights}).log_odds(*example.args, example.maps)
     np.testing.assert_allclose(found, merge_heights(example.adjacency, example.cues["dLab"] - 3))
 
 
@@ -237,12 +237,12 @@ def test_an_image_of_nearly_constant_chroma_is_gray_and_judged_by_weights_of_its
     rng = np.random.default_rng(0)
     light = rng.random((*example.sites.shape, 1)) * np.ones(3)
     noisy = (light + rng.normal(0, 0.002, light.shape)).clip(0, 1)
-    zeros = {name: 0 * numbers for name, numbers in fitted_weights()["colour"].items()} | {"deviation": np.ones(N_CUES)}
+    zeros = {name: 0 * numbers for name, numbers in fitted_weights()["color"].items()} | {"deviation": np.ones(N_CUES)}
     evidence = BoundaryEvidence(weights={kind: zeros | {"constant": len(kind)} for kind in KINDS})
     for image in (example.picture, light, noisy, np.full(light.shape, [0.8, 0.2, 0.1])):
-        picture, kind = as_picture(image), "colour" if image is example.picture else "grey"
+        picture, kind = as_picture(image), "color" if image is example.picture else "gray"
         found = evidence.log_odds(picture, *example.args[1:], boundary_maps(picture))
-        assert is_gray(picture) == (kind == "grey") and (found == len(kind)).all()
+        assert is_gray(picture) == (kind == "gray") and (found == len(kind)).all()
 
 
 def test_a_boundary_that_is_there_is_likelier(example):

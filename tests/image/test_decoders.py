@@ -204,7 +204,7 @@ def test_names_are_believed(axes, shape, spatial, channels):
     "axes, shape", [("TZCYX", (3, 4, 2, 8, 9)), ("CYXS", (2, 8, 9, 3)), ("X", (9,)), ("TZYX", (2, 3, 8, 9))]
 )
 def test_what_is_neither_picture_nor_volume_is_refused(axes, shape):
-    with pytest.raises(InvalidInput, match=rf"^a.tif must hold one picture or volume, [^\n]*axes {axes} of "):
+    with pytest.raises(InvalidInput, match=rf"^a.tif must hold one image or volume, [^\n]*axes {axes} of "):
         Reading(axes=axes).laid_out(shape, name="a.tif")
     with pytest.raises(InvalidInput, match=r"must have two or three axes, and one of channels or none"):
         Reading().laid_out((2, 3, 4, 5, 6))
@@ -218,11 +218,11 @@ def test_up_to_four_channels_count_once():
 @pytest.mark.parametrize(
     ("shape", "dtype", "phrase"),
     [
-        ((5, 6), bool, "a picture of 5 x 6 pixels, gray, 1 bit, intensities from 0 to 1"),
+        ((5, 6), bool, "an image of 5 x 6 pixels, gray, 1 bit, intensities from 0 to 1"),
         ((2, 5, 6), "i2", "a volume of 2 planes of 5 x 6 pixels, gray, 16 bits with sign, intensities from 0 to 1"),
         ((1, 5, 6), float, "a volume of 1 plane of 5 x 6 pixels, gray"),
         ((2, 5, 6, 7), "f4", "7 channels of a volume of 2 planes of 5 x 6 pixels, 32-bit"),
-        ((5, 6, 4), "u1", "a picture of 5 x 6 pixels, color with opacity, 8 bits"),
+        ((5, 6, 4), "u1", "an image of 5 x 6 pixels, color with opacity, 8 bits"),
     ],
 )
 def test_phrases_of_volumes_types_and_opacity(shape, dtype, phrase):

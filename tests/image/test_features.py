@@ -55,7 +55,7 @@ def test_a_seed_gives_one_codebook_whatever_the_range_of_values_and_changes_no_i
     assert np.array_equal(PHOTO, kept)
 
 
-def test_there_are_no_more_words_than_colours():
+def test_there_are_no_more_words_than_colors():
     assert len(Codebook.fit(np.full((10, 10), 0.3), rng=0)) == 1
     image = np.array([[0, 90, 180, 255]] * 3, np.uint8)
     codebook = Codebook.fit(image, rng=0)
@@ -80,15 +80,15 @@ OTHER = np.zeros((4, 4, 2))
 @pytest.mark.parametrize(
     ("call", "args", "message"),
     [
-        (Codebook.general, [9], "n_words must be one of 30, 60, 120, 240, 480 for the general codebook; received 9"),
-        (Codebook.fit, [PHOTO, 0], "n_words must be a whole number of at least 1; received 0"),
-        (Codebook.fit, [[]], "images must hold at least one image; received []"),
-        (Codebook.fit, [[PHOTO, OTHER]], "images must have equally many channels; received [2, 3]"),
-        (Codebook.general().words, [OTHER], "image must have the codebook's 3 channels; received 2"),
-        (Codebook, [np.zeros((0, 3))], "colors must hold at least one word; received (0, 3)"),
-        (Codebook, [[[np.nan, 0, 0]]], "colors must be finite; received nan"),
-        (site_histograms, [[[0, 1]], [[0]], 2], "words must have the sites' shape (1, 1); received (1, 2)"),
-        (site_histograms, [[[2]], [[0]], 2], "words must be whole numbers from 0 to 1; received [2]"),
+        (Codebook.general, [9], "n_words must be one of 30, 60, 120, 240, 480 for the general codebook: got 9"),
+        (Codebook.fit, [PHOTO, 0], "n_words must be a whole number of at least 1: got 0"),
+        (Codebook.fit, [[]], "images must hold at least one image: got []"),
+        (Codebook.fit, [[PHOTO, OTHER]], "images must have equally many channels: got [2, 3]"),
+        (Codebook.general().words, [OTHER], "image must have the codebook's 3 channels: got 2"),
+        (Codebook, [np.zeros((0, 3))], "colors must hold at least one word: got (0, 3)"),
+        (Codebook, [[[np.nan, 0, 0]]], "colors must be finite: got nan"),
+        (site_histograms, [[[0, 1]], [[0]], 2], "words must have the sites' shape (1, 1): got (1, 2)"),
+        (site_histograms, [[[2]], [[0]], 2], "words must be whole numbers from 0 to 1: got [2]"),
         (site_means, [[[1.0]], [[0, 1]]], "values must have the sites' shape (1, 2), and one axis of channels or none"),
     ],
 )

@@ -61,7 +61,7 @@ def test_the_map_of_strengths_is_that_of_the_kind():
         np.testing.assert_allclose(ss.boundary_strength(image), 1 / (1 + np.exp(-expected)), atol=1e-5)
     bands = np.random.default_rng(0).uniform(size=(40, 50, 5))
     assert ss.boundary_strength(bands).shape == (40, 50)
-    with pytest.raises(ss.InvalidInput, match=r"^image must be of one plane; received 'shape \(20, 30, 40\)'$"):
+    with pytest.raises(ss.InvalidInput, match=r"^image must be of one plane: got 'shape \(20, 30, 40\)'$"):
         ss.boundary_strength(np.zeros((20, 30, 40)))
 
 

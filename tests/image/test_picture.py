@@ -186,11 +186,13 @@ COUNTS = RGB.astype(np.uint16) * 16 + 7  # 12 bits
 def test_the_kind_of_channels_is_guessed_from_the_numbers_and_stated(image, kind):
     picture = as_picture(image, channel_axis=-1 if image.ndim == 3 else None)
     assert (picture.channel_kind, picture.is_color) == (kind, kind == "color")
-    told, n_channels = picture.reading, 1 if image.ndim == 2 else image.shape[-1]
-    assert told.to_json()["channel_kind"] == (None if image.ndim == 2 else kind)
+    reported, n_channels = picture.reading, 1 if image.ndim == 2 else image.shape[-1]
+    assert reported.to_json()["channel_kind"] == (None if image.ndim == 2 else kind)
     if n_channels == 3:
-        assert str(told).startswith("a picture of 40 x 60 pixels, color" if picture.is_color else "3 measured channels")
-        assert (told.otherwise is None) == picture.is_color
+        assert str(reported).startswith(
+            "an image of 40 x 60 pixels, color" if picture.is_color else "3 measured channels"
+        )
+        assert (reported.otherwise is None) == picture.is_color
         other = "measured" if picture.is_color else "color"
         otherwise = as_picture(image, channel_kind=other)
         assert otherwise.channel_kind == other and np.array_equal(otherwise.codes, picture.codes)
@@ -220,7 +222,7 @@ def test_four_bands_of_counts_are_no_color_with_opacity():
     ],
 )
 def test_a_wrong_kind_of_channels_is_one_line(image, kind, rule):
-    with pytest.raises(ss.InvalidInput, match=rf"^channel_kind must {rule}; received '{kind}'$"):
+    with pytest.raises(ss.InvalidInput, match=rf"^channel_kind must {rule}: got '{kind}'$"):
         as_picture(image, channel_kind=kind)
 
 
@@ -262,27 +264,27 @@ def test_cielab_is_that_of_skimage():
 
 
 FINITE = "image must hold finite numbers"
-SHAPE = "image must have two or three axes, and one of channels or none; received"
-AXIS = "channel_axis must be None, 'auto' or an axis of the image of {} axes; received {}"
+SHAPE = "image must have two or three axes, and one of channels or none: got"
+AXIS = "channel_axis must be None, 'auto' or an axis of the image of {} axes: got {}"
 FLAT, TOP = np.zeros((3, 4)), np.arange(12).reshape(3, 4) < 4
 BAD = [
-    (np.zeros((5, 5, 0)), {}, "image must hold at least one pixel; received (5, 5, 0)"),
+    (np.zeros((5, 5, 0)), {}, "image must hold at least one pixel: got (5, 5, 0)"),
     (7, {}, f"{SHAPE} ()"),
     (FLAT, {"channel_axis": 0}, f"{SHAPE} (3, 4)"),
     (FLAT, {"channel_axis": 2}, AXIS.format(2, 2)),
     (FLAT, {"channel_axis": "last"}, AXIS.format(2, "'last'")),
     (np.zeros((3, 4, 5)), {"channel_axis": True}, AXIS.format(3, True)),
-    (np.array([[1.0, np.nan]]), {}, f"{FINITE} (a mask leaves others out: in Python, {MASKED}); received nan"),
-    (np.array([[np.nan, np.nan]]), {}, f"{FINITE}; received nan"),
-    (np.array([[1.0, np.inf]]), {"mask": [[False, True]]}, f"{FINITE} inside the mask; received inf"),  # none is left
-    (np.zeros((3, 3), complex), {}, "image must be an array of numbers; received 'complex128'"),
-    ("cat.jpg", {}, "image must be an array of numbers; received 'cat.jpg'"),
-    ([[1, 2], [3]], {}, "image must be an array of numbers; received [[1, 2], [3]]"),
-    (FLAT, {"mask": np.ones((4, 3), bool)}, "mask must have the image's shape (3, 4); received (4, 3)"),
-    (FLAT, {"mask": np.zeros((3, 4), bool)}, "mask must leave some pixel inside; received 'all False'"),
-    (FLAT, {"mask": np.ones((3, 4))}, "mask must be True inside and False outside; received 'float64'"),
-    (np.ma.array(FLAT, mask=True), {}, "image must have a pixel that is not masked; received 'all masked'"),
-    (np.zeros((3, 4, 4), "u1"), {}, "image must have a pixel that is not transparent; received 'an opacity of 0"),
+    (np.array([[1.0, np.nan]]), {}, f"{FINITE} (a mask leaves others out: in Python, {MASKED}): got nan"),
+    (np.array([[np.nan, np.nan]]), {}, f"{FINITE}: got nan"),
+    (np.array([[1.0, np.inf]]), {"mask": [[False, True]]}, f"{FINITE} inside the mask: got inf"),  # none is left
+    (np.zeros((3, 3), complex), {}, "image must be an array of numbers: got 'complex128'"),
+    ("cat.jpg", {}, "image must be an array of numbers: got 'cat.jpg'"),
+    ([[1, 2], [3]], {}, "image must be an array of numbers: got [[1, 2], [3]]"),
+    (FLAT, {"mask": np.ones((4, 3), bool)}, "mask must have the image's shape (3, 4): got (4, 3)"),
+    (FLAT, {"mask": np.zeros((3, 4), bool)}, "mask must leave some pixel inside: got 'all False'"),
+    (FLAT, {"mask": np.ones((3, 4))}, "mask must be True inside and False outside: got 'float64'"),
+    (np.ma.array(FLAT, mask=True), {}, "image must have a pixel that is not masked: got 'all masked'"),
+    (np.zeros((3, 4, 4), "u1"), {}, "image must have a pixel that is not transparent: got 'an opacity of 0"),
     (np.ma.array(FLAT, mask=TOP), {"mask": TOP}, "mask must leave some pixel inside that is neither masked nor trans"),
     (FLAT, {"intensity_range": (5, 5)}, "intensity_range must "),
 ]
@@ -368,9 +370,7 @@ def test_the_value_that_a_geotiff_declares_is_left_out(tmp_path):
     for text in ("", "none", "1e999", "0.5"):
         assert read_picture(write_geotiff(tmp_path / "odd.tif", color, text)).inside is None
     everywhere = write_geotiff(tmp_path / "empty.tif", np.full((9, 9), -1, np.int16), "-1")
-    with pytest.raises(
-        ss.InvalidInput, match=r"^image must have a pixel with data; received 'nodata, -1, everywhere'$"
-    ):
+    with pytest.raises(ss.InvalidInput, match=r"^image must have a pixel with data: got 'nodata, -1, everywhere'$"):
         read_picture(everywhere)
 
 

@@ -96,10 +96,10 @@ def test_probability_picture_gets_lighter():
 @pytest.mark.parametrize(
     ("call", "args", "message"),
     [
-        (overlay, [np.zeros((3, 3)), HALVES], "labels must have the image's shape (3, 3); received (4, 6)"),
-        (mean_colors, [np.zeros((3, 3)), HALVES], "labels must have the image's shape (3, 3); received (4, 6)"),
-        (outlines, [[[0.5]]], "labels must be whole numbers; received 'float64'"),
-        (outlines, [[[0, -2]]], "labels must number pixels from 0, with -1 outside; received [[ 0 -2]]"),
+        (overlay, [np.zeros((3, 3)), HALVES], "labels must have the image's shape (3, 3): got (4, 6)"),
+        (mean_colors, [np.zeros((3, 3)), HALVES], "labels must have the image's shape (3, 3): got (4, 6)"),
+        (outlines, [[[0.5]]], "labels must be whole numbers: got 'float64'"),
+        (outlines, [[[0, -2]]], "labels must number pixels from 0, with -1 outside: got [[ 0 -2]]"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(call, args, message):

@@ -35,7 +35,7 @@ def test_images_files_and_pixels_are_read_alike(tmp_path):
         image.save(tmp_path / "seeds.png")
         np.testing.assert_array_equal(seed_image(tmp_path / "seeds.png", (1, 3)), numbers)
     palette.convert("RGB").save(tmp_path / "red.png")
-    with one_line("seeds must be a picture of one number per pixel, without colors or transparency; .*red.png"):
+    with one_line("seeds must be an image of one number per pixel, without colors or transparency: .*red.png"):
         seed_image(tmp_path / "red.png", (1, 3))
     (tmp_path / "none.png").write_text("none")
     with one_line("none.png must be"):
@@ -45,17 +45,17 @@ def test_images_files_and_pixels_are_read_alike(tmp_path):
 @pytest.mark.parametrize(
     ("seeds", "message"),
     [
-        (np.zeros((2, 2), int), r"seeds must have the image's shape \(2, 3\); received \(2, 2\)"),
-        (PIXELS / 2, "seeds must be whole numbers; received 'float64'"),
-        (PIXELS > 0, "seeds must be whole numbers; received 'bool'"),
-        (-PIXELS * 0, "seeds must be a positive number at some pixel; received 'none'"),
-        ({}, "seeds must be a positive number at some pixel; received 'none'"),
-        ({0: [(0, 0)]}, "seeds must be a whole number of at least 1; received 0"),
-        ({1: [(0, 0, 0)]}, r"seeds must have a list of pixels for each number, of 2 coordinates each; received \[\("),
-        ({1: [(0, 0.5)]}, "seeds must be whole numbers; received 'float64'"),
-        ({1: [(0, 3)]}, r"seeds must be pixels of the image, of shape \(2, 3\); received \(0, 3\)"),
-        ({1: [(0, 1)], 2: [(1, 1), (0, 1)]}, r"seeds must give each pixel one number; received \(0, 1\)"),
-        ({1: [(0, 0)]}, r"seeds must lie inside the mask, and where the image is neither .*; received \(0, 0\)"),
+        (np.zeros((2, 2), int), r"seeds must have the image's shape \(2, 3\): got \(2, 2\)"),
+        (PIXELS / 2, "seeds must be whole numbers: got 'float64'"),
+        (PIXELS > 0, "seeds must be whole numbers: got 'bool'"),
+        (-PIXELS * 0, "seeds must be a positive number at some pixel: got 'none'"),
+        ({}, "seeds must be a positive number at some pixel: got 'none'"),
+        ({0: [(0, 0)]}, "seeds must be a whole number of at least 1: got 0"),
+        ({1: [(0, 0, 0)]}, r"seeds must have a list of pixels for each number, of 2 coordinates each: got \[\("),
+        ({1: [(0, 0.5)]}, "seeds must be whole numbers: got 'float64'"),
+        ({1: [(0, 3)]}, r"seeds must be pixels of the image, of shape \(2, 3\): got \(0, 3\)"),
+        ({1: [(0, 1)], 2: [(1, 1), (0, 1)]}, r"seeds must give each pixel one number: got \(0, 1\)"),
+        ({1: [(0, 0)]}, r"seeds must lie inside the mask, and where the image is neither .*: got \(0, 0\)"),
     ],
 )
 def test_what_is_refused(seeds, message):
@@ -84,7 +84,7 @@ def test_no_seed_is_lost_when_a_picture_is_reduced():
     assert sorted(reduced_seeds(chain, 4).ravel().tolist()) == [1, 2, 3]
     crowded = np.zeros((8, 8), np.int64)
     crowded[0, :3] = 1, 2, 3
-    with one_line("seeds must lie 4 pixels apart at least, since the picture is analyzed at 1/4 of its size"):
+    with one_line("seeds must lie 4 pixels apart at least, since the image is analyzed at 1/4 of its size"):
         reduced_seeds(crowded, 4)
 
 

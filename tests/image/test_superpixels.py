@@ -77,7 +77,7 @@ def test_every_site_lies_inside_the_mask_and_pixels_outside_do_not_count(kind):
         assert np.array_equal(superpixels(image[20:60, 30:90]), expected[20:60, 30:90])
 
 
-def test_sites_follow_colours():
+def test_sites_follow_colors():
     image = np.zeros((60, 60, 3), np.uint8)
     image[:, 31:] = (200, 30, 30)
     for kind, slack in [("slic", 0), ("watershed", 1)]:  # a slope is a pixel wide on either side
@@ -85,7 +85,7 @@ def test_sites_follow_colours():
         assert not set(sites[:, : 31 - slack].ravel()) & set(sites[:, 31 + slack :].ravel())
 
 
-def test_fragments_join_the_neighbour_of_the_nearest_colour():
+def test_fragments_join_the_neighbor_of_the_nearest_color():
     pieces = np.array([[0, 0, 0, 0], [0, 1, 2, 2], [2, 2, 2, 2]])
     for value, expected in [(1.0, 0), (9.0, 2)]:
         colors = np.array([0.0, value, 10.0])[pieces][..., None]
@@ -94,21 +94,21 @@ def test_fragments_join_the_neighbour_of_the_nearest_colour():
         assert len(np.unique(joined)) == 2
 
 
-SITES = "sites must number pixels from 0, some of them, with -1 outside; received"
+SITES = "sites must number pixels from 0, some of them, with -1 outside: got"
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (partial(superpixels, PHOTO, kind="snic"), f"kind must be one of {str(KINDS)[1:-1]}; received 'snic'"),
-        (partial(superpixels, PHOTO, n_sites=2.5), "n_sites must be a whole number of at least 1; received 2.5"),
+        (partial(superpixels, PHOTO, kind="snic"), f"kind must be one of {str(KINDS)[1:-1]}: got 'snic'"),
+        (partial(superpixels, PHOTO, n_sites=2.5), "n_sites must be a whole number of at least 1: got 2.5"),
         (
             partial(superpixels, PHOTO, kind="pixels", n_sites=4),
-            "n_sites must be None where every pixel is a site; recei",
+            "n_sites must be None where every pixel is a site: got 4",
         ),
-        (partial(superpixels, PHOTO, compactness=0), "compactness must be a finite number above 0; received 0"),
-        (partial(superpixels, PHOTO, relief=np.ones(3)), "relief must have shape (100, 130); received (3,)"),
-        (partial(region_adjacency, [[0.0, 1.0]]), "sites must be whole numbers; received 'float64'"),
+        (partial(superpixels, PHOTO, compactness=0), "compactness must be a finite number above 0: got 0"),
+        (partial(superpixels, PHOTO, relief=np.ones(3)), "relief must have shape (100, 130): got (3,)"),
+        (partial(region_adjacency, [[0.0, 1.0]]), "sites must be whole numbers: got 'float64'"),
         (partial(region_adjacency, [[-2, 1]]), f"{SITES} [[-2 1]]"),
         (partial(region_adjacency, [[-1, -1]]), f"{SITES} [[-1 -1]]"),
         (partial(region_adjacency, np.zeros((0, 3), int)), f"{SITES} []"),

@@ -141,21 +141,21 @@ def test_distances():
 EDGE = np.array([[0, 0]])
 HISTOGRAM, DIAGONAL, POISSON = ss.DirichletMultinomial, ss.DiagonalGaussian, ss.PoissonGamma
 REFUSED = {  # the rule: what breaks it
-    r"counts must be a table of numbers of shape \(n_sites, n_bins\); received \(3,\)": lambda: HISTOGRAM([1, 2, 3]),
-    r"counts must be whole numbers of at least 0; received .*-2": lambda: HISTOGRAM([[1, -2]]),
+    r"counts must be a table of numbers of shape \(n_sites, n_bins\): got \(3,\)": lambda: HISTOGRAM([1, 2, 3]),
+    r"counts must be whole numbers of at least 0: got .*-2": lambda: HISTOGRAM([[1, -2]]),
     r"counts must sum to less than 2\^31": lambda: HISTOGRAM([[2**30, 2**30]]),
-    r"count_weight must be a finite number above 0; received -1": lambda: HISTOGRAM([[1]], count_weight=-1),
+    r"count_weight must be a finite number above 0: got -1": lambda: HISTOGRAM([[1]], count_weight=-1),
     r"base must be positive in every bin that is used": lambda: HISTOGRAM([[1, 2]], base=[1, 0]),
-    r"values must be finite; received .*inf": lambda: ss.Gaussian([[1.0, math.inf]]),
+    r"values must be finite: got .*inf": lambda: ss.Gaussian([[1.0, math.inf]]),
     r"scale must be symmetric and positive definite": lambda: ss.Gaussian([[1.0, 2.0]], scale=[[1.0, 2.0], [2.0, 1.0]]),
-    r"rate must be positive; received .*0.0": lambda: DIAGONAL([[1.0]], rate=0.0),
-    r"weights must not be negative; received .*-1.0": lambda: DIAGONAL([[1.0]], weights=[-1.0]),
-    r"weights must have shape \(2\); received \(1,\)": lambda: DIAGONAL([[1.0], [2.0]], weights=[1.0]),
+    r"rate must be positive: got .*0.0": lambda: DIAGONAL([[1.0]], rate=0.0),
+    r"weights must not be negative: got .*-1.0": lambda: DIAGONAL([[1.0]], weights=[-1.0]),
+    r"weights must have shape \(2\): got \(1,\)": lambda: DIAGONAL([[1.0], [2.0]], weights=[1.0]),
     r"squares must be at least values \*\* 2": lambda: DIAGONAL([[2.0]], squares=[[1.0]]),
-    r"exposure must be positive; received 0.0": lambda: POISSON([1, 2], exposure=[0.0, 1.0]),
-    r"parts must be likelihoods; received 3": lambda: ss.Product(ss.Flat(), 3),
-    r"parts must have the same number of sites; received \[1, 2\]": lambda: ss.Product(POISSON([1]), POISSON([1, 2])),
-    r"must be one of 'euclidean'; received 'hellinger'": lambda: ss.Gaussian([[1.0]]).distances(EDGE, "hellinger"),
+    r"exposure must be positive: got 0.0": lambda: POISSON([1, 2], exposure=[0.0, 1.0]),
+    r"parts must be likelihoods: got 3": lambda: ss.Product(ss.Flat(), 3),
+    r"parts must have the same number of sites: got \[1, 2\]": lambda: ss.Product(POISSON([1]), POISSON([1, 2])),
+    r"must be one of 'euclidean': got 'hellinger'": lambda: ss.Gaussian([[1.0]]).distances(EDGE, "hellinger"),
     r"distance must be defined for the data, and Flat has none": lambda: ss.Flat().distances(EDGE, "euclidean"),
 }
 

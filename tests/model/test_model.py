@@ -13,7 +13,7 @@ from chain_cases import assert_books
 from effort import effort
 
 
-def test_the_graph_keeps_edges_in_order_and_lists_neighbours():
+def test_the_graph_keeps_edges_in_order_and_lists_neighbors():
     graph = ss.SiteGraph(4, [[3, 1], [0, 1], [2, 0]])
     assert graph.n_edges == 3 and graph.edges.tolist() == [[3, 1], [0, 1], [2, 0]]
     neighbors = [graph.neighbors[graph.start[i] : graph.start[i + 1]].tolist() for i in range(4)]
@@ -26,18 +26,18 @@ def test_the_graph_keeps_edges_in_order_and_lists_neighbours():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"likelihood": ss.PoissonGamma([1, 2])}, r"likelihood must have the graph's 3 sites; received 2"),
-        ({"likelihood": None}, r"likelihood must be a Likelihood; received None"),
-        ({"beta": [0.1, math.nan]}, r"beta must be finite; received .*nan"),
-        ({"beta": [0.1]}, r"beta must have shape \(2\); received \(1,\)"),
-        ({"beta": [[1.0]]}, r"beta must have shape \(any, 2\); received \(1, 1\)"),
+        ({"likelihood": ss.PoissonGamma([1, 2])}, r"likelihood must have the graph's 3 sites: got 2"),
+        ({"likelihood": None}, r"likelihood must be a Likelihood: got None"),
+        ({"beta": [0.1, math.nan]}, r"beta must be finite: got .*nan"),
+        ({"beta": [0.1]}, r"beta must have shape \(2\): got \(1,\)"),
+        ({"beta": [[1.0]]}, r"beta must have shape \(any, 2\): got \(1, 1\)"),
         ({"beta": np.empty((0, 2))}, r"beta must have one or more rows"),
-        ({"prior": 3}, r"prior must be a PartitionPrior; received 3"),
-        ({"prior": ss.Potts(2, min_size=4)}, r"min_size must be at most n_sites, 3; received 4"),
+        ({"prior": 3}, r"prior must be a PartitionPrior: got 3"),
+        ({"prior": ss.Potts(2, min_size=4)}, r"min_size must be at most n_sites, 3: got 4"),
         ({"prior": ss.Potts(2, max_size=1)}, r"max_size must satisfy max_size \* n_labels >= n_sites, 2 labels, 3 sites"),
         ({"prior": ss.DirichletProcess(1, min_size=2, max_size=2)}, r"n_sites must be a sum of cluster sizes from min_size"),
         ({"prior": ss.TabulatedPrior(lambda k: -math.inf, lambda m: 0.0)}, r"prior must allow some partition of 3 sites"),
-        ({"labels": [0, 1]}, r"labels must have one entry per site, shape \(3,\); received \(2,\)"),
+        ({"labels": [0, 1]}, r"labels must have one entry per site, shape \(3,\): got \(2,\)"),
         ({"labels": [0, 1, 0.5]}, r"labels must be whole numbers"),
     ],
 )  # fmt: skip

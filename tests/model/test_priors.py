@@ -1,4 +1,4 @@
-"""Priors: normalisation, identities between them, and their rules."""
+"""Priors: normalization, identities between them, and their rules."""
 
 import itertools
 import math
@@ -91,15 +91,15 @@ def test_exchangeable_prior_sees_the_sizes_largest_first():
 
 
 REFUSED = {  # the rule: what breaks it
-    r"n_labels must be a whole number of at least 1; received 0": lambda: ss.Potts(0),
-    r"concentration must be a finite number above 0; received 0.0": lambda: ss.FiniteDirichlet(3, 0.0),
-    r"discount must be below 1; received 1.0": lambda: ss.PitmanYor(1.0, 1.0),
-    r"concentration must be a finite number above -0.3; received -0.5": lambda: ss.PitmanYor(-0.5, 0.3),
+    r"n_labels must be a whole number of at least 1: got 0": lambda: ss.Potts(0),
+    r"concentration must be a finite number above 0: got 0.0": lambda: ss.FiniteDirichlet(3, 0.0),
+    r"discount must be below 1: got 1.0": lambda: ss.PitmanYor(1.0, 1.0),
+    r"concentration must be a finite number above -0.3: got -0.5": lambda: ss.PitmanYor(-0.5, 0.3),
     r"concentration must be a whole multiple of 0.5 where discount = -0.5": lambda: ss.PitmanYor(1.2, -0.5),
-    r"max_size must be at least min_size, 4; received 2": lambda: ss.DirichletProcess(1.0, min_size=4, max_size=2),
+    r"max_size must be at least min_size, 4: got 2": lambda: ss.DirichletProcess(1.0, min_size=4, max_size=2),
     r"log_v must have at least n_sites \+ 1 = 6 entries": lambda: ss.TabulatedPrior([0, 0], [0, 0]).tables(5),
     r"log_v must hold finite numbers": lambda: ss.TabulatedPrior(lambda k: math.nan, lambda m: 0.0).tables(2),
-    r"log_g must be a function of the cluster sizes; received 3": lambda: ss.ExchangeablePrior(3),
+    r"log_g must be a function of the cluster sizes: got 3": lambda: ss.ExchangeablePrior(3),
     r"log_g\(sizes\) must be a finite number or": lambda: ss.ExchangeablePrior(lambda m: math.nan).log_g([2, 1]),
 }
 

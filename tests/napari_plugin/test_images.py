@@ -86,21 +86,21 @@ class Huge:
 @pytest.mark.parametrize(
     ("layers", "asked", "line"),
     [
-        ([], "auto", "the selected layer must be an image; received 'no layer'"),
-        ([layer(zeros(9, 9), kind="labels")], "auto", "must be an image; received 'cells, of the kind labels'"),
+        ([], "auto", "the selected layer must be an image: got 'no layer'"),
+        ([layer(zeros(9, 9), kind="labels")], "auto", "must be an image: got 'cells, of the kind labels'"),
         ([layer(zeros(9, 9)), layer(zeros(9, 9), kind="shapes")], "auto", "must be an image"),
         ([layer(zeros(9, 9)), layer(zeros(9, 8))], "auto", "selected layers must have one shape and no color"),
         ([layer(zeros(9, 9, 3), rgb=True)] * 2, "auto", "selected layers must have one shape and no color"),
         ([layer(zeros(9))], "auto", "the selected layer must have two or three axes"),
         ([layer(zeros(4, 4, 4, 9, 9))], "auto", "the selected layer must have two or three axes"),
-        ([layer(zeros(4, 4, 4, 9, 9, 3), rgb=True)], "auto", "the selected layer must hold one picture or volume"),
-        ([layer(zeros(2, 5, 30, 40))], "auto", "channels must be told of a layer of four axes"),
+        ([layer(zeros(4, 4, 4, 9, 9, 3), rgb=True)], "auto", "the selected layer must hold one image or volume"),
+        ([layer(zeros(2, 5, 30, 40))], "auto", "channels must name the axis of the channels of a layer"),
         ([layer(zeros(30, 40))], 0, "the selected layer must have two or three axes"),
         ([layer(zeros(30, 40))], 2, "channel_axis must be None, 'auto' or an axis of the image of 2 axes"),
         ([layer(Huge())], "auto", "the selected layer must have at most 134,217,728 pixels"),
     ],
 )
-def test_what_cannot_be_segmented_is_told_in_one_line(layers, asked, line):
+def test_what_cannot_be_segmented_gets_one_line(layers, asked, line):
     with pytest.raises(InvalidInput) as error:
         image_of(layers, asked)
     assert line in str(error.value) and "\n" not in str(error.value)

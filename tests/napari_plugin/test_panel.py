@@ -172,7 +172,7 @@ def test_the_panel_has_the_numbers_and_switches_of_a_preset(application, panel, 
     assert panel.result.segmentation.preset == kind(n_sites=60, lam=2.0, **more)
     panel.options.controls["lam"].setText("much")
     panel.button.click()
-    assert panel.status.text() == "lam must be a number; received 'much'" and panel.worker is None
+    assert panel.status.text() == "lam must be a number: got 'much'" and panel.worker is None
     panel.options.controls["lam"].setText("-1")
     press_segment(application, panel)
     assert panel.status.text().startswith("lam must be ")
@@ -222,7 +222,7 @@ def test_cancel_shows_what_is_finished(application, panel, viewer, cells, endles
     assert panel.result.segmentation.interrupted and "Cancelled after" in panel.status.text()
     assert "cells labels" in viewer.layers and panel.button.isEnabled() and not panel.bar.isVisible()
     click(panel, (5, 7))
-    assert "There are no draws yet" in panel.status.text()  # half of so many sweeps would be burn-in
+    assert "There are no draws yet" in panel.status.text()  # half of these sweeps would be burn-in
 
 
 def test_where_napari_is_closed_the_thread_ends(application, panel, viewer, cells, endless):
@@ -237,10 +237,10 @@ def test_where_napari_is_closed_the_thread_ends(application, panel, viewer, cell
 
 def test_what_cannot_be_segmented_gets_a_line(application, panel, viewer):
     panel.button.click()
-    assert panel.status.text() == "the selected layer must be an image; received 'no layer'"
+    assert panel.status.text() == "the selected layer must be an image: got 'no layer'"
     viewer.add_labels(squares(), name="mine")
     panel.button.click()
-    assert panel.status.text() == "the selected layer must be an image; received 'mine, of the kind labels'"
+    assert panel.status.text() == "the selected layer must be an image: got 'mine, of the kind labels'"
     viewer.add_points(np.zeros((1, 2)))
     panel.button.click()
     assert "of the kind points" in panel.status.text()

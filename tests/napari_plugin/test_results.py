@@ -184,10 +184,10 @@ def test_other_folders_are_left_to_other_readers(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"settings": {"start_label": 1}}', "\xff"])
-def test_a_damaged_result_is_told_in_one_line(found, tmp_path, text):
+def test_a_damaged_result_gets_one_line(found, tmp_path, text):
     found.save(tmp_path, ["labels.tif"])
     (tmp_path / "result.json").write_text(text, encoding="latin-1")
-    with pytest.raises(InvalidInput, match=r"^result\.json must be one that spinseg wrote; received '.*result\.json'$"):
+    with pytest.raises(InvalidInput, match=r"^result\.json must be one that spinseg wrote: got '.*result\.json'$"):
         get_reader(str(tmp_path))(str(tmp_path))
 
 

@@ -70,9 +70,9 @@ def test_a_sampler_stopped_from_another_thread_goes_on(model, tmp_path):
 @pytest.mark.parametrize(
     ("n_sweeps", "message"),
     [
-        (0, "n_sweeps must be a whole number of at least 1; received 0"),
-        (1.5, "n_sweeps must be a whole number of at least 1; received 1.5"),
-        (8, "n_sweeps must be at most the 7 sweeps that are left of 10; received 8"),
+        (0, "n_sweeps must be a whole number of at least 1: got 0"),
+        (1.5, "n_sweeps must be a whole number of at least 1: got 1.5"),
+        (8, "n_sweeps must be at most the 7 sweeps that are left of 10: got 8"),
     ],
 )
 def test_wrong_numbers_of_sweeps_are_refused(model, n_sweeps, message):
@@ -105,9 +105,9 @@ def test_chains_stop_where_the_caller_has_seen_enough(model):
 
 
 def test_chains_go_on_to_the_last_sweep_where_the_caller_never_has(model):
-    told = []
-    found = ss.sample(model, 25, 1, until=lambda chains: False, check_every=10, rng=0, progress=told.append)
-    assert found.n_sweeps == 25 and {progress.total for progress in told} == {25}
+    reported = []
+    found = ss.sample(model, 25, 1, until=lambda chains: False, check_every=10, rng=0, progress=reported.append)
+    assert found.n_sweeps == 25 and {progress.total for progress in reported} == {25}
 
 
 def test_an_interruption_keeps_what_is_finished(model):

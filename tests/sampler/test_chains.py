@@ -43,7 +43,7 @@ def test_draws_stay_paired_with_their_traces(posterior, burn_in, thin):
 
 def test_a_shorter_burn_in_is_refused(model):
     chains = ss.sample(model, 30, 1, burn_in=20, rng=1)
-    with pytest.raises(ss.InvalidInput, match="burn_in must be a whole number of at least 20; received 5"):
+    with pytest.raises(ss.InvalidInput, match="burn_in must be a whole number of at least 20: got 5"):
         chains.after(5)
 
 

@@ -195,24 +195,24 @@ def connected(graph: ss.SiteGraph, prior: ss.PartitionPrior | None = None, **lim
 
 
 REFUSED = {  # the rule: what breaks it
-    "power must be a finite number above 0; received 0": lambda: ss.Model(LINE, ss.Flat(), ss.Potts(2), power=0),
+    "power must be a finite number above 0: got 0": lambda: ss.Model(LINE, ss.Flat(), ss.Potts(2), power=0),
     "power must be a finite number": lambda: ss.Model(LINE, ss.Flat(), ss.Potts(2), power=math.inf),
-    "connected must be True or False; received 'yes'": lambda: ss.Model(LINE, ss.Flat(), ss.Potts(2), connected="yes"),
+    "connected must be True or False: got 'yes'": lambda: ss.Model(LINE, ss.Flat(), ss.Potts(2), connected="yes"),
     f"{COMPONENT}, 1, where clusters are co": lambda: connected(TORN, min_size=2),
     COMPONENT: lambda: connected(ss.SiteGraph(3, np.empty((0, 2), int)), min_size=3),
-    "the size of each component of the graph must be a sum of cluster sizes from min_size 2 to max_size 2; r": (
+    "the size of each component of the graph must be a sum of cluster sizes from min_size 2 to max_size 2: g": (
         lambda: connected(ss.SiteGraph(5, [[0, 1], [1, 2], [3, 4]]), min_size=2, max_size=2)
     ),
-    "prior must allow some partition of 4 sites into 2..4 clusters; received 'Potts'": (
+    "prior must allow some partition of 4 sites into 2..4 clusters: got 'Potts'": (
         lambda: connected(TORN, ss.Potts(1))
     ),
-    "init must have connected clusters; received '2 clusters in 3 pieces'": (
+    "init must have connected clusters: got '2 clusters in 3 pieces'": (
         lambda: ss.sample(connected(LINE), 2, 1, init=[0, 0, 1, 1, 0, 0])
     ),
     "init must be a partition that the prior allows": (
         lambda: ss.sample(connected(LINE, min_size=2), 2, 1, init=[0, 1, 1, 1, 1, 1])
     ),
-    "init must be labels: no division into connected blocks that the prior allows was found": (
+    "init must be labels: no partition into connected blocks that the prior allows was found": (
         lambda: ss.sample(connected(graph_named("star"), min_size=2, max_size=3), 2, 1)
     ),
 }

@@ -86,8 +86,10 @@ def test_chains_that_have_not_converged():
     found = diagnose(made(noise() + center / 2, np.random.default_rng(1).integers(-1, 2, (4, 500)) + center), GRAPH)
     assert found.converged is False
     assert found.verdict.startswith("The chains have not converged: R-hat of the number of clusters is ")
-    told = re.search(r"\(chain means ([0-9., ]+)\), and at most 1.05 is acceptable. Sample longer", found.verdict)
-    assert [float(mean) for mean in told[1].split(", ")] == pytest.approx([9, 9, 14, 14], abs=0.3)  # 8 standard errors
+    reported = re.search(r"\(chain means ([0-9., ]+)\), and at most 1.05 is acceptable. Sample longer", found.verdict)
+    assert [float(mean) for mean in reported[1].split(", ")] == pytest.approx(
+        [9, 9, 14, 14], abs=0.3
+    )  # 8 standard errors
     assert found.table["n_clusters"].r_hat > 1.5
 
 
@@ -264,9 +266,9 @@ def test_only_probabilities_in_doubt_have_a_part_in_the_error():
 
 
 def test_a_foreign_graph_and_an_infinite_trace_are_refused():
-    with pytest.raises(ValueError, match="graph must have the 6 sites of the chains; received 2"):
+    with pytest.raises(ValueError, match="graph must have the 6 sites of the chains: got 2"):
         diagnose(SAMPLED, ss.SiteGraph(2, []))
-    with pytest.raises(ValueError, match="log_posterior must be finite; received -inf"):
+    with pytest.raises(ValueError, match="log_posterior must be finite: got -inf"):
         diagnose(made(np.full((2, 9), -np.inf)), GRAPH)
 
 

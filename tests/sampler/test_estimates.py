@@ -319,7 +319,7 @@ def test_a_connected_estimate_of_connected_draws_on_a_lattice():
         assert found.expected_loss <= min(expected(draws, draw) for draw in draws.reshape(-1, graph.n_sites)) + 1e-9
         assert found.expected_loss == pytest.approx(expected(draws, found.labels))
         assert np.array_equal(found.labels, minimized(draws, graph=graph, rng=0).labels)
-    with pytest.raises(ValueError, match=r"graph must have the \d+ sites of the draws; received 4"):
+    with pytest.raises(ValueError, match=r"graph must have the \d+ sites of the draws: got 4"):
         minimize_vi(draws, graph=ss.SiteGraph.grid((2, 2)))
 
 

@@ -71,9 +71,7 @@ def test_components_share_all_but_their_couplings():
 
 def test_a_mixture_has_no_log_posterior_and_no_mode():
     for wrong in (lambda: mixture_of().log_posterior([0] * 5), lambda: ss.find_map(mixture_of())):
-        with pytest.raises(
-            ss.InvalidInput, match=r"model must have one component, such as .*; received '3 components'"
-        ):
+        with pytest.raises(ss.InvalidInput, match=r"model must have one component, such as .*: got '3 components'"):
             wrong()
 
 

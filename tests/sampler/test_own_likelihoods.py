@@ -15,7 +15,7 @@ TIMES = np.array([1.0, 2.0, 2.0, 4.0, 30.0])
 
 
 class Waiting(ss.Likelihood):
-    """Waiting times with a gamma rate, as the counts of so many events in those times; a constant is left out."""
+    """Waiting times with a gamma rate, as counts of events in those times; a constant is left out."""
 
     n_sites = TIMES.size
 
@@ -91,7 +91,7 @@ def histogram(**fields):
     return lambda _: [HistogramTerm(np.ones((5, 1), int), np.ones(1), np.ones(1), 1.0)._replace(**fields)]
 
 
-LIST = "() must be a list of HistogramTerm and DenseTerm; received"
+LIST = "() must be a list of HistogramTerm and DenseTerm: got"
 MALFORMED = {
     "None": (lambda term: None, f"{LIST} 'NoneType'"),
     "term": (lambda term: term, f"{LIST} 'DenseTerm'"),
@@ -100,23 +100,23 @@ MALFORMED = {
         changed(family="exponential"),
         "()[0].family must be one of 'diagonal_gaussian', 'gaussian', 'poisson_gamma'",
     ),
-    "channels": (changed(channels=0), "()[0].channels must be a whole number of at least 1; received 0"),
-    "more-channels": (changed(channels=2), "()[0].statistics must have shape (5, 3); received (5, 2)"),
-    "rows": (changed(statistics=np.ones((4, 2))), "()[0].statistics must have shape (5, 2); received (4, 2)"),
-    "vector": (changed(statistics=np.ones(5)), "()[0].statistics must have shape (5, 2); received (5,)"),
-    "nan": (changed(statistics=np.full((5, 2), np.nan)), "()[0].statistics must be finite; received nan"),
-    "text": (changed(statistics=[["a", "b"]] * 5), "()[0].statistics must be an array of numbers; received 'str"),
-    "complex": (changed(statistics=np.full((5, 2), 1j)), "()[0].statistics must be an array of numbers; received 'com"),
-    "no-statistics": (changed(statistics=None), "()[0].statistics must be an array of numbers; received None"),
-    "parameters": (changed(parameters=[0.0, 2.0]), "()[0].parameters must have shape (3); received (2,)"),
-    "bins": (histogram(counts=np.ones((3, 1))), "()[0].counts must have a row for each of 5 sites; received (3, 1)"),
+    "channels": (changed(channels=0), "()[0].channels must be a whole number of at least 1: got 0"),
+    "more-channels": (changed(channels=2), "()[0].statistics must have shape (5, 3): got (5, 2)"),
+    "rows": (changed(statistics=np.ones((4, 2))), "()[0].statistics must have shape (5, 2): got (4, 2)"),
+    "vector": (changed(statistics=np.ones(5)), "()[0].statistics must have shape (5, 2): got (5,)"),
+    "nan": (changed(statistics=np.full((5, 2), np.nan)), "()[0].statistics must be finite: got nan"),
+    "text": (changed(statistics=[["a", "b"]] * 5), "()[0].statistics must be an array of numbers: got 'str"),
+    "complex": (changed(statistics=np.full((5, 2), 1j)), "()[0].statistics must be an array of numbers: got 'com"),
+    "no-statistics": (changed(statistics=None), "()[0].statistics must be an array of numbers: got None"),
+    "parameters": (changed(parameters=[0.0, 2.0]), "()[0].parameters must have shape (3): got (2,)"),
+    "bins": (histogram(counts=np.ones((3, 1))), "()[0].counts must have a row for each of 5 sites: got (3, 1)"),
     "halves": (
         histogram(counts=np.full((5, 1), 0.5)),
-        "()[0].counts must be whole numbers of at least 0; received 0.5",
+        "()[0].counts must be whole numbers of at least 0: got 0.5",
     ),
-    "prior": (histogram(prior=[0.0]), "()[0].prior must be positive; received 0"),
-    "sign": (histogram(sign=[1.0, 1.0]), "()[0].sign must have shape (1); received (2,)"),
-    "weight": (histogram(weight="1"), "()[0].weight must be a finite number above 0; received '1'"),
+    "prior": (histogram(prior=[0.0]), "()[0].prior must be positive: got 0"),
+    "sign": (histogram(sign=[1.0, 1.0]), "()[0].sign must have shape (1): got (2,)"),
+    "weight": (histogram(weight="1"), "()[0].weight must be a finite number above 0: got '1'"),
 }
 
 

@@ -227,7 +227,7 @@ def test_regions_that_look_alike_are_of_one_kind():
 
 REFUSED = {
     "kinds must not be given unless connected=True": {"kinds": ss.Potts(2)},
-    "kinds must be a PartitionPrior; received 3": {"kinds": 3, "connected": True},
+    "kinds must be a PartitionPrior: got 3": {"kinds": 3, "connected": True},
     "kinds must be a prior with tables": {"kinds": ss.ExchangeablePrior(lambda sizes: 0.0), "connected": True},
 }
 

@@ -145,7 +145,7 @@ def test_other_models_and_settings_are_refused(model, tmp_path):
         with pytest.raises(ValueError, match=another):
             ss.sample(like(model, **now), 8, 1, resume_from=part)
     part = ss.sample(model, 10, rng=5, chains=2)
-    with pytest.raises(ValueError, match="sweeps must be at least the 10 sweeps of resume_from; received 5"):
+    with pytest.raises(ValueError, match="sweeps must be at least the 10 sweeps of resume_from: got 5"):
         ss.sample(model, 5, 2, resume_from=part)
 
 

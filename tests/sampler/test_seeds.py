@@ -260,11 +260,11 @@ def estimate(seeds, **more):
     return minimize_vi([[0, 0, 1, 1, 1, 1]], graph=ss.SiteGraph(6, PATH), seeds=seeds, **more)
 
 
-APART = "seeds must have sites that can be connected without passing another seed; received "
+APART = "seeds must have sites that can be connected without passing another seed: got "
 REFUSED = {  # the rule: what breaks it
     "seeds must not be given unless connected=True": lambda: on_path([1, 0, 0, 0, 0, 2], connected=False),
-    r"seeds must have one entry per site, shape \(6,\); received \(5,\)": lambda: on_path([1, 0, 0, 0, 2]),
-    "seeds must be whole numbers; received 'float64'": lambda: on_path([1.5, 0, 0, 0, 0, 2]),
+    r"seeds must have one entry per site, shape \(6,\): got \(5,\)": lambda: on_path([1, 0, 0, 0, 2]),
+    "seeds must be whole numbers: got 'float64'": lambda: on_path([1.5, 0, 0, 0, 0, 2]),
     "seeds must be an array of numbers": lambda: on_path(["a"] * 6),
     f"{APART}'seed 1'": lambda: on_path([1, 0, 2, 0, 1, 0]),
     f"{APART}'seed 5'": lambda: ss.Model(

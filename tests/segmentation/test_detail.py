@@ -95,7 +95,7 @@ def test_a_certain_boundary_is_one_of_the_labels():
 
 def test_levels_are_nested_and_lose_boundaries(found):
     hierarchy = found.hierarchy
-    levels = 0.0003 + 0.9991 * np.linspace(0, 1, 21)  # no height that is a share of so many draws
+    levels = 0.0003 + 0.9991 * np.linspace(0, 1, 21)  # no height that is a share of the draws
     images = [hierarchy.labels(level) for level in levels]
     for fine, coarse in pairwise(images):
         joined = np.unique(np.stack([fine.ravel(), coarse.ravel()]), axis=1)
@@ -151,7 +151,7 @@ def test_every_boundary_has_the_standard_error_of_its_own_probability(found):
     assert max(errors) > 0 and found.summary()["boundaries"] == found.boundary_rows
 
 
-def test_what_cannot_be_told_is_not_told(found):
+def test_unknown_numbers_are_not_shown(found):
     one = ss.segment(coffee()[:60, :80], sweeps=10, chains=1, rng=0)
     assert one.converged is None and one.agreement is None and one.r_hat is None
     assert "One chain" in one.verdict and all(row["standard_error"] is None for row in one.boundary_rows)

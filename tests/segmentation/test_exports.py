@@ -107,7 +107,7 @@ def test_regions_are_a_table_where_pandas_is_there(found, monkeypatch):
 
 
 def test_a_volume_has_no_polygons_but_loses_nothing(volume, tmp_path, capsys):
-    with pytest.raises(ss.InvalidInput, match=r"^the segmentation must be that of a picture, not of a volume[^\n]*$"):
+    with pytest.raises(ss.InvalidInput, match=r"^the segmentation must be that of an image, not of a volume[^\n]*$"):
         volume.to_geojson()
     volume.save(tmp_path, ["labels.tif", "regions.geojson", "result.json"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.tif", "result.json"]
@@ -120,7 +120,7 @@ def test_a_table_and_probabilities_in_files_are_those_in_memory(found, tmp_path)
     found.save(tmp_path, names=["regions.csv", "boundary_probability.tif"])
     table = pandas.read_csv(tmp_path / "regions.csv")
     regions = found.regions.astype({"boundary": float})  # of one region alone it is None
-    pandas.testing.assert_frame_equal(table.drop(columns="picture"), regions)
+    pandas.testing.assert_frame_equal(table.drop(columns="image"), regions)
     stored = tifffile.imread(tmp_path / "boundary_probability.tif")
     assert stored.dtype == np.float32
     np.testing.assert_array_equal(stored, found.boundary_probability)
@@ -134,8 +134,8 @@ def test_the_command_writes_polygons_if_asked(tmp_path):
     again = CliRunner().invoke(app, [*command, "--resume", "--geojson", "--svg", "--csv"])  # what is lacking is made
     assert again.exit_code == 0
     collection = json.loads((tmp_path / "p" / "regions.geojson").read_text())
-    told = json.loads((tmp_path / "p" / "result.json").read_text())
-    assert [feature["properties"] for feature in collection["features"]] == told["regions"]
+    reported = json.loads((tmp_path / "p" / "result.json").read_text())
+    assert [feature["properties"] for feature in collection["features"]] == reported["regions"]
     assert (tmp_path / "p" / "outlines.svg").read_text().startswith("<svg")
     rows = (tmp_path / "p" / "regions.csv").read_text().splitlines()
-    assert len(rows) == 1 + told["n_regions"] and rows[1].startswith(str(tmp_path / "p.png"))
+    assert len(rows) == 1 + reported["n_regions"] and rows[1].startswith(str(tmp_path / "p.png"))

@@ -100,7 +100,7 @@ WRITERS = {
     "tiled": lambda path, a: tifffile.imwrite(path, a, tile=(64, 64), photometric="rgb"),
     "striped": lambda path, a: tifffile.imwrite(path, a, rowsperstrip=7, photometric="rgb", byteorder=">"),
     "planar": lambda path, a: tifffile.imwrite(path, np.moveaxis(a, -1, 0), photometric="rgb", planarconfig="separate"),
-    "grey": lambda path, a: tifffile.imwrite(path, a[..., 0], tile=(64, 64)),
+    "gray": lambda path, a: tifffile.imwrite(path, a[..., 0], tile=(64, 64)),
     "pyramid": pyramid,
 }
 
@@ -110,7 +110,7 @@ def test_files_are_opened_as_rows_columns_and_channels(kind, image, tmp_path):
     WRITERS[kind](tmp_path / "picture", image)
     array = open_array(tmp_path / "picture")
     assert isinstance(array, da.Array)
-    expected = image[..., :1] if kind in ("yx", "ome-xy", "ome-time", "grey") else image
+    expected = image[..., :1] if kind in ("yx", "ome-xy", "ome-time", "gray") else image
     assert array.shape == expected.shape and np.array_equal(array.compute(), expected)
 
 
@@ -176,10 +176,10 @@ def test_what_is_no_such_picture_gets_one_line(kind, tmp_path):
 
 def test_an_array_in_memory_and_missing_libraries_get_one_line(image, monkeypatch):
     first = np.moveaxis(np.concatenate([image, image[..., :2]], axis=-1), -1, 0)
-    with pytest.raises(ValueError, match=r"^image must be one plane; .*\(5, 150, 210\)$"):
+    with pytest.raises(ValueError, match=r"^image must be one plane: .*\(5, 150, 210\)$"):
         open_array(da.from_array(first))  # five channels that come first need a name
     assert open_array(da.from_array(first), channel_axis=0).shape == (*SHAPE, 5)
-    with pytest.raises(ValueError, match=r"^image must be a path or a Dask array; received "):
+    with pytest.raises(ValueError, match=r"^image must be a path or a Dask array: got "):
         open_array(image)
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(ImportError, match=r"^images larger than memory need Dask and Zarr: pip install 'spinseg\["):
@@ -456,13 +456,13 @@ def test_the_command_prints_what_is_asked(found, place):
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        (["--tile", "63"], "tile must be a whole number of at least 64; received 63"),
-        (["--n-sites", "0"], "n-sites must be a whole number of at least 1; received 0"),
-        (["--sweeps", "0"], "sweeps must be a whole number of at least 1; received 0"),
-        (["--chains", "0"], "chains must be a whole number of at least 1; received 0"),
-        (["--jobs", "0"], "jobs must be a whole number of at least 1; received 0"),
-        (["--detail", "2"], "detail must be a finite number of at least 0 and at most 1; received 2.0"),
-        (["--jobs", "1", "--dask", "tcp://nowhere:1"], "jobs must not be combined with dask; received 1"),
+        (["--tile", "63"], "tile must be a whole number of at least 64: got 63"),
+        (["--n-sites", "0"], "n-sites must be a whole number of at least 1: got 0"),
+        (["--sweeps", "0"], "sweeps must be a whole number of at least 1: got 0"),
+        (["--chains", "0"], "chains must be a whole number of at least 1: got 0"),
+        (["--jobs", "0"], "jobs must be a whole number of at least 1: got 0"),
+        (["--detail", "2"], "detail must be a finite number of at least 0 and at most 1: got 2.0"),
+        (["--jobs", "1", "--dask", "tcp://nowhere:1"], "jobs must not be combined with dask: got 1"),
     ],
     ids=" ".join,
 )

@@ -135,12 +135,12 @@ def test_metadata_that_lie_and_numbers_that_are_none_get_one_line(tmp_path):
     path = tmp_path / "five.ome.tif"
     FILES["five.ome.tif"](path)
     path.write_bytes(path.read_bytes().replace(b'SizeC="5"', b'SizeC="9"'))
-    with pytest.raises(InvalidInput, match=r"must have metadata that fit its pages; received [^\n]*$"):
+    with pytest.raises(InvalidInput, match=r"must have metadata that fit its pages: got [^\n]*$"):
         open_array(path)
     image = RGB / 255
     image[..., 1] = np.nan
     np.save(tmp_path / "nan.npy", image)
-    with pytest.raises(InvalidInput, match=r"^image must hold finite numbers; received 'nan in channel 1 of 3'$"):
+    with pytest.raises(InvalidInput, match=r"^image must hold finite numbers: got 'nan in channel 1 of 3'$"):
         segment_large(tmp_path / "nan.npy", tmp_path / "out", **FAST)
     assert not (tmp_path / "out").exists()
 

@@ -236,7 +236,7 @@ def test_what_others_keep_in_the_folder_is_never_overwritten(name, place, tmp_pa
     with pytest.raises(ValueError) as told:
         segment_large(place / "picture.zarr", tmp_path, **FAST)
     rule = "out must be an empty folder, or one of such a run (name another folder)"
-    assert str(told.value) == f"{rule}; received '{tmp_path}, which holds {name}'" and contents(tmp_path) == before
+    assert str(told.value) == f"{rule}: got '{tmp_path}, which holds {name}'" and contents(tmp_path) == before
 
 
 def test_other_things_in_the_folder_are_no_hindrance(place, tmp_path):

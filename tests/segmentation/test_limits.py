@@ -27,11 +27,13 @@ def cells():
 
 def test_a_measured_image_is_said_to_be_taken_for_one(cells, tmp_path):
     assert cells.preset == ss.Measured() and cells.taken_for == "a measured image (microscopy, raster, scan)"
-    told = f'Taken for {cells.taken_for}; pass preset="photo" if it is a photograph. These probabilities have not been'
-    assert told in cells.verdict and cells.verdict.endswith("except microscope images of cell nuclei.")
+    reported = (
+        f'Taken for {cells.taken_for}; pass preset="photo" if it is a photograph. These probabilities have not been'
+    )
+    assert reported in cells.verdict and cells.verdict.endswith("except microscope images of cell nuclei.")
     cells.save(tmp_path, ["report.html", "result.json"])
     kept = json.loads((tmp_path / "result.json").read_text())
-    assert kept["taken_for"] == cells.taken_for and told in kept["verdict"] and kept["calibrated"] is False
+    assert kept["taken_for"] == cells.taken_for and reported in kept["verdict"] and kept["calibrated"] is False
     assert f"Taken for {cells.taken_for}; pass preset=" in (tmp_path / "report.html").read_text()
     assert ss.segment(CELLS, "photo", **FAST).preset == ss.Photo()  # the call that it names
 

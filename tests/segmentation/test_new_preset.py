@@ -78,7 +78,7 @@ def test_it_segments_by_value_and_by_name_and_its_python_code_repeats_it(tiles, 
     assert found.python_code == f"ss.segment({str(path)!r}, 'tiles', spread=0.2, rng=0)"
     for again in (named, eval(found.python_code, {"ss": ss})):
         np.testing.assert_array_equal(found.labels, again.labels)
-    with pytest.raises(ss.InvalidInput, match="spread must be a finite number above 0; received -1"):
+    with pytest.raises(ss.InvalidInput, match="spread must be a finite number above 0: got -1"):
         tiles(spread=-1)
     line = r"^unknown option: detail\. The preset tiles has .*, spread\. detail is an option of auto and photo and measured and objects\.$"
     with pytest.raises(ss.InvalidInput, match=line):
@@ -86,8 +86,8 @@ def test_it_segments_by_value_and_by_name_and_its_python_code_repeats_it(tiles, 
 
 
 def test_the_command_has_its_option(tiles, path, tmp_path):
-    told = " ".join(CliRunner().invoke(app, ["segment", "--help"]).output.split())
-    assert f"Options of tiles: --spread <float> {HELP} [default: 0.1]" in told and "--detail <float>" in told
+    reported = " ".join(CliRunner().invoke(app, ["segment", "--help"]).output.split())
+    assert f"Options of tiles: --spread <float> {HELP} [default: 0.1]" in reported and "--detail <float>" in reported
     spinseg("segment", path, "--preset", "tiles", "--spread", "0.2", "--out", tmp_path, "--quiet", check=0)
     labels = np.asarray(Image.open(tmp_path / "halves" / "labels.png"))
     np.testing.assert_array_equal(labels, ss.segment(path, tiles(spread=0.2), rng=0).labels)

@@ -51,8 +51,8 @@ def test_all_else_works(found, tmp_path, capsys):
                                 "result.json", "regions.csv"])  # fmt: skip
     assert "boundary_probability.png is left out: there are no draws" in capsys.readouterr().err
     assert not (tmp_path / "boundary_probability.png").exists()
-    told = json.loads((tmp_path / "result.json").read_text(), parse_constant=pytest.fail)
-    assert list(told["left_out"]) == ["boundary_probability.png"] and told["interrupted"]
+    reported = json.loads((tmp_path / "result.json").read_text(), parse_constant=pytest.fail)
+    assert list(reported["left_out"]) == ["boundary_probability.png"] and reported["interrupted"]
     assert np.isnan(imread(tmp_path / "boundary_probability.tif")).all()
     assert "No draws, and so no probabilities" in found._repr_html_() and "interrupted" in repr(found)
     assert found.verdict and len(found.regions) and found.python_code

@@ -81,8 +81,8 @@ def test_the_command_takes_the_first_label(picture, tmp_path):
     options = ["--start-label", "0", "--sweeps", "5", "--out", str(tmp_path / "out"), "--quiet"]
     assert CliRunner().invoke(app, ["segment", str(tmp_path / "p.png"), *options]).exit_code == 0
     assert imread(tmp_path / "out" / "p" / "labels.tif").min() == 0
-    told = json.loads((tmp_path / "out" / "p" / "result.json").read_text())
-    assert told["settings"]["start_label"] == 0 and told["regions"][0]["label"] == 0
+    reported = json.loads((tmp_path / "out" / "p" / "result.json").read_text())
+    assert reported["settings"]["start_label"] == 0 and reported["regions"][0]["label"] == 0
 
 
 def test_clusters_of_equal_area_keep_their_order():

@@ -76,8 +76,8 @@ def test_a_box_is_found_pixel_by_pixel_in_images_and_volumes_and_saved(shape, pr
     found.save(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
     np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), found.labels)
-    told = json.loads((tmp_path / "result.json").read_text())
-    assert told["n_sites"] == image.size and told["settings"]["sites"] == "pixels"
+    reported = json.loads((tmp_path / "result.json").read_text())
+    assert reported["n_sites"] == image.size and reported["settings"]["sites"] == "pixels"
 
 
 def test_a_segmentation_keeps_as_many_draws_as_fit(picture, monkeypatch):

@@ -46,7 +46,7 @@ CASES = [(kind, name) for kind in KINDS for name in kind.options() if name in WR
 def test_every_option_is_checked_before_the_image_is_read(kind, name):
     rule, values = WRONG[name]
     for value in values:
-        with pytest.raises(ss.InvalidInput, match=f"^{name} must {re.escape(rule)}; received ") as error:
+        with pytest.raises(ss.InvalidInput, match=f"^{name} must {re.escape(rule)}: got ") as error:
             ss.segment("no such image.png", kind.name, **{name: value})
         assert "\n" not in str(error.value)
 
@@ -62,40 +62,43 @@ def test_every_option_of_every_preset_has_a_check_and_a_help():
     [
         (
             {"preset": "nice"},
-            "preset must be one of 'auto', 'photo', 'measured', 'classes', 'objects', 'paper'; received 'nice'",
+            "preset must be one of 'auto', 'photo', 'measured', 'classes', 'objects', 'paper': got 'nice'",
         ),
-        ({"preset": ss.Photo}, "preset must be a preset or the name of one; received <class"),
-        ({"sites": "pixels"}, "sites must be one of 'slic', 'watershed', 'grid'; received 'pixels'"),
+        ({"preset": ss.Photo}, "preset must be a preset or the name of one: got <class"),
+        ({"sites": "pixels"}, "sites must be one of 'slic', 'watershed', 'grid': got 'pixels'"),
         ({"preset": "paper", "sites": "hexagons"}, "sites must be one of 'slic', 'watershed', 'grid',"),
-        ({"sites": 7}, "sites must be a kind of sites or have two or three axes; received ()"),
-        ({"sites": np.zeros((4, 5))}, "sites must be whole numbers; received 'float64'"),
-        ({"preset": "paper", "n_sites": 9, "sites": "pixels"}, "n_sites must be None where every pixel is a site;"),
-        ({"lam": [1.0, -2.0]}, "lam must not be negative; received -2.0"),
-        ({"lam": np.ones((2, 2))}, "lam must have shape (any); received (2, 2)"),
-        ({"init": ("one", "x")}, f"init must {STARTS}; received 'x'"),
-        ({"init": ["one"] * 3}, "init must be one start, or one for each of 2 chains; received '3 starts'"),
-        ({"init": np.zeros((3, 9), int)}, "init must be one start, or one for each of 2 chains; received '3 starts'"),
-        ({"init": np.zeros(9)}, "init must be whole numbers; received 'float64'"),
-        ({"init": np.zeros((2, 3, 4), int)}, "init must be labels of the sites, or such for each chain; received (2,"),
-        ({"chains": 0}, "chains must be a whole number of at least 1; received 0"),
-        ({"chains": 2.5}, "chains must be a whole number of at least 1; received 2.5"),
-        ({"sweeps": 0}, "sweeps must be a whole number of at least 1; received 0"),
-        ({"sweeps": "9"}, "sweeps must be a whole number of at least 1; received '9'"),
-        ({"sweeps": 10**9, "chains": 8}, "sweeps must keep the traces below 8 GB; received 1000000000"),
-        ({"seconds": 3, "sweeps": 10}, "seconds must be None if sweeps are given; received 3"),
+        ({"sites": 7}, "sites must be a kind of sites or have two or three axes: got ()"),
+        ({"sites": np.zeros((4, 5))}, "sites must be whole numbers: got 'float64'"),
+        (
+            {"preset": "paper", "n_sites": 9, "sites": "pixels"},
+            "n_sites must be None where every pixel is a site: got 9",
+        ),
+        ({"lam": [1.0, -2.0]}, "lam must not be negative: got -2.0"),
+        ({"lam": np.ones((2, 2))}, "lam must have shape (any): got (2, 2)"),
+        ({"init": ("one", "x")}, f"init must {STARTS}: got 'x'"),
+        ({"init": ["one"] * 3}, "init must be one start, or one for each of 2 chains: got '3 starts'"),
+        ({"init": np.zeros((3, 9), int)}, "init must be one start, or one for each of 2 chains: got '3 starts'"),
+        ({"init": np.zeros(9)}, "init must be whole numbers: got 'float64'"),
+        ({"init": np.zeros((2, 3, 4), int)}, "init must be labels of the sites, or such for each chain: got (2,"),
+        ({"chains": 0}, "chains must be a whole number of at least 1: got 0"),
+        ({"chains": 2.5}, "chains must be a whole number of at least 1: got 2.5"),
+        ({"sweeps": 0}, "sweeps must be a whole number of at least 1: got 0"),
+        ({"sweeps": "9"}, "sweeps must be a whole number of at least 1: got '9'"),
+        ({"sweeps": 10**9, "chains": 8}, "sweeps must keep the traces below 8 GB: got 1000000000"),
+        ({"seconds": 3, "sweeps": 10}, "seconds must be None if sweeps are given: got 3"),
         *(({"seconds": value}, "seconds must be ") for value in (0, -1, float("nan"), float("inf"), "soon")),
-        ({"workers": 0}, "workers must be a whole number of at least 1; received 0"),
-        ({"start_label": 1.0}, "start_label must be 0 or 1; received 1.0"),
-        ({"start_label": 2}, "start_label must be 0 or 1; received 2"),
+        ({"workers": 0}, "workers must be a whole number of at least 1: got 0"),
+        ({"start_label": 1.0}, "start_label must be 0 or 1: got 1.0"),
+        ({"start_label": 2}, "start_label must be 0 or 1: got 2"),
         *(({"start_label": value}, "start_label must be a whole number of at least 0") for value in (-1, True)),
-        ({"channel_axis": "last"}, "channel_axis must be None, 'auto' or the number of an axis; received 'last'"),
-        ({"channel_axis": 1.0}, "channel_axis must be None, 'auto' or the number of an axis; received 1.0"),
-        ({"mask": np.zeros((5, 5), bool)}, "mask must leave some pixel inside; received 'all False'"),
-        ({"mask": np.zeros((5, 5))}, "mask must be True inside and False outside; received 'float64'"),
+        ({"channel_axis": "last"}, "channel_axis must be None, 'auto' or the number of an axis: got 'last'"),
+        ({"channel_axis": 1.0}, "channel_axis must be None, 'auto' or the number of an axis: got 1.0"),
+        ({"mask": np.zeros((5, 5), bool)}, "mask must leave some pixel inside: got 'all False'"),
+        ({"mask": np.zeros((5, 5))}, "mask must be True inside and False outside: got 'float64'"),
         ({"mask": [[True], [True, False]]}, "mask must be True inside"),
         ({"mask": "no such mask.png"}, "cannot read no such mask.png: no such file"),
-        ({"rng": -1}, "rng must be a whole number of at least 0, a Generator or None; received -1"),
-        ({"rng": [1, 2]}, "rng must be a whole number of at least 0, a Generator or None; received [1, 2]"),
+        ({"rng": -1}, "rng must be a whole number of at least 0, a Generator or None: got -1"),
+        ({"rng": [1, 2]}, "rng must be a whole number of at least 0, a Generator or None: got [1, 2]"),
     ],
 )
 def test_wrong_input_gets_one_line_before_the_image_is_read(keywords, line):
@@ -107,8 +110,8 @@ def test_wrong_input_gets_one_line_before_the_image_is_read(keywords, line):
 @pytest.mark.parametrize(
     "keywords, line",
     [
-        ({"sites": np.zeros((2, 2), int)}, "sites must have the image's shape (120, 160); received (2, 2)"),
-        ({"mask": np.ones((3, 3), bool)}, "mask must have the image's shape (120, 160); received (3, 3)"),
+        ({"sites": np.zeros((2, 2), int)}, "sites must have the image's shape (120, 160): got (2, 2)"),
+        ({"mask": np.ones((3, 3), bool)}, "mask must have the image's shape (120, 160): got (3, 3)"),
         ({"preset": "paper", "n_words": 100}, "n_words must be one of 30, 60, 120, 240, 480 for the general codebook"),
     ],
 )
@@ -190,11 +193,13 @@ def test_the_line_of_python_gives_the_same_preset_and_the_same_segmentation(pres
 
 def test_json_has_every_option_and_every_change():
     preset = ss.Paper(sites=np.zeros((2, 2), int), prior=ss.Potts(4), init=("one",), smoothing=2, lam=None)
-    told = preset.as_json()
-    assert set(told) == {"preset", "connected", "smoothing", *ss.Paper.options()}
-    assert told["preset"] == "paper" and told["connected"] is False and told["smoothing"] == 2
-    assert told["sites"] == "sites" and told["prior"] == "ss.Potts(n_labels=4)" and told["init"] == "('one',)"
-    assert told["lam"] is None and told["beta"] == 0.02
+    reported = preset.as_json()
+    assert set(reported) == {"preset", "connected", "smoothing", *ss.Paper.options()}
+    assert reported["preset"] == "paper" and reported["connected"] is False and reported["smoothing"] == 2
+    assert (
+        reported["sites"] == "sites" and reported["prior"] == "ss.Potts(n_labels=4)" and reported["init"] == "('one',)"
+    )
+    assert reported["lam"] is None and reported["beta"] == 0.02
 
 
 @pytest.mark.parametrize(
@@ -230,9 +235,9 @@ def test_constants_change_by_value_and_nothing_else_does(picture):
     def posterior(**changes):
         return prepare(picture[:60, :80], ss.Photo(**changes))
 
-    fitted, usual = fitted_weights()["colour"], posterior()
+    fitted, usual = fitted_weights()["color"], posterior()
     np.testing.assert_allclose(posterior(strength=1.6).model.beta, 2 * usual.model.beta)
-    weights = {"colour": {**fitted, "constant": fitted["constant"] + 1}}
+    weights = {"color": {**fitted, "constant": fitted["constant"] + 1}}
     shifted = posterior(evidence=BoundaryEvidence(weights=weights))  # one more of log-odds is one less of threshold
     np.testing.assert_allclose(shifted.model.beta, posterior(threshold=-1.0).model.beta)
     blind = BoundaryEvidence(network=Blind())
@@ -265,7 +270,7 @@ def test_priors_from_text_are_those_of_python(text):
     "text", ["dp", "", "Potts", "Potts(", "Potts(n=3)", "print(3)", "ss.Potts(3)", "Potts(open('x'))", "Flat()"]
 )
 def test_other_text_is_no_prior(text):
-    with pytest.raises(ss.InvalidInput, match=r"^prior must be a call, such as 'PitmanYor\(3.0, .*; received "):
+    with pytest.raises(ss.InvalidInput, match=r"^prior must be a call, such as 'PitmanYor\(3.0, .*: got "):
         prior_from_text(text)
     with pytest.raises(ss.InvalidInput, match=r"^n_labels must be a whole number"):
         prior_from_text("Potts(0)")

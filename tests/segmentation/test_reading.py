@@ -1,4 +1,4 @@
-"""How a picture is read is kept with its segmentation; one region for a picture of contrast gets a warning."""
+"""How a picture is read is kept with its segmentation; one region for an image of contrast gets a warning."""
 
 import json
 import os
@@ -31,8 +31,8 @@ def test_one_region_for_hidden_contrast_says_which_range_to_try(dim, tmp_path):
     assert dim.n_clusters == 1 and dim.warning in dim.verdict
     assert "Try intensity_range=(0, 0.02)" in dim.warning and "from 0 to 1." in dim.warning
     dim.save(tmp_path)
-    told = json.loads((tmp_path / "result.json").read_text())
-    assert told["warning"] == dim.warning and told["verdict"].startswith(dim.warning)
+    reported = json.loads((tmp_path / "result.json").read_text())
+    assert reported["warning"] == dim.warning and reported["verdict"].startswith(dim.warning)
     page = (tmp_path / "report.html").read_text()
     assert page.count(dim.warning) == 1 and page.index(dim.warning) < page.index("<h2>")
 
@@ -44,9 +44,9 @@ def test_the_range_that_is_tried_divides_it_and_is_kept(tmp_path):
     assert "intensity_range=(0, 0.02)" in found.python_code
     again = eval(found.python_code, {"ss": ss, "image": 0.02 * SQUARE})
     assert np.array_equal(again.labels, found.labels) and again.read_as == found.read_as
-    told = found.summary()
-    assert told["intensity_range"] == [0, 0.02] and told["read_as"] == found.read_as
-    assert told["channel_axis"] == "auto" and told["read_otherwise"] is None
+    reported = found.summary()
+    assert reported["intensity_range"] == [0, 0.02] and reported["read_as"] == found.read_as
+    assert reported["channel_axis"] == "auto" and reported["read_otherwise"] is None
     assert found.read_as in report_of(found)
 
 
@@ -85,7 +85,7 @@ def test_a_range_is_given_in_the_numbers_of_the_picture():
 )
 def test_a_wrong_range_is_one_line(wrong):
     for call in (ss.segment, ss.as_picture):
-        with pytest.raises(ss.InvalidInput, match=r"^intensity_range must [^\n]*; received [^\n]*$"):
+        with pytest.raises(ss.InvalidInput, match=r"^intensity_range must [^\n]*: got [^\n]*$"):
             call(SQUARE, intensity_range=wrong)
     with pytest.raises(ss.InvalidInput, match=r"^intensity_range must be None for a Picture"):
         ss.segment(ss.as_picture(SQUARE), intensity_range=(0, 1))
@@ -103,7 +103,7 @@ def test_a_result_that_was_read_otherwise_is_not_resumed(tmp_path):
     source, out = str(tmp_path / "a.npy"), tmp_path / "out"
     given = FAST | {"channel_axis": 0, "intensity_range": (0, 2)}
     first = segment_file(source, str(out / "a"), given)
-    assert first.error is None and first.summary["read_as"].startswith("a picture of 48 x 60 pixels, color")
+    assert first.error is None and first.summary["read_as"].startswith("an image of 48 x 60 pixels, color")
 
     def resumed(**changes):
         ((_, outcome),) = segment_files([source], out, given | changes, resume=True)
@@ -134,22 +134,20 @@ def test_a_file_that_was_not_asked_for_before_is_written_on_resuming_also_of_a_v
     assert run(resume=True, also=["regions.csv", "regions.geojson"]).done_before  # a volume has no polygons
 
 
-def test_the_kind_of_channels_is_kept_repeated_and_told_in_words(tmp_path):
+def test_the_kind_of_channels_is_kept_repeated_and_described(tmp_path):
     counts = np.random.default_rng(1).poisson(np.dstack([30 + 300 * SQUARE, 90 + 0 * SQUARE, 300 - 200 * SQUARE]))
     found = ss.segment(counts.astype(np.uint16), **FAST)
     assert found.read_as.startswith("3 measured channels") and found.summary()["channel_kind"] == "auto"
     assert "channel_kind" not in found.python_code and found.preset.not_validated(found.picture, False)
     color = ss.segment(counts.astype(np.uint16), channel_kind="color", **FAST)
-    assert (
-        color.read_as.startswith("a picture of 48 x 60 pixels, color") and "channel_kind='color'" in color.python_code
-    )
+    assert color.read_as.startswith("an image of 48 x 60 pixels, color") and "channel_kind='color'" in color.python_code
     np.save(tmp_path / "a.npy", counts.astype(np.uint16))
     given = FAST | {"channel_kind": "color"}
     first = segment_file(str(tmp_path / "a.npy"), str(tmp_path / "out" / "a"), given)
     assert first.error is None and first.summary["channel_kind"] == "color"
     ((_, again),) = segment_files([str(tmp_path / "a.npy")], tmp_path / "out", FAST, resume=True)
     assert "channel_kind color, not auto" in again.error
-    with pytest.raises(ss.InvalidInput, match=r"^channel_kind must be one of .*; received 'sRGB'$"):
+    with pytest.raises(ss.InvalidInput, match=r"^channel_kind must be one of .*: got 'sRGB'$"):
         ss.segment(SQUARE, channel_kind="sRGB")
 
 
@@ -200,7 +198,7 @@ def test_numbers_that_are_none_are_left_out_of_files_and_arrays_get_a_call_that_
     image[3, 4, 2] = image[30, 30, 0] = value
     with pytest.raises(ss.InvalidInput, match=r"np\.ma\.masked_invalid\(image\)") as refused:
         ss.segment(image, **FAST)
-    call = str(refused.value).partition("in Python, ")[2].partition("); received")[0]
+    call = str(refused.value).partition("in Python, ")[2].partition("): got")[0]
     found = ss.segment(eval(call, {"np": np, "image": image}), **FAST)
     assert (found.labels == 0).sum() == 2
     np.save(tmp_path / "a.npy", image)

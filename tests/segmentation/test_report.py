@@ -110,12 +110,12 @@ def cut(chains, sweeps):
 
 
 @pytest.mark.parametrize("sweeps", [0, 1, 5])
-def test_an_interruption_is_told_and_leaves_no_probabilities(segmented, sweeps):
+def test_an_interruption_is_reported_and_leaves_no_probabilities(segmented, sweeps):
     regions = [{**region, "probability": None, "boundary": None} for region in segmented.region_rows]
     left = {"chains": cut(segmented.chains, sweeps), "interrupted": True, "sweeps_done": sweeps}
     text = page(segmented, **left, n_clusters_posterior={}, regions_converged=None, regions=regions)
-    told = "before one sweep was finished" if sweeps == 0 else f"after {sweeps} of 20 sweeps"
-    assert f"Sampling was interrupted {told}" in seen(text)
+    reported = "before one sweep was finished" if sweeps == 0 else f"after {sweeps} of 20 sweeps"
+    assert f"Sampling was interrupted {reported}" in seen(text)
     assert text.index("Sampling was interrupted") < text.index("to assess convergence")
     assert all(row[-2:] == ["-", "-"] for row in rows(text)[1:])
     assert "How probable each boundary is" not in text and "answers" not in seen(text) and "nothing was drawn" in text
@@ -214,7 +214,7 @@ def y_ticks(chart):
 
 @pytest.mark.parametrize("scale", [1e-4, 0.05, 0.3, 1, 7, 40, 999, 1e5, 1e9])
 @pytest.mark.parametrize("base", [0, 5000, -123456])
-def test_ticks_can_be_told_apart_and_lie_where_they_say(base, scale):
+def test_ticks_are_distinct_and_lie_where_they_say(base, scale):
     values = base + scale * np.linspace(0, 1, 50)[None]
     ticks = y_ticks(line_chart(values, "x"))
     assert 2 <= len(ticks) <= 7 and len(set(ticks)) == len(ticks) and "-0" not in [t.rstrip("0.") for t in ticks]
@@ -242,7 +242,7 @@ def test_no_sweeps_and_no_draws_give_a_chart_that_says_so():
 
 
 @pytest.mark.parametrize("n_chains", [1, 2, 4, 8, 9, 20])
-def test_a_legend_names_the_chains_while_each_has_a_colour(n_chains):
+def test_a_legend_names_the_chains_while_each_has_a_color(n_chains):
     chart = line_chart(np.arange(10.0) + np.zeros((n_chains, 1)), "x")
     used = re.findall(r'class="line (c\d)"', chart)
     assert len(used) == n_chains

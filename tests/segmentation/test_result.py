@@ -50,12 +50,17 @@ def test_saved_files_are_complete_and_the_same_twice(picture, found, tmp_path):
     np.testing.assert_array_equal(read_labels_png(tmp_path / "one" / "labels.png"), found.labels)
     probability = imread(tmp_path / "one" / "boundary_probability.png")
     np.testing.assert_allclose(probability / 255, found.boundary_probability, atol=0.5 / 255 + 1e-6)
-    told = json.loads((tmp_path / "one" / "result.json").read_text())
-    assert told["n_clusters"] == found.n_clusters and told["seed"] == 3 and told["left_out"] == {} and told["verdict"]
-    assert sum(region["area"] for region in told["regions"]) == found.labels.size
-    assert told["settings"]["count_weight"] == ss.Photo().count_weight and told["settings"]["chains"] == 2
-    assert told["versions"].keys() >= {"python", "spinseg", "numpy", "numba"}
-    assert sum(told["n_clusters_posterior"].values()) == pytest.approx(1, abs=1e-4)
+    reported = json.loads((tmp_path / "one" / "result.json").read_text())
+    assert (
+        reported["n_clusters"] == found.n_clusters
+        and reported["seed"] == 3
+        and reported["left_out"] == {}
+        and reported["verdict"]
+    )
+    assert sum(region["area"] for region in reported["regions"]) == found.labels.size
+    assert reported["settings"]["count_weight"] == ss.Photo().count_weight and reported["settings"]["chains"] == 2
+    assert reported["versions"].keys() >= {"python", "spinseg", "numpy", "numba"}
+    assert sum(reported["n_clusters_posterior"].values()) == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize("names", [FILES, ["result.json"]], ids=["all", "result.json"])
@@ -74,10 +79,10 @@ def test_no_file_of_another_result_stays_beside_one_that_replaces_it(found, tmp_
 def test_files_that_are_there_are_kept_unless_they_may_be_replaced(found, tmp_path):
     for name in ("labels.png", "result.json", "regions.csv"):
         (tmp_path / name).write_text("mine")
-    told = f"{tmp_path} holds labels.png, result.json already, which are kept; overwrite=True replaces them"
+    reported = f"{tmp_path} holds labels.png, result.json already, which are kept; overwrite=True replaces them"
     with pytest.raises(FileExistsError) as problem:
         found.save(tmp_path)
-    assert str(problem.value) == told
+    assert str(problem.value) == reported
     assert {path.read_text() for path in tmp_path.iterdir()} == {"mine"}
     found.save(tmp_path, ["labels.tif", "overlay.png"])  # which are not there
     kept = r" holds overlay\.png already, which is kept; overwrite=True replaces it$"
@@ -94,7 +99,7 @@ def test_a_folder_in_the_place_of_a_file_costs_no_other_file(found, tmp_path):
     before = (tmp_path / "result.json").read_bytes()
     (tmp_path / "report.html").unlink()
     (tmp_path / "report.html").mkdir()
-    with pytest.raises(ss.InvalidInput, match=r"report.html must be a file; received 'a folder'$"):
+    with pytest.raises(ss.InvalidInput, match=r"report.html must be a file: got 'a folder'$"):
         found.save(tmp_path, overwrite=True)
     assert (tmp_path / "result.json").read_bytes() == before
 
@@ -133,8 +138,10 @@ def test_more_clusters_than_a_png_holds_leave_it_out_and_nothing_else(found, tmp
     why = "a PNG holds 65,535 labels at most, and there are 65,792; labels.tif has them all"
     assert capsys.readouterr().err == f"spinseg: {tmp_path / 'labels.png'} is left out: {why}\n"
     assert names_in(tmp_path) == sorted(name for name in FILES if name != "labels.png")
-    told = json.loads((tmp_path / "result.json").read_text())
-    assert told["n_clusters"] == len(told["regions"]) == 256 * 257 and told["left_out"] == {"labels.png": why}
+    reported = json.loads((tmp_path / "result.json").read_text())
+    assert reported["n_clusters"] == len(reported["regions"]) == 256 * 257 and reported["left_out"] == {
+        "labels.png": why
+    }
     np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), many.labels, strict=True)
 
 

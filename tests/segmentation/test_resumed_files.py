@@ -82,7 +82,7 @@ def test_another_file_of_an_older_date_is_not_taken_for_the_same(name, suffix, t
     before, other = (album.result / "result.json").read_bytes(), tmp_path / f"other{suffix}"
     write(other, OTHERS[name])
     replace(album.files[name], other)
-    words = "picture" if name == "source" else name
+    words = "image" if name == "source" else name
     assert f"holds the result of another run ({words} has changed since), which is kept" in album.run(resume=True).error
     assert (album.result / "result.json").read_bytes() == before
     again = album.run(resume=True, overwrite=True)
@@ -94,8 +94,8 @@ def test_results_have_the_hashes_of_their_files(tmp_path):
     album = Collection(tmp_path)
     given = {name: str(path) for name, path in album.files.items() if name != "source"}
     ss.segment(album.files["source"], **FAST, **given).save(album.result)
-    told = json.loads((album.result / "result.json").read_text())
-    assert told["sha256"] == {n: hashlib.sha256(f.read_bytes()).hexdigest() for n, f in album.files.items()}
+    reported = json.loads((album.result / "result.json").read_text())
+    assert reported["sha256"] == {n: hashlib.sha256(f.read_bytes()).hexdigest() for n, f in album.files.items()}
     assert ss.segment(halves(12), **FAST).summary()["sha256"] == {}
 
 
@@ -110,7 +110,7 @@ def test_a_result_of_a_picture_that_changed_while_it_was_read_is_not_done(tmp_pa
     with monkeypatch.context() as patched:
         patched.setattr("spinseg.segmentation.problem.read_picture", read_late)
         assert album.run().error is None
-    assert "(picture has changed since)" in album.run(resume=True).error
+    assert "(image has changed since)" in album.run(resume=True).error
 
 
 def test_a_result_of_a_picture_that_is_gone_is_kept_with_a_line(tmp_path):

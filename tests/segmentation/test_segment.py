@@ -30,7 +30,7 @@ def test_segment_is_a_function_however_it_is_imported():
     assert ss.segment is module.segment is segment and inspect.isfunction(ss.segment)
     assert list(inspect.signature(ss.segment).parameters)[:2] == ["image", "preset"]
     assert pickle.loads(pickle.dumps(ss.segment)) is ss.segment
-    assert "Divide an image into regions or classes" in pydoc.render_doc(ss.segment)
+    assert "Segment an image and quantify the uncertainty" in pydoc.render_doc(ss.segment)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -58,7 +58,7 @@ COLORS = {
     "white on black": ((0, 0, 0), (1, 1, 1)),
     "black on white": ((1, 1, 1), (0, 0, 0)),
     "red on black": ((0, 0, 0), (0.8, 0.2, 0.1)),
-    "grey on grey": ((0.5, 0.5, 0.5), (0.6, 0.6, 0.6)),
+    "gray on gray": ((0.5, 0.5, 0.5), (0.6, 0.6, 0.6)),
 }
 DRAWINGS = list(product(COLORS, (60, 130, 260), ("square", "disc")))
 
@@ -233,7 +233,7 @@ def test_larger_pictures_count_like_one_of_reference_size():
     assert weight(10) / weight(1) == pytest.approx(expected[1] / expected[0])
 
 
-def test_chains_start_where_they_are_told(picture):
+def test_chains_start_where_they_should(picture):
     first = segment(picture, "paper", init=("one", "singletons"), chains=2, sweeps=9, rng=4)
     assert "init=('one', 'singletons')" in first.python_code
     assert "started from the same place" not in first.verdict

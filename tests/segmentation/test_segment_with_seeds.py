@@ -134,9 +134,9 @@ def test_seeds_require_connected_clusters(preset):
 def test_seeds_that_contradict_the_mask_or_each_other_are_refused(picture):
     mask = np.zeros(picture.shape[:2], bool)
     mask[:, :50] = mask[:, 100:] = True
-    with pytest.raises(ss.InvalidInput, match=r"seeds must lie inside the mask, .*; received \(3, 70\)"):
+    with pytest.raises(ss.InvalidInput, match=r"seeds must lie inside the mask, .*: got \(3, 70\)"):
         ss.segment(picture, mask=mask, seeds={1: [(3, 3), (3, 70)]})
-    with pytest.raises(ss.InvalidInput, match=r"seeds must have sites that can be connected .*; received 'seed 1'"):
+    with pytest.raises(ss.InvalidInput, match=r"seeds must have sites that can be connected .*: got 'seed 1'"):
         ss.segment(picture, mask=mask, seeds={1: [(3, 3), (3, 120)]})
     walls = np.zeros(picture.shape[:2], int)
     walls[:, 70:72] = 2

@@ -77,11 +77,11 @@ def test_flat_shapes_are_found_and_a_flat_picture_is_one_region(name, shapes):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_kind_of_picture_is_read_and_what_is_none_is_refused(name, photograph):
-    run, grey = method(name), photograph[..., 1].copy()
-    expected = run(np.stack([grey] * 3, axis=-1))
-    for same in (grey, grey / 255, np.dstack([grey] * 3 + [np.full_like(grey, 255)])):
+    run, gray = method(name), photograph[..., 1].copy()
+    expected = run(np.stack([gray] * 3, axis=-1))
+    for same in (gray, gray / 255, np.dstack([gray] * 3 + [np.full_like(gray, 255)])):
         assert np.array_equal(run(same), expected)
-    assert np.array_equal(grey, photograph[..., 1])
+    assert np.array_equal(gray, photograph[..., 1])
     for shape in [(1, 1), (1, 7), (2, 2)]:
         assert run(np.zeros(shape, np.uint8)).shape == shape
     with pytest.raises(ValueError, match=r"^image must be a gray or color picture[^\n]*$"):
@@ -149,10 +149,10 @@ def test_no_region_is_smaller_than_asked_and_all_are_connected(cv2, photograph):
     assert not mean_shift(photograph, spatial_bandwidth=6, min_size=10**6).any()
 
 
-def test_colours_are_luv_of_the_numbers_as_they_are(cv2):
-    grey = np.array([[0, 30, 128, 255]], np.uint8)
-    luv = steps.edison_luv(np.stack([grey] * 3, axis=-1))
-    np.testing.assert_allclose(luv[0, 1:, 0], 116 * np.cbrt(grey[0, 1:] / 255) - 16, atol=0.02)
+def test_colors_are_luv_of_the_numbers_as_they_are(cv2):
+    gray = np.array([[0, 30, 128, 255]], np.uint8)
+    luv = steps.edison_luv(np.stack([gray] * 3, axis=-1))
+    np.testing.assert_allclose(luv[0, 1:, 0], 116 * np.cbrt(gray[0, 1:] / 255) - 16, atol=0.02)
     np.testing.assert_allclose(luv[..., 1:], 0, atol=0.02)
     red = steps.edison_luv(np.array([[[255, 0, 0]]], np.uint8))
     np.testing.assert_allclose(red[0, 0], (53.24, 175.02, 37.76), atol=0.2)  # CIE, D65
@@ -201,7 +201,7 @@ def test_merging_is_scikit_images_gallery_example(photograph):
     assert same_partition(ours, theirs)
 
 
-def test_a_mixture_finds_colours(shapes):
+def test_a_mixture_finds_colors(shapes):
     method("gaussian_mixture")
     truth, image = shapes
     assert adjusted_rand_index(gaussian_mixture(image, n_components=8), truth) > 0.6

@@ -122,7 +122,7 @@ def test_bsds_with_mat_files(tmp_path, base, truth):
     assert examples[0].image().shape == (4, 5, 3)
 
 
-def test_bsds_with_seg_files_of_colour_annotators_by_number(tmp_path):
+def test_bsds_with_seg_files_of_color_annotators_by_number(tmp_path):
     for split, name in (("train", "7"), ("test", "8"), ("test", "9")):
         write_image(tmp_path / "BSDS300" / "images" / split / f"{name}.jpg")
         write_seg(tmp_path / "BSDS300" / "human" / "color" / "1105" / f"{name}.seg", STRIPES)
@@ -178,13 +178,13 @@ def test_half_an_example_says_what_it_lacks_and_two_datasets_must_be_told_apart(
     for base in ("bsds300", "BSR/BSDS500/data"):
         write_image(tmp_path / base / "images" / "test" / "1.jpg")
         write_mat(tmp_path / base / "groundTruth" / "test" / "3.mat", HALVES)
-    with pytest.raises(ValueError, match=r"^root must hold one BSDS; received .*BSR.*bsds300"):
+    with pytest.raises(ValueError, match=r"^root must hold one BSDS: got .*BSR.*bsds300"):
         bsds(tmp_path)
     one, three = bsds(tmp_path / "BSR")
     assert one.image().shape == (4, 5, 3) and same(three.annotations(), [HALVES])
-    with pytest.raises(FileNotFoundError, match=r"^the ground truth of 1 must be in '.*1\.mat'; received no such file"):
+    with pytest.raises(FileNotFoundError, match=r"^the ground truth of 1 must be in '.*1\.mat': got no such file"):
         one.annotations()
-    with pytest.raises(FileNotFoundError, match=r"^the photograph 3 must be in '.*3\.jpg'; received no such file"):
+    with pytest.raises(FileNotFoundError, match=r"^the photograph 3 must be in '.*3\.jpg': got no such file"):
         three.image()
 
 
@@ -195,9 +195,9 @@ def test_wrong_splits_and_folders_that_do_not_fit_get_one_line(tmp_path):
         with pytest.raises((FileNotFoundError, ValueError), match=f"^{message}"):
             read()
 
-    refused("split must be one of 'train', 'val', 'test'; received 'all'", lambda: bsds(tmp_path, "all"))
+    refused("split must be one of 'train', 'val', 'test': got 'all'", lambda: bsds(tmp_path, "all"))
     refused("split must be None for LabelMe, which has no splits", lambda: labelme(tmp_path, "test"))
-    refused("images must be a folder; received '.*images'")
+    refused("images must be a folder: got '.*images'")
     images.mkdir()
     refused("labels must be a folder")
     labels.mkdir()
@@ -207,11 +207,11 @@ def test_wrong_splits_and_folders_that_do_not_fit_get_one_line(tmp_path):
     write_png(labels / "a" / "1.png", HALVES)
     write_png(labels / "a" / "2.png", HALVES.T)
     (example,) = folder(images, labels)
-    refused(r"the ground truth of a must have one shape, \(4, 5\); received \(5, 4\)", example.annotations)
+    refused(r"the ground truth of a must have one shape, \(4, 5\): got \(5, 4\)", example.annotations)
     write_png(labels / "a.png", HALVES)
-    refused("the ground truth of a must be a file or a folder; received 'a.png and a/'")
+    refused("the ground truth of a must be a file or a folder: got 'a.png and a/'")
     write_image(images / "a.png")
-    refused(r".*images must have one file of a name; received 'a\.jpg and a\.png'")
+    refused(r".*images must have one file of a name: got 'a\.jpg and a\.png'")
     refused("unlabeled must be a whole number", lambda: folder(images, labels, unlabeled=0.5))
 
 
@@ -235,13 +235,13 @@ GOOD, RUN = seg_text(STRIPES), "0 0 0 4"
         (GOOD.replace("width 5", "width five"), "ValueError"),
         (GOOD.replace(RUN, "0 0 0 4.5"), "four whole numbers"),
         (GOOD.replace(RUN, f"{2**40} 0 0 4"), r"hold labels below 2\^31"),
-        (GOOD.replace(RUN, "0 0 0 5"), r"runs inside 5 x 4 pixels; received \[0, 0, 0, 5\]"),
+        (GOOD.replace(RUN, "0 0 0 5"), r"runs inside 5 x 4 pixels: got \[0, 0, 0, 5\]"),
         (GOOD.replace(RUN, "0 -1 0 4"), "runs inside"),
         (GOOD.replace(RUN, "-1 0 0 4"), "segments from 0"),
-        (GOOD.replace(RUN, "0 3 0 4"), "name each of 5 x 4 pixels once; received '20 pixels in 4 runs'"),
+        (GOOD.replace(RUN, "0 3 0 4"), "name each of 5 x 4 pixels once: got '20 pixels in 4 runs'"),
         (GOOD.replace("width 5", f"width {10**15}"), "have 1 to 134217728 pixels"),
-        (GOOD.replace("ascii cr", "binary map"), "have format ascii cr; received 'binary map'"),
-        (seg_text(STRIPES, "flipflop 1\n"), "have flipflop 0; received '1'"),
+        (GOOD.replace("ascii cr", "binary map"), "have format ascii cr: got 'binary map'"),
+        (seg_text(STRIPES, "flipflop 1\n"), "have flipflop 0: got '1'"),
     ],
 )
 def test_damaged_seg_files_get_one_clear_line(tmp_path, text, message):
@@ -288,6 +288,6 @@ def test_other_files_than_of_labels_get_one_clear_line(tmp_path):
             (tmp_path / name).write_bytes(content)
             assert_one_line(tmp_path / name, re.escape(name))
     np.save(tmp_path / "a.npy", np.ones((2, 2)))
-    assert_one_line(tmp_path / "a.npy", "must hold whole numbers or 8-bit colors; received 'float64'")
+    assert_one_line(tmp_path / "a.npy", "must hold whole numbers or 8-bit colors: got 'float64'")
     np.save(tmp_path / "a.npy", np.full((2, 2), 2**40))
-    assert_one_line(tmp_path / "a.npy", r"must hold labels below 2\^31; received 1099511627776")
+    assert_one_line(tmp_path / "a.npy", r"must hold labels below 2\^31: got 1099511627776")

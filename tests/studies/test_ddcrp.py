@@ -138,7 +138,7 @@ FAULTS = {  # what goes wrong: (the line as it is, the line with the fault)
         "return problem.log_weight[links.n_regions[slot]]",
         "return problem.log_weight[min(links.n_regions[slot], 1)]",
     ),
-    "the Chinese restaurant process is not normalised": (" - problem.log_total[links.counters[N_REGIONS]]", ""),
+    "the Chinese restaurant process is not normalized": (" - problem.log_total[links.counters[N_REGIONS]]", ""),
     "a subtree that becomes a region keeps its cluster": (
         "        log_weight[d] = links.log_likelihood[slot] + log_prior",
         "        log_weight[d] = links.log_likelihood[slot] + log_prior if slot == old or n_joining[slot] > 0 else -1e9",
@@ -327,9 +327,9 @@ def test_a_chain_repeats_itself_and_keeps_its_best(gamma):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"gamma": -1.0}, r"gamma must be a finite number above 0; received -1\.0"),
-        ({"burn_in": 9}, "burn_in must be at most sweeps, 5; received 9"),
-        ({"init": "tree"}, "init must be one of 'singletons', 'one'; received 'tree'"),
+        ({"gamma": -1.0}, r"gamma must be a finite number above 0: got -1\.0"),
+        ({"burn_in": 9}, "burn_in must be at most sweeps, 5: got 9"),
+        ({"init": "tree"}, "init must be one of 'singletons', 'one': got 'tree'"),
         ({"likelihood": ss.PoissonGamma([1, 2, 3, 4])}, "likelihood must be of histograms"),
     ],
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),

@@ -75,9 +75,9 @@ def row(image="a", method_name="m", rand=0.5, **changes):
 
 def test_rows_come_back_from_the_file_as_they_went_in(tmp_path):
     counts = BoundaryCounts((7,) * 24, (3,) * 24, tuple(range(24)), 30)
-    told = Reliability((0.1 + 0.2,) * 10, tuple(i / 3 for i in range(10)), (1e-17,) * 10, 0.7, 2 / 3)
+    reported = Reliability((0.1 + 0.2,) * 10, tuple(i / 3 for i in range(10)), (1e-17,) * 10, 0.7, 2 / 3)
     rows = [
-        row("d", graded=1 / 3, energy_distance=-0.1, boundaries=counts, reliability=told),
+        row("d", graded=1 / 3, energy_distance=-0.1, boundaries=counts, reliability=reported),
         row('a, "b"', error='one line, "quoted"', scores=None, clusters=0, regions=0),
         row(os.fsdecode(b"caf\xe9"), seconds=0.001),  # a name that is no characters
     ]
@@ -272,8 +272,8 @@ def sure(image, seed):
     sites = np.zeros(SIZE, np.int32)
     sites[:, 12:] = 1
     edges, length = np.array([[0, 1]], np.int32), np.array([sites.shape[0]], np.int32)
-    told = EdgeProbabilities(sites, edges, length, np.array([0.75]))
-    return Answer(sites, told, np.array([[0, 1], [0, 1], [0, 1], [0, 0]], np.int32))
+    reported = EdgeProbabilities(sites, edges, length, np.array([0.75]))
+    return Answer(sites, reported, np.array([[0, 1], [0, 1], [0, 1], [0, 0]], np.int32))
 
 
 def test_an_answer_with_probabilities_and_draws_has_all_scores_in_its_row_and_on_the_page(here, album, tmp_path):
@@ -339,7 +339,7 @@ def test_transparent_pixels_have_no_label_and_are_no_cluster(name, tmp_path):
 def test_methods_differ_in_their_marks_where_their_settings_do_and_unknown_ones_are_refused():
     marks = [found.settings_hash for found in METHODS.values()]
     assert len(set(marks)) == len(marks)
-    with pytest.raises(ValueError, match=r"rdd-crp.*received 'magic'"):
+    with pytest.raises(ValueError, match=r"rdd-crp.*got 'magic'"):
         get_methods(["spinseg", "magic"])
     with pytest.raises(ValueError, match="each once"):
         get_methods(["spinseg", "spinseg"])
@@ -369,7 +369,7 @@ def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["labelme8", "--root", "nowhere"], "Label Transfer"),
         (["magic", "--root", "."], "bsds500"),
@@ -377,8 +377,8 @@ def test_the_command_prints_a_table_or_json_and_says_of_errors_by_its_exit_code(
         (["folder", "--root", ".", "--jobs", "2", "--dask", "tcp://x:1"], "jobs"),
     ],
 )
-def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, arguments, told):
+def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, arguments, reported):
     monkeypatch.chdir(tmp_path)
     run = study("evaluate", *arguments, "--out", tmp_path / "r.csv")
-    assert run.returncode == 2 and told in run.stderr and len(run.stderr.strip().splitlines()) == 1
+    assert run.returncode == 2 and reported in run.stderr and len(run.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "r.csv").exists()

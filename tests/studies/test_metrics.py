@@ -153,7 +153,7 @@ def test_scores_are_the_means_over_annotators_and_the_boundary_scores(drawn):
 
 
 def slow_boundary(labels):
-    """Labelled pixels whose block of two by two has more than one label."""
+    """Labeled pixels whose block of two by two has more than one label."""
     found = set()
     for row, column in np.ndindex(labels.shape):
         block = labels[row : row + 2, column : column + 2].ravel()
@@ -202,10 +202,10 @@ PAIR = np.array([[0, 1]])
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: rand_index([[0, -1]], [[-1, 0]]), r"labels and truth must have a pixel labelled in both, of 2; received"),
-        (lambda: segmentation_covering([[0, 1]], [[0], [1]]), r"truth must have the shape of labels, \(1, 2\); received"),
-        (lambda: contingency([[0.0, 1.0]], [[0, 1]]), "labels must be whole numbers; received 'float64'"),
-        (lambda: scores(PAIR, []), r"annotations must be a list of label images, one or more; received \[\]"),
+        (lambda: rand_index([[0, -1]], [[-1, 0]]), r"labels and truth must have a pixel labeled in both, of 2: got"),
+        (lambda: segmentation_covering([[0, 1]], [[0], [1]]), r"truth must have the shape of labels, \(1, 2\): got"),
+        (lambda: contingency([[0.0, 1.0]], [[0, 1]]), "labels must be whole numbers: got 'float64'"),
+        (lambda: scores(PAIR, []), r"annotations must be a list of label images, one or more: got \[\]"),
         (lambda: boundary_scores(PAIR, PAIR), "annotations must be a list of label images"),
         (lambda: probabilistic_rand_index(PAIR, [PAIR, PAIR.T]), r"annotations\[1\] must have the shape of labels, \(1, 2\)"),
         (lambda: boundary_scores(PAIR, [PAIR], tolerance=-0.1), "tolerance must be a finite number of at least 0"),

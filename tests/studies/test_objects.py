@@ -114,13 +114,13 @@ def test_the_default_call_is_that_of_a_user_with_the_probabilities_of_its_outlin
     answer = OBJECT_METHODS["spinseg"].answer(tmp_path / "image.png", 3)
     seg = ss.segment(tmp_path / "image.png", rng=3)
     assert np.array_equal(answer.labels, seg.labels - 1)
-    told = answer.probabilities
-    largest = np.zeros(told.sites.max() + 1)
+    reported = answer.probabilities
+    largest = np.zeros(reported.sites.max() + 1)
     for column in (0, 1):
-        np.maximum.at(largest, told.edges[:, column], told.separation)
-    inside = ndimage.maximum(seg.boundary_probability, told.sites, np.arange(largest.size))
+        np.maximum.at(largest, reported.edges[:, column], reported.separation)
+    inside = ndimage.maximum(seg.boundary_probability, reported.sites, np.arange(largest.size))
     np.testing.assert_allclose(inside, largest, atol=1e-6)
-    assert np.isfinite(annotated_separation(told.sites, told.edges, [truth])).all()
+    assert np.isfinite(annotated_separation(reported.sites, reported.edges, [truth])).all()
 
 
 @pytest.mark.parametrize("name", [name for name in OBJECT_METHODS if name != "spinseg"])

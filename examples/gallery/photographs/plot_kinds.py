@@ -1,6 +1,6 @@
 """
-Which regions are of one kind?
-==============================
+Regions of the same kind
+========================
 
 Touching disks are regions of their own, but they look alike. The preset ``objects`` gives every region a kind: the
 disks of one brightness are of one kind, and so are the background and the gaps that disks enclose. On the right is the

@@ -1,5 +1,5 @@
 """
-Only a part of the picture
+Segment a part of an image
 ==========================
 
 A mask says where to look: it may have any shape, and what lies outside is neither segmented nor used. Outside pixels
@@ -12,9 +12,9 @@ import numpy as np
 import spinseg as ss
 from spinseg.pictures import PICTURES
 
-picture = plt.imread(PICTURES["astronaut"].path)[:280, 40:440]
-y, x = np.indices(picture.shape[:2])
+image = plt.imread(PICTURES["astronaut"].path)[:280, 40:440]
+y, x = np.indices(image.shape[:2])
 mask = ((y - 120) / 115) ** 2 + ((x - 185) / 95) ** 2 < 1
 
-seg = ss.segment(picture, mask=mask, rng=0)
+seg = ss.segment(image, mask=mask, rng=0)
 seg.plot()

@@ -1,10 +1,9 @@
 """
-Kinds of material, wherever they lie
-====================================
+Classes of material
+===================
 
-A kind of material may lie in many places. ``preset="classes"`` looks for kinds instead of connected regions, and
-finds how many there are: here the four of a noisy phantom, each in its mean intensity. Thresholds see every pixel
-alone.
+A class of material may lie in many places. ``preset="classes"`` finds classes instead of connected regions, and
+infers their number: here the four of a noisy phantom, each in its mean intensity. Thresholds see every pixel alone.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +24,9 @@ inserts = [
 ]
 for row, column, radius, kind in inserts:
     truth[(y - row) ** 2 + (x - column) ** 2 < radius**2] = kind
-image = np.array([0.1, 0.4, 0.7, 1.0])[truth] + rng.normal(0, 0.1, truth.shape)
+image = np.array([0.1, 0.4, 0.7, 1.0])[truth] + rng.normal(
+    0, 0.1, truth.shape
+)
 
 seg = ss.segment(image, preset="classes", rng=0)
 thresholds = threshold_multiotsu(image, classes=4)
@@ -36,10 +37,16 @@ axes[0, 0].set_title("a slice of a phantom")
 for ax, labels, title in zip(
     axes.flat[1:],
     [truth, seg.labels, np.digitize(image, thresholds)],
-    ["the four materials", f"spinseg found {seg.n_clusters} kinds", "Otsu's thresholds, told 4"],
+    [
+        "the four materials",
+        f"spinseg found {seg.n_clusters} kinds",
+        "Otsu's thresholds, given 4",
+    ],
     strict=True,
 ):
-    means = np.bincount(labels.ravel(), image.ravel()) / np.maximum(np.bincount(labels.ravel()), 1)
+    means = np.bincount(labels.ravel(), image.ravel()) / np.maximum(
+        np.bincount(labels.ravel()), 1
+    )
     ax.imshow(means[labels], cmap="viridis", vmin=0, vmax=1.1)
     ax.set_title(title)
 for ax in axes.flat:

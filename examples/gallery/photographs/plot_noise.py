@@ -1,9 +1,9 @@
 """
-Does noise make more regions?
-=============================
+A noisy image
+=============
 
-Specks are what many methods make of noise. Here a boundary has to stand out from the noise that is estimated from the
-picture: with noise of a fifth of full intensity the coins are still there, and nothing else.
+Many methods turn noise into small regions. spinseg estimates the noise of the image, and a boundary has to stand out
+from it: with noise of a fifth of full intensity, it still finds the coins and nothing else.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,9 @@ from skimage import data
 import spinseg as ss
 
 clean = data.coins()[:200, :300] / 255
-noisy = np.clip(clean + np.random.default_rng(0).normal(0, 0.2, clean.shape), 0, 1)
+noisy = np.clip(
+    clean + np.random.default_rng(0).normal(0, 0.2, clean.shape), 0, 1
+)
 seg = ss.segment(noisy, rng=0)
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 2.5), layout="constrained")

@@ -14,7 +14,9 @@ import numpy as np
 import spinseg as ss
 from studies.scenes import RENDERERS, in_three_channels, render
 
-fig, axes = plt.subplots(4, 4, figsize=(11.2, 11.4), layout="constrained")
+fig, axes = plt.subplots(
+    4, 4, figsize=(11.2, 11.4), layout="constrained"
+)
 for i, kind in enumerate(RENDERERS):
     scene = render(kind, (160, 160), np.random.default_rng(7))
     top, bottom = axes[i // 4 * 2 : i // 4 * 2 + 2, i % 4]

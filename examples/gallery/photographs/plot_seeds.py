@@ -2,8 +2,8 @@
 Correct a segmentation with a scribble
 ======================================
 
-The shadow under the saucer came out as a region of its own, and you want it with the table. A scribble over both says
-that they belong together, and every draw obeys; all else is sampled again. Scribbles with different numbers would keep
+The shadow under the saucer is a separate region, and you want it to join the table. A scribble over both says that
+they belong together, and every draw keeps it; all else is sampled again. Scribbles with different numbers would keep
 regions apart.
 """
 
@@ -16,18 +16,32 @@ from skimage.draw import line
 import spinseg as ss
 from spinseg.pictures import PICTURES
 
-picture = plt.imread(PICTURES["coffee"].path)[::2, ::2]
-corners = [(197, 42), (155, 45), (186, 62), (197, 100), (197, 200), (190, 215), (110, 285)]  # rows and columns
-seeds = np.zeros(picture.shape[:2], int)
+image = plt.imread(PICTURES["coffee"].path)[::2, ::2]
+# rows and columns
+corners = [
+    (197, 42),
+    (155, 45),
+    (186, 62),
+    (197, 100),
+    (197, 200),
+    (190, 215),
+    (110, 285),
+]
+seeds = np.zeros(image.shape[:2], int)
 for start, end in pairwise(corners):
     seeds[line(*start, *end)] = 1
 
-before = ss.segment(picture, rng=0)
-after = ss.segment(picture, seeds=seeds, rng=0)
+before = ss.segment(image, rng=0)
+after = ss.segment(image, seeds=seeds, rng=0)
 
 fig, axes = plt.subplots(2, 1, figsize=(6.4, 9), layout="constrained")
-for ax, found, title in zip(axes, [before, after], ["without seeds, and a scribble", "with the scribble"], strict=True):
-    ax.imshow(ss.mean_colors(picture, found.labels))
+for ax, found, title in zip(
+    axes,
+    [before, after],
+    ["without seeds, and a scribble", "with the scribble"],
+    strict=True,
+):
+    ax.imshow(ss.mean_colors(image, found.labels))
     ax.set_title(title)
     ax.set_axis_off()
 axes[0].plot(*np.transpose(corners)[::-1], color="white", linewidth=5)

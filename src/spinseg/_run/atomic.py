@@ -29,7 +29,9 @@ def atomic_write(path: FilePath, write: Callable[[BinaryIO], object]) -> None:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     atomic_write(Path(folder, "note.txt"), lambda file: file.write(b"whole"))
+    ...     atomic_write(
+    ...         Path(folder, "note.txt"), lambda file: file.write(b"whole")
+    ...     )
     ...     Path(folder, "note.txt").read_text()
     'whole'
     """

@@ -56,7 +56,9 @@ class Provenance(NamedTuple):
 
         Examples
         --------
-        >>> Provenance({}, "1.0", 0, {"sweeps": 9}).differences(Provenance({}, "1.0", 1, {"sweeps": 9}))
+        >>> Provenance({}, "1.0", 0, {"sweeps": 9}).differences(
+        ...     Provenance({}, "1.0", 1, {"sweeps": 9})
+        ... )
         ['seed 0, not 1']
         """
         found = []

@@ -131,7 +131,7 @@ STARTS = {  # labels and explanations
 
 @dataclass(frozen=True)
 class UserSettings:
-    """All settings of the page; `numbers` has the controls that are set, and `seeds` each seed with its pixels."""
+    """All settings of the web app; `numbers` has the controls that are set, and `seeds` each seed with its pixels."""
 
     preset: str = DEFAULT
     prior: str = OF_PRESET

@@ -52,7 +52,9 @@ def match_labels(labels: NDArray[np.int32], *references: NDArray[np.int32]) -> N
 
     Examples
     --------
-    >>> match_labels(np.array([0, 0, 1, 2]), np.array([4, 4, 4, 1])).tolist()
+    >>> match_labels(
+    ...     np.array([0, 0, 1, 2]), np.array([4, 4, 4, 1])
+    ... ).tolist()
     [4, 4, 0, 1]
     """
     k = int(labels.max()) + 1

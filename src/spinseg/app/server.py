@@ -63,7 +63,7 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
 
 
 def serve(port: int | None = None, open_browser: bool = True) -> None:
-    """Serve the page on 127.0.0.1 until Ctrl-C, on any free port unless one is given."""
+    """Serve the web app on 127.0.0.1 until Ctrl-C, on any free port unless one is given."""
     import uvicorn
     from PIL import Image
 

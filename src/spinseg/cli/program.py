@@ -102,7 +102,7 @@ def spinseg(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a bug, for a report of it.")] = False,
 ) -> None:
-    """Bayesian nonparametric image segmentation: the number of regions is inferred, and you see how sure it is."""
+    """Segment images: spinseg infers the number of regions and quantifies the uncertainty."""
     if debug:
         LOG.setLevel(logging.DEBUG)
         LOG.addHandler(logging.StreamHandler())

@@ -260,7 +260,10 @@ def membership(draws: ArrayLike, labels: NDArray[np.int32]) -> NDArray[np.float6
 
     Examples
     --------
-    >>> membership([[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 1, 1], [0, 1, 2, 2]], np.array([0, 0, 1, 1])).tolist()
+    >>> membership(
+    ...     [[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 1, 1], [0, 1, 2, 2]],
+    ...     np.array([0, 0, 1, 1]),
+    ... ).tolist()
     [[1.0, 0.0], [0.5, 0.25], [0.0, 1.0], [0.0, 1.0]]
     """
     rows, sites = flatten_draws(draws), np.arange(labels.size)

@@ -21,8 +21,8 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
     """Cluster samples by their features and their neighbors, and infer the number of clusters.
 
     Samples are sites of a graph. Draws from the posterior over their partitions give the labels, those of least
-    expected variation of information, and how sure each is. Chains that are stuck far below the best in log posterior
-    count for how sure a label is, but not for the labels.
+    expected variation of information, and how certain each is. Chains that are stuck far below the best in log
+    posterior lower the probabilities, but do not affect the labels.
 
     Parameters
     ----------
@@ -74,9 +74,24 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
     Examples
     --------
     >>> import spinseg as ss
-    >>> X = [[0.1], [0.0], [0.2], [0.1], [0.2], [0.0], [5.1], [5.0], [5.2], [5.1], [5.0], [5.2]]
+    >>> X = [
+    ...     [0.1],
+    ...     [0.0],
+    ...     [0.2],
+    ...     [0.1],
+    ...     [0.2],
+    ...     [0.0],
+    ...     [5.1],
+    ...     [5.0],
+    ...     [5.2],
+    ...     [5.1],
+    ...     [5.0],
+    ...     [5.2],
+    ... ]
     >>> row = ss.SiteGraph.grid((12,))
-    >>> ss.SpatialClustering(random_state=0).fit(X, connectivity=row).labels_
+    >>> ss.SpatialClustering(random_state=0).fit(
+    ...     X, connectivity=row
+    ... ).labels_
     array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
 
@@ -113,6 +128,11 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         connectivity : SiteGraph, (n_samples, n_samples) sparse matrix or array, or a function from X to one, optional
             Which samples are neighbors, and with which weights; what lies on the diagonal is ignored. Without it there
             are no neighbors.
+
+        Returns
+        -------
+        SpatialClustering
+            The estimator itself, with `labels_` and the other fitted attributes.
         """
         X = validate_data(self, X, accept_sparse="csr" if self.likelihood == "histogram" else False, dtype="float64")
         model = clustering_model(

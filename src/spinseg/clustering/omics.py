@@ -50,7 +50,7 @@ def cluster_anndata(
     Parameters
     ----------
     adata : AnnData
-        It gets `obs[key_added]`, the domain of each observation; `obs[key_added + "_probability"]`, how sure that is;
+        It gets `obs[key_added]`, the domain of each observation; `obs[key_added + "_probability"]`, its probability;
         `obsm[key_added + "_membership"]`, the same for every domain; and `uns[key_added]`, how they were made, whether
         the chains have converged (`verdict`) and how many observations have no neighbor (`n_isolated`).
         `SpatialClustering` explains these numbers.
@@ -88,8 +88,12 @@ def cluster_anndata(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import anndata, spinseg as ss
-    >>> adata = anndata.AnnData(np.repeat([[0.1], [2.0]], 9, axis=0), obsm={"spatial": np.arange(36.0).reshape(18, 2)})
+    >>> adata = anndata.AnnData(
+    ...     np.repeat([[0.1], [2.0]], 9, axis=0),
+    ...     obsm={"spatial": np.arange(36.0).reshape(18, 2)},
+    ... )
     >>> found = ss.cluster_anndata(adata, n_neighbors=2, rng=0)
     >>> adata.obs["domain"].value_counts().tolist(), found.n_clusters
     ([9, 9], 2)
@@ -198,7 +202,9 @@ def varies_in_space(values: NDArray[np.float64], graph: SiteGraph) -> NDArray[np
     Examples
     --------
     >>> row = SiteGraph.grid((40,))
-    >>> varies_in_space(np.stack([np.arange(40.0), np.arange(40.0) % 2], axis=1), row).tolist()
+    >>> varies_in_space(
+    ...     np.stack([np.arange(40.0), np.arange(40.0) % 2], axis=1), row
+    ... ).tolist()
     [True, False]
     """
     centered = values - values.mean(axis=0)

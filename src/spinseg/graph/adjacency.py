@@ -22,9 +22,14 @@ def region_adjacency(sites: ArrayLike) -> SiteGraph:
     sites : array of int, any number of axes
         The site of every pixel; -1 outside.
 
+    Returns
+    -------
+    SiteGraph
+
     Examples
     --------
-    >>> graph = region_adjacency([[0, 0, 1], [2, 2, 1]])
+    >>> import spinseg as ss
+    >>> graph = ss.region_adjacency([[0, 0, 1], [2, 2, 1]])
     >>> graph.edges.tolist(), graph.length.tolist()
     ([[0, 1], [0, 2], [1, 2]], [1.0, 2.0, 1.0])
     """
@@ -36,7 +41,8 @@ def regions_of(labels: ArrayLike, graph: SiteGraph) -> NDArray[np.int32]:
 
     Examples
     --------
-    >>> regions_of([0, 1, 0], SiteGraph(3, [[0, 1], [1, 2]]))
+    >>> import spinseg as ss
+    >>> ss.regions_of([0, 1, 0], ss.SiteGraph(3, [[0, 1], [1, 2]]))
     array([0, 1, 2], dtype=int32)
     """
     return graph.pieces(checked_labels("labels", labels, graph.n_sites))
@@ -49,7 +55,11 @@ def edge_means(sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArr
 
     Examples
     --------
-    >>> edge_means(np.array([[0, 0, 1]]), np.array([[0, 1]]), np.array([[5.0, 3.0, 4.0]]))
+    >>> edge_means(
+    ...     np.array([[0, 0, 1]]),
+    ...     np.array([[0, 1]]),
+    ...     np.array([[5.0, 3.0, 4.0]]),
+    ... )
     array([4.])
     """
     lower, upper, pixels = boundary_pairs(sites)

@@ -13,7 +13,7 @@ from spinseg.partition.numbering import in_order
 # The number of sites, (E, 2) edges, and (E,) weights or None: what `SiteGraph` is made of.
 Parts = tuple[int, Any, Any]
 
-MAX_NUMBERS, MAX_NUMBERS_PER_PIXEL = 2**24, 64  # of sites; a tile of a large picture has few of them
+MAX_NUMBERS, MAX_NUMBERS_PER_PIXEL = 2**24, 64  # of sites; a tile of a large image has few of them
 
 
 def grid_edges(shape: tuple[int, ...], connectivity: int, inside: ArrayLike | None) -> Parts:

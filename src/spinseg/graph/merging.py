@@ -64,7 +64,9 @@ def touching_regions(
 
     Examples
     --------
-    >>> pairs, across, pair = touching_regions(np.array([0, 0, 1]), np.array([[0, 1], [1, 2], [0, 2]]))
+    >>> pairs, across, pair = touching_regions(
+    ...     np.array([0, 0, 1]), np.array([[0, 1], [1, 2], [0, 2]])
+    ... )
     >>> pairs.tolist(), across.tolist(), pair.tolist()
     ([[0, 1]], [False, True, True], [0, 0])
     """
@@ -183,7 +185,13 @@ def absorb_small(
     Examples
     --------
     >>> line = SiteGraph(3, [[0, 1], [1, 2]])
-    >>> absorb_small(np.arange(3), line, np.array([0.1, 0.2]), 5, area=np.array([9, 1, 9]))
+    >>> absorb_small(
+    ...     np.arange(3),
+    ...     line,
+    ...     np.array([0.1, 0.2]),
+    ...     5,
+    ...     area=np.array([9, 1, 9]),
+    ... )
     array([0, 1, 1], dtype=int32)
     """
     n_regions = int(regions.max()) + 1
@@ -231,8 +239,15 @@ def merge_in_rounds(
 
     Examples
     --------
-    >>> alike = lambda edges, sizes, means: edges[np.abs(np.diff(means[edges, 0], axis=1)[:, 0]) < 2]
-    >>> merge_in_rounds(np.array([[0, 1], [1, 2]]), np.ones(3), np.array([[0.0], [1.0], [5.0]]), alike)
+    >>> alike = lambda edges, sizes, means: edges[
+    ...     np.abs(np.diff(means[edges, 0], axis=1)[:, 0]) < 2
+    ... ]
+    >>> merge_in_rounds(
+    ...     np.array([[0, 1], [1, 2]]),
+    ...     np.ones(3),
+    ...     np.array([[0.0], [1.0], [5.0]]),
+    ...     alike,
+    ... )
     array([0, 0, 1], dtype=int32)
     """
     region = np.arange(sizes.size, dtype=np.int32)
@@ -253,7 +268,9 @@ def nearest_pairs(pairs: NDArray[np.integer], distances: NDArray[np.float64]) ->
 
     Examples
     --------
-    >>> nearest_pairs(np.array([[1, 0], [0, 2], [0, 1]]), np.array([5.0, 3.0, 2.0])).tolist()
+    >>> nearest_pairs(
+    ...     np.array([[1, 0], [0, 2], [0, 1]]), np.array([5.0, 3.0, 2.0])
+    ... ).tolist()
     [[0, 1], [1, 0]]
     """
     ordered = pairs[np.lexsort((distances, pairs[:, 0]))]

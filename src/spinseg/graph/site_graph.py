@@ -35,9 +35,12 @@ class SiteGraph:
 
     Examples
     --------
-    >>> SiteGraph(3, [[0, 1], [2, 1]]).neighbors
+    >>> import spinseg as ss
+    >>> ss.SiteGraph(3, [[0, 1], [2, 1]]).neighbors
     array([1, 0, 2, 1], dtype=int32)
-    >>> SiteGraph(3, [[0, 1], [1, 0], [2, 2], [1, 2]], simplify=True).edges.tolist()
+    >>> ss.SiteGraph(
+    ...     3, [[0, 1], [1, 0], [2, 2], [1, 2]], simplify=True
+    ... ).edges.tolist()
     [[0, 1], [1, 2]]
     """
 
@@ -99,11 +102,16 @@ class SiteGraph:
         inside : array of bool, optional
             Which pixels are sites; all of them by default.
 
+        Returns
+        -------
+        SiteGraph
+
         Examples
         --------
-        >>> SiteGraph.grid((2, 2)).edges.tolist()
+        >>> import spinseg as ss
+        >>> ss.SiteGraph.grid((2, 2)).edges.tolist()
         [[0, 1], [0, 2], [1, 3], [2, 3]]
-        >>> SiteGraph.grid((2, 2), connectivity=2).n_edges
+        >>> ss.SiteGraph.grid((2, 2), connectivity=2).n_edges
         6
         """
         return cls(*found.grid_edges(shape, connectivity, inside))
@@ -120,9 +128,14 @@ class SiteGraph:
         outside : int
             The label of pixels that belong to no site.
 
+        Returns
+        -------
+        SiteGraph
+
         Examples
         --------
-        >>> graph = SiteGraph.from_regions([[0, 0, 1], [2, 2, 1]])
+        >>> import spinseg as ss
+        >>> graph = ss.SiteGraph.from_regions([[0, 0, 1], [2, 2, 1]])
         >>> graph.edges.tolist(), graph.weights.tolist()
         ([[0, 1], [0, 2], [1, 2]], [1.0, 2.0, 1.0])
         """
@@ -142,9 +155,14 @@ class SiteGraph:
             Drop what lies on the diagonal, and where the two directions of an edge differ take the entry above it. By
             default both are refused.
 
+        Returns
+        -------
+        SiteGraph
+
         Examples
         --------
-        >>> graph = SiteGraph.from_sparse([[0, 2, 0], [2, 0, 0], [0, 3, 0]])
+        >>> import spinseg as ss
+        >>> graph = ss.SiteGraph.from_sparse([[0, 2, 0], [2, 0, 0], [0, 3, 0]])
         >>> graph.edges.tolist(), graph.weights.tolist()
         ([[0, 1], [1, 2]], [2.0, 3.0])
         """
@@ -163,10 +181,17 @@ class SiteGraph:
         simplify : bool
             As in `SiteGraph`.
 
+        Returns
+        -------
+        SiteGraph
+
         Examples
         --------
+        >>> import spinseg as ss
         >>> import networkx as nx
-        >>> SiteGraph.from_networkx(nx.path_graph(["a", "b", "c"])).edges.tolist()
+        >>> ss.SiteGraph.from_networkx(
+        ...     nx.path_graph(["a", "b", "c"])
+        ... ).edges.tolist()
         [[0, 1], [1, 2]]
         """
         return cls(*found.networkx_edges(graph, weight), simplify=simplify)
@@ -180,9 +205,14 @@ class SiteGraph:
         points : (n_sites, n_axes) array
         k : int
 
+        Returns
+        -------
+        SiteGraph
+
         Examples
         --------
-        >>> SiteGraph.nearest([[0.0], [1.0], [3.0]], k=1).edges.tolist()
+        >>> import spinseg as ss
+        >>> ss.SiteGraph.nearest([[0.0], [1.0], [3.0]], k=1).edges.tolist()
         [[0, 1], [1, 2]]
         """
         return cls(*found.nearest_edges(points, k))
@@ -198,9 +228,16 @@ class SiteGraph:
         points : (n_sites, n_axes) array
             In two axes or more.
 
+        Returns
+        -------
+        SiteGraph
+
         Examples
         --------
-        >>> SiteGraph.delaunay([[0, 0], [2, 0], [0, 2], [3, 3]]).edges.tolist()
+        >>> import spinseg as ss
+        >>> ss.SiteGraph.delaunay(
+        ...     [[0, 0], [2, 0], [0, 2], [3, 3]]
+        ... ).edges.tolist()
         [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]]
         """
         return cls(*found.delaunay_edges(points))
@@ -210,7 +247,8 @@ class SiteGraph:
 
         Examples
         --------
-        >>> SiteGraph(2, [[0, 1]], weights=[0.5]).to_networkx().edges[0, 1]
+        >>> import spinseg as ss
+        >>> ss.SiteGraph(2, [[0, 1]], weights=[0.5]).to_networkx().edges[0, 1]
         {'weight': 0.5}
         """
         try:
@@ -229,7 +267,8 @@ class SiteGraph:
 
         Examples
         --------
-        >>> SiteGraph(2, [[0, 1]]).to_sparse().toarray().tolist()
+        >>> import spinseg as ss
+        >>> ss.SiteGraph(2, [[0, 1]]).to_sparse().toarray().tolist()
         [[0.0, 1.0], [1.0, 0.0]]
         """
         shape = (self.n_sites, self.n_sites)

@@ -10,7 +10,7 @@ from spinseg.image.layout import Floats
 from spinseg.image.picture import Picture
 
 MIN_BLOCK_PIXELS = 8  # of the side of a block, so that noise averages out in it
-BLOCKS_PER_AXIS = 16  # along the longest axis of a large picture
+BLOCKS_PER_AXIS = 16  # along the longest axis of a large image
 VISIBLE_DIFFERENCE = 0.1  # of full intensity: from mid-gray a step that nobody overlooks
 HIDDEN_DIFFERENCE = 1 / 256  # one level of 8 bits
 MIN_STANDARD_ERRORS = 10  # means of blocks of noise alone lie about 6 apart
@@ -48,7 +48,7 @@ def contrast_of_parts(means: Floats, variances: Floats, n_pixels: ArrayLike) -> 
 
 
 def contrast_of(picture: Picture) -> Contrast:
-    """Return the contrast of blocks of a picture, of at least 8 pixels along each axis; pixels outside do not count."""
+    """Return the contrast of blocks of an image, of at least 8 pixels along each axis; pixels outside do not count."""
     step = max(MIN_BLOCK_PIXELS, -(-max(picture.shape) // BLOCKS_PER_AXIS))
     inside = np.ones(picture.shape, bool) if picture.inside is None else picture.inside
     counts = _block_sums(inside.astype(np.float64), step)

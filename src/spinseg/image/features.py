@@ -34,7 +34,9 @@ class Codebook:
 
     Examples
     --------
-    >>> Codebook.general().words(np.zeros((2, 3, 3), np.uint8)).shape
+    >>> import numpy as np
+    >>> import spinseg as ss
+    >>> ss.Codebook.general().words(np.zeros((2, 3, 3), np.uint8)).shape
     (2, 3)
     """
 

@@ -99,7 +99,7 @@ def _decode_npy(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[
         shape = headers[np.lib.format.read_magic(file)](file)[0]
         file.seek(0)
     if len(shape) not in (2, 3, 4):
-        invalid(name, "hold one picture or volume, with or without channels", shape)
+        invalid(name, "hold one image or volume, with or without channels", shape)
     check_size(name, shape, max_pixels)
     with decoding(name, form):
         return np.load(file, allow_pickle=False), Reading(form)

@@ -127,7 +127,7 @@ class Reading:
         return array if array.shape[-1] == self.n_channels else array[..., [0, 0, 0, 1]]
 
     def __str__(self) -> str:
-        """Return the reading as a phrase, such as "a picture of 30 x 40 pixels, gray, 8 bits, intensities ..."."""
+        """Return the reading as a phrase, such as "an image of 30 x 40 pixels, gray, 8 bits, intensities ..."."""
         n_colors = self.n_channels - bool(self.has_opacity)
         pixels = f"{' x '.join(map(str, self.shape[-2:]))} pixels"
         of_volume = ""
@@ -136,7 +136,7 @@ class Reading:
             of_volume = "a volume of "
         if n_colors == 1 or (n_colors == 3 and self.channel_kind != "measured"):
             kind = ("color" if n_colors == 3 else "gray") + (" with opacity" if self.has_opacity else "")
-            contents = f"{of_volume or 'a picture of '}{pixels}, {kind}"
+            contents = f"{of_volume or 'an image of '}{pixels}, {kind}"
         else:
             measured = "measured " if n_colors == 3 else ""  # which might be taken for color
             contents = f"{n_colors} {measured}channels of {of_volume}{pixels}"
@@ -208,7 +208,7 @@ def _refuse_axes(shape: tuple[int, ...], axes: str, name: str) -> None:
     """Raise InvalidInput for an array that is neither an image nor a volume."""
     if set(axes) <= set(UNNAMED):
         invalid(name, "have two or three axes, and one of channels or none", shape)
-    rule = "hold one picture or volume, with or without channels; channel_axis names their axis"
+    rule = "hold one image or volume, with or without channels; channel_axis names their axis"
     invalid(name, rule, f"axes {axes} of {shape}")
 
 

@@ -48,7 +48,7 @@ class Light(NamedTuple):
     is_added: bool
 
     def removed_from(self, picture: Picture) -> Picture:
-        """Return the picture under even light; nearly its brightest pixels keep their intensity."""
+        """Return the image under even light; nearly its brightest pixels keep their intensity."""
         if self.is_added:
             flat = picture.codes - MAX_CODE * self.field[..., None]
             flat -= min(float(np.quantile(flat, 0.001)), 0.0)

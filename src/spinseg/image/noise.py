@@ -61,7 +61,7 @@ def pixel_noise(picture: Picture) -> tuple[float, float]:
 
 
 def smoothed(picture: Picture, pixels_per_site: float) -> Picture:
-    """Return the picture, smoothed by a Gaussian until its noise is that of photographs.
+    """Return the image, smoothed by a Gaussian until its noise is that of photographs.
 
     Sites of a noisy image follow the noise otherwise, and each has a mean of its own.
     """

@@ -142,12 +142,19 @@ def as_picture(
         infers them for all channels: uint8 from 0 to 255, numbers in 0 to 1 as they are, 10 to 14 bits from the
         smallest to the largest number that is no outlier.
 
+    Returns
+    -------
+    Picture
+        The image with its codes, colors, mask and `reading`.
+
     Examples
     --------
-    >>> as_picture(np.zeros((4, 6), np.uint8)).codes.shape
+    >>> import numpy as np
+    >>> import spinseg as ss
+    >>> ss.as_picture(np.zeros((4, 6), np.uint8)).codes.shape
     (4, 6, 3)
-    >>> print(as_picture(np.zeros((4, 6), np.uint8)).reading)
-    a picture of 4 x 6 pixels, gray, 8 bits, intensities from 0 to 255
+    >>> print(ss.as_picture(np.zeros((4, 6), np.uint8)).reading)
+    an image of 4 x 6 pixels, gray, 8 bits, intensities from 0 to 255
     """
     if isinstance(image, Picture):
         if intensity_range is not None:

@@ -109,7 +109,7 @@ def decode_tiff(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[
     except (TypeError, ValueError):  # none, or no number
         nodata = None
     about: Any = {"channel_kind": kind_of_samples(series.keyframe, axes)}
-    if orientation(series.keyframe) == 1:  # else the tags are those of the picture before it was turned
+    if orientation(series.keyframe) == 1:  # else the tags are those of the image before it was turned
         about["georeference"] = georeference_of(series.keyframe)
     return array, Reading(form, axes, has_opacity, note, nodata, **about)
 

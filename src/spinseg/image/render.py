@@ -13,16 +13,16 @@ from spinseg.image.features import site_means
 from spinseg.image.layout import ChannelAxis, Ints
 from spinseg.image.picture import MAX_CODE, Picture, as_picture, cielab
 
-LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # RGB of the two sides of a boundary: one is visible on any picture
+LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # RGB of the two sides of a boundary: one is visible on any image
 PIXELS_PER_LINE_WIDTH = 650  # pixels of the longest side for each pixel of line width
 
 # Dark violet to pale yellow in even steps of lightness: nine colors of matplotlib's magma (CC0).
 _MAGMA_HEX = "000004 1c1044 4f127b 812581 b5367a e55064 fb8761 fec287 fcfdbf"
 _MAGMA = np.frombuffer(bytes.fromhex(_MAGMA_HEX), np.uint8).reshape(9, 3)
 
-# RGBA of what `outlines` returns: no color of their own, so that they leave those of the picture alone.
+# RGBA of what `outlines` returns: no color of their own, so that they leave those of the image alone.
 OUTLINE_COLORS = ((0, 0, 0, 0), (0, 0, 0, 150), (255, 255, 255, 240))
-DIMMED = 0.4  # brightness of the gray picture under graded boundaries
+DIMMED = 0.4  # brightness of the gray image under graded boundaries
 MIN_GRADE, MIN_OPACITY, OPAQUE_FROM = 0.4, 0.35, 0.4  # of their colors: the place of 0 on the map, and the opacity
 
 
@@ -36,8 +36,12 @@ def overlay(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
-    >>> ss.overlay(np.zeros((4, 6), np.uint8), np.repeat([[1, 2]], 3, axis=1).repeat(4, axis=0)).shape
+    >>> ss.overlay(
+    ...     np.zeros((4, 6), np.uint8),
+    ...     np.repeat([[1, 2]], 3, axis=1).repeat(4, axis=0),
+    ... ).shape
     (4, 6, 3)
     """
     picture, array = _check_pair(image, labels, channel_axis, start_label)
@@ -58,14 +62,14 @@ def outlines(labels: ArrayLike) -> NDArray[np.uint8]:
 
 
 def outlined(rgb: NDArray[np.uint8], labels: ArrayLike) -> NDArray[np.uint8]:
-    """Return a picture with the boundaries between labels in white and black, which leave its colors alone."""
+    """Return an image with the boundaries between labels in white and black, which leave its colors alone."""
     colors = np.array(OUTLINE_COLORS, np.float64)[outlines(labels)]
     opacity = colors[..., 3:] / 255
     return np.rint(rgb + opacity * (colors[..., :3] - rgb)).astype(np.uint8)
 
 
 def graded_boundaries(rgb: NDArray[np.uint8], probability: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Return boundaries over a dimmed gray picture, the brighter and the more opaque the more probable, (*shape, 3)."""
+    """Return boundaries over a dimmed gray image, the brighter and the more opaque the more probable, (*shape, 3)."""
     ground = DIMMED * (rgb @ np.array([0.299, 0.587, 0.114]))[..., None]
     clipped = np.clip(probability.astype(np.float64), 0, 1)
     colors = probability_picture(MIN_GRADE + (1 - MIN_GRADE) * clipped).astype(np.float64)
@@ -80,6 +84,7 @@ def mean_colors(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
     >>> image = np.array([[0, 0, 200, 100]], np.uint8)
     >>> ss.mean_colors(image, [[1, 1, 2, 2]])[0, :, 0].tolist()
@@ -129,7 +134,7 @@ def paint_edges(sites: ArrayLike, edges: Ints, values: NDArray[np.float64]) -> N
 def _check_pair(
     image: Picture | ArrayLike, labels: ArrayLike, channel_axis: ChannelAxis, start_label: int
 ) -> tuple[Picture, Ints]:
-    """Return the picture, and the labels from 0 on with -1 outside; raise InvalidInput if they differ in shape."""
+    """Return the image, and the labels from 0 on with -1 outside; raise InvalidInput if they differ in shape."""
     array = _check_labels(labels, start_label) - np.int32(start_label)
     inside = array >= 0
     picture = as_picture(image, channel_axis=channel_axis, mask=inside if inside.any() and not inside.all() else None)

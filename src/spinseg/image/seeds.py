@@ -1,4 +1,4 @@
-"""Seeds on the pixels of a picture: how they are read, reduced with it, and given sites of their own."""
+"""Seeds on the pixels of an image: how they are read, reduced with it, and given sites of their own."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def seed_image(seeds: Seeds, shape: tuple[int, ...], inside: NDArray[np.bool_] |
 
 
 def read_seeds(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Return the label image in a file; of a picture with a palette, the indices. A gray picture may have channels."""
+    """Return the label image in a file; of an image with a palette, the indices. A gray image may have channels."""
     from PIL import Image, UnidentifiedImageError
 
     array = read_image(path)
@@ -57,7 +57,7 @@ def read_seeds(path: str | os.PathLike[str]) -> NDArray[Any]:
     if not is_color:
         return array
     if (array[..., :3] != array[..., :1]).any() or (array[..., 3:] != 255).any():
-        invalid("seeds", "be a picture of one number per pixel, without colors or transparency", os.fspath(path))
+        invalid("seeds", "be an image of one number per pixel, without colors or transparency", os.fspath(path))
     return array[..., 0]
 
 
@@ -102,7 +102,7 @@ def reduced_seeds(image: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     claims = sparse.coo_array((np.ones(row.size), index), shape=(found.size, claimed.size))
     match = maximum_bipartite_matching(claims.tocsr(), perm_type="column") if found.size else np.empty(0, np.int64)
     if (match < 0).any():
-        rule = f"lie {step} pixels apart at least, since the picture is analyzed at 1/{step} of its size"
+        rule = f"lie {step} pixels apart at least, since the image is analyzed at 1/{step} of its size"
         invalid("seeds", rule, f"seed {found[match < 0][0]}")
     reduced[claimed[match]] = found
     return reduced.reshape(shape)

@@ -62,6 +62,10 @@ def superpixels(
     channel_axis : int, None or "auto"
         As in `as_picture`.
 
+    Returns
+    -------
+    array of int32, the shape of the image
+
     References
     ----------
     .. [1] Achanta et al., SLIC superpixels, PAMI 2012. :DOI:`10.1109/TPAMI.2012.120`
@@ -69,7 +73,9 @@ def superpixels(
 
     Examples
     --------
-    >>> superpixels(np.zeros((2, 4)), kind="grid", n_sites=2)
+    >>> import numpy as np
+    >>> import spinseg as ss
+    >>> ss.superpixels(np.zeros((2, 4)), kind="grid", n_sites=2)
     array([[0, 0, 1, 1],
            [0, 0, 1, 1]], dtype=int32)
     """

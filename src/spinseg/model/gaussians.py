@@ -44,7 +44,8 @@ class DiagonalGaussian(Likelihood):
 
     Examples
     --------
-    >>> levels = DiagonalGaussian([0.1, 0.2, 0.9])
+    >>> import spinseg as ss
+    >>> levels = ss.DiagonalGaussian([0.1, 0.2, 0.9])
     >>> bool(levels.log_marginal([0, 1]) > levels.log_marginal([0, 2]))
     True
     """
@@ -117,7 +118,8 @@ class Gaussian(Likelihood):
 
     Examples
     --------
-    >>> colors = Gaussian([[0.1, 0.2], [0.1, 0.3], [0.9, 0.8]])
+    >>> import spinseg as ss
+    >>> colors = ss.Gaussian([[0.1, 0.2], [0.1, 0.3], [0.9, 0.8]])
     >>> bool(colors.log_marginal([0, 1]) > colors.log_marginal([0, 2]))
     True
     """

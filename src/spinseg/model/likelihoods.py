@@ -57,7 +57,8 @@ class Likelihood(ABC):
     --------
     >>> import spinseg as ss
     >>> levels = ss.DiagonalGaussian([0.1, 0.2, 0.9])
-    >>> bool(levels.log_marginal([0, 1]) > levels.log_marginal([0, 2]))  # alike sites are likelier together
+    >>> # alike sites are likelier together
+    >>> bool(levels.log_marginal([0, 1]) > levels.log_marginal([0, 2]))
     True
     """
 
@@ -116,7 +117,8 @@ class Flat(Likelihood):
 
     Examples
     --------
-    >>> Flat().log_marginal([0, 1])
+    >>> import spinseg as ss
+    >>> ss.Flat().log_marginal([0, 1])
     0.0
     """
 
@@ -135,7 +137,7 @@ class Flat(Likelihood):
 
 
 class DirichletMultinomial(Likelihood):
-    """Histograms with G_0 = Dirichlet(phi * ybar), ybar the normalised sum of all histograms, as in the paper.
+    """Histograms with G_0 = Dirichlet(phi * ybar), ybar the normalized sum of all histograms, as in the paper.
 
         log p(y_A) = lgamma(phi) - lgamma(phi + N) + sum_d [lgamma(pi_d + n_d) - lgamma(pi_d)],  pi = phi * ybar,
 
@@ -154,7 +156,10 @@ class DirichletMultinomial(Likelihood):
 
     Examples
     --------
-    >>> heads = DirichletMultinomial([[1, 0], [1, 0], [0, 1]], concentration=2.0)
+    >>> import spinseg as ss
+    >>> heads = ss.DirichletMultinomial(
+    ...     [[1, 0], [1, 0], [0, 1]], concentration=2.0
+    ... )
     >>> round(heads.log_marginal([0, 1]), 4)
     -0.6568
     """
@@ -192,7 +197,7 @@ class DirichletMultinomial(Likelihood):
         return [HistogramTerm(sparse.hstack([self.counts, totals], format="csr"), prior, sign, self.count_weight)]
 
     def distances(self, edges: NDArray[np.int32], distance: str) -> Floats:
-        """Hellinger, chi-square (0.5 sum (p - q)^2 / (p + q)) or Euclidean distance of the normalised histograms."""
+        """Hellinger, chi-square (0.5 sum (p - q)^2 / (p + q)) or Euclidean distance of the normalized histograms."""
         check_choice("distance", distance, DISTANCES)
         totals = np.maximum(self.counts.sum(axis=1), 1)
         shares = sparse.diags_array(1.0 / totals).dot(self.counts).tocsr()
@@ -255,7 +260,8 @@ class PoissonGamma(Likelihood):
 
     Examples
     --------
-    >>> counts = PoissonGamma([3, 4, 20])
+    >>> import spinseg as ss
+    >>> counts = ss.PoissonGamma([3, 4, 20])
     >>> bool(counts.log_marginal([0, 1]) > counts.log_marginal([0, 2]))
     True
     """
@@ -303,7 +309,8 @@ class Product(Likelihood):
 
     Examples
     --------
-    >>> both = Product(PoissonGamma([3, 4]), PoissonGamma([0, 1]))
+    >>> import spinseg as ss
+    >>> both = ss.Product(ss.PoissonGamma([3, 4]), ss.PoissonGamma([0, 1]))
     >>> round(both.log_marginal([0, 1]), 4)
     -6.3903
     """

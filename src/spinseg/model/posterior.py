@@ -61,16 +61,36 @@ class Model:
     --------
     >>> import spinseg as ss
     >>> graph = ss.SiteGraph(3, [[0, 1], [1, 2]])
-    >>> model = ss.Model(graph, ss.DirichletMultinomial([[4, 0], [3, 1], [0, 5]]), ss.DirichletProcess(1.0), beta=0.5)
-    >>> round(model.log_posterior([0, 0, 1]) - model.log_posterior([0, 0, 0]), 3)
+    >>> model = ss.Model(
+    ...     graph,
+    ...     ss.DirichletMultinomial([[4, 0], [3, 1], [0, 5]]),
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
+    >>> round(
+    ...     model.log_posterior([0, 0, 1]) - model.log_posterior([0, 0, 0]),
+    ...     3,
+    ... )
     -0.673
-    >>> mixture = ss.Model(graph, model.likelihood, model.prior, beta=[[0.0, 0.0], [1.0, 1.0]])
+    >>> mixture = ss.Model(
+    ...     graph,
+    ...     model.likelihood,
+    ...     model.prior,
+    ...     beta=[[0.0, 0.0], [1.0, 1.0]],
+    ... )
     >>> mixture.n_components, mixture.component(1).beta
     (2, array([1., 1.]))
 
     Two regions of one kind, on both sides of a third:
 
-    >>> of_kinds = ss.Model(graph, model.likelihood, model.prior, 0.5, connected=True, kinds=ss.DirichletProcess(1.0))
+    >>> of_kinds = ss.Model(
+    ...     graph,
+    ...     model.likelihood,
+    ...     model.prior,
+    ...     0.5,
+    ...     connected=True,
+    ...     kinds=ss.DirichletProcess(1.0),
+    ... )
     >>> round(of_kinds.log_posterior([0, 1, 2], kinds=[0, 1, 0]), 3)
     -10.834
     """

@@ -35,7 +35,8 @@ class PartitionPrior(ABC):
     Examples
     --------
     >>> import spinseg as ss
-    >>> ss.PitmanYor(1.0, 0.5, min_size=2).log_g([3, 1])  # a cluster of one site is forbidden
+    >>> # a cluster of one site is forbidden
+    >>> ss.PitmanYor(1.0, 0.5, min_size=2).log_g([3, 1])
     -inf
     """
 
@@ -79,7 +80,7 @@ class PartitionPrior(ABC):
         return log_v, log_w
 
     def log_g(self, sizes: ArrayLike) -> float:
-        """Unnormalised log probability of a partition with these cluster sizes."""
+        """Unnormalized log probability of a partition with these cluster sizes."""
         m = _checked_sizes(sizes)
         log_v, log_w = self.tables(int(m.sum()))
         return float(log_v[m.size] + log_w[m].sum())
@@ -117,7 +118,9 @@ class Potts(PartitionPrior):
 
     Examples
     --------
-    >>> Potts(2).log_g([2, 1, 1])  # three clusters are too many
+    >>> import spinseg as ss
+    >>> # three clusters are too many
+    >>> ss.Potts(2).log_g([2, 1, 1])
     -inf
     """
 
@@ -140,7 +143,9 @@ class FiniteDirichlet(PartitionPrior):
 
     Examples
     --------
-    >>> FiniteDirichlet(2).log_g([2, 1, 1])  # three clusters are too many
+    >>> import spinseg as ss
+    >>> # three clusters are too many
+    >>> ss.FiniteDirichlet(2).log_g([2, 1, 1])
     -inf
     """
 
@@ -164,8 +169,10 @@ class DirichletProcess(PartitionPrior):
 
     Examples
     --------
-    >>> prior = DirichletProcess(2.0)
-    >>> round(prior.log_g([3, 1]) - prior.log_normalizer(4), 4)  # the log probability of these clusters of four sites
+    >>> import spinseg as ss
+    >>> prior = ss.DirichletProcess(2.0)
+    >>> # the log probability of these clusters of four sites
+    >>> round(prior.log_g([3, 1]) - prior.log_normalizer(4), 4)
     -2.7081
     """
 
@@ -191,7 +198,9 @@ class TemperedProcess(PartitionPrior):
 
     Examples
     --------
-    >>> prior = TemperedProcess(0.1, power=0.0)  # each cluster costs log 10, whatever its size
+    >>> import spinseg as ss
+    >>> # each cluster costs log 10, whatever its size
+    >>> prior = ss.TemperedProcess(0.1, power=0.0)
     >>> round(prior.log_g([4]) - prior.log_g([2, 2]), 4)
     2.3026
     """
@@ -217,7 +226,7 @@ class TemperedProcess(PartitionPrior):
 
 
 class ParsimoniousProcess(PartitionPrior):
-    """A Dirichlet process that takes a price for each cluster: log_v[k] = k (log alpha - cost n), log_w[m] = lgamma(m).
+    """A Dirichlet process with a cost for each cluster: log_v[k] = k (log alpha - cost n), log_w[m] = lgamma(m).
 
     With n sites a cluster pays n times `cost` nats. The more sites there are, the more clusters a plain process spends
     on what a likelihood does not describe; here a cluster has to explain a share of all sites that does not depend on
@@ -226,8 +235,14 @@ class ParsimoniousProcess(PartitionPrior):
 
     Examples
     --------
-    >>> prior = ParsimoniousProcess(1.0, cost=0.02)
-    >>> round(prior.log_g([50, 50]) - DirichletProcess(1.0).log_g([50, 50]), 6)  # 100 sites: 2 nats for each cluster
+    >>> import spinseg as ss
+    >>> prior = ss.ParsimoniousProcess(1.0, cost=0.02)
+    >>> # 100 sites: 2 nats for each cluster
+    >>> round(
+    ...     prior.log_g([50, 50])
+    ...     - ss.DirichletProcess(1.0).log_g([50, 50]),
+    ...     6,
+    ... )
     -4.0
     """
 
@@ -252,7 +267,8 @@ class PitmanYor(PartitionPrior):
 
     Examples
     --------
-    >>> prior = PitmanYor(1.0, discount=0.5)
+    >>> import spinseg as ss
+    >>> prior = ss.PitmanYor(1.0, discount=0.5)
     >>> round(prior.log_g([3, 1]) - prior.log_normalizer(4), 4)
     -3.0603
     """
@@ -306,7 +322,8 @@ class MixtureOfFiniteMixtures(PartitionPrior):
 
     Examples
     --------
-    >>> prior = MixtureOfFiniteMixtures(mean_labels=3.0)
+    >>> import spinseg as ss
+    >>> prior = ss.MixtureOfFiniteMixtures(mean_labels=3.0)
     >>> bool(prior.log_g([2, 2]) > prior.log_g([1, 1, 1, 1]))
     True
     """
@@ -358,7 +375,7 @@ class MixtureOfFiniteMixtures(PartitionPrior):
         invalid("log_p_labels", "fall fast enough for its series to converge", self.log_p_labels)
 
     def log_normalizer(self, n_sites: int) -> float:
-        """0: V_n(k) is the normalised probability."""
+        """0: V_n(k) is the normalized probability."""
         return 0.0
 
 
@@ -367,7 +384,9 @@ class TabulatedPrior(PartitionPrior):
 
     Examples
     --------
-    >>> prior = TabulatedPrior(log_v=lambda k: -k, log_w=lambda m: 0.0)  # a nat for each cluster, whatever its size
+    >>> import spinseg as ss
+    >>> # a nat for each cluster, whatever its size
+    >>> prior = ss.TabulatedPrior(log_v=lambda k: -k, log_w=lambda m: 0.0)
     >>> prior.log_g([3, 1])
     -2.0
     """
@@ -421,7 +440,9 @@ class ExchangeablePrior(PartitionPrior):
 
     Examples
     --------
-    >>> prior = ExchangeablePrior(lambda sizes: -float(sizes.max()))  # no large clusters
+    >>> import spinseg as ss
+    >>> # no large clusters
+    >>> prior = ss.ExchangeablePrior(lambda sizes: -float(sizes.max()))
     >>> prior.log_g([3, 1])
     -3.0
     """
@@ -438,7 +459,7 @@ class ExchangeablePrior(PartitionPrior):
         raise TypeError("an ExchangeablePrior has no tables log_v, log_w: use log_g(sizes), or TabulatedPrior")
 
     def log_g(self, sizes: ArrayLike) -> float:
-        """Unnormalised log probability of a partition with these cluster sizes."""
+        """Unnormalized log probability of a partition with these cluster sizes."""
         m = -np.sort(-_checked_sizes(sizes))
         if m[-1] < self.min_size or (self.max_size is not None and m[0] > self.max_size):
             return -math.inf

@@ -89,7 +89,7 @@ def image_of(layers: Sequence[LayerData], channel_axis: ChannelAxis = "auto") ->
         array, axis = np.asarray(arrays[0]), _channel_axis(shapes[0], channel_axis, first)
         axes = tuple(other for other in range(len(shapes[0])) if other != axis)
     if len(axes) not in (2, 3):
-        invalid("the selected layer", "hold one picture or volume, with or without channels", array.shape)
+        invalid("the selected layer", "hold one image or volume, with or without channels", array.shape)
     return LayerImage(first["name"], array, axis, first, axes, meaning)
 
 
@@ -102,17 +102,17 @@ def _channel_axis(shape: tuple[int, ...], channel_axis: ChannelAxis, attributes:
         return labeled[0]
     found = Reading().laid_out(shape, name="the selected layer").channel_axis
     if found is not None and shape[found] > MAX_CHANNELS:
-        invalid("channels", "be told of a layer of four axes: which of them holds channels", tuple(shape))
+        invalid("channels", "name the axis of the channels of a layer with four axes", tuple(shape))
     return found
 
 
 def labels_layer(labels: Any, name: str, **more: Any) -> LayerData:
-    """Labels, through which the picture is seen."""
+    """Labels, through which the image is seen."""
     return labels, {"name": name, **LABELS, **more}, "labels"
 
 
 def boundary_layer(probability: Any, name: str, **more: Any) -> LayerData:
-    """Boundary probabilities, which brighten the picture; hidden at first."""
+    """Boundary probabilities, which brighten the image; hidden at first."""
     return probability, {"name": name, **PROBABILITY, "blending": "additive", "visible": False, **more}, "image"
 
 

@@ -52,7 +52,7 @@ def _large_layers(folder: Path, summary: dict[str, Any]) -> list[LayerData]:
     try:
         labels, boundaries = (open_labels(folder / f"{name}.zarr") for name in ("labels", "boundary_probability"))
     except ImportError:
-        raise MissingExtra("labels of pictures larger than memory need Zarr: pip install 'spinseg[zarr]'") from None
+        raise MissingExtra("labels of images larger than memory need Zarr: pip install 'spinseg[zarr]'") from None
     return [
         labels_layer(labels, f"{folder.name} labels", metadata={"spinseg": summary}),
         boundary_layer(boundaries, f"{folder.name} boundaries", contrast_limits=(0, 255)),

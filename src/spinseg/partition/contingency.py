@@ -33,7 +33,9 @@ def contingency_table(
 
     Examples
     --------
-    >>> table = contingency_table(np.array([0, 0, 0, 1]), np.array([0, 1, 1, 1]))
+    >>> table = contingency_table(
+    ...     np.array([0, 0, 0, 1]), np.array([0, 1, 1, 1])
+    ... )
     >>> table.row.tolist(), table.column.tolist(), table.shared.tolist()
     ([0, 0, 1], [0, 1, 1], [1, 2, 1])
     """
@@ -75,7 +77,11 @@ def rand_index_of(table: ContingencyTable) -> float:
 
     Examples
     --------
-    >>> rand_index_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0]))) == 2 / 6
+    >>> rand_index_of(
+    ...     contingency_table(
+    ...         np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0])
+    ...     )
+    ... ) == 2 / 6
     True
     """
     pairs, both, in_rows, in_columns = pair_counts(table)
@@ -89,7 +95,11 @@ def adjusted_rand_index_of(table: ContingencyTable) -> float:
 
     Examples
     --------
-    >>> adjusted_rand_index_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+    >>> adjusted_rand_index_of(
+    ...     contingency_table(
+    ...         np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    ...     )
+    ... )
     -0.5
     """
     pairs, both, in_rows, in_columns = pair_counts(table)
@@ -107,7 +117,11 @@ def vi_of(table: ContingencyTable) -> float:
 
     Examples
     --------
-    >>> vi_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+    >>> vi_of(
+    ...     contingency_table(
+    ...         np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    ...     )
+    ... )
     2.0
     """
     n_ij, a_i, b_j = table.cells
@@ -122,7 +136,11 @@ def binder_of(table: ContingencyTable, cost_apart: float = 1.0, cost_together: f
 
     Examples
     --------
-    >>> binder_of(contingency_table(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0]))) == 4 / 6
+    >>> binder_of(
+    ...     contingency_table(
+    ...         np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0])
+    ...     )
+    ... ) == 4 / 6
     True
     """
     pairs, both, in_rows, in_columns = pair_counts(table)

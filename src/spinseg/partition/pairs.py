@@ -42,9 +42,18 @@ def separation_probability(labels: NDArray[np.int32] | Partition, edges: NDArray
         Draws.
     edges : (n_edges, 2) array of int
 
+    Returns
+    -------
+    (n_edges,) array of float64
+        From 0, always together, to 1, always apart.
+
     Examples
     --------
-    >>> separation_probability(np.array([[0, 0, 1], [0, 1, 1]]), np.array([[0, 1], [0, 2]])).tolist()
+    >>> import numpy as np
+    >>> import spinseg as ss
+    >>> ss.separation_probability(
+    ...     np.array([[0, 0, 1], [0, 1, 1]]), np.array([[0, 1], [0, 2]])
+    ... ).tolist()
     [0.5, 1.0]
     """
     drawn = np.asarray(labels_of(labels))
@@ -65,11 +74,17 @@ def co_clustering(labels: ArrayLike | Partition, site: int | None = None) -> NDA
     site : int, optional
         Without it, the result is the matrix of all pairs, (n_sites, n_sites).
 
+    Returns
+    -------
+    (n_sites,) or (n_sites, n_sites) array of float64
+        From 0, never together, to 1, always together.
+
     Examples
     --------
-    >>> co_clustering([[0, 0, 1], [0, 1, 1]], site=0).tolist()
+    >>> import spinseg as ss
+    >>> ss.co_clustering([[0, 0, 1], [0, 1, 1]], site=0).tolist()
     [1.0, 0.5, 0.0]
-    >>> co_clustering([[0, 0, 1], [0, 1, 1]]).tolist()
+    >>> ss.co_clustering([[0, 0, 1], [0, 1, 1]]).tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
     """
     draws = flatten_draws(labels)
@@ -106,7 +121,9 @@ def cohesion(labels: NDArray[np.int32], regions: NDArray[np.int32]) -> NDArray[n
 
     Examples
     --------
-    >>> cohesion(np.array([[0, 0, 0], [0, 1, 1]]), np.array([0, 0, 1])).tolist()
+    >>> cohesion(
+    ...     np.array([[0, 0, 0], [0, 1, 1]]), np.array([0, 0, 1])
+    ... ).tolist()
     [0.5, 1.0]
     """
     sizes = np.bincount(regions)

@@ -51,9 +51,20 @@ class Chains:
     Examples
     --------
     >>> import spinseg as ss
-    >>> model = ss.Model(ss.SiteGraph.grid((2, 3)), ss.Flat(), ss.DirichletProcess(1.0), beta=0.5)
-    >>> chains = ss.sample(model, sweeps=20, chains=2, burn_in=10, thin=2, rng=0)
-    >>> chains.labels.shape, chains.log_posterior.shape, chains.trace("log_posterior").shape
+    >>> model = ss.Model(
+    ...     ss.SiteGraph.grid((2, 3)),
+    ...     ss.Flat(),
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
+    >>> chains = ss.sample(
+    ...     model, sweeps=20, chains=2, burn_in=10, thin=2, rng=0
+    ... )
+    >>> (
+    ...     chains.labels.shape,
+    ...     chains.log_posterior.shape,
+    ...     chains.trace("log_posterior").shape,
+    ... )
     ((2, 5, 6), (2, 5), (2, 20))
     """
 
@@ -298,10 +309,16 @@ class SamplingInterrupted(KeyboardInterrupt):
     Examples
     --------
     >>> import spinseg as ss
-    >>> model = ss.Model(ss.SiteGraph.grid((2, 3)), ss.Flat(), ss.DirichletProcess(1.0), beta=0.5)
+    >>> model = ss.Model(
+    ...     ss.SiteGraph.grid((2, 3)),
+    ...     ss.Flat(),
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
     >>> try:
     ...     chains = ss.sample(model, sweeps=100, rng=0)
-    ... except ss.SamplingInterrupted as stop:  # on Ctrl-C
+    ... # on Ctrl-C
+    ... except ss.SamplingInterrupted as stop:
     ...     chains = stop.chains
     """
 

@@ -57,8 +57,8 @@ class Diagnostics:
     agreement : float or None
         Adjusted Rand index of the partitions that different chains give, at least 0.9 if they have converged.
     standard_error : float or None
-        Of the boundary probabilities in doubt, those between 0.2 and 0.8, as a root mean square: at most 0.04 if they
-        have converged, and 0 where none is in doubt.
+        Of the uncertain boundary probabilities, those between 0.2 and 0.8, as a root mean square: at most 0.04 if they
+        have converged, and 0 if none is uncertain.
     r_hat : float or None
         The largest R-hat of a property of the partition, at most 1.05 if the probabilities have converged. Each of
         these three is None for one chain or for too few draws.
@@ -71,8 +71,16 @@ class Diagnostics:
     Examples
     --------
     >>> import spinseg as ss
-    >>> model = ss.Model(ss.SiteGraph.grid((2, 3)), ss.Flat(), ss.DirichletProcess(1.0), beta=0.5)
-    >>> found = ss.diagnose(ss.sample(model, sweeps=400, chains=4, burn_in=100, rng=0), model.graph)
+    >>> model = ss.Model(
+    ...     ss.SiteGraph.grid((2, 3)),
+    ...     ss.Flat(),
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
+    >>> found = ss.diagnose(
+    ...     ss.sample(model, sweeps=400, chains=4, burn_in=100, rng=0),
+    ...     model.graph,
+    ... )
     >>> found.r_hat < 1.1
     True
     """
@@ -147,6 +155,11 @@ def diagnose(
     area : (n_sites,) array of int, optional
         The weight of each site where `partitions` are compared; 1 by default.
 
+    Returns
+    -------
+    Diagnostics
+        The numbers, `converged` and the verdict.
+
     References
     ----------
     Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), https://doi.org/10.1214/20-BA1221;
@@ -156,8 +169,15 @@ def diagnose(
     --------
     >>> import spinseg as ss
     >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
-    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 4, 5]), ss.DirichletProcess(1.0), beta=0.5)
-    >>> found = diagnose(ss.sample(model, sweeps=1000, chains=4, rng=0), graph)
+    >>> model = ss.Model(
+    ...     graph,
+    ...     ss.PoissonGamma([1, 2, 4, 5]),
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
+    >>> found = ss.diagnose(
+    ...     ss.sample(model, sweeps=1000, chains=4, rng=0), graph
+    ... )
     >>> found.converged, found.verdict[:26]
     (True, 'Four chains have converged')
     """
@@ -254,7 +274,7 @@ def _shortfalls(found: Diagnostics) -> list[str]:
         lines.append(f"their agreement is {found.agreement:.2f}, and at least {AGREEMENT_LIMIT} is needed")
     if (error := found.standard_error) is not None and error > ERROR_LIMIT:
         needed = f"at most {ERROR_LIMIT} is needed"
-        lines.append(f"the standard error of the probabilities in doubt is {error:.3f}, and {needed}")
+        lines.append(f"the standard error of the uncertain probabilities is {error:.3f}, and {needed}")
     apart = [row for row in found.table.values() if row.name not in SHOWN_ONLY and _r_hat(row) > R_HAT_LIMIT]
     if apart:
         first, *others = sorted(apart, key=_r_hat, reverse=True)

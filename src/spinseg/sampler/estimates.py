@@ -28,7 +28,8 @@ class Estimate:
 
     Examples
     --------
-    >>> found = minimize_vi([[0, 0, 1], [0, 0, 1], [0, 1, 1]])
+    >>> import spinseg as ss
+    >>> found = ss.minimize_vi([[0, 0, 1], [0, 0, 1], [0, 1, 1]])
     >>> found.labels.tolist()
     [0, 0, 1]
     """
@@ -73,6 +74,11 @@ def minimize_vi(
     rng : int, Generator or None
         Seed of the starts and of the order of sites. The same seed gives the same estimate.
 
+    Returns
+    -------
+    Estimate
+        The partition and its expected loss.
+
     References
     ----------
     Dahl, Johnson & Mueller (2022), https://doi.org/10.1080/10618600.2022.2069779;
@@ -80,7 +86,10 @@ def minimize_vi(
 
     Examples
     --------
-    >>> minimize_vi([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]], rng=0).labels
+    >>> import spinseg as ss
+    >>> ss.minimize_vi(
+    ...     [[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]], rng=0
+    ... ).labels
     array([0, 0, 1, 1], dtype=int32)
     """
     draws = flatten_draws(labels)
@@ -114,10 +123,19 @@ def minimize_binder(
     graph, seeds, max_clusters, max_draws, rng
         As in `minimize_vi`.
 
+    Returns
+    -------
+    Estimate
+        The partition and its expected loss.
+
     Examples
     --------
+    >>> import spinseg as ss
     >>> draws = [[0, 0, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
-    >>> minimize_binder(draws, rng=0).labels, minimize_binder(draws, cost_together=3, rng=0).labels
+    >>> (
+    ...     ss.minimize_binder(draws, rng=0).labels,
+    ...     ss.minimize_binder(draws, cost_together=3, rng=0).labels,
+    ... )
     (array([0, 0, 0, 0], dtype=int32), array([0, 0, 1, 1], dtype=int32))
     """
     apart, together = check_real("cost_apart", cost_apart, above=0), check_real("cost_together", cost_together, above=0)
@@ -149,7 +167,10 @@ def allowed_estimate(
     >>> import spinseg as ss
     >>> draws = np.repeat([[0, 1, 1], [0, 0, 1], [0, 1, 0]], 5, axis=1)
     >>> model = ss.Model(ss.SiteGraph(15, []), ss.Flat(), ss.Potts(2))
-    >>> ss.minimize_vi(draws, rng=0).labels.max() + 1, allowed_estimate(model, draws, "vi", rng=0).max() + 1
+    >>> (
+    ...     ss.minimize_vi(draws, rng=0).labels.max() + 1,
+    ...     allowed_estimate(model, draws, "vi", rng=0).max() + 1,
+    ... )
     (np.int32(3), np.int32(2))
     """
     rows = flatten_draws(draws)
@@ -178,13 +199,19 @@ def expected_vi(labels: ArrayLike | Chains, candidate: ArrayLike | Partition) ->
         Draws.
     candidate : Estimate, Mode or (n_sites,) array of int
 
+    Returns
+    -------
+    float
+        0 if all draws equal the candidate.
+
     References
     ----------
     Meila (2007), https://doi.org/10.1016/j.jmva.2006.11.013
 
     Examples
     --------
-    >>> expected_vi([[0, 0, 1, 1], [0, 0, 0, 0]], [0, 0, 1, 1])
+    >>> import spinseg as ss
+    >>> ss.expected_vi([[0, 0, 1, 1], [0, 0, 0, 0]], [0, 0, 1, 1])
     0.5
     """
     return float(np.mean([vi_of(table) for table in _tables(flatten_draws(labels), candidate)]))
@@ -210,13 +237,19 @@ def expected_binder(
     cost_apart, cost_together : float
         The cost of separating two sites that belong together, and of joining two that do not.
 
+    Returns
+    -------
+    float
+        0 if all draws equal the candidate.
+
     References
     ----------
     Binder (1978), https://doi.org/10.1093/biomet/65.1.31
 
     Examples
     --------
-    >>> expected_binder([[0, 0, 1, 1], [0, 0, 0, 0]], [0, 0, 1, 1])
+    >>> import spinseg as ss
+    >>> ss.expected_binder([[0, 0, 1, 1], [0, 0, 0, 0]], [0, 0, 1, 1])
     0.3333333333333333
     """
     apart, together = check_real("cost_apart", cost_apart, above=0), check_real("cost_together", cost_together, above=0)
@@ -243,7 +276,10 @@ class CredibleBall:
 
     Examples
     --------
-    >>> ball = credible_ball([[0, 0, 1], [0, 0, 1], [0, 1, 1]], center=[0, 0, 1], level=0.5)
+    >>> import spinseg as ss
+    >>> ball = ss.credible_ball(
+    ...     [[0, 0, 1], [0, 0, 1], [0, 1, 1]], center=[0, 0, 1], level=0.5
+    ... )
     >>> ball.radius
     0.0
     """
@@ -273,13 +309,21 @@ def credible_ball(
     metric : {"vi", "binder"}
         Variation of information in bits, or the fraction of pairs of sites that are together in one partition only.
 
+    Returns
+    -------
+    CredibleBall
+        Its radius, and the partitions at its bounds.
+
     References
     ----------
     Wade & Ghahramani (2018), https://doi.org/10.1214/17-BA1073
 
     Examples
     --------
-    >>> ball = credible_ball([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 0, 0]], [0, 0, 1, 1])
+    >>> import spinseg as ss
+    >>> ball = ss.credible_ball(
+    ...     [[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 0, 0]], [0, 0, 1, 1]
+    ... )
     >>> ball.radius, ball.upper.tolist(), ball.lower.tolist()
     (1.0, [[0, 0, 0, 0]], [[0, 0, 1, 2]])
     """

@@ -50,7 +50,12 @@ class Mode:
     --------
     >>> import spinseg as ss
     >>> values = ss.DiagonalGaussian([0, 0, 9, 9])
-    >>> model = ss.Model(ss.SiteGraph.grid((1, 4)), values, ss.DirichletProcess(1.0), beta=0.5)
+    >>> model = ss.Model(
+    ...     ss.SiteGraph.grid((1, 4)),
+    ...     values,
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
     >>> mode = ss.find_map(model, rng=0)
     >>> mode.labels.tolist()
     [0, 0, 1, 1]
@@ -89,12 +94,22 @@ def find_map(
     rng, workers, progress
         As in `sample`.
 
+    Returns
+    -------
+    Mode
+        The partition, its log posterior, and the number of runs that found it.
+
     Examples
     --------
     >>> import spinseg as ss
     >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
-    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 40, 50]), ss.DirichletProcess(1.0), beta=0.5)
-    >>> found = find_map(model, rng=0)
+    >>> model = ss.Model(
+    ...     graph,
+    ...     ss.PoissonGamma([1, 2, 40, 50]),
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
+    >>> found = ss.find_map(model, rng=0)
     >>> found.labels.tolist(), found.n_found
     ([0, 0, 1, 1], 2)
     """

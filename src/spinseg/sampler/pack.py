@@ -81,7 +81,7 @@ def _is_ours(likelihood: Likelihood) -> bool:
 
 
 def terms_of(likelihood: Likelihood, n_sites: int) -> list[HistogramTerm | DenseTerm]:
-    """The terms of a likelihood. Those of a caller's own are checked: the compiled code reads what it is told to."""
+    """The terms of a likelihood. Those of a caller's own are checked, since compiled code reads them unchecked."""
     if type(likelihood) is Product:
         return [term for part in likelihood.parts for term in terms_of(part, n_sites)]
     terms = likelihood.terms()

@@ -36,8 +36,19 @@ class DataDriven:
     --------
     >>> import numpy as np, spinseg as ss
     >>> counts = ss.DirichletMultinomial(np.eye(4, dtype=int) + 1)
-    >>> model = ss.Model(ss.SiteGraph.grid((2, 2)), counts, ss.DirichletProcess(1.0), beta=0.5)
-    >>> chains = ss.sample(model, sweeps=5, lam=ss.DataDriven(10.0, tau=2.0, distance="hellinger"), moves="gsw", rng=0)
+    >>> model = ss.Model(
+    ...     ss.SiteGraph.grid((2, 2)),
+    ...     counts,
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
+    >>> chains = ss.sample(
+    ...     model,
+    ...     sweeps=5,
+    ...     lam=ss.DataDriven(10.0, tau=2.0, distance="hellinger"),
+    ...     moves="gsw",
+    ...     rng=0,
+    ... )
     """
 
     lam: float

@@ -99,7 +99,12 @@ class Sampler:
     --------
     >>> import spinseg as ss
     >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
-    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 40, 50]), ss.DirichletProcess(1.0), beta=0.5)
+    >>> model = ss.Model(
+    ...     graph,
+    ...     ss.PoissonGamma([1, 2, 40, 50]),
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
     >>> sampler = ss.Sampler(model, sweeps=200, chains=2, rng=0)
     >>> sampler.advance(20)
     >>> sampler.chains.labels.shape
@@ -263,6 +268,11 @@ def sample(
         sweeps, as soon as there are draws.
     check_every : int
 
+    Returns
+    -------
+    Chains
+        The draws of all chains.
+
     Raises
     ------
     SamplingInterrupted
@@ -272,7 +282,12 @@ def sample(
     --------
     >>> import spinseg as ss
     >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
-    >>> model = ss.Model(graph, ss.PoissonGamma([1, 2, 40, 50]), ss.DirichletProcess(1.0), beta=0.5)
+    >>> model = ss.Model(
+    ...     graph,
+    ...     ss.PoissonGamma([1, 2, 40, 50]),
+    ...     ss.DirichletProcess(1.0),
+    ...     beta=0.5,
+    ... )
     >>> chains = ss.sample(model, sweeps=200, chains=2, rng=0)
     >>> chains.best_labels
     array([0, 0, 1, 1], dtype=int32)

@@ -129,7 +129,7 @@ def _equal_start(model: Model, init: str) -> NDArray[np.int32]:
         sizes[: n_sites % k] += 1
         if model.log_prior_of_sizes(sizes) > -np.inf:
             return _blocks(model, sizes)
-    invalid("init", "be labels: no division into equal blocks is allowed by the prior", init)
+    invalid("init", "be labels: no partition into equal blocks is allowed by the prior", init)
 
 
 def _connected_start(model: Model, init: str) -> NDArray[np.int32]:
@@ -142,7 +142,7 @@ def _connected_start(model: Model, init: str) -> NDArray[np.int32]:
             labels = _connected_blocks(model.graph, int(size), int(first), prior.min_size, largest)
             if labels is not None and model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
                 return labels
-    invalid("init", "be labels: no division into connected blocks that the prior allows was found", init)
+    invalid("init", "be labels: no partition into connected blocks that the prior allows was found", init)
 
 
 def _connected_blocks(

@@ -1,1 +1,1 @@
-"""From a picture to its segmentation."""
+"""From an image to its segmentation."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from spinseg.segmentation.result import Segmentation
 
-SHOWN_SIDE = 640  # pixels of the longer side of a picture in a notebook
+SHOWN_SIDE = 640  # pixels of the longer side of an image in a notebook
 N_ROWS = 8  # of the table of regions in a notebook
 CELL = "padding:2px 10px 2px 0;text-align:right"
 
@@ -54,7 +54,7 @@ def _trust(found: "Segmentation") -> str:
 
 
 def _pictures(found: "Segmentation", max_side: int) -> list[tuple[str, Any, dict[str, int]]]:
-    """The outlines over the picture and the graded boundaries, each with its title and how it is encoded."""
+    """The outlines over the image and the graded boundaries, each with its title and how it is encoded."""
     plane = found._plane
     labels = found.labels[plane] - np.int32(found.start_label)
     rgb, step = reduced(Picture(found.picture.codes[plane]), labels, max_side)
@@ -68,7 +68,7 @@ def _pictures(found: "Segmentation", max_side: int) -> list[tuple[str, Any, dict
 
 
 def as_html(found: "Segmentation") -> str:
-    """The segmentation in a notebook: pictures, the verdict, and the largest regions; without scripts or styles."""
+    """The segmentation in a notebook: images, the verdict, and the largest regions; without scripts or styles."""
     figures = "".join(
         f'<figure style="margin:0"><img alt="{title}" style="width:100%;max-width:420px;height:auto" '
         f'src="{data_url(pixels, "JPEG", **encoding)}"><figcaption style="font-size:90%">{title}</figcaption></figure>'

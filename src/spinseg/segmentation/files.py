@@ -74,7 +74,7 @@ def save(
         "boundary_probability.tif": lambda path: write_tif(path, found.boundary_probability, _place(found)),
         "regions.geojson": lambda path: _write(path, json.dumps(to_geojson(found), ensure_ascii=False) + "\n"),
         "outlines.svg": lambda path: _write(path, to_svg(found)),
-        "regions.csv": lambda path: _write(path, as_csv(found.region_rows, picture=found.source or "")),
+        "regions.csv": lambda path: _write(path, as_csv(found.region_rows, image=found.source or "")),
         "report.html": lambda path: _write(path, report_of(found)),
         "result.json": lambda path: _write(path, json.dumps(summary(found), indent=2, ensure_ascii=False) + "\n"),
     }
@@ -250,7 +250,7 @@ def to_svg(found: "Segmentation") -> str:
 def _polygons(found: "Segmentation") -> list[tuple[dict[str, Any], list[Polygon]]]:
     """The rows of the table of regions, each with the polygons of its region."""
     if found.labels.ndim != 2:
-        invalid("the segmentation", "be that of a picture, not of a volume, for polygons", found.labels.shape)
+        invalid("the segmentation", "be that of an image, not of a volume, for polygons", found.labels.shape)
     polygons = region_polygons(found._region_image)
     return [(row, polygons[place]) for place, row in enumerate(found.region_rows, start=1)]
 

@@ -35,8 +35,8 @@ from spinseg.segmentation.schedule import Schedule
 class Problem:
     """The sites of an image, and the posterior over their partitions.
 
-    `working_image` is the picture that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
-    if that was made; `provenance` has the attributes of a `Segmentation` that say where the picture came from:
+    `working_image` is the image that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
+    if that was made; `provenance` has the attributes of a `Segmentation` that say where the image came from:
     `source`, `mask`, `seeds`, `sha256`, `channel_axis`, `channel_kind` and `intensity_range`, and what it was
     `taken_for`. `seed_image` has the seed of every pixel of `picture`; it is None without seeds. `is_cut` says whether
     sites were cut between seeds, and `light` is what was removed from the working image.
@@ -54,7 +54,7 @@ class Problem:
     light: Light | None = None
 
     def with_seeds(self, seeds: Seeds | None) -> "Problem | None":
-        """The problem that `prepare` makes of the same picture with other seeds; None where its sites are others."""
+        """The problem that `prepare` makes of the same image with other seeds; None where its sites are others."""
         if self.is_cut:
             return None
         image, of_sites = None, None
@@ -70,7 +70,7 @@ class Problem:
         return replace(self, model=model, provenance=provenance, seed_image=image)
 
     def at_working_size(self) -> "Problem":
-        """The same problem with the working image as its picture, whose outlines take less time to refine."""
+        """The same problem with the working image as its image, whose outlines take less time to refine."""
         picture, inside, step, *_ = self.working_image
         if step == 1:
             return self

@@ -98,9 +98,9 @@ def as_table(rows: list[dict[str, Any]]) -> "DataFrame | list[dict[str, Any]]":
     return DataFrame([_flat(row) for row in rows])
 
 
-def as_csv(rows: list[dict[str, Any]], picture: str) -> str:
-    """Rows as comma-separated values under their names, after the name of the picture."""
-    flat = [{"picture": picture} | _flat(row) for row in rows]
+def as_csv(rows: list[dict[str, Any]], image: str) -> str:
+    """Rows as comma-separated values under their names, after the name of the image."""
+    flat = [{"image": image} | _flat(row) for row in rows]
     text = StringIO()
     writer = csv.DictWriter(text, list(flat[0]), lineterminator="\n")
     writer.writeheader()

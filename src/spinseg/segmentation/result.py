@@ -240,6 +240,7 @@ class Segmentation:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import spinseg as ss
         >>> image = np.zeros((40, 60), np.uint8)
         >>> image[:, 30:] = 200
@@ -368,7 +369,8 @@ class SegmentationInterrupted(KeyboardInterrupt):
     >>> import spinseg as ss
     >>> try:
     ...     seg = ss.segment([[0, 255]] * 2, sweeps=5, rng=0)
-    ... except ss.SegmentationInterrupted as stop:  # on Ctrl-C
+    ... # on Ctrl-C
+    ... except ss.SegmentationInterrupted as stop:
     ...     seg = stop.segmentation
     """
 

@@ -25,7 +25,7 @@ from spinseg.segmentation.schedule import Schedule
 from spinseg.segmentation.segment import segment
 
 RESULT_START = b'{\n  "source": '  # the first bytes of every result.json
-INPUTS = {"source": "picture", "mask": "mask", "seeds": "seeds"}  # the names of inputs in result.json and in messages
+INPUTS = {"source": "image", "mask": "mask", "seeds": "seeds"}  # the names of inputs in result.json and in messages
 ADVICE = "--overwrite replaces it"
 
 
@@ -61,7 +61,7 @@ def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
 def finished_result(
     source: str, folder: str, expected: dict[str, Any], overwrite: bool, also: Sequence[str]
 ) -> dict[str, Any] | None:
-    """The result.json of a picture that need not be segmented again; None if it must be.
+    """The result.json of an image that need not be segmented again; None if it must be.
 
     It is finished if it was not interrupted, all its files are there, and those that it was computed from have the same
     paths and the same content. A result of another run raises InvalidInput, unless it may be overwritten.

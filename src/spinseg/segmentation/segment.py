@@ -41,7 +41,7 @@ def segment(
     progress: bool | Report | None = None,
     **options: Any,
 ) -> Segmentation:
-    """Divide an image into regions or classes, with the probability of every boundary.
+    """Segment an image and quantify the uncertainty.
 
     You get a label for every pixel, the probability of a boundary at every pixel, and the posterior that both come
     from. The number of regions is inferred. Only `image` is required.
@@ -93,6 +93,11 @@ def segment(
     **options
         Options of the preset: `segment(image, detail=0.9)` is `segment(image, Auto(detail=0.9))`.
 
+    Returns
+    -------
+    Segmentation
+        Labels, probabilities and the posterior, with `plot`, `save` and `at`.
+
     Raises
     ------
     InvalidInput
@@ -102,8 +107,10 @@ def segment(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
-    >>> image = np.zeros((60, 90)); image[10:50, 20:60] = 1
+    >>> image = np.zeros((60, 90))
+    >>> image[10:50, 20:60] = 1
     >>> ss.segment(image, rng=0).n_clusters
     2
     """

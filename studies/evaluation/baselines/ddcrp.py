@@ -108,10 +108,16 @@ def sample_ddcrp(
     --------
     >>> import spinseg as ss
     >>> graph = ss.SiteGraph(4, [[0, 1], [1, 2], [2, 3]])
-    >>> histograms = ss.DirichletMultinomial([[9, 0], [8, 1], [0, 9], [9, 0]], concentration=2.0)
-    >>> sample_ddcrp(graph, histograms, sweeps=50, alpha=0.1, gamma=1.0, rng=0).best_labels
+    >>> histograms = ss.DirichletMultinomial(
+    ...     [[9, 0], [8, 1], [0, 9], [9, 0]], concentration=2.0
+    ... )
+    >>> sample_ddcrp(
+    ...     graph, histograms, sweeps=50, alpha=0.1, gamma=1.0, rng=0
+    ... ).best_labels
     array([0, 0, 1, 0], dtype=int32)
-    >>> sample_ddcrp(graph, histograms, sweeps=50, alpha=0.1, gamma=None, rng=0).best_labels
+    >>> sample_ddcrp(
+    ...     graph, histograms, sweeps=50, alpha=0.1, gamma=None, rng=0
+    ... ).best_labels
     array([0, 0, 1, 2], dtype=int32)
     """
     sweeps, burn_in = check_int("sweeps", sweeps, at_least=1), check_int("burn_in", burn_in, at_least=0)
@@ -177,7 +183,14 @@ def log_joint(
     --------
     >>> import spinseg as ss
     >>> links, clusters = np.array([1, 1]), np.array([0, 0])
-    >>> value = log_joint(ss.SiteGraph(2, [[0, 1]]), ss.Flat(), links, clusters, alpha=0.5, gamma=1.0)
+    >>> value = log_joint(
+    ...     ss.SiteGraph(2, [[0, 1]]),
+    ...     ss.Flat(),
+    ...     links,
+    ...     clusters,
+    ...     alpha=0.5,
+    ...     gamma=1.0,
+    ... )
     >>> round(float(np.exp(value)), 3)
     0.222
     """

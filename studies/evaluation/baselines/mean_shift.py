@@ -86,7 +86,9 @@ def mean_shift(
     Examples
     --------
     >>> halves = np.repeat([[0, 200]], 4, axis=1)
-    >>> mean_shift(halves, spatial_bandwidth=2, min_size=1)  # doctest: +SKIP
+    >>> mean_shift(
+    ...     halves, spatial_bandwidth=2, min_size=1
+    ... )  # doctest: +SKIP
     array([[0, 0, 0, 0, 1, 1, 1, 1]], dtype=int32)
     """
     rgb = as_rgb(image)

@@ -32,7 +32,8 @@ def otsu_watershed(
 
     Examples
     --------
-    >>> image = np.full((40, 60), 200, np.uint8); image[5:20, 5:20] = image[20:35, 40:55] = 40
+    >>> image = np.full((40, 60), 200, np.uint8)
+    ... image[5:20, 5:20] = image[20:35, 40:55] = 40
     >>> np.unique(otsu_watershed(image)[[10, 30, 0], [10, 50, 0]]).tolist()
     [0, 1, 2]
     """
@@ -64,7 +65,9 @@ def basins(relief: Floats, h: float) -> NDArray[np.int32]:
 
     Examples
     --------
-    >>> basins(np.array([[0.0, 0.1, 0.9, 0.2, 0.3, 0.25, 0.8, 0.0]]), 0.2).tolist()
+    >>> basins(
+    ...     np.array([[0.0, 0.1, 0.9, 0.2, 0.3, 0.25, 0.8, 0.0]]), 0.2
+    ... ).tolist()
     [[0, 0, 0, 1, 1, 1, 2, 2]]
     """
     minima = label(h_minima(relief.astype(np.float64), h))
@@ -81,7 +84,10 @@ def bright_objects(gray: Floats) -> Floats:
 
     Examples
     --------
-    >>> bright_objects(np.array([0.9, 0.9, 0.2])).round(1).tolist(), bright_objects(np.array([0.9, 0.2, 0.2])).tolist()
+    >>> (
+    ...     bright_objects(np.array([0.9, 0.9, 0.2])).round(1).tolist(),
+    ...     bright_objects(np.array([0.9, 0.2, 0.2])).tolist(),
+    ... )
     ([0.0, 0.0, 0.7], [0.9, 0.2, 0.2])
     """
     return gray if np.mean(gray > threshold_otsu(gray)) <= 0.5 else gray.max() - gray

@@ -100,7 +100,7 @@ def spectral_distance(affinity: sparse.csr_array, edges: Ints) -> Floats:
 
 
 def _diffusion_cues(affinity: sparse.csr_array, statistics: SiteStatistics, edges: Ints) -> Cues:
-    """Return differences of statistics after steps that replace each site's by the mean over it and its neighbours."""
+    """Return differences of statistics after steps that replace each site's by the mean over it and its neighbors."""
     weights = affinity + sparse.eye_array(affinity.shape[0], format="csr")
     transition = sparse.diags_array(1 / np.asarray(weights.sum(axis=1)).ravel()) @ weights
     sizes = statistics.sizes[:, None].astype(np.float64)

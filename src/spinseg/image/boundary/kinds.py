@@ -52,7 +52,7 @@ def kind_of_image(picture: Picture) -> str:
 
 
 def boundary_strength(image: Picture | ArrayLike, *, channel_axis: ChannelAxis = "auto") -> NDArray[np.float32]:
-    """Return how many of those who divide the image would draw a boundary within a pixel, 0 to 1, (H, W).
+    """Return the share of annotators who would draw a boundary within a pixel, 0 to 1, (H, W).
 
     It is what the network for this kind of image sees, before any posterior: its lines are about three pixels wide, and
     need not close. `Segmentation.boundary_probability` has lines that do.
@@ -64,10 +64,18 @@ def boundary_strength(image: Picture | ArrayLike, *, channel_axis: ChannelAxis =
     channel_axis : int, None or "auto"
         As in `as_picture`.
 
+    Returns
+    -------
+    (H, W) array of float32
+        From 0 to 1.
+
     Examples
     --------
-    >>> image = np.zeros((60, 90)); image[:, 45:] = 1
-    >>> int(boundary_strength(image)[30].argmax())
+    >>> import numpy as np
+    >>> import spinseg as ss
+    >>> image = np.zeros((60, 90))
+    >>> image[:, 45:] = 1
+    >>> int(ss.boundary_strength(image)[30].argmax())
     44
     """
     picture = as_picture(image, channel_axis=channel_axis)

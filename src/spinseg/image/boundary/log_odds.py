@@ -20,7 +20,7 @@ from spinseg.image.features import gradient_magnitude, site_means
 from spinseg.image.layout import Floats, Ints
 from spinseg.image.picture import Picture
 
-KINDS = ("colour", "grey", "measured", "volume")  # of images with separate weights: photographs, and measured ones
+KINDS = ("color", "gray", "measured", "volume")  # of images with separate weights: photographs, and measured ones
 MAX_GRAY_CHROMA = 3.0  # CIELAB units: sum of the standard deviations of a and b, below which an image counts as gray
 
 # Weights of cues, by name. `mean` and `deviation`, (n_cues,), standardize the cues, of which those of `edge_cues` come
@@ -69,7 +69,7 @@ class BoundaryEvidence:
         if sites.ndim == 3:
             weights = (fitted_weights() | dict(self.weights or {}))["volume"]
             return final_log_odds(weights, volume_cues(picture, sites, graph, maps))
-        kind = "measured" if self.kind == "measured" else "grey" if is_gray(picture) else "colour"
+        kind = "measured" if self.kind == "measured" else "gray" if is_gray(picture) else "color"
         weights = (self.weights or fitted_weights())[kind]
         statistics = SiteStatistics.of(picture, sites, counts, maps)
         local = edge_cues(statistics, sites, graph, maps)

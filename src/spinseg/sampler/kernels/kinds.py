@@ -29,7 +29,7 @@ from spinseg.sampler.kernels.reallocation import order_from
 from spinseg.sampler.kernels.state import FORCED, FREE, LOG_POSTERIOR, N_CLUSTERS, ONE, TWO
 
 # Rows of Target.kind_table, at numbers of kinds or of regions: log_v, log_w, both with their -inf filled in, so that
-# every kind can be proposed, and the log of the sum over all partitions of so many regions.
+# every kind can be proposed, and the log of the sum over all partitions of this number of regions.
 LOG_V, LOG_W, PROPOSAL_LOG_V, PROPOSAL_LOG_W, LOG_TOTAL = range(5)
 
 
@@ -264,7 +264,7 @@ def keep_kinds(state, first, n_new):
 
 @internal
 def change_kind(target, state, plan, rng):
-    """Draw the kind of a region anew; returns 0, and whether it was accepted."""
+    """Draw the kind of a region again; returns 0, and whether it was accepted."""
     slot = int(rng.random() * state.counters[N_CLUSTERS])
     log_u, slots, inv_temperature = math.log(1.0 - rng.random()), (slot, slot, slot), plan.inv_temperature
     change, log_ratio = replace_kinds(target, state, slots, ONE, ONE, inv_temperature, rng)

@@ -101,6 +101,11 @@ def segment_large(
         default a photograph has one for 190 pixels, but at most about 200,000: a larger image is reduced for the
         analysis, and outlines are refined at its full size.
 
+    Returns
+    -------
+    LargeSegmentation
+        Labels and probabilities as Dask arrays that are stored in `out`.
+
     Examples
     --------
     >>> seg = segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP

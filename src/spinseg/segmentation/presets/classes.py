@@ -51,7 +51,9 @@ class Classes(ColorWords):
     Examples
     --------
     >>> import spinseg as ss
-    >>> ss.segment([[0] * 20 + [255] * 20] * 20, ss.Classes(), rng=0).n_clusters
+    >>> ss.segment(
+    ...     [[0] * 20 + [255] * 20] * 20, ss.Classes(), rng=0
+    ... ).n_clusters
     2
     """
 

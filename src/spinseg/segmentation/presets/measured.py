@@ -37,9 +37,12 @@ class Measured(Photo):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
     >>> y, x = np.indices((60, 90))
-    >>> cells = (np.hypot(y - 30, x - 25) < 12) | (np.hypot(y - 30, x - 60) < 12)
+    >>> cells = (np.hypot(y - 30, x - 25) < 12) | (
+    ...     np.hypot(y - 30, x - 60) < 12
+    ... )
     >>> ss.segment(cells * 1.0, ss.Measured(), rng=0).n_clusters
     3
     """

@@ -33,9 +33,12 @@ class Objects(Measured):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
     >>> y, x = np.indices((60, 90))
-    >>> cells = (np.hypot(y - 30, x - 25) < 12) | (np.hypot(y - 30, x - 60) < 12)
+    >>> cells = (np.hypot(y - 30, x - 25) < 12) | (
+    ...     np.hypot(y - 30, x - 60) < 12
+    ... )
     >>> seg = ss.segment(cells * 1.0, ss.Objects(), rng=0)
     >>> seg.n_clusters, seg.kinds.tolist()
     (3, [0, 1, 1])

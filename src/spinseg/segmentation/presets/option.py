@@ -72,6 +72,11 @@ def option(default: Any, help: str, *, kind: type | None = None, **about: Any) -
         Limits `least`, `most` and `above`, `choices`, a `slider` in the web app, and whether the option `is_open` to
         objects other than of its kind.
 
+    Returns
+    -------
+    dataclasses.Field
+        What a subclass of `Preset` assigns to the annotated name.
+
     Examples
     --------
     >>> import spinseg as ss
@@ -79,7 +84,9 @@ def option(default: Any, help: str, *, kind: type | None = None, **about: Any) -
     >>> @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
     ... class Plain(ss.Paper, listed=False):
     ...     beta: float = 0.0
-    ...     shift: float = ss.option(0.5, "Where to begin.", least=0, most=1)
+    ...     shift: float = ss.option(
+    ...         0.5, "Where to begin.", least=0, most=1
+    ...     )
     >>> Plain(shift=0.25)
     Plain(shift=0.25)
     """

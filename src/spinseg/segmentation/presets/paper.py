@@ -21,7 +21,9 @@ class Paper(ColorWords):
     Examples
     --------
     >>> import spinseg as ss
-    >>> ss.segment([[0, 0, 255, 255]] * 4, ss.Paper(beta=0.1), sweeps=2, rng=0).preset
+    >>> ss.segment(
+    ...     [[0, 0, 255, 255]] * 4, ss.Paper(beta=0.1), sweeps=2, rng=0
+    ... ).preset
     Paper(beta=0.1)
     """
 

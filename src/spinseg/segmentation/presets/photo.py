@@ -65,7 +65,7 @@ class FeatureWeights(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Photo(Preset):
-    """The preset for photographs: connected regions, whose probabilities match what people draw.
+    """The preset for photographs: connected regions, whose probabilities match what annotators draw.
 
     Sites follow edges, couplings carry the evidence of a boundary, and a tempered likelihood describes color, texture
     and position. The posterior is a mixture of `n_details` levels of detail that differ in how much evidence makes a
@@ -73,8 +73,10 @@ class Photo(Preset):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import spinseg as ss
-    >>> image = np.zeros((60, 90)); image[10:50, 20:60] = 1
+    >>> image = np.zeros((60, 90))
+    >>> image[10:50, 20:60] = 1
     >>> ss.segment(image, ss.Photo(detail=0.9), rng=0).n_clusters
     2
     """
@@ -184,7 +186,7 @@ class Photo(Preset):
 
         c is the `saturation`: far from t more evidence changes nothing. How much evidence makes a boundary differs from
         person to person. The log-odds t that it takes, at which two sites neither attract nor repel, have a standard
-        logistic distribution: a boundary on its own is then drawn by as many people as its log-odds say. A share
+        logistic distribution: a boundary on its own is then drawn by as many annotators as its log-odds say. A share
         `detail` of them asks for more evidence than t.
         """
         threshold = self.threshold + math.log((1 - detail) / detail)

@@ -60,11 +60,27 @@ class Preset:
     ...     about = "Squares of a grid by their mean intensity."
     ...     usual_sweeps = 20
     ...     sites: str = "grid"
-    ...     spread: float = ss.option(0.1, "Standard deviation of intensities in a cluster.", above=0)
+    ...     spread: float = ss.option(
+    ...         0.1,
+    ...         "Standard deviation of intensities in a cluster.",
+    ...         above=0,
+    ...     )
+    ...
     ...     def model(self, image, sites, graph, maps=None, seeds=None):
     ...         means = site_means(image.picture.values, sites)[:, :1]
-    ...         return ss.Model(graph, ss.DiagonalGaussian(means, rate=2 * self.spread**2), self.prior, beta=0.2)
-    >>> seg = ss.segment([[0] * 20 + [255] * 20] * 20, "levels", spread=0.2, n_sites=32, rng=0)
+    ...         return ss.Model(
+    ...             graph,
+    ...             ss.DiagonalGaussian(means, rate=2 * self.spread**2),
+    ...             self.prior,
+    ...             beta=0.2,
+    ...         )
+    >>> seg = ss.segment(
+    ...     [[0] * 20 + [255] * 20] * 20,
+    ...     "levels",
+    ...     spread=0.2,
+    ...     n_sites=32,
+    ...     rng=0,
+    ... )
     >>> seg.n_clusters, seg.preset
     (2, Levels(n_sites=32, spread=0.2))
     >>> del ss.Preset.known["levels"]

@@ -1,4 +1,4 @@
-"""The report as one HTML page: the segmentation, how sure it is, and how to repeat it."""
+"""The report as one HTML page: the segmentation, how certain it is, and how to repeat it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape

@@ -98,7 +98,7 @@ def _outline_figure(
         caption = f"Outlines of the clusters{numbered}"
         switch = OUTLINES_SWITCH.format(caption=f'<p class="caption only">{escape(caption)}.</p>')
         layer = _layer(caption, labels, "layer only", numbers)
-        return f'<div class="stage">{switch}{_frame(rgb, "The picture", layer)}</div>'
+        return f'<div class="stage">{switch}{_frame(rgb, "The image", layer)}</div>'
     stops, layers, captions = "", "", ""
     for i, (detail, (at_detail, n_regions)) in enumerate(details.items()):
         is_chosen = detail == chosen
@@ -115,7 +115,7 @@ def _outline_figure(
         captions += f'<p class="caption {css}">{escape(words)}</p>'
     return (
         f'<fieldset class="stage" style="--n:{len(details)}"><legend>Detail, from coarse to fine</legend>{stops}'
-        f"{OUTLINES_SWITCH.format(caption=captions)}{_frame(rgb, 'The picture', layers)}</fieldset>"
+        f"{OUTLINES_SWITCH.format(caption=captions)}{_frame(rgb, 'The image', layers)}</fieldset>"
     )
 
 

@@ -1,4 +1,7 @@
-"""Draw docs/images/page.jpg, the page in Debian's chromium, light beside dark: python scripts/make_page_picture.py"""
+"""Draw the web app in Debian's chromium, light beside dark, as docs/images/web_app.jpg.
+
+python scripts/make_web_app_picture.py
+"""
 
 import io
 import shutil
@@ -41,7 +44,7 @@ def main() -> None:
             both.paste(screenshot(browser, f"http://127.0.0.1:{port}/", scheme, link, place), (i * (SIZE[0] + 24), 0))
         browser.close()
     both.resize((both.width * 3 // 4, both.height * 3 // 4), Image.Resampling.LANCZOS).save(
-        ROOT / "docs" / "images" / "page.jpg", quality=88
+        ROOT / "docs" / "images" / "web_app.jpg", quality=88
     )
 
 
