@@ -333,11 +333,11 @@ def test_another_detail_is_found_in_the_same_tiles_and_without_writing(found, pl
 
 @pytest.mark.parametrize("wrong", [{"preset": "classes"}, {"preset": "objects"}, {"preset": ss.Paper()}])
 def test_presets_whose_clusters_cross_tiles_are_refused(place, wrong):
-    rule = r"^preset must be auto, photo or measured for an image in tiles; received "
+    rule = r"^preset must be auto, photo or measured for an image in tiles: got "
     with pytest.raises(InvalidInput, match=rule):
         segment_large(place / "picture.zarr", place / "wrong", **{**FAST, "n_sites": None, **wrong})
     for name, value in {"estimate": "best", "sites": np.zeros(SHAPE, int), "init": np.zeros(9, int)}.items():
-        with pytest.raises(InvalidInput, match=rf"^{name} must be left as it is for an image in tiles; received "):
+        with pytest.raises(InvalidInput, match=rf"^{name} must be left as it is for an image in tiles: got "):
             segment_large(place / "picture.zarr", place / "wrong", **FAST, **{name: value})
     prior = ss.TabulatedPrior(log_v=lambda k: -2.0 * k, log_w=lambda m: 0.0)
     with pytest.raises(InvalidInput, match=r"^prior must be a call, such as 'PitmanYor\(3.0, discount=0.25\)'"):

@@ -38,10 +38,10 @@ def check_resumable(checkpoint: Checkpoint, name: str, about: Mapping[str, Any],
         differ = [f"{key} was {was[key]!r}, is {now!r}" for key, now in about.items() if was[key] != now]
         what = "; ".join(differ) or "its graph, likelihood, prior, beta or lam is another"
         rule = f"hold chains of this model, sampled in this way ({what})"
-        raise InvalidInput(f"resume_from must {rule}; received {name!r}")
+        raise InvalidInput(f"resume_from must {rule}: got {name!r}")
     longest = max(int(state["done"]) for state in states)
     if longest > sweeps:
-        raise InvalidInput(f"sweeps must be at least the {longest} sweeps of resume_from; received {sweeps}")
+        raise InvalidInput(f"sweeps must be at least the {longest} sweeps of resume_from: got {sweeps}")
 
 
 def fingerprint(model: Model, targets: Sequence[Target], settings: Mapping[str, Any]) -> str:

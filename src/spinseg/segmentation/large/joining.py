@@ -150,7 +150,9 @@ def most_shared(sites: NDArray[Any], others: NDArray[Any], wanted: NDArray[np.in
 
     Examples
     --------
-    >>> most_shared(np.array([0, 0, 0, 1]), np.array([3, 4, 4, 4]), np.array([1, 0])).tolist()
+    >>> most_shared(
+    ...     np.array([0, 0, 0, 1]), np.array([3, 4, 4, 4]), np.array([1, 0])
+    ... ).tolist()
     [4, 4]
     """
     shape = (max(int(sites.max()), int(wanted.max())) + 1, int(others.max()) + 1)

@@ -56,7 +56,9 @@ class LargeSegmentation:
     Examples
     --------
     >>> import spinseg as ss
-    >>> seg = ss.segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
+    >>> seg = ss.segment_large(
+    ...     "slide.ome.zarr", "results", rng=0
+    ... )  # doctest: +SKIP
     >>> seg.n_regions, seg.at(0.9).n_regions, seg.verdict  # doctest: +SKIP
     """
 

@@ -108,7 +108,9 @@ def segment_large(
 
     Examples
     --------
-    >>> seg = segment_large("slide.ome.zarr", "results", rng=0)  # doctest: +SKIP
+    >>> seg = segment_large(
+    ...     "slide.ome.zarr", "results", rng=0
+    ... )  # doctest: +SKIP
     >>> seg.labels  # doctest: +SKIP
     """
     preset, folder = chosen_preset(preset, options), Path(out)
