@@ -199,7 +199,7 @@ def test_what_was_not_compared_with_people_is_said(picture, found):
     small, fast = picture[:40, :50], {"sweeps": 4, "rng": 0}
     assert found.calibrated and found.summary()["calibrated"] is True and "human annotations" not in found.verdict
     opaque = np.dstack([small, np.full(small.shape[:2], 255, np.uint8)])
-    assert found.at(0.2).calibrated and ss.segment(opaque, **fast).calibrated
+    assert found.at(0.2).calibrated and ss.segment(opaque, "photo", **fast).calibrated
     each = ss.segment(np.stack(4 * [small.mean(axis=2)]), channel_axis=None, **fast)
     assert each.verdict.endswith(" These probabilities have not been validated against human annotations for volumes.")
     assert each.calibrated is each.summary()["calibrated"] is False
