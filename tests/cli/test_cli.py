@@ -38,6 +38,34 @@ def test_good_pictures_are_done_whatever_the_bad_ones_do(album, photo, tmp_path)
     assert "30000" in errors[bad[3]] and "pixels" in errors[bad[3]]
 
 
+def test_a_folder_of_images_becomes_a_page(photo, tmp_path):
+    folder, out = tmp_path / "my <photos>", tmp_path / "out"
+    folder.mkdir()
+    for name in ("b.jpg", "a & b.jpg", ".hidden.jpg"):
+        (folder / name).write_bytes(photo.read_bytes())
+    (folder / "notes.txt").write_text("not an image")
+    (folder / "empty").mkdir()
+    run = spinseg("segment", folder, folder / "empty", "--out", out, *FAST, check=2)
+    assert run.stdout.strip().splitlines()[-1] == f"Open {out.resolve() / 'index.html'}"
+    page = (out / "index.html").read_text()
+    assert page.count("<li>") == 2 and "a &amp; b.jpg" in page and 'src="a%20%26%20b/overlay.png"' in page
+    assert "Not segmented" in page and "a folder without images" in page and "<photos>" not in page
+    (out / "index.html").write_text("mine")
+    again = spinseg("segment", folder, "--out", out, "--resume", *FAST, check=0)
+    assert (out / "index.html").read_text() == "mine" and "was left as it is" in again.stderr
+
+
+def test_a_countdown_says_how_long_the_others_take(monkeypatch):
+    monkeypatch.setattr(batch.time, "monotonic", lambda: now)
+    now = 0.0
+    countdown = batch.Countdown(10)
+    assert countdown.title(1) == "[1/10] " and batch.Countdown(1).title(1) == ""
+    now, countdown.n_done = 20.0, 4
+    assert countdown.title(5) == "[5/10, about 30 s left] "
+    now = 400.0
+    assert countdown.title(5) == "[5/10, about 10 min left] "
+
+
 @exhaustive
 @pytest.mark.skipif(os.name != "posix", reason="terminals")
 def test_a_terminal_shows_a_bar(photo, tmp_path):
@@ -239,7 +267,7 @@ def test_the_demo_keeps_what_is_in_a_folder_of_the_users_own(tmp_path):
 @exhaustive  # it is what `make demo` runs, and README runs the same call
 def test_the_demo_says_where_to_look(tmp_path):
     run = spinseg("demo", "--out", tmp_path, check=0)
-    assert run.stdout.strip().splitlines()[-1] == f"Look at {tmp_path.resolve() / 'coffee' / 'report.html'}"
+    assert run.stdout.strip().splitlines()[-1] == f"Open {tmp_path.resolve() / 'coffee' / 'report.html'}"
     assert (tmp_path / "coffee" / "report.html").exists()
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import spinseg as ss
 from command import spinseg
-from spinseg.cli.program import app
+from spinseg.cli.program import GROUPS, app
 from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.preset import Preset
 
@@ -104,21 +104,22 @@ def test_the_help_of_every_command_has_examples_that_work(name):
     assert {word for line in lines for word in line.split() if word.startswith("--")} <= options
 
 
-def test_the_help_of_segment_has_a_section_for_each_group_of_presets():
+def test_the_help_of_segment_has_sections():
     reported = CliRunner().invoke(app, ["segment", "--help"]).output
-    sections = reported.split("\nOptions of ")[1:]
-    assert [section.split(":")[0] for section in sections] == [
-        "every preset",
-        "auto and photo and measured and objects",
-        "classes and paper",
-        "classes",
-        "objects",
+    heads = [line[:-1] for line in reported.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert heads == [
+        *("Arguments", "Common", "Output", "Many images", "Reading", "Sampling", "Model"),
+        *("Model, auto, photo, measured, objects", "Model, classes, paper", "Model, classes", "Model, objects"),
     ]
-    assert (
-        "--detail" in sections[1]
-        and "[default: 0.65 (auto, photo), 0.5 (measured, objects)]" in " ".join(sections[1].split())
-        and reported.count("--detail ") == 2
-    )
+    common = " ".join(reported.split("\nCommon:")[1].split("\nOutput:")[0].split())
+    assert "--detail" in common and "[default: 0.65 (auto, photo), 0.5 (measured, objects)]" in common
+    assert {name for names in GROUPS.values() for name in names} <= {param.name for param in segment_parameters()}
+
+
+def segment_parameters():
+    """The parameters of `spinseg segment`, once its options are loaded."""
+    command = get_command(app).commands["segment"]
+    return command.get_params(command.make_context("segment", ["image.png"]))
 
 
 def test_the_list_of_commands_has_whole_sentences_and_loads_nothing_slow():

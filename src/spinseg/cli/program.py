@@ -19,6 +19,14 @@ EXIT_CODES = (
     f"Exit codes: 0 done, {WRONG_INPUT} wrong input, {BUG} bug, {INTERRUPTED} interrupted (finished work is kept)."
 )
 DEMO_FOLDER = Path("spinseg-demo")
+# The options of `spinseg segment` in its help; those that are not here describe the model.
+GROUPS = {
+    "Common": ("out", "preset", "detail", "mask", "seeds", "seed", "quiet", "help"),
+    "Output": ("geojson", "svg", "csv", "probabilities", "as_json", "start_label", "overwrite"),
+    "Many images": ("jobs", "dask", "resume"),
+    "Reading": ("channel_axis", "channel_kind", "intensity_range"),
+    "Sampling": ("sweeps", "seconds", "chains", "moves", "init", "lam", "estimate"),
+}
 
 # Help is plain text: in boxes the columns of the many options are a few letters wide.
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -38,13 +46,15 @@ class SegmentCommand(TyperCommand):
         return super().make_context(*given, **extra)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write a section for each panel of options."""
-        panels: dict[str, list[tuple[str, str]]] = {}
+        """Write a section for each group of options."""
+        groups = {name: group for group, names in GROUPS.items() for name in names}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Arguments", *GROUPS)}
         for param in self.get_params(ctx):
-            title = getattr(param, "rich_help_panel", None) or f"{param.param_type_name.capitalize()}s"
+            model = "Arguments" if param.param_type_name == "argument" else "Model"
+            title = groups.get(param.name or "", getattr(param, "rich_help_panel", None) or model)
             if record := param.get_help_record(ctx):
-                panels.setdefault(title, []).append(record)
-        for title, records in panels.items():
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
 
@@ -58,7 +68,7 @@ def examples(*lines: str) -> str:
     cls=SegmentCommand,
     epilog=examples(
         "spinseg segment photo.jpg",
-        "spinseg segment *.jpg --out results --jobs 4 --resume",
+        "spinseg segment photos --out results --jobs 4 --resume",
         "spinseg segment cells.ome.tif --detail 0.9 --geojson",
         "spinseg segment brain.nii.gz --preset classes --mask brain_mask.nii.gz",
     ),
@@ -80,7 +90,6 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for the results.")] = DE
     print(f"Segmenting {picture.path.name}, {picture.credit}.", file=sys.stderr)
     # Another folder may hold a result of the user's own.
     segment_and_print([str(picture.path)], out, {"rng": seed}, overwrite=out == DEMO_FOLDER)
-    print(f"Look at {(out / 'coffee' / 'report.html').resolve()}")
 
 
 app.command(epilog=examples("spinseg info scan.tif stack.ome.tif"))(commands.info)

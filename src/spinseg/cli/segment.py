@@ -32,10 +32,13 @@ from spinseg.cli.commands import (
     channel_axis_of,
     print_error,
 )
-from spinseg.segmentation.batch import Outcome, segment_files
+from spinseg.segmentation.batch import Outcome, listed, segment_files
 from spinseg.segmentation.files import OPTIONAL_FILES
 from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
+from spinseg.segmentation.report.index import NAME as INDEX
+from spinseg.segmentation.report.index import write_index
+from spinseg.segmentation.verdict import headline
 
 MAX_VERDICTS = 3  # images that each get a sentence on how far to trust them
 MAX_NAMED = 10  # of those that failed, or came back as one region
@@ -47,7 +50,10 @@ PRESETS = "; ".join(f"{name}: {kind.about[0].lower()}{kind.about[1:-1]}" for nam
 def segment(
     images: Annotated[
         list[str],
-        typer.Argument(help="PNG, JPEG, JPEG 2000, GIF, WebP, BMP, TIFF, NPY or Zarr; NIfTI with the extra [nifti]."),
+        typer.Argument(
+            help="Files, or folders of them: PNG, JPEG, JPEG 2000, GIF, WebP, BMP, TIFF, NPY or Zarr; "
+            "NIfTI with the extra [nifti]."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the results, with one folder per image.")] = OUT,
     preset: Annotated[str, typer.Option(metavar="|".join(Preset.known), help=PRESETS)] = DEFAULT,
@@ -136,7 +142,7 @@ def _preset_option(name: str, kinds: list[type[Preset]]) -> Any:
         f"{flag}/--no-{flag[2:]}" if abouts[0].kind is bool else flag,
         help=f"{abouts[0].help}  [default: {', '.join(defaults)}]",
         metavar="|".join(choices) or None,
-        rich_help_panel=f"Options of {' and '.join(presets) if len(kinds) < len(Preset.known) else 'every preset'}",
+        rich_help_panel=f"Model, {', '.join(presets)}" if len(kinds) < len(Preset.known) else "Model",
     )
     return Annotated[abouts[0].kind | None, option]
 
@@ -146,6 +152,7 @@ def segment_and_print(
 ) -> None:
     """Segment images, print what became of each, and exit with the code of the worst."""
     outcomes, code = {}, 0
+    images = listed(images)
     try:
         for index, outcome in segment_files(images, out, keywords, **how, progress=not quiet):
             outcomes[index] = outcome
@@ -161,14 +168,33 @@ def segment_and_print(
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another Ctrl-C must not keep the outcomes from being printed
         code = INTERRUPTED
-        print_error("interrupted; finished images are saved")
+        n_left = len(images) - sum(
+            outcome.summary is not None and not outcome.interrupted for outcome in outcomes.values()
+        )
+        print_error(
+            f"interrupted; {n_left} of {len(images)} images are left. Finished ones are saved: continue with --resume"
+        )
     ordered = [outcomes[index] for index in sorted(outcomes)]
+    page = _page(out, ordered)
     if as_json:
         print(json.dumps({"images": [_as_json(outcome) for outcome in ordered]}))
     elif not quiet:
         print_outcomes(ordered)
+        if page is not None:
+            print(f"Open {printable(page.resolve())}")
     if code:
         raise SystemExit(code)
+
+
+def _page(out: Path, outcomes: list[Outcome]) -> Path | None:
+    """The page to look at: the report of one image, or that of several, which is written; None without results."""
+    done = [outcome for outcome in outcomes if outcome.summary]
+    if len(outcomes) < 2:
+        return Path(done[0].folder) / "report.html" if done else None
+    page = write_index(out, outcomes) if done else None
+    if done and page is None:
+        print_error(f"{printable(out / INDEX)} was left as it is: spinseg did not write it")
+    return page
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:
@@ -201,7 +227,9 @@ def print_outcomes(outcomes: list[Outcome]) -> None:
             print(f"Parts that differ share a region: {_some_of(warned)}. The reports say what to try.")
     else:
         for name, _, found in done:
-            print((f"{name}: " if len(done) > 1 else "") + found["verdict"])
+            is_well, words = headline(found)
+            more = found["warning"] or ("" if is_well else "The report says what to do.")
+            print((f"{name}: " if len(done) > 1 else "") + f"{words} {more}".rstrip())
     if failed := [printable(outcome.source) for outcome in outcomes if outcome.error is not None]:
         print(f"Not segmented: {_some_of(failed)}")
     if n_before := sum(outcome.done_before for outcome in outcomes):

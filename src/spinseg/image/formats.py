@@ -48,10 +48,10 @@ def decode(path: FilePath, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     try:
         if not os.path.isdir(path):
             array, stored = _decode_file(name, path, max_pixels)
-        elif _is_zarr(path):
+        elif is_zarr(path):
             array, stored = decode_zarr(name, os.fspath(path), max_pixels)
         else:
-            invalid(name, f"{_RULE} (of other folders, give the files)", "a folder")
+            invalid(name, _RULE, "a folder of images" if images_in(path) else "a folder without images")
     except OSError as error:
         raise type(error)(f"cannot read {name}: {reason(error)}") from None
     check_numbers(name, array.dtype)
@@ -65,7 +65,21 @@ def file_format(head: bytes) -> str:
     return next((form for start, form in _FORMATS.items() if head.startswith(start)), "")
 
 
-def _is_zarr(path: FilePath) -> bool:
+def images_in(folder: FilePath) -> list[str]:
+    """Return the image files and Zarr folders in a folder, by name, without hidden ones and those further down."""
+    found = []
+    for entry in sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name)):
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            found += [entry.path] if is_zarr(entry.path) else []
+        elif entry.is_file():
+            with open(entry.path, "rb") as file:
+                found += [entry.path] if file_format(file.read(512)) else []
+    return found
+
+
+def is_zarr(path: FilePath) -> bool:
     """Return whether a folder has the metadata of Zarr, of version 2 or 3."""
     return any(os.path.isfile(os.path.join(os.fspath(path), file)) for file in _ZARR_FILES)
 
@@ -140,7 +154,7 @@ def _digest(path: FilePath, add: Callable[["hashlib._Hash", str], None]) -> str 
             if not _is_regular(path):
                 return None
             add(digest, os.fspath(path))
-        elif not _is_zarr(path):
+        elif not is_zarr(path):
             return None
         else:
             with decoding(printable(path), "Zarr"):

@@ -16,6 +16,7 @@ from spinseg._run.executor import CheckInterrupt, check_jobs, deferred_sigint, r
 from spinseg._run.progress import Report, compiling_notice, reporting
 from spinseg._validation import InvalidInput, check_writable
 from spinseg.graph.site_graph import SiteGraph
+from spinseg.image.formats import images_in, is_zarr
 from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
@@ -66,6 +67,14 @@ def folders_for(sources: Sequence[str], out: str | os.PathLike[str]) -> list[str
     return folders
 
 
+def listed(sources: Sequence[str]) -> list[str]:
+    """The images, with those in a folder in its place; a folder that has none, or is Zarr, stays."""
+    found: list[str] = []
+    for source in sources:
+        found += (os.path.isdir(source) and not is_zarr(source) and images_in(source)) or [source]
+    return found
+
+
 def segment_file(
     source: str,
     folder: str,
@@ -74,10 +83,12 @@ def segment_file(
     progress: bool | Report | None = None,
     base: str = "",
     also: Sequence[str] = (),
+    title: str | None = None,
 ) -> Outcome:
     """Segment one image and save it in a folder, after an interruption with the sweeps that are finished.
 
-    `also` names files of `OPTIONAL_FILES` that are saved, too. Paths, also those of a mask and of seeds among the
+    `also` names files of `OPTIONAL_FILES` that are saved, too. `title` is what a progress bar says, by default the name
+    of the file. Paths, also those of a mask and of seeds among the
     keywords, are relative to the folder `base`; the result has them as given.
     """
     start, interrupts = time.perf_counter(), list[int]()
@@ -89,7 +100,7 @@ def segment_file(
         check_inputs_kept(path, (*FILES, *also), inputs)
         overwrite = check_folder(path, overwrite, also)
         try:
-            with reporting(progress, Path(source).name) as report:
+            with reporting(progress, title or Path(source).name) as report:
                 segmentation = segment(os.path.join(base, source), **keywords, progress=report)
         except SegmentationInterrupted as stop:
             segmentation = stop.segmentation
@@ -146,22 +157,48 @@ def segment_files(
     how |= {"keywords": keywords, "progress": progress} if serial else {"keywords": keywords | {"workers": 1}}
     if dask is not None:  # a cluster repeats the task of a lost worker, which may find files of the first try
         how |= {"base": os.getcwd(), "overwrite": True}
-    work = partial(_segment_task, how)
     indices, todo = list(tasks), list(tasks.values())
+    countdown = Countdown(len(todo))
+    work = partial(_segment_task, how, countdown if serial else None)
     results = run_tasks(work, todo, jobs=jobs, dask=dask, in_process=serial)
     for n_done, (number, outcome) in enumerate(results, start=1):
         if isinstance(outcome, TaskFailure):
             outcome = Outcome.failed(*todo[number], outcome)
         if progress and not serial:
-            print(f"{n_done}/{len(tasks)} {outcome.source}", file=sys.stderr)
+            countdown.n_done = n_done
+            print(f"{countdown.title(n_done)}{outcome.source}", file=sys.stderr)
         yield indices[number], outcome
         if serial and outcome.interrupted:
             raise KeyboardInterrupt
 
 
-def _segment_task(how: dict[str, Any], task: tuple[str, str], check_interrupt: CheckInterrupt) -> Outcome:
+def _segment_task(
+    how: dict[str, Any], countdown: "Countdown | None", task: tuple[str, str], check_interrupt: CheckInterrupt
+) -> Outcome:
     """Segment one image, with the progress of this process or in another process."""
-    return segment_file(*task, **{"progress": check_interrupt} | how)
+    if countdown is None:
+        return segment_file(*task, **{"progress": check_interrupt} | how)
+    title = countdown.title(countdown.n_done + 1) + Path(task[0]).name
+    outcome = segment_file(*task, **{"progress": check_interrupt} | how, title=title)
+    countdown.n_done += 1
+    return outcome
+
+
+class Countdown:
+    """How many of several images are done, and about how long the others will take."""
+
+    def __init__(self, n_images: int) -> None:
+        self.n_images, self.n_done, self.began = n_images, 0, time.monotonic()
+
+    def title(self, number: int) -> str:
+        """The number of an image, and the time left, as a beginning of a line; empty for a single image."""
+        if self.n_images == 1:
+            return ""
+        words = f"[{number}/{self.n_images}"
+        if 0 < self.n_done < self.n_images:
+            seconds = (time.monotonic() - self.began) / self.n_done * (self.n_images - self.n_done)
+            words += f", about {seconds:.0f} s left" if seconds < 100 else f", about {seconds / 60:.0f} min left"
+        return f"{words}] "
 
 
 def _outcome_before(
