@@ -11,7 +11,7 @@ import model_cases
 import spinseg as ss
 from covering import pairwise
 from effort import effort
-from spinseg._compiled import internal, jit
+from spinseg._compiled import jit
 from spinseg.sampler.kernels.clusters import clear_slot, has_kinds, rebuild
 from spinseg.sampler.kernels.kinds import sum_kinds
 from spinseg.sampler.kernels.moves import MOVES, PROPOSALS, attempts_at, make_moves, renumber, renumber_kinds
@@ -144,7 +144,7 @@ def best_log_posterior(model: ss.Model) -> float:
     return max(model.log_posterior(row) for row in partitions(model.graph.n_sites))
 
 
-@internal
+@jit
 def start_kinds(target, state, kind_of_site):
     """Give the clusters, whose ids are their slots, kinds."""
     kinds = state.nested
