@@ -1,9 +1,12 @@
 """Kinds of images: photographs, and what an instrument measured; what the network for those reads."""
 
+import gc
+
 import numpy as np
 import pytest
 
 import spinseg as ss
+from spinseg.image.boundary import kinds as module
 from spinseg.image.boundary.kinds import kind_of_image, photograph_log_odds, stretched
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.pictures import PICTURES
@@ -28,6 +31,31 @@ def test_photographs_with_a_cast_and_haze_are_recognized(name):
 def test_most_scenes_are_recognized():
     kinds = [kind_of_image(ss.as_picture(_gray(kind, i))) for i in range(4) for kind in RENDERERS]
     assert kinds.count("measured") >= 0.85 * len(kinds)
+
+
+def test_features_are_means_and_deviations_of_layers(monkeypatch):
+    network, seen, convolution = BoundaryNetwork.fitted("measured"), {}, BoundaryNetwork._block
+
+    def watched(self, name, x, rectified=True):
+        seen[name] = convolution(self, name, x, rectified).copy()
+        return seen[name].copy()
+
+    monkeypatch.setattr(BoundaryNetwork, "_block", watched)
+    found = network.features(np.random.default_rng(0).uniform(size=(70, 90, 3)).astype(np.float32))
+    layers = [seen[name].astype(np.float64) for name in ("down41", "up3", "up2", "up1")]
+    expected = np.concatenate([f for x in layers for f in (x.mean(axis=(1, 2)), x.std(axis=(1, 2)))])
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_kind_is_judged_once_and_forgotten_with_its_image(monkeypatch):
+    judged = []
+    monkeypatch.setattr(module, "photograph_log_odds", lambda rgb: judged.append(rgb.shape) or 1.0)
+    picture = ss.as_picture(_gray("blobs", 0))
+    before = len(module._kinds)
+    assert kind_of_image(picture) == kind_of_image(picture) == "photograph" and len(judged) == 1
+    del picture
+    gc.collect()
+    assert len(module._kinds) == before
 
 
 def test_volumes_and_measured_channels_are_no_photographs():
