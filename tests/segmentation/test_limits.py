@@ -66,7 +66,8 @@ def test_parts_that_differ_in_a_region_get_a_warning_and_a_call_by_kind_and_pres
     assert split_warning(picture, ONE, ss.Classes()) is None  # it asks for no evidence of a boundary
     assert cells.warning is None is split_warning(picture, cells._region_image, ss.Photo())
     doubtful = (
-        "a larger detail, such as detail=0.9 instead of 0.65, or ss.segment(image, 'measured') if it is no photograph"
+        "a larger detail, such as detail=0.9 instead of 0.65; ss.segment(image, 'measured') if it is not a photograph; "
+        "or ss.segment(image, 'classes') for materials and textures"
     )
     assert ss.Photo().advice(PHOTOGRAPH) == doubtful and ss.Paper().advice(PHOTOGRAPH) == ss.Paper().finer
 

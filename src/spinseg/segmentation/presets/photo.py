@@ -236,8 +236,10 @@ class Photo(Preset):
 
     def advice(self, picture: Picture) -> str:
         """What to try if parts that differ share a region: another preset, unless it looks like a photograph."""
-        call = Preset.known["measured" if len(picture.shape) == 2 else "classes"]().call(None, {})
-        return f"{self.finer}, or {call} if it is no photograph" if kind_of_image(picture) == "photograph" else call
+        measured, classes = (Preset.known[name]().call(None, {}) for name in ("measured", "classes"))
+        if kind_of_image(picture) == "photograph":
+            return f"{self.finer}; {measured} if it is not a photograph; or {classes} for materials and textures"
+        return measured if len(picture.shape) == 2 else classes
 
     @property
     def finer(self) -> str:
