@@ -81,8 +81,10 @@ def numbers(text):
 def test_a_plain_sentence_stands_before_the_verdict(segmented, regions, probabilities, color, headline):
     found = {"regions_converged": regions, "probabilities_converged": probabilities}
     text = page(segmented, **found, verdict="R-hat <is> what it is.")
-    bar = re.search(r'<div class="notice (\w+)"><p class="headline">(.*?)</p><p class="fine">(.*?)</p></div>', text)
-    assert bar[1] == color and bar[2].startswith(headline) and bar[3] == "R-hat &lt;is&gt; what it is."
+    more = r'<details class="fine"(.*?)><summary>Details</summary><p>(.*?)</p></details>'
+    bar = re.search(r'<div class="notice (\w+)"><p class="headline">(.*?)</p>' + more, text)
+    assert bar[1] == color and bar[2].startswith(headline) and bar[4] == "R-hat &lt;is&gt; what it is."
+    assert (bar[3] == " open") is (color != "good")
     assert ("come from chains that have not converged" in seen(text)) is (probabilities is False)
 
 

@@ -94,8 +94,8 @@ def test_the_report_is_sound_and_runs_nothing(text):
     assert not opened and len(set(ids)) == len(ids) and wanted and set(wanted) <= set(ids)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    places = [text.index(words) for words in ('class="stage"', 'class="notice', "How probable", "Ten answers")]
-    places += [text.index(words) for words in ("<h2>Regions", "<h2>How")]
+    places = [text.index(words) for words in ('class="stage"', 'class="notice', "How probable", "Ten draws")]
+    places += [text.index(words) for words in ("<h2>Regions", "<h2>Sampling")]
     assert places == sorted(places)
 
 
@@ -147,7 +147,8 @@ def test_there_are_no_more_answers_than_draws(sweeps, chains, wanted):
 
 
 def test_the_report_shows_the_answers_and_says_what_each_is(found, text):
-    opened = text[text.index("<summary>Ten answers") : text.index("</details>")]
+    opened = text[text.index("<summary>Ten draws") :]
+    opened = opened[: opened.index("</details>")]
     figures = re.findall(r'<img alt="([^"]*)" src="([^"]*)"></div><figcaption>([^<]*)<', opened)
     for (chain, draw), (alt, source, caption) in zip(spread_draws(found.chains), figures, strict=True):
         labels, detail = found.chains.labels[chain, draw], (found.chains.component[draw] + 0.5) / 12

@@ -48,8 +48,8 @@ REGION_COLUMNS: list[Column] = [
     ("Box", "number box", lambda row: ", ".join(map(str, row["bbox"]))),
     ("Label", "number", lambda row: f"{row['label']}"),
     ("Kind", "number", lambda row: f"{row['kind']}"),
-    ("Together", "number", lambda row: _formatted(row["probability"], ".0%")),
-    ("Outline", "number", lambda row: _formatted(row["boundary"], ".0%")),
+    ("Holds together", "number", lambda row: _formatted(row["probability"], ".0%")),
+    ("Boundary", "number", lambda row: _formatted(row["boundary"], ".0%")),
 ]
 BOUNDARY_COLUMNS: list[Column] = [
     ("Regions", "number", lambda row: f"{row['region']}, {row['neighbor']}"),
@@ -90,6 +90,7 @@ def report(
     return template.substitute(
         title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
         facts=escape(_facts(found)),
+        made_by=f"spinseg {found['versions']['spinseg']}, preset {settings['preset']}, random seed {found['seed']}",
         notices=_notices(found),
         numbers=_numbers(found),
         result=outlines,
@@ -148,8 +149,10 @@ def _notices(found: dict[str, Any]) -> str:
 
 
 def _notice(color: str, headline: str, fine: str = "") -> str:
-    """A sentence beside a colored bar, and a second one in smaller type."""
-    fine = f'<p class="fine">{escape(fine)}</p>' if fine else ""
+    """A sentence beside a colored bar, and more in smaller type, which is open unless all is well."""
+    if fine:
+        state = "" if color == "good" else " open"
+        fine = f'<details class="fine"{state}><summary>Details</summary><p>{escape(fine)}</p></details>'
     return f'<div class="notice {color}"><p class="headline">{escape(headline)}</p>{fine}</div>'
 
 
@@ -170,7 +173,7 @@ def _answers(chains: Chains, figures: Sequence[str]) -> str:
     if not figures:
         return ""
     over = "details, chains and sweeps" if chains.n_components > 1 else "chains and sweeps"
-    title = f"{NUMERALS[len(figures)]} answers" if len(figures) > 1 else "One answer"
+    title = f"{NUMERALS[len(figures)]} draws" if len(figures) > 1 else "One draw"
     return (
         f'<details class="answers"><summary>{title}</summary><p class="note">Single draws from the posterior, spread '
         f"over {over}. No one of them is the answer: the probabilities count how often they, and all others, have a "
@@ -207,11 +210,11 @@ def _formatted(number: float | None, form: str) -> str:
 
 def _notes(found: dict[str, Any]) -> str:
     """What the columns mean, and how far to trust them."""
-    warning = '<p class="note warning">Together and Outline come from chains that have not converged.</p>\n'
+    warning = '<p class="note warning">The last two columns come from chains that have not converged.</p>\n'
     first = "first plane, row and column" if len(found["shape"]) == 3 else "first row and column"
     return (warning if found.get("probabilities_converged") is False else "") + (
-        '<p class="note">Together: how often two sites of the region share a cluster. Outline: how often, on average '
-        f'along it, there is a boundary.<span class="box"> Box: {first}, and those after the last.</span></p>'
+        '<p class="note">Holds together: how often two sites of the region share a cluster. Boundary: how often '
+        f'there is one, on average along the outline.<span class="box"> Box: {first}, and those after the last.</span></p>'
     )
 
 
