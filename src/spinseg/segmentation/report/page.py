@@ -214,7 +214,8 @@ def _notes(found: dict[str, Any]) -> str:
     first = "first plane, row and column" if len(found["shape"]) == 3 else "first row and column"
     return (warning if found.get("probabilities_converged") is False else "") + (
         '<p class="note">Holds together: how often two sites of the region share a cluster. Boundary: how often '
-        f'there is one, on average along the outline.<span class="box"> Box: {first}, and those after the last.</span></p>'
+        "there is one, on average along the outline."
+        f'<span class="box"> Box: {first}, and those after the last.</span></p>'
     )
 
 
