@@ -461,8 +461,10 @@ async def test_two_paused_chains_have_the_diagnostics_of_the_python_code(session
     reported = latest(session)["agreement"]
     assert reported["converged"] == found.converged and reported["agreement"] == pytest.approx(found.agreement)
     assert reported["standard_error"] == pytest.approx(found.standard_error)
-    preset = session.loop.chain_run.problem.preset
-    assert reported["verdict"] == verdict_sentences(found, preset, latest(session)["sweeps"])
+    problem = session.loop.chain_run.problem
+    taken_for = problem.provenance["taken_for"]
+    said = verdict_sentences(found, problem.preset, latest(session)["sweeps"], taken_for=taken_for)
+    assert reported["verdict"] == said and ("Taken for" in said) is (taken_for is not None)
     assert "converged" in reported["headline"]
     assert reported["largest_r_hat"] == pytest.approx(found.r_hat) and reported["ess"] == pytest.approx(found.ess)
 

@@ -142,12 +142,13 @@ class ChainRun(NamedTuple):
         converged = {"regions_converged": found.partition_converged}
         converged |= {"probabilities_converged": found.probabilities_converged}
         unknown = preset.not_validated(problem.picture, problem.model.seeds is not None)
+        taken_for = problem.provenance.get("taken_for")
         return {name: _json_number(value) for name, value in numbers.items()} | {
             "r_hat": r_hat,
             "converged": found.converged,
             "headline": headline({"settings": {"connected": preset.connected}, **converged})[1],
             # Without a schedule: the user decides when to stop.
-            "verdict": verdict_sentences(found, preset, draws.n_sweeps, not_validated=unknown),
+            "verdict": verdict_sentences(found, preset, draws.n_sweeps, taken_for=taken_for, not_validated=unknown),
         }
 
     def refined_sites(self, draws: Chains) -> NDArray[np.int32]:
