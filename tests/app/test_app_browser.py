@@ -295,7 +295,7 @@ def test_the_page_says_how_a_file_was_read_and_what_to_try(opened, tmp_path):
     page.wait_for_selector("#read-as", state="visible")
     assert page.inner_text("#read-as").startswith("Read as 5 channels of 60 x 80 pixels")
     np.save(tmp_path / "gray.npy", square)
-    page = opened()
+    page = opened("#preset=photo")
     page.set_input_files("#file", tmp_path / "gray.npy")
     page.wait_for_selector("#warning", state="visible")
     assert "Try intensity_range=(0, " in page.inner_text("#warning")

@@ -112,7 +112,7 @@ def test_a_truncated_file_is_refused(kind, tmp_path):
 def test_missing_files_folders_and_pipes_are_refused(tmp_path):
     text = refusal(read_image, tmp_path / "none.jpg", kind=FileNotFoundError)
     assert text == f"cannot read {tmp_path / 'none.jpg'}: no such file or directory"
-    assert "got 'a folder'" in refusal(read_mask, str(tmp_path))
+    assert "got 'a folder without images'" in refusal(read_mask, str(tmp_path))
     os.mkfifo(tmp_path / "pipe")
     assert "got 'a pipe or a device'" in refusal(read_image, tmp_path / "pipe")
     refusal(read_image, tmp_path / ("x" * 300), kind=OSError)
@@ -229,7 +229,7 @@ def test_a_group_without_an_image_and_a_folder_of_something_else_are_refused(tmp
     zarr.open_group(str(tmp_path / "group"), mode="w")
     assert "no multiscales" in refusal(read_picture, tmp_path / "group")
     (tmp_path / "other").mkdir()
-    assert "got 'a folder'" in refusal(read_picture, tmp_path / "other")
+    assert "got 'a folder without images'" in refusal(read_picture, tmp_path / "other")
     (tmp_path / "other" / "zarr.json").write_text("[]")
     assert "must be a whole Zarr file" in refusal(read_picture, tmp_path / "other")
 

@@ -87,7 +87,7 @@ def test_it_segments_by_value_and_by_name_and_its_python_code_repeats_it(tiles, 
 
 def test_the_command_has_its_option(tiles, path, tmp_path):
     reported = " ".join(CliRunner().invoke(app, ["segment", "--help"]).output.split())
-    assert f"Options of tiles: --spread <float> {HELP} [default: 0.1]" in reported and "--detail <float>" in reported
+    assert f"Model, tiles: --spread <float> {HELP} [default: 0.1]" in reported and "--detail <float>" in reported
     spinseg("segment", path, "--preset", "tiles", "--spread", "0.2", "--out", tmp_path, "--quiet", check=0)
     labels = np.asarray(Image.open(tmp_path / "halves" / "labels.png"))
     np.testing.assert_array_equal(labels, ss.segment(path, tiles(spread=0.2), rng=0).labels)
