@@ -108,7 +108,8 @@ def segment_large(
 
     Examples
     --------
-    >>> seg = segment_large(
+    >>> import spinseg as ss
+    >>> seg = ss.segment_large(
     ...     "slide.ome.zarr", "results", rng=0
     ... )  # doctest: +SKIP
     >>> seg.labels  # doctest: +SKIP
