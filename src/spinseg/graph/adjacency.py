@@ -68,6 +68,24 @@ def edge_means(sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArr
     return np.bincount(edge, largest, len(edges)) / np.bincount(edge, minlength=len(edges))
 
 
+def edge_saddles(sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArray) -> NDArray[np.float64]:
+    """Return the lowest place of a map along the boundary of each edge, (n_edges,), as `edge_means` has the mean.
+
+    Examples
+    --------
+    >>> edge_saddles(
+    ...     np.array([[0, 1], [0, 1]]),
+    ...     np.array([[0, 1]]),
+    ...     np.array([[5, 3], [2, 4]]),
+    ... )
+    array([4.])
+    """
+    lower, upper, pixels = boundary_pairs(sites)
+    saddles = np.full(len(edges), np.inf)
+    np.minimum.at(saddles, edge_index(edges, lower, upper), values.ravel()[pixels].max(axis=0))
+    return saddles
+
+
 def edge_index(edges: NDArray[np.int32], lower: NDArray[np.int32], upper: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return the index of the edge that joins each pair of adjacent sites; edges are those of `region_adjacency`."""
     stride = int(edges.max(initial=0)) + 1

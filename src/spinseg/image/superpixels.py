@@ -10,8 +10,7 @@ from skimage.morphology import local_minima, reconstruction
 from skimage.segmentation import slic, watershed
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
-from spinseg.graph.adjacency import edge_index, region_adjacency
-from spinseg.graph.edges import boundary_pairs
+from spinseg.graph.adjacency import edge_saddles, region_adjacency
 from spinseg.graph.merging import merge_in_rounds, nearest_pairs
 from spinseg.image.features import gradient_magnitude, site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, Ints, Mask
@@ -185,9 +184,7 @@ def _deeper(sites: Ints, relief: NDArray[np.float32], depth: float, max_sites: i
     """
     graph = region_adjacency(sites)
     edges = graph.edges
-    lower, upper, pixels = boundary_pairs(sites)
-    saddles = np.full(len(edges), np.inf)
-    np.minimum.at(saddles, edge_index(edges, lower, upper), relief.ravel()[pixels].max(axis=0))
+    saddles = edge_saddles(sites, edges, relief)
     bottoms = np.asarray(ndimage.minimum(relief, sites, np.arange(sites.max() + 1)))
     depths, lowest = np.full(len(edges), np.nan), list(range(len(bottoms)))  # NaN: of basins that had met before
 

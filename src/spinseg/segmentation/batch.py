@@ -88,8 +88,8 @@ def segment_file(
     """Segment one image and save it in a folder, after an interruption with the sweeps that are finished.
 
     `also` names files of `OPTIONAL_FILES` that are saved, too. `title` is what a progress bar says, by default the name
-    of the file. Paths, also those of a mask and of seeds among the
-    keywords, are relative to the folder `base`; the result has them as given.
+    of the file. Paths, also those of a mask and of seeds among the keywords, are relative to the folder `base`; the
+    result has them as given.
     """
     start, interrupts = time.perf_counter(), list[int]()
     path = os.path.join(base, folder)

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import ndimage
 from scipy.special import expit
 
-from spinseg.graph.adjacency import boundary_pairs, edge_index, edge_means
+from spinseg.graph.adjacency import edge_means, edge_saddles
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import COLOR_NOISE_VARIANCE, Cues, edge_distance
 from spinseg.image.boundary.maps import BoundaryMaps
@@ -50,9 +50,7 @@ def volume_cues(picture: Picture, sites: Ints, graph: SiteGraph, maps: BoundaryM
     for (name, values), inner in zip(named.items(), ("within1", "within3", "ground"), strict=True):
         cues[name] = edge_means(sites, edges, values)
         cues[inner] = site_means(values, sites)[:, 0][edges].max(axis=1)
-    lower, upper, voxels = boundary_pairs(sites)
-    cues["saddle"] = np.full(len(edges), np.inf)
-    np.minimum.at(cues["saddle"], edge_index(edges, lower, upper), maps.relief.ravel()[voxels].max(axis=0))
+    cues["saddle"] = edge_saddles(sites, edges, maps.relief)
     bottoms = ndimage.minimum(maps.relief, sites, np.arange(len(sizes)))
     cues["depth"] = cues["saddle"] - np.asarray(bottoms)[edges].max(axis=1)
 
