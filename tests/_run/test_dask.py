@@ -58,8 +58,8 @@ def spinseg(*arguments):
 
 
 def contents(out):
-    """The bytes of all files of results."""
-    return {path.relative_to(out): path.read_bytes() for path in out.rglob("*.*")}
+    """The bytes of all files of results; the index of the folder is the command's alone."""
+    return {path.relative_to(out): path.read_bytes() for path in out.glob("*/*.*")}
 
 
 def times(folder):
