@@ -147,7 +147,7 @@ def test_a_bug_with_one_picture_is_its_line_and_the_others_are_done(command, pic
     assert code == 70 and "in save_unless_odd" in errors
 
 
-def segment_unless_odd(how, task, check_interrupt):
+def segment_unless_odd(how, countdown, task, check_interrupt):
     """What a process does of a batch."""
     if "p1" in task[0]:
         broken()

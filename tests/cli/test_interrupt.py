@@ -21,14 +21,14 @@ from spinseg.segmentation.result import Segmentation
 TELLING = """
 import os, sys
 from spinseg.sampler import workers
-Progress, reported = workers.Progress, []
+progress_of, reported = workers._progress, []
 
-def progress(done, total, *others):
-    if done and total > 1000 and not reported:
+def progress(runners, sweeps, seconds):
+    if min(runner.done for runner in runners) and sweeps > 1000 and not reported:
         reported.append(print(f"sampling {os.getpid()}", file=sys.stderr, flush=True))
-    return Progress(done, total, *others)
+    return progress_of(runners, sweeps, seconds)
 
-workers.Progress = progress
+workers._progress = progress
 if __name__ == "__main__":
     from spinseg.cli import main
     main()

@@ -98,3 +98,30 @@ def test_opposite_and_dispersed_starts():
         first("dispersed"),
         [[one, greedy[1], one], [greedy[0], greedy[2], greedy[0]], [greedy[1], singletons, greedy[1]]],
     )
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_a_chain_takes_up_what_its_other_components_have_found(connected):
+    """With bonds that always hold, no move splits the one cluster that the first component starts from."""
+    graph = ss.SiteGraph.grid((2, 6))
+    counts = ss.PoissonGamma([5, 5, 5, 500, 500, 500] * 2)
+    mixture = ss.Model(graph, counts, ss.DirichletProcess(1.0), [[2.0] * graph.n_edges] * 3, connected=connected)
+    halves = [0, 0, 0, 1, 1, 1] * 2
+    for init, n_found in (("dispersed", 1), ("opposite", 0)):
+        sampler = ss.Sampler(mixture, 40, 1, moves="gsw", lam=1e6, init=init, rng=0)
+        sampler.advance(19)
+        np.testing.assert_array_equal(sampler.runners[0].record.best, np.zeros(12))
+        sampler.advance(1)
+        np.testing.assert_array_equal(sampler.runners[0].record.best, halves if n_found else np.zeros(12))
+        sampler.advance()
+        assert sampler.runners[0].n_clusters == 1 + n_found
+        assert_books(mixture, sampler.chains)
+
+
+@pytest.mark.parametrize("interrupted", [7, 20, 23])
+def test_resumed_chains_take_it_up_once(interrupted, tmp_path):
+    mixture, how = mixture_of(betas=(3.0, 1.0, -1.0), connected=True), {"chains": 2, "rng": 4}
+    whole = ss.sample(mixture, 40, init="dispersed", **how)
+    part = ss.sample(mixture, interrupted, init="dispersed", checkpoint=tmp_path / "part.npz", **how)
+    assert np.array_equal(part.labels, whole.labels[:, : 3 * interrupted])
+    np.testing.assert_array_equal(ss.sample(mixture, 40, 2, resume_from=tmp_path / "part.npz").labels, whole.labels)

@@ -65,15 +65,21 @@ class Chain:
         after_sweep: "ConcentrationUpdate | None" = None,
     ) -> None:
         self.target, self.plan, self.record, self.rng, self.after_sweep = target, plan, record, rng, after_sweep
-        self.state = new_state(target, labels, log_posterior, kinds)
-        self.record.best[:] = labels
-        if kinds is not None:
-            self.record.best_kind[:] = kinds
-        self.record.best_log_posterior[0] = self.log_posterior
+        self.place_at(labels, log_posterior, kinds)
         self.done, self.began = 0, math.inf
         self.run: Callable[..., Any] = run_iterations
         if isinstance(model.prior, ExchangeablePrior):
             self.run = with_log_g(run_iterations, model.prior.log_g)
+
+    def place_at(
+        self, labels: NDArray[np.int32], log_posterior: float, kinds: NDArray[np.int32] | None = None
+    ) -> None:
+        """Continue from a partition, the best so far."""
+        self.state = new_state(self.target, labels, log_posterior, kinds)
+        self.record.best[:] = labels
+        if kinds is not None:
+            self.record.best_kind[:] = kinds
+        self.record.best_log_posterior[0] = self.log_posterior
 
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
         """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""

@@ -17,7 +17,7 @@ from spinseg.model.posterior import Model
 from spinseg.sampler.chain import Arrays
 from spinseg.sampler.kernels.state import Target
 
-FORMAT = "spinseg chains 6"
+FORMAT = "spinseg chains 7"
 DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 

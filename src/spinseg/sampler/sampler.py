@@ -31,11 +31,18 @@ from spinseg.sampler.plan import (
     unreachable,
     warn_of_unreachable,
 )
-from spinseg.sampler.starts import ALTERNATING_STARTS, OPPOSITE_STARTS, starting_kinds, starting_labels
+from spinseg.sampler.starts import (
+    ALTERNATING_STARTS,
+    OPPOSITE_STARTS,
+    combined_labels,
+    starting_kinds,
+    starting_labels,
+)
 from spinseg.sampler.workers import advance_all
 
 MAX_DRAW_BYTES = 8 * 2**30
 MAX_LABELS, MIN_DRAWS = 2**26, 4  # kept of all chains together: 256 MB, but at least a few draws
+COMBINED_AFTER = 20  # sweeps of dispersed chains of a mixture, most of which have then found what is near their start
 
 
 class Sampler:
@@ -60,8 +67,10 @@ class Sampler:
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
     init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each chain
         Where chains start. "opposite" is "one" and "singletons" in turn. So is "dispersed", but each component of a
-        mixture starts from the greedy partitions of the components before and after it. If clusters must be connected,
-        "one" is a cluster for each component of the graph, and "singletons" the smallest blocks that the prior allows.
+        mixture starts from the greedy partitions of the components before and after it; after 20 sweeps, chains that
+        have missed boundaries which the same chain of other components has found, or keep needless ones, are moved. If
+        clusters must be connected, "one" is a cluster for each component of the graph, and "singletons" the smallest
+        blocks that the prior allows.
     burn_in, thin : int
         Keep every `thin`-th sweep after the first `burn_in` as a draw.
     rng : int, Generator or None
@@ -149,6 +158,9 @@ class Sampler:
         self._workers = default if workers is None else check_int("workers", workers, at_least=1)
 
         components = [model.component(c) for c in range(model.n_components)]
+        is_plain = len(replicas) == 1 and gamma is None and model.n_components > 1
+        self._combined_after = COMBINED_AFTER if is_plain and isinstance(init, str) and init == "dispersed" else None
+        self._components = components
         targets, plan = _packed(components, lam, moves, burn_in, thin)
         self.unreachable = unreachable(model, moves, splits_only=plan.attempts[REGROUP] + plan.attempts[REGROW] == 0)
         settings = {"chains": chains, "temperatures": replicas, "concentration_prior": gamma and list(gamma)}
@@ -157,6 +169,8 @@ class Sampler:
         self._about |= {"moves": moves, "burn_in": burn_in, "thin": thin, **settings}
         self._about["fingerprint"] = fingerprint(model, targets, settings | listed)
         before = None if resume_from is None else _checkpoint_of(resume_from, self._about, sweeps)
+        if before is not None:
+            self._combined_after = before[0]["combined_after"]
         self._seconds: float = 0.0 if before is None else before[0]["seconds"]
         self._started = math.inf  # when the `advance` in progress was called
 
@@ -212,11 +226,36 @@ class Sampler:
             how |= {"after_turn": self._look_at, "meanwhile": self._write_if_due}
         try:
             with reporting(self._progress) as report:
-                advance_all(self.runners, self.n_sweeps + n_sweeps, self._workers, report, **how)
+                end, pause = self.n_sweeps + n_sweeps, self._combined_after
+                if pause is not None and pause <= end:
+                    advance_all(self.runners, pause, self._workers, report, **how)
+                    if self.n_sweeps == pause:
+                        self._combine()
+                advance_all(self.runners, end, self._workers, report, **how)
         finally:
             self._seconds, self._started = self._elapsed(), math.inf
             if self._checkpoint is not None:
                 self.save(self._checkpoint)
+
+    def _combine(self) -> None:
+        """Move chains to what their boundaries, and those of the same chain of other components, are merged into.
+
+        A chain stays if it has visited anything better. Chains with different numbers remain independent.
+        """
+        n_chains = len(self.runners) // len(self._components)
+        for c in range(n_chains):
+            runners = self.runners[c::n_chains]
+            found = np.array([runner.state.label for runner in runners])
+            for model, runner in zip(self._components, runners, strict=True):
+                labels = combined_labels(model, runner.target, found)
+                if labels is not None:
+                    kinds = starting_kinds(model, runner.target, labels)
+                    value = model.log_posterior(labels, kinds)
+                    if value > runner.record.best_log_posterior[0]:
+                        stopped = runner.stopped
+                        runner.place_at(labels, value, kinds)
+                        runner.stop(stopped)
+        self._combined_after = None
 
     def stop(self, stopped: bool = True) -> None:
         """Make an `advance` in another thread return soon, with the chains at different sweeps; the next continues."""
@@ -234,7 +273,8 @@ class Sampler:
         """The state of each chain now, when none may be advancing, or when it was last looked at."""
         for r in range(len(self.runners) if now else 0):
             self._look_at(r)
-        return {**self._about, "seconds": self._elapsed()}, list(self._states)
+        about = {**self._about, "seconds": self._elapsed(), "combined_after": self._combined_after}
+        return about, list(self._states)
 
     def _elapsed(self) -> float:
         """Seconds spent in `advance`, without the compilation before the first sweep."""
