@@ -190,7 +190,7 @@ def test_going_on_after_an_interruption_ends_as_without_one(here, cluster):
     assert [times(here / "out" / name) for name in ("p0", "p1")] == before
     assert contents(here / "out") == contents(here / "serial")
     run = CliRunner().invoke(app, ["segment", *SOURCES, *going_on, "--dask", "nowhere:1"])
-    assert (run.exit_code, run.stdout) == (0, "5 skipped (already complete)\n")  # and nobody asked for the cluster
+    assert run.exit_code == 0 and run.stdout.startswith("5 skipped (already complete)\n")  # no cluster was asked for
 
 
 def test_a_result_that_is_there_is_kept_on_a_cluster_too(here, cluster):
