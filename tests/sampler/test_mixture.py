@@ -9,6 +9,7 @@ import spinseg as ss
 from chain_cases import assert_books
 from effort import effort
 from spinseg.sampler.convergence import traces
+from spinseg.sampler.sampler import COMBINED_AFTER
 
 BETAS = (-0.8, 0.0, 1.5)
 
@@ -109,7 +110,7 @@ def test_a_chain_takes_up_what_its_other_components_have_found(connected):
     halves = [0, 0, 0, 1, 1, 1] * 2
     for init, n_found in (("dispersed", 1), ("opposite", 0)):
         sampler = ss.Sampler(mixture, 40, 1, moves="gsw", lam=1e6, init=init, rng=0)
-        sampler.advance(19)
+        sampler.advance(COMBINED_AFTER - 1)
         np.testing.assert_array_equal(sampler.runners[0].record.best, np.zeros(12))
         sampler.advance(1)
         np.testing.assert_array_equal(sampler.runners[0].record.best, halves if n_found else np.zeros(12))
@@ -118,7 +119,7 @@ def test_a_chain_takes_up_what_its_other_components_have_found(connected):
         assert_books(mixture, sampler.chains)
 
 
-@pytest.mark.parametrize("interrupted", [7, 20, 23])
+@pytest.mark.parametrize("interrupted", [COMBINED_AFTER - 1, COMBINED_AFTER, COMBINED_AFTER + 3])
 def test_resumed_chains_take_it_up_once(interrupted, tmp_path):
     mixture, how = mixture_of(betas=(3.0, 1.0, -1.0), connected=True), {"chains": 2, "rng": 4}
     whole = ss.sample(mixture, 40, init="dispersed", **how)

@@ -71,9 +71,7 @@ class Chain:
         if isinstance(model.prior, ExchangeablePrior):
             self.run = with_log_g(run_iterations, model.prior.log_g)
 
-    def place_at(
-        self, labels: NDArray[np.int32], log_posterior: float, kinds: NDArray[np.int32] | None = None
-    ) -> None:
+    def place_at(self, labels: NDArray[np.int32], log_posterior: float, kinds: NDArray[np.int32] | None = None) -> None:
         """Continue from a partition, the best so far."""
         self.state = new_state(self.target, labels, log_posterior, kinds)
         self.record.best[:] = labels

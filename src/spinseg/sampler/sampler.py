@@ -42,7 +42,7 @@ from spinseg.sampler.workers import advance_all
 
 MAX_DRAW_BYTES = 8 * 2**30
 MAX_LABELS, MIN_DRAWS = 2**26, 4  # kept of all chains together: 256 MB, but at least a few draws
-COMBINED_AFTER = 20  # sweeps of dispersed chains of a mixture, most of which have then found what is near their start
+COMBINED_AFTER = 8  # sweeps of dispersed chains of a mixture, most of which have then left their starts
 
 
 class Sampler:
@@ -67,7 +67,7 @@ class Sampler:
         Bond strengths: 0 is single-site Gibbs, 1 Swendsen-Wang. None is 10 with "gsw", and the set above with "auto".
     init : "opposite", "dispersed", or "one", "singletons", "greedy", labels, or one of the latter for each chain
         Where chains start. "opposite" is "one" and "singletons" in turn. So is "dispersed", but each component of a
-        mixture starts from the greedy partitions of the components before and after it; after 20 sweeps, chains that
+        mixture starts from the greedy partitions of the components before and after it; after 8 sweeps, chains that
         have missed boundaries which the same chain of other components has found, or keep needless ones, are moved. If
         clusters must be connected, "one" is a cluster for each component of the graph, and "singletons" the smallest
         blocks that the prior allows.
