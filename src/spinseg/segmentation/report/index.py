@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from spinseg._run.atomic import atomic_write, printable
 from spinseg._validation import counted
+from spinseg.segmentation.report.theme import THEME
 from spinseg.segmentation.verdict import headline
 
 if TYPE_CHECKING:
@@ -25,10 +26,7 @@ HEAD = f"""<!doctype html>
 {MARK}
 <title>Segmented images - spinseg</title>
 <style>
-:root {{ --ink: #1c1c22; --quiet: #5c5c68; --rule: #dcdce4; --ground: #ffffff; --poor: #9a5b00; }}
-@media (prefers-color-scheme: dark) {{
-  :root {{ --ink: #ececf2; --quiet: #a9a9b8; --rule: #3a3a46; --ground: #17171c; --poor: #f2a93b; }}
-}}
+{THEME}
 body {{ margin: 0 auto; padding: 2rem 1.25rem; max-width: 1180px; color: var(--ink); background: var(--ground);
   font: 16px/1.5 system-ui, sans-serif; }}
 ul {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 230px), 1fr)); gap: 1.25rem;
@@ -38,10 +36,11 @@ li a {{ color: inherit; overflow-wrap: anywhere; font-weight: 600; }}
 li img {{ display: block; width: 100%; height: 170px; object-fit: contain; background: #222; }}
 li div {{ padding: .6rem .8rem; }}
 p {{ margin: .2rem 0; color: var(--quiet); font-size: .9rem; }}
-p.poor {{ color: var(--poor); }}
+p.poor {{ color: var(--warning); }}
 </style>
 </head>
 <body>
+<main>
 """
 
 
@@ -55,7 +54,7 @@ def write_index(folder: str | os.PathLike[str], outcomes: Sequence["Outcome"]) -
     facts = f"{counted(len(done), 'image')}; the chains converged on {n_converged}."
     failed = [f"<p>{escape(printable(outcome.error))}</p>" for outcome in outcomes if outcome.error]
     parts = [HEAD, f"<h1>Segmented images</h1>\n<p>{facts}</p>\n<ul>\n", *(_card(path, outcome) for outcome in done)]
-    parts += ["</ul>\n", *(["<h2>Not segmented</h2>\n", *failed] if failed else []), "</body>\n</html>\n"]
+    parts += ["</ul>\n", *(["<h2>Not segmented</h2>\n", *failed] if failed else []), "</main>\n</body>\n</html>\n"]
     atomic_write(path, lambda file: file.write("".join(parts).encode()))
     return path
 
