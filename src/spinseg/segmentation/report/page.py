@@ -136,8 +136,7 @@ def _facts(found: dict[str, Any]) -> str:
     parts.append(f"analyzed as {sites}")
     if found.get("texture"):
         parts.append("compared by texture, not by intensity")
-    facts = ", ".join(parts)
-    return f"{facts[0].upper()}{facts[1:]}."
+    return f"Read as {', '.join(parts)}."
 
 
 def _notices(found: dict[str, Any]) -> str:
