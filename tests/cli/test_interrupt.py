@@ -57,7 +57,7 @@ def after_ctrl_c(run, times=1):
         time.sleep(0.3)
     output, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130 and "Traceback" not in errors, errors
-    assert errors.count("continue with --resume") == 1 and " images are left. " in errors
+    assert errors.count("run the same command with --resume") == 1 and " images are left. " in errors
     return json.loads(output)["images"]
 
 
