@@ -109,8 +109,9 @@ def _until_converged(
     alone = partial(partitions_of_chains, model=model, preset=preset, seed=seed)
 
     def until(drawn: Chains) -> bool:
-        told: list[Diagnostics] = []
-        is_over, n_sweeps = may_stop(drawn, model.graph, alone, area, told.append), drawn.n_sweeps
+        told, n_sweeps = list[Diagnostics](), drawn.n_sweeps
+        stage("checking convergence", n_sweeps / MAX_SWEEPS)
+        is_over = may_stop(drawn, model.graph, alone, area, told.append)
         words = "".join(f": {shortfall}" for shortfall in shortfalls(told[0])[:1])
         stage(f"sampling{words}", (n_sweeps if is_over else expected_sweeps(told[0], n_sweeps)) / MAX_SWEEPS)
         return is_over
