@@ -19,9 +19,9 @@ PIXELS_PER_LINE_WIDTH = 650  # pixels of the longest side for each pixel of line
 _MAGMA_HEX = "000004 1c1044 4f127b 812581 b5367a e55064 fb8761 fec287 fcfdbf"
 _MAGMA = np.frombuffer(bytes.fromhex(_MAGMA_HEX), np.uint8).reshape(9, 3)
 
-# RGBA of what `outlines` returns, in files, reports, the web app and figures: white beside black, one of which is
-# visible on any image. The image keeps its colors.
-OUTLINE_COLORS = ((0, 0, 0, 0), (0, 0, 0, 150), (255, 255, 255, 240))
+# RGBA of what `outlines` returns, in files, reports and figures: yellow beside black, one of which is visible on any
+# image. Without a color, outlines would disappear in images of bright lines, such as cell walls.
+OUTLINE_COLORS = ((0, 0, 0, 0), (0, 0, 0, 150), (255, 230, 40, 255))
 DIMMED = 0.4  # brightness of the gray image under graded boundaries
 MIN_GRADE, MIN_OPACITY, OPAQUE_FROM = 0.4, 0.35, 0.4  # of their colors: the place of 0 on the map, and the opacity
 
@@ -31,7 +31,7 @@ def overlay(
 ) -> NDArray[np.uint8]:
     """Draw the boundaries between labels over the image, (*shape, 3); pixels below `start_label`, outside, are faded.
 
-    A boundary is white on the side of the lower label and black on the other, so it is visible on light and on dark
+    A boundary is yellow on the side of the lower label and black on the other, so it is visible on light and on dark
     images. Each side is one pixel wide for every 650 pixels of the longest side, and at least one.
 
     Examples

@@ -28,7 +28,7 @@ MIN_DEPTH_SHARE = 0.8  # of a region's largest distance from its outline, for th
 PLAIN, COLORED_LINES, SMALL = (
     {"quality": 88, "subsampling": 2},
     {"quality": 85, "subsampling": 0},
-    {"quality": 78, "subsampling": 2},
+    {"quality": 78, "subsampling": 0},
 )
 LEGEND_GRAY = 128  # of the ground on which the legend shows boundaries
 N_SHOWN = 10  # draws
