@@ -111,10 +111,11 @@ def _until_converged(
     def until(drawn: Chains) -> bool:
         told, n_sweeps = list[Diagnostics](), drawn.n_sweeps
         stage("checking convergence", n_sweeps / MAX_SWEEPS)
-        is_over = may_stop(drawn, model.graph, alone, area, told.append)
+        if may_stop(drawn, model.graph, alone, area, told.append):
+            return True
         words = "".join(f": {shortfall}" for shortfall in shortfalls(told[0])[:1])
-        stage(f"sampling{words}", (n_sweeps if is_over else expected_sweeps(told[0], n_sweeps)) / MAX_SWEEPS)
-        return is_over
+        stage(f"sampling{words}", expected_sweeps(told[0], n_sweeps) / MAX_SWEEPS)
+        return False
 
     return until
 
