@@ -17,11 +17,12 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import spinseg as ss  # noqa: E402
+from spinseg.image.render import OUTLINE_COLORS  # noqa: E402
 from studies.questions.outlines import segmented, stay, twelve_megapixels  # noqa: E402
 
 PATH = ROOT / "docs" / "images" / "outlines.jpg"
 WINDOW = slice(1370, 1770), slice(2050, 2550)  # the spoon and the shadow of the saucer
-COLOR, GAP = (255, 230, 40), 8
+GAP = 8
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
     panels = []
     for labels in (segmented(image, stay)[0], found.labels):
         panel = found.picture.rgb[WINDOW].copy()
-        panel[find_boundaries(labels[WINDOW])] = COLOR
+        panel[find_boundaries(labels[WINDOW])] = OUTLINE_COLORS[2][:3]
         panels += [panel, np.full((panel.shape[0], GAP, 3), 255, np.uint8)]
     Image.fromarray(np.hstack(panels[:-1])).save(PATH, quality=85)
     print(PATH)

@@ -82,7 +82,7 @@ def save(rows: list[np.ndarray], path: Path, titles: list[str] | None = None) ->
     gap = np.full((GAP, rows[0].shape[1], 3), 255, np.uint8)
     parts = [part for row in rows for part in (gap, row)][1:]
     head = [] if titles is None else [labels_of(titles, rows[0].shape[1])]
-    Image.fromarray(np.vstack([*head, *parts])).save(path, quality=88)
+    Image.fromarray(np.vstack([*head, *parts])).save(path, quality=78, subsampling=0)
     print(path)
 
 

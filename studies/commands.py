@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from spinseg.cli.commands import BUG, WRONG_INPUT, Dask, Jobs, Json, Quiet, Seed, print_error
-from spinseg.cli.segment import print_table
+from spinseg.cli.segment import print_lines
 from studies import paper
 from studies.evaluation.comparison import Comparison, compare_methods, methods_for
 from studies.evaluation.datasets import data_root
@@ -106,7 +106,7 @@ def _print_columns(headings: list[str], rows: dict[str, list[str]]) -> None:
         table.add_column(heading, justify="right", min_width=max(map(len, [*heading.split(), *cells])))
     for method, row in rows.items():
         table.add_row(method, *row)
-    print_table(table)
+    print_lines(table)
 
 
 def reproduce(

@@ -13,6 +13,7 @@ from spinseg._validation import InvalidInput
 from spinseg.image.render import overlay
 from spinseg.segmentation.report.charts import N_COLORS, Chart
 from spinseg.segmentation.report.pictures import data_url
+from spinseg.segmentation.report.theme import THEME
 from studies.evaluation.benchmark import labels_path
 from studies.evaluation.boundaries import BoundaryCounts
 from studies.evaluation.calibration import N_BINS, Reliability
@@ -80,6 +81,7 @@ def _page(
     about = {method.name: method for method in methods}
     template = Template(files("studies.evaluation").joinpath("page.html").read_text(encoding="utf-8"))
     return template.substitute(
+        theme=THEME,
         title=escape(title),
         facts=escape(_facts(rows)),
         head=_head(DISPLAYED_COLUMNS),

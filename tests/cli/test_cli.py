@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -81,7 +82,9 @@ def test_a_terminal_shows_a_bar(photo, tmp_path):
         except OSError:  # the end of a terminal
             pass
     os.close(ours)
-    assert run.returncode == 0 and b"sweep" in shown and b"log posterior" in shown
+    stages = [b"reading", b"finding superpixels", b"sampling", b"drawing outlines", b"writing the report"]
+    places = [shown.index(stage, shown.index(b"reading")) for stage in stages]
+    assert run.returncode == 0 and photo.name.encode() in shown and places == sorted(places)
 
 
 @exhaustive
@@ -167,9 +170,11 @@ def test_quiet_says_nothing_and_plain_shows_a_table_and_of_errors_one_line(album
     assert run.stdout == run.stderr == ""
     missing = album[1][-2]
     run = spinseg("segment", photo, missing, "--out", tmp_path, "--overwrite", *FAST, check=2)
-    assert photo.name in run.stdout and "clusters" in run.stdout and f"Not segmented: {missing}" in run.stdout
+    assert photo.name in run.stdout and "regions" in run.stdout and f"Not segmented: {missing}" in run.stdout
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", run.stderr)  # nothing that only a terminal understands
     lines = [line for line in run.stderr.splitlines() if not line.startswith("Compiling")]  # in a fresh clone
-    assert len(lines) == 1 and missing in lines[0]
+    assert len(lines) == 3 and lines[0].startswith("[1/2, about ") and lines[0].endswith(f" left] {photo}")
+    assert lines[1] == f"[2/2] {missing}" and missing in lines[2]
 
 
 WRONG = {

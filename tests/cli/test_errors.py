@@ -15,6 +15,7 @@ from effort import exhaustive
 from spinseg import cli
 from spinseg._errors import BUG, LOG, TaskBug, TaskError, error_line, is_expected
 from spinseg._run.atomic import atomic_write
+from spinseg.cli.commands import with_flags
 from spinseg.image.io import read_picture
 from spinseg.segmentation import batch
 from spinseg.segmentation.batch import Outcome, segment_files
@@ -26,6 +27,23 @@ def raised(call, *arguments):
     with pytest.raises(Exception) as caught:
         call(*arguments)
     return caught.value
+
+
+@pytest.mark.parametrize(
+    ("advice", "flags"),
+    [
+        (
+            "a larger detail, such as detail=0.9 instead of 0.65.",
+            "a larger detail, such as --detail 0.9 instead of 0.65.",
+        ),
+        ("ss.segment(image, 'measured') if it", "--preset measured if it"),
+        ("intensity_range=(0, 0.02), which", "--intensity-range 0 0.02, which"),
+        ("preset='photo', or n_sites=2000.", "--preset photo, or --n-sites 2000."),
+        ("give channel_axis=0 (--channel-axis 0); or", "give --channel-axis 0; or"),
+    ],
+)
+def test_advice_names_options_of_the_command(advice, flags):
+    assert with_flags(advice) == flags
 
 
 def no_room(file):

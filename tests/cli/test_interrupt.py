@@ -50,14 +50,14 @@ def started(script, *arguments):
     return subprocess.Popen([sys.executable, script, *map(str, arguments)], **pipes, start_new_session=True)
 
 
-def after_ctrl_c(run, times=1):
-    """The pictures that a run tells of after Ctrl-C, which a terminal sends to all its processes."""
+def after_ctrl_c(run, times=1, left=""):
+    """The pictures that a run reports after Ctrl-C, which a terminal sends to all its processes."""
     for _ in range(times):
         os.killpg(run.pid, signal.SIGINT)
         time.sleep(0.3)
     output, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130 and "Traceback" not in errors, errors
-    assert errors.count("continue with --resume") == 1 and " images are left. " in errors
+    assert errors.count("run the same command with --resume") == 1 and f"{left} images are left. " in errors
     return json.loads(output)["images"]
 
 
@@ -72,7 +72,7 @@ def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path, jobs):
     options = ["--out", out, "--json", "--jobs", jobs, "--sweeps", 200_000, "--chains", 1]
     run = started(tmp_path / "script.py", "segment", *pictures, *options)
     assert len({sampled_by(run) for _ in range(jobs)}) == jobs  # all processes
-    reported = after_ctrl_c(run, times=2 * jobs - 1)
+    reported = after_ctrl_c(run, times=2 * jobs - 1, left=f"interrupted; {len(pictures)} of {len(pictures)}")
     assert [image["interrupted"] for image in reported] == [*[True] * (jobs - 1), False, True]
     assert {path.name for path in out.iterdir()} == {"index.html", *[photo.stem, f"{photo.stem}-2"][:jobs]}
     for result in results(out).values():

@@ -1,5 +1,8 @@
 """Overlays, boundaries, palettes, heat maps and polygons."""
 
+import re
+from importlib.resources import files
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -11,7 +14,7 @@ from skimage.segmentation import find_boundaries
 
 from spinseg.image.picture import as_picture
 from spinseg.image.polygons import region_polygons
-from spinseg.image.render import DARK, LIGHT, label_colors, mean_colors, outlines, overlay, probability_picture
+from spinseg.image.render import OUTLINE_COLORS, label_colors, mean_colors, outlines, overlay, probability_picture
 
 HALVES = np.repeat([[1, 1, 1, 2, 2, 2]], 4, axis=0)
 
@@ -27,14 +30,23 @@ def test_boundaries_are_light_and_dark_and_as_wide_as_the_image_asks_for(longest
     labels = np.repeat([[1, 2]], longest // 2, axis=1) + np.zeros((20, 1), int)
     drawn = overlay(np.full(labels.shape, gray, np.uint8), labels)[10]
     middle = longest // 2
-    assert np.all(drawn[middle - wide : middle] == LIGHT) and np.all(drawn[middle : middle + wide] == DARK)
+    light, dark = drawn[middle - wide : middle], drawn[middle : middle + wide]
+    assert np.all(light == OUTLINE_COLORS[2][:3]) and np.all(dark == round(gray * (1 - OUTLINE_COLORS[1][3] / 255)))
     assert np.all(drawn[: middle - wide] == gray) and np.all(drawn[middle + wide :] == gray)
+
+
+def test_the_web_app_has_the_same_colors():
+    """It paints in JavaScript, with numbers of its own."""
+    script = files("spinseg.app").joinpath("static", "painting.js").read_text()
+    stops = re.search(r"STOPS = \[(.*?)\];", script, re.DOTALL)[1]
+    colors = [list(map(int, stop.split(","))) for stop in re.findall(r"\[([\d, ]+)\]", stops)]
+    np.testing.assert_allclose(colors, probability_picture(np.linspace(0, 1, 9)), atol=1)  # a table of 256 steps
 
 
 def test_a_wide_boundary_goes_round_corners_as_a_disc_would():
     labels = np.ones((1950, 1950), np.int32)
     labels[900:1000, 900:1000] = 2
-    light = (overlay(np.full(labels.shape, 128, np.uint8), labels) == LIGHT).all(axis=-1)
+    light = outlines(labels) == 2
     assert light[897:900, 900:1000].all() and not light[896].any()
     corner = light[897:900, 897:900]  # pixels up to 3 along each axis from the corner of the square
     assert corner[2, 2] and not corner[0, 0]

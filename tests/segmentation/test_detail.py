@@ -18,10 +18,11 @@ from spinseg.partition.contingency import adjusted_rand_index_of, contingency_ta
 from spinseg.partition.pairs import separation_probability
 from spinseg.pictures import PICTURES
 from spinseg.sampler.convergence import ERROR_LIMIT, error_in_doubt, separation_of_chains, standard_errors
-from spinseg.sampler.diagnostics import may_stop
+from spinseg.sampler.diagnostics import Diagnostics, may_stop
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.presets.photo import details_near, details_of
-from spinseg.segmentation.schedule import MAX_SWEEPS, ROUND_SWEEPS
+from spinseg.segmentation.schedule import MAX_SWEEPS, ROUND_SWEEPS, expected_sweeps
+from spinseg.segmentation.verdict import shortfalls
 
 pytestmark = pytest.mark.xdist_group("detail")  # they share a segmentation
 
@@ -233,6 +234,47 @@ def test_chains_go_on_while_probabilities_partitions_or_traces_differ(found):
     assert not may_stop(replace(alike, labels=labels), graph, lambda _: [equal, equal])
     more = {**ones, "n_clusters": ones["n_clusters"] + np.array([[0], [1]])}
     assert not may_stop(replace(alike, _traces=more), graph, lambda _: [equal, equal])
+
+
+class Listener:
+    """What a progress bar would show: the stages, and how full it is while sampling."""
+
+    def __init__(self):
+        self.stages, self.filled, self.share = [], [], 1.0
+
+    def stage(self, words, share=None):
+        self.stages.append(words)
+        self.share = share or 1.0
+
+    def __call__(self, progress):
+        self.filled.append(progress.done / (progress.total * self.share))
+
+
+@pytest.mark.parametrize("how", [{}, {"sweeps": 10}, {"chains": 1, "sweeps": 10}, {"seconds": 0.1}])
+def test_progress_says_what_is_done_and_ends_full(how):
+    shown = Listener()
+    ss.segment(coffee()[:60, :80], rng=0, progress=shown, **how)
+    kinds = list(dict.fromkeys(words.partition(":")[0] for words in shown.stages))
+    prepared = ["reading", "finding boundary evidence", "finding superpixels", "comparing superpixels", "sampling"]
+    assert kinds[:5] == prepared and kinds[-1] == "drawing outlines"
+    assert "seconds" in how or (shown.filled[-1] == 1 and max(shown.filled) <= 1)
+
+
+def test_the_number_that_is_missing_is_shown_and_how_many_sweeps_it_takes(found):
+    chains, graph, seen = found.chains, found.model.graph, []
+    labels = np.stack([chains.labels[0], np.zeros_like(chains.labels[0])])
+    assert not may_stop(replace(chains, labels=labels), graph, lambda _: None, tell=seen.append)
+    (shortfall,) = shortfalls(seen[0])
+    assert shortfall.startswith("standard error 0.") and shortfall.endswith(", at most 0.04 needed")
+    for diagnostics, expected in [
+        (Diagnostics(None, 2 * ERROR_LIMIT, None), 200),  # four times the 40 draws, after the burn-in
+        (Diagnostics(None, 0.0, 1.1), 120),
+        (Diagnostics(0.5, ERROR_LIMIT, 1.0), 200),
+        (Diagnostics(0.5, ERROR_LIMIT / 2, 1.0), 120),  # at least until the next check
+        (Diagnostics(None, 0.0, np.inf), MAX_SWEEPS),
+        (Diagnostics(None, None, None), MAX_SWEEPS),
+    ]:
+        assert expected_sweeps(diagnostics, 80) == expected
 
 
 @pytest.mark.parametrize(("error", "stops"), [(0.03, False), (0.01, True)])

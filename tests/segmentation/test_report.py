@@ -18,8 +18,9 @@ from spinseg.image.picture import as_picture, cielab
 from spinseg.segmentation.report.charts import N_COLORS, bar_chart, line_chart
 from spinseg.segmentation.report.page import report
 from spinseg.segmentation.report.pictures import MAX_NUMBERS, central_pixel
+from spinseg.segmentation.report.theme import THEME
 
-PAGE = files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8")
+APP_STYLE = files("spinseg.app").joinpath("static", "style.css").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.xdist_group("report")  # they share a segmentation
 
@@ -83,7 +84,8 @@ def test_a_plain_sentence_stands_before_the_verdict(segmented, regions, probabil
     text = page(segmented, **found, verdict="R-hat <is> what it is.")
     more = r'<details class="fine"(.*?)><summary>Details</summary><p>(.*?)</p></details>'
     bar = re.search(r'<div class="notice (\w+)"><p class="headline">(.*?)</p>' + more, text)
-    assert bar[1] == color and bar[2].startswith(headline) and bar[4] == "R-hat &lt;is&gt; what it is."
+    counted = f"spinseg found {segmented.n_clusters} regions at level of detail {segmented.detail:g}. "
+    assert bar[1] == color and bar[2].startswith(counted + headline) and bar[4] == "R-hat &lt;is&gt; what it is."
     assert (bar[3] == " open") is (color != "good")
     assert ("come from chains that have not converged" in seen(text)) is (probabilities is False)
 
@@ -128,7 +130,7 @@ def test_an_interruption_is_reported_and_leaves_no_probabilities(segmented, swee
 
 def test_captions_tell_which_clusters_and_which_sweeps_are_counted(segmented):
     text = seen(page(segmented))
-    assert f"{segmented.n_clusters} regions, " in text and "cut into regions" not in text
+    assert f"{segmented.n_clusters} regions at" in text and "cut into regions" not in text
     assert text.count("burn-in (shaded) included") == 2 and "its share of the sweeps after the burn-in" in text
     cut = ss.segment(blocks(), "classes", rng=0, sweeps=20, regions=True)
     text = seen(page(cut))
@@ -173,7 +175,7 @@ def test_only_the_largest_regions_are_numbered_and_not_on_the_saved_overlay(segm
         for i in range(30)
     ]
     text = page(segmented, labels=labels, regions=regions)
-    assert sorted(numbers(text)) == list(range(1, MAX_NUMBERS + 1)) and "(the largest)" in text
+    assert sorted(numbers(text)) == list(range(1, MAX_NUMBERS + 1)) and "below (not all)" in text
     segmented.save(tmp_path)
     drawn = np.asarray(Image.open(tmp_path / "overlay.png"))
     np.testing.assert_array_equal(drawn, ss.image.render.overlay(segmented.picture, segmented.labels))
@@ -183,7 +185,7 @@ def test_planes_of_a_volume_are_numbered_where_clusters_are_regions(segmented):
     regions = [{**region, "bbox": [0, *region["bbox"][:2], 4, *region["bbox"][2:]]} for region in segmented.region_rows]
     text = page(segmented, regions=regions, shape=[4, 60, 90])
     assert numbers(text) == numbers(page(segmented))
-    assert "of which one plane is shown" in text and "Box: first plane, row and column" in text
+    assert "of which one plane is shown" in text and "Bounding box: first plane, row and column" in text
     doubled = [*regions, {**regions[0], "region": len(regions) + 1}]
     assert numbers(page(segmented, regions=doubled, shape=[4, 60, 90])) == {}
 
@@ -272,11 +274,23 @@ def test_lines_that_leave_the_range_are_cut_off():
     assert y_ticks(early)[-1] == "3.0"
 
 
+def themes(style):
+    """The colors that a style sheet names, in light and in dark."""
+    found = [
+        dict(re.findall(r"--(\w+): (#\w{6});", theme)) for theme in re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    ]
+    assert len(found) == 2
+    return found
+
+
+def test_the_web_app_has_the_colors_of_the_report():
+    for ours, theirs in zip(themes(THEME), themes(APP_STYLE), strict=True):
+        shared = ours.keys() & theirs.keys()
+        assert len(shared) > 10 and {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
+
+
 def test_the_colors_of_chains_differ_from_each_other_and_from_the_ground():
-    themes = re.findall(r":root \{(.*?)\}", PAGE, re.DOTALL)
-    assert len(themes) == 2  # in light and in dark
-    for theme in themes:
-        values = dict(re.findall(r"--(\w+): (#\w{6});", theme))
+    for values in themes(THEME):
         colors = [values["ground"], *(values[f"c{i}"] for i in range(N_COLORS))]
         places = cielab(np.array([list(bytes.fromhex(color[1:])) for color in colors], np.uint16) * 257)
         gaps = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))

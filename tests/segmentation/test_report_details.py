@@ -64,7 +64,7 @@ def test_each_position_shows_the_labels_of_its_detail(found, text):
         regions = f"{at.n_clusters} region{'' if at.n_clusters == 1 else 's'}"
         assert words == f"{detail:g} {regions}{' chosen' if is_chosen else ''}"
         assert css.split() == ["layer", f"d{i}", *(["chosen"] if is_chosen else [])]
-        assert alt == f"Outlines of {regions} at detail {detail:g}"
+        assert alt == f"Outlines of {regions} at level of detail {detail:g}"
         drawn.append(pixels(source))
         np.testing.assert_array_equal(drawn[-1], outlines(at.labels))
     assert any((a != b).any() for a, b in pairwise(drawn))
@@ -78,7 +78,7 @@ def test_numbers_belong_to_the_chosen_detail_which_need_not_be_one_of_the_usual(
     assert ["<b style" in part.split("</div>")[0] for part in parts] == [i == 4 for i in range(7)]
     for i in range(len(parts)):
         assert f"#d{i}:checked ~ * .d{i}" in text
-    assert text.count("All else in this report is of detail 0.7.") == 6
+    assert text.count("The rest of this report uses level 0.7.") == 6
 
 
 def test_the_report_is_sound_and_runs_nothing(text):
@@ -94,7 +94,7 @@ def test_the_report_is_sound_and_runs_nothing(text):
     assert not opened and len(set(ids)) == len(ids) and wanted and set(wanted) <= set(ids)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    places = [text.index(words) for words in ('class="stage"', 'class="notice', "How probable", "Ten draws")]
+    places = [text.index(words) for words in ('class="notice', 'class="stage"', "How probable", "Ten draws")]
     places += [text.index(words) for words in ("<h2>Regions", "<h2>Sampling")]
     assert places == sorted(places)
 

@@ -23,6 +23,7 @@ class Progress(NamedTuple):
 
 
 Report = Callable[[Progress], None]
+Stage = Callable[..., None]  # takes what is being done, in words, and while sampling the share of sweeps expected
 Count = Callable[[int, int, str], None]
 
 
@@ -80,30 +81,47 @@ def compiling_notice() -> Report:
     return report
 
 
+def stage_of(report: Any) -> Stage:
+    """The function of a bar that says what is being done; for any other report, one that does nothing."""
+    return getattr(report, "stage", lambda words, share=None: None)
+
+
 @contextmanager
 def _sampling_bar(name: str) -> Iterator[Report]:
     """A bar that disappears in the end; where there is no terminal, only the notice of compiling."""
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bars
+    from rich.text import Text
+
+    class Bar(Bars):
+        """The name in one line, and in the next how far it is and what is being done."""
+
+        share = 1.0  # of all sweeps, which are expected
+
+        def get_renderables(self) -> Iterator[Any]:
+            if name:
+                yield Text(name, no_wrap=True, overflow="ellipsis")
+            yield self.make_tasks_table(self.tasks)
+
+        def stage(self, words: str, share: float | None = None) -> None:
+            """Say what is being done; without a share, nobody knows for how long, and the bar pulses."""
+            if share is None:
+                for each in self.task_ids:
+                    self.remove_task(each)
+                self.add_task(words, total=None)
+            self.share = share or 1.0
+            self.update(self.task_ids[0], description=words)
+
+        def __call__(self, progress: Progress) -> None:
+            notice(progress)  # what is printed appears above the bar
+            self.update(self.task_ids[0], completed=progress.done, total=progress.total * self.share)
 
     console, notice = Console(stderr=True), compiling_notice()
     if not console.is_interactive and not console.is_jupyter:
         yield notice
         return
-    columns = (
-        TextColumn(f"{name}  " if name else "", markup=False),
-        TextColumn("sweep {task.completed:.0f}/{task.total:.0f}"),
-        BarColumn(),
-        TextColumn("{task.fields[n_clusters]} clusters, log posterior {task.fields[log_posterior]:.1f}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("sampling", total=0, n_clusters=0, log_posterior=0.0)
-
-        def report(progress: Progress) -> None:
-            notice(progress)  # what is printed appears above the bar
-            fields: dict[str, Any] = {"n_clusters": progress.n_clusters, "log_posterior": progress.log_posterior}
-            bar.update(task, completed=progress.done, total=progress.total, **fields)
-
-        yield report
+    words = TextColumn("{task.description}", markup=False)
+    with Bar(BarColumn(), words, console=console, transient=True) as bar:
+        bar.stage("sampling")
+        yield bar

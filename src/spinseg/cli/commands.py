@@ -52,6 +52,14 @@ def print_error(line: str, *, bug: bool = False) -> None:
     print(f"spinseg: {line}{hint}", file=sys.stderr, flush=True)
 
 
+def with_flags(advice: str) -> str:
+    """Advice with options of the command in place of Python: --detail 0.9 for detail=0.9."""
+    advice = re.sub(r"[\w=]+ \((--[^)]+)\)", r"\1", advice)  # both are there
+    advice = re.sub(r"ss\.segment\(image, '(\w+)'\)", r"--preset \1", advice)
+    advice = re.sub(r"(\w+)=\(([^,()]+), ([^()]+)\)", r"\1=\2 \3", advice)
+    return re.sub(r"(\w+)='?([-.\w]+)'?", lambda found: f"--{found[1].replace('_', '-')} {found[2]}", advice)
+
+
 def channel_axis_of(text: str) -> int | Literal["auto"] | None:
     """The axis of channels that an option names."""
     if text in ("auto", "none"):

@@ -31,6 +31,7 @@ from spinseg.cli.commands import (
     Seed,
     channel_axis_of,
     print_error,
+    with_flags,
 )
 from spinseg.segmentation.batch import Outcome, listed, segment_files
 from spinseg.segmentation.files import OPTIONAL_FILES
@@ -168,12 +169,9 @@ def segment_and_print(
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another Ctrl-C must not keep the outcomes from being printed
         code = INTERRUPTED
-        n_left = len(images) - sum(
-            outcome.summary is not None and not outcome.interrupted for outcome in outcomes.values()
-        )
-        print_error(
-            f"interrupted; {n_left} of {len(images)} images are left. Finished ones are saved: continue with --resume"
-        )
+        n_done = sum(not outcome.summary["interrupted"] for outcome in outcomes.values() if outcome.summary)
+        left = f"{len(images) - n_done} of {len(images)} images are left"
+        print_error(f"interrupted; {left}. To continue, run the same command with --resume.")
     ordered = [outcomes[index] for index in sorted(outcomes)]
     page = _page(out, ordered)
     if as_json:
@@ -206,40 +204,44 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
 
 def print_outcomes(outcomes: list[Outcome]) -> None:
     """Print a row for each image that was segmented, how far to trust it, and how many were skipped."""
+    done = [(printable(Path(o.source).name), o, o.summary) for o in outcomes if o.summary and not o.done_before]
+    counts = {"regions": "n_regions", "superpixels": "n_sites"}
+    if any(not found["settings"]["connected"] for _, _, found in done):
+        counts = {"clusters": "n_clusters"} | counts
     table = Table(box=SIMPLE_HEAD)
     table.add_column("image", overflow="fold")
-    for column in ("clusters", "regions", "sites", "seconds"):
+    for column in (*counts, "seconds"):
         table.add_column(column, justify="right")
     table.add_column("converged")
-    table.add_column("results in", overflow="fold")
-    done = [(printable(Path(o.source).name), o, o.summary) for o in outcomes if o.summary and not o.done_before]
     for name, outcome, found in done:
         image = Text(name + (" (interrupted)" if found["interrupted"] else ""))  # brackets in it are not markup
-        counts = (str(found[count]) for count in ("n_clusters", "n_regions", "n_sites"))
+        numbers = (str(found[count]) for count in counts.values())
         converged = {True: "yes", False: "no", None: "-"}[found["converged"]]
-        table.add_row(image, *counts, f"{outcome.seconds:.1f}", converged, Text(printable(outcome.folder)))
-    if done:
-        print_table(table)
+        table.add_row(image, *numbers, f"{outcome.seconds:.1f}", converged)
+    lines: list[Table | str] = [table] if done else []
     if len(done) > MAX_VERDICTS:
         n_converged = sum(found["converged"] is True for _, _, found in done)
-        print(f"The chains have converged on {n_converged} of {len(done)} images; see the reports.")
+        lines.append(f"The chains have converged on {n_converged} of {len(done)} images; see the reports.")
         if warned := [name for name, _, found in done if found["warning"]]:
-            print(f"Parts that differ share a region: {_some_of(warned)}. The reports say what to try.")
+            lines.append(f"Parts that differ share a region: {_some_of(warned)}. The reports say what to try.")
     else:
         for name, _, found in done:
             is_well, words = headline(found)
-            more = found["warning"] or ("" if is_well else "The report says what to do.")
-            print((f"{name}: " if len(done) > 1 else "") + f"{words} {more}".rstrip())
+            more = with_flags(found["warning"] or "") or ("" if is_well else "The report says what to do.")
+            lines.append((f"{name}: " if len(done) > 1 else "") + f"{words} {more}".rstrip())
     if failed := [printable(outcome.source) for outcome in outcomes if outcome.error is not None]:
-        print(f"Not segmented: {_some_of(failed)}")
+        lines.append(f"Not segmented: {_some_of(failed)}")
     if n_before := sum(outcome.done_before for outcome in outcomes):
-        print(f"{n_before} skipped (already complete)")
+        lines.append(f"{n_before} skipped (already complete)")
+    print_lines(*lines)
 
 
-def print_table(table: Table) -> None:
-    """Print a table, without breaking its lines where no terminal shows it."""
+def print_lines(*lines: Table | str) -> None:
+    """Print tables, and text that is broken between words; unbroken where no terminal shows it."""
     console = Console()
-    (console if console.is_terminal else Console(width=PIPED_WIDTH)).print(table)
+    console = console if console.is_terminal else Console(width=PIPED_WIDTH)
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
 
 
 def _some_of(names: list[str]) -> str:

@@ -13,15 +13,15 @@ from spinseg.image.features import site_means
 from spinseg.image.layout import ChannelAxis, Ints
 from spinseg.image.picture import MAX_CODE, Picture, as_picture, cielab
 
-LIGHT, DARK = (255, 230, 40), (0, 0, 0)  # RGB of the two sides of a boundary: one is visible on any image
 PIXELS_PER_LINE_WIDTH = 650  # pixels of the longest side for each pixel of line width
 
 # Dark violet to pale yellow in even steps of lightness: nine colors of matplotlib's magma (CC0).
 _MAGMA_HEX = "000004 1c1044 4f127b 812581 b5367a e55064 fb8761 fec287 fcfdbf"
 _MAGMA = np.frombuffer(bytes.fromhex(_MAGMA_HEX), np.uint8).reshape(9, 3)
 
-# RGBA of what `outlines` returns: no color of their own, so that they leave those of the image alone.
-OUTLINE_COLORS = ((0, 0, 0, 0), (0, 0, 0, 150), (255, 255, 255, 240))
+# RGBA of what `outlines` returns, in files, reports and figures: yellow beside black, one of which is visible on any
+# image. Without a color, outlines would disappear in images of bright lines, such as cell walls.
+OUTLINE_COLORS = ((0, 0, 0, 0), (0, 0, 0, 150), (255, 230, 40, 255))
 DIMMED = 0.4  # brightness of the gray image under graded boundaries
 MIN_GRADE, MIN_OPACITY, OPAQUE_FROM = 0.4, 0.35, 0.4  # of their colors: the place of 0 on the map, and the opacity
 
@@ -31,7 +31,7 @@ def overlay(
 ) -> NDArray[np.uint8]:
     """Draw the boundaries between labels over the image, (*shape, 3); pixels below `start_label`, outside, are faded.
 
-    A boundary is light on the side of the lower label and dark on the other, so that it is visible on light and on dark
+    A boundary is yellow on the side of the lower label and black on the other, so it is visible on light and on dark
     images. Each side is one pixel wide for every 650 pixels of the longest side, and at least one.
 
     Examples
@@ -45,12 +45,9 @@ def overlay(
     (4, 6, 3)
     """
     picture, array = _check_pair(image, labels, channel_axis, start_label)
-    drawn = picture.rgb.copy()
-    drawn[array < 0] = drawn[array < 0] // 3 + 170
-    sides = outlines(array)
-    drawn[sides == 1] = DARK
-    drawn[sides == 2] = LIGHT
-    return drawn
+    faded = picture.rgb.copy()
+    faded[array < 0] = faded[array < 0] // 3 + 170
+    return outlined(faded, array)
 
 
 def outlines(labels: ArrayLike) -> NDArray[np.uint8]:
@@ -62,10 +59,12 @@ def outlines(labels: ArrayLike) -> NDArray[np.uint8]:
 
 
 def outlined(rgb: NDArray[np.uint8], labels: ArrayLike) -> NDArray[np.uint8]:
-    """Return an image with the boundaries between labels in white and black, which leave its colors alone."""
-    colors = np.array(OUTLINE_COLORS, np.float64)[outlines(labels)]
-    opacity = colors[..., 3:] / 255
-    return np.rint(rgb + opacity * (colors[..., :3] - rgb)).astype(np.uint8)
+    """Return an image with the boundaries between labels in `OUTLINE_COLORS`."""
+    drawn, sides = rgb.copy(), outlines(labels)
+    for side, (*color, opacity) in enumerate(OUTLINE_COLORS[1:], start=1):
+        below = rgb[sides == side].astype(np.float64)
+        drawn[sides == side] = np.rint(below + opacity / 255 * (np.array(color) - below))
+    return drawn
 
 
 def graded_boundaries(rgb: NDArray[np.uint8], probability: NDArray[np.floating]) -> NDArray[np.uint8]:

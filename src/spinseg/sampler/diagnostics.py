@@ -206,24 +206,30 @@ def may_stop(
     graph: SiteGraph,
     partitions: Callable[[Chains], Partitions | None],
     area: NDArray[np.integer] | None = None,
+    tell: Callable[[Diagnostics], None] = lambda found: None,
 ) -> bool:
     """Whether more sweeps are of no use. One chain never stops early: it cannot tell.
 
     The probabilities must have converged. Then chains stop if they agree on the partition, or if the standard error is
     half of what it may be: two partitions are then about as good, and more sweeps do not make chains agree.
-    `partitions` gives those of each chain alone. What takes longest is computed last, if at all.
+    `partitions` gives those of each chain alone. What takes longest is computed last, if at all, and `tell` is called
+    with what was computed.
     """
-    error = error_in_doubt(separation_of_chains(chains, graph.edges))
-    if error is None or error > ERROR_LIMIT:
-        return False
-    judged = (trace for name, trace in traces(chains, graph).items() if name not in SHOWN_ONLY)
-    r_hat = _largest(rank_r_hat(in_units(trace)[0]) for trace in judged if trace.shape[1] >= MIN_DRAWS)
-    if not Diagnostics(None, error, r_hat).probabilities_converged:
-        return False
-    if error <= ERROR_LIMIT / 2:
-        return True
-    agreement = agreement_of_partitions(partitions(chains) or [], area)
-    return Diagnostics(agreement, error, r_hat).converged is True
+    found = Diagnostics(None, error_in_doubt(separation_of_chains(chains, graph.edges)), None)
+    if found.standard_error is not None and found.standard_error <= ERROR_LIMIT:
+        judged = (trace for name, trace in traces(chains, graph).items() if name not in SHOWN_ONLY)
+        r_hat = _largest(rank_r_hat(in_units(trace)[0]) for trace in judged if trace.shape[1] >= MIN_DRAWS)
+        found = replace(found, r_hat=r_hat)
+    if found.probabilities_converged and not is_enough(found):
+        found = replace(found, agreement=agreement_of_partitions(partitions(chains) or [], area))
+    tell(found)
+    return is_enough(found)
+
+
+def is_enough(found: Diagnostics) -> bool:
+    """Whether more sweeps are of no use to chains with these diagnostics."""
+    is_accurate = found.standard_error is not None and found.standard_error <= ERROR_LIMIT / 2
+    return found.converged is True or (found.probabilities_converged is True and is_accurate)
 
 
 def _largest(numbers: Iterable[float | None]) -> float | None:

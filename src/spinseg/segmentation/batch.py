@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spinseg._errors import TaskFailure
+from spinseg._run.atomic import printable
 from spinseg._run.executor import CheckInterrupt, check_jobs, deferred_sigint, run_tasks
-from spinseg._run.progress import Report, compiling_notice, reporting
+from spinseg._run.progress import Report, compiling_notice, reporting, stage_of
 from spinseg._validation import InvalidInput, check_writable
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.formats import images_in, is_zarr
@@ -99,16 +100,17 @@ def segment_file(
         inputs = [os.path.join(base, source), keywords.get("mask"), keywords.get("seeds")]
         check_inputs_kept(path, (*FILES, *also), inputs)
         overwrite = check_folder(path, overwrite, also)
-        try:
-            with reporting(progress, title or Path(source).name) as report:
+        with reporting(progress, title or printable(Path(source).name)) as report:
+            try:
                 segmentation = segment(os.path.join(base, source), **keywords, progress=report)
-        except SegmentationInterrupted as stop:
-            segmentation = stop.segmentation
-            interrupts.append(signal.SIGINT)
-        with deferred_sigint(interrupts):
-            segmentation = replace(segmentation, source=source, **given)
-            segmentation.save(path, names=(*FILES, *also), overwrite=overwrite)
-            summary = segmentation.summary()
+            except SegmentationInterrupted as stop:
+                segmentation = stop.segmentation
+                interrupts.append(signal.SIGINT)
+            stage_of(report)("writing the report")
+            with deferred_sigint(interrupts):
+                segmentation = replace(segmentation, source=source, **given)
+                segmentation.save(path, names=(*FILES, *also), overwrite=overwrite)
+                summary = segmentation.summary()
     except Exception as error:
         failure = TaskFailure.from_exception(error, time.perf_counter() - start)
         outcome = Outcome.failed(source, folder, failure)._replace(interrupted=bool(interrupts))
@@ -164,9 +166,9 @@ def segment_files(
     for n_done, (number, outcome) in enumerate(results, start=1):
         if isinstance(outcome, TaskFailure):
             outcome = Outcome.failed(*todo[number], outcome)
-        if progress and not serial:
+        if progress and not (serial and sys.stderr.isatty()) and len(todo) > 1:
             countdown.n_done = n_done
-            print(f"{countdown.title(n_done)}{outcome.source}", file=sys.stderr)
+            print(f"{countdown.title(n_done)}{printable(outcome.source)}", file=sys.stderr, flush=True)
         yield indices[number], outcome
         if serial and outcome.interrupted:
             raise KeyboardInterrupt
@@ -178,7 +180,7 @@ def _segment_task(
     """Segment one image, with the progress of this process or in another process."""
     if countdown is None:
         return segment_file(*task, **{"progress": check_interrupt} | how)
-    title = countdown.title(countdown.n_done + 1) + Path(task[0]).name
+    title = countdown.title(countdown.n_done + 1) + printable(Path(task[0]).name)
     outcome = segment_file(*task, **{"progress": check_interrupt} | how, title=title)
     countdown.n_done += 1
     return outcome

@@ -12,7 +12,7 @@ from spinseg._validation import counted
 from spinseg.image.picture import Picture
 from spinseg.image.render import graded_boundaries, outlined
 from spinseg.sampler.plots import new_axes
-from spinseg.segmentation.report.pictures import COLORED_LINES, PLAIN, data_url, downsample, downsample_labels, reduced
+from spinseg.segmentation.report.pictures import COLORED_LINES, data_url, downsample, downsample_labels, reduced
 from spinseg.segmentation.verdict import units
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def _trust(found: "Segmentation") -> str:
     return f"{converged} (agreement {agreement:.2f}, standard error {error:.3f})"
 
 
-def _pictures(found: "Segmentation", max_side: int) -> list[tuple[str, Any, dict[str, int]]]:
-    """The outlines over the image and the graded boundaries, each with its title and how it is encoded."""
+def _pictures(found: "Segmentation", max_side: int) -> list[tuple[str, Any]]:
+    """The outlines over the image and the graded boundaries, each with its title."""
     plane = found._plane
     labels = found.labels[plane] - np.int32(found.start_label)
     rgb, step = reduced(Picture(found.picture.codes[plane]), labels, max_side)
@@ -62,8 +62,8 @@ def _pictures(found: "Segmentation", max_side: int) -> list[tuple[str, Any, dict
     kind = units(found.preset.connected)
     title = "How probable each boundary is" if found.chains.labels.size else "No draws, and so no probabilities"
     return [
-        (f"Outlines of the {kind}", outlined(rgb, downsample_labels(labels, step)), PLAIN),
-        (title, graded_boundaries(rgb, np.nan_to_num(apart)), COLORED_LINES),
+        (f"Outlines of the {kind}", outlined(rgb, downsample_labels(labels, step))),
+        (title, graded_boundaries(rgb, np.nan_to_num(apart))),
     ]
 
 
@@ -71,8 +71,9 @@ def as_html(found: "Segmentation") -> str:
     """The segmentation in a notebook: images, the verdict, and the largest regions; without scripts or styles."""
     figures = "".join(
         f'<figure style="margin:0"><img alt="{title}" style="width:100%;max-width:420px;height:auto" '
-        f'src="{data_url(pixels, "JPEG", **encoding)}"><figcaption style="font-size:90%">{title}</figcaption></figure>'
-        for title, pixels, encoding in _pictures(found, SHOWN_SIDE)
+        f'src="{data_url(pixels, "JPEG", **COLORED_LINES)}">'
+        f'<figcaption style="font-size:90%">{title}</figcaption></figure>'
+        for title, pixels in _pictures(found, SHOWN_SIDE)
     )
     rows = found.region_rows[:N_ROWS]
     names = ("region", "area", "share", "color", "probability", "boundary")
@@ -108,7 +109,7 @@ def plot(found: "Segmentation", axes: "Sequence[Axes] | None" = None) -> "Sequen
     drawn = _pictures(found, max(found.labels.shape))
     height, width = drawn[0][1].shape[:2]
     axes = new_axes(len(drawn), 10, min(max(5 * height / width + 0.5, 2), 12)) if axes is None else axes
-    for each, (title, pixels, _) in zip(axes, drawn, strict=True):
+    for each, (title, pixels) in zip(axes, drawn, strict=True):
         each.imshow(pixels, interpolation="nearest")
         each.set_title(title)
         each.set_axis_off()

@@ -1,7 +1,7 @@
 """From an image to the posterior over partitions of its sites, and from draws of it to a segmentation."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -138,8 +138,12 @@ def prepare(
     intensity_range: IntensityRange | None = None,
     seeds: Seeds | None = None,
     channel_kind: ChannelKind = "auto",
+    stage: Callable[[str], None] = lambda words: None,
 ) -> Problem:
-    """Read an image, make its sites and build the posterior over their partitions."""
+    """Read an image, make its sites and build the posterior over their partitions.
+
+    `stage` is called with a few words before each part that may take long.
+    """
     if seeds is not None:
         check_seeds_fit(preset)
     check_channels(channel_axis, channel_kind)
@@ -168,7 +172,7 @@ def prepare(
     light = preset.light(working_image)
     if light is not None:
         working_image = working_image._replace(picture=light.removed_from(working_image.picture))
-    return posed(picture, preset, preset.analyzed(working_image), provenance, on_pixels, light)
+    return posed(picture, preset, preset.analyzed(working_image), provenance, on_pixels, light, stage)
 
 
 def posed(
@@ -178,10 +182,13 @@ def posed(
     provenance: dict[str, Any],
     on_pixels: NDArray[np.int64] | None = None,
     light: Light | None = None,
+    stage: Callable[[str], None] = lambda words: None,
 ) -> Problem:
     """The problem that the copy of an image that is analyzed poses, with the seeds of its pixels."""
     reduced = None if on_pixels is None else reduced_seeds(on_pixels, working_image.step)  # before what takes long
+    stage("finding boundary evidence")
     maps = preset.maps(working_image)
+    stage("finding superpixels")
     sites, relief = preset.make_sites(working_image, maps), None if maps is None else maps.relief
     of_sites, is_cut = None, False
     if reduced is not None:
@@ -189,6 +196,7 @@ def posed(
         is_cut = not np.array_equal(cut, sites)
         sites = superpixels(working_image.picture, kind=cut, mask=working_image.inside) if is_cut else sites
         of_sites = seeds_of_sites(sites, reduced)
+    stage("comparing superpixels")
     model = preset.model(working_image, sites, preset.graph(sites, working_image), maps, of_sites)
     return Problem(picture, preset, working_image, sites, model, relief, provenance, on_pixels, is_cut, light)
 

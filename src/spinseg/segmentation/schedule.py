@@ -1,18 +1,21 @@
 """How long to sample: a number of sweeps or of seconds, or until the chains have converged."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._run.progress import Stage, stage_of
 from spinseg._validation import check_real, invalid
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains, SamplingInterrupted
-from spinseg.sampler.diagnostics import may_stop
+from spinseg.sampler.convergence import ERROR_LIMIT, R_HAT_LIMIT
+from spinseg.sampler.diagnostics import Diagnostics, may_stop
 from spinseg.sampler.sampler import MAX_LABELS, check_length, listed_starts, sample, thin_to_fit
+from spinseg.segmentation.verdict import shortfalls
 
 if TYPE_CHECKING:
     from spinseg.segmentation.presets.preset import Preset
@@ -72,11 +75,18 @@ def sample_posterior(
     after a burn-in of BURN_IN. `area` is the number of pixels of each site. For a large graph fewer draws are kept.
     """
     sampler = (schedule.chains, preset.moves, preset.lam, preset.init)
+    stage = stage_of(options.get("progress"))
+    stage("sampling", 1.0)
     n_labels = schedule.chains * model.n_components * model.graph.n_sites  # of one draw of every chain
     if schedule.seconds is not None:
-        stop = time.monotonic() + schedule.seconds
-        options |= {"until": lambda _: time.monotonic() >= stop, "check_every": TIMED_SWEEPS}
-        most = max(TIMED_SWEEPS, MAX_LABELS // n_labels)
+        began, seconds, most = time.monotonic(), schedule.seconds, max(TIMED_SWEEPS, MAX_LABELS // n_labels)
+
+        def is_over(drawn: Chains) -> bool:
+            elapsed = time.monotonic() - began
+            stage(f"sampling for {seconds:g} seconds", min(1.0, drawn.n_sweeps / most * seconds / max(elapsed, 1e-9)))
+            return elapsed >= seconds
+
+        options |= {"until": is_over, "check_every": TIMED_SWEEPS}
         try:
             drawn = sample(model, most, *sampler, rng=seed, **options)
         except SamplingInterrupted as stopped:
@@ -86,11 +96,42 @@ def sample_posterior(
     sweeps, burn_in = schedule.sweeps, schedule.sweeps // 2 if schedule.sweeps else BURN_IN
     if sweeps is None:
         sweeps = MAX_SWEEPS
-        alone = partial(partitions_of_chains, model=model, preset=preset, seed=seed)
-        until = partial(may_stop, graph=model.graph, partitions=alone, area=area)
-        options |= {"until": until, "check_every": ROUND_SWEEPS}
+        options |= {"until": _until_converged(model, preset, seed, area, stage), "check_every": ROUND_SWEEPS}
+        stage("sampling", (BURN_IN + ROUND_SWEEPS) / MAX_SWEEPS if schedule.chains > 1 else 1.0)
     thin = thin_to_fit(sweeps - burn_in, n_labels)
     return sample(model, sweeps, *sampler, burn_in=burn_in, thin=thin, rng=seed, **options)
+
+
+def _until_converged(
+    model: Model, preset: "Preset", seed: int, area: NDArray[np.int64] | None, stage: Stage
+) -> Callable[[Chains], bool]:
+    """Whether automatic chains may stop, as a function of them that also says what is missing."""
+    alone = partial(partitions_of_chains, model=model, preset=preset, seed=seed)
+
+    def until(drawn: Chains) -> bool:
+        told, n_sweeps = list[Diagnostics](), drawn.n_sweeps
+        stage("checking convergence", n_sweeps / MAX_SWEEPS)
+        if may_stop(drawn, model.graph, alone, area, told.append):
+            return True
+        words = "".join(f": {shortfall}" for shortfall in shortfalls(told[0])[:1])
+        stage(f"sampling{words}", expected_sweeps(told[0], n_sweeps) / MAX_SWEEPS)
+        return False
+
+    return until
+
+
+def expected_sweeps(found: Diagnostics, n_sweeps: int) -> int:
+    """About how many sweeps automatic chains take that have these diagnostics after `n_sweeps`.
+
+    Variances, and what R-hat has above 1, fall with the number of draws. If only the agreement is too small, half the
+    standard error ends sampling, too.
+    """
+    if found.standard_error is None:  # one chain never stops early
+        return MAX_SWEEPS
+    limit = ERROR_LIMIT if found.agreement is None else ERROR_LIMIT / 2
+    ratio = max((found.standard_error / limit) ** 2, ((found.r_hat or 1) - 1) / (R_HAT_LIMIT - 1))
+    expected = max(n_sweeps + 1, min(BURN_IN + ratio * (n_sweeps - BURN_IN), MAX_SWEEPS))
+    return min(-int(-expected // ROUND_SWEEPS) * ROUND_SWEEPS, MAX_SWEEPS)
 
 
 def partitions_of_chains(

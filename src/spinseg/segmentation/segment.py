@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spinseg._run.progress import Report
+from spinseg._run.progress import Report, reporting, stage_of
 from spinseg._validation import check_int, invalid, seed_of
 from spinseg.image.features import site_sizes
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
@@ -121,12 +121,15 @@ def segment(
     if workers is not None:
         check_int("workers", workers, at_least=1)
     seed = seed_of(rng)
-    problem = prepare(image, preset, mask, channel_axis, intensity_range, seeds, channel_kind)
-    found = partial(problem.segmentation, seed=seed, schedule=schedule, start_label=int(start_label))
-    area = site_sizes(problem.sites)
-    try:
-        return found(
-            sample_posterior(problem.model, problem.preset, schedule, seed, area, workers=workers, progress=progress)
-        )
-    except SamplingInterrupted as stop:
-        raise SegmentationInterrupted(found(stop.chains, interrupted=True)) from None
+    with reporting(progress) as report:
+        stage = stage_of(report)
+        stage("reading")
+        problem = prepare(image, preset, mask, channel_axis, intensity_range, seeds, channel_kind, stage)
+        found = partial(problem.segmentation, seed=seed, schedule=schedule, start_label=int(start_label))
+        area, how = site_sizes(problem.sites), {"workers": workers, "progress": report}
+        try:
+            drawn = sample_posterior(problem.model, problem.preset, schedule, seed, area, **how)
+        except SamplingInterrupted as stop:
+            raise SegmentationInterrupted(found(stop.chains, interrupted=True)) from None
+        stage("drawing outlines")
+        return found(drawn)

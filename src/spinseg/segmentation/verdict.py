@@ -1,6 +1,6 @@
 """How far to trust a segmentation, in a few sentences."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from spinseg.image.splits import split_gain
 from spinseg.sampler.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, IN_DOUBT, R_HAT_LIMIT
 from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.presets.preset import Preset
-from spinseg.segmentation.schedule import Schedule
+
+if TYPE_CHECKING:
+    from spinseg.segmentation.schedule import Schedule
 
 UNSEEN = "Diagnostics cannot detect segmentations that no chain reached."
 # Nats per pixel that splits of the largest regions gain (docs/evidence/fields.md), by the kind of image: what people
@@ -47,11 +49,25 @@ def headline(found: dict[str, Any]) -> tuple[bool | None, str]:
     return regions and probabilities, words
 
 
+def shortfalls(found: Diagnostics) -> list[str]:
+    """Each number that is known and not good enough, with what is needed: "R-hat 1.210, at most 1.05 needed"."""
+    numbers = [
+        ("agreement", found.agreement, f"at least {AGREEMENT_LIMIT}", found.partition_converged),
+        ("standard error", found.standard_error, f"at most {ERROR_LIMIT}", (found.standard_error or 0) <= ERROR_LIMIT),
+        ("R-hat", found.r_hat, f"at most {R_HAT_LIMIT}", (found.r_hat or 0) <= R_HAT_LIMIT),
+    ]
+    return [
+        f"{name} {f'{value:.3f}' if np.isfinite(value) else 'infinite'}, {needed} needed"
+        for name, value, needed, is_good in numbers
+        if value is not None and not is_good
+    ]
+
+
 def verdict_sentences(
     diagnostics: Diagnostics,
     preset: Preset,
     sweeps: int,
-    schedule: Schedule | None = None,
+    schedule: "Schedule | None" = None,
     *,
     warning: str | None = None,
     taken_for: str | None = None,

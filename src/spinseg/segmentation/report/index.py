@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from spinseg._run.atomic import atomic_write, printable
 from spinseg._validation import counted
+from spinseg.segmentation.report.theme import THEME
 from spinseg.segmentation.verdict import headline
 
 if TYPE_CHECKING:
@@ -25,23 +26,23 @@ HEAD = f"""<!doctype html>
 {MARK}
 <title>Segmented images - spinseg</title>
 <style>
-:root {{ --ink: #1c1c22; --quiet: #5c5c68; --rule: #dcdce4; --ground: #ffffff; --poor: #9a5b00; }}
-@media (prefers-color-scheme: dark) {{
-  :root {{ --ink: #ececf2; --quiet: #a9a9b8; --rule: #3a3a46; --ground: #17171c; --poor: #f2a93b; }}
-}}
+{THEME}
 body {{ margin: 0 auto; padding: 2rem 1.25rem; max-width: 1180px; color: var(--ink); background: var(--ground);
   font: 16px/1.5 system-ui, sans-serif; }}
 ul {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 230px), 1fr)); gap: 1.25rem;
   padding: 0; list-style: none; }}
 li {{ border: 1px solid var(--rule); border-radius: 4px; overflow: hidden; }}
-li a {{ color: inherit; overflow-wrap: anywhere; font-weight: 600; }}
+li a {{ color: inherit; overflow-wrap: anywhere; }}
+li b {{ display: block; padding: .6rem .8rem 0; }}
 li img {{ display: block; width: 100%; height: 170px; object-fit: contain; background: #222; }}
-li div {{ padding: .6rem .8rem; }}
+li div {{ padding: 0 .8rem .6rem; }}
+h1 {{ margin: 0; font-size: 1.7rem; }}
 p {{ margin: .2rem 0; color: var(--quiet); font-size: .9rem; }}
-p.poor {{ color: var(--poor); }}
+p.poor {{ color: var(--warning); }}
 </style>
 </head>
 <body>
+<main>
 """
 
 
@@ -53,9 +54,13 @@ def write_index(folder: str | os.PathLike[str], outcomes: Sequence["Outcome"]) -
     done = [outcome for outcome in outcomes if outcome.summary]
     n_converged = sum(outcome.summary["converged"] is True for outcome in done if outcome.summary)
     facts = f"{counted(len(done), 'image')}; the chains converged on {n_converged}."
+    made_by = ""
+    if done and (first := done[0].summary):  # a call has one version and one random seed
+        made_by = f" &middot; spinseg {first['versions']['spinseg']}, random seed {first['seed']}"
     failed = [f"<p>{escape(printable(outcome.error))}</p>" for outcome in outcomes if outcome.error]
-    parts = [HEAD, f"<h1>Segmented images</h1>\n<p>{facts}</p>\n<ul>\n", *(_card(path, outcome) for outcome in done)]
-    parts += ["</ul>\n", *(["<h2>Not segmented</h2>\n", *failed] if failed else []), "</body>\n</html>\n"]
+    title = f"<p>Segmentation reports{made_by}</p>\n<h1>Segmented images</h1>\n<p>{facts}</p>\n"
+    parts = [HEAD, title, "<ul>\n", *(_card(path, outcome) for outcome in done)]
+    parts += ["</ul>\n", *(["<h2>Not segmented</h2>\n", *failed] if failed else []), "</main>\n</body>\n</html>\n"]
     atomic_write(path, lambda file: file.write("".join(parts).encode()))
     return path
 
@@ -68,9 +73,9 @@ def _card(page: Path, outcome: "Outcome") -> str:
     if not found["settings"]["connected"]:
         counts.insert(0, counted(found["n_clusters"], "cluster"))
     good, words = headline(found)
-    warning = f'<p class="poor">{escape(found["warning"])}</p>' if found.get("warning") else ""
+    warning, _, _ = (found.get("warning") or "").partition(". ")  # the report says what to try
     return (
-        f'<li><a href="{place}/report.html"><img src="{place}/overlay.png" alt="" loading="lazy"></a>'
-        f'<div><a href="{place}/report.html">{name}</a><p>{" in ".join(counts)}</p>'
-        f"<p{'' if good else ' class=poor'}>{escape(words)}</p>{warning}</div></li>\n"
+        f'<li><a href="{place}/report.html"><img src="{place}/overlay.png" alt="" loading="lazy"><b>{name}</b></a>'
+        f"<div><p>{' in '.join(counts)}</p><p{'' if good else ' class=poor'}>{escape(words)}</p>"
+        f"{f'<p class=poor>{escape(warning)}.</p>' if warning else ''}</div></li>\n"
     )

@@ -16,6 +16,7 @@ from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.report.charts import bar_chart, line_chart
 from spinseg.segmentation.report.pictures import draw_figures, has_kinds, light_figure, one_region_each, whole_figures
+from spinseg.segmentation.report.theme import THEME
 from spinseg.segmentation.verdict import headline, units
 
 MAX_ROWS = 40  # of a table
@@ -43,19 +44,19 @@ Column = tuple[str, str, Callable[[dict[str, Any]], str]]
 REGION_COLUMNS: list[Column] = [
     ("Region", "number", lambda row: f"{row['region']}"),
     ("Color", "", lambda row: SWATCH.format(row["color"])),
-    ("Pixels", "number", lambda row: f"{row['area']:,}"),
+    ("Pixels", "number pixels", lambda row: f"{row['area']:,}"),
     ("Share", "number", lambda row: f"{row['share']:.1%}"),
-    ("Box", "number box", lambda row: ", ".join(map(str, row["bbox"]))),
+    ("Bounding box", "number box", lambda row: ", ".join(map(str, row["bbox"]))),
     ("Label", "number", lambda row: f"{row['label']}"),
     ("Kind", "number", lambda row: f"{row['kind']}"),
-    ("Holds together", "number", lambda row: _formatted(row["probability"], ".0%")),
-    ("Boundary", "number", lambda row: _formatted(row["boundary"], ".0%")),
+    ("Holds<br>together", "number", lambda row: _formatted(row["probability"], ".0%")),
+    ("Boundary<br>probability", "number", lambda row: _formatted(row["boundary"], ".0%")),
 ]
 BOUNDARY_COLUMNS: list[Column] = [
     ("Regions", "number", lambda row: f"{row['region']}, {row['neighbor']}"),
     ("Length", "number", lambda row: f"{row['length']:,}"),
     ("Probability", "number", lambda row: _formatted(row["probability"], ".2f")),
-    ("Standard error", "number", lambda row: _formatted(row["standard_error"], ".3f")),
+    ("Standard<br>error", "number", lambda row: _formatted(row["standard_error"], ".3f")),
 ]
 
 
@@ -79,7 +80,7 @@ def report(
     shares = {int(k): share for k, share in found["n_clusters_posterior"].items()}
     shaded = min(chains.burn_in, chains.n_sweeps)
     unit = "region" if settings["connected"] else "cluster"
-    sweeps = "at every sweep" if chains.n_components == 1 else "at every sweep, its mean over the details"
+    sweeps = "at every sweep" if chains.n_components == 1 else "at every sweep, its mean over the levels of detail"
     before_regions = ""
     if settings.get("regions") and not settings["connected"]:
         count = f"{found['n_regions']:,}"
@@ -88,6 +89,7 @@ def report(
     hidden |= set() if has_kinds(regions) else {"Kind"}
     outlines, others = whole_figures(found, picture, labels, boundary_probability, chains, unit, details or {})
     return template.substitute(
+        theme=THEME,
         title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
         facts=escape(_facts(found)),
         made_by=f"spinseg {found['versions']['spinseg']}, preset {settings['preset']}, random seed {found['seed']}",
@@ -111,26 +113,34 @@ def report(
     )
 
 
-def _facts(found: dict[str, Any]) -> str:
-    """The line below the title: numbers of clusters, regions, sites and pixels."""
-    clusters, regions = counted(found["n_clusters"], "cluster"), counted(found["n_regions"], "region")
-    parts = [f"{clusters} in {regions}"]
-    if found["settings"]["connected"]:
+def _result(found: dict[str, Any]) -> str:
+    """The result in one sentence: how many clusters and regions there are."""
+    settings, clusters = found["settings"], counted(found["n_clusters"], "cluster")
+    regions = counted(found["n_regions"], "region")
+    if settings["connected"]:
         kinds = {row["kind"] for row in found["regions"]} if has_kinds(found["regions"]) else ()
-        parts = [f"{regions} of {counted(len(kinds), 'kind')}" if kinds else regions]
-    elif found["settings"].get("regions"):
-        parts = [f"{clusters} after cutting into regions"]
-    parts.append(counted(found["n_sites"], "site"))
-    parts.append(found.get("read_as") or f"{' x '.join(map(str, found['shape']))} pixels")
+        words = f"{regions} of {counted(len(kinds), 'kind')}" if kinds else regions
+    else:
+        words = f"{clusters} after cutting into regions" if settings.get("regions") else f"{clusters} in {regions}"
+    has_levels = found["n_components"] > 1 and settings.get("detail") is not None
+    level = f" at level of detail {settings['detail']:g}" if has_levels else ""
+    return f"spinseg found {words}{level}."
+
+
+def _facts(found: dict[str, Any]) -> str:
+    """What was segmented: the superpixels and the image."""
+    sites = counted(found["n_sites"], "site" if found["settings"]["sites"] == "pixels" else "superpixel")
+    parts = [found.get("read_as") or f"{' x '.join(map(str, found['shape']))} pixels"]
     if len(found["shape"]) == 3:
         parts.append("of which one plane is shown")
+    parts.append(f"analyzed as {sites}")
     if found.get("texture"):
         parts.append("compared by texture, not by intensity")
-    return ", ".join(parts)
+    return f"Read as {', '.join(parts)}."
 
 
 def _notices(found: dict[str, Any]) -> str:
-    """What to read first: whether sampling was interrupted, and whether the chains have converged."""
+    """What to read first: whether sampling was interrupted, a warning, and the result with whether it converged."""
     notices = []
     if found.get("interrupted"):
         done, planned = found["sweeps_done"], found["settings"]["sweeps"]
@@ -140,20 +150,23 @@ def _notices(found: dict[str, Any]) -> str:
         if done == 0:
             when, shown = "before one sweep was finished", "the one that the chains started from"
         notices.append(_notice("poor", f"Sampling was interrupted {when}: the segmentation shown is {shown}."))
-    if warning := found.get("warning"):
-        notices.append(_notice("poor", warning))
     is_well, words = headline(found)
+    warning = found.get("warning") or ""
     verdict = found["verdict"].removeprefix(f"{warning} ")
-    notices.append(_notice({True: "good", False: "poor", None: "unknown"}[is_well], words, verdict))
+    state = "" if is_well else " open"
+    details = f'<details class="fine"{state}><summary>Details</summary><p>{escape(verdict)}</p></details>'
+    notices.append(
+        _notice({True: "good", False: "poor", None: "unknown"}[is_well], f"{_result(found)} {words}", details)
+    )
+    if warning:
+        first, _, advice = warning.partition(". ")
+        notices.append(_notice("poor", f"{first}.", f'<p class="fine">{escape(advice)}</p>'))
     return "\n".join(notices)
 
 
-def _notice(color: str, headline: str, fine: str = "") -> str:
-    """A sentence beside a colored bar, and more in smaller type, which is open unless all is well."""
-    if fine:
-        state = "" if color == "good" else " open"
-        fine = f'<details class="fine"{state}><summary>Details</summary><p>{escape(fine)}</p></details>'
-    return f'<div class="notice {color}"><p class="headline">{escape(headline)}</p>{fine}</div>'
+def _notice(color: str, headline: str, more: str = "") -> str:
+    """A sentence beside a colored bar, and more, which is HTML, in smaller type."""
+    return f'<div class="notice {color}"><p class="headline">{escape(headline)}</p>{more}</div>'
 
 
 def _numbers(found: dict[str, Any]) -> str:
@@ -172,7 +185,7 @@ def _answers(chains: Chains, figures: Sequence[str]) -> str:
     """A few draws, to be opened."""
     if not figures:
         return ""
-    over = "details, chains and sweeps" if chains.n_components > 1 else "chains and sweeps"
+    over = "levels of detail, chains and sweeps" if chains.n_components > 1 else "chains and sweeps"
     title = f"{NUMERALS[len(figures)]} draws" if len(figures) > 1 else "One draw"
     return (
         f'<details class="answers"><summary>{title}</summary><p class="note">Single draws from the posterior, spread '
@@ -187,9 +200,10 @@ def _boundaries(boundaries: list[dict[str, Any]]) -> str:
         return ""
     table = _table(BOUNDARY_COLUMNS, sorted(boundaries, key=lambda row: -row["length"]), "shorter")
     return (
-        '<h2>Boundaries</h2>\n<div class="wide" tabindex="0" role="region" aria-label="Table of boundaries"><table>\n'
+        "<section><h2>Boundaries</h2>\n"
+        '<div class="wide" tabindex="0" role="region" aria-label="Table of boundaries"><table>\n'
         f"{table}\n</table></div>\n"
-        '<p class="note">Treat probabilities closer than two standard errors as equal.</p>'
+        '<p class="note">Treat probabilities closer than two standard errors as equal.</p></section>'
     )
 
 
@@ -213,9 +227,9 @@ def _notes(found: dict[str, Any]) -> str:
     warning = '<p class="note warning">The last two columns come from chains that have not converged.</p>\n'
     first = "first plane, row and column" if len(found["shape"]) == 3 else "first row and column"
     return (warning if found.get("probabilities_converged") is False else "") + (
-        '<p class="note">Holds together: how often two sites of the region share a cluster. Boundary: how often '
-        "there is one, on average along the outline."
-        f'<span class="box"> Box: {first}, and those after the last.</span></p>'
+        '<p class="note">Holds together: how often two superpixels of the region share a cluster. Boundary '
+        "probability: how often there is a boundary, on average along the outline."
+        f'<span class="box"> Bounding box: {first}, and those after the last.</span></p>'
     )
 
 

@@ -22,12 +22,13 @@ THUMBNAIL_SIDE = 320  # pixels, of a single draw
 MAX_PIXELATED_SIDE = 300  # pixels: in smaller images each is shown as a square
 MAX_ASPECT_RATIO = 25  # a longer image is shown distorted: a single row of pixels would not be seen
 MAX_NUMBERS = 20  # numbers of regions on an image: more would hide it
+NUMBER_GAP = 0.03  # of the longer side, between two numbers at least, or they would hide each other
 MIN_DEPTH_SHARE = 0.8  # of a region's largest distance from its outline, for the place of its number
 # How images are encoded: those without colored lines may lose some color, which is not seen.
 PLAIN, COLORED_LINES, SMALL = (
     {"quality": 88, "subsampling": 2},
     {"quality": 85, "subsampling": 0},
-    {"quality": 78, "subsampling": 2},
+    {"quality": 78, "subsampling": 0},
 )
 LEGEND_GRAY = 128  # of the ground on which the legend shows boundaries
 N_SHOWN = 10  # draws
@@ -64,7 +65,7 @@ def whole_figures(
     views = {d: (downsample_labels(each - first, step), n) for d, (each, n) in details.items() if len(details) > 1}
     numbers, numbered = _region_numbers(regions, labels + first, step), ""
     if numbers:
-        numbered = ", with the numbers of the table below" + (" (the largest)" if len(regions) > MAX_NUMBERS else "")
+        numbered = ", with the numbers of the table below" + (" (not all)" if len(regions) > len(numbers) else "")
     caption = f"{unit.capitalize()}s in their mean colors"
     colors = mean_colors(rgb, labels, channel_axis=-1, start_label=0)
     figures = [_figure(caption, colors, f"{caption}.", jpeg=None)]
@@ -77,7 +78,7 @@ def whole_figures(
     if chains.labels.shape[1] > 0:
         probability = downsample(boundary_probability, step, np.max)  # the maximum keeps thin lines
         figures.insert(0, _probability_figure(rgb, probability, chains.n_components > 1))
-    outlines = _outline_figure(rgb, labels, numbers, numbered, views, found["settings"].get("detail"))
+    outlines = _outline_figure(rgb, labels, "".join(numbers), numbered, views, found["settings"].get("detail"))
     return outlines, "\n".join(figures)
 
 
@@ -109,13 +110,13 @@ def _outline_figure(
             f'<label for="d{i}" style="--i:{i + 1}"><b>{detail:g}</b> <span>{number}<span class="noun"> {noun}</span>'
             f"</span>{CHOSEN if is_chosen else ''}</label>"
         )
-        alt = f"Outlines of {count} at detail {detail:g}"
+        alt = f"Outlines of {count} at level of detail {detail:g}"
         layers += _layer(alt, at_detail, f"layer {css}", numbers if is_chosen else "")
-        words = f"{alt}{numbered}." if is_chosen else f"{alt}. All else in this report is of detail {chosen:g}."
+        words = f"{alt}{numbered}." if is_chosen else f"{alt}. The rest of this report uses level {chosen:g}."
         captions += f'<p class="caption {css}">{escape(words)}</p>'
     return (
-        f'<fieldset class="stage" style="--n:{len(details)}"><legend>Detail, from coarse to fine</legend>{stops}'
-        f"{OUTLINES_SWITCH.format(caption=captions)}{_frame(rgb, 'The image', layers)}</fieldset>"
+        f'<fieldset class="stage" style="--n:{len(details)}"><legend>Level of detail, from coarse to fine</legend>'
+        f"{stops}{OUTLINES_SWITCH.format(caption=captions)}{_frame(rgb, 'The image', layers)}</fieldset>"
     )
 
 
@@ -137,7 +138,7 @@ def _probability_figure(rgb: NDArray[np.uint8], probability: NDArray[np.float32]
         ground = np.full((1, 1, 3), LEGEND_GRAY, np.uint8)
         color = "#{:02x}{:02x}{:02x}".format(*graded_boundaries(ground, np.full((1, 1), percent / 100))[0, 0])
         samples += f'<span class="sample"><span style="background:{color}"></span></span> {percent}% '
-    draws = "draws of every detail" if every_detail else "draws"
+    draws = "draws of all levels of detail" if every_detail else "draws"
     caption = (
         f"<strong>How probable each boundary is.</strong> The brighter a line, the more of the {draws} have a boundary "
         f'there: <span class="legend">{samples}</span>'
@@ -209,22 +210,22 @@ def has_kinds(regions: list[dict[str, Any]]) -> bool:
     return "kind" in regions[0]
 
 
-def _region_numbers(regions: list[dict[str, Any]], labels: NDArray[np.int32], step: int) -> str:
+def _region_numbers(regions: list[dict[str, Any]], labels: NDArray[np.int32], step: int) -> list[str]:
     """The numbers of the largest regions as HTML, each placed over its region in an image that is `reduced`."""
     if regions and len(regions[0]["bbox"]) > 4 and not one_region_each(regions):
-        return ""  # in a plane of a volume, the pieces of a cluster cannot be matched with its regions
-    numbers = ""
+        return []  # in a plane of a volume, the pieces of a cluster cannot be matched with its regions
+    places: dict[str, NDArray[np.float64]] = {}
     for region in regions[:MAX_NUMBERS]:
         ends = region["bbox"]
         sides = zip(ends[len(ends) // 2 - 2 : len(ends) // 2], ends[-2:], strict=True)
         rows, columns = (slice(a // step, max(-(-b // step), a // step + 1)) for a, b in sides)
         inside = _piece(labels[rows, columns] == region["label"], region["area"] / step**2)
         if inside.any():
-            row, column = central_pixel(inside)
-            top = (rows.start + row + 0.5) / labels.shape[0]
-            left = (columns.start + column + 0.5) / labels.shape[1]
-            numbers += f'<b style="left:{left:.2%};top:{top:.2%}">{region["region"]}</b>'
-    return numbers
+            place = np.array([rows.start, columns.start]) + central_pixel(inside) + 0.5
+            if all(np.abs(place - other).max() >= NUMBER_GAP * max(labels.shape) for other in places.values()):
+                top, left = place / labels.shape
+                places[f'<b style="left:{left:.2%};top:{top:.2%}">{region["region"]}</b>'] = place
+    return list(places)
 
 
 def _piece(inside: NDArray[np.bool_], area: float) -> NDArray[np.bool_]:
