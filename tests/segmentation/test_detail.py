@@ -22,7 +22,7 @@ from spinseg.sampler.diagnostics import Diagnostics, may_stop
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.presets.photo import details_near, details_of
 from spinseg.segmentation.schedule import MAX_SWEEPS, ROUND_SWEEPS, expected_sweeps
-from spinseg.segmentation.verdict import shortfalls
+from spinseg.segmentation.verdict import headline, shortfalls
 
 pytestmark = pytest.mark.xdist_group("detail")  # they share a segmentation
 
@@ -175,11 +175,11 @@ def test_the_best_partition_is_that_of_the_detail_and_agreement_that_of_each_cha
 
 
 def test_the_verdict_tells_regions_and_probabilities_apart(found):
-    assert found.verdict.count("The regions have ") == found.verdict.count("The boundary probabilities have ") == 1
+    assert headline(found.summary())[1] in found.verdict
     draws = np.tile(found.chains.labels[:1, : found.chains.n_components], (2, 30, 1))
     same = replace(found, chains=replace(found.chains, labels=draws, component=np.tile(np.arange(12), 30)))
     assert -0.5 <= found.agreement <= 1 == same.agreement and same.diagnostics.standard_error == 0
-    assert "The regions have converged: the agreement between chains is 1.00 (adjusted Rand index)." in same.verdict
+    assert "The regions have converged, but" in same.verdict or "The regions and their" in same.verdict
 
 
 @pytest.mark.parametrize("preset", ["photo", "paper"])

@@ -9,14 +9,13 @@ from spinseg.image.contrast import Contrast
 from spinseg.image.layout import Ints, Reading
 from spinseg.image.picture import Picture
 from spinseg.image.splits import split_gain
-from spinseg.sampler.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, IN_DOUBT, R_HAT_LIMIT
+from spinseg.sampler.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, R_HAT_LIMIT
 from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.presets.preset import Preset
 
 if TYPE_CHECKING:
     from spinseg.segmentation.schedule import Schedule
 
-UNSEEN = "Diagnostics cannot detect segmentations that no chain reached."
 # Nats per pixel that splits of the largest regions gain (docs/evidence/fields.md), by the kind of image: what people
 # call one thing in a photograph often has parts of different intensity.
 SPLIT_LIMITS = {"photograph": 0.07, "measured": 0.02}
@@ -79,19 +78,13 @@ def verdict_sentences(
     `not_validated` is what `Preset.not_validated` returns.
     """
     sentences = [warning] if warning else []
-    agreement, error, r_hat = diagnostics.agreement, diagnostics.standard_error, diagnostics.r_hat
-    if agreement is None or error is None or r_hat is None:
+    if diagnostics.agreement is None or diagnostics.standard_error is None or diagnostics.r_hat is None:
         sentences.append(diagnostics.verdict)
     else:
-        noun, index = units(preset.connected), f"the agreement between chains is {agreement:.2f} (adjusted Rand index)"
-        sentences.append(f"The {noun} have converged: {index}.")
-        if not diagnostics.partition_converged:
-            sentences[-1] = (
-                f"The {noun} have not converged: {index}, and at least {AGREEMENT_LIMIT} is needed. Other "
-                "segmentations fit about as well; the boundary probabilities show where they differ."
-            )
         automatic = schedule is not None and schedule.is_automatic
-        sentences.append(_probabilities_sentence(diagnostics, error, r_hat, preset, sweeps, automatic))
+        sentences += [_headline(diagnostics, preset), _numbers(diagnostics, sweeps, automatic)]
+        if diagnostics.converged and isinstance(preset.init, str) and preset.init == "greedy":
+            sentences.append(ONE_START)
     if taken_for:
         otherwise = '; pass preset="photo" if it is a photograph' if preset.name != "photo" else ""
         validated = "" if not_validated else "; the probabilities have been validated for such images"
@@ -101,24 +94,24 @@ def verdict_sentences(
     return " ".join(sentences)
 
 
-def _probabilities_sentence(
-    diagnostics: Diagnostics, error: float, r_hat: float, preset: Preset, sweeps: int, automatic: bool
-) -> str:
-    """Whether the boundary probabilities have converged, and what to do if not.
+def _headline(diagnostics: Diagnostics, preset: Preset) -> str:
+    """Whether the regions and the probabilities have converged, both of which are known."""
+    converged = bool(diagnostics.partition_converged), bool(diagnostics.probabilities_converged)
+    return HEADLINES[converged].format(units=units(preset.connected))
+
+
+def _numbers(diagnostics: Diagnostics, sweeps: int, automatic: bool) -> str:
+    """The numbers behind the headline, all of which are known, and what to do if they are not good enough.
 
     `automatic` says that the program chose the number of sweeps, and ran as many as it ever does.
     """
-    largest = f"R-hat is {r_hat:.2f}" if np.isfinite(r_hat) else "R-hat is infinite"
-    numbers = f"those between {IN_DOUBT[0]} and {IN_DOUBT[1]} have a standard error of {error:.3f}, and {largest}"
+    agreement, error, r_hat = diagnostics.agreement, diagnostics.standard_error, diagnostics.r_hat
+    assert agreement is not None and error is not None and r_hat is not None
+    if diagnostics.converged:
+        return f"Chains agree to {agreement:.2f} (1 is best), and uncertain probabilities have an error of {error:.3f}."
+    missing = "; ".join(shortfalls(diagnostics))
     if diagnostics.probabilities_converged:
-        clause = ""
-        alone = max((row.r_hat_of_components or 0.0 for row in diagnostics.table.values()), default=0.0)
-        if alone > R_HAT_LIMIT:
-            value = f"up to {alone:.1f}" if np.isfinite(alone) else "infinite"
-            clause = f" That holds for all levels of detail together: at a single one, R-hat is {value}."
-        same_start = isinstance(preset.init, str) and preset.init == "greedy"
-        last = ONE_START if same_start else UNSEEN
-        return f"The boundary probabilities have converged: {numbers if error else largest}.{clause} {last}"
+        return f"The boundary probabilities show where they differ ({missing})."
     if automatic:
         advice = (
             f"Treat probabilities closer than {2 * error:.2f}, two standard errors, as equal, or run four times as "
@@ -128,8 +121,7 @@ def _probabilities_sentence(
         advice = "Run more sweeps if the log posterior of a chain still rises. If each is level, run more chains."
     else:
         advice = "Four times as many sweeps halve the error."
-    needed = f"at most {ERROR_LIMIT} and {R_HAT_LIMIT} are needed"
-    return f"The boundary probabilities have not converged after {sweeps:,} sweeps: {numbers}; {needed}. {advice}"
+    return f"After {sweeps:,} sweeps: {missing}. {advice}"
 
 
 def split_warning(picture: Picture, regions: Ints, preset: Preset) -> str | None:
