@@ -34,7 +34,8 @@ from spinseg.sampler.plan import (
 from spinseg.sampler.starts import (
     ALTERNATING_STARTS,
     OPPOSITE_STARTS,
-    combined_labels,
+    common_refinement,
+    greedy_labels,
     starting_kinds,
     starting_labels,
 )
@@ -245,10 +246,10 @@ class Sampler:
         n_chains = len(self.runners) // len(self._components)
         for c in range(n_chains):
             runners = self.runners[c::n_chains]
-            found = np.array([runner.state.label for runner in runners])
+            found = common_refinement(self._components[0], np.array([runner.state.label for runner in runners]))
             for model, runner in zip(self._components, runners, strict=True):
-                labels = combined_labels(model, runner.target, found)
-                if labels is not None:
+                labels = greedy_labels(runner.target, found, model.connected)
+                if model.kinds is None or model.allows(labels):
                     kinds = starting_kinds(model, runner.target, labels)
                     value = model.log_posterior(labels, kinds)
                     if value > runner.record.best_log_posterior[0]:

@@ -70,11 +70,12 @@ def _start(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.in
     return _connected_start(model, init) if model.connected else _equal_start(model, init)
 
 
-def combined_labels(model: Model, target: Target, partitions: NDArray[np.integer]) -> NDArray[np.int32] | None:
-    """What greedy merging makes of all boundaries of some partitions, one in each row; None if it is not allowed."""
-    cells = np.unique(partitions, axis=1, return_inverse=True)[1].ravel().astype(np.int32)
-    labels = greedy_labels(target, model.graph.pieces(cells) if model.connected else cells, model.connected)
-    return labels if model.allows(labels) else None
+def common_refinement(model: Model, partitions: NDArray[np.integer]) -> NDArray[np.int32]:
+    """The partition with all boundaries of some partitions, one in each row."""
+    cells = partitions[0].astype(np.int64)
+    for labels in partitions[1:]:
+        cells = np.unique(cells * (int(labels.max()) + 1) + labels, return_inverse=True)[1]
+    return model.graph.pieces(cells.astype(np.int32)) if model.connected else cells.astype(np.int32)
 
 
 def starting_kinds(model: Model, target: Target, labels: NDArray[np.int32]) -> NDArray[np.int32] | None:
