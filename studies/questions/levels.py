@@ -19,13 +19,13 @@ from spinseg.segmentation.schedule import BURN_IN
 from studies.evaluation.datasets import bsds, data_root
 from studies.questions.held_out import held_out_evidence
 
-EVERY = 10  # a photograph of so many
+EVERY = 10  # one photograph of ten
 SWEEPS = (80, 120, 200, 360)  # burn-in included
 LIMIT = 1.1
 
 
 def r_hats(chains: ss.Chains, graph: ss.SiteGraph, n_sweeps: int) -> list[float]:
-    """Return the largest R-hat of each level after so many sweeps."""
+    """Return the largest R-hat of each level after `n_sweeps` sweeps."""
     n_levels, n_draws = chains.n_components, (n_sweeps - BURN_IN) * chains.n_components
     judged = [trace[:, :n_draws] for name, trace in chains.quantities(graph).items() if name not in SHOWN_ONLY]
     return [max(rank_r_hat(in_units(trace[:, d::n_levels])[0]) for trace in judged) for d in range(n_levels)]
