@@ -8,15 +8,16 @@ from numpy.typing import NDArray
 
 from spinseg.app.controls import UserSettings
 from spinseg.app.rendering import packed
+from spinseg.app.words import in_user_words
 from spinseg.image.features import site_sizes
 from spinseg.sampler.chains import Chains
-from spinseg.sampler.diagnostics import diagnose
+from spinseg.sampler.diagnostics import diagnose, is_enough
 from spinseg.sampler.sampler import Sampler
 from spinseg.sampler.starts import OPPOSITE_STARTS
 from spinseg.segmentation.problem import Problem
-from spinseg.segmentation.result import LAST_LABELS
-from spinseg.segmentation.schedule import Schedule, partitions_of_chains
-from spinseg.segmentation.verdict import headline, verdict_sentences
+from spinseg.segmentation.result import LAST_LABELS, Segmentation
+from spinseg.segmentation.schedule import BURN_IN, ROUND_SWEEPS, Schedule, partitions_of_chains
+from spinseg.segmentation.verdict import headline, shortfalls, verdict_sentences
 
 MAX_SWEEPS = 5000  # of one run
 MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
@@ -109,6 +110,7 @@ class ChainRun(NamedTuple):
         ]
         facts = {"scene": self.scene, "stage": self.stage, "note": self.note, "sweeps": self.n_sweeps}
         facts |= {"began": sum(n_sweeps for n_sweeps, _ in self.earlier), "most_sweeps": self.sampler.max_sweeps}
+        facts["unit"] = "region" if self.problem.preset.connected else "cluster"
         return facts | {"n_details": self.problem.model.n_components, "chains": chains}
 
     def traces(self, first: int, end: int) -> dict[str, Any]:
@@ -136,20 +138,27 @@ class ChainRun(NamedTuple):
         few = thinned.thinned(MAX_ESTIMATED_DRAWS * draws.n_components)
         alone = partitions_of_chains(few, problem.model, preset, self.seed)
         found = diagnose(thinned, problem.model.graph, alone, area)
-        numbers = {"ess": found.ess, "largest_r_hat": found.r_hat, "agreement": found.agreement}
-        numbers |= {"standard_error": found.standard_error}
-        r_hat = {name: _json_number(row.r_hat) for name, row in found.table.items()}
         converged = {"regions_converged": found.partition_converged}
         converged |= {"probabilities_converged": found.probabilities_converged}
         unknown = preset.not_validated(problem.picture, problem.model.seeds is not None)
         taken_for = problem.provenance.get("taken_for")
-        return {name: _json_number(value) for name, value in numbers.items()} | {
-            "r_hat": r_hat,
+        return {
+            "ess": _json_number(found.ess),
+            "r_hat": {name: _json_number(row.r_hat) for name, row in found.table.items()},
             "converged": found.converged,
+            "enough": is_enough(found) and draws.n_sweeps >= BURN_IN + ROUND_SWEEPS,  # no sooner than `segment`
             "headline": headline({"settings": {"connected": preset.connected}, **converged})[1],
+            "shortfalls": shortfalls(found),
             # Without a schedule: the user decides when to stop.
-            "verdict": verdict_sentences(found, preset, draws.n_sweeps, taken_for=taken_for, not_validated=unknown),
+            "verdict": in_user_words(
+                verdict_sentences(found, preset, draws.n_sweeps, taken_for=taken_for, not_validated=unknown)
+            ),
         }
+
+    def segmentation(self) -> Segmentation:
+        """The segmentation that the Python code of the session gives."""
+        code = tuple(line for _, line in self.earlier)
+        return self.problem.segmentation(self.draws(), self.seed, self.schedule, preceding_code=code)
 
     def refined_sites(self, draws: Chains) -> NDArray[np.int32]:
         """The sites of the working image as an export would outline them, if the working image were the image."""

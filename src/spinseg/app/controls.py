@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import spinseg.segmentation.presets  # noqa: F401 (makes them known)
-from spinseg._validation import check_choice, check_int, check_real, invalid
+from spinseg._validation import InvalidInput, check_choice, check_int, check_real, invalid
 from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors
 from spinseg.model.priors import PartitionPrior
@@ -49,9 +49,12 @@ class Control:
 
     def checked(self, value: Any) -> float | int:
         """The value, if it is within the range."""
-        if self.whole:
-            return check_int(self.name, value, at_least=int(self.least), below=int(self.most) + 1)
-        return check_real(self.name, value, at_least=self.least, at_most=self.most)
+        try:
+            number = check_real(self.name, value, at_least=self.least, at_most=self.most)
+            return check_int(self.name, value, at_least=int(self.least)) if self.whole else number
+        except InvalidInput:
+            kind = "a whole number" if self.whole else "a number"
+            raise InvalidInput(f"{self.label} must be {kind} from {self.least:g} to {self.most:g}") from None
 
     def applies(self, preset: str, prior: str) -> bool:
         """Whether it has an effect with a preset and a prior."""
@@ -62,21 +65,22 @@ class Control:
 
 MORE = "A larger one makes more clusters likely a priori."
 POWER_LAW = "A larger one makes many small clusters beside a few large ones likely a priori."
-AGREEMENT = "The number of independent chains. If they agree, they have forgotten where they started."
-SAME_CHAINS = "The same seed gives the same chains."
+AGREEMENT = "The number of independent chains. If they agree, the starting point no longer matters."
+SAME_CHAINS = "The same random seed gives the same chains."
 OF_PRIOR = (
     Control("concentration", "Concentration", "α", "prior", MORE, 1e-6, 1e3, "log"),
     Control("discount", "Discount", "θ", "prior", POWER_LAW, 0, 0.95),
     Control("n_labels", "Labels", "K", "prior", "The maximum number of clusters.", 2, 200, "log", whole=True),
     Control("mean_labels", "Labels", "K", "prior", "The expected number of labels.", 2, 200, "log"),
-    Control("min_size", "Smallest cluster", "", "prior", "Fewest sites in a cluster.", 1, 500, "log", whole=True),
-    Control("max_size", "Largest cluster", "", "prior", "Most sites in a cluster.", 1, MAX_SITES, "log", whole=True),
+    Control("min_size", "Smallest cluster", "", "prior", "Fewest superpixels in it.", 1, 500, "log", whole=True),
+    Control("max_size", "Largest cluster", "", "prior", "Most superpixels in it.", 1, MAX_SITES, "log", whole=True),
 )
 CHAINS = Control("chains", "Chains", "", "sampler", AGREEMENT, 1, MAX_CHAINS, whole=True, usual=2)
 SEED = Control("seed", "Random seed", "", "sampler", SAME_CHAINS, 0, 2**31 - 1, whole=True, usual=0)
 
 # How options of presets are presented; the others have their names for labels, and belong to the posterior.
-LABELS = {"lam": ("Bond strength", "λ"), "beta": ("Smoothness", "β"), "n_sites": ("Sites", "n")}
+LABELS = {"lam": ("Bond strength", "λ"), "beta": ("Smoothness", "β"), "n_sites": ("Superpixels", "n")}
+LABELS["detail"] = ("Level of detail", "")
 GROUPS = {"detail": "result", "lam": "sampler"}
 
 
@@ -124,8 +128,8 @@ PRIOR_CHOICES: dict[str, tuple[str, str, dict[str, float]]] = {  # labels, expla
 STARTS = {  # labels and explanations
     "different": ("a different start for each", "Chains from different starts that disagree have not converged."),
     "greedy": ("merging", "Pairs of clusters are merged as long as the posterior probability grows."),
-    "one": ("one cluster", "All sites are in one cluster."),
-    "singletons": ("single sites", "Every site is a cluster of its own."),
+    "one": ("one cluster", "All superpixels are in one cluster."),
+    "singletons": ("single superpixels", "Every superpixel is a cluster of its own."),
 }
 
 
@@ -146,7 +150,7 @@ class UserSettings:
         chosen = {name: sent[name] for name in choices if name in sent}
         for name, value in chosen.items():
             check_choice(name, value, choices[name])
-        known, settings = controls(), cls(**chosen, seeds=_checked_seeds(sent.get("seeds") or {}))
+        known, settings = controls(), cls(**chosen, seeds=checked_seeds(sent.get("seeds") or {}))
         numbers = {}
         for name, value in sent.items():
             if name not in {*choices, *known, "seeds"}:
@@ -215,7 +219,7 @@ class UserSettings:
         return " ".join(["spinseg", "segment", shlex.quote(source), *parts])
 
 
-def _checked_seeds(sent: Any) -> SeedPixels:
+def checked_seeds(sent: Any) -> SeedPixels:
     """The pixels of each seed, from an object whose keys are numbers."""
     rule = "be the pixels of each seed, {1: [[row, column], ..], ..}"
     if not isinstance(sent, dict):

@@ -23,10 +23,11 @@ from starlette.routing import Route
 
 from spinseg._errors import MissingExtra
 from spinseg._validation import InvalidInput, check_real
-from spinseg.app.controls import MAX_CHAINS, UserSettings, page_description
+from spinseg.app.controls import MAX_CHAINS, UserSettings, checked_seeds, page_description
 from spinseg.app.guard import UPLOAD_BYTES, Refused, read_body, read_json
 from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet
 from spinseg.app.session import Session, Sessions
+from spinseg.app.words import in_user_words
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture
@@ -60,8 +61,9 @@ class Handlers:
             "repeat": lambda request, session: session.repeat(),
             "export/{file}": self.export,
         }
-        post: dict[str, Callable[[Mapping[str, Any], Session], Awaitable[None]]] = {
+        post: dict[str, Callable[[Mapping[str, Any], Session], Awaitable[dict[str, Any] | None]]] = {
             "settings": self.settings,
+            "conditioned": self.conditioned,
             "run": self.run,
             "pause": lambda sent, session: session.loop.pause(),
             "step": lambda sent, session: session.loop.step(),
@@ -86,10 +88,9 @@ class Handlers:
             return Response(content, media_type="application/octet-stream")
         return found if isinstance(found, Response) else JSONResponse(found)
 
-    async def _change(self, act: Callable[[Mapping[str, Any], Session], Awaitable[None]], request: Request) -> Response:
+    async def _change(self, act: Callable[[Mapping[str, Any], Session], Awaitable[Any]], request: Request) -> Response:
         session = self.sessions[request.path_params["id"]]
-        await act(await read_json(request), session)
-        return JSONResponse({})
+        return JSONResponse(await act(await read_json(request), session))
 
     async def create(self, request: Request) -> Response:
         """Create a session, with an upload or an example."""
@@ -100,7 +101,8 @@ class Handlers:
         source = _printable_name(request.query_params.get("name", "")) if path is None else str(path)
         session = await asyncio.to_thread(Session, picture, source, **given)
         shapes = {"shape": list(picture.shape), "shown": list(session.image.shape[:2])}
-        reading = {"read_as": str(picture.reading), "read_otherwise": picture.reading and picture.reading.otherwise}
+        otherwise = picture.reading and picture.reading.otherwise
+        reading = {"read_as": f"{picture.reading}.", "read_otherwise": otherwise and in_user_words(otherwise)}
         return JSONResponse({"id": self.sessions.add(session), "name": Path(source).name, **shapes, **reading}, 201)
 
     async def settings(self, sent: Mapping[str, Any], session: Session) -> None:
@@ -109,6 +111,13 @@ class Handlers:
         if session.loop.running:
             self.sessions.check_capacity(session, settings.chains)
         await session.apply(settings)
+
+    async def conditioned(self, sent: Mapping[str, Any], session: Session) -> dict[str, Any] | None:
+        """The first answer to scribbles, from the draws so far; null where these cannot be used."""
+        seeds = checked_seeds(sent.get("seeds") or {})
+        with contextlib.suppress(NotYet):
+            return await session.conditioned(seeds)
+        return None
 
     async def run(self, sent: Mapping[str, Any], session: Session) -> None:
         """Let the chains run."""
@@ -175,7 +184,7 @@ class Handlers:
         name = request.path_params["file"]
         if name not in FILES:
             raise Refused(404, f"There is no such export; there are {', '.join(FILES)}.")
-        content = await asyncio.to_thread(_file_content, await session.segmentation(), name)
+        content = await session.export(lambda found: _file_content(found, name))
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type=mimetypes.guess_type(name)[0], headers=headers)
 
@@ -217,7 +226,7 @@ def _decode(body: bytes, path: Path | None, given: dict[str, Any]) -> Picture:
         try:
             picture = read_picture(upload, max_pixels=MAX_PIXELS, **given)
         except (InvalidInput, MissingExtra) as error:
-            raise Refused(415, f"{error}.".replace(str(upload), "The image")) from None
+            raise Refused(415, in_user_words(str(error).replace(str(upload), "The image"))) from None
     if len(picture.shape) != 2:
         reading = picture.reading
         sentence = f"The web app shows images, not volumes, and this is {reading}: use spinseg.segment in Python."

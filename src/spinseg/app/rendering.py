@@ -8,17 +8,6 @@ from numpy.typing import NDArray
 from spinseg.image.picture import Picture
 from spinseg.image.working import working_copy
 from spinseg.partition.contingency import contingency_table
-from spinseg.sampler.chains import Chains
-from spinseg.segmentation.problem import Problem
-from spinseg.segmentation.report.pictures import (
-    SMALL,
-    THUMBNAIL_SIDE,
-    data_url,
-    draw_words,
-    drawn_outlines,
-    reduced,
-    spread_draws,
-)
 
 MAX_DISPLAYED_PIXELS = 300_000
 MAX_PACKED_LABELS = 2**16  # `packed` has two bytes for each
@@ -70,20 +59,6 @@ def match_labels(labels: NDArray[np.int32], *references: NDArray[np.int32]) -> N
     free = np.setdiff1d(np.arange(2 * k), number)
     number[number < 0] = free[: np.count_nonzero(number < 0)]
     return number[labels].astype(np.int32)
-
-
-def displayed_answers(problem: Problem, sites: NDArray[np.int32], draws: Chains) -> list[dict[str, str]]:
-    """Single draws as the page shows them: the words below each, and its outlines over the image, base64 of a JPEG.
-
-    `sites` are those of the working image, with refined outlines or without.
-    """
-    unit = "region" if problem.preset.connected else "cluster"
-    rgb, step = reduced(problem.working_image.picture, sites, THUMBNAIL_SIDE)
-    found = []
-    for place in spread_draws(draws):
-        url = data_url(drawn_outlines(draws.labels[place], rgb, step, sites), "JPEG", **SMALL)
-        found.append({"words": draw_words(draws, place, unit), "picture": url.partition(",")[2]})
-    return found
 
 
 def packed(labels: NDArray) -> str:

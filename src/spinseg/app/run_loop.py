@@ -43,6 +43,8 @@ class RunLoop:
         self.running = self._in_round = self.closed = False
         self._speed: float | None = None
         self._sweeps_per_second = 0.0
+        self.doing: str | None = None  # what is being prepared, in words
+        self._kept: Sampler | None = None  # whose chains go on, although more sweeps are of no use
         self.lock, self.changed = asyncio.Lock(), asyncio.Event()
         self.labels: list[NDArray[np.int32]] = []  # of each chain, in numbers that clusters keep from frame to frame
         self._latest: tuple[ChainRun, dict[str, Any]] | None = None  # the run of the latest frame, and the frame
@@ -63,7 +65,9 @@ class RunLoop:
         return "running" if self.running or self._in_round else "paused"
 
     def start(self, speed: float | None) -> None:
-        """Let the chains run, at most `speed` sweeps a second."""
+        """Let the chains run, at most `speed` sweeps a second; those that had stopped by themselves go on."""
+        if not self.running and self.chain_run is not None and self._agreement and self._agreement["enough"]:
+            self._kept = self.chain_run.sampler
         self.running, self._speed = True, speed
         self._in_background(self._run_rounds)
 
@@ -82,12 +86,22 @@ class RunLoop:
                 await self._advance(run, 1)
             self.announce()
 
+    def report(self, words: str | None) -> None:
+        """Show what is being prepared."""
+        self.doing = words
+        self.notify()
+
     async def begin(self, run: ChainRun) -> None:
         """Replace the present run by a new one; the caller holds `lock`."""
         if not run.earlier:
             self.labels = []
         await asyncio.to_thread(self._record, run)
         self.chain_run, self._agreement, self._outlined = run, None, None
+        self.announce()
+
+    def change_detail(self, run: ChainRun) -> None:
+        """Let the present run, with the same draws, show another detail; the caller holds `lock`."""
+        self.chain_run, self._agreement = run, None
         self.announce()
 
     def close(self) -> None:
@@ -174,7 +188,7 @@ class RunLoop:
 
     def frame(self, stage: int, n_sent: int) -> dict[str, Any]:
         """The latest frame, with the traces from sweep `n_sent` on if the present run is still that of `stage`."""
-        state = {"state": self.state, "per_second": round(self._sweeps_per_second, 1)}
+        state = {"state": self.state, "doing": self.doing, "per_second": round(self._sweeps_per_second, 1)}
         if self._latest is None:
             return EMPTY_FRAME | state
         run, frame = self._latest
@@ -187,14 +201,19 @@ class RunLoop:
         """Wake all who wait for a frame, and diagnose and refine what was drawn since."""
         self._in_background(self._diagnose)
         self._in_background(self._refine)
-        self._notify()
+        self.notify()
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
+        """Wake all who wait for a frame."""
         self.changed.set()
         self.changed = asyncio.Event()
 
     async def _diagnose(self) -> None:
-        """Diagnose the chains about once a second, until all that was drawn is diagnosed."""
+        """Diagnose the chains about once a second, until all that was drawn is diagnosed.
+
+        Chains that more sweeps are of no use to stop, unless the user has let them go on. They rest while that is
+        decided, so that it holds for all that was drawn.
+        """
         diagnosed: tuple[ChainRun, int] | None = None
         while not self.closed:
             run = self.chain_run
@@ -205,10 +224,16 @@ class RunLoop:
             with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
                 run, draws = await self.draws()
                 found = await asyncio.to_thread(run.agreement, draws)
+                if found["enough"] and self.running and run.sampler is not self._kept:
+                    async with self.lock:
+                        run = self.sampled()
+                        draws = run.draws()
+                        found = await asyncio.to_thread(run.agreement, draws)
+                        self.running = self.running and not (found["enough"] and run.sampler is not self._kept)
                 diagnosed = run, draws.n_sweeps
                 if run is self.chain_run:
                     self._agreement = found
-                    self._notify()
+                    self.notify()
             await asyncio.sleep(DIAGNOSIS_SECONDS)
 
     async def _refine(self) -> None:
@@ -225,7 +250,7 @@ class RunLoop:
                     return
                 self._outlines = run.problem.sites, await asyncio.to_thread(run.refined_sites, draws)
                 self._outlined = run.sampler, draws.n_sweeps
-                self._notify()
+                self.notify()
             due = time.monotonic() + IDLE_RATIO * (time.monotonic() - began)
             while self.state == "running" and time.monotonic() < due:
                 await asyncio.sleep(POLL_SECONDS)

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from spinseg._validation import InvalidInput, invalid
 from spinseg.app.chain_run import MAX_THINNED_DRAWS, ChainRun
-from spinseg.app.controls import RESTARTING, UserSettings, controls
+from spinseg.app.controls import RESTARTING, SeedPixels, UserSettings, controls
 from spinseg.app.guard import Refused
 from spinseg.app.rendering import (
     MAX_PACKED_LABELS,
-    displayed_answers,
     displayed_boundaries,
     displayed_image,
     displayed_sites,
@@ -28,21 +27,26 @@ from spinseg.app.rendering import (
     packed,
 )
 from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet, RunLoop
+from spinseg.app.words import in_user_words
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture, as_picture
 from spinseg.partition.pairs import co_clustering
+from spinseg.sampler.chains import Chains
+from spinseg.sampler.starts import with_seeds
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import Problem, prepare
+from spinseg.segmentation.report.pictures import draw_words, spread_draws
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.verdict import one_region_warning
 
 MAX_SESSIONS, MAX_TOTAL_PIXELS = 40, 150_000_000
 STOP_SECONDS, CLOSE_SECONDS = 2.0, 30.0  # after the last listener left: the chains stop, the session is closed
-FULL = "{running} chains are running already, and at most {most} may run at a time: pause or close another page first."
-FORBIDDEN = "This prior forbids the partitions that the chains had reached, so the chains were restarted."
-CUT = "A superpixel was cut between two seeds, so the chains were restarted."
+N_CONDITIONED = 2  # draws of each chain and level of detail that scribbles are applied to at once
+FULL = "{running} chains are running already, and at most {most} may run at a time: pause or close another image first."
+FORBIDDEN = "This prior forbids the segmentations that the chains had reached, so the chains were restarted."
+CUT = "A superpixel was cut between two colors, so the chains were restarted."
 OTHER_SITES = "There are other superpixels now, so the chains were restarted."
-NO_FILE = "Seeds are part of the Python code. For the command they would be a file, --seeds."
+NO_FILE = "Scribbles are part of the Python code. For the command they would be a file, --seeds."
 NO_COMMAND = "The settings were changed while the chains ran. The Python code repeats that; one command line cannot."
 
 
@@ -77,20 +81,32 @@ class Session:
             async with self.loop.lock:
                 run = self.loop.chain_run
                 if run is None or not settings.changes(run.settings) <= {"detail"}:
-                    await self.loop.begin(await asyncio.to_thread(self._new_run, settings))
+                    await self.loop.begin(await asyncio.to_thread(self._new_run, settings, self._reporter()))
                 elif settings != run.settings:  # draws are of every detail
                     problem = replace(run.problem, preset=settings.preset_for(self.picture))
-                    self.loop.chain_run = run._replace(problem=problem, settings=settings)
-                    self.loop.announce()
+                    self.loop.change_detail(run._replace(problem=problem, settings=settings))
         finally:
+            self.loop.report(None)
             self._pending_chains.remove(settings.chains)
 
-    def _new_run(self, settings: UserSettings) -> ChainRun:
+    def _reporter(self) -> Callable[[str], None]:
+        """A function for other threads that shows what is being prepared."""
+        events = asyncio.get_running_loop()
+
+        def report(words: str) -> None:
+            events.call_soon_threadsafe(self.loop.report, f"{words.capitalize()}.")
+
+        return report
+
+    def _new_run(self, settings: UserSettings, stage: Callable[[str], None]) -> ChainRun:
         """A run under new settings: from where the chains are, if the prior allows it, else from its own start."""
         run = self.loop.chain_run
         if run is None:
-            return ChainRun.create(self._prepared(settings), settings)
-        changes, problem = settings.changes(run.settings), self._problem(run, settings)
+            problem = self._prepared(settings, stage)
+            stage("starting the chains")
+            return ChainRun.create(problem, settings)
+        changes, problem = settings.changes(run.settings), self._problem(run, settings, stage)
+        stage("starting the chains")
         same_sites = np.array_equal(run.problem.sites, problem.sites)
         about: dict[str, Any] = {"scene": run.scene + (not same_sites), "stage": run.stage + 1}
         earlier = run.earlier
@@ -104,21 +120,23 @@ class Session:
             about["note"] = FORBIDDEN if same_sites else CUT if "seeds" in changes else OTHER_SITES
         return ChainRun.create(problem, settings, **about)
 
-    def _problem(self, run: ChainRun, settings: UserSettings) -> Problem:
+    def _problem(self, run: ChainRun, settings: UserSettings, stage: Callable[[str], None]) -> Problem:
         """The posterior under new settings, with the sites and the likelihood of the present run where they serve."""
         changes, problem = settings.changes(run.settings), run.problem
         if changes & {"preset", *(name for name, control in controls().items() if control.group == "posterior")}:
-            return self._prepared(settings)
+            return self._prepared(settings, stage)
         if "seeds" in changes:
             with_seeds = problem.with_seeds(dict(settings.seeds) or None)
             if with_seeds is None:
-                return self._prepared(settings)
+                return self._prepared(settings, stage)
             problem = with_seeds
         return replace(problem, model=problem.model.with_prior(settings.preset_for(self.picture).prior))
 
-    def _prepared(self, settings: UserSettings) -> Problem:
+    def _prepared(self, settings: UserSettings, stage: Callable[[str], None]) -> Problem:
         """The posterior under settings, made of the image."""
-        problem = prepare(self.picture, settings.preset_for(self.picture), seeds=dict(settings.seeds) or None)
+        stage("recognizing the kind of image")
+        preset = settings.preset_for(self.picture)
+        problem = prepare(self.picture, preset, seeds=dict(settings.seeds) or None, stage=stage)
         n_sites = problem.model.graph.n_sites
         if n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
             invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", n_sites)
@@ -155,19 +173,38 @@ class Session:
                 raise NotYet
             problem = replace(problem, preset=chosen_preset(problem.preset, {"detail": detail}))
         reference = self.loop.labels[:1]  # taken before the await: the sites may be replaced meanwhile
-        preset, shown = problem.preset, getattr(problem.preset, "detail", None)
+        shown = getattr(problem.preset, "detail", None)
         is_new = detail is None and shown != self._shown_detail
         async with self.loop.lock if is_new else contextlib.nullcontext():  # the chains rest, so that it is quick
-            partition = await asyncio.to_thread(preset.partition, draws, problem, run.seed)
+            partition = await asyncio.to_thread(problem.preset.partition, draws, problem, run.seed)
         if detail is None:
             self._shown_detail = shown
         warning = run.sampler.unreachable
         if not partition.any():
             contrast = await asyncio.to_thread(lambda: self._contrast)
-            warning = one_region_warning(contrast, self.picture.reading, preset) or warning
-        facts = {"n_regions": int(partition.max()) + 1, "cut": getattr(preset, "regions", preset.connected)}
-        facts |= {"sweeps": draws.n_sweeps, "detail": shown, "estimate": preset.estimate, "warning": warning}
-        return facts | {"labels": packed(match_labels(partition, *reference))}
+            warning = one_region_warning(contrast, self.picture.reading, problem.preset) or warning
+        return _described(partition, problem, draws, *reference) | {"warning": warning and in_user_words(warning)}
+
+    async def conditioned(self, seeds: SeedPixels) -> dict[str, Any]:
+        """The result of some of the draws so far, each changed as little as scribbles demand: the first answer to them.
+
+        Raises NotYet where there are no draws, or where a superpixel must be cut, so that none can be used.
+        """
+        run, draws = await self.loop.draws()
+        few, reference = draws.thinned(N_CONDITIONED * draws.n_components), self.loop.labels[:1]
+
+        def estimate() -> dict[str, Any]:
+            problem = run.problem.with_seeds(dict(seeds)) if seeds and run.problem.preset.connected else None
+            if problem is None:
+                raise NotYet
+            used = few.with_draws(problem.preset.relevant(few))
+            components = [problem.model.component(int(c)) for c in used.component]
+            kept = [[with_seeds(*pair) for pair in zip(components, chain, strict=True)] for chain in used.labels]
+            used = replace(used, labels=np.array(kept))
+            return _described(problem.preset.partition(used, problem, run.seed), problem, draws, *reference)
+
+        async with self.loop.lock:  # the chains rest, so that it is quick
+            return await asyncio.to_thread(estimate)
 
     @cached_property
     def _contrast(self) -> Contrast:
@@ -190,17 +227,21 @@ class Session:
         probability = await asyncio.to_thread(co_clustering, draws.thinned(MAX_THINNED_DRAWS).labels, site)
         return np.rint(255 * probability).astype(np.uint8)
 
-    async def answers(self) -> list[dict[str, str]]:
-        """Single draws, as `displayed_answers` gives them."""
+    async def answers(self) -> list[dict[str, Any]]:
+        """Single draws: the words below each, how many regions it has, and the labels of its sites."""
         run, draws = await self.loop.draws()
-        return await asyncio.to_thread(displayed_answers, run.problem, self.loop.outlined_sites(run), draws)
+        unit, reference = "region" if run.problem.preset.connected else "cluster", self.loop.labels[:1]
+        shown = [(draw_words(draws, place, unit), draws.labels[place]) for place in spread_draws(draws)]
+        return [
+            {"words": words, "n_regions": int(labels.max()) + 1, "labels": packed(match_labels(labels, *reference))}
+            for words, labels in shown
+        ]
 
-    async def segmentation(self) -> Segmentation:
-        """The segmentation that the Python code of `repeat` gives."""
-        run, draws = await self.loop.draws()
-        code = tuple(line for _, line in run.earlier)
-        how = (draws, run.seed, run.schedule)
-        return await asyncio.to_thread(run.problem.segmentation, *how, preceding_code=code)
+    async def export(self, write: Callable[[Segmentation], bytes]) -> bytes:
+        """What `write` makes of the segmentation that the Python code of `repeat` gives; the chains rest meanwhile."""
+        async with self.loop.lock:
+            run = self.loop.sampled()
+            return await asyncio.to_thread(lambda: write(run.segmentation()))
 
     async def repeat(self) -> dict[str, str | None]:
         """The Python code, and the command line if one is enough, that give the same result."""
@@ -227,16 +268,16 @@ class Sessions:
     def add(self, session: Session) -> str:
         """Add a session and return its id; raises Refused if there are too many."""
         if len(self.by_id) >= MAX_SESSIONS:
-            raise Refused(429, f"{MAX_SESSIONS} pages are open already: close one first.")
+            raise Refused(429, f"{MAX_SESSIONS} images are open already: close one first.")
         if sum(other.n_pixels for other in self.by_id.values()) + session.n_pixels > MAX_TOTAL_PIXELS:
-            raise Refused(429, "The images of all open pages together are too large: close a page first.")
+            raise Refused(429, "All open images together are too large: close one first.")
         session_id = secrets.token_urlsafe(16)
         self.by_id[session_id] = session
         return session_id
 
     def __getitem__(self, session_id: str) -> Session:
         if session_id not in self.by_id:
-            raise Refused(404, "There is no such page, or it was closed.")
+            raise Refused(404, "This image is not open, or it was closed.")
         return self.by_id[session_id]
 
     def check_capacity(self, session: Session, n_chains: int) -> None:
@@ -266,11 +307,21 @@ class Sessions:
             for name, kind in Preset.known.items():
                 run = ChainRun.create(prepare(picture, kind()), UserSettings(name))
                 run.sampler.advance(min(16, run.n_left))
-                draws = run.draws()
-                run.agreement(draws)
-                run.problem.segmentation(draws, run.seed, run.schedule)
+                run.agreement(run.draws())
+                run.segmentation()
         finally:
             self.compiled.set()
+
+
+def _described(
+    partition: NDArray[np.int32], problem: Problem, draws: Chains, *reference: NDArray[np.int32]
+) -> dict[str, Any]:
+    """A result as the web app shows it, with clusters numbered as in the reference."""
+    preset = problem.preset
+    unit = "region" if getattr(preset, "regions", preset.connected) else "cluster"
+    facts: dict[str, Any] = {"n_regions": int(partition.max()) + 1, "unit": unit}
+    facts |= {"sweeps": draws.n_sweeps, "detail": getattr(preset, "detail", None), "estimate": preset.estimate}
+    return facts | {"warning": None, "labels": packed(match_labels(partition, *reference))}
 
 
 def release_memory() -> None:

@@ -51,7 +51,7 @@ def _start(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.in
     if not isinstance(init, str):
         labels = checked_labels("init", init, n_sites)
         if model.seeds is not None and not keeps_seeds(labels, model.seeds):
-            labels = _with_seeds(model, labels)
+            labels = with_seeds(model, labels)
         if model.log_prior_of_sizes(np.bincount(labels)) == -np.inf:
             invalid("init", "be a partition that the prior allows", np.sort(np.bincount(labels)))
         if model.connected and not model.graph.is_connected(labels):
@@ -99,8 +99,8 @@ def starting_kinds(model: Model, target: Target, labels: NDArray[np.int32]) -> N
 def _start_with_seeds(model: Model, target: Target, init: str) -> NDArray[np.int32]:
     """A named start that keeps the seeds; where the prior forbids it, another one that it allows."""
     n_sites, rng = model.graph.n_sites, np.random.default_rng(0)
-    singletons = _with_seeds(model, np.arange(n_sites, dtype=np.int32))
-    starts = {"singletons": lambda: singletons, "one": lambda: _with_seeds(model, np.zeros(n_sites, np.int32))}
+    singletons = with_seeds(model, np.arange(n_sites, dtype=np.int32))
+    starts = {"singletons": lambda: singletons, "one": lambda: with_seeds(model, np.zeros(n_sites, np.int32))}
     if n_sites * target.bin_prior.shape[0] <= MAX_MERGED_COUNTS:
         starts["greedy"] = lambda: greedy_labels(target, singletons, True)
     for name in sorted(starts, key=lambda name: (name != init, name != "one")):
@@ -116,7 +116,7 @@ def _start_with_seeds(model: Model, target: Target, init: str) -> NDArray[np.int
     invalid("init", "be labels: no partition that keeps the seeds and that the prior allows was found", init)
 
 
-def _with_seeds(model: Model, labels: NDArray[np.int32]) -> NDArray[np.int32]:
+def with_seeds(model: Model, labels: NDArray[np.int32]) -> NDArray[np.int32]:
     """A partition like `labels` that keeps the seeds; the stronger two sites are coupled, the nearer they are."""
     assert model.seeds is not None
     cost = np.exp(-np.clip(model.power * model.beta, -MAX_LOG_COST, MAX_LOG_COST))

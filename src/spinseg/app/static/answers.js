@@ -1,22 +1,30 @@
-// Ten answers: single draws of the posterior side by side, in a dialog.
+// Ten draws of the posterior side by side, in a dialog; each can be enlarged, and chosen for the large image.
 
-import { bytesOf } from "./api.js";
 import { byId, make, write } from "./dom.js";
 
 const LOADING = "Fetching the draws.";
 const ABOUT =
-  "Single draws of the posterior so far. No one of them is the answer: the probabilities count how often they, and " +
-  "all others, have a boundary.";
+  "Single draws of the posterior so far. None of them is the result: the probabilities count how often these and all " +
+  "other draws have a boundary. Click one to enlarge it.";
 
 export class Answers {
-  // `failed` is called with an Error.
-  constructor(failed) {
-    this.failed = failed;
+  // `choose` is called with a draw, {words, n_regions, labels}; `navigate` with {draws} opens and closes the dialog,
+  // so that the browser's Back does the same; `failed` is called with an Error.
+  constructor({ choose, navigate, failed }) {
+    Object.assign(this, { choose, navigate, failed, found: [] });
     this.dialog = byId("answers");
     byId("ten").addEventListener("click", () => this.show());
-    byId("answers-close").addEventListener("click", () => this.dialog.close());
-    this.dialog.addEventListener("close", () => this.fill([]));
-    this.dialog.addEventListener("click", ({ target }) => target === this.dialog && this.dialog.close()); // outside
+    byId("answers-close").addEventListener("click", () => history.back());
+    byId("answers-choose").addEventListener("click", () => this.choose(this.found[history.state.draws]));
+    this.dialog.addEventListener("click", ({ target }) => target === this.dialog && history.back()); // outside
+    this.dialog.addEventListener("cancel", (event) => {
+      event.preventDefault();
+      history.back();
+    });
+    this.dialog.addEventListener("close", () => {
+      const { draws } = history.state; // of a dialog that the browser has closed
+      if (draws !== undefined) history.go(draws === "all" ? -1 : -2);
+    });
   }
 
   get isOpen() {
@@ -33,29 +41,51 @@ export class Answers {
     byId("ten").disabled = sweeps === 0;
   }
 
+  setSiteImage(siteImage) {
+    this.siteImage = siteImage;
+  }
+
   async show() {
     const { api } = this;
     if (byId("ten").disabled || this.isOpen) return;
-    write(byId("answers-about"), LOADING);
-    this.dialog.showModal();
+    this.found = [];
+    this.navigate({ draws: "all" });
     try {
       const found = await api.answers();
       if (api !== this.api || !this.isOpen) return;
-      write(byId("answers-about"), ABOUT);
-      this.fill(found);
+      this.found = found;
+      this.turnTo(history.state.draws);
     } catch (error) {
-      this.dialog.close(); // it would hide the message
+      history.back(); // the dialog would hide the message
       this.failed(error);
     }
   }
 
-  fill(answers) {
-    for (const image of byId("answers-grid").querySelectorAll("img")) URL.revokeObjectURL(image.src);
-    byId("answers-grid").replaceChildren(...answers.map(figure));
+  // Shows "all" draws, the one of this number, or none for undefined.
+  turnTo(draws) {
+    if (draws === undefined || (draws !== "all" && !this.found[draws])) return this.dialog.close();
+    const all = draws === "all";
+    write(byId("answers-title"), all ? "Ten draws" : `Draw ${draws + 1} of ${this.found.length}`);
+    write(byId("answers-close"), all ? "Close" : "All draws");
+    write(byId("answers-about"), !all ? this.found[draws].words : this.found.length ? ABOUT : LOADING);
+    byId("answers-choose").hidden = all;
+    byId("answers-grid").hidden = !all;
+    byId("answers-one").hidden = all;
+    if (all) byId("answers-grid").replaceChildren(...this.found.map((draw, i) => this.thumbnail(draw, i)));
+    else byId("answers-one").replaceChildren(this.painted(this.found[draws]));
+    if (!this.dialog.open) this.dialog.showModal();
   }
-}
 
-function figure({ words, picture }) {
-  const src = URL.createObjectURL(new Blob([bytesOf(picture)], { type: "image/jpeg" }));
-  return make("figure", {}, make("img", { src, alt: `Outlines of one draw. ${words}` }), make("figcaption", {}, words));
+  painted({ words, labels }) {
+    const canvas = this.siteImage.outlined(labels);
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `Outlines of one draw. ${words}`);
+    return canvas;
+  }
+
+  thumbnail(draw, i) {
+    const button = make("button", { type: "button", title: "Enlarge" }, this.painted(draw), make("span", {}, draw.words));
+    button.addEventListener("click", () => this.navigate({ draws: i }));
+    return button;
+  }
 }

@@ -32,6 +32,7 @@ export function bytesOf(base64) {
 }
 
 const labelsOf = (base64) => new Uint16Array(bytesOf(base64).buffer);
+const unpacked = (found) => found && { ...found, labels: labelsOf(found.labels) };
 
 // Examples, controls and limits, from which the page is built.
 export const fetchDescription = () => json("/api/about");
@@ -50,6 +51,7 @@ export class SessionApi {
   }
 
   settings = (values) => post(`${this.path}/settings`, values);
+  conditioned = async (seeds) => unpacked(await post(`${this.path}/conditioned`, { seeds }));
   run = (speed) => post(`${this.path}/run`, { speed });
   pause = () => post(`${this.path}/pause`, {});
   step = () => post(`${this.path}/step`, {});
@@ -61,19 +63,14 @@ export class SessionApi {
   outlines = async () => new Int32Array(await bytes(`${this.path}/outlines`));
   boundaries = async () => new Uint8Array(await bytes(`${this.path}/boundaries`));
   together = async (site) => new Uint8Array(await bytes(`${this.path}/together?site=${site}`));
-  answers = () => json(`${this.path}/answers`);
+  answers = async () => (await json(`${this.path}/answers`)).map(unpacked);
   repeat = () => json(`${this.path}/repeat`);
   events = () => new EventSource(`${this.path}/events`);
-  exportPath = (name) => `${this.path}/export/${name}`;
+  exported = async (name) => (await call(`${this.path}/export/${name}`)).blob();
 
   // The result at the chosen detail, or at another one; null before the first sweep.
-  result = () => this.fetchResult("");
-  resultAt = (detail) => this.fetchResult(`?detail=${detail}`);
-
-  async fetchResult(query) {
-    const found = await json(`${this.path}/result${query}`);
-    return found && { ...found, labels: labelsOf(found.labels) };
-  }
+  result = async () => unpacked(await json(`${this.path}/result`));
+  resultAt = async (detail) => unpacked(await json(`${this.path}/result?detail=${detail}`));
 }
 
 // Calls `frame` with each frame, `lost` and `back` with the connection, `gone` if the server has closed the session.

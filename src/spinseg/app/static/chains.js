@@ -6,7 +6,7 @@ import { paintSites, paletteColors } from "./painting.js";
 
 const THUMBNAIL_SIZE = 144; // pixels of the longer side
 
-// A row of chains, each with a thumbnail, its start, its number of clusters and its log posterior.
+// A row of chains, each with a thumbnail, its start, its number of regions and its log posterior.
 export class ChainList {
   // `chose` is called with the number of a chain.
   constructor(palette, starts, chose) {
@@ -21,7 +21,7 @@ export class ChainList {
     this.build(this.items.length);
   }
 
-  show(chains, chosen) {
+  show({ chains, unit }, chosen) {
     if (chains.length !== this.items.length) this.build(chains.length);
     chains.forEach((chain, i) => {
       const item = this.items[i];
@@ -30,7 +30,7 @@ export class ChainList {
       const start = label ? `from ${label}` : `${chain.start} start`;
       item.label.title = `Chain ${i + 1}, ${start}`;
       write(item.start, chains.length > 2 ? (label ?? chain.start) : start); // four chains leave little space
-      write(item.clusters, counted(chain.n_clusters, "cluster"));
+      write(item.clusters, counted(chain.n_clusters, unit));
       write(item.posterior, chain.log_posterior === null ? "" : decimals(chain.log_posterior, 1));
       if (item.labels !== chain.labels) this.paint(item, chain.labels);
       item.labels = chain.labels;
@@ -62,39 +62,22 @@ export class ChainList {
   }
 }
 
-// Whether the chains have converged, with numbers and what they mean.
+// Whether the chains have converged, which numbers fail, and all numbers.
 
-const rHatMeaning = (nDetails) =>
-  `It compares chains from different starts${nDetails > 1 ? ", over all levels of detail together" : ""}: 1 when they ` +
-  "agree; up to 1.05 is acceptable.";
-const AGREEMENT_MEANING = "It is the adjusted Rand index between single chains; from 0.9 on is acceptable.";
-const ERROR_MEANING = "for boundary probabilities between 0.2 and 0.8; up to 0.04 is acceptable.";
-
-const NAMES = { log_posterior: "log posterior", n_clusters: "clusters", entropy: "entropy", edge_agreement: "edges" };
-
-export function showAgreement({ agreement, chains, n_details: nDetails }) {
-  const nChains = chains.length;
-  const { mark, headline } = verdict(agreement, nChains);
-  byId("verdict").dataset.converged = mark;
-  write(byId("verdict-headline"), headline);
-  const numbers = Object.entries(agreement?.r_hat ?? {}).filter(([, value]) => value !== null);
-  const words = numbers.map(([name, value]) => `${NAMES[name] ?? name} ${formatRHat(value)}`).join(", ");
-  write(byId("verdict-numbers"), words && `R-hat of each quantity: ${words}.`);
-  write(byId("verdict-text"), agreement?.verdict ?? "");
-  const { largest_r_hat: rHat = null, ess = null, agreement: alike = null, standard_error: error = null } = agreement ?? {};
-  write(byId("verdict-agreement"), alike === null ? "" : `Agreement is ${alike.toFixed(2)}. ${AGREEMENT_MEANING}`);
-  write(byId("verdict-error"), error === null ? "" : `The standard error is ${error.toFixed(3)} ${ERROR_MEANING}`);
-  write(byId("verdict-r-hat"), rHat === null ? "" : `R-hat is ${formatRHat(rHat)}. ${rHatMeaning(nDetails)}`);
-  const size = ess === null ? "" : ess === "inf" ? "infinite" : count(ess);
-  write(byId("verdict-ess"), size && `Equivalent to about ${size} independent samples.`);
-}
-
+const NAMES = { log_posterior: "log posterior", n_clusters: "regions", entropy: "entropy", edge_agreement: "edges" };
 const MARKS = new Map([[true, "yes"], [false, "no"], [null, "unknown"]]);
 
-function verdict(agreement, nChains) {
-  if (agreement) return { mark: MARKS.get(agreement.converged), headline: agreement.headline };
-  if (nChains === 1) return { mark: "unknown", headline: "One chain is not enough to assess convergence" };
-  return { mark: "unknown", headline: "Convergence is not assessed yet" };
+export function showAgreement({ agreement, chains }) {
+  const { r_hat: table = {}, ess = null, shortfalls = [], verdict = "" } = agreement ?? {};
+  byId("verdict").dataset.converged = MARKS.get(agreement?.converged ?? null);
+  const unknown = chains.length === 1 ? "One chain cannot show whether it has converged." : "Too early to assess convergence.";
+  write(byId("verdict-headline"), agreement?.headline ?? unknown);
+  write(byId("verdict-shortfalls"), shortfalls.join("; "));
+  write(byId("verdict-text"), verdict);
+  const numbers = Object.entries(table).filter(([, value]) => value !== null);
+  const words = numbers.map(([name, value]) => `${NAMES[name] ?? name} ${formatRHat(value)}`).join(", ");
+  const size = ess === null ? "" : ` Equivalent to about ${ess === "inf" ? "infinitely many" : count(ess)} independent samples.`;
+  write(byId("verdict-numbers"), words && `R-hat of each quantity: ${words}.${size}`);
 }
 
 function formatRHat(value) {
@@ -122,6 +105,7 @@ export class RunButtons {
     return byId("speed").value;
   }
 
+  // Whether the chains run, or are about to.
   get running() {
     return this.state === "running" || (this.state !== "paused" && this.session.running);
   }
@@ -130,11 +114,7 @@ export class RunButtons {
 
   step = () => this.reportErrors(this.session.step());
 
-  async restart() {
-    const done = this.state === "done";
-    await this.reportErrors(this.session.api.restart());
-    if (done) await this.reportErrors(this.session.run());
-  }
+  restart = () => this.reportErrors(this.session.api.restart());
 
   setSpeed(speed) {
     byId("speed").value = speed;
@@ -144,15 +124,17 @@ export class RunButtons {
 
   reportErrors = (work) => work.catch(this.failed);
 
-  show(frame, chain) {
+  show(frame) {
+    if (this.state === "running" && frame.state !== "running") this.session.stopped();
     this.state = frame.state;
-    if (frame.state === "done") this.session.running = false;
+    const goesOn = frame.state === "paused" && (frame.sweeps === 0 || frame.agreement?.enough === false);
+    if (goesOn && this.session.stoppedItself) this.reportErrors(this.session.runWhenFree());
     const { running } = this;
-    write(byId("run"), running ? "Pause" : "Start");
-    byId("run").title = `${running ? "Pause" : "Start"} (space)`;
+    const label = running ? "Pause" : frame.agreement?.enough ? "Keep sampling" : frame.sweeps ? "Continue" : "Start";
+    write(byId("run"), label);
+    byId("run").title = `${label} (space)`;
     byId("run").disabled = byId("step").disabled = frame.state === "done";
     write(byId("sweeps"), count(frame.sweeps));
-    write(byId("clusters"), chain ? count(chain.n_clusters) : "–");
     this.smoothRate(frame.state === "running" ? frame.per_second : null);
     write(byId("rate"), this.rate ? count(this.rate) : "–");
   }

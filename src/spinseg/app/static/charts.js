@@ -1,4 +1,4 @@
-// Charts: traces of the chains, and sizes of the clusters.
+// Charts: traces of the chains, and sizes of the regions.
 
 import { byId, count, counted, cssColor, decimals, make, onSchemeChange, percent, write } from "./dom.js";
 import { cssOf } from "./painting.js";
@@ -162,16 +162,15 @@ function drawChanges(plot, changes, color) {
 
 const MAX_BARS = 24;
 
-// Bars of the share of the image that each cluster has, in its color, the largest first.
+// Bars of the share of the image that each region has, in its color, the largest first.
 export class SizeChart {
   constructor(palette) {
     this.palette = palette;
     this.host = byId("sizes");
   }
 
-  // `unit` is "cluster" or "region", `owner` is what it belongs to.
-  show(areas, unit, owner) {
-    const total = areas.reduce((sum, area) => sum + area, 0);
+  // `areas` and their `total` are those of the labels of a partition of `n` regions, called `unit`, by this `name`.
+  show({ areas, total }, { n, unit, name }) {
     const sorted = [...areas.entries()].filter(([, area]) => area > 0).sort((a, b) => b[1] - a[1]);
     const color = (label) => cssOf(this.palette[label % this.palette.length]);
     const bars = sorted.slice(0, MAX_BARS).map(([label, area]) => ({ share: area / total, color: color(label) }));
@@ -181,8 +180,8 @@ export class SizeChart {
       bars.push({ share, color: "", name: `${count(others.length)} smaller` });
     }
     this.draw(bars, unit);
-    const all = `${counted(sorted.length, unit)} of ${owner}`;
-    write(byId("sizes-caption"), `${all}: percentage of the image, largest first`);
+    const all = `${name}: ${counted(n, unit)}`;
+    write(byId("sizes-caption"), `${all}, percentage of the image, largest first`);
     this.host.setAttribute("aria-label", `${all}; the largest has ${percent(bars[0].share)} of the image.`);
   }
 

@@ -86,7 +86,7 @@ export function writeAddress({ settings, defaults, display, speed, example, pict
   }
   if (speed !== "full") fields.set("speed", speed);
   const hash = fields.size ? `#${fields}` : "";
-  if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname);
+  if (hash !== location.hash) history.replaceState(history.state, "", hash || location.pathname);
 }
 
 // Sliders have positions 0..STEPS, linear in the value or in its logarithm.
@@ -118,7 +118,7 @@ function mapping({ least, most, scale }) {
 
 const GROUPS = { prior: "Prior", posterior: "Posterior", sampler: "Sampler" };
 const SELECTS = {
-  preset: { label: "Preset", group: "posterior", restarts: true },
+  preset: { label: "Preset", group: "posterior", restarts: false },
   prior: { label: "Prior on partitions", group: "prior", restarts: false },
   start: { label: "Start of chains", group: "sampler", restarts: true },
 };
@@ -134,7 +134,7 @@ export class Controls {
     this.rows = new Map();
     const host = byId("settings");
     for (const control of schema.controls) if (control.group === "result") byId(control.name).append(this.row(control));
-    host.append(this.select("preset"));
+    byId("preset-row").append(this.select("preset"));
     for (const [group, title] of Object.entries(GROUPS)) {
       const section = make("div", { className: "group", role: "group", "aria-label": title }, make("h3", {}, title));
       for (const name of Object.keys(SELECTS)) {
@@ -159,7 +159,7 @@ export class Controls {
       select.value = this.settings[name];
       write(about, this.schema.chosen(name, this.settings).about ?? "");
     };
-    this.rows.set(name, { show, error, label, field: select });
+    this.rows.set(name, { show, error, field: select });
     const title = make("label", { htmlFor: name }, label, ...restartMark(restarts));
     return make("div", { className: "control choice" }, title, select, about, error);
   }
@@ -204,7 +204,7 @@ export class Controls {
       slider.setAttribute("aria-valuetext", words);
       if (document.activeElement !== slider) slider.value = value === null ? STEPS / 2 : toPosition(control, value);
     };
-    this.rows.set(name, { show, error, label, field });
+    this.rows.set(name, { show, error, field });
     return row;
   }
 
@@ -220,10 +220,10 @@ export class Controls {
     this.show();
   }
 
-  // Shows an error message beside a field, with the label instead of the name; "" removes it.
+  // Shows an error message beside a field; "" removes it.
   showError(name, sentence) {
-    const { error, label, field } = this.rows.get(name);
-    write(error, sentence.startsWith(`${name} `) ? label + sentence.slice(name.length) : sentence);
+    const { error, field } = this.rows.get(name);
+    write(error, sentence);
     field.setAttribute("aria-invalid", String(sentence !== ""));
   }
 

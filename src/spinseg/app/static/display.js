@@ -1,6 +1,6 @@
 // What is displayed: the display options, the layers of the picture, and its captions.
 
-import { byId, counted, significant } from "./dom.js";
+import { byId, counted, percent, significant } from "./dom.js";
 
 export const VIEWS = ["outlines", "fill", "means", "picture"];
 export const OPTION_FLAGS = { result: true, spins: false, boundaries: false }; // and their defaults
@@ -13,6 +13,7 @@ export class DisplayOptions {
     this.view = VIEWS[0];
     Object.assign(this, OPTION_FLAGS);
     this.place = null; // {x, y} in pixels of the displayed image
+    this.draw = null; // {words, n_regions, labels} of a single draw that is displayed in place of the result
     this.opacities = { ...OPACITIES };
 
     for (const radio of document.getElementsByName("view")) {
@@ -20,16 +21,16 @@ export class DisplayOptions {
     }
     for (const radio of document.getElementsByName("shown")) {
       const result = radio.value === "result";
-      radio.addEventListener("click", () => this.set({ result, boundaries: false, place: null }));
+      radio.addEventListener("click", () => this.set({ result, boundaries: false, place: null, draw: null }));
     }
     for (const flag of ["spins", "boundaries"]) {
-      byId(flag).addEventListener("change", ({ target }) => this.set({ [flag]: target.checked, place: null }));
+      byId(flag).addEventListener("change", ({ target }) => this.set({ [flag]: target.checked, place: null, draw: null }));
     }
     byId("opacity").addEventListener("input", ({ target }) => {
       this.opacities[this.layer] = target.valueAsNumber;
       this.changed();
     });
-    byId("legend-close").addEventListener("click", () => this.closeMap());
+    for (const id of ["legend-close", "draw-close"]) byId(id).addEventListener("click", () => this.close());
   }
 
   // The layer that the opacity slider changes.
@@ -46,9 +47,10 @@ export class DisplayOptions {
     return this.opacities[this.layer] / 100;
   }
 
-  // Returns from a map to the clusters.
-  closeMap() {
-    this.set(this.place ? { place: null } : { boundaries: false });
+  // Returns from a map to the regions, and from a single draw to the result.
+  close() {
+    if (this.showsMap) this.set(this.place ? { place: null } : { boundaries: false });
+    else this.set({ draw: null });
   }
 
   set(changes) {
@@ -67,46 +69,58 @@ export class DisplayOptions {
     byId("opacity").value = this.opacities[this.layer];
     byId("opacity").disabled = this.layer === "picture";
     byId("legend").hidden = !this.showsMap;
+    byId("draw-close").hidden = !this.draw || this.showsMap;
   }
 }
 
 const VIEW_NAMES = {
-  fill: "each cluster has its own color",
-  outlines: "outlines of the clusters",
-  means: "each cluster has its mean color",
-  picture: "the image without clusters",
+  fill: (unit) => `each ${unit} has its own color`,
+  outlines: (unit) => `outlines of the ${unit}s`,
+  means: (unit) => `each ${unit} has its mean color`,
+  picture: () => "the image alone",
 };
 
 const SENTENCES = {
-  loading: "Waiting for the server.",
-  tooEarly: "There are no draws yet. Start the chains, or make one step.",
-  changed: "There are no draws since the change yet. Start the chains, or make one step.",
+  loading: "Waiting for the result.",
+  tooEarly: "There is no result yet. Start the chains.",
   spins:
-    "White lines: spin-clusters, sets of sites (superpixels) that were bonded in the last sweep and moved together. " +
+    "White lines: spin-clusters, sets of superpixels that were bonded in the last sweep and moved together. " +
     "Yellow lines: clusters. Use a low speed or single steps.",
 };
 
-// The labels that are displayed: the present ones of the chain, or those of the result; null until it has arrived.
-export function displayedLabels(display, chain, answer) {
-  if (!display.result) return chain.labels;
-  return answer?.kind === "result" ? answer.data.labels : null;
+// The partition that is displayed, {labels, n, unit, name}: a single draw, the present one of a chain, or the result;
+// null until that has arrived. Whatever says how many regions there are says it of this one.
+export function displayedPartition(display, frame, chainNumber, answer) {
+  const { draw } = display;
+  if (draw) return { labels: draw.labels, n: draw.n_regions, unit: frame.unit, name: "Single draw" };
+  if (!display.result) {
+    const chain = frame.chains[chainNumber];
+    return { labels: chain.labels, n: chain.n_clusters, unit: frame.unit, name: `Chain ${chainNumber + 1} now` };
+  }
+  if (answer?.kind !== "result") return null;
+  const { labels, n_regions: n, unit } = answer.data;
+  return { labels, n, unit, name: resultName(answer.data) };
 }
 
-// The result consists of regions if the preset divides clusters into connected regions.
-export const unitName = ({ data }) => (data.cut === false ? "cluster" : "region");
+function resultName({ detail, estimate }) {
+  if (estimate === "best") return "Result, the most probable partition that was visited";
+  return detail === null ? "Result" : `Result at detail ${significant(detail, 2)}`;
+}
 
-// The layers of the picture, as `PictureCanvas.show` takes them.
-export function pictureLayers(display, chain, answer) {
+// The layers of the image, as `PictureCanvas.show` takes them; null until what they need has arrived.
+export function pictureLayers(display, chain, partition, answer) {
+  const labels = partition?.labels;
   if (display.showsMap) {
     const kind = display.place ? "together" : "lines";
-    const fill = answer?.kind === kind ? { kind, data: answer.data } : null;
+    if (answer?.kind !== kind) return null;
+    const fill = { kind, data: answer.data };
     return { background: "gray", fill, opacity: display.opacity, boundaries: null, spins: null };
   }
-  const labels = displayedLabels(display, chain, answer);
+  if (!labels && display.view !== "picture") return null;
   const fills = { fill: { kind: "labels", data: labels }, means: { kind: "means", data: labels } };
   return {
     background: "picture",
-    fill: (labels && fills[display.view]) ?? null,
+    fill: fills[display.view] ?? null,
     opacity: display.opacity,
     boundaries: display.view === "outlines" || display.spins ? labels : null,
     spins: display.spins ? chain.spins : null,
@@ -121,41 +135,44 @@ export function neededAnswer(display) {
 }
 
 export function legendTitle(display) {
-  return display.place ? "Together" : "Boundary";
+  return display.place ? "In one region" : "Boundary";
 }
 
-export function caption(display, frame, chainNumber, answer) {
-  const waiting = neededAnswer(display) && answer?.kind !== neededAnswer(display);
-  if (waiting && !frame.sweeps) return frame.began ? SENTENCES.changed : SENTENCES.tooEarly;
-  if (waiting) return SENTENCES.loading;
-  const draws = frame.n_details > 1 ? "of all chains and details" : "of all chains";
+export function caption(display, frame, partition, answer) {
+  const needed = neededAnswer(display);
+  if (needed && answer?.kind !== needed && !display.draw) {
+    return frame.state === "paused" && !frame.sweeps ? SENTENCES.tooEarly : SENTENCES.loading;
+  }
+  const draws = frame.n_details > 1 ? "of all chains and levels of detail" : "of all chains";
   const share = `Brightness: the share of the draws, ${draws}, that have`;
-  const unit = frame.n_details > 1 ? "region" : "cluster";
-  if (display.place) return `${share} a place and the marked one in one ${unit}.`;
+  if (display.place) return `${share} a place and the marked one in one ${frame.unit}.`;
   if (display.boundaries) return `${share} a boundary there.`;
   if (display.spins) return SENTENCES.spins;
-  const hint = "Click a place to see how probably others belong together with it.";
-  if (display.result) return `${resultName(answer)}: ${viewName(display, answer)}. ${hint}`;
-  return `Chain ${chainNumber + 1} now: ${VIEW_NAMES[display.view]}. ${hint}`;
+  const { name, n, unit } = partition;
+  const hint = `Click a place to see how probably other places share its ${unit}.`;
+  return `${name} with ${counted(n, unit)}: ${VIEW_NAMES[display.view](unit)}. ${hint}`;
 }
 
-function resultName({ data, kind }) {
-  const parts = counted(data.n_regions, unitName({ data, kind }));
-  if (data.estimate === "best") return `Result, the most probable partition that was visited, with ${parts}`;
-  const where = data.detail === null ? "" : ` at detail ${significant(data.detail, 2)}`;
-  return `Result${where} with ${parts}`;
-}
-
-function viewName(display, answer) {
-  const name = VIEW_NAMES[display.view];
-  return display.result && answer?.kind === "result" ? name.replace("cluster", unitName(answer)) : name;
+// What is displayed at a place, in words.
+export function valueAt(place, display, siteImage, partition, answer) {
+  const site = siteImage.nSites ? siteImage.siteAt(place) : -1;
+  if (site < 0) return "";
+  if (display.showsMap) {
+    if (answer?.kind === "together") return `In one region with the marked place: ${percent(answer.data[site] / 255)}`;
+    if (answer?.kind !== "lines") return "";
+    return `Boundary probability: ${percent(answer.data[place.y * siteImage.width + place.x] / 255)}`;
+  }
+  if (!partition) return "";
+  const { areas, ranks, total } = siteImage.sizesOf(partition.labels);
+  const label = partition.labels[site];
+  const name = `${partition.unit[0].toUpperCase()}${partition.unit.slice(1)} ${ranks.get(label)} of ${partition.n} by size`;
+  return `${name}, ${percent(areas[label] / total)} of the image`;
 }
 
 // A description for screen readers.
-export function ariaDescription(display, frame, chainNumber, answer, imageName) {
-  const chain = frame.chains[chainNumber];
-  const map = display.place ? "probability of the same cluster as the chosen place" : "boundary probability";
-  const content = `${imageName}: ${display.showsMap ? map : viewName(display, answer)}.`;
-  const state = `${counted(chain.n_clusters, "cluster")} after ${counted(frame.sweeps, "sweep")}, ${frame.state}`;
-  return `${content} Chain ${chainNumber + 1} has ${state}. Arrow keys move to a place, Enter chooses it.`;
+export function ariaDescription(display, frame, partition, imageName) {
+  const map = display.place ? "probability of sharing a region with the chosen place" : "boundary probability";
+  const { n, unit, name } = partition ?? {};
+  const shown = partition ? `${name} with ${counted(n, unit)}, ${VIEW_NAMES[display.view](unit)}` : "the image";
+  return `${imageName}: ${display.showsMap ? map : shown}, after ${counted(frame.sweeps, "sweep")}. Arrow keys move to a place, Enter chooses it.`;
 }

@@ -1,10 +1,10 @@
 // Downloads, and the Python code and the command that repeat the run, with buttons that copy them.
 
-import { byId, write } from "./dom.js";
+import { byId, make, write } from "./dom.js";
 
-const READY = "The present result, in the full size of the image.";
-const NOTHING_TO_EXPORT = "There is nothing to export before the first sweep.";
-const NOTHING_TO_REPEAT = "There is nothing to repeat before the first sweep.";
+const READY = "The result as displayed, at the full size of the image.";
+const NOTHING_TO_EXPORT = "There is nothing to export yet.";
+const NOTHING_TO_REPEAT = "There is nothing to repeat yet.";
 const STOPPED = ["paused", "done"];
 const NO_DRAWS = 409; // status after a restart
 const COPIED_DURATION = 1500; // milliseconds
@@ -12,36 +12,50 @@ const COPIED_DURATION = 1500; // milliseconds
 export class Exports {
   constructor(failed) {
     this.failed = failed;
-    this.links = [...document.querySelectorAll("[data-export]")];
+    this.buttons = [...document.querySelectorAll("[data-export]")];
     byId("repeat-section").addEventListener("toggle", () => this.refresh());
+    for (const button of this.buttons) button.addEventListener("click", () => this.download(button));
     for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button));
-    this.setReady(false);
+    this.show(false);
   }
 
   open(api) {
-    this.api = api;
-    this.setReady(false);
+    Object.assign(this, { api, preparing: null });
+    this.show(false);
   }
 
   // The code is updated whenever the chains have stopped.
   receive({ state, stage, sweeps }) {
-    this.setReady(sweeps > 0);
     const moment = STOPPED.includes(state) ? `${stage} ${sweeps}` : null;
-    if (moment && moment !== this.stoppedAt) this.refresh();
+    const refresh = sweeps > 0 && (!this.ready || (moment && moment !== this.stoppedAt));
     this.stoppedAt = moment;
+    this.show(sweeps > 0);
+    if (refresh) this.refresh();
   }
 
-  setReady(ready) {
-    if (ready === this.ready && this.api === this.readyFor) return;
-    Object.assign(this, { ready, readyFor: this.api });
-    write(byId("export-note"), ready ? READY : NOTHING_TO_EXPORT);
-    for (const link of this.links) {
-      if (ready) link.href = this.api.exportPath(link.dataset.export);
-      else link.removeAttribute("href");
-      link.setAttribute("aria-disabled", String(!ready));
+  show(ready) {
+    const { preparing } = this;
+    this.ready = ready;
+    const note = preparing ? `Preparing ${preparing}… The chains pause meanwhile.` : ready ? READY : NOTHING_TO_EXPORT;
+    write(byId("export-note"), note);
+    byId("export-note").classList.toggle("busy", Boolean(preparing));
+    for (const button of this.buttons) button.disabled = !ready || Boolean(preparing);
+    if (!ready) this.showCode({ python: "", command: null, note: NOTHING_TO_REPEAT });
+  }
+
+  async download(button) {
+    const { api } = this;
+    const name = (this.preparing = button.dataset.export);
+    this.show(this.ready);
+    try {
+      save(await api.exported(name), name);
+    } catch (error) {
+      if (api === this.api) this.failed(error);
     }
-    if (ready) this.refresh();
-    else this.show({ python: "", command: null, note: NOTHING_TO_REPEAT });
+    if (api !== this.api) return;
+    this.preparing = null;
+    this.show(this.ready);
+    button.focus(); // which it lost when it was disabled
   }
 
   async refresh() {
@@ -49,19 +63,25 @@ export class Exports {
     if (!this.ready || !byId("repeat-section").open) return;
     try {
       const found = await api.repeat();
-      if (api === this.api && this.ready) this.show(found);
+      if (api === this.api && this.ready) this.showCode(found);
     } catch (error) {
       if (error.status !== NO_DRAWS) this.failed(error);
     }
   }
 
-  show(found) {
+  showCode(found) {
     for (const name of ["python", "command"]) {
       write(byId(name), found[name] ?? "");
       byId(name).parentElement.hidden = !found[name];
     }
     write(byId("repeat-note"), found.note ?? "");
   }
+}
+
+function save(blob, name) {
+  const href = URL.createObjectURL(blob);
+  make("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60000); // the browser may still be asking where to save it
 }
 
 async function copy(button) {

@@ -1,4 +1,4 @@
-// The page as a whole: creates its parts and connects them.
+// The web app as a whole: creates its parts and connects them.
 
 import { Answers } from "./answers.js";
 import { bytesOf, fetchDescription } from "./api.js";
@@ -6,23 +6,24 @@ import { ChainList, RunButtons, showAgreement } from "./chains.js";
 import { SizeChart, TraceCharts, Traces } from "./charts.js";
 import { Controls, SPEEDS, SettingsSchema, readAddress, writeAddress } from "./controls.js";
 import {
-  DisplayOptions, ariaDescription, caption, displayedLabels, legendTitle, neededAnswer, pictureLayers, unitName,
+  DisplayOptions, ariaDescription, caption, displayedPartition, legendTitle, neededAnswer, pictureLayers, valueAt,
 } from "./display.js";
 import { DetailResults } from "./details.js";
 import { byId, count, debounced, onKeys, throttled, write } from "./dom.js";
 import { Exports } from "./exports.js";
 import { hideError, showError, showMessage, showState } from "./notices.js";
-import { drawLegend, loadSiteImage, packedPalette } from "./painting.js";
+import { SiteImage, drawLegend, packedPalette } from "./painting.js";
 import { Scribbles } from "./scribbles.js";
 import { Poller, Session } from "./session.js";
 import { StartPage } from "./start.js";
 import { PictureView } from "./view.js";
 
-const SETTINGS_DELAY = 250; // milliseconds from the last change until the settings are sent
-const DETAIL_DELAY = 40; // the same for the detail, which restarts nothing
-const BUSY_DELAY = 500; // milliseconds until a message says that work is in progress
+// Milliseconds from the last change until the settings are sent. The detail restarts nothing, and a stroke is complete.
+const SETTINGS_DELAY = 250;
+const SHORT_DELAYS = { detail: 40, seeds: 0 };
 const NOTE_DURATION = 8000; // milliseconds
-const ONE_COLUMN = matchMedia("(max-width: 1080px)");
+const MIN_SWEEPS = 8; // after a change, before new outlines replace the old ones: the first few are far from typical
+const COMMON = ["preset", "detail"]; // settings that are not under Advanced
 
 class App {
   constructor(description) {
@@ -31,14 +32,17 @@ class App {
     const found = readAddress(this.schema, description.examples.map(({ name }) => name));
     this.settings = { ...this.schema.defaults(), ...found.settings };
     byId("speed").value = found.speed;
+    byId("advanced").open = Object.keys(found.settings).some((name) => !COMMON.includes(name));
 
+    this.sources = []; // of all images that were opened, for the browser's Back
     this.session = new Session(this, SPEEDS[found.speed]);
     this.display = new DisplayOptions(() => this.displayChanged());
     this.controls = new Controls(this.schema, this.settings, (name) => this.settingChanged(name));
     this.sendSettings = debounced(() => this.applySettings(), SETTINGS_DELAY);
     this.runButtons = new RunButtons(this.session, () => this.displayChanged(), showError);
     this.exports = new Exports(showError);
-    this.answers = new Answers(showError);
+    const choose = (draw) => this.chooseDraw(draw);
+    this.answers = new Answers({ choose, navigate: (to) => this.navigate(to), failed: showError });
     this.charts = new TraceCharts();
     this.sizes = new SizeChart(palette);
     this.chainList = new ChainList(palette, description.starts, (chain) => this.showChain(chain));
@@ -46,12 +50,13 @@ class App {
     this.details = new DetailResults(() => Boolean(this.poller.busy));
     this.presentRestSoon = throttled(() => this.presentRest(), 250);
     this.scribbles = new Scribbles(() => this.seedsChanged(), () => this.picture.showStrokes());
-    this.picture = new PictureView(byId("canvas"), palette, this.display, this.scribbles);
+    this.picture = new PictureView(byId("canvas"), palette, this.display, this.scribbles, () => this.showValue());
     this.startPage = new StartPage(description, (source) => this.open(source), showError);
     this.connectButtons();
     this.display.set(found.display);
 
-    if (found.example) this.open({ example: found.example });
+    history.replaceState({ image: null }, "");
+    if (found.example) this.open({ example: found.example }, "replaceState");
     else if (Object.keys(found.settings).length || found.picture) this.startPage.askFor(found.picture);
   }
 
@@ -60,25 +65,42 @@ class App {
     byId("zoom-in").addEventListener("click", picture.zoomIn);
     byId("zoom-out").addEventListener("click", picture.zoomOut);
     byId("zoom-fit").addEventListener("click", picture.fit);
-    byId("another").addEventListener("click", () => this.showStartPage(true));
-    byId("back").addEventListener("click", () => this.showStartPage(false));
+    byId("another").addEventListener("click", () => this.navigate({ image: null }));
+    byId("back").addEventListener("click", () => history.back());
     byId("error-close").addEventListener("click", hideError);
-    addEventListener("hashchange", () => location.reload());
-    if (ONE_COLUMN.matches) document.querySelectorAll("aside details").forEach((section) => (section.open = false));
+    addEventListener("popstate", ({ state }) => this.navigated(state));
 
-    const keys = { " ": runButtons.toggle, s: runButtons.step, r: () => runButtons.restart() };
+    const keys = { " ": runButtons.toggle, s: runButtons.step, r: runButtons.restart };
     Object.assign(keys, { "+": picture.zoomIn, "=": picture.zoomIn, "-": picture.zoomOut, 0: picture.fit });
-    Object.assign(keys, { "?": () => this.showKeys(), Escape: () => this.display.closeMap() });
+    Object.assign(keys, { "?": () => this.showKeys(), Escape: () => this.display.close() });
     keys.a = () => this.answers.show();
     for (const n of [1, 2, 3, 4]) keys[n] = () => this.showChain(n - 1);
     onKeys(keys, () => !byId("work").hidden && !this.answers.isOpen);
   }
 
-  // Opening an image.
+  // Where the user is: {image, draws}, the number of the image or null for the start page, and what `Answers.turnTo`
+  // takes. The browser's history has it, so that Back works.
 
-  async open(source) {
+  navigate(to) {
+    history.pushState("image" in to ? to : { ...history.state, ...to }, "", to.image === null ? location.pathname : "");
+    this.navigated(history.state);
+  }
+
+  navigated(state) {
+    if (state === null) return location.reload(); // another link was typed
+    this.answers.turnTo(state.draws);
+    if (state.image === null) this.showStartPage(true);
+    else if (state.image === this.image) this.showStartPage(false);
+    else if (this.sources[state.image]) this.open(this.sources[state.image], null);
+    else location.reload();
+  }
+
+  // Opening an image; `entry` is how it gets into the browser's history, null if it is there.
+
+  async open(source, entry = "pushState") {
     hideError();
     document.body.dataset.state = "opening";
+    this.entry = entry;
     try {
       await this.session.open(source, { ...this.applicableSettings(), seeds: null });
     } catch (error) {
@@ -88,6 +110,7 @@ class App {
   }
 
   showStartPage(choosing) {
+    if (choosing === byId("work").hidden) return;
     if (choosing) this.resume = this.session.running;
     if (choosing && this.resume) this.runButtons.reportErrors(this.session.pause());
     if (!choosing && this.resume) this.runButtons.reportErrors(this.session.run());
@@ -100,14 +123,19 @@ class App {
 
   // Calls from the session.
 
-  opened(api, { example }) {
+  async opened(api, source) {
     const [rows, columns] = api.shape;
     Object.assign(document.body.dataset, { state: "building", stage: 0, sweeps: 0, outlined: "" });
-    Object.assign(this, { example, traces: new Traces(), chain: 0 });
-    this.frame = this.siteImage = this.siteImageNumber = this.appliedSettings = null;
+    Object.assign(this, { example: source.example, traces: new Traces(), chain: 0, resume: false });
+    this.frame = this.siteImage = this.sitesNumber = this.sitesLoaded = this.appliedSettings = this.partition = null;
+    this.outlined = this.changing = false;
+    if (!this.sources.includes(source)) this.sources.push(source);
+    this.image = this.sources.indexOf(source);
+    if (this.entry) history[this.entry]({ image: this.image }, "");
+    this.entry = null;
     document.title = `${api.name} - spinseg`;
     write(byId("picture-name"), `${api.name}, ${count(columns)} × ${count(rows)} pixels`);
-    write(byId("read-as"), `Read as ${api.readAs}${api.readOtherwise ? `; ${api.readOtherwise}` : ""}.`);
+    write(byId("read-as"), `Read as ${api.readAs} ${api.readOtherwise ?? ""}`);
     this.showWarning(null);
     write(byId("back"), `Back to ${api.name}`);
     const leaving = byId("welcome").contains(document.activeElement);
@@ -117,48 +145,66 @@ class App {
     byId("frame").style.setProperty("--aspect", api.shown[1] / api.shown[0]);
     this.exports.open(api);
     this.answers.open(api);
-    this.display.set({ place: null });
+    this.display.set({ place: null, draw: null });
     if (!this.session.settings.seeds) {
       this.settings.seeds = null;
       this.scribbles.forget();
     }
     this.picture.showStrokes();
+    write(byId("caption"), "");
     showMessage("Reading the image.");
     scrollTo(0, 0);
+    await this.fetchPicture(api).catch(showError);
+  }
+
+  async fetchPicture(api) {
+    const siteImage = new SiteImage(await api.picture());
+    if (this.session.api !== api) return;
+    this.siteImage = siteImage;
+    this.picture.setSiteImage(siteImage);
+    this.answers.setSiteImage(siteImage);
+    if (this.frame) this.receive(this.frame);
   }
 
   receive(frame) {
     const before = this.frame;
     this.frame = frame;
-    if (frame.chains.length) this.traces.add(frame);
+    if (frame.chains.length && frame !== before) this.traces.add(frame);
     this.chain = Math.min(this.chain, Math.max(0, frame.chains.length - 1));
     Object.assign(document.body.dataset, { state: frame.state, stage: frame.stage, sweeps: frame.sweeps });
+    document.body.dataset.enough = Boolean(frame.agreement?.enough);
     this.scribbles.allow(this.schema.chosen("preset", this.session.settings).connected);
     if (frame.stage !== before?.stage) this.showNote(frame.note);
+    if (before?.state === "running" && frame.agreement?.enough && frame.state === "paused") {
+      this.showNote(`${frame.agreement.converged ? "Converged" : "More sweeps are of no use"} after ${count(frame.sweeps)} sweeps.`);
+    }
     this.showState();
-    this.runButtons.show(frame, frame.chains[this.chain]);
+    this.runButtons.show(frame);
     this.exports.receive(frame);
     this.answers.receive(frame);
-    if (frame.chains.length && frame.scene !== this.siteImageNumber) this.fetchSiteImage(frame.scene);
-    else if (this.siteImage && frame.outlined) this.fetchOutlines(`${frame.stage} ${frame.outlined}`);
-    const moment = frame.sweeps ? `${frame.stage} ${frame.sweeps}` : null;
+    if (this.siteImage && frame.chains.length && frame.scene !== this.sitesNumber) this.fetchSites(frame.scene);
+    else if (this.siteImage?.nSites && frame.outlined) this.fetchOutlines(`${frame.stage} ${frame.outlined}`);
+    const fast = frame.state === "running" && this.runButtons.speed === "full";
+    const needed = fast && this.outlined ? MIN_SWEEPS : 1;
+    const moment = frame.sweeps >= needed ? `${frame.stage} ${frame.sweeps}` : null;
     this.poller.setMoment(moment);
-    const known = frame.n_details > 1 && this.siteImage ? moment : null;
+    const known = frame.n_details > 1 && this.siteImage?.nSites ? moment : null;
     this.details.setMoment(known, this.session.api, frame.state === "running");
     this.present();
   }
 
-  async fetchSiteImage(number) {
+  async fetchSites(number) {
     const { api } = this.session;
-    Object.assign(this, { siteImageNumber: number, siteImage: null, outlinesMoment: null });
+    const { siteImage } = this;
+    Object.assign(this, { sitesNumber: number, sitesLoaded: null, outlinesMoment: null });
     this.requestAnswer();
     try {
-      const siteImage = await loadSiteImage(api);
-      if (this.session.api !== api || this.siteImageNumber !== number) return;
-      this.siteImage = siteImage;
-      this.picture.setSiteImage(siteImage);
+      const sites = await api.sites();
+      if (this.siteImage !== siteImage || this.sitesNumber !== number) return;
+      siteImage.setSites(sites);
+      this.sitesLoaded = number;
       this.chainList.setSiteImage(siteImage);
-      this.displayChanged();
+      this.display.set({ draw: null });
     } catch (error) {
       showError(error);
     }
@@ -166,24 +212,30 @@ class App {
 
   // The same sites with other outlines, which the server has refined.
   async fetchOutlines(moment) {
-    const { siteImage } = this;
-    if (moment === this.outlinesMoment) return;
+    const { siteImage, sitesLoaded } = this;
+    if (moment === this.outlinesMoment || sitesLoaded !== this.sitesNumber) return;
     this.outlinesMoment = moment;
     try {
       const sites = await this.session.api.outlines();
-      if (this.siteImage !== siteImage || this.outlinesMoment !== moment) return;
+      if (this.siteImage !== siteImage || this.sitesLoaded !== sitesLoaded || this.outlinesMoment !== moment) return;
       siteImage.setOutlines(sites);
       document.body.dataset.outlined = moment;
-      this.picture.setSiteImage(siteImage);
+      this.picture.repaint();
       this.displayChanged();
     } catch (error) {
       showError(error);
     }
   }
 
-  applied(settings, note) {
+  // The first answer to scribbles, from the draws that there are.
+  conditioned(data) {
+    this.changing = false;
+    this.poller.preview({ kind: "result", data }, true);
+  }
+
+  applied(settings) {
     this.appliedSettings = settings;
-    if (note) this.showNote(note);
+    this.changing = false;
     this.writeAddress();
     this.requestAnswer();
   }
@@ -198,10 +250,12 @@ class App {
   }
 
   showState() {
-    if (this.frame) showState(this.frame, this.note, this.waiting);
+    if (this.frame) showState(this.frame, this.note);
   }
 
   refused(settings, error) {
+    this.changing = false;
+    this.present();
     if (this.appliedSettings && this.lastChanged === "seeds") {
       this.settings.seeds = this.appliedSettings.seeds;
       this.scribbles.takeBack();
@@ -224,7 +278,7 @@ class App {
 
   // Actions of the user.
 
-  // Seeds apply where clusters are connected.
+  // Scribbles apply where regions are connected.
   applicableSettings = () => {
     const settings = this.schema.applicable(this.settings);
     const { connected } = this.schema.chosen("preset", settings);
@@ -234,17 +288,19 @@ class App {
   seedsChanged() {
     const { siteImage, scribbles, picture, settings, session } = this;
     picture.showStrokes();
-    if (!siteImage) return;
+    if (!siteImage?.nSites) return;
     settings.seeds = scribbles.seeds(siteImage, session.api.shape);
     hideError();
-    this.display.set({ place: null });
+    this.display.set({ place: null, draw: null });
     this.settingChanged("seeds");
   }
 
   settingChanged(name) {
     this.lastChanged = name;
     if (name === "detail") this.previewDetail();
-    this.sendSettings(name === "detail" ? DETAIL_DELAY : SETTINGS_DELAY);
+    else if (name !== "seeds") this.changing = true;
+    this.present();
+    this.sendSettings(SHORT_DELAYS[name]);
   }
 
   // Shows the nearest result that is known, until the one that was asked for arrives.
@@ -257,17 +313,9 @@ class App {
   async applySettings() {
     const settings = this.applicableSettings();
     const before = this.appliedSettings ?? {};
-    if (Object.keys(settings).every((name) => name === "detail" || settings[name] === before[name])) {
-      return this.session.apply(settings); // the draws stay
-    }
-    const slow = setTimeout(() => {
-      this.waiting = "Applying the new settings.";
-      this.showState();
-    }, BUSY_DELAY);
-    await this.poller.suspendDuring(this.session.apply(settings));
-    clearTimeout(slow);
-    this.waiting = null;
-    this.showState();
+    const applied = this.session.apply(settings);
+    if (Object.keys(settings).every((name) => name === "detail" || settings[name] === before[name])) return applied;
+    return this.poller.suspendDuring(applied); // the draws do not stay
   }
 
   showChain(chain) {
@@ -276,11 +324,15 @@ class App {
     this.present();
   }
 
+  chooseDraw(draw) {
+    history.go(-2); // the dialog closes
+    this.display.set({ draw, result: true, boundaries: false, place: null });
+  }
+
   showKeys() {
-    const section = byId("keys-section");
-    section.open = !section.open;
-    section.scrollIntoView({ block: "nearest" });
-    section.querySelector("summary").focus();
+    byId("advanced").open = byId("keys-section").open = true;
+    byId("keys-section").scrollIntoView({ block: "nearest" });
+    byId("keys-section").querySelector("summary").focus();
   }
 
   displayChanged() {
@@ -294,11 +346,12 @@ class App {
   requestAnswer() {
     const { display, siteImage } = this;
     const { api } = this.session;
-    const site = display.place && siteImage?.siteAt(display.place);
-    const needed = siteImage && neededAnswer(display);
+    const ready = siteImage && this.sitesLoaded === this.sitesNumber;
+    const site = ready && display.place && siteImage.siteAt(display.place);
+    const needed = ready && neededAnswer(display);
     const kind = needed === "together" && site < 0 ? null : needed; // a masked pixel has no site
     const questions = { together: () => api.together(site), lines: api?.boundaries, result: () => api.result() };
-    const scope = `${api?.path} ${siteImage && this.siteImageNumber}`;
+    const scope = `${api?.path} ${ready && this.sitesNumber}`;
     this.details.setScope(scope);
     const drawn = kind === "lines" ? this.outlinesMoment : this.appliedSettings?.detail;
     this.poller.setQuestion(scope, [scope, kind, site, drawn].join(" "), kind, questions[kind]);
@@ -306,7 +359,7 @@ class App {
 
   writeAddress() {
     const { api } = this.session;
-    if (!api || !this.appliedSettings) return;
+    if (!api || !this.appliedSettings || history.state?.image !== this.image) return;
     const { example, display, appliedSettings: settings } = this;
     const defaults = this.schema.defaults();
     writeAddress({ settings, defaults, display, speed: this.runButtons.speed, example, picture: api.name });
@@ -314,22 +367,29 @@ class App {
 
   // Displaying.
 
-  // The frame, if it belongs to the site image that is loaded.
+  // The frame, if it belongs to the sites that are loaded.
   get presentable() {
     const { frame, siteImage } = this;
-    if (!siteImage || frame?.scene !== this.siteImageNumber) return null;
+    if (!siteImage?.nSites || frame?.scene !== this.sitesLoaded) return null;
     return frame.chains[this.chain]?.labels.length === siteImage.nSites ? frame : null;
   }
 
   present() {
     const frame = this.presentable;
-    if (!frame) return;
+    if (!frame || this.changing) return this.siteImage && this.picture.dim(); // what was painted last
     const { display, chain } = this;
     const { answer } = this.poller;
+    this.partition = displayedPartition(display, frame, chain, answer);
     if (answer?.kind === "result") this.details.keep(answer.data, `${frame.stage} ${answer.data.sweeps}`);
-    this.chainList.show(frame.chains, chain);
-    this.picture.show(pictureLayers(display, frame.chains[chain], answer));
-    write(byId("caption"), caption(display, frame, chain, answer));
+    this.chainList.show(frame, chain);
+    const layers = pictureLayers(display, frame.chains[chain], this.partition, answer);
+    if (layers) this.picture.show(layers);
+    else this.picture.dim();
+    this.outlined = Boolean(layers);
+    write(byId("caption"), caption(display, frame, this.partition, answer));
+    write(byId("clusters"), this.partition ? count(this.partition.n) : "–");
+    write(byId("unit"), frame.unit === "region" ? "Regions" : "Clusters");
+    this.showValue();
     this.showWarning(answer?.kind === "result" ? answer.data.warning : null);
     write(byId("legend-title"), legendTitle(display));
     if (display.showsMap) drawLegend(byId("legend-scale"), display.place ? "together" : "lines");
@@ -337,7 +397,14 @@ class App {
     this.presentRestSoon();
   }
 
-  // What to try where a picture of visible contrast came back as one region.
+  // The value under the pointer.
+  showValue() {
+    const { siteImage, partition, display } = this;
+    const place = this.presentable && this.picture.pointedAt;
+    write(byId("value"), place ? valueAt(place, display, siteImage, partition, this.poller.answer) : "");
+  }
+
+  // What to try where an image of visible contrast came back as one region.
   showWarning(warning) {
     write(byId("warning"), warning ?? "");
     byId("warning").hidden = !warning;
@@ -347,15 +414,11 @@ class App {
   presentRest() {
     const frame = this.presentable;
     if (!frame) return;
-    const { display, chain, siteImage } = this;
-    const { answer } = this.poller;
+    const { display, siteImage, partition } = this;
     this.charts.update(this.traces, frame.chains.length);
     showAgreement(frame);
-    const { labels } = frame.chains[chain];
-    const result = display.result && answer?.kind === "result";
-    const areas = siteImage.areasOf(displayedLabels(display, { labels }, answer) ?? labels);
-    this.sizes.show(areas, result ? unitName(answer) : "cluster", result ? "the result" : `chain ${chain + 1}`);
-    byId("canvas").setAttribute("aria-label", ariaDescription(display, frame, chain, answer, this.session.api.name));
+    if (partition) this.sizes.show(siteImage.sizesOf(partition.labels), partition);
+    byId("canvas").setAttribute("aria-label", ariaDescription(display, frame, partition, this.session.api.name));
   }
 }
 

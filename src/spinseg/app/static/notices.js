@@ -1,9 +1,8 @@
-// Messages: the state of the chains, and errors.
+// Messages: what is being done, the state of the chains, and errors.
 
 import { byId, count, write } from "./dom.js";
 
 const ERROR_DURATION = 12000; // milliseconds
-const QUIET = ["running", "paused"]; // states that need no message: the picture shows them
 const BUSY = ["building", "compiling"];
 
 let timer;
@@ -21,22 +20,24 @@ export function hideError() {
 }
 
 const STATES = {
-  building: () => "Dividing the image into sites (superpixels).",
-  compiling: () => "Compiling the sampler, which takes half a minute or more and is needed only once on a computer.",
-  running: () => "Running.",
-  paused: () => "Paused.",
+  building: () => "Preparing the image.",
+  compiling: () => "Compiling the sampler. This takes half a minute or more, once on each computer.",
   done: ({ most_sweeps }) => `The maximum of ${count(most_sweeps)} sweeps is reached. Export the result, or restart.`,
 };
+const SPOKEN = { running: "Sampling.", paused: "Paused." }; // for screen readers alone: the image shows these states
 
-// `waiting` is a message about work in progress, `note` one about something that has just happened.
-export function showState(frame, note, waiting) {
-  const quiet = QUIET.includes(frame.state);
-  byId("status").classList.toggle("visually-hidden", quiet && !note && !waiting);
-  byId("status").classList.toggle("busy", Boolean(waiting) || BUSY.includes(frame.state));
-  write(byId("status"), waiting || (quiet && note) || STATES[frame.state]?.(frame) || "");
+// `note` is about something that has just happened.
+export function showState(frame, note) {
+  const { state, doing } = frame;
+  const busy = BUSY.includes(state) || Boolean(doing);
+  const text = (state !== "compiling" && doing) || note || STATES[state]?.(frame);
+  byId("status").classList.toggle("visually-hidden", !text);
+  byId("status").classList.toggle("busy", busy);
+  write(byId("status"), text || SPOKEN[state] || "");
 }
 
 export function showMessage(sentence) {
   byId("status").classList.remove("visually-hidden");
+  byId("status").classList.add("busy");
   write(byId("status"), sentence);
 }

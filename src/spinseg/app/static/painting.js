@@ -91,19 +91,13 @@ export function drawLegend(canvas, kind) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-export async function loadSiteImage(api) {
-  const [bitmap, sites] = await Promise.all([api.picture(), api.sites()]);
-  return new SiteImage(bitmap, sites);
-}
-
-// The displayed image and its sites, with all that painting needs of them, computed once. `sampledSites` are those of
-// the chains, and `sites` the same with refined outlines as soon as there are any.
-class SiteImage {
-  constructor(bitmap, sites) {
+// The displayed image and, as soon as there are any, its sites, with all that painting needs of them, computed once.
+// `sampledSites` are those of the chains, and `sites` the same with refined outlines.
+export class SiteImage {
+  constructor(bitmap) {
     this.width = bitmap.width;
     this.height = bitmap.height;
-    this.sampledSites = sites;
-    this.nSites = largest(sites) + 1;
+    this.nSites = 0;
     this.picture = document.createElement("canvas");
     this.picture.width = this.width;
     this.picture.height = this.height;
@@ -112,6 +106,11 @@ class SiteImage {
     bitmap.close(); // the garbage collector does not free its memory soon
     this.data = context.getImageData(0, 0, this.width, this.height).data;
     this.gray = this.dimmedGray();
+  }
+
+  setSites(sites) {
+    this.sampledSites = sites;
+    this.nSites = largest(sites) + 1;
     this.setOutlines(sites);
   }
 
@@ -166,11 +165,24 @@ class SiteImage {
     this.second = Int32Array.from(second);
   }
 
-  // The number of pixels of each label.
-  areasOf(labels) {
+  // The number of pixels of each label, and its place among them, 1 for the largest; computed once for the same labels.
+  sizesOf(labels) {
+    if (this.sized?.labels === labels && this.sized.sites === this.sites) return this.sized;
     const areas = new Float64Array(largest(labels) + 1);
     for (let site = 0; site < labels.length; site++) areas[labels[site]] += this.areas[site];
-    return areas;
+    const ranks = new Map([...areas.keys()].sort((a, b) => areas[b] - areas[a]).map((label, i) => [label, i + 1]));
+    const total = areas.reduce((sum, area) => sum + area, 0);
+    return (this.sized = { labels, sites: this.sites, areas, ranks, total });
+  }
+
+  // The image with the outlines of these labels, as a canvas.
+  outlined(labels) {
+    const layer = new Layer(this);
+    layer.update([labels], (pixels) => paintBoundaries(pixels, this, labels, OUTLINE_LIGHT));
+    const context = layer.canvas.getContext("2d");
+    context.globalCompositeOperation = "destination-over";
+    context.drawImage(this.picture, 0, 0);
+    return layer.canvas;
   }
 
   // The sites in a small picture, by nearest neighbor; `size` is its longer side.
@@ -189,6 +201,8 @@ class SiteImage {
   }
 }
 
+const PLAIN = { background: "picture", fill: null, opacity: 1, boundaries: null, spins: null };
+const DIMMED = 0.4; // opacity of outlines that are out of date
 const MIN_SQUARE_PIXELS = 3; // device pixels for a pixel of the picture; from there on it is not smoothed
 
 // The canvas of the large picture, which shows a background, a layer of fill, one of lines, and marks.
@@ -206,12 +220,26 @@ export class PictureCanvas {
     this.siteImage = siteImage;
     this.fill = new Layer(siteImage);
     this.lines = new Layer(siteImage);
+    this.show(PLAIN);
   }
 
   // `layers`: background "picture" or "gray"; fill {kind, data} or null; opacity; boundaries and spins: labels or null.
   show(layers) {
-    this.layers = layers;
+    Object.assign(this, { layers, dimmed: false });
+    this.paint();
     this.refresh();
+  }
+
+  // Fades what was painted last, of which the labels may be out of date.
+  dim() {
+    this.dimmed = true;
+    this.refresh();
+  }
+
+  // Sites have other pixels now.
+  repaint() {
+    this.fill.content = this.lines.content = [];
+    if (!this.dimmed) this.show(this.layers);
   }
 
   refresh() {
@@ -223,7 +251,7 @@ export class PictureCanvas {
 
   draw() {
     const { context, canvas, siteImage, layers, viewport } = this;
-    this.paint();
+    const strength = this.dimmed ? DIMMED : 1;
     const density = devicePixelRatio;
     const width = Math.round(canvas.clientWidth * density);
     const height = Math.round(canvas.clientHeight * density);
@@ -235,9 +263,9 @@ export class PictureCanvas {
     context.imageSmoothingEnabled = zoom < MIN_SQUARE_PIXELS;
     context.imageSmoothingQuality = "high";
     context.drawImage(layers.background === "gray" ? siteImage.gray : siteImage.picture, 0, 0);
-    context.globalAlpha = layers.opacity;
+    context.globalAlpha = strength * layers.opacity;
     if (layers.fill) context.drawImage(this.fill.canvas, 0, 0);
-    if (layers.fill) context.globalAlpha = 1;
+    if (layers.fill) context.globalAlpha = strength;
     if (layers.boundaries || layers.spins) context.drawImage(this.lines.canvas, 0, 0);
     context.globalAlpha = 1;
     context.setTransform(density, 0, 0, density, 0, 0);

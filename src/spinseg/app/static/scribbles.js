@@ -1,11 +1,11 @@
-// Scribbles: strokes on the picture. Places under strokes of one color belong together, those of two colors apart.
+// Scribbles: strokes on the image. Places under strokes of one color belong together, those of two colors apart.
 
 import { byId, write } from "./dom.js";
 
-const COLORS = ["#ffd400", "#00c8ff", "#ff5fa2", "#7dff5a", "#ff8a1f", "#b79bff"]; // of the seeds from 1 on, as in style.css
+const COLORS = ["#ffd400", "#00c8ff", "#ff5fa2", "#7dff5a", "#ff8a1f", "#b79bff"]; // as in style.css; words.py has names
 const HINTS = {
-  look: "Draw to correct: places under one color belong together, places under two colors apart.",
-  draw: "Draw over every part that you mean: one color joins regions, two colors in one region cut it.",
+  look: "Correct the result with scribbles: pick a color and draw.",
+  draw: "One color joins regions, two colors in one region split it. Draw over every place that you mean.",
 };
 
 export class Scribbles {

@@ -7,8 +7,8 @@ const RETRY_DELAY = 3000; // milliseconds; the chains of a page that was just cl
 const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 export class Session {
-  // `listener` has opened(api, source), receive(frame), applied(settings, note), refused(settings, error),
-  // showMessage(sentence), failed(error).
+  // `listener` has opened(api, source), receive(frame), conditioned(result), applied(settings),
+  // refused(settings, error), showMessage(sentence), failed(error).
   constructor(listener, speed) {
     this.listener = listener;
     this.speed = speed;
@@ -37,23 +37,28 @@ export class Session {
     this.stopListening?.();
     this.api?.pause().catch(() => {}); // the session may be closed already
     this.api = this.stopListening = null;
-    this.running = false;
+    this.halt();
   }
 
-  // Never rejects: the listener shows what the server refuses.
+  // Never rejects: the listener shows what the server refuses. The first answer to other scribbles comes from the draws
+  // that there are; then the chains go on with them.
   async apply(settings) {
     const api = this.api;
     try {
-      const { note } = await api.settings(settings);
+      if (settings.seeds && settings.seeds !== this.settings.seeds) {
+        const found = await api.conditioned(settings.seeds);
+        if (found && this.api === api) this.listener.conditioned(found);
+      }
+      await api.settings(settings);
       this.settings = settings;
-      if (this.api === api) this.listener.applied(settings, note);
+      if (this.api === api) this.listener.applied(settings);
     } catch (error) {
       if (this.api === api) await this.listener.refused(settings, error);
     }
   }
 
   async run() {
-    this.running = true;
+    Object.assign(this, { running: true, stoppedItself: false });
     try {
       await this.api.run(this.speed);
     } catch (error) {
@@ -74,13 +79,23 @@ export class Session {
   }
 
   pause() {
-    this.running = false;
+    this.halt();
     return this.api.pause();
   }
 
   step() {
-    this.running = false;
+    this.halt();
     return this.api.step();
+  }
+
+  // The user has stopped the chains.
+  halt() {
+    Object.assign(this, { running: false, stoppedItself: false });
+  }
+
+  // The chains have stopped: by themselves, unless the user has asked for it. Then they go on after a change.
+  stopped() {
+    Object.assign(this, { running: false, stoppedItself: this.running });
   }
 
   async setSpeed(speed) {
@@ -132,16 +147,17 @@ export class Poller {
     this.schedule();
   }
 
-  // Shows an answer that is known already; one that is on its way to another question is dropped.
-  preview(answer) {
-    Object.assign(this, { key: null, ask: null, busy: null });
+  // Shows an answer that is known already; one that is on its way to another question is dropped. One that is `held`
+  // stays until there is a newer one.
+  preview(answer, held = false) {
+    Object.assign(this, { key: null, ask: null, busy: null, held });
     this.setAnswer(answer);
   }
 
   // `moment` changes whenever the answer may change, and is null before there can be an answer.
   setMoment(moment) {
     this.moment = moment;
-    if (moment === null) this.answer = this.result = null;
+    if (moment === null && !this.held) this.answer = this.result = null;
     else this.schedule();
   }
 
@@ -165,7 +181,10 @@ export class Poller {
     const request = (this.busy = {});
     try {
       const data = await this.ask();
-      if (key === this.key) this.setAnswer(data && { kind, data });
+      if (key === this.key) {
+        this.held = false;
+        this.setAnswer(data && { kind, data });
+      }
     } catch (error) {
       if (NOT_AVAILABLE.includes(error.status)) key === this.key && this.setAnswer(null);
       else if (!REPORTED_BY_STREAM.includes(error.status)) this.failed(error);

@@ -1,14 +1,14 @@
-// The large picture: zooming, panning and choosing a place, by pointer or keyboard. All lengths are CSS pixels.
+// The large image: zooming, panning and choosing a place, by pointer or keyboard. All lengths are CSS pixels.
 
 import { PictureCanvas } from "./painting.js";
 
-const MAX_SCALE = 40; // CSS pixels for a pixel of the picture
+const MAX_SCALE = 40; // CSS pixels for a pixel of the image
 const CLICK_TOLERANCE = 4; // a pointer that moved less is a click
 
 // Zoom and pan.
 class Viewport {
-  // `listener` has changed(), clicked({x, y}) with a pixel of the picture, isDrawing(), and drawn(pixel, phase) with the
-  // phases "begin", "extend" and "end".
+  // `listener` has changed(), clicked({x, y}) with a pixel of the image, pointed(pixel or null), isDrawing(), and
+  // drawn(pixel, phase) with the phases "begin", "extend" and "end".
   constructor(canvas, listener) {
     this.canvas = canvas;
     this.listener = listener;
@@ -24,6 +24,7 @@ class Viewport {
     canvas.addEventListener("pointermove", (event) => this.moved(event));
     canvas.addEventListener("pointerup", (event) => this.released(event, true));
     canvas.addEventListener("pointercancel", (event) => this.released(event, false));
+    canvas.addEventListener("pointerleave", () => listener.pointed(null));
   }
 
   show(picture) {
@@ -72,7 +73,7 @@ class Viewport {
     this.listener.changed();
   }
 
-  // Pans so that a pixel of the picture is visible.
+  // Pans so that a pixel of the image is visible.
   reveal({ x, y }) {
     const margin = 24;
     const shift = (at, room) => Math.max(margin - at, 0) + Math.min(room - margin - at, 0);
@@ -109,6 +110,7 @@ class Viewport {
   }
 
   moved(event) {
+    this.listener.pointed(this.toPicture({ x: event.offsetX, y: event.offsetY }));
     if (event.pointerId === this.drawing) {
       const place = this.toPicture({ x: event.offsetX, y: event.offsetY });
       return place && this.listener.drawn(place, "extend");
@@ -179,22 +181,23 @@ class Cursor {
 const DOUBLE_CLICK = 500; // milliseconds between the clicks of a double click, at most
 const ZOOM_STEP = 1.5;
 
-// The picture with its viewport, its cursor and the mark at the chosen place.
+// The image with its viewport, its cursor and the mark at the chosen place.
 export class PictureView {
-  constructor(canvas, palette, display, scribbles) {
-    this.display = display;
-    this.scribbles = scribbles;
+  // `pointed` is called when another pixel, `this.pointedAt`, is under the pointer or under the cursor.
+  constructor(canvas, palette, display, scribbles, pointed) {
+    Object.assign(this, { display, scribbles, pointed, pointedAt: null });
     this.clickedAt = -Infinity;
     const choose = (place) => display.set({ place });
     const listener = {
       changed: () => this.canvas?.refresh(),
       clicked: (place) => this.clicked(place),
+      pointed: (place) => this.pointTo(place),
       isDrawing: () => this.scribbles.isDrawing,
       drawn: (place, phase) => this.drawn(place, phase),
     };
     this.viewport = new Viewport(canvas, listener);
     this.canvas = new PictureCanvas(canvas, this.viewport, palette);
-    this.cursor = new Cursor(canvas, this.viewport, { moved: () => this.mark(), chosen: choose });
+    this.cursor = new Cursor(canvas, this.viewport, { moved: () => this.cursorMoved(), chosen: choose });
     canvas.addEventListener("dblclick", () => {
       this.fit();
       if (this.justClicked) choose(this.placeBefore);
@@ -205,10 +208,17 @@ export class PictureView {
   zoomOut = () => this.viewport.zoom(1 / ZOOM_STEP);
   fit = () => this.viewport.fit();
   show = (layers) => this.canvas.show(layers);
+  dim = () => this.canvas.dim();
+  repaint = () => this.canvas.repaint();
 
   setSiteImage(siteImage) {
     this.canvas.setSiteImage(siteImage);
     this.viewport.show(siteImage);
+  }
+
+  pointTo(place) {
+    this.pointedAt = place;
+    this.pointed();
   }
 
   // Strokes are displayed while they are drawn.
@@ -231,6 +241,11 @@ export class PictureView {
 
   get justClicked() {
     return performance.now() - this.clickedAt < DOUBLE_CLICK;
+  }
+
+  cursorMoved() {
+    this.pointTo(this.cursor.place);
+    this.mark();
   }
 
   mark() {
