@@ -1,4 +1,4 @@
-"""The page in a real browser: Debian's chromium, driven by Playwright."""
+"""The web app in a real browser: Debian's chromium, driven by Playwright."""
 
 import re
 import shutil
@@ -81,15 +81,38 @@ def stage(page):
 
 
 def run_until(page, wanted):
-    page.wait_for_selector('body[data-state="running"], body[data-state="done"]')
     wait_until(lambda: sweeps(page) >= wanted)
 
 
 def pause(page):
-    """Pause, and wait for the outlines that are refined then."""
-    page.click("#run")
+    """Pause, unless the chains have stopped by themselves, and wait for the outlines that are refined then."""
+    page.locator("#run").evaluate("(button) => button.textContent === 'Pause' && button.click()")
     page.wait_for_selector('body[data-state="paused"]')
     wait_until(lambda: page.get_attribute("body", "data-outlined") == f"{stage(page)} {sweeps(page)}")
+
+
+def show_advanced(page):
+    page.evaluate("() => (document.getElementById('advanced').open = true)")
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A small photograph."""
+    Image.open(PICTURES["coffee"].path).resize((180, 120)).save(tmp_path / "small.png")
+    return tmp_path / "small.png"
+
+
+def held(page, pattern):
+    """Hold requests until the function that is returned is called."""
+    waiting = []
+    page.route(pattern, lambda route: waiting.append(route))
+
+    def release():
+        for route in waiting:
+            route.continue_()
+        page.unroute(pattern)
+
+    return release
 
 
 def pixels(page, selector="#canvas"):
@@ -101,6 +124,7 @@ def pixels(page, selector="#canvas"):
 def test_an_example_runs_pauses_steps_and_restarts(opened):
     page = opened()
     page.click('.example[data-name="coffee"]')
+    show_advanced(page)
     run_until(page, 5)
     traces = pixels(page, "#trace-log_posterior canvas")
     wait_until(lambda: pixels(page, "#trace-log_posterior canvas") != traces)
@@ -117,10 +141,9 @@ def test_an_example_runs_pauses_steps_and_restarts(opened):
     wait_until(lambda: sweeps(page) == 1)
 
 
-def test_the_page_opens_on_the_result_the_detail_changes_it_and_ten_answers_open(opened, tmp_path):
-    Image.open(PICTURES["coffee"].path).resize((180, 120)).save(tmp_path / "small.png")
+def test_it_opens_on_the_result_the_detail_changes_it_and_ten_draws_open_enlarge_and_are_chosen(opened, small):
     page = opened()
-    page.set_input_files("#file", tmp_path / "small.png")
+    page.set_input_files("#file", small)
     run_until(page, 8)
     assert page.is_checked("#result") and page.is_checked("[name=view][value=outlines]")
     pause(page)
@@ -135,16 +158,108 @@ def test_the_page_opens_on_the_result_the_detail_changes_it_and_ten_answers_open
     assert page.input_value("#control-detail") == "1"
     page.click("#detail .reset")
     wait_until(lambda: pixels(page) == before)
+    shown = page.inner_text("#clusters")
+    assert f"with {shown} region" in page.inner_text("#caption")
     page.click("#ten")
-    page.wait_for_selector("#answers img >> nth=9")
-    words = page.locator("#answers figcaption").all_inner_texts()
+    page.wait_for_selector("#answers-grid canvas >> nth=9")
+    words = page.locator("#answers-grid span").all_inner_texts()
     assert len(words) == 10 and all(re.fullmatch(r"Detail 0\.\d\d: \d+ regions?, chain [12]", text) for text in words)
-    assert page.locator("#answers img").evaluate_all("(all) => all.map((image) => image.naturalWidth)") == 10 * [180]
+    assert page.locator("#answers-grid canvas").evaluate_all("(all) => all.map((each) => each.width)") == 10 * [180]
     n_sweeps = sweeps(page)
     page.keyboard.press("s")  # shortcuts of the page behind do nothing
+    page.click("#answers-grid button >> nth=9")
+    page.wait_for_selector("#answers-one canvas")
+    page.go_back()
+    page.wait_for_selector("#answers-grid canvas >> nth=9")
+    page.click("#answers-grid button >> nth=9")
+    page.click("#answers-choose")
+    page.wait_for_selector("#answers", state="hidden")
+    regions = re.search(r"(\d+) region", words[9])[1]
+    wait_until(lambda: f"Single draw with {regions} region" in page.inner_text("#caption"))
+    assert page.inner_text("#clusters") == regions and pixels(page) != before
+    page.keyboard.press("Escape")
+    wait_until(lambda: pixels(page) == before)
+    page.click("#ten")
+    page.wait_for_selector("#answers-grid canvas >> nth=9")
     page.keyboard.press("Escape")
     page.wait_for_selector("#answers", state="hidden")
     assert sweeps(page) == n_sweeps and not page.is_visible("#legend")
+
+
+def test_the_image_is_shown_while_it_is_prepared_and_old_outlines_stay_until_there_are_new_ones(opened, small):
+    page = opened()
+    assert page.is_visible("#welcome")
+    release = held(page, "**/settings")
+    page.set_input_files("#file", small)
+    page.wait_for_selector("#status", state="visible")
+    blank = page.evaluate("() => Object.assign(document.createElement('canvas'), {width: 10}).toDataURL()")
+    wait_until(lambda: len(pixels(page)) > 10 * len(blank))  # the image, without chains
+    image = pixels(page)
+    wait_until(lambda: page.inner_text("#status") == "Preparing the image.")
+    assert stage(page) == 0 and page.is_visible("#preset")
+    assert page.is_visible("#exports") and not page.is_visible("#control-seed") and not page.is_visible("#step")
+    release()
+    run_until(page, 8)
+    pause(page)
+    wait_until(lambda: "Result at" in page.inner_text("#caption"))
+    outlined = pixels(page)
+    release = held(page, "**/settings")
+    page.select_option("#preset", "measured")
+    wait_until(lambda: pixels(page) not in (outlined, image))  # dimmed
+    release()
+    wait_until(lambda: stage(page) == 2)
+    assert pixels(page) not in (outlined, image)
+    page.click("#run")
+    wait_until(lambda: "Result at" in page.inner_text("#caption"))
+    page.hover("#canvas", position={"x": 400, "y": 200})
+    wait_until(lambda: re.fullmatch(r"Region \d+ of \d+ by size, .* % of the image", page.inner_text("#value")))
+    page.check("#boundaries")
+    page.hover("#canvas", position={"x": 410, "y": 200})
+    wait_until(lambda: page.inner_text("#value").startswith("Boundary probability: "))
+
+
+def test_it_stops_once_converged_keeps_sampling_if_asked_and_says_that_an_export_is_prepared(opened, tmp_path):
+    halves = np.zeros((60, 80, 3), np.uint8)
+    halves[:, 40:] = 200
+    Image.fromarray(halves).save(tmp_path / "halves.png")
+    page = opened("#preset=photo")
+    page.set_input_files("#file", tmp_path / "halves.png")
+    page.wait_for_selector('body[data-enough="true"][data-state="paused"]')
+    n_sweeps = sweeps(page)
+    wait_until(lambda: "have converged" in page.inner_text("#verdict"))
+    assert page.inner_text("#run") == "Keep sampling"
+    page.click("#run")
+    wait_until(lambda: sweeps(page) > n_sweeps)
+    release = held(page, "**/export/*")
+    with page.expect_download() as coming:
+        page.click('[data-export="labels.png"]')
+        wait_until(lambda: "Preparing labels.png" in page.inner_text("#export-note"))
+        assert page.is_disabled('[data-export="report.html"]')
+        release()
+    assert np.asarray(Image.open(coming.value.path())).max() == 2 == int(page.inner_text("#clusters"))
+    wait_until(lambda: "Preparing" not in page.inner_text("#export-note"))
+
+
+def test_back_leads_from_an_image_to_the_start_and_forward_to_the_image(opened, small):
+    page = opened("#preset=photo&chains=1")
+    page.set_input_files("#file", small)
+    run_until(page, 1)
+    page.go_back()
+    page.wait_for_selector("#welcome", state="visible")
+    page.wait_for_selector('body[data-state="paused"]')
+    page.go_forward()
+    page.wait_for_selector("#work", state="visible")
+    page.wait_for_selector('body[data-state="running"]')
+    assert "preset=photo" in page.url
+    page.click("#another")
+    page.click('.example[data-name="cat"]')
+    wait_until(lambda: "cat.jpg" in page.inner_text("#picture-name"))
+    page.go_back()
+    page.wait_for_selector("#welcome", state="visible")
+    page.click("#back")  # to what was there before "Another image"
+    page.wait_for_selector("#work", state="visible")
+    wait_until(lambda: "small.png" in page.inner_text("#picture-name"))
+    run_until(page, 1)
 
 
 @exhaustive
@@ -203,6 +318,7 @@ def test_a_click_shows_the_probability_map_of_a_place_and_escape_closes_it(opene
         wait_until(lambda: pixels(page) not in contents)
         contents.add(pixels(page))
     page.check("[name=view][value=outlines]", force=True)
+    show_advanced(page)
     page.check("#spins")
     wait_until(lambda: pixels(page) not in contents)
 
@@ -210,6 +326,7 @@ def test_a_click_shows_the_probability_map_of_a_place_and_escape_closes_it(opene
 def test_the_controls_are_those_of_the_preset_and_the_prior(opened):
     page = opened("#example=cat&n_sites=60&speed=1&chains=1")
     run_until(page, 1)
+    assert page.is_visible("#control-seed")  # a link with such settings opens what is advanced
     for preset, prior in zip(Preset.known, ("preset", "FiniteDirichlet", "PitmanYor"), strict=False):
         page.select_option("#preset", preset)
         page.select_option("#prior", prior)
@@ -251,6 +368,7 @@ def test_exported_labels_equal_those_of_the_python_code(opened, tmp_path, preset
     page = opened(f"#seed=3&preset={preset}")
     page.set_input_files("#file", picture)
     run_until(page, 10)
+    show_advanced(page)
     page.fill("#control-count_weight", weight)
     page.keyboard.press("Enter")
     page.wait_for_selector('body[data-stage="2"]')
@@ -275,7 +393,8 @@ def test_a_file_that_is_no_image_gets_one_sentence(opened, tmp_path):
     page = opened()
     page.set_input_files("#file", wrong)
     page.wait_for_selector("#error", state="visible")
-    assert "The image must be" in page.inner_text("#error") and "/tmp" not in page.inner_text("#error")
+    assert "cannot be opened as an image. Choose a PNG" in page.inner_text("#error")
+    assert "/tmp" not in page.inner_text("#error")
     assert all("415" in line for line in opened.messages)  # the browser logs the status, too
     opened.messages.clear()
 
@@ -292,13 +411,14 @@ def test_the_page_says_how_a_file_was_read_and_what_to_try(opened, tmp_path):
     page.click("#reading-options summary")
     page.select_option("#channel-axis", "0")
     page.set_input_files("#file", tmp_path / "stack.npy")
-    page.wait_for_selector("#read-as", state="visible")
+    page.wait_for_selector("#work", state="visible")
+    show_advanced(page)
     assert page.inner_text("#read-as").startswith("Read as 5 channels of 60 x 80 pixels")
     np.save(tmp_path / "gray.npy", square)
     page = opened("#preset=photo")
     page.set_input_files("#file", tmp_path / "gray.npy")
     page.wait_for_selector("#warning", state="visible")
-    assert "Try intensity_range=(0, " in page.inner_text("#warning")
+    assert "Try the black and white levels 0 and 0.01" in page.inner_text("#warning")
     opened.messages.clear()  # the browser logs the status of the refusal
 
 
@@ -311,9 +431,8 @@ def test_a_narrow_screen_needs_no_horizontal_scrolling(opened, scheme):
     assert width <= PHONE["width"]
     box = page.locator("#run").bounding_box()
     assert box["y"] + box["height"] <= PHONE["height"] and min(box["width"], box["height"]) >= 40
-    tops = [page.locator(f"#{name}").bounding_box()["y"] for name in ("canvas", "settings-section", "export-section")]
+    tops = [page.locator(f"#{name}").bounding_box()["y"] for name in ("canvas", "preset", "export-section", "advanced")]
     assert tops[0] < 300 and tops == sorted(tops)
-    assert tops[-1] < page.locator("#charts").bounding_box()["y"]
     measured = "(labels) => labels.map((label) => label.getBoundingClientRect().toJSON())"  # all at one moment
     boxes = page.locator("#scribble-row label").evaluate_all(measured)
     assert len(boxes) == 7 and min(min(box["width"], box["height"]) for box in boxes) >= 40
@@ -342,9 +461,10 @@ def test_scribbles_are_kept_by_the_chains_and_by_the_exports(opened):
     draw(page, 1, [(0.45, 0.3), (0.5, 0.5), (0.42, 0.65)])
     assert pixels(page) != before
     wait_until(lambda: stage(page) == first + 1)
-    wait_until(lambda: "since the change" in page.inner_text("#caption"))
+    assert sweeps(page) == 0 and "Result at detail" in page.inner_text("#caption")  # from the draws before
     draw(page, 2, [(0.3, 0.7), (0.45, 0.9)])
     wait_until(lambda: stage(page) == first + 2)
+    show_advanced(page)
     page.click("#step")
     wait_until(lambda: sweeps(page) == 1)
     page.click("#repeat-section summary")

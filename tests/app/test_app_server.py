@@ -57,7 +57,7 @@ session.STOP_SECONDS, session.CLOSE_SECONDS, session.MAX_SESSIONS, session.MAX_R
 def fail(*arguments): raise ValueError("a secret of the server")
 handlers.page_description = fail
 new_run = session.Session._new_run
-def slow_run(self, settings): time.sleep(1.2 * (self.source == "slow.png")); return new_run(self, settings)
+def slow_run(self, *how): time.sleep(1.2 * (self.source == "slow.png")); return new_run(self, *how)
 session.Session._new_run = slow_run
 server.serve(open_browser=False)
 """
@@ -66,7 +66,7 @@ GETS = ["/", "/api/about", "/api/examples/coffee", "/static/index.html"]
 GETS_OF_PAGE = ["picture", "sites", "outlines", "result", "boundaries", "together?site=1", "answers", "repeat"]
 GETS_OF_PAGE += ["events", "export/labels.png", "export/report.html", "export/result.json"]
 POSTS_OF_PAGE = {"settings": '{"chains": 2, "seed": 77}', "run": '{"speed": 999}'}
-POSTS_OF_PAGE |= {"pause": "{}", "step": "{}", "restart": "{}"}
+POSTS_OF_PAGE |= {"conditioned": '{"seeds": {"1": [[1, 1]]}}', "pause": "{}", "step": "{}", "restart": "{}"}
 
 
 # --- a server and its clients ---
@@ -554,6 +554,7 @@ def test_odd_values_of_any_setting_are_refused_or_valid(server, page, value):
     assert reply.status in (200, 400, 422) and is_in_order(reply)
     for name in ("settings", "run", "pause", "step"):
         assert is_in_order(server.ask("POST", f"{page}/{name}", f"{value} "))
+    assert is_in_order(server.ask("POST", f"{page}/conditioned", f'{{"seeds": {value}}}'))
     assert server.set(page, chains=1, start="greedy").status == 200
     for do in ("pause", "restart", "step"):
         assert server.ask("POST", f"{page}/{do}", "{}").status == 200
@@ -753,7 +754,7 @@ def test_the_number_of_pages_is_limited_and_those_without_a_listener_are_closed(
                 others.enter_context(Listener(spare, f"/api/pages/{replies[-1].json['id']}"))
                 replies.append(spare.upload(small("PNG")))
         assert {reply.status for reply in replies} == {201, 429} and all(map(is_in_order, replies))
-        assert "pages are open already" in replies[-1].json["error"]
+        assert "images are open already" in replies[-1].json["error"]
         spare.page()  # waits until there is room
         for reply in replies[:-1]:
             wait_until(lambda path=f"/api/pages/{reply.json['id']}/picture": spare.ask("GET", path).status == 404)

@@ -102,7 +102,7 @@ class Handlers:
         session = await asyncio.to_thread(Session, picture, source, **given)
         shapes = {"shape": list(picture.shape), "shown": list(session.image.shape[:2])}
         otherwise = picture.reading and picture.reading.otherwise
-        reading = {"read_as": f"{picture.reading}.", "read_otherwise": otherwise and in_user_words(otherwise)}
+        reading = {"read_as": str(picture.reading), "read_otherwise": otherwise and in_user_words(otherwise)}
         return JSONResponse({"id": self.sessions.add(session), "name": Path(source).name, **shapes, **reading}, 201)
 
     async def settings(self, sent: Mapping[str, Any], session: Session) -> None:
@@ -139,7 +139,7 @@ class Handlers:
         try:
             while not loop.closed and not self.sessions.stopping():
                 began, changed, frame = time.monotonic(), loop.changed, loop.frame(stage, n_sent)
-                if not self.sessions.compiled.is_set():
+                if not frame["sweeps"] and not self.sessions.compiled.is_set():
                     frame["state"] = "compiling"
                 stage, n_sent = frame["stage"], frame["sweeps"]
                 yield f"data: {json.dumps(frame)}\n\n"

@@ -135,7 +135,7 @@ class App {
     this.entry = null;
     document.title = `${api.name} - spinseg`;
     write(byId("picture-name"), `${api.name}, ${count(columns)} × ${count(rows)} pixels`);
-    write(byId("read-as"), `Read as ${api.readAs} ${api.readOtherwise ?? ""}`);
+    write(byId("read-as"), `Read as ${api.readAs}${api.readOtherwise ? `; ${api.readOtherwise}` : "."}`);
     this.showWarning(null);
     write(byId("back"), `Back to ${api.name}`);
     const leaving = byId("welcome").contains(document.activeElement);
