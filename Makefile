@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes of the tests
 demo: .venv/.core
 	$(BIN)/spinseg demo
 
-app: .venv/.web
+app: .venv/.core
 	$(BIN)/spinseg app
 
 test: .venv/.dev  # lint and types take one core while the tests warm up
@@ -52,10 +52,6 @@ bench: .venv/.dev
 
 .venv/.core: pyproject.toml | .venv/bin/python
 	$(INSTALL) -e .
-	touch $@
-
-.venv/.web: pyproject.toml | .venv/bin/python
-	$(INSTALL) -e '.[web]'
 	touch $@
 
 .venv/.dev: pyproject.toml | .venv/bin/python

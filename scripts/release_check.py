@@ -89,7 +89,7 @@ def try_out(file: Path, version: str) -> None:
         away = Path(name)
         run(sys.executable, "-m", "venv", "venv", cwd=away)
         python, command = (away / "venv/bin" / program for program in ("python", "spinseg"))
-        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{file}[web,tables]", cwd=away)
+        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{file}[tables]", cwd=away)
         agree("spinseg --version", run(command, "--version", cwd=away).split()[-1], version)
         run(command, "demo", cwd=away)
         agree("what the demo wrote", (away / "spinseg-demo").is_dir(), True)

@@ -53,10 +53,10 @@ class MissingExtra(ImportError):
     --------
     >>> import spinseg as ss
     >>> try:
-    ...     raise ss.MissingExtra("pip install 'spinseg[web]'")
+    ...     raise ss.MissingExtra("pip install 'spinseg[plot]'")
     ... except ImportError as error:
     ...     print(error)
-    pip install 'spinseg[web]'
+    pip install 'spinseg[plot]'
     """
 
 

@@ -22,16 +22,11 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from app_client import Listener, Server, complete, is_guarded, is_in_order, small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from effort import effort, exhaustive
-
-pytest.importorskip("starlette", reason="the extra [web] is not installed")
-pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
-
-from app_client import Listener, Server, complete, is_guarded, is_in_order, small
-
 from processes import PATIENCE, wait_until
 from spinseg.app import guard, session
 from spinseg.app.controls import PRIOR_CHOICES, STARTS, controls

@@ -59,7 +59,7 @@ def closed(file):
     ("error", "own"),
     [
         (ss.InvalidInput("beta must be finite: got nan"), True),
-        (ss.MissingExtra("the web app needs Starlette"), True),
+        (ss.MissingExtra("plots need Matplotlib"), True),
         (TaskError("tile 3: gone"), True),
         (MemoryError(), True),
         (FileNotFoundError("no BSDS under here"), True),
@@ -125,11 +125,10 @@ def test_debug_leaves_wrong_input_its_one_line_apart_from_the_traceback(command)
         assert bool(others) == bool(debug) == ("Traceback" in errors)
 
 
-def test_a_missing_extra_is_one_line_and_another_failed_import_is_a_bug(command, monkeypatch):
-    monkeypatch.delitem(sys.modules, "spinseg.app.server", raising=False)
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.setitem(sys.modules, "starlette.applications", None)
-    code, _, errors = command("app", "--no-browser")
+def test_a_missing_extra_is_one_line_and_another_failed_import_is_a_bug(command, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "nibabel", None)
+    (tmp_path / "scan.nii").write_bytes((348).to_bytes(4, "little") + bytes(340) + b"n+1\0" + bytes(60))
+    code, _, errors = command("segment", tmp_path / "scan.nii", "--out", tmp_path)
     assert code == 2 and "pip install" in errors and len(errors.splitlines()) == 1
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "spinseg.segmentation.large.segment_large", None)

@@ -40,7 +40,9 @@ MESSAGES: dict[str, Callable[[re.Match[str]], str]] = {
     ),
 }
 PARTS = {
-    r"intensity_range=\(([^,]+), ([^)]+)\)": rf"the black and white levels \1 and \2 {READING}",
+    r"Try intensity_range=\(([^,]+), ([^)]+)\), which its numbers fill": (
+        rf"Open it again with the black and white levels \1 and \2, {READING}"
+    ),
     r"give an intensity_range \(--intensity-range\)": f"set black and white levels {READING}",
     r"give channel_axis=\S+ \([^)]*\)": f"choose that {READING}",
     r"give channel_kind=\S+ \([^)]*\)": "use spinseg.segment in Python",

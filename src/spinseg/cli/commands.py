@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from spinseg._errors import MissingExtra, error_line, is_expected
+from spinseg._errors import error_line, is_expected
 from spinseg._run.atomic import printable
 from spinseg._validation import invalid
 
@@ -170,10 +170,6 @@ def app(
 
     Drop an image, move sliders, and watch the chains work.
     """
-    try:
-        from spinseg.app.server import serve
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("starlette", "uvicorn", "anyio"):
-            raise
-        raise MissingExtra('the web app needs Starlette and uvicorn: pip install "spinseg[web]"') from None
+    from spinseg.app.server import serve
+
     serve(port, open_browser=not no_browser)
