@@ -17,15 +17,15 @@ from studies.speed.app import server  # noqa: E402
 
 SIZE = (1280, 800)
 VIEWS = (("light", "#example=astronaut", None), ("dark", "#example=coffee", (420, 265)))  # and a place to click
-SWEEPS = 400
+NOTE_SECONDS = 9  # for which messages cover a part of the image
 
 
 def screenshot(browser: Browser, address: str, scheme: str, link: str, place: tuple[int, int] | None) -> Image.Image:
-    """Take a screenshot after SWEEPS sweeps, and after a click at `place` if one is given."""
+    """Take a screenshot when the chains have converged, and after a click at `place` if one is given."""
     page = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(address + link)
-    while int(page.get_attribute("body", "data-sweeps") or 0) < SWEEPS:
-        page.wait_for_timeout(50)
+    page.wait_for_selector('body[data-enough="true"][data-state="paused"]', timeout=300_000)
+    page.wait_for_timeout(NOTE_SECONDS * 1000)
     if place is not None:
         page.click("#canvas", position={"x": place[0], "y": place[1]})
         page.wait_for_selector("#legend", state="visible")

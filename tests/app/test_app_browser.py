@@ -170,6 +170,7 @@ def test_it_opens_on_the_result_the_detail_changes_it_and_ten_draws_open_enlarge
     page.wait_for_selector("#answers-one canvas")
     page.go_back()
     page.wait_for_selector("#answers-grid canvas >> nth=9")
+    assert "picture=small.png" in page.url
     page.click("#answers-grid button >> nth=9")
     page.click("#answers-choose")
     page.wait_for_selector("#answers", state="hidden")
@@ -255,7 +256,12 @@ def test_back_leads_from_an_image_to_the_start_and_forward_to_the_image(opened, 
     wait_until(lambda: "cat.jpg" in page.inner_text("#picture-name"))
     page.go_back()
     page.wait_for_selector("#welcome", state="visible")
-    page.click("#back")  # to what was there before "Another image"
+    page.click("#back")
+    page.wait_for_selector("#work", state="visible")
+    wait_until(lambda: "example=cat" in page.url)
+    page.go_back()
+    page.wait_for_selector("#welcome", state="visible")
+    page.go_back()  # to what was there before "Another image"
     page.wait_for_selector("#work", state="visible")
     wait_until(lambda: "small.png" in page.inner_text("#picture-name"))
     run_until(page, 1)

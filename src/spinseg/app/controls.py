@@ -11,7 +11,7 @@ import numpy as np
 import spinseg.segmentation.presets  # noqa: F401 (makes them known)
 from spinseg._validation import InvalidInput, check_choice, check_int, check_real, invalid
 from spinseg.image.picture import Picture
-from spinseg.image.render import label_colors
+from spinseg.image.render import OUTLINE_COLORS, label_colors
 from spinseg.model.priors import PartitionPrior
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.presets.option import PRIORS
@@ -239,7 +239,7 @@ def checked_seeds(sent: Any) -> SeedPixels:
 
 
 def page_description() -> dict[str, Any]:
-    """The JSON that the page is built from: examples and controls."""
+    """The JSON that the web app is built from: examples, controls and colors."""
     palette = PALETTE_SATURATION * label_colors(PALETTE_SIZE) + (1 - PALETTE_SATURATION) * MIDDLE_GRAY
     known, presets = controls(), []
     for name, kind in Preset.known.items():
@@ -258,5 +258,6 @@ def page_description() -> dict[str, Any]:
         ],
         "starts": [{"name": name, "label": label, "about": text} for name, (label, text) in STARTS.items()],
         "controls": [asdict(control) | {"restarts": name in RESTARTING} for name, control in known.items()],
+        "outlines": OUTLINE_COLORS,
         "palette": b64encode(np.rint(palette).astype(np.uint8).tobytes()).decode(),
     }

@@ -12,7 +12,7 @@ import { DetailResults } from "./details.js";
 import { byId, count, debounced, onKeys, throttled, write } from "./dom.js";
 import { Exports } from "./exports.js";
 import { hideError, showError, showMessage, showState } from "./notices.js";
-import { SiteImage, drawLegend, packedPalette } from "./painting.js";
+import { SiteImage, drawLegend, packedPalette, setOutlineColors } from "./painting.js";
 import { Scribbles } from "./scribbles.js";
 import { Poller, Session } from "./session.js";
 import { StartPage } from "./start.js";
@@ -28,6 +28,7 @@ const COMMON = ["preset", "detail"]; // settings that are not under Advanced
 class App {
   constructor(description) {
     const palette = packedPalette(bytesOf(description.palette));
+    setOutlineColors(description.outlines);
     this.schema = new SettingsSchema(description);
     const found = readAddress(this.schema, description.examples.map(({ name }) => name));
     this.settings = { ...this.schema.defaults(), ...found.settings };
@@ -66,7 +67,7 @@ class App {
     byId("zoom-out").addEventListener("click", picture.zoomOut);
     byId("zoom-fit").addEventListener("click", picture.fit);
     byId("another").addEventListener("click", () => this.navigate({ image: null }));
-    byId("back").addEventListener("click", () => history.back());
+    byId("back").addEventListener("click", () => this.navigate({ image: this.image }));
     byId("error-close").addEventListener("click", hideError);
     addEventListener("popstate", ({ state }) => this.navigated(state));
 
@@ -82,7 +83,7 @@ class App {
   // takes. The browser's history has it, so that Back works.
 
   navigate(to) {
-    history.pushState("image" in to ? to : { ...history.state, ...to }, "", to.image === null ? location.pathname : "");
+    history.pushState("image" in to ? to : { ...history.state, ...to }, "", to.image === null ? location.pathname : null);
     this.navigated(history.state);
   }
 
@@ -119,6 +120,7 @@ class App {
     byId("back").hidden = !choosing;
     scrollTo(0, 0);
     (choosing ? byId("choose") : byId("another")).focus();
+    this.writeAddress();
   }
 
   // Calls from the session.

@@ -3,11 +3,15 @@
 // A color as the 32-bit number that it is in ImageData: one assignment for a pixel.
 const packed = (red, green, blue, alpha = 255) => ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 
-// Outlines have no color of their own; beside spin-clusters, which are white, they are yellow.
-const OUTLINE_LIGHT = packed(255, 255, 255, 240);
-const OUTLINE_DARK = packed(0, 0, 0, 150);
+// The two sides of outlines, which the server gives; beside spin-clusters, which are white, one of them is yellow.
+let outlineDark, outlineLight;
 const BOUNDARY_LIGHT = packed(255, 230, 40);
 const SPIN_CLUSTER = packed(255, 255, 255, 215);
+
+export function setOutlineColors([, dark, light]) {
+  outlineDark = packed(...dark);
+  outlineLight = packed(...light);
+}
 
 export function packedPalette(bytes) {
   return Uint32Array.from({ length: bytes.length / 3 }, (_, i) => packed(...bytes.subarray(3 * i, 3 * i + 3)));
@@ -48,7 +52,7 @@ function paintValues(pixels, values, table) {
 
 // Paints one side of each boundary dark and the other light, so that one of them is visible on any picture.
 function paintBoundaries(pixels, siteImage, labels, light) {
-  paintSide(pixels, siteImage, labels, siteImage.second, OUTLINE_DARK);
+  paintSide(pixels, siteImage, labels, siteImage.second, outlineDark);
   paintSide(pixels, siteImage, labels, siteImage.first, light);
 }
 
@@ -178,7 +182,7 @@ export class SiteImage {
   // The image with the outlines of these labels, as a canvas.
   outlined(labels) {
     const layer = new Layer(this);
-    layer.update([labels], (pixels) => paintBoundaries(pixels, this, labels, OUTLINE_LIGHT));
+    layer.update([labels], (pixels) => paintBoundaries(pixels, this, labels, outlineLight));
     const context = layer.canvas.getContext("2d");
     context.globalCompositeOperation = "destination-over";
     context.drawImage(this.picture, 0, 0);
@@ -288,7 +292,7 @@ export class PictureCanvas {
     this.lines.update([layers.boundaries, layers.spins], (pixels) => {
       pixels.fill(0);
       if (layers.spins) paintSpins(pixels, siteImage, layers.spins);
-      const light = layers.spins ? BOUNDARY_LIGHT : OUTLINE_LIGHT;
+      const light = layers.spins ? BOUNDARY_LIGHT : outlineLight;
       if (layers.boundaries) paintBoundaries(pixels, siteImage, layers.boundaries, light);
     });
   }
