@@ -170,7 +170,7 @@ def test_it_opens_on_the_result_the_detail_changes_it_and_ten_draws_open_enlarge
     page.wait_for_selector("#answers-one canvas")
     page.go_back()
     page.wait_for_selector("#answers-grid canvas >> nth=9")
-    assert "picture=small.png" in page.url
+    assert "picture=small.png" in page.evaluate("location.href")
     page.click("#answers-grid button >> nth=9")
     page.click("#answers-choose")
     page.wait_for_selector("#answers", state="hidden")
@@ -250,7 +250,7 @@ def test_back_leads_from_an_image_to_the_start_and_forward_to_the_image(opened, 
     page.go_forward()
     page.wait_for_selector("#work", state="visible")
     page.wait_for_selector('body[data-state="running"]')
-    assert "preset=photo" in page.url
+    assert "preset=photo" in page.evaluate("location.href")
     page.click("#another")
     page.click('.example[data-name="cat"]')
     wait_until(lambda: "cat.jpg" in page.inner_text("#picture-name"))
@@ -258,7 +258,7 @@ def test_back_leads_from_an_image_to_the_start_and_forward_to_the_image(opened, 
     page.wait_for_selector("#welcome", state="visible")
     page.click("#back")
     page.wait_for_selector("#work", state="visible")
-    wait_until(lambda: "example=cat" in page.url)
+    wait_until(lambda: "example=cat" in page.evaluate("location.href"))
     page.go_back()
     page.wait_for_selector("#welcome", state="visible")
     page.go_back()  # to what was there before "Another image"
