@@ -12,9 +12,10 @@ import { DetailResults } from "./details.js";
 import { byId, count, debounced, onKeys, throttled, write } from "./dom.js";
 import { Exports } from "./exports.js";
 import { hideError, showError, showMessage, showState } from "./notices.js";
-import { SiteImage, drawLegend, packedPalette, setOutlineColors } from "./painting.js";
+import { drawLegend, packedPalette, setOutlineColors } from "./painting.js";
 import { Scribbles } from "./scribbles.js";
 import { Poller, Session } from "./session.js";
+import { Sites } from "./sites.js";
 import { StartPage } from "./start.js";
 import { PictureView } from "./view.js";
 
@@ -37,6 +38,7 @@ class App {
 
     this.sources = []; // of all images that were opened, for the browser's Back
     this.session = new Session(this, SPEEDS[found.speed]);
+    this.sites = new Sites((what) => this.sitesChanged(what), showError);
     this.display = new DisplayOptions(() => this.displayChanged());
     this.controls = new Controls(this.schema, this.settings, (name) => this.settingChanged(name));
     this.sendSettings = debounced(() => this.applySettings(), SETTINGS_DELAY);
@@ -125,11 +127,11 @@ class App {
 
   // Calls from the session.
 
-  async opened(api, source) {
+  opened(api, source) {
     const [rows, columns] = api.shape;
     Object.assign(document.body.dataset, { state: "building", stage: 0, sweeps: 0, outlined: "" });
     Object.assign(this, { example: source.example, traces: new Traces(), chain: 0, resume: false });
-    this.frame = this.siteImage = this.sitesNumber = this.sitesLoaded = this.appliedSettings = this.partition = null;
+    this.frame = this.appliedSettings = this.partition = null;
     this.outlined = this.changing = false;
     if (!this.sources.includes(source)) this.sources.push(source);
     this.image = this.sources.indexOf(source);
@@ -156,16 +158,7 @@ class App {
     write(byId("caption"), "");
     showMessage("Reading the image.");
     scrollTo(0, 0);
-    await this.fetchPicture(api).catch(showError);
-  }
-
-  async fetchPicture(api) {
-    const siteImage = new SiteImage(await api.picture());
-    if (this.session.api !== api) return;
-    this.siteImage = siteImage;
-    this.picture.setSiteImage(siteImage);
-    this.answers.setSiteImage(siteImage);
-    if (this.frame) this.receive(this.frame);
+    this.sites.open(api);
   }
 
   receive(frame) {
@@ -184,48 +177,31 @@ class App {
     this.runButtons.show(frame);
     this.exports.receive(frame);
     this.answers.receive(frame);
-    if (this.siteImage && frame.chains.length && frame.scene !== this.sitesNumber) this.fetchSites(frame.scene);
-    else if (this.siteImage?.nSites && frame.outlined) this.fetchOutlines(`${frame.stage} ${frame.outlined}`);
+    this.sites.receive(frame);
+    this.requestAnswer(); // none while the sites are fetched
     const fast = frame.state === "running" && this.runButtons.speed === "full";
     const needed = fast && this.outlined ? MIN_SWEEPS : 1;
     const moment = frame.sweeps >= needed ? `${frame.stage} ${frame.sweeps}` : null;
     this.poller.setMoment(moment);
-    const known = frame.n_details > 1 && this.siteImage?.nSites ? moment : null;
+    const known = frame.n_details > 1 && this.sites.isReady ? moment : null;
     this.details.setMoment(known, this.session.api, frame.state === "running");
     this.present();
   }
 
-  async fetchSites(number) {
-    const { api } = this.session;
-    const { siteImage } = this;
-    Object.assign(this, { sitesNumber: number, sitesLoaded: null, outlinesMoment: null });
-    this.requestAnswer();
-    try {
-      const sites = await api.sites();
-      if (this.siteImage !== siteImage || this.sitesNumber !== number) return;
-      siteImage.setSites(sites);
-      this.sitesLoaded = number;
-      this.chainList.setSiteImage(siteImage);
+  // The image, its sites or their outlines have arrived.
+  sitesChanged(what) {
+    const { image } = this.sites;
+    if (what === "image") {
+      this.picture.setSiteImage(image);
+      this.answers.setSiteImage(image);
+      if (this.frame) this.receive(this.frame);
+    } else if (what === "sites") {
+      this.chainList.setSiteImage(image);
       this.display.set({ draw: null });
-    } catch (error) {
-      showError(error);
-    }
-  }
-
-  // The same sites with other outlines, which the server has refined.
-  async fetchOutlines(moment) {
-    const { siteImage, sitesLoaded } = this;
-    if (moment === this.outlinesMoment || sitesLoaded !== this.sitesNumber) return;
-    this.outlinesMoment = moment;
-    try {
-      const sites = await this.session.api.outlines();
-      if (this.siteImage !== siteImage || this.sitesLoaded !== sitesLoaded || this.outlinesMoment !== moment) return;
-      siteImage.setOutlines(sites);
-      document.body.dataset.outlined = moment;
+    } else {
+      document.body.dataset.outlined = this.sites.outlined;
       this.picture.repaint();
       this.displayChanged();
-    } catch (error) {
-      showError(error);
     }
   }
 
@@ -288,10 +264,10 @@ class App {
   };
 
   seedsChanged() {
-    const { siteImage, scribbles, picture, settings, session } = this;
+    const { sites, scribbles, picture, settings, session } = this;
     picture.showStrokes();
-    if (!siteImage?.nSites) return;
-    settings.seeds = scribbles.seeds(siteImage, session.api.shape);
+    if (!sites.isReady) return;
+    settings.seeds = scribbles.seeds(sites.image, session.api.shape);
     hideError();
     this.display.set({ place: null, draw: null });
     this.settingChanged("seeds");
@@ -346,16 +322,16 @@ class App {
 
   // Requests from the server what is displayed in addition to the frames.
   requestAnswer() {
-    const { display, siteImage } = this;
+    const { display } = this;
     const { api } = this.session;
-    const ready = siteImage && this.sitesLoaded === this.sitesNumber;
-    const site = ready && display.place && siteImage.siteAt(display.place);
-    const needed = ready && neededAnswer(display);
+    const { isReady, image, scene, outlined } = this.sites;
+    const site = isReady && display.place && image.siteAt(display.place);
+    const needed = isReady && neededAnswer(display);
     const kind = needed === "together" && site < 0 ? null : needed; // a masked pixel has no site
     const questions = { together: () => api.together(site), lines: api?.boundaries, result: () => api.result() };
-    const scope = `${api?.path} ${ready && this.sitesNumber}`;
+    const scope = `${api?.path} ${isReady && scene}`;
     this.details.setScope(scope);
-    const drawn = kind === "lines" ? this.outlinesMoment : this.appliedSettings?.detail;
+    const drawn = kind === "lines" ? outlined : this.appliedSettings?.detail;
     this.poller.setQuestion(scope, [scope, kind, site, drawn].join(" "), kind, questions[kind]);
   }
 
@@ -369,17 +345,9 @@ class App {
 
   // Displaying.
 
-  // The frame, if it belongs to the sites that are loaded.
-  get presentable() {
-    const { frame, siteImage } = this;
-    if (!siteImage?.nSites || frame?.scene !== this.sitesLoaded) return null;
-    return frame.chains[this.chain]?.labels.length === siteImage.nSites ? frame : null;
-  }
-
   present() {
-    const frame = this.presentable;
-    if (!frame || this.changing) return this.siteImage && this.picture.dim(); // what was painted last
-    const { display, chain } = this;
+    const { display, chain, frame, sites } = this;
+    if (!sites.fits(frame, chain) || this.changing) return sites.image && this.picture.dim(); // what was painted last
     const { answer } = this.poller;
     this.partition = displayedPartition(display, frame, chain, answer);
     if (answer?.kind === "result") this.details.keep(answer.data, `${frame.stage} ${answer.data.sweeps}`);
@@ -401,9 +369,9 @@ class App {
 
   // The value under the pointer.
   showValue() {
-    const { siteImage, partition, display } = this;
-    const place = this.presentable && this.picture.pointedAt;
-    write(byId("value"), place ? valueAt(place, display, siteImage, partition, this.poller.answer) : "");
+    const { sites, partition, display, frame, chain } = this;
+    const place = sites.fits(frame, chain) && this.picture.pointedAt;
+    write(byId("value"), place ? valueAt(place, display, sites.image, partition, this.poller.answer) : "");
   }
 
   // What to try where an image of visible contrast came back as one region.
@@ -414,12 +382,11 @@ class App {
 
   // The parts that need not be updated with every frame.
   presentRest() {
-    const frame = this.presentable;
-    if (!frame) return;
-    const { display, siteImage, partition } = this;
+    const { display, sites, partition, frame, chain } = this;
+    if (!sites.fits(frame, chain)) return;
     this.charts.update(this.traces, frame.chains.length);
     showAgreement(frame);
-    if (partition) this.sizes.show(siteImage.sizesOf(partition.labels), partition);
+    if (partition) this.sizes.show(sites.image.sizesOf(partition.labels), partition);
     byId("canvas").setAttribute("aria-label", ariaDescription(display, frame, partition, this.session.api.name));
   }
 }
