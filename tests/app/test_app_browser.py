@@ -216,6 +216,7 @@ def test_the_image_is_shown_while_it_is_prepared_and_old_outlines_stay_until_the
     page.check("#boundaries")
     page.hover("#canvas", position={"x": 410, "y": 200})
     wait_until(lambda: page.inner_text("#value").startswith("Boundary probability: "))
+    assert page.inner_text("#clusters").isdecimal()  # still those of the result
 
 
 def test_it_stops_once_converged_keeps_sampling_if_asked_and_says_that_an_export_is_prepared(opened, tmp_path):

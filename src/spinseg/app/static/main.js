@@ -349,7 +349,7 @@ class App {
     const { display, chain, frame, sites } = this;
     if (!sites.fits(frame, chain) || this.changing) return sites.image && this.picture.dim(); // what was painted last
     const { answer } = this.poller;
-    this.partition = displayedPartition(display, frame, chain, answer);
+    this.partition = displayedPartition(display, frame, chain, display.showsMap ? this.poller.result : answer);
     if (answer?.kind === "result") this.details.keep(answer.data, `${frame.stage} ${answer.data.sweeps}`);
     this.chainList.show(frame, chain);
     const layers = pictureLayers(display, frame.chains[chain], this.partition, answer);
