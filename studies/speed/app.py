@@ -120,7 +120,7 @@ def one_page(port: int, pid: int) -> dict[str, object]:
             page.wait_for_selector("#file", state="attached")
             began = time.monotonic()
             page.set_input_files("#file", file)
-            while not page.inner_text("#caption").startswith("Result"):
+            while not page.inner_text("#caption").startswith(("First outlines", "Result")):
                 time.sleep(0.01)
             page.evaluate("() => new Promise(requestAnimationFrame)")
             to_display.append(time.monotonic() - began)

@@ -198,7 +198,12 @@ def test_the_image_is_shown_while_it_is_prepared_and_old_outlines_stay_until_the
     wait_until(lambda: page.inner_text("#status") == "Preparing the image.")
     assert stage(page) == 0 and page.is_visible("#preset")
     assert page.is_visible("#exports") and not page.is_visible("#control-seed") and not page.is_visible("#step")
+    hold_result = held(page, "**/result")
     release()
+    wait_until(lambda: pixels(page) != image)  # the first outlines are those of a chain
+    wait_until(lambda: page.inner_text("#caption").startswith("First outlines"))
+    assert page.inner_text("#clusters").isdecimal()
+    hold_result()
     run_until(page, 8)
     pause(page)
     wait_until(lambda: "Result at" in page.inner_text("#caption"))

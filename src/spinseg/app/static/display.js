@@ -82,6 +82,7 @@ const VIEW_NAMES = {
 
 const SENTENCES = {
   loading: "Waiting for the result.",
+  first: "First outlines, those of one chain. The result follows.",
   tooEarly: "There is no result yet. Start the chains.",
   spins:
     "White lines: spin-clusters, sets of superpixels that were bonded in the last sweep and moved together. " +
@@ -89,11 +90,12 @@ const SENTENCES = {
 };
 
 // The partition that is displayed, {labels, n, unit, name}: a single draw, the present one of a chain, or the result;
-// null until that has arrived. Whatever says how many regions there are says it of this one.
-export function displayedPartition(display, frame, chainNumber, answer) {
+// null until that has arrived, unless the chain is displayed meanwhile, as it is before the `first` result. Whatever
+// says how many regions there are says it of this one.
+export function displayedPartition(display, frame, chainNumber, answer, first) {
   const { draw } = display;
   if (draw) return { labels: draw.labels, n: draw.n_regions, unit: frame.unit, name: "Single draw" };
-  if (!display.result) {
+  if (!display.result || (first && answer?.kind !== "result")) {
     const chain = frame.chains[chainNumber];
     return { labels: chain.labels, n: chain.n_clusters, unit: frame.unit, name: `Chain ${chainNumber + 1} now` };
   }
@@ -141,6 +143,7 @@ export function legendTitle(display) {
 export function caption(display, frame, partition, answer) {
   const needed = neededAnswer(display);
   if (needed && answer?.kind !== needed && !display.draw) {
+    if (partition && !display.showsMap) return SENTENCES.first;
     return frame.state === "paused" && !frame.sweeps ? SENTENCES.tooEarly : SENTENCES.loading;
   }
   const draws = frame.n_details > 1 ? "of all chains and levels of detail" : "of all chains";

@@ -349,13 +349,14 @@ class App {
     const { display, chain, frame, sites } = this;
     if (!sites.fits(frame, chain) || this.changing) return sites.image && this.picture.dim(); // what was painted last
     const { answer } = this.poller;
-    this.partition = displayedPartition(display, frame, chain, display.showsMap ? this.poller.result : answer);
+    const result = display.showsMap ? this.poller.result : answer;
+    this.partition = displayedPartition(display, frame, chain, result, !this.outlined);
     if (answer?.kind === "result") this.details.keep(answer.data, `${frame.stage} ${answer.data.sweeps}`);
     this.chainList.show(frame, chain);
     const layers = pictureLayers(display, frame.chains[chain], this.partition, answer);
     if (layers) this.picture.show(layers);
     else this.picture.dim();
-    this.outlined = Boolean(layers);
+    this.outlined ||= answer?.kind === "result";
     write(byId("caption"), caption(display, frame, this.partition, answer));
     write(byId("clusters"), this.partition ? count(this.partition.n) : "–");
     write(byId("unit"), frame.unit === "region" ? "Regions" : "Clusters");
