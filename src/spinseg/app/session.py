@@ -190,10 +190,10 @@ class Session:
 
         Raises NotYet where there are no draws, or where a superpixel must be cut, so that none can be used.
         """
-        run, draws = await self.loop.draws()
-        few, reference = draws.thinned(N_CONDITIONED * draws.n_components), self.loop.labels[:1]
 
-        def estimate() -> dict[str, Any]:
+        def estimate(run: ChainRun, reference: list[NDArray[np.int32]]) -> dict[str, Any]:
+            draws = run.draws()
+            few = draws.thinned(N_CONDITIONED * draws.n_components)
             problem = run.problem.with_seeds(dict(seeds)) if seeds and run.problem.preset.connected else None
             if problem is None:
                 raise NotYet
@@ -204,7 +204,7 @@ class Session:
             return _described(problem.preset.partition(used, problem, run.seed), problem, draws, *reference)
 
         async with self.loop.lock:  # the chains rest, so that it is quick
-            return await asyncio.to_thread(estimate)
+            return await asyncio.to_thread(estimate, self.loop.sampled(), self.loop.labels[:1])
 
     @cached_property
     def _contrast(self) -> Contrast:
