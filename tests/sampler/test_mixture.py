@@ -101,15 +101,20 @@ def test_opposite_and_dispersed_starts():
     )
 
 
+STUCK = {"moves": "gsw", "lam": 1e6}
+
+
+def two_halves(connected):
+    graph, counts = ss.SiteGraph.grid((2, 6)), ss.PoissonGamma([5, 5, 5, 500, 500, 500] * 2)
+    return ss.Model(graph, counts, ss.DirichletProcess(1.0), [[2.0] * graph.n_edges] * 3, connected=connected)
+
+
 @pytest.mark.parametrize("connected", [False, True])
 def test_a_chain_takes_up_what_its_other_components_have_found(connected):
     """With bonds that always hold, no move splits the one cluster that the first component starts from."""
-    graph = ss.SiteGraph.grid((2, 6))
-    counts = ss.PoissonGamma([5, 5, 5, 500, 500, 500] * 2)
-    mixture = ss.Model(graph, counts, ss.DirichletProcess(1.0), [[2.0] * graph.n_edges] * 3, connected=connected)
-    halves = [0, 0, 0, 1, 1, 1] * 2
+    mixture, halves = two_halves(connected), [0, 0, 0, 1, 1, 1] * 2
     for init, n_found in (("dispersed", 1), ("opposite", 0)):
-        sampler = ss.Sampler(mixture, 40, 1, moves="gsw", lam=1e6, init=init, rng=0)
+        sampler = ss.Sampler(mixture, 40, 1, **STUCK, init=init, rng=0)
         sampler.advance(COMBINED_AFTER - 1)
         np.testing.assert_array_equal(sampler.runners[0].record.best, np.zeros(12))
         sampler.advance(1)
@@ -126,3 +131,22 @@ def test_resumed_chains_take_it_up_once(interrupted, tmp_path):
     part = ss.sample(mixture, interrupted, init="dispersed", checkpoint=tmp_path / "part.npz", **how)
     assert np.array_equal(part.labels, whole.labels[:, : 3 * interrupted])
     np.testing.assert_array_equal(ss.sample(mixture, 40, 2, resume_from=tmp_path / "part.npz").labels, whole.labels)
+
+
+def test_no_checkpoint_has_chains_from_before(tmp_path, monkeypatch):
+    """What is written between the pause and the next turn of each chain continues as if it had not been needed."""
+    mixture, how = two_halves(True), STUCK | {"chains": 2, "init": "dispersed", "rng": 4}
+    whole, path = ss.sample(mixture, 30, **how), tmp_path / "part.npz"
+    sampler = ss.Sampler(mixture, 30, checkpoint=path, **how)
+    combine = sampler._combine
+
+    def combine_and_write():
+        combine()
+        sampler._due = 0.0
+        sampler._write_if_due()
+        path.rename(tmp_path / "between.npz")
+
+    monkeypatch.setattr(sampler, "_combine", combine_and_write)
+    sampler.advance()
+    found = ss.sample(mixture, 30, resume_from=tmp_path / "between.npz", **how)
+    np.testing.assert_array_equal(found.labels, whole.labels)

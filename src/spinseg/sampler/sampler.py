@@ -257,6 +257,7 @@ class Sampler:
                         runner.place_at(labels, value, kinds)
                         runner.stop(stopped)
         self._combined_after = None
+        self._checkpointed()  # what is written next must not hold chains from before
 
     def stop(self, stopped: bool = True) -> None:
         """Make an `advance` in another thread return soon, with the chains at different sweeps; the next continues."""
